@@ -1,0 +1,194 @@
+//! An operand of the scores that may be shorter than they are.
+
+use crate::Problem;
+use thiserror::Error;
+
+/// A row-major `[batch, heads_q, len_q, len_kv]` operand, any of whose sizes may be 1 to mean "the same for all".
+///
+/// # Shapes
+/// Each of the four sizes is that of the [`Problem`] or 1.
+///
+/// # Cost
+/// Borrows; nothing is ever expanded in memory.
+///
+/// # Source
+/// NumPy's broadcasting, without implied leading dimensions. PyTorch: `tensor.expand(...)`.
+///
+/// # Example
+/// ```
+/// use burn_attn_kernels_cpu::Broadcast;
+///
+/// // One number per key, the same for every batch item, head and query.
+/// let per_key = Broadcast::new(&[0.5, -1.0, 2.0], [1, 1, 1, 3]).unwrap();
+/// assert_eq!(per_key.get(4, 2, 9, 1), -1.0);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Broadcast<'a, T> {
+    data: &'a [T],
+    shape: [usize; 4],
+}
+
+/// Why a [`Broadcast`] cannot be built or used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BroadcastError {
+    /// The buffer and the shape disagree.
+    #[error("a broadcast operand of shape {shape:?} needs {expected} elements, but has {actual}")]
+    Length {
+        /// The shape that was given.
+        shape: [usize; 4],
+        /// The product of the shape.
+        expected: usize,
+        /// The length of the buffer.
+        actual: usize,
+    },
+    /// A size is neither 1 nor that of the scores.
+    #[error("shape {shape:?} does not broadcast to [batch, heads_q, len_q, len_kv] = {scores:?}")]
+    Shape {
+        /// The shape that was given.
+        shape: [usize; 4],
+        /// The shape of the scores.
+        scores: [usize; 4],
+    },
+}
+
+impl<'a, T> Broadcast<'a, T> {
+    /// Reads `data` as a row-major tensor of `shape`.
+    ///
+    /// # Errors
+    /// The length of `data` is not the product of `shape`.
+    pub fn new(data: &'a [T], shape: [usize; 4]) -> Result<Self, BroadcastError> {
+        let expected = shape.iter().product();
+        if data.len() != expected {
+            return Err(BroadcastError::Length {
+                shape,
+                expected,
+                actual: data.len(),
+            });
+        }
+        Ok(Self { data, shape })
+    }
+
+    /// Checks that every size is 1 or that of the problem's scores.
+    ///
+    /// # Errors
+    /// A size is neither.
+    pub fn validate(&self, problem: &Problem) -> Result<(), BroadcastError> {
+        let scores = [
+            problem.batch,
+            problem.heads_q,
+            problem.len_q,
+            problem.len_kv,
+        ];
+        let fits = self
+            .shape
+            .iter()
+            .zip(scores)
+            .all(|(&size, full)| size == 1 || size == full);
+        if fits {
+            Ok(())
+        } else {
+            Err(BroadcastError::Shape {
+                shape: self.shape,
+                scores,
+            })
+        }
+    }
+
+    /// The buffer, in its own shape.
+    #[must_use]
+    pub fn data(&self) -> &'a [T] {
+        self.data
+    }
+
+    /// The sizes of the buffer, in the order batch, heads, queries, keys.
+    #[must_use]
+    pub fn shape(&self) -> [usize; 4] {
+        self.shape
+    }
+
+    /// Flat index into [`data`](Self::data) of the element that serves this score.
+    ///
+    /// A backward pass adds up its gradient at this index, which sums over the broadcast dimensions.
+    #[must_use]
+    pub fn index(&self, batch_item: usize, head: usize, query: usize, key: usize) -> usize {
+        let [_, heads, queries, keys] = self.shape;
+        let at = |axis: usize, index| if self.shape[axis] == 1 { 0 } else { index };
+        ((at(0, batch_item) * heads + at(1, head)) * queries + at(2, query)) * keys + at(3, key)
+    }
+}
+
+impl<T: Copy> Broadcast<'_, T> {
+    /// The element that serves this score.
+    ///
+    /// # Panics
+    /// An index is out of range in a way that leaves the buffer.
+    #[must_use]
+    pub fn get(&self, batch_item: usize, head: usize, query: usize, key: usize) -> T {
+        self.data[self.index(batch_item, head, query, key)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROBLEM: Problem = Problem {
+        batch: 2,
+        heads_q: 3,
+        heads_kv: 1,
+        len_q: 5,
+        len_kv: 7,
+        dim_qk: 1,
+        dim_v: 1,
+    };
+
+    #[test]
+    fn all_sixteen_shapes_repeat_along_their_ones() {
+        let full = [2, 3, 5, 7];
+        for pattern in 0..16 {
+            let shape: [usize; 4] = std::array::from_fn(|axis| {
+                if pattern >> axis & 1 == 1 {
+                    1
+                } else {
+                    full[axis]
+                }
+            });
+            let data: Vec<usize> = (0..shape.iter().product()).collect();
+            let operand = Broadcast::new(&data, shape).unwrap();
+            assert_eq!(operand.validate(&PROBLEM), Ok(()));
+            // Walk the full tensor; the expected index is rebuilt from strides, where `get` nests.
+            let strides = [
+                shape[1] * shape[2] * shape[3],
+                shape[2] * shape[3],
+                shape[3],
+                1,
+            ];
+            for flat in 0..full.iter().product() {
+                let at = [flat / 105, flat / 35 % 3, flat / 7 % 5, flat % 7];
+                let expected: usize = (0..4)
+                    .map(|axis| at[axis] % shape[axis] * strides[axis])
+                    .sum();
+                assert_eq!(
+                    operand.get(at[0], at[1], at[2], at[3]),
+                    expected,
+                    "{shape:?} {at:?}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn errors_name_the_offending_values() {
+        assert_eq!(
+            Broadcast::new(&[0.0; 6], [1, 1, 1, 7])
+                .unwrap_err()
+                .to_string(),
+            "a broadcast operand of shape [1, 1, 1, 7] needs 7 elements, but has 6"
+        );
+        let swapped = Broadcast::new(&[0.0; 35], [1, 1, 7, 5]).unwrap();
+        assert_eq!(
+            swapped.validate(&PROBLEM).unwrap_err().to_string(),
+            "shape [1, 1, 7, 5] does not broadcast to [batch, heads_q, len_q, len_kv] = [2, 3, 5, 7]"
+        );
+    }
+}

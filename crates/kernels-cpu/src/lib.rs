@@ -1,0 +1,117 @@
+//! Attention on plain slices: what it means, and a naive f64 implementation that decides every dispute.
+//!
+//! This crate knows nothing of Burn, so that masks, dropout and kernels can be tested and fuzzed in seconds.
+//!
+//! | item | what it holds |
+//! | --- | --- |
+//! | [`Problem`] | the seven sizes of one call, and where each row lies in the flat buffers |
+//! | [`Mask`] | which keys a query may see: [`CausalAlignment`], [`Window`], key lengths, [`Segments`], a bool tensor |
+//! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
+//! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
+//! | [`oracle`] | forward and backward straight from the formula, in f64, never optimised |
+//!
+//! # The contract of attention
+//!
+//! Every implementation in this workspace, on every backend, does what this section says.
+//!
+//! ## Layout
+//!
+//! Row-major `[batch, heads, len, dim]`, in and out.
+//!
+//! | tensor | shape |
+//! | --- | --- |
+//! | query | `[batch, heads_q, len_q, dim_qk]` |
+//! | key | `[batch, heads_kv, len_kv, dim_qk]` |
+//! | value | `[batch, heads_kv, len_kv, dim_v]` |
+//! | output | `[batch, heads_q, len_q, dim_v]` |
+//! | logsumexp | `[batch, heads_q, len_q]` |
+//! | bool mask, bias | `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]` |
+//! | sinks | `[heads_q]` |
+//!
+//! Query head `h` reads key/value head `h / (heads_q / heads_kv)`; keys and values are never repeated in memory.
+//! `batch`, `len_q` and `len_kv` may be zero; heads and dims may not.
+//!
+//! ## Order of operations
+//!
+//! For query `i`, over all keys `j` it may see:
+//!
+//! ```text
+//! 1. scale     s[j] = scale * dot(q[i], k[j])                     default scale: 1 / sqrt(dim_qk)
+//! 2. softcap   s[j] = softcap * tanh(s[j] / softcap)              if given
+//! 3. mask      hidden keys leave the sums below altogether
+//! 4. bias      s[j] = s[j] + bias[i, j]                           if given
+//! 5. softmax   logsumexp[i] = log(sum_j exp(s[j]) + exp(sink))    the sink, if given, only here
+//!              w[j] = exp(s[j] - logsumexp[i])
+//! 6. dropout   w'[j] = w[j] / (1 - p) where kept, else 0          reported weights are w, before dropout
+//! 7. output    o[i] = sum_j w'[j] * v[j]
+//! ```
+//!
+//! Statistics (the maximum, the sum, the logsumexp) are kept in f32 or wider, whatever the type of the tensors.
+//!
+//! ## Two words about masks
+//!
+//! **masked**: `true` hides. **visible**: `true` shows. A bool never travels without one of the two in its name.
+//! All parts of a mask are a conjunction: a key is visible if no part hides it.
+//!
+//! ## Causal alignment
+//!
+//! When `len_q != len_kv` the diagonal must be pinned to one corner. `#` is visible, `.` is hidden; rows are queries,
+//! columns are keys.
+//!
+//! ```text
+//! BottomRight (default)                          TopLeft
+//! the last query sees every key:                 the first query sees the first key:
+//! j <= i + len_kv - len_q                        j <= i
+//!
+//! len_q 2, len_kv 5     len_q 5, len_kv 2        len_q 2, len_kv 5     len_q 5, len_kv 2
+//!   # # # # .             . .                      # . . . .             # .
+//!   # # # # #             . .                      # # . . .             # #
+//!                         . .                                            # #
+//!                         # .                                            # #
+//!                         # #                                            # #
+//! ```
+//!
+//! Bottom-right is what decoding against a cache needs: the queries are the newest tokens. A window is centred on the
+//! same diagonal as the causal mask, on the bottom-right one if there is none. Both use the `len_kv` of the problem,
+//! not the key lengths of the batch item.
+//!
+//! ## What hidden means
+//!
+//! - A masked key never wins, whatever its score, its bias or the scores of the others: no −1e4 stands in for −∞.
+//!   A bias of −∞ hides exactly as the mask does.
+//! - A row with no visible key: output 0, logsumexp −∞, gradients 0. With a sink, the formula still holds: the
+//!   logsumexp of such a row is the sink, its output 0, and only the sink receives a gradient (that of the logsumexp).
+//! - Never NaN from finite input.
+//! - NaN or infinity in keys or values that no query of their batch item may see (padding) never reaches an output or
+//!   a gradient: implementations select, they do not multiply by zero. Hidden from some queries and seen by others, a
+//!   NaN is the caller's.
+//!
+//! ## Randomness and reproducibility
+//!
+//! Dropout is counter-based: whether a weight is kept is a pure function of (seed, batch item, query head, query, key),
+//! so that the backward pass recomputes it and every backend agrees. See [`Dropout`] for the function.
+//!
+//! ## Cost
+//!
+//! `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations forward, 2.5 times as many backward, over
+//! visible pairs. Memory beyond inputs and outputs is O(`len_q` + `len_kv`) for kernels. The [`oracle`] alone is excused.
+//!
+//! # Source
+//!
+//! Vaswani et al., *Attention Is All You Need* (2017), equation 1; Ainslie et al., *GQA* (2023) for grouped heads; Gemma
+//! Team, *Gemma 2* (2024) for the softcap; Xiao et al., *Efficient Streaming Language Models with Attention Sinks*
+//! (2023) and Agarwal et al., *gpt-oss* (2025) for a learned sink in the denominator. The bottom-right diagonal is
+//! FlashAttention's since 2.1.
+//! PyTorch: `torch.nn.functional.scaled_dot_product_attention`, which aligns top-left, reads a bool mask as *visible*
+//! and has neither softcap nor sinks.
+
+mod broadcast;
+mod dropout;
+mod mask;
+pub mod oracle;
+mod problem;
+
+pub use broadcast::{Broadcast, BroadcastError};
+pub use dropout::{Dropout, DropoutError, DropoutRow};
+pub use mask::{CausalAlignment, Mask, MaskError, Segments, Window};
+pub use problem::{Problem, ProblemError};

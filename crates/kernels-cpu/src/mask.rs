@@ -1,0 +1,286 @@
+//! Which keys a query may see.
+
+use crate::{Broadcast, BroadcastError, Problem};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use thiserror::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// The corner to which the causal diagonal is pinned when `len_q != len_kv`.
+///
+/// Query `i` stands at position `i + offset`, and sees keys `j <= i + offset`:
+///
+/// ```text
+/// BottomRight: offset len_kv - len_q             TopLeft: offset 0
+///
+/// len_q 2, len_kv 5     len_q 5, len_kv 2        len_q 2, len_kv 5     len_q 5, len_kv 2
+///   # # # # .             . .                      # . . . .             # .
+///   # # # # #             . .                      # # . . .             # #
+///                         . .                                            # #
+///                         # .                                            # #
+///                         # #                                            # #
+/// ```
+///
+/// `#` is visible, `.` is hidden; rows are queries, columns are keys. With more queries than keys, bottom-right hides
+/// the first `len_q - len_kv` rows altogether: their output is 0.
+///
+/// # Source
+/// FlashAttention 2.1 (bottom-right). PyTorch: `torch.nn.attention.bias.causal_lower_right` and `causal_upper_left`;
+/// the flag `is_causal=True` is top-left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum CausalAlignment {
+    /// The last query sees every key: the queries are the newest tokens, as in decoding against a cache.
+    #[default]
+    BottomRight,
+    /// The first query sees the first key: both sequences start at the same time.
+    TopLeft,
+}
+
+impl CausalAlignment {
+    /// What to add to the index of a query to get its position among the keys, in tokens.
+    ///
+    /// ```
+    /// use burn_attn_kernels_cpu::CausalAlignment::{BottomRight, TopLeft};
+    ///
+    /// assert_eq!(BottomRight.offset(2, 5), 3);
+    /// assert_eq!(BottomRight.offset(5, 2), -3);
+    /// assert_eq!(TopLeft.offset(2, 5), 0);
+    /// ```
+    #[must_use]
+    pub fn offset(self, len_q: usize, len_kv: usize) -> isize {
+        match self {
+            Self::BottomRight => len_kv as isize - len_q as isize,
+            Self::TopLeft => 0,
+        }
+    }
+}
+
+/// A sliding window around the position of the query: `position - left <= key <= position + right`.
+///
+/// The position of query `i` is `i + len_kv - len_q`, or `i` if the mask is causal with
+/// [`TopLeft`](CausalAlignment::TopLeft). A query always sees its own position; `None` is unbounded.
+///
+/// ```text
+/// left Some(2), right Some(0)      left Some(1), right None       left Some(1), right Some(1)
+///   len_q 4, len_kv 4                len_q 4, len_kv 4              len_q 2, len_kv 5
+///   # . . .                          # # # #                        . . # # #
+///   # # . .                          # # # #                        . . . # #
+///   # # # .                          . # # #
+///   . # # #                          . . # #
+/// ```
+///
+/// # Source
+/// Beltagy et al., *Longformer* (2020), figure 2b. FlashAttention: `window_size=(left, right)`, which spells `None` as −1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Window {
+    /// How many tokens before its position a query sees.
+    pub left: Option<usize>,
+    /// How many tokens after its position a query sees.
+    pub right: Option<usize>,
+}
+
+impl Window {
+    /// The keys in the window around a position, as far as they exist.
+    #[must_use]
+    pub fn key_range(self, position: isize, len_kv: usize) -> Range<usize> {
+        // A range ends one past its last key. Saturation is exact here: nothing beyond `len_kv` exists.
+        let end = match self.right {
+            Some(right) => position.saturating_add_unsigned(right).saturating_add(1),
+            None => isize::MAX,
+        };
+        let start = match self.left {
+            Some(left) => position.saturating_sub_unsigned(left),
+            None => 0,
+        };
+        let end = (end.max(0) as usize).min(len_kv);
+        (start.max(0) as usize).min(end)..end
+    }
+}
+
+/// Several sequences packed into one row: a query sees the keys that carry its own id.
+///
+/// # Shapes
+/// - queries `[batch, len_q]`
+/// - keys `[batch, len_kv]`
+///
+/// An id that occurs on one side only hides that token from everything, which is how padding between packed sequences
+/// is spelled (−1 for the queries, −2 for the keys).
+///
+/// # Source
+/// Krell et al., *Efficient Sequence Packing without Cross-contamination* (2021).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segments<'a> {
+    /// The sequence each query belongs to.
+    pub queries: &'a [i64],
+    /// The sequence each key belongs to.
+    pub keys: &'a [i64],
+}
+
+/// Everything that may hide a key from a query; a key is visible if no part hides it.
+///
+/// The default hides nothing.
+///
+/// # Cost
+/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most; only
+/// [`masked`](Self::masked) may have the size of the scores, and broadcasts where it need not.
+///
+/// # Source
+/// PyTorch: `torch.nn.attention.flex_attention.create_block_mask` combines such parts with `and_masks`.
+///
+/// # Example
+/// ```
+/// use burn_attn_kernels_cpu::{CausalAlignment, Mask, Problem};
+///
+/// let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 5, dim_qk: 3, dim_v: 3 };
+/// let mask = Mask {
+///     causal: Some(CausalAlignment::BottomRight),
+///     key_lengths: Some(&[4]),
+///     ..Mask::default()
+/// };
+/// mask.validate(&problem).unwrap();
+/// let row = |query| (0..5).map(|key| mask.visible(&problem, 0, 0, query, key)).collect::<Vec<_>>();
+/// assert_eq!(row(0), [true, true, true, true, false]);
+/// assert_eq!(row(1), [true, true, true, true, false]); // the last key is padding
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Mask<'a> {
+    /// Hides the keys after the position of the query.
+    pub causal: Option<CausalAlignment>,
+    /// Hides the keys outside a window around the position of the query.
+    pub window: Option<Window>,
+    /// `[batch]`: hides the keys at and after this index, in tokens.
+    pub key_lengths: Option<&'a [usize]>,
+    /// Hides the keys of other sequences.
+    pub segments: Option<Segments<'a>>,
+    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where `true`.
+    pub masked: Option<Broadcast<'a, bool>>,
+}
+
+/// Why a [`Mask`] does not fit a [`Problem`].
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum MaskError {
+    /// A per-token or per-item buffer has the wrong length.
+    #[error("{name} needs {expected} elements, but has {actual}")]
+    Length {
+        /// The part of the mask.
+        name: &'static str,
+        /// What the problem asks for.
+        expected: usize,
+        /// The length of the buffer.
+        actual: usize,
+    },
+    /// A batch item claims more keys than there are.
+    #[error("the key length of batch item {batch_item} is {length}, but len_kv is {len_kv}")]
+    KeyLength {
+        /// Index of the batch item.
+        batch_item: usize,
+        /// Its key length, in tokens.
+        length: usize,
+        /// The number of keys of the problem.
+        len_kv: usize,
+    },
+    /// The bool tensor does not broadcast to the scores.
+    #[error("the bool mask does not fit: {0}")]
+    Masked(#[from] BroadcastError),
+}
+
+impl Mask<'_> {
+    /// Checks every part against the sizes of the problem.
+    ///
+    /// # Errors
+    /// A buffer has the wrong length or shape, or a key length exceeds `len_kv`.
+    pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
+        let check = |name, actual, expected| {
+            if actual == expected {
+                Ok(())
+            } else {
+                Err(MaskError::Length {
+                    name,
+                    expected,
+                    actual,
+                })
+            }
+        };
+        let len_kv = problem.len_kv;
+        if let Some(lengths) = self.key_lengths {
+            check("key_lengths", lengths.len(), problem.batch)?;
+            if let Some(batch_item) = lengths.iter().position(|&length| length > len_kv) {
+                let length = lengths[batch_item];
+                return Err(MaskError::KeyLength {
+                    batch_item,
+                    length,
+                    len_kv,
+                });
+            }
+        }
+        if let Some(segments) = self.segments {
+            check(
+                "segments.queries",
+                segments.queries.len(),
+                problem.batch * problem.len_q,
+            )?;
+            check("segments.keys", segments.keys.len(), problem.batch * len_kv)?;
+        }
+        if let Some(masked) = &self.masked {
+            masked.validate(problem)?;
+        }
+        Ok(())
+    }
+
+    /// Where query `query` stands among the keys: the diagonal of the causal mask and the centre of the window.
+    ///
+    /// May be negative, or beyond the last key.
+    #[must_use]
+    pub fn position(&self, problem: &Problem, query: usize) -> isize {
+        query as isize
+            + self
+                .causal
+                .unwrap_or_default()
+                .offset(problem.len_q, problem.len_kv)
+    }
+
+    /// The keys that causality, window and key length leave to a query; all others are hidden, in every head.
+    ///
+    /// Segments and the bool tensor may hide keys inside the range, so ask [`visible`](Self::visible) about those; a
+    /// kernel skips what lies outside. The range may be empty, and its ends never decrease from one query to the next.
+    #[must_use]
+    pub fn key_range(&self, problem: &Problem, batch_item: usize, query: usize) -> Range<usize> {
+        let position = self.position(problem, query);
+        let length = self
+            .key_lengths
+            .map_or(problem.len_kv, |lengths| lengths[batch_item]);
+        let causal = Window {
+            left: None,
+            right: self.causal.map(|_| 0),
+        };
+        let window = self.window.unwrap_or_default().key_range(position, length);
+        let end = window.end.min(causal.key_range(position, length).end);
+        window.start.min(end)..end
+    }
+
+    /// Whether a query may see a key: `true` unless a part of the mask hides it. `head` is the query head.
+    ///
+    /// # Panics
+    /// An index is out of range, or the mask does not fit the problem (see [`validate`](Self::validate)).
+    #[must_use]
+    pub fn visible(
+        &self,
+        problem: &Problem,
+        batch_item: usize,
+        head: usize,
+        query: usize,
+        key: usize,
+    ) -> bool {
+        let same_segment = self.segments.is_none_or(|segments| {
+            segments.queries[batch_item * problem.len_q + query]
+                == segments.keys[batch_item * problem.len_kv + key]
+        });
+        self.key_range(problem, batch_item, query).contains(&key)
+            && same_segment
+            && !self
+                .masked
+                .is_some_and(|masked| masked.get(batch_item, head, query, key))
+    }
+}

@@ -1,0 +1,163 @@
+//! The backward pass.
+
+use super::forward::forward;
+use super::inputs::check_length;
+use super::score::{At, dropout_factor, score};
+use super::{InputError, Inputs};
+use crate::Problem;
+
+/// What [`backward`] returns: one gradient per differentiable input, in that input's own shape.
+///
+/// # Shapes
+/// - q `[batch, heads_q, len_q, dim_qk]`
+/// - k `[batch, heads_kv, len_kv, dim_qk]`
+/// - v `[batch, heads_kv, len_kv, dim_v]`
+/// - bias: the shape of the bias, summed over the dimensions it broadcast
+/// - sinks `[heads_q]`
+#[derive(Clone, Debug, PartialEq)]
+pub struct Gradients {
+    /// Gradient of the queries.
+    pub q: Vec<f64>,
+    /// Gradient of the keys, summed over the query heads that share them.
+    pub k: Vec<f64>,
+    /// Gradient of the values, summed over the query heads that share them.
+    pub v: Vec<f64>,
+    /// Gradient of the bias, if there is one; 0 where the bias is −∞.
+    pub bias: Option<Vec<f64>>,
+    /// Gradient of the sinks, if there are any.
+    pub sinks: Option<Vec<f64>>,
+}
+
+/// The gradients of `sum(output · output_gradient) + sum(logsumexp · logsumexp_gradient)`.
+///
+/// For one row, with weights `w[j]`, dropout factors `z[j]` (0 or `1 / (1 - p)`) and incoming gradients `do`, `dl`:
+///
+/// ```text
+/// dw[j]     = z[j] * dot(do, v[j])
+/// mean      = sum_j w[j] * dw[j]                      equals dot(do, o), which is how kernels compute it
+/// ds[j]     = w[j] * (dw[j] - mean + dl)              the gradient of the score, and of the bias
+/// dsink     = w_sink * (dl - mean)                    w_sink = exp(sink - logsumexp)
+/// draw[j]   = ds[j] * (1 - tanh²) * scale             of the dot product, through softcap and scale
+/// dq        = sum_j draw[j] * k[j]
+/// dk[j]    += draw[j] * q
+/// dv[j]    += z[j] * w[j] * do
+/// ```
+///
+/// Hidden pairs are skipped, not multiplied by zero.
+///
+/// # Shapes
+/// - output_gradient `[batch, heads_q, len_q, dim_v]`
+/// - logsumexp_gradient `[batch, heads_q, len_q]`, zero if absent
+///
+/// # Errors
+/// The inputs or the gradients do not fit the problem or each other.
+///
+/// # Cost
+/// `4 · batch · heads_q · len_q · len_kv · (2 · dim_qk + dim_v)` operations beyond the forward, which is run again;
+/// O(`batch · heads_q · len_q · len_kv`) memory.
+///
+/// # Source
+/// Dao et al., *FlashAttention* (2022), appendix B.4, extended by softcap, bias, sinks and the logsumexp's gradient.
+/// PyTorch: `torch.autograd.grad` of `scaled_dot_product_attention`.
+pub fn backward(
+    problem: &Problem,
+    inputs: &Inputs<'_>,
+    output_gradient: &[f64],
+    logsumexp_gradient: Option<&[f64]>,
+) -> Result<Gradients, InputError> {
+    let forward = forward(problem, inputs)?;
+    let output_elements = problem.output_elements();
+    check_length(
+        "output_gradient",
+        output_gradient.len(),
+        output_elements,
+        problem,
+    )?;
+    if let Some(gradient) = logsumexp_gradient {
+        check_length(
+            "logsumexp_gradient",
+            gradient.len(),
+            problem.query_rows(),
+            problem,
+        )?;
+    }
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+        ..
+    } = *problem;
+    let scale = inputs.scale.unwrap_or_else(|| problem.default_scale());
+    let mut gradients = Gradients {
+        q: vec![0.0; problem.query_elements()],
+        k: vec![0.0; problem.key_elements()],
+        v: vec![0.0; problem.value_elements()],
+        bias: inputs.bias.map(|bias| vec![0.0; bias.data().len()]),
+        sinks: inputs.sinks.map(|sinks| vec![0.0; sinks.len()]),
+    };
+
+    for batch_item in 0..batch {
+        for head in 0..heads_q {
+            for query in 0..len_q {
+                let row = problem.query_row(batch_item, head, query);
+                let key_row = |key| problem.key_row(batch_item, problem.kv_head(head), key);
+                let at = |key| At {
+                    batch_item,
+                    head,
+                    query,
+                    key,
+                };
+                let (q_row, o_row) = (row * dim_qk, row * dim_v);
+                let logsumexp = forward.logsumexp[row];
+                let d_logsumexp = logsumexp_gradient.map_or(0.0, |gradient| gradient[row]);
+
+                // First over all keys for the mean, because every key's gradient needs it.
+                let mut d_weights = vec![0.0; len_kv];
+                let mut mean = 0.0;
+                for (key, d_weight) in d_weights.iter_mut().enumerate() {
+                    let factor = dropout_factor(inputs, at(key));
+                    if factor == 0.0 || score(problem, inputs, at(key)).is_none() {
+                        continue;
+                    }
+                    let weight = forward.weights[row * len_kv + key];
+                    let v_row = key_row(key) * dim_v;
+                    for d in 0..dim_v {
+                        let d_output = output_gradient[o_row + d];
+                        *d_weight += factor * d_output * inputs.v[v_row + d];
+                        gradients.v[v_row + d] += factor * weight * d_output;
+                    }
+                    mean += weight * *d_weight;
+                }
+
+                for key in 0..len_kv {
+                    let Some(score) = score(problem, inputs, at(key)) else {
+                        continue;
+                    };
+                    let weight = forward.weights[row * len_kv + key];
+                    let d_score = weight * (d_weights[key] - mean + d_logsumexp);
+                    if let (Some(bias), Some(gradient)) = (&inputs.bias, &mut gradients.bias) {
+                        gradient[bias.index(batch_item, head, query, key)] += d_score;
+                    }
+                    let d_dot = d_score * score.slope * scale;
+                    let k_row = key_row(key) * dim_qk;
+                    for d in 0..dim_qk {
+                        gradients.q[q_row + d] += d_dot * inputs.k[k_row + d];
+                        gradients.k[k_row + d] += d_dot * inputs.q[q_row + d];
+                    }
+                }
+
+                if let (Some(sinks), Some(gradient)) = (inputs.sinks, &mut gradients.sinks) {
+                    // No sink, no gradient: the incoming one may be NaN in a row that has nothing to sum.
+                    if sinks[head] != f64::NEG_INFINITY {
+                        let weight = (sinks[head] - logsumexp).exp();
+                        gradient[head] += weight * (d_logsumexp - mean);
+                    }
+                }
+            }
+        }
+    }
+    Ok(gradients)
+}

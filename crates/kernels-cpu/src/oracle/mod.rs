@@ -1,0 +1,39 @@
+//! Attention straight from the formula, in f64: what every kernel is measured against.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `inputs.rs` | [`Inputs`]: the tensors and options of one call, and [`InputError`] |
+//! | `score.rs` | one score and its softcap slope, or nothing if the key is hidden |
+//! | `forward.rs` | [`forward`]: output, logsumexp, weights |
+//! | `backward.rs` | [`backward`]: the gradients of all five differentiable inputs |
+//!
+//! Index loops, no tiles, no tricks, O(`len_q` · `len_kv`) memory. It is never optimised and shares no arithmetic with
+//! what it checks; the one thing it shares is [`Mask::visible`](crate::Mask::visible), which has a second formulation of
+//! its own in the tests. The gradients are checked against central differences of the forward.
+//!
+//! ```
+//! use burn_attn_kernels_cpu::{CausalAlignment, Mask, Problem, oracle};
+//!
+//! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
+//! let inputs = oracle::Inputs {
+//!     mask: Mask { causal: Some(CausalAlignment::BottomRight), ..Mask::default() },
+//!     ..oracle::Inputs::new(&[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0])
+//! };
+//! let forward = oracle::forward(&problem, &inputs).unwrap();
+//! assert_eq!(forward.output, [10.0, 20.0]);
+//! assert_eq!(forward.weights, [1.0, 0.0, 0.5, 0.5]);
+//!
+//! let gradients = oracle::backward(&problem, &inputs, &[1.0, 1.0], None).unwrap();
+//! assert_eq!(gradients.v, [1.5, 0.5]);
+//! ```
+
+mod backward;
+mod forward;
+mod inputs;
+mod score;
+#[cfg(test)]
+mod tests;
+
+pub use backward::{Gradients, backward};
+pub use forward::{Forward, forward};
+pub use inputs::{InputError, Inputs};

@@ -1,0 +1,73 @@
+//! One score.
+
+use super::Inputs;
+use crate::Problem;
+
+/// The indices of one score.
+#[derive(Clone, Copy)]
+pub(super) struct At {
+    pub batch_item: usize,
+    pub head: usize,
+    pub query: usize,
+    pub key: usize,
+}
+
+/// What enters the softmax, and how fast it moves with the scaled dot product.
+#[derive(Clone, Copy)]
+pub(super) struct Score {
+    pub value: f64,
+    /// `d value / d (scale * dot)`: 1 without softcap, else `1 - tanh²`.
+    pub slope: f64,
+}
+
+/// The score of one pair, or `None` if the key is hidden.
+///
+/// A hidden key's numbers are not read at all, so that NaN in them cannot spread.
+pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Score> {
+    let At {
+        batch_item,
+        head,
+        query,
+        key,
+    } = at;
+    if !inputs.mask.visible(problem, batch_item, head, query, key) {
+        return None;
+    }
+    let bias = inputs
+        .bias
+        .map_or(0.0, |bias| bias.get(batch_item, head, query, key));
+    if bias == f64::NEG_INFINITY {
+        return None;
+    }
+
+    let dim = problem.dim_qk;
+    let q_row = problem.query_row(batch_item, head, query) * dim;
+    let k_row = problem.key_row(batch_item, problem.kv_head(head), key) * dim;
+    let mut dot = 0.0;
+    for d in 0..dim {
+        dot += inputs.q[q_row + d] * inputs.k[k_row + d];
+    }
+    let scaled = inputs.scale.unwrap_or_else(|| problem.default_scale()) * dot;
+    let (capped, slope) = match inputs.softcap {
+        Some(softcap) => {
+            let tanh = (scaled / softcap).tanh();
+            (softcap * tanh, 1.0 - tanh * tanh)
+        }
+        None => (scaled, 1.0),
+    };
+    Some(Score {
+        value: capped + bias,
+        slope,
+    })
+}
+
+/// The factor that dropout puts on a weight: 0, or `1 / (1 - p)`.
+pub(super) fn dropout_factor(inputs: &Inputs<'_>, at: At) -> f64 {
+    match inputs.dropout {
+        Some(dropout) if dropout.keep(at.batch_item, at.head, at.query, at.key) => {
+            dropout.kept_scale()
+        }
+        Some(_) => 0.0,
+        None => 1.0,
+    }
+}
