@@ -1,0 +1,158 @@
+//! The public functions: check, unwrap the tensors, dispatch, wrap the results.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{Bool, Int, Tensor},
+};
+
+use crate::{
+    AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt,
+    ScoreInputs, check,
+};
+
+/// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, bias, softcap and dropout as
+/// `options` say.
+///
+/// # Shapes
+///
+/// - `query`: `[batch, heads_q, len_q, dim_qk]`
+/// - `key`: `[batch, heads_kv, len_kv, dim_qk]`
+/// - `value`: `[batch, heads_kv, len_kv, dim_v]`
+/// - output: `[batch, heads_q, len_q, dim_v]`, in the dtype of `query`
+///
+/// Query head `h` reads key/value head `h / (heads_q / heads_kv)`. A query that sees no key gets zeros.
+///
+/// # Panics
+///
+/// With one sentence that names the shapes, when they do not fit each other or the options.
+///
+/// # Cost
+///
+/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations; the composed body keeps
+/// `O(batch · heads_q · len_q · len_kv)` floats.
+///
+/// # Source
+///
+/// Vaswani et al., "Attention is all you need" (arXiv:1706.03762), equation 1. PyTorch equivalent:
+/// `torch.nn.functional.scaled_dot_product_attention`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn_ops::{AttentionOptions, attention};
+///
+/// let device = Device::default();
+/// let random = |len| Tensor::<4>::random([2, 8, len, 16], Distribution::Default, &device);
+/// let output = attention(random(5), random(7), random(7), AttentionOptions::default().causal());
+/// assert_eq!(output.dims(), [2, 8, 5, 16]);
+/// ```
+pub fn attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+) -> Tensor<4> {
+    attention_with_logsumexp(query, key, value, options).0
+}
+
+/// [`attention`], and the logarithm of the sum of the exponentials of each row's scores.
+///
+/// With the logsumexp, attention over parts of the keys can be put together exactly. Both results are differentiable.
+///
+/// # Shapes
+///
+/// As [`attention`]; the logsumexp is `[batch, heads_q, len_q]`, natural logarithm, f32 or wider, −∞ for a row that sees
+/// no key.
+///
+/// # Panics
+///
+/// As [`attention`].
+pub fn attention_with_logsumexp(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+) -> (Tensor<4>, Tensor<3>) {
+    check::value(&key, &value);
+    let inputs = score_inputs(query, key, options);
+    let (output, logsumexp) = <Dispatch as AttentionOps>::attention(inputs, value.into_dispatch());
+    (
+        Tensor::from_dispatch(output),
+        Tensor::from_dispatch(logsumexp),
+    )
+}
+
+/// The attention weights themselves: `softmax(scores)`, before dropout, for looking at.
+///
+/// The output never needs them: [`attention`] does not compute them.
+///
+/// # Shapes
+///
+/// `[batch, heads_q, len_q, len_kv]`; rows sum to one, or to zero for a query that sees no key.
+///
+/// # Panics
+///
+/// As [`attention`].
+///
+/// # Cost
+///
+/// `2 · batch · heads_q · len_q · len_kv · dim_qk` operations and the floats of the result.
+pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOptions) -> Tensor<4> {
+    let inputs = score_inputs(query, key, options);
+    Tensor::from_dispatch(<Dispatch as AttentionOps>::attention_weights(inputs))
+}
+
+/// Checks query, key and options, and turns them into primitives.
+fn score_inputs(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    options: AttentionOptions,
+) -> ScoreInputs<Dispatch> {
+    check::scores(&query, &key, &options);
+    let mask = options.mask;
+    let (query_segments, key_segments) = match mask.segments {
+        // One integer type on both sides, so that they can be compared.
+        Some(segments) => {
+            let dtype = segments.query.dtype();
+            (Some(segments.query), Some(segments.key.cast(dtype)))
+        }
+        None => (None, None),
+    };
+    let scalars = AttentionScalars {
+        scale: options
+            .scale
+            .unwrap_or_else(|| 1.0 / (query.dims()[3] as f64).sqrt()),
+        softcap: options.softcap,
+        causal: mask.causal,
+        window: mask.window,
+        dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
+    };
+    ScoreInputs {
+        query: query.into_dispatch(),
+        key: key.into_dispatch(),
+        bias: match options.bias {
+            Some(bias) => OptionalFloat::Present(bias.dense.into_dispatch()),
+            None => OptionalFloat::Absent,
+        },
+        masked: optional_bool(mask.masked),
+        key_lengths: optional_int(mask.key_lengths),
+        query_segments: optional_int(query_segments),
+        key_segments: optional_int(key_segments),
+        scalars,
+    }
+}
+
+fn optional_int<const D: usize>(tensor: Option<Tensor<D, Int>>) -> OptionalInt<Dispatch> {
+    match tensor {
+        Some(tensor) => OptionalInt::Present(tensor.into_dispatch()),
+        None => OptionalInt::Absent,
+    }
+}
+
+fn optional_bool(tensor: Option<Tensor<4, Bool>>) -> OptionalBool<Dispatch> {
+    match tensor {
+        Some(tensor) => OptionalBool::Present(tensor.into_dispatch()),
+        None => OptionalBool::Absent,
+    }
+}

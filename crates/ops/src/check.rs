@@ -1,0 +1,109 @@
+//! Bad shapes and options become one sentence with the offending values.
+
+use burn::tensor::Tensor;
+
+use crate::AttentionOptions;
+
+/// Panics unless the values fit the keys.
+pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
+    let (k, v) = (key.dims(), value.dims());
+    assert!(
+        k[..3] == v[..3],
+        "attention: key {k:?} and value {v:?} must have the same batch, heads and length"
+    );
+    assert!(
+        key.dtype() == value.dtype(),
+        "attention: key is {:?} but value is {:?}",
+        key.dtype(),
+        value.dtype()
+    );
+}
+
+/// Panics unless query, key and options fit each other.
+pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOptions) {
+    let (q, k) = (query.dims(), key.dims());
+    assert!(
+        q[0] == k[0],
+        "attention: query {q:?} has batch {} but key {k:?} has batch {}",
+        q[0],
+        k[0]
+    );
+    assert!(
+        q[3] == k[3],
+        "attention: query {q:?} has width {} but key {k:?} has width {}",
+        q[3],
+        k[3]
+    );
+    assert!(
+        k[1] > 0 && q[1] % k[1] == 0,
+        "attention: {} query heads cannot share {} key/value heads evenly",
+        q[1],
+        k[1]
+    );
+    assert!(
+        query.dtype() == key.dtype(),
+        "attention: query is {:?} but key is {:?}",
+        query.dtype(),
+        key.dtype()
+    );
+    let scores = [q[0], q[1], q[2], k[2]];
+    let mask = &options.mask;
+    if let Some(masked) = &mask.masked {
+        broadcastable("mask", masked.dims(), scores);
+    }
+    if let Some(bias) = &options.bias {
+        broadcastable("bias", bias.dense.dims(), scores);
+    }
+    if let Some(lengths) = &mask.key_lengths {
+        assert!(
+            lengths.dims() == [q[0]],
+            "attention: {} key lengths were given for a batch of {}",
+            lengths.dims()[0],
+            q[0]
+        );
+    }
+    if let Some(segments) = &mask.segments {
+        let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
+        assert!(
+            of_queries == [q[0], q[2]] && of_keys == [q[0], k[2]],
+            "attention: segments of shapes {of_queries:?} and {of_keys:?} do not fit batch {}, {} queries and {} keys",
+            q[0],
+            q[2],
+            k[2]
+        );
+    }
+    numbers(options);
+}
+
+/// Panics unless the options' numbers make sense.
+fn numbers(options: &AttentionOptions) {
+    if let Some(scale) = options.scale {
+        assert!(
+            scale.is_finite(),
+            "attention: scale must be finite, got {scale}"
+        );
+    }
+    if let Some(softcap) = options.softcap {
+        assert!(
+            softcap.is_finite() && softcap > 0.0,
+            "attention: softcap must be positive and finite, got {softcap}"
+        );
+    }
+    if let Some(dropout) = options.dropout {
+        assert!(
+            (0.0..1.0).contains(&dropout.probability),
+            "attention: dropout must be in [0, 1), got {}",
+            dropout.probability
+        );
+    }
+}
+
+/// Panics unless `dims` stretches to the shape of the scores.
+fn broadcastable(name: &str, dims: [usize; 4], scores: [usize; 4]) {
+    assert!(
+        dims.iter()
+            .zip(scores)
+            .all(|(&dim, score)| dim == score || dim == 1),
+        "attention: {name} {dims:?} does not broadcast to the scores {scores:?} [batch, heads, len_q, len_kv]"
+    );
+}

@@ -1,0 +1,156 @@
+//! The operation made of plain tensor operations: right on every backend, and differentiable by Burn's autodiff.
+//!
+//! It stores the scores, so its memory grows with `len_q · len_kv`. It is the body of backends without kernels of their
+//! own, and a second witness for those that have them.
+
+mod hidden;
+mod scores;
+
+use burn::{
+    backend::{
+        Backend, TensorMetadata,
+        tensor::{Device, FloatTensor},
+    },
+    tensor::{DType, FloatDType, Shape, TensorData},
+};
+use burn_attn_kernels_cpu::Dropout;
+
+use crate::{ScoreInputs, composed::scores::Scores};
+
+/// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
+pub(crate) fn forward<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+) -> (FloatTensor<B>, FloatTensor<B>) {
+    let device = inputs.query.device();
+    let dtype = float_dtype(inputs.query.dtype());
+    let statistics = statistics_dtype(dtype);
+    let dropout = inputs.scalars.dropout;
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
+    let output_shape = Shape::new([batch, heads_q, len_q, dim_v]);
+    let row_shape = Shape::new([batch, heads_q, len_q]);
+
+    if output_shape.num_elements() == 0 || len_kv == 0 {
+        let minus_infinity = f64::NEG_INFINITY.into();
+        return (
+            B::float_zeros(output_shape, &device, dtype),
+            B::float_full(row_shape, minus_infinity, &device, statistics),
+        );
+    }
+
+    let scores = Scores::new(inputs, statistics);
+    let value = scores.without_unseen(cast::<B>(value, statistics));
+    let (exponentials, maximum, sum) = exponentials::<B>(scores.tensor);
+
+    // Rows that see a key have a term exp(0), so their sum is at least 1; those that see none have the sum 0.
+    let bool_dtype = burn::backend::get_or_init_device_settings::<B>(&device).bool_dtype;
+    let sees_nothing = B::float_lower_elem(sum.clone(), 1.0.into(), bool_dtype);
+    let sum = B::float_clamp_min(sum, 1.0.into());
+    let logsumexp = B::float_add(maximum, B::float_log(sum.clone()));
+    let logsumexp = B::float_mask_fill(logsumexp, sees_nothing, f64::NEG_INFINITY.into());
+
+    let exponentials = match dropout {
+        Some(dropout) => B::float_mul(
+            exponentials,
+            kept::<B>(
+                dropout,
+                [batch, heads_q, len_q, len_kv],
+                &device,
+                statistics,
+            ),
+        ),
+        None => exponentials,
+    };
+    // The heads that share a key/value head are rows of one product: nothing is repeated.
+    let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, len_kv]);
+    let output = B::float_matmul(reshape::<B>(exponentials, grouped), value);
+    let output = B::float_div(reshape::<B>(output, output_shape), sum);
+    // Scaling what is left touches `dim_v` numbers a row, scaling the kept weights `len_kv`.
+    let output = match dropout {
+        Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
+        None => output,
+    };
+    (
+        cast::<B>(output, dtype),
+        B::float_reshape(logsumexp, row_shape),
+    )
+}
+
+/// The weights; see [`AttentionOps::attention_weights`](crate::AttentionOps::attention_weights).
+pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
+    let dtype = float_dtype(inputs.query.dtype());
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let len_kv = inputs.key.shape().dims::<4>()[2];
+    let shape = Shape::new([batch, heads_q, len_q, len_kv]);
+    if shape.num_elements() == 0 {
+        return B::float_zeros(shape, &inputs.query.device(), dtype);
+    }
+    let scores = Scores::new(inputs, statistics_dtype(dtype));
+    let (exponentials, _, sum) = exponentials::<B>(scores.tensor);
+    let sum = B::float_clamp_min(sum, 1.0.into());
+    cast::<B>(B::float_div(exponentials, sum), dtype)
+}
+
+/// `exp(scores − maximum)`, the maximum and the sum of each row.
+fn exponentials<B: Backend>(
+    scores: FloatTensor<B>,
+) -> (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>) {
+    // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
+    // any finite number in its place makes every exponential exactly 0 instead of NaN.
+    let maximum = B::float_max_dim(B::float_detach(scores.clone()), 3);
+    let maximum = B::float_clamp_min(maximum, f64::from(f32::MIN).into());
+    let exponentials = B::float_exp(B::float_sub(scores, maximum.clone()));
+    let sum = B::float_sum_dim(exponentials.clone(), 3);
+    (exponentials, maximum, sum)
+}
+
+/// 1 for the weights that dropout keeps, 0 for the others.
+///
+/// The numbers come from the counter-based generator of the contract, drawn on the host: the same on every backend.
+fn kept<B: Backend>(
+    dropout: Dropout,
+    [batch, heads_q, len_q, len_kv]: [usize; 4],
+    device: &Device<B>,
+    dtype: FloatDType,
+) -> FloatTensor<B> {
+    let mut factors = Vec::with_capacity(batch * heads_q * len_q * len_kv);
+    for item in 0..batch {
+        for head in 0..heads_q {
+            for query in 0..len_q {
+                let row = dropout.row(item, head, query);
+                factors.extend((0..len_kv).map(|key| f32::from(u8::from(row.keep(key)))));
+            }
+        }
+    }
+    let data = TensorData::new(factors, [batch, heads_q, len_q, len_kv]);
+    cast::<B>(B::float_from_data(data, device), dtype)
+}
+
+/// Half precision is computed in f32.
+fn statistics_dtype(dtype: FloatDType) -> FloatDType {
+    match dtype {
+        FloatDType::F64 => FloatDType::F64,
+        _ => FloatDType::F32,
+    }
+}
+
+fn float_dtype(dtype: DType) -> FloatDType {
+    dtype.into()
+}
+
+/// Casts only where there is something to cast.
+fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> FloatTensor<B> {
+    if float_dtype(tensor.dtype()) == dtype {
+        return tensor;
+    }
+    B::float_cast(tensor, dtype)
+}
+
+/// Reshapes only where there is something to reshape: under autodiff every operation is a node.
+fn reshape<B: Backend>(tensor: FloatTensor<B>, shape: Shape) -> FloatTensor<B> {
+    if tensor.shape() == shape {
+        return tensor;
+    }
+    B::float_reshape(tensor, shape)
+}

@@ -1,0 +1,82 @@
+//! The scores: scale, softcap, bias and mask, in the order of the contract.
+
+use burn::{
+    backend::{
+        Backend, TensorMetadata,
+        tensor::{BoolTensor, FloatTensor},
+    },
+    tensor::{FloatDType, Shape},
+};
+
+use super::{cast, hidden::Hidden, reshape};
+use crate::ScoreInputs;
+
+/// The masked scores, and which keys of a batch item nobody sees.
+pub(super) struct Scores<B: Backend> {
+    /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
+    pub(super) tensor: FloatTensor<B>,
+    unseen: Option<BoolTensor<B>>,
+}
+
+impl<B: Backend> Scores<B> {
+    pub(super) fn new(inputs: ScoreInputs<B>, dtype: FloatDType) -> Self {
+        let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
+        let [_, heads_kv, len_kv, _] = inputs.key.shape().dims::<4>();
+        let scalars = inputs.scalars;
+        let shape = Shape::new([batch, heads_q, len_q, len_kv]);
+
+        let hidden = Hidden::<B>::new(
+            &inputs.query.device(),
+            [batch, heads_q, len_q, len_kv],
+            &scalars,
+            inputs.masked.into_option(),
+            inputs.key_lengths.into_option(),
+            inputs
+                .query_segments
+                .into_option()
+                .zip(inputs.key_segments.into_option()),
+        );
+        let unseen = hidden.unseen();
+        let key = erase::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
+
+        // Scaling the query touches `dim_qk` numbers a row, scaling the scores `len_kv`; and it overflows later.
+        let query = B::float_mul_scalar(cast::<B>(inputs.query, dtype), scalars.scale.into());
+        let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
+        let scores = B::float_matmul(reshape::<B>(query, grouped), B::float_transpose(key));
+        let scores = reshape::<B>(scores, shape.clone());
+
+        let scores = match scalars.softcap {
+            Some(softcap) => {
+                // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
+                let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
+                let squashed = B::float_tanh(scaled);
+                B::float_mul_scalar(squashed, softcap.into())
+            }
+            None => scores,
+        };
+        let scores = match inputs.bias.into_option() {
+            Some(bias) => B::float_add(scores, cast::<B>(bias, dtype)),
+            None => scores,
+        };
+        // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
+        let tensor = match hidden.into_tensor(shape) {
+            Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
+            None => scores,
+        };
+        Self { tensor, unseen }
+    }
+
+    /// `[batch, heads_kv, len_kv, _]` with zeros for the keys that nobody sees.
+    pub(super) fn without_unseen(&self, value: FloatTensor<B>) -> FloatTensor<B> {
+        erase::<B>(value, self.unseen.clone())
+    }
+}
+
+/// Selects zeros for unseen keys: multiplying a NaN in the padding by a weight of zero would keep the NaN.
+fn erase<B: Backend>(tensor: FloatTensor<B>, unseen: Option<BoolTensor<B>>) -> FloatTensor<B> {
+    let Some(unseen) = unseen else {
+        return tensor;
+    };
+    let shape = tensor.shape();
+    B::float_mask_fill(tensor, B::bool_expand(unseen, shape), 0.0.into())
+}

@@ -1,0 +1,144 @@
+//! The only file with Burn's backend-extension macro.
+//!
+//! The trait only routes: from the runtime-chosen backend inside a `Tensor` to an implementation for that backend.
+//! The macro does not map `Option<tensor>` inputs, so optional tensors travel as enums with an empty variant.
+
+#![allow(
+    deprecated,
+    reason = "the macro names NdArray, which is deprecated upstream and a backend of ours as long as Burn has it"
+)]
+
+use burn::backend::{
+    Backend, ExtensionType, backend_extension,
+    tensor::{BoolTensor, FloatTensor, IntTensor},
+};
+use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
+
+use crate::composed;
+
+/// A float tensor or nothing.
+#[derive(ExtensionType)]
+pub enum OptionalFloat<B: Backend> {
+    /// No tensor was given.
+    Absent,
+    /// The tensor.
+    Present(FloatTensor<B>),
+}
+
+impl<B: Backend> OptionalFloat<B> {
+    /// The tensor, if there is one.
+    pub fn into_option(self) -> Option<FloatTensor<B>> {
+        match self {
+            Self::Absent => None,
+            Self::Present(tensor) => Some(tensor),
+        }
+    }
+}
+
+/// A bool tensor or nothing.
+#[derive(ExtensionType)]
+pub enum OptionalBool<B: Backend> {
+    /// No tensor was given.
+    Absent,
+    /// The tensor.
+    Present(BoolTensor<B>),
+}
+
+impl<B: Backend> OptionalBool<B> {
+    /// The tensor, if there is one.
+    pub fn into_option(self) -> Option<BoolTensor<B>> {
+        match self {
+            Self::Absent => None,
+            Self::Present(tensor) => Some(tensor),
+        }
+    }
+}
+
+/// An int tensor or nothing.
+#[derive(ExtensionType)]
+pub enum OptionalInt<B: Backend> {
+    /// No tensor was given.
+    Absent,
+    /// The tensor.
+    Present(IntTensor<B>),
+}
+
+impl<B: Backend> OptionalInt<B> {
+    /// The tensor, if there is one.
+    pub fn into_option(self) -> Option<IntTensor<B>> {
+        match self {
+            Self::Absent => None,
+            Self::Present(tensor) => Some(tensor),
+        }
+    }
+}
+
+/// The part of [`AttentionOptions`](crate::AttentionOptions) that is not a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionScalars {
+    /// Factor on the dot products.
+    pub scale: f64,
+    /// Bound of the scores, or none.
+    pub softcap: Option<f64>,
+    /// Causal mask and its alignment.
+    pub causal: Option<CausalAlignment>,
+    /// Sliding window (tokens).
+    pub window: Option<Window>,
+    /// Dropout on the weights.
+    pub dropout: Option<Dropout>,
+}
+
+/// Everything the weights are made of, that is, all inputs but the values.
+#[derive(ExtensionType)]
+pub struct ScoreInputs<B: Backend> {
+    /// `[batch, heads_q, len_q, dim_qk]`
+    pub query: FloatTensor<B>,
+    /// `[batch, heads_kv, len_kv, dim_qk]`
+    pub key: FloatTensor<B>,
+    /// Added to the scores; broadcastable to `[batch, heads_q, len_q, len_kv]`.
+    #[extension_type]
+    pub bias: OptionalFloat<B>,
+    /// True hides a key; broadcastable to `[batch, heads_q, len_q, len_kv]`.
+    #[extension_type]
+    pub masked: OptionalBool<B>,
+    /// `[batch]`
+    #[extension_type]
+    pub key_lengths: OptionalInt<B>,
+    /// `[batch, len_q]`
+    #[extension_type]
+    pub query_segments: OptionalInt<B>,
+    /// `[batch, len_kv]`
+    #[extension_type]
+    pub key_segments: OptionalInt<B>,
+    /// Everything that is not a tensor.
+    pub scalars: AttentionScalars,
+}
+
+/// Attention as an operation of a backend. Users call [`attention`](crate::attention), which checks shapes first:
+/// nothing below this trait does.
+///
+/// The default bodies are composed of plain tensor operations, so every backend computes them and `Autodiff`
+/// differentiates them.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(feature = "cube"),
+    LibTorch: cfg(feature = "tch"),
+    Remote: cfg(feature = "remote"),
+    Autodiff: cfg(feature = "autodiff"),
+)]
+pub trait AttentionOps: Backend {
+    /// The output `[batch, heads_q, len_q, dim_v]` in the dtype of the query, and the logsumexp of every row
+    /// `[batch, heads_q, len_q]` in f32 or wider, for values `[batch, heads_kv, len_kv, dim_v]`.
+    fn attention(
+        #[extension_type] inputs: ScoreInputs<Self>,
+        value: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        composed::forward::<Self>(inputs, value)
+    }
+
+    /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.
+    fn attention_weights(#[extension_type] inputs: ScoreInputs<Self>) -> FloatTensor<Self> {
+        composed::weights::<Self>(inputs)
+    }
+}

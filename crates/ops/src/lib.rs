@@ -1,0 +1,45 @@
+//! Attention as one Burn operation, on every backend, with gradients.
+//!
+//! [`attention`] computes, for every batch item and query head,
+//!
+//! ```text
+//! scores  = softcap(scale · query · keyᵀ) + bias,   −∞ where the mask hides a key
+//! output  = dropout(softmax(scores)) · value
+//! ```
+//!
+//! The full contract (layout, order, hidden rows, causal alignment, grouped heads) is written down once, in the
+//! documentation of [`burn_attn_kernels_cpu`].
+//!
+//! | you want | you call |
+//! | --- | --- |
+//! | the output | [`attention`] |
+//! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
+//! | to look at the weights | [`attention_weights`] |
+//! | to say who sees whom | [`AttentionMask`] |
+//! | everything else (scale, softcap, bias, dropout) | [`AttentionOptions`] |
+//!
+//! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a caller says),
+//! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
+//! `backends` (who implements it), `composed` (the body made of plain tensor operations), `seed` (repeatable dropout).
+//!
+//! Only first-order gradients exist: Burn has no double backward.
+
+mod attention;
+mod backends;
+mod bias;
+mod check;
+mod composed;
+mod extension;
+mod mask;
+mod options;
+mod seed;
+
+pub use attention::{attention, attention_weights, attention_with_logsumexp};
+pub use bias::AttentionBias;
+pub use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
+pub use extension::{
+    AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
+};
+pub use mask::AttentionMask;
+pub use options::AttentionOptions;
+pub use seed::{next_dropout_seed, seed};

@@ -1,0 +1,41 @@
+//! Repeatable dropout: where the seeds of attention dropout come from.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use burn::tensor::Device;
+
+/// State of the process-wide stream of dropout seeds (SplitMix64). Burn's own generators are process-wide as well.
+static STREAM: AtomicU64 = AtomicU64::new(0);
+
+/// The increment of SplitMix64: odd, so that the stream visits every 64-bit value once.
+const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of attention dropout.
+///
+/// Without it the parameters start from entropy and the dropout stream from a fixed number.
+///
+/// PyTorch equivalent: `torch.manual_seed`.
+///
+/// ```
+/// # use burn::tensor::Device;
+/// let device = Device::default();
+/// burn_attn_ops::seed(&device, 42);
+/// ```
+pub fn seed(device: &Device, seed: u64) {
+    device.seed(seed);
+    STREAM.store(seed, Ordering::Relaxed);
+}
+
+/// The next seed for one attention call with dropout.
+///
+/// A number on the host and not a random tensor on the device: drawing it waits for no GPU.
+///
+/// Source: SplitMix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+pub fn next_dropout_seed() -> u64 {
+    let state = STREAM
+        .fetch_add(GOLDEN_GAMMA, Ordering::Relaxed)
+        .wrapping_add(GOLDEN_GAMMA);
+    let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
+}
