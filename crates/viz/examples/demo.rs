@@ -1,0 +1,112 @@
+//! Writes a page, an SVG and a terminal picture of made-up attention, to see what the pictures look like:
+//!
+//! ```text
+//! cargo run -p burn-attn-viz --example demo -- /tmp/attention
+//! ```
+
+use std::error::Error;
+use std::path::PathBuf;
+
+use burn_attn_viz::{
+    AttentionGroup, AttentionMap, AttentionPage, Background, SvgOptions, TextOptions, render_svg,
+    render_text,
+};
+
+const ENGLISH: [&str; 7] = ["The", "cat", "sat", "on", "the", "mat", "."];
+const GERMAN: [&str; 7] = ["<s>", "Die", "Katze", "saß", "auf", "der", "Matte"];
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target".into()));
+    std::fs::create_dir_all(&folder)?;
+
+    let encoder = layers(&ENGLISH, &ENGLISH, false)?;
+    let decoder = layers(&GERMAN, &GERMAN, true)?;
+    let cross = layers(&GERMAN, &ENGLISH, false)?;
+
+    print!("{}", render_text(&encoder[0], 0, &TextOptions::default()));
+    let in_color = TextOptions {
+        color: Some(Background::Dark),
+        ..TextOptions::default()
+    };
+    print!("\n{}", render_text(&cross[1], 2, &in_color));
+
+    let one_head = SvgOptions {
+        head: Some(2),
+        ..SvgOptions::default()
+    };
+    std::fs::write(folder.join("head.svg"), render_svg(&cross[1], &one_head))?;
+    std::fs::write(
+        folder.join("layer.svg"),
+        render_svg(&encoder[0], &SvgOptions::default()),
+    )?;
+
+    let page =
+        AttentionPage::new("The cat sat on the mat: what every head looks at")
+            .source("The cat sat on the mat.")
+            .translation("Die Katze saß auf der Matte.")
+            .metadata("model", "made-up weights, no model")
+            .metadata("decoding", "greedy")
+            .group(AttentionGroup::new("Encoder self-attention", encoder))
+            .group(AttentionGroup::new("Decoder self-attention", decoder))
+            .group(AttentionGroup::new("Cross-attention", cross).note(
+                "A row is the last token read; the decoder is about to write the one after it.",
+            ));
+    let path = folder.join("attention.html");
+    std::fs::write(&path, page.to_html())?;
+    println!("\nwrote head.svg, layer.svg and {}", path.display());
+    Ok(())
+}
+
+/// Two layers of four heads, each with a habit that trained transformers are known for.
+fn layers(
+    queries: &[&str],
+    keys: &[&str],
+    causal: bool,
+) -> Result<Vec<AttentionMap>, Box<dyn Error>> {
+    let crossing = queries != keys;
+    let mut maps = Vec::new();
+    for layer in 0..2_usize {
+        let mut weights = Vec::new();
+        for head in 0..4_usize {
+            for i in 0..queries.len() {
+                let scores = (0..keys.len()).map(|j| {
+                    let distance = j as f32 - i as f32;
+                    let unevenness = ((i * 7 + j * 13 + head * 5 + layer * 3) % 11) as f32 / 11.0;
+                    let habit = match (head + layer, crossing) {
+                        (2, true) => 4.0 * f32::from(i == j) - 0.5 * distance.abs(),
+                        (3, true) => 2.5 * f32::from(i == j),
+                        (_, true) => -0.4 * distance.abs(),
+                        (0, _) => 4.0 * f32::from(j + 1 == i), // the token before
+                        (1, _) => 2.0 * f32::from(i == j) - 0.3 * distance.abs(),
+                        (2, _) => 3.5 * f32::from(j == 0), // the first token, when there is nothing to say
+                        (3, _) => 2.5 * f32::from(j == 2), // the verb
+                        _ => 0.0,
+                    };
+                    let visible = !causal || j <= i;
+                    if visible {
+                        habit + unevenness
+                    } else {
+                        f32::NEG_INFINITY
+                    }
+                });
+                weights.extend(softmax(&scores.collect::<Vec<f32>>()));
+            }
+        }
+        let title = format!("layer {}", layer + 1);
+        let tokens = |list: &[&str]| list.iter().map(ToString::to_string).collect();
+        maps.push(AttentionMap::new(
+            title,
+            tokens(queries),
+            tokens(keys),
+            weights,
+        )?);
+    }
+    Ok(maps)
+}
+
+fn softmax(scores: &[f32]) -> Vec<f32> {
+    let largest = scores.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let shares: Vec<f32> = scores.iter().map(|score| (score - largest).exp()).collect();
+    let sum: f32 = shares.iter().sum();
+    shares.iter().map(|share| share / sum).collect()
+}

@@ -1,0 +1,305 @@
+//! The data that every picture is drawn from.
+
+use std::error::Error;
+use std::fmt;
+
+/// How far above 1 a weight may lie: the rounding of a softmax computed in bfloat16.
+const TOLERANCE: f32 = 1e-2;
+
+/// The attention weights of one layer: for every head, how much each query token looks at each key token.
+///
+/// A row, the weights of one query, is the outcome of a softmax: it sums to 1, or to 0 if the query may see no key (less
+/// than 1 with attention sinks).
+///
+/// # Example
+/// ```
+/// use burn_attn_viz::AttentionMap;
+///
+/// let map = AttentionMap::new(
+///     "decoder, layer 1",
+///     vec!["je".into(), "dors".into()],
+///     vec!["I".into(), "sleep".into(), ".".into()],
+///     // Two heads of two queries by three keys.
+///     vec![0.75, 0.25, 0.0, 0.0, 1.0, 0.0, 0.5, 0.5, 0.0, 0.25, 0.25, 0.5],
+/// )?;
+/// assert_eq!(map.heads(), 2);
+/// assert_eq!(map.row(1, 0), [0.5, 0.5, 0.0]);
+/// assert_eq!(map.keys()[map.strongest_key(0, 1)], "sleep");
+/// assert_eq!(map.row_entropy(1, 0), 1.0); // one bit: as undecided as between two keys
+/// # Ok::<(), burn_attn_viz::MapError>(())
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+pub struct AttentionMap {
+    title: String,
+    queries: Vec<String>,
+    keys: Vec<String>,
+    heads: usize,
+    weights: Vec<f32>,
+}
+
+impl AttentionMap {
+    /// A map from the tokens of a layer and its weights.
+    ///
+    /// # Shapes
+    /// `weights`: `[heads, queries, keys]`, row-major; the number of heads follows from the length.
+    ///
+    /// # Errors
+    /// A [`MapError`] if there are no queries or no keys, if the number of weights is not a positive multiple of queries
+    /// × keys, or if a weight is not finite or not between 0 and 1 (up to the rounding of bfloat16).
+    pub fn new(
+        title: impl Into<String>,
+        queries: Vec<String>,
+        keys: Vec<String>,
+        weights: Vec<f32>,
+    ) -> Result<Self, MapError> {
+        if queries.is_empty() {
+            return Err(MapError::NoQueries);
+        }
+        if keys.is_empty() {
+            return Err(MapError::NoKeys);
+        }
+        let cells = queries.len() * keys.len();
+        if weights.is_empty() || !weights.len().is_multiple_of(cells) {
+            return Err(MapError::WeightCount {
+                weights: weights.len(),
+                queries: queries.len(),
+                keys: keys.len(),
+            });
+        }
+        for (index, &weight) in weights.iter().enumerate() {
+            let (head, query, key) = (
+                index / cells,
+                index % cells / keys.len(),
+                index % keys.len(),
+            );
+            if !weight.is_finite() {
+                return Err(MapError::NotFinite {
+                    head,
+                    query,
+                    key,
+                    weight,
+                });
+            }
+            if !(0.0..=1.0 + TOLERANCE).contains(&weight) {
+                return Err(MapError::OutOfRange {
+                    head,
+                    query,
+                    key,
+                    weight,
+                });
+            }
+        }
+        Ok(Self {
+            title: title.into(),
+            heads: weights.len() / cells,
+            queries,
+            keys,
+            weights,
+        })
+    }
+
+    /// The title, such as `layer 1`.
+    pub fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// The tokens that look: one per row.
+    pub fn queries(&self) -> &[String] {
+        &self.queries
+    }
+
+    /// The tokens that are looked at: one per column.
+    pub fn keys(&self) -> &[String] {
+        &self.keys
+    }
+
+    /// The number of heads.
+    pub fn heads(&self) -> usize {
+        self.heads
+    }
+
+    /// The weight that query `i` of `head` gives to key `j`.
+    ///
+    /// # Panics
+    /// If `head`, `i` or `j` is out of range.
+    pub fn weight(&self, head: usize, i: usize, j: usize) -> f32 {
+        self.row(head, i)[j]
+    }
+
+    /// The weights that query `i` of `head` gives to all keys.
+    ///
+    /// # Panics
+    /// If `head` or `i` is out of range.
+    pub fn row(&self, head: usize, i: usize) -> &[f32] {
+        let queries = self.queries.len();
+        assert!(
+            head < self.heads && i < queries,
+            "head {head}, query {i} is outside a map of {} heads and {queries} queries",
+            self.heads
+        );
+        let start = (head * queries + i) * self.keys.len();
+        &self.weights[start..start + self.keys.len()]
+    }
+
+    /// The map of one head that averages all heads.
+    pub fn mean_over_heads(&self) -> AttentionMap {
+        let cells = self.queries.len() * self.keys.len();
+        let weights = (0..cells).map(|cell| {
+            let heads = self.weights.iter().skip(cell).step_by(cells);
+            let sum: f64 = heads.map(|&weight| f64::from(weight)).sum();
+            (sum / self.heads as f64) as f32
+        });
+        AttentionMap {
+            title: self.title.clone(),
+            queries: self.queries.clone(),
+            keys: self.keys.clone(),
+            heads: 1,
+            weights: weights.collect(),
+        }
+    }
+
+    /// The largest weight of `head`.
+    ///
+    /// # Panics
+    /// If `head` is out of range.
+    pub fn maximum(&self, head: usize) -> f32 {
+        let rows = (0..self.queries.len()).map(|i| self.row(head, i));
+        rows.flatten().copied().fold(0.0, f32::max)
+    }
+
+    /// The key that query `i` of `head` looks at most; the first of them if several are equal.
+    ///
+    /// Over all queries of a cross-attention, this is the usual word alignment read off from attention.
+    ///
+    /// # Panics
+    /// If `head` or `i` is out of range.
+    pub fn strongest_key(&self, head: usize, i: usize) -> usize {
+        let row = self.row(head, i);
+        (1..row.len()).fold(0, |best, j| if row[j] > row[best] { j } else { best })
+    }
+
+    /// The entropy of query `i` of `head` in bits: `−Σⱼ pⱼ log₂ pⱼ` over the row divided by its sum.
+    ///
+    /// 0 means one key takes everything; `b` bits mean a choice as wide as `2^b` equal keys. A row without a visible key
+    /// has entropy 0.
+    ///
+    /// # Panics
+    /// If `head` or `i` is out of range.
+    pub fn row_entropy(&self, head: usize, i: usize) -> f32 {
+        let row = self.row(head, i);
+        let sum: f64 = row.iter().map(|&weight| f64::from(weight)).sum();
+        let terms = row.iter().filter(|&&weight| weight > 0.0).map(|&weight| {
+            let share = f64::from(weight) / sum;
+            -share * share.log2()
+        });
+        // `-1 · log₂ 1` is -0, which would print as such.
+        (terms.sum::<f64>() + 0.0).max(0.0) as f32
+    }
+
+    /// The mean of [`row_entropy`](Self::row_entropy) over the queries of `head` that see any key, in bits.
+    ///
+    /// # Panics
+    /// If `head` is out of range.
+    pub fn entropy(&self, head: usize) -> f32 {
+        let seeing = (0..self.queries.len())
+            .filter(|&i| self.row(head, i).iter().any(|&weight| weight > 0.0));
+        let (count, sum) = seeing.fold((0_usize, 0.0_f64), |(count, sum), i| {
+            (count + 1, sum + f64::from(self.row_entropy(head, i)))
+        });
+        (sum / count.max(1) as f64) as f32
+    }
+
+    /// Whether no token looks at a later one: the same tokens on both sides, and every weight above the diagonal is 0.
+    ///
+    /// True for the self-attention of a decoder. False for a single token, where there is nothing to tell.
+    pub fn is_causal(&self) -> bool {
+        self.queries.len() > 1
+            && self.queries == self.keys
+            && (0..self.heads).all(|head| {
+                (0..self.queries.len()).all(|i| {
+                    self.row(head, i)[i + 1..]
+                        .iter()
+                        .all(|&weight| weight == 0.0)
+                })
+            })
+    }
+}
+
+/// Why tokens and weights do not make an [`AttentionMap`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum MapError {
+    /// The list of queries is empty.
+    NoQueries,
+    /// The list of keys is empty.
+    NoKeys,
+    /// The number of weights is not heads × queries × keys for any positive number of heads.
+    WeightCount {
+        /// The number of weights given.
+        weights: usize,
+        /// The number of queries given.
+        queries: usize,
+        /// The number of keys given.
+        keys: usize,
+    },
+    /// A weight is NaN or infinite.
+    NotFinite {
+        /// The head of the weight.
+        head: usize,
+        /// The query of the weight.
+        query: usize,
+        /// The key of the weight.
+        key: usize,
+        /// The weight.
+        weight: f32,
+    },
+    /// A weight is below 0 or above 1.
+    OutOfRange {
+        /// The head of the weight.
+        head: usize,
+        /// The query of the weight.
+        query: usize,
+        /// The key of the weight.
+        key: usize,
+        /// The weight.
+        weight: f32,
+    },
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapError::NoQueries => write!(out, "an attention map needs at least one query"),
+            MapError::NoKeys => write!(out, "an attention map needs at least one key"),
+            MapError::WeightCount {
+                weights,
+                queries,
+                keys,
+            } => write!(
+                out,
+                "{weights} weights do not fill heads of {queries} queries × {keys} keys = {} weights each",
+                queries * keys
+            ),
+            MapError::NotFinite {
+                head,
+                query,
+                key,
+                weight,
+            } => write!(
+                out,
+                "the weight of head {head}, query {query}, key {key} is {weight}, not a finite number"
+            ),
+            MapError::OutOfRange {
+                head,
+                query,
+                key,
+                weight,
+            } => write!(
+                out,
+                "the weight of head {head}, query {query}, key {key} is {weight}, not between 0 and 1: pass weights \
+                 after the softmax"
+            ),
+        }
+    }
+}
+
+impl Error for MapError {}

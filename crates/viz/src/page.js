@@ -1,0 +1,342 @@
+"use strict";
+(() => {
+  const data = JSON.parse(document.getElementById("attention-data").textContent);
+  const overview = document.getElementById("overview");
+  const detail = document.getElementById("detail");
+  const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+  const narrow = matchMedia("(max-width: 900px)");
+  const ROW = 26; // height of a token in the line view, as in page.css
+  const LONGEST_LABEL = 18;
+
+  // Every layer of every group in reading order; a step up or down moves along this list.
+  const places = data.groups.flatMap((group, g) => group.layers.map((layer, l) => ({ group, layer, g, l })));
+  if (places.length === 0) return;
+
+  const state = { place: 0, head: 0, pinned: null, fullScale: true };
+  const thumbnails = []; // thumbnails[place][head]: button
+
+  // Elements. Text always enters through textContent, so that no token is ever read as markup.
+  const SVG = "http://www.w3.org/2000/svg";
+  function fill(element, attributes, children) {
+    for (const [name, value] of Object.entries(attributes)) {
+      if (typeof value === "function") element.addEventListener(name, value);
+      else if (value !== false && value !== null) element.setAttribute(name, value === true ? "" : value);
+    }
+    element.append(...children);
+    return element;
+  }
+  const html = (name, attributes = {}, ...children) => fill(document.createElement(name), attributes, children);
+  const svg = (name, attributes = {}, ...children) => fill(document.createElementNS(SVG, name), attributes, children);
+
+  // Colours.
+  const channels = (hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16));
+  const ramps = { light: data.light.map(channels), dark: data.dark.map(channels) };
+  const stops = () => (darkScheme.matches ? ramps.dark : ramps.light);
+  function shade(share) {
+    const ramp = stops();
+    const position = Math.min(Math.max(share, 0), 1) * (ramp.length - 1);
+    const below = Math.min(Math.floor(position), ramp.length - 2);
+    return ramp[below].map((from, c) => Math.round(from + (ramp[below + 1][c] - from) * (position - below)));
+  }
+  const rgb = (color) => `rgb(${color.join(" ")})`;
+  // Numbers change colour where black and white letters are equally legible, as in color.rs.
+  const inkOn = (share) => (darkScheme.matches
+    ? (share < 0.44 ? "#e6edf3" : "#0a1016") : (share < 0.62 ? "#101820" : "#ffffff"));
+
+  // The chosen head.
+  const place = () => places[state.place];
+  const layer = () => place().layer;
+  const head = () => layer().heads[state.head];
+  const weight = (i, j, of = head(), keys = layer().keys.length) => of.weights[i * keys + j] / data.units;
+  const isHidden = (at, i, j) => at.causal && j > i;
+  const topOf = (of) => (state.fullScale ? 1 : Math.max(...of.weights.map((w) => w / data.units)) || 1);
+  const shorten = (token) => {
+    const characters = [...token];
+    return characters.length > LONGEST_LABEL ? characters.slice(0, LONGEST_LABEL - 1).join("") + "…" : token;
+  };
+  const nameOf = (at, h) => `${at.group.name}, ${at.layer.title}, ${at.layer.heads[h].name}`;
+
+  // Overview: one pixel per weight, enlarged by the browser without smoothing.
+  function paint(canvas, at, of) {
+    const context = canvas.getContext("2d");
+    const image = context.createImageData(canvas.width, canvas.height);
+    const top = topOf(of);
+    of.weights.forEach((w, cell) => {
+      const hidden = isHidden(at, Math.floor(cell / canvas.width), cell % canvas.width);
+      image.data.set([...shade(w / data.units / top), hidden ? 0 : 255], cell * 4);
+    });
+    context.putImageData(image, 0, 0);
+  }
+
+  function drawOverview() {
+    overview.replaceChildren();
+    thumbnails.length = 0;
+    data.groups.forEach((group, g) => {
+      const columns = Math.max(0, ...group.layers.map((each) => each.heads.length));
+      const grid = html("div", {
+        class: "thumbnails",
+        style: `grid-template-columns: 3.4rem repeat(${columns}, minmax(0, 5rem))`,
+      });
+      const longest = group.layers.find((each) => each.heads.length === columns);
+      grid.append(html("span"), ...(longest ? longest.heads : []).map(({ name }) =>
+        html("span", { class: "column" }, name.replace("head ", "h"))));
+      places.forEach((at, p) => {
+        if (at.g !== g) return;
+        grid.append(html("span", { class: "layer" }, at.layer.title));
+        thumbnails[p] = at.layer.heads.map((of, h) => {
+          const canvas = html("canvas", { width: at.layer.keys.length, height: at.layer.queries.length });
+          paint(canvas, at.layer, of);
+          return html("button", {
+            class: "thumbnail", type: "button", "aria-label": nameOf(at, h), title: nameOf(at, h),
+            click: () => { choose(p, h); if (narrow.matches) detail.scrollIntoView(); },
+          }, canvas);
+        });
+        grid.append(...thumbnails[p]);
+        for (let h = at.layer.heads.length; h < columns; h += 1) grid.append(html("span"));
+      });
+      const causal = group.layers.length > 0 && group.layers.every((each) => each.causal);
+      const note = [group.note, causal ? "Masked: no token looks at a later one." : ""].filter(Boolean).join(" ");
+      overview.append(html("div", { class: "group" }, html("h2", {}, group.name),
+        ...(note ? [html("p", { class: "note" }, note)] : []), grid));
+    });
+    markChosen();
+  }
+
+  function markChosen() {
+    thumbnails.forEach((row, p) => row.forEach((button, h) => {
+      const chosen = p === state.place && h === state.head;
+      button.setAttribute("aria-pressed", chosen);
+      button.tabIndex = chosen ? 0 : -1;
+    }));
+  }
+
+  function choose(p, h) {
+    const target = Math.min(Math.max(p, 0), places.length - 1);
+    const before = layer();
+    state.place = target;
+    state.head = Math.min(Math.max(h, 0), layer().heads.length - 1);
+    // A pinned token stays pinned while the tokens stay the same, so that heads can be compared on it.
+    const same = (a, b) => a.length === b.length && a.every((token, at) => token === b[at]);
+    if (!same(before.queries, layer().queries) || !same(before.keys, layer().keys)) state.pinned = null;
+    if (overview.contains(document.activeElement)) thumbnails[state.place][state.head].focus();
+    const { g, l } = place();
+    try {
+      history.replaceState(null, "", `#${g + 1}.${l + 1}.${state.head + 1}`);
+    } catch { /* some viewers forbid it for files; the page works without */ }
+    markChosen();
+    drawDetail();
+  }
+
+  // Detail.
+  let marks = null; // what the pointer can light up in the picture now shown
+
+  function drawDetail() {
+    const at = place();
+    const scrolled = detail.scrollTop;
+    const focused = detail.contains(document.activeElement) && document.activeElement.getAttribute("aria-label");
+    const step = (label, title, p, h) => html("button", {
+      type: "button", title, "aria-label": title,
+      disabled: !places[p] || !places[p].layer.heads[Math.min(h, places[p].layer.heads.length - 1)],
+      click: () => choose(p, h),
+    }, label);
+    const scale = html("select", { "aria-label": "Colour scale",
+      change: (event) => { state.fullScale = event.target.value === "1"; drawOverview(); drawDetail(); } },
+      html("option", { value: "1", selected: state.fullScale }, "colours from 0 to 1"),
+      html("option", { value: "max", selected: !state.fullScale }, "colours up to the largest weight"));
+    const spread = head().entropy;
+    const heat = html("div", { class: "heat" });
+    const readout = html("p", { class: "readout", "aria-live": "polite" });
+    const lines = html("div", { class: "lines" });
+    detail.replaceChildren(
+      html("h2", {}, `${at.group.name} · ${at.layer.title} · ${head().name}`),
+      html("p", { class: "note" },
+        `spread ${spread.toFixed(2)} bits: as wide as ${(2 ** spread).toFixed(1)} of ${at.layer.keys.length} keys`),
+      html("div", { class: "controls" },
+        html("span", { class: "steps" },
+          step("←", "Previous head", state.place, state.head - 1),
+          step("→", "Next head", state.place, state.head + 1 < layer().heads.length ? state.head + 1 : NaN),
+          step("↑", "Previous layer", state.place - 1, state.head),
+          step("↓", "Next layer", state.place + 1, state.head)),
+        scale,
+        html("span", { class: "legend" }, "0",
+          html("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops().map(rgb)})` }),
+          topOf(head()).toFixed(2).replace(/\.00$/, "")),
+        html("button", { type: "button", class: "to-overview", click: () => overview.scrollIntoView() }, "All heads")),
+      readout,
+      html("div", { class: "pictures" }, heat,
+        html("div", { class: "lines-box" }, html("p", { class: "lines-title" }, "From query to key"), lines)));
+    marks = { readout, ...drawHeat(heat), ...drawLines(lines) };
+    show(state.pinned);
+    detail.scrollTop = scrolled;
+    // The buttons are new: hand the keyboard focus to the one in the same place.
+    if (focused) {
+      detail.focus({ preventScroll: true });
+      const again = [...detail.querySelectorAll("button, select")]
+        .find((each) => each.getAttribute("aria-label") === focused);
+      if (again) again.focus({ preventScroll: true });
+    }
+  }
+
+  function drawHeat(box) {
+    const at = layer();
+    const [rows, columns] = [at.queries.length, at.keys.length];
+    const pen = document.createElement("canvas").getContext("2d");
+    const family = getComputedStyle(document.body).fontFamily;
+    const longest = (tokens, size) => {
+      pen.font = `700 ${size}px ${family}`;
+      return Math.max(...tokens.map((token) => pen.measureText(shorten(token)).width));
+    };
+    // The labels of the keys lean to the right by 50 degrees; the last one needs room beyond the last column.
+    const [sine, cosine] = [0.766, 0.643];
+    const room = detail.clientWidth - longest(at.queries, 13) - 12 - longest(at.keys, 13) * cosine * 0.6;
+    const cell = Math.min(Math.max(Math.floor(room / columns), 13), 44);
+    const size = Math.min(13, cell * 0.75);
+    const left = Math.ceil(longest(at.queries, size)) + 12;
+    const top = Math.ceil(longest(at.keys, size) * sine + size) + 10;
+    const width = left + columns * cell + Math.ceil(longest(at.keys, size) * cosine);
+    const height = top + rows * cell + 2;
+
+    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-size": size, role: "img",
+      "aria-label": `Heat map of ${nameOf(place(), state.head)}` });
+    picture.append(svg("defs", {}, svg("pattern",
+      { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+      svg("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 6, "stroke-width": 2 }))));
+    const scaleTop = topOf(head());
+    for (let i = 0; i < rows; i += 1) {
+      for (let j = 0; j < columns; j += 1) {
+        const [x, y, w] = [left + j * cell, top + i * cell, weight(i, j)];
+        const hidden = isHidden(at, i, j);
+        picture.append(svg("rect", { x, y, width: cell - 1, height: cell - 1,
+          fill: hidden ? "url(#hatch)" : rgb(shade(w / scaleTop)) }));
+        if (cell >= 34 && !hidden && w >= 0.005) {
+          picture.append(svg("text", { class: "number", x: x + cell / 2, y: y + cell / 2 + 4, "font-size": 11,
+            "text-anchor": "middle", style: `fill: ${inkOn(w / scaleTop)}` }, w.toFixed(2).replace(/^0/, "")));
+        }
+      }
+    }
+    const queries = at.queries.map((token, i) => svg("text",
+      { x: left - 7, y: top + i * cell + cell / 2 + size / 3, "text-anchor": "end" }, shorten(token)));
+    const keys = at.keys.map((token, j) => svg("text",
+      { transform: `translate(${left + j * cell + cell / 2 + 1} ${top - 6}) rotate(-50)` }, shorten(token)));
+    const across = svg("rect", { class: "cross", x: left - 1, width: columns * cell + 1, height: cell + 1 });
+    const down = svg("rect", { class: "cross", y: top - 1, width: cell + 1, height: rows * cell + 1 });
+    picture.append(...queries, ...keys, across, down);
+
+    const under = (event) => {
+      const frame = picture.getBoundingClientRect();
+      const i = Math.floor((event.clientY - frame.top - top) / cell);
+      const j = Math.floor((event.clientX - frame.left - left) / cell);
+      const onRow = i >= 0 && i < rows;
+      const onColumn = j >= 0 && j < columns;
+      if (onRow && onColumn) return { i, j };
+      if (onRow && j < 0) return { i };
+      const key = keys.indexOf(event.target);
+      return key >= 0 ? { j: key } : null;
+    };
+    picture.addEventListener("pointermove", (event) => show(under(event) || state.pinned));
+    picture.addEventListener("pointerleave", () => show(state.pinned));
+    picture.addEventListener("click", (event) => pin(under(event)));
+    box.replaceChildren(picture);
+    const frame = (target) => {
+      across.style.display = target && target.i !== undefined ? "" : "none";
+      down.style.display = target && target.j !== undefined ? "" : "none";
+      if (!target) return;
+      if (target.i !== undefined) across.setAttribute("y", top + target.i * cell - 1);
+      if (target.j !== undefined) down.setAttribute("x", left + target.j * cell - 1);
+    };
+    return { queries, keys, frame };
+  }
+
+  function drawLines(box) {
+    const at = layer();
+    const rows = Math.max(at.queries.length, at.keys.length);
+    const picture = svg("svg", { height: rows * ROW, viewBox: `0 0 100 ${rows * ROW}`, preserveAspectRatio: "none",
+      "aria-hidden": "true" });
+    const token = (text, target) => html("button", { type: "button", title: text,
+      "aria-label": target.j === undefined ? `query ${target.i + 1}, ${text}` : `key ${target.j + 1}, ${text}`,
+      pointerenter: () => show(target), pointerleave: () => show(state.pinned),
+      focus: () => show(target), blur: () => show(state.pinned), click: () => pin(target) }, text || "∅");
+    const from = at.queries.map((text, i) => token(text, { i }));
+    const to = at.keys.map((text, j) => token(text, { j }));
+    const fromShares = from.map(() => html("span", { class: "share" }));
+    const toShares = to.map(() => html("span", { class: "share" }));
+    box.replaceChildren(
+      html("ol", { class: "from", "aria-label": "Queries" }, ...from.map((b, i) => html("li", {}, fromShares[i], b))),
+      picture,
+      html("ol", { class: "to", "aria-label": "Keys" }, ...to.map((b, j) => html("li", {}, b, toShares[j]))));
+    const draw = (target) => {
+      picture.replaceChildren();
+      const oneRow = target && target.i !== undefined;
+      const oneColumn = target && target.j !== undefined && !oneRow;
+      for (let i = 0; i < from.length; i += 1) {
+        if (oneRow && i !== target.i) continue;
+        for (let j = 0; j < to.length; j += 1) {
+          const w = weight(i, j);
+          if ((oneColumn && j !== target.j) || w < 0.005) continue;
+          picture.append(svg("line", { x1: 0, y1: (i + 0.5) * ROW, x2: 100, y2: (j + 0.5) * ROW,
+            "stroke-width": Math.max(target ? 1 : 0.6, w * 9), "stroke-opacity": (target ? 0.4 : 0.1) + 0.6 * w }));
+        }
+      }
+      fromShares.forEach((span, i) => { span.textContent = oneColumn ? weight(i, target.j).toFixed(3) : ""; });
+      toShares.forEach((span, j) => { span.textContent = oneRow ? weight(target.i, j).toFixed(3) : ""; });
+    };
+    return { from, to, draw };
+  }
+
+  // What is pointed at: { i } a query, { j } a key, { i, j } a cell, null nothing.
+  function show(target) {
+    marks.frame(target);
+    marks.draw(target);
+    [[marks.queries, "i"], [marks.from, "i"], [marks.keys, "j"], [marks.to, "j"]].forEach(([labels, axis]) =>
+      labels.forEach((label, at) => label.classList.toggle("marked", Boolean(target) && target[axis] === at)));
+    marks.readout.replaceChildren(...words(target));
+  }
+
+  function words(target) {
+    const at = layer();
+    const strong = (token) => html("b", {}, `“${token}”`);
+    if (!target) return ["Point at a square or a token to see its weights. Click to keep it while you change heads."];
+    const { i, j } = target;
+    if (i !== undefined && j !== undefined) {
+      const what = isHidden(at, i, j) ? " hidden by the mask: the key comes later." : ` weight ${weight(i, j).toFixed(4)}`;
+      return ["query ", strong(at.queries[i]), " → key ", strong(at.keys[j]), ":", what];
+    }
+    const [tokens, share] = i !== undefined
+      ? [at.keys, (other) => weight(i, other)] : [at.queries, (other) => weight(other, j)];
+    const order = tokens.map((_, other) => other).filter((other) => share(other) > 0)
+      .sort((a, b) => share(b) - share(a) || a - b).slice(0, 4);
+    const list = order.flatMap((other, n) =>
+      [n === 0 ? " " : ", ", strong(tokens[other]), ` ${share(other).toFixed(3)}`]);
+    if (i === undefined) return ["Key ", strong(at.keys[j]), " is looked at most by", ...list, "."];
+    const sum = at.keys.reduce((total, _, other) => total + weight(i, other), 0);
+    return ["Query ", strong(at.queries[i]), " looks most at", ...list, `. The row sums to ${sum.toFixed(2)}.`];
+  }
+
+  function pin(target) {
+    const same = target && state.pinned && target.i === state.pinned.i && target.j === state.pinned.j;
+    state.pinned = same ? null : target;
+    show(state.pinned);
+  }
+
+  document.addEventListener("keydown", (event) => {
+    if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.target.closest("select")) return;
+    const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
+    if (event.key === "Escape") pin(null);
+    // Up and down scroll the page until the reader has clicked into the pictures.
+    const inside = overview.contains(event.target) || detail.contains(event.target);
+    if (!move || (move[0] !== 0 && !inside)) return;
+    event.preventDefault();
+    choose(state.place + move[0], state.head + move[1]);
+  });
+  darkScheme.addEventListener("change", () => { drawOverview(); drawDetail(); });
+  let width = innerWidth;
+  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; drawDetail(); } });
+
+  if (narrow.matches) document.getElementById("guide").open = false;
+  document.getElementById("view").hidden = false;
+  const [g, l, h] = location.hash.slice(1).split(".").map((part) => Number(part) - 1);
+  const linked = places.findIndex((at) => at.g === g && at.l === l);
+  if (linked >= 0 && places[linked].layer.heads[h]) [state.place, state.head] = [linked, h];
+  drawOverview();
+  drawDetail();
+})();

@@ -1,0 +1,295 @@
+//! A heat map as a standalone SVG.
+
+use std::fmt::Write;
+
+use crate::color::hex;
+use crate::escape::markup;
+use crate::label::{cut, printable, width};
+use crate::{AttentionMap, Background, ColorScale};
+
+/// What [`render_svg`] draws, and how.
+///
+/// The default is a grid of all heads on white, on the colour scale from 0 to 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SvgOptions {
+    /// Draw this head alone, large; `None` draws a grid of all heads.
+    pub head: Option<usize>,
+    /// The weight that gets the strongest colour.
+    pub scale: ColorScale,
+    /// The background to draw on.
+    pub background: Background,
+}
+
+/// Labels longer than this are cut; the tooltips of a single head keep them whole.
+const LABEL_COLUMNS: usize = 14;
+const HEADS_PER_ROW: usize = 4;
+const MARGIN: usize = 16;
+const LEGEND_STEPS: usize = 32;
+
+/// `map` as a standalone SVG document: a heat map with token labels, a legend, and a title and description for readers who
+/// do not see it.
+///
+/// A single head has a tooltip on every cell. Cells of weight 0 are left blank.
+///
+/// # Panics
+/// If [`SvgOptions::head`] is out of range.
+///
+/// # Example
+/// ```
+/// use burn_attn_viz::{AttentionMap, SvgOptions, render_svg};
+///
+/// let map = AttentionMap::new(
+///     "layer 1",
+///     vec!["je".into(), "dors".into()],
+///     vec!["I".into(), "sleep".into()],
+///     vec![0.9, 0.1, 0.3, 0.7],
+/// )?;
+/// let svg = render_svg(&map, &SvgOptions { head: Some(0), ..SvgOptions::default() });
+/// assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""));
+/// assert!(svg.contains("<title>dors → sleep: 0.7000</title>"));
+/// # Ok::<(), burn_attn_viz::MapError>(())
+/// ```
+pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
+    if let Some(head) = options.head {
+        assert!(
+            head < map.heads(),
+            "head {head} is outside a map of {} heads",
+            map.heads()
+        );
+    }
+    let heads = match options.head {
+        Some(head) => head..head + 1,
+        None => 0..map.heads(),
+    };
+    let top = options.scale.top(map, heads.clone());
+    let panel = Panel::new(map, options, top);
+    let per_row = heads.len().min(HEADS_PER_ROW);
+    let rows = heads.len().div_ceil(per_row);
+    let (panel_width, panel_height) = panel.size();
+    // The legend and the title need some width even if the map is tiny.
+    let total_width = (MARGIN + per_row * (panel_width + MARGIN)).max(280);
+    let grid_top = 44;
+    let legend_top = grid_top + rows * (panel_height + MARGIN);
+    let total_height = legend_top + 56;
+
+    let (paper, ink) = match options.background {
+        Background::Light => ("#ffffff", "#1b2530"),
+        Background::Dark => ("#0f151a", "#dfe7ee"),
+    };
+    let mut svg = String::new();
+    write!(
+        svg,
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{total_width}\" height=\"{total_height}\" \
+         viewBox=\"0 0 {total_width} {total_height}\" role=\"img\" \
+         font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"{}\" \
+         fill=\"{ink}\">\n<title>{}</title>\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"{paper}\"/>\n",
+        panel.font,
+        markup(&title(map, options)),
+        markup(&description(map, heads.clone())),
+    )
+    .expect(WRITES);
+    let title_columns = (total_width - 2 * MARGIN) / 9;
+    writeln!(
+        svg,
+        "<text x=\"{MARGIN}\" y=\"28\" font-size=\"14\" font-weight=\"bold\">{}</text>",
+        markup(&cut(&title(map, options), title_columns)),
+    )
+    .expect(WRITES);
+    for (place, head) in heads.enumerate() {
+        let x = MARGIN + place % per_row * (panel_width + MARGIN);
+        let y = grid_top + place / per_row * (panel_height + MARGIN);
+        panel.draw(&mut svg, head, x, y);
+    }
+    draw_legend(&mut svg, options.background, top, legend_top);
+    svg.push_str("</svg>\n");
+    svg
+}
+
+const WRITES: &str = "a String takes every write";
+
+fn title(map: &AttentionMap, options: &SvgOptions) -> String {
+    match options.head {
+        Some(head) => {
+            format!(
+                "{}, head {} of {}",
+                printable(map.title()),
+                head + 1,
+                map.heads()
+            )
+        }
+        None => format!("{}, {} heads", printable(map.title()), map.heads()),
+    }
+}
+
+/// The picture in words: its size, and the strongest look of every head.
+fn description(map: &AttentionMap, heads: impl Iterator<Item = usize>) -> String {
+    let mut words = format!(
+        "Heat map of attention weights: {} queries in rows, {} keys in columns.",
+        map.queries().len(),
+        map.keys().len()
+    );
+    for head in heads {
+        let peak = |i: usize| map.weight(head, i, map.strongest_key(head, i));
+        let query =
+            (1..map.queries().len()).fold(0, |best, i| if peak(i) > peak(best) { i } else { best });
+        write!(
+            words,
+            " Head {}: the largest weight is {:.2}, from “{}” to “{}”; mean entropy {:.2} bits.",
+            head + 1,
+            map.maximum(head),
+            printable(&map.queries()[query]),
+            printable(&map.keys()[map.strongest_key(head, query)]),
+            map.entropy(head)
+        )
+        .expect(WRITES);
+    }
+    words
+}
+
+/// The heat map of one head with its labels.
+struct Panel<'a> {
+    map: &'a AttentionMap,
+    background: Background,
+    top: f32,
+    single: bool,
+    queries: Vec<String>,
+    keys: Vec<String>,
+    cell: usize,
+    font: usize,
+    label_left: usize,
+    label_top: usize,
+}
+
+impl<'a> Panel<'a> {
+    fn new(map: &'a AttentionMap, options: &SvgOptions, top: f32) -> Self {
+        let single = options.head.is_some();
+        let (cell, font) = if single { (30, 13) } else { (14, 10) };
+        let label = |token: &String| cut(&printable(token), LABEL_COLUMNS);
+        let queries: Vec<String> = map.queries().iter().map(label).collect();
+        let keys: Vec<String> = map.keys().iter().map(label).collect();
+        // The common monospaced fonts are 0.6 em wide; a little more leaves air.
+        let extent = |labels: &[String]| {
+            let columns = labels.iter().map(|label| width(label)).max().unwrap_or(0);
+            columns * font * 62 / 100 + 8
+        };
+        let head_title = if single { 0 } else { font + 8 };
+        Self {
+            label_left: extent(&queries),
+            label_top: extent(&keys) + head_title,
+            map,
+            background: options.background,
+            top,
+            single,
+            queries,
+            keys,
+            cell,
+            font,
+        }
+    }
+
+    fn size(&self) -> (usize, usize) {
+        (
+            (self.label_left + self.keys.len() * self.cell).max(self.font * 5),
+            self.label_top + self.queries.len() * self.cell,
+        )
+    }
+
+    fn draw(&self, svg: &mut String, head: usize, x: usize, y: usize) {
+        let (cell, font) = (self.cell, self.font);
+        let (left, above) = (x + self.label_left, y + self.label_top);
+        if !self.single {
+            writeln!(
+                svg,
+                "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\">head {}</text>",
+                y + font,
+                head + 1
+            )
+            .expect(WRITES);
+        }
+        // Half a cell plus about a third of the letters' height centres them on their row or column.
+        let centre = cell / 2 + font / 3;
+        for (j, key) in self.keys.iter().enumerate() {
+            let (x, y) = (left + j * cell + centre, above - 5);
+            writeln!(
+                svg,
+                "<text transform=\"translate({x} {y}) rotate(-90)\">{}</text>",
+                markup(key)
+            )
+            .expect(WRITES);
+        }
+        for (i, query) in self.queries.iter().enumerate() {
+            let (x, y) = (left - 5, above + i * cell + centre);
+            writeln!(
+                svg,
+                "<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
+                markup(query)
+            )
+            .expect(WRITES);
+        }
+        writeln!(
+            svg,
+            "<rect x=\"{left}\" y=\"{above}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
+            self.keys.len() * cell,
+            self.queries.len() * cell,
+            hex(self.background.shade(0.0))
+        )
+        .expect(WRITES);
+        for i in 0..self.queries.len() {
+            for j in 0..self.keys.len() {
+                self.draw_cell(svg, (head, i, j), (left + j * cell, above + i * cell));
+            }
+        }
+    }
+
+    fn draw_cell(
+        &self,
+        svg: &mut String,
+        (head, i, j): (usize, usize, usize),
+        (x, y): (usize, usize),
+    ) {
+        let weight = self.map.weight(head, i, j);
+        if weight == 0.0 {
+            return;
+        }
+        let fill = hex(self.background.shade(weight / self.top));
+        write!(
+            svg,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{0}\" height=\"{0}\" fill=\"{fill}\"",
+            self.cell - 1
+        )
+        .expect(WRITES);
+        if self.single {
+            let query = markup(&printable(&self.map.queries()[i]));
+            let key = markup(&printable(&self.map.keys()[j]));
+            writeln!(svg, "><title>{query} → {key}: {weight:.4}</title></rect>").expect(WRITES);
+        } else {
+            svg.push_str("/>\n");
+        }
+    }
+}
+
+fn draw_legend(svg: &mut String, background: Background, top: f32, y: usize) {
+    let step = 4;
+    for place in 0..LEGEND_STEPS {
+        let fill = hex(background.shade(place as f32 / (LEGEND_STEPS - 1) as f32));
+        let x = MARGIN + place * step;
+        writeln!(
+            svg,
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{step}\" height=\"10\" fill=\"{fill}\"/>"
+        )
+        .expect(WRITES);
+    }
+    let end = MARGIN + LEGEND_STEPS * step;
+    writeln!(
+        svg,
+        "<text x=\"{MARGIN}\" y=\"{0}\" font-size=\"11\">0</text>\n\
+         <text x=\"{end}\" y=\"{0}\" font-size=\"11\" text-anchor=\"end\">{top:.2}</text>\n\
+         <text x=\"{1}\" y=\"{2}\" font-size=\"11\">weight</text>\n\
+         <text x=\"{MARGIN}\" y=\"{3}\" font-size=\"11\">rows: queries, columns: keys</text>",
+        y + 22,
+        end + 8,
+        y + 10,
+        y + 40,
+    )
+    .expect(WRITES);
+}

@@ -1,0 +1,201 @@
+//! A heat map for the terminal.
+
+use std::fmt::Write;
+
+use crate::label::{cut, fit, printable, width};
+use crate::{AttentionMap, Background};
+
+/// How [`render_text`] draws.
+///
+/// The default is 80 columns of shade blocks without colour, which also reads well in a log file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TextOptions {
+    /// The widest line, in terminal columns. Keys that do not fit are summed up in a last column.
+    pub max_width: usize,
+    /// Draw cells as percentages on 24-bit ANSI colours made for this background, instead of as shade blocks.
+    pub color: Option<Background>,
+}
+
+impl Default for TextOptions {
+    fn default() -> Self {
+        Self {
+            max_width: 80,
+            color: None,
+        }
+    }
+}
+
+/// Labels of queries take no more columns than this.
+const QUERY_COLUMNS: usize = 16;
+/// Labels of keys take no more columns than this, and no fewer than the percentage `100`.
+const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
+
+/// One head of `map` as a heat map in text: a row per query, a column per key.
+///
+/// If the keys do not fit into [`TextOptions::max_width`], their columns first become narrower; then the last keys give
+/// way to one column that holds the sum of their weights, and a line says how many there are. At least one key is always
+/// drawn. Every line ends with a newline.
+///
+/// # Panics
+/// If `head` is out of range.
+///
+/// # Example
+/// ```
+/// use burn_attn_viz::{AttentionMap, TextOptions, render_text};
+///
+/// let map = AttentionMap::new(
+///     "layer 1",
+///     vec!["je".into(), "dors".into()],
+///     vec!["I".into(), "sleep".into()],
+///     vec![0.9, 0.1, 0.3, 0.7],
+/// )?;
+/// assert_eq!(
+///     render_text(&map, 0, &TextOptions::default()),
+///     "\
+/// layer 1, head 1 of 1: rows are queries, columns are keys
+///      I     sleep
+/// je   █████ ░░░░░
+/// dors ▒▒▒▒▒ ▓▓▓▓▓
+/// weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is 0
+/// "
+/// );
+/// # Ok::<(), burn_attn_viz::MapError>(())
+/// ```
+pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> String {
+    assert!(
+        head < map.heads(),
+        "head {head} is outside a map of {} heads",
+        map.heads()
+    );
+    let queries: Vec<String> = map.queries().iter().map(|token| printable(token)).collect();
+    let keys: Vec<String> = map.keys().iter().map(|token| printable(token)).collect();
+    let widest = |labels: &[String]| labels.iter().map(|label| width(label)).max().unwrap_or(0);
+    let query_columns = widest(&queries).min(QUERY_COLUMNS);
+    let layout = Layout::new(
+        keys.len(),
+        widest(&keys),
+        options.max_width.saturating_sub(query_columns),
+    );
+
+    let title = format!(
+        "{}, head {} of {}",
+        printable(map.title()),
+        head + 1,
+        map.heads()
+    );
+    let mut text = String::new();
+    line(
+        &mut text,
+        &format!("{title}: rows are queries, columns are keys"),
+        options,
+    );
+
+    let mut header = " ".repeat(query_columns);
+    for key in &keys[..layout.shown] {
+        header.push(' ');
+        header.push_str(&fit(key, layout.columns));
+    }
+    if layout.hidden > 0 {
+        header.push(' ');
+        header.push_str(&fit(&format!("+{}", layout.hidden), layout.columns));
+    }
+    text.push_str(header.trim_end());
+    text.push('\n');
+
+    for (i, query) in queries.iter().enumerate() {
+        let row = map.row(head, i);
+        let mut cells: Vec<f32> = row[..layout.shown].to_vec();
+        if layout.hidden > 0 {
+            cells.push(row[layout.shown..].iter().sum());
+        }
+        let mut drawn = fit(query, query_columns);
+        for weight in cells {
+            drawn.push(' ');
+            match options.color {
+                Some(background) => push_colored(&mut drawn, weight, layout.columns, background),
+                None => drawn.extend(std::iter::repeat_n(block(weight), layout.columns)),
+            }
+        }
+        text.push_str(drawn.trim_end());
+        text.push('\n');
+    }
+
+    let legend = match options.color {
+        Some(_) => "weight in percent; blank is 0",
+        None => "weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is 0",
+    };
+    line(&mut text, legend, options);
+    if layout.hidden > 0 {
+        let (shown, all, hidden) = (layout.shown, keys.len(), layout.hidden);
+        line(
+            &mut text,
+            &format!(
+                "{shown} of {all} keys fit; column +{hidden} is the sum of the other {hidden}"
+            ),
+            options,
+        );
+    }
+    text
+}
+
+/// How the keys share the columns of a line.
+struct Layout {
+    /// Columns of one key, without the space before it.
+    columns: usize,
+    /// Keys with a column of their own.
+    shown: usize,
+    /// Keys summed up in the last column.
+    hidden: usize,
+}
+
+impl Layout {
+    fn new(keys: usize, widest_key: usize, available: usize) -> Self {
+        let (narrowest, broadest) = KEY_COLUMNS.into_inner();
+        let wanted = widest_key.clamp(narrowest, broadest);
+        let columns = (available / keys)
+            .saturating_sub(1)
+            .clamp(narrowest, wanted);
+        let places = available / (columns + 1);
+        let shown = if keys <= places {
+            keys
+        } else {
+            places.saturating_sub(1).max(1)
+        };
+        Self {
+            columns,
+            shown,
+            hidden: keys - shown,
+        }
+    }
+}
+
+fn line(text: &mut String, content: &str, options: &TextOptions) {
+    text.push_str(&cut(content, options.max_width.max(1)));
+    text.push('\n');
+}
+
+fn block(weight: f32) -> char {
+    match weight {
+        0.0 => ' ',
+        ..0.05 => '·',
+        ..0.25 => '░',
+        ..0.5 => '▒',
+        ..0.75 => '▓',
+        _ => '█',
+    }
+}
+
+fn push_colored(text: &mut String, weight: f32, columns: usize, background: Background) {
+    let [red, green, blue] = background.shade(weight);
+    let [ink_red, ink_green, ink_blue] = background.ink(weight);
+    let percent = if weight == 0.0 {
+        String::new()
+    } else {
+        format!("{:.0}", weight * 100.0)
+    };
+    write!(
+        text,
+        "\x1b[48;2;{red};{green};{blue};38;2;{ink_red};{ink_green};{ink_blue}m{percent:^columns$}\x1b[0m"
+    )
+    .expect("a String takes every write");
+}

@@ -1,0 +1,40 @@
+//! What a reader of the pictures relies on: they parse, they line up, and they show the numbers that were put in.
+
+mod json;
+mod map;
+mod markup;
+mod page;
+mod svg;
+mod text;
+
+use burn_attn_viz::AttentionMap;
+
+/// Tokens that try to break out of every language a picture is written in.
+const HOSTILE: [&str; 5] = ["</script>", "a&b", "\"'<!--", "\u{2028}\n", "\u{1b}[31m"];
+
+fn tokens(tokens: &[&str]) -> Vec<String> {
+    tokens.iter().map(ToString::to_string).collect()
+}
+
+/// Two heads of three queries by five keys (all different), with rows that sum to 1 and no two weights alike by chance.
+fn sample() -> AttentionMap {
+    let weights = vec![
+        0.1, 0.2, 0.3, 0.4, 0.0, //
+        0.5, 0.125, 0.125, 0.25, 0.0, //
+        0.0, 0.01, 0.04, 0.05, 0.9, //
+        1.0, 0.0, 0.0, 0.0, 0.0, //
+        0.2, 0.2, 0.2, 0.2, 0.2, //
+        0.123456, 0.376544, 0.25, 0.15, 0.1,
+    ];
+    let (queries, keys) = (
+        tokens(&["je", "dors", "."]),
+        tokens(&["I", "am", "fast", "asleep", "."]),
+    );
+    AttentionMap::new("layer 1", queries, keys, weights).expect("the sample is a valid map")
+}
+
+/// A map whose tokens and title are all hostile, with equal weights.
+fn hostile() -> AttentionMap {
+    let (queries, keys) = (tokens(&HOSTILE), tokens(&HOSTILE));
+    AttentionMap::new("</title><b>&", queries, keys, vec![0.2; 25]).expect("the map is valid")
+}

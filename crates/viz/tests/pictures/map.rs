@@ -1,0 +1,172 @@
+//! The data: what a map accepts and what it tells.
+
+use burn_attn_viz::{AttentionMap, MapError};
+
+use crate::{sample, tokens};
+
+fn map(queries: &[&str], keys: &[&str], weights: &[f32]) -> Result<AttentionMap, MapError> {
+    AttentionMap::new("m", tokens(queries), tokens(keys), weights.to_vec())
+}
+
+#[test]
+fn accessors_read_the_row_major_layout() {
+    let map = sample();
+    assert_eq!(
+        (map.heads(), map.queries().len(), map.keys().len()),
+        (2, 3, 5)
+    );
+    assert_eq!(map.title(), "layer 1");
+    assert_eq!(map.weight(0, 1, 3), 0.25);
+    assert_eq!(map.weight(1, 2, 1), 0.376544);
+    assert_eq!(map.row(0, 2), [0.0, 0.01, 0.04, 0.05, 0.9]);
+    assert_eq!(map.maximum(0), 0.9);
+    assert_eq!(map.maximum(1), 1.0);
+    assert_eq!(map.strongest_key(0, 0), 3);
+    assert_eq!(map.strongest_key(1, 1), 0, "the first of equal keys");
+}
+
+#[test]
+fn mean_over_heads_averages_every_cell() {
+    let (map, mean) = (sample(), sample().mean_over_heads());
+    assert_eq!(mean.heads(), 1);
+    for i in 0..3 {
+        for j in 0..5 {
+            let expected = (map.weight(0, i, j) + map.weight(1, i, j)) / 2.0;
+            assert!((mean.weight(0, i, j) - expected).abs() < 1e-7);
+        }
+    }
+}
+
+#[test]
+fn entropy_is_in_bits_and_skips_rows_that_see_nothing() {
+    let map = map(
+        &["a", "b", "c"],
+        &["x", "y"],
+        &[0.5, 0.5, 0.0, 0.0, 1.0, 0.0],
+    )
+    .unwrap();
+    assert_eq!(map.row_entropy(0, 0), 1.0);
+    assert_eq!(map.row_entropy(0, 1), 0.0);
+    assert!(map.row_entropy(0, 2).is_sign_positive(), "not -0");
+    assert_eq!(
+        map.entropy(0),
+        0.5,
+        "the mean of 1 and 0, without the empty row"
+    );
+    assert!((sample().row_entropy(1, 1) - 5_f32.log2()).abs() < 1e-6);
+}
+
+#[test]
+fn entropy_does_not_depend_on_the_sum_of_a_row() {
+    // With an attention sink, a row sums to less than 1.
+    let map = map(&["a"], &["x", "y"], &[0.25, 0.25]).unwrap();
+    assert_eq!(map.entropy(0), 1.0);
+}
+
+#[test]
+fn causal_means_same_tokens_and_an_empty_upper_triangle() {
+    let lower = [1.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.2, 0.3, 0.5];
+    let (abc, xyz) = (["a", "b", "c"], ["x", "y", "z"]);
+    assert!(map(&abc, &abc, &lower).unwrap().is_causal());
+    assert!(
+        !map(&abc, &xyz, &lower).unwrap().is_causal(),
+        "cross-attention"
+    );
+    assert!(!map(&abc, &abc, &[1.0 / 3.0; 9]).unwrap().is_causal());
+    assert!(
+        !map(&["a"], &["a"], &[1.0]).unwrap().is_causal(),
+        "one token"
+    );
+    let second_head_looks_ahead = [lower, [1.0 / 3.0; 9]].concat();
+    assert!(
+        !map(&abc, &abc, &second_head_looks_ahead)
+            .unwrap()
+            .is_causal()
+    );
+}
+
+#[test]
+fn no_queries_is_an_error() {
+    assert_eq!(map(&[], &["x"], &[]), Err(MapError::NoQueries));
+}
+
+#[test]
+fn no_keys_is_an_error() {
+    assert_eq!(map(&["a"], &[], &[]), Err(MapError::NoKeys));
+}
+
+#[test]
+fn weight_count_names_what_was_given_and_what_fits() {
+    let error = map(&["a", "b"], &["x", "y", "z"], &[0.5; 7]).unwrap_err();
+    assert_eq!(
+        error,
+        MapError::WeightCount {
+            weights: 7,
+            queries: 2,
+            keys: 3
+        }
+    );
+    assert_eq!(
+        error.to_string(),
+        "7 weights do not fill heads of 2 queries × 3 keys = 6 weights each"
+    );
+    let none = map(&["a"], &["x"], &[]).unwrap_err();
+    assert_eq!(
+        none,
+        MapError::WeightCount {
+            weights: 0,
+            queries: 1,
+            keys: 1
+        }
+    );
+}
+
+#[test]
+fn not_finite_names_the_place() {
+    let error = map(&["a"], &["x", "y"], &[0.5, 0.5, 0.5, f32::NAN]).unwrap_err();
+    assert!(matches!(
+        error,
+        MapError::NotFinite {
+            head: 1,
+            query: 0,
+            key: 1,
+            ..
+        }
+    ));
+    assert_eq!(
+        error.to_string(),
+        "the weight of head 1, query 0, key 1 is NaN, not a finite number"
+    );
+    assert!(matches!(
+        map(&["a"], &["x"], &[f32::INFINITY]),
+        Err(MapError::NotFinite { .. })
+    ));
+}
+
+#[test]
+fn out_of_range_names_the_place_and_the_likely_cause() {
+    let error = map(&["a", "b"], &["x", "y"], &[0.5, 0.5, 2.5, 0.5]).unwrap_err();
+    let expected = MapError::OutOfRange {
+        head: 0,
+        query: 1,
+        key: 0,
+        weight: 2.5,
+    };
+    assert_eq!(error, expected);
+    assert_eq!(
+        error.to_string(),
+        "the weight of head 0, query 1, key 0 is 2.5, not between 0 and 1: pass weights after the softmax"
+    );
+    assert!(map(&["a"], &["x"], &[-0.001]).is_err());
+    assert!(
+        map(&["a"], &["x"], &[1.0078125]).is_ok(),
+        "1 rounded up in bfloat16"
+    );
+    let _: &dyn std::error::Error = &error;
+}
+
+#[test]
+#[should_panic(expected = "head 2, query 0 is outside a map of 2 heads and 3 queries")]
+fn row_outside_the_map_panics() {
+    sample().row(2, 0);
+}

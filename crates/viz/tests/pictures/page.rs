@@ -1,0 +1,197 @@
+//! The page: one closed file, whose data are the weights that were put in.
+
+use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
+
+use crate::json::Json;
+use crate::markup::elements;
+use crate::{HOSTILE, hostile, sample, tokens};
+
+fn page() -> AttentionPage {
+    AttentionPage::new("What the heads look at")
+        .source("I am fast asleep.")
+        .translation("je dors.")
+        .metadata("model", "toy")
+        .group(AttentionGroup::new("Cross-attention", vec![sample(), sample()]).note("A note."))
+}
+
+fn data(html: &str) -> Json {
+    let (_, from) = html
+        .split_once("<script type=\"application/json\" id=\"attention-data\">")
+        .expect("the page has data");
+    Json::parse(from.split_once("</script>").expect("the data end").0)
+}
+
+#[test]
+fn rows_in_the_page_equal_the_inputs() {
+    let map = sample();
+    let data = data(&page().to_html());
+    let units = data.get("units").number();
+    let group = &data.get("groups").items()[0];
+    assert_eq!(group.get("name").text(), "Cross-attention");
+    assert_eq!(group.get("note").text(), "A note.");
+    assert_eq!(group.get("layers").items().len(), 2);
+    for layer in group.get("layers").items() {
+        assert_eq!(layer.get("title").text(), "layer 1");
+        assert_eq!(layer.get("causal"), &Json::Bool(false));
+        let shown = |name: &str| -> Vec<String> {
+            layer
+                .get(name)
+                .items()
+                .iter()
+                .map(|token| token.text().to_owned())
+                .collect()
+        };
+        assert_eq!(shown("queries"), map.queries());
+        assert_eq!(shown("keys"), map.keys());
+
+        let heads = layer.get("heads").items();
+        assert_eq!(heads.len(), 3, "two heads and their mean");
+        let mean = map.mean_over_heads();
+        for (place, (of, head)) in [(&map, 0), (&map, 1), (&mean, 0)].into_iter().enumerate() {
+            let weights = heads[place].get("weights").items();
+            assert_eq!(weights.len(), 15);
+            for (cell, weight) in weights.iter().enumerate() {
+                let expected = f64::from(of.weight(head, cell / 5, cell % 5));
+                let found = weight.number() / units;
+                assert!(
+                    (found - expected).abs() <= 0.5 / units,
+                    "head {place}, cell {cell}"
+                );
+            }
+            let entropy = heads[place].get("entropy").number();
+            assert!((entropy - f64::from(of.entropy(head))).abs() <= 0.0051);
+        }
+        assert_eq!(heads[1].get("name").text(), "head 2");
+        assert_eq!(heads[2].get("name").text(), "mean");
+    }
+}
+
+#[test]
+fn one_head_has_no_mean() {
+    let map = AttentionMap::new("m", tokens(&["a"]), tokens(&["x"]), vec![1.0]).unwrap();
+    let html = AttentionPage::new("t")
+        .group(AttentionGroup::new("g", vec![map]))
+        .to_html();
+    let data = data(&html);
+    let layer = &data.get("groups").items()[0].get("layers").items()[0];
+    assert_eq!(layer.get("heads").items().len(), 1);
+}
+
+#[test]
+fn causal_layers_are_marked() {
+    let labels = tokens(&["a", "b"]);
+    let map = AttentionMap::new("m", labels.clone(), labels, vec![1.0, 0.0, 0.5, 0.5]).unwrap();
+    let html = AttentionPage::new("t")
+        .group(AttentionGroup::new("g", vec![map]))
+        .to_html();
+    let data = data(&html);
+    let layer = &data.get("groups").items()[0].get("layers").items()[0];
+    assert_eq!(layer.get("causal"), &Json::Bool(true));
+}
+
+#[test]
+fn page_is_well_formed_and_closed() {
+    let html = page().to_html();
+    let elements = elements(&html);
+    let count = |name: &str| {
+        elements
+            .iter()
+            .filter(|(element, _)| element == name)
+            .count()
+    };
+    assert_eq!(
+        (
+            count("style"),
+            count("script"),
+            count("noscript"),
+            count("h1")
+        ),
+        (1, 2, 1, 1)
+    );
+    for (name, attributes) in &elements {
+        for outside in ["src=", "href=", "url("] {
+            assert!(
+                !attributes.contains(outside),
+                "{name} {attributes} needs nothing else"
+            );
+        }
+    }
+    let namespace = "http://www.w3.org/2000/svg";
+    assert!(
+        !html.replace(namespace, "").contains("://"),
+        "no address in the page"
+    );
+    assert!(
+        html.contains("default-src 'none'"),
+        "and the browser would refuse one"
+    );
+}
+
+#[test]
+fn header_shows_the_sentences_and_the_metadata() {
+    let html = page().to_html();
+    for part in [
+        "<title>What the heads look at</title>",
+        "<h1>What the heads look at</h1>",
+        "<dt>Source</dt><dd dir=\"auto\">I am fast asleep.</dd>",
+        "<dt>Translation</dt><dd dir=\"auto\">je dors.</dd>",
+        "<dt>model</dt><dd>toy</dd>",
+        "How to read this",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn no_text_breaks_out_of_the_page() {
+    let mut page = AttentionPage::new(HOSTILE.concat());
+    for text in HOSTILE {
+        page = page
+            .source(text)
+            .translation(text)
+            .metadata(text, text)
+            .group(AttentionGroup::new(text, vec![hostile()]).note(text));
+    }
+    let html = page.to_html();
+    let scripts = elements(&html)
+        .iter()
+        .filter(|(name, _)| name == "script")
+        .count();
+    assert_eq!(scripts, 2, "the data and the script of the page");
+    assert_eq!(html.matches("</script").count(), 2);
+
+    let data = data(&html);
+    let groups = data.get("groups").items();
+    assert_eq!(
+        groups[0].get("name").text(),
+        HOSTILE[0],
+        "what was written is read back"
+    );
+    assert_eq!(groups[2].get("note").text(), HOSTILE[2]);
+    let keys = groups[0].get("layers").items()[0].get("keys").items();
+    assert_eq!(keys[0].text(), "</script>");
+    assert_eq!(keys[3].text(), "\u{fffd}␊", "line ends are made visible");
+}
+
+#[test]
+fn empty_page_is_still_a_page() {
+    let html = AttentionPage::new("nothing yet").to_html();
+    elements(&html);
+    assert_eq!(data(&html).get("groups").items(), []);
+}
+
+#[test]
+fn same_input_gives_the_same_bytes() {
+    assert_eq!(page().to_html(), page().to_html());
+}
+
+#[test]
+fn page_stays_small() {
+    // Six layers of eight heads on 30 tokens, as of a base transformer on a long sentence.
+    let labels: Vec<String> = (0..30).map(|place| format!("token{place}")).collect();
+    let map =
+        AttentionMap::new("layer", labels.clone(), labels, vec![1.0 / 30.0; 8 * 900]).unwrap();
+    let group = AttentionGroup::new("Encoder self-attention", vec![map; 6]);
+    let bytes = AttentionPage::new("t").group(group).to_html().len();
+    assert!(bytes < 300_000, "{bytes} bytes");
+}

@@ -1,0 +1,108 @@
+//! The SVG: well formed, described in words, and with one square per weight.
+
+use burn_attn_viz::{Background, ColorScale, SvgOptions, render_svg};
+
+use crate::markup::elements;
+use crate::{hostile, sample};
+
+fn one_head(head: usize) -> SvgOptions {
+    SvgOptions {
+        head: Some(head),
+        ..SvgOptions::default()
+    }
+}
+
+#[test]
+fn every_variant_is_well_formed() {
+    for map in [sample(), hostile()] {
+        for head in [None, Some(0)] {
+            for scale in [ColorScale::Unit, ColorScale::Maximum] {
+                for background in [Background::Light, Background::Dark] {
+                    let svg = render_svg(
+                        &map,
+                        &SvgOptions {
+                            head,
+                            scale,
+                            background,
+                        },
+                    );
+                    assert_eq!(elements(&svg)[0].0, "svg");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn title_and_description_come_first_and_say_what_is_drawn() {
+    let svg = render_svg(&sample(), &one_head(0));
+    let names: Vec<String> = elements(&svg).into_iter().map(|(name, _)| name).collect();
+    assert_eq!(names[..3], ["svg", "title", "desc"]);
+    assert!(svg.contains("<title>layer 1, head 1 of 2</title>"));
+    assert!(svg.contains(
+        "3 queries in rows, 5 keys in columns. Head 1: the largest weight is 0.90, from “.” to “.”; mean entropy"
+    ));
+}
+
+#[test]
+fn single_head_names_every_weight_and_leaves_zeros_blank() {
+    let map = sample();
+    for head in 0..2 {
+        let svg = render_svg(&map, &one_head(head));
+        let mut drawn = 0;
+        for (i, query) in map.queries().iter().enumerate() {
+            for (j, key) in map.keys().iter().enumerate() {
+                let weight = map.weight(head, i, j);
+                let tooltip = format!("<title>{query} → {key}: {weight:.4}</title>");
+                assert_eq!(svg.contains(&tooltip), weight > 0.0, "{tooltip}");
+                drawn += usize::from(weight > 0.0);
+            }
+        }
+        assert_eq!(svg.matches("</title></rect>").count(), drawn);
+    }
+}
+
+#[test]
+fn grid_draws_every_head() {
+    let svg = render_svg(&sample(), &SvgOptions::default());
+    assert!(svg.contains(">head 1</text>") && svg.contains(">head 2</text>"));
+    assert!(svg.contains("<title>layer 1, 2 heads</title>"));
+}
+
+#[test]
+fn strongest_colour_follows_the_scale() {
+    let strongest = "fill=\"#013665\"";
+    let squares = |svg: &str| svg.matches(strongest).count();
+    let up_to_maximum = SvgOptions {
+        scale: ColorScale::Maximum,
+        ..one_head(0)
+    };
+    assert_eq!(
+        squares(&render_svg(&sample(), &one_head(0))),
+        1,
+        "only the legend"
+    );
+    assert_eq!(
+        squares(&render_svg(&sample(), &up_to_maximum)),
+        2,
+        "and the weight of 0.9"
+    );
+    assert!(
+        render_svg(&sample(), &up_to_maximum).contains(">0.90</text>"),
+        "the legend says so"
+    );
+}
+
+#[test]
+fn tokens_are_escaped() {
+    let svg = render_svg(&hostile(), &one_head(0));
+    assert!(svg.contains(">&lt;/script&gt;</text>"));
+    assert!(svg.contains(">a&amp;b</text>"));
+    assert!(!svg.contains('\u{1b}') && !svg.contains("</script>"));
+}
+
+#[test]
+#[should_panic(expected = "head 7 is outside a map of 2 heads")]
+fn head_outside_the_map_panics() {
+    render_svg(&sample(), &one_head(7));
+}

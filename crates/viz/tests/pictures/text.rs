@@ -1,0 +1,130 @@
+//! The terminal picture: it lines up, and it says what it leaves out.
+
+use burn_attn_viz::{AttentionMap, Background, TextOptions, render_text};
+
+use crate::{hostile, sample, tokens};
+
+fn at_width(max_width: usize) -> TextOptions {
+    TextOptions {
+        max_width,
+        ..TextOptions::default()
+    }
+}
+
+/// The same picture without its colours.
+fn without_colors(text: &str) -> String {
+    let mut parts = text.split('\u{1b}');
+    let first = parts.next().unwrap_or("").to_owned();
+    parts.fold(first, |plain, part| {
+        plain + part.split_once('m').expect("a colour ends in m").1
+    })
+}
+
+#[test]
+fn golden_shades() {
+    assert_eq!(
+        render_text(&sample(), 0, &TextOptions::default()),
+        "\
+layer 1, head 1 of 2: rows are queries, columns are keys
+     I      am     fast   asleep .
+je   ░░░░░░ ░░░░░░ ▒▒▒▒▒▒ ▒▒▒▒▒▒
+dors ▓▓▓▓▓▓ ░░░░░░ ░░░░░░ ▒▒▒▒▒▒
+.           ······ ······ ░░░░░░ ██████
+weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is 0
+"
+    );
+}
+
+#[test]
+fn golden_percentages_under_the_colours() {
+    let options = TextOptions {
+        color: Some(Background::Dark),
+        ..TextOptions::default()
+    };
+    let colored = render_text(&sample(), 0, &options);
+    assert!(
+        colored.contains("\u{1b}[48;2;23;33;40;"),
+        "a weight of 0 is close to the background"
+    );
+    assert_eq!(
+        without_colors(&colored),
+        "\
+layer 1, head 1 of 2: rows are queries, columns are keys
+     I      am     fast   asleep .
+je     10     20     30     40         \n\
+dors   50     12     12     25         \n\
+.             1      4      5      90  \n\
+weight in percent; blank is 0
+"
+    );
+}
+
+#[test]
+fn narrow_terminal_sums_up_what_does_not_fit() {
+    assert_eq!(
+        render_text(&sample(), 0, &at_width(17)),
+        "\
+layer 1, head 1 …
+     I   am  +3
+je   ░░░ ░░░ ▓▓▓
+dors ▓▓▓ ░░░ ▒▒▒
+.        ··· ███
+weight: · <0.05 …
+2 of 5 keys fit;…
+"
+    );
+}
+
+#[test]
+fn columns_become_narrower_before_keys_are_left_out() {
+    let text = render_text(&sample(), 0, &at_width(29));
+    assert!(text.contains("\n     I    am   fast asl… .\n"), "{text}");
+}
+
+#[test]
+fn no_line_is_wider_than_asked_for() {
+    for max_width in 12..100 {
+        for line in render_text(&sample(), 1, &at_width(max_width)).lines() {
+            assert!(line.chars().count() <= max_width, "{line:?} at {max_width}");
+        }
+    }
+}
+
+#[test]
+fn one_key_is_drawn_in_no_room_at_all() {
+    let text = render_text(&sample(), 0, &at_width(0));
+    assert!(text.contains("\n     I   +4\n"), "{text}");
+}
+
+#[test]
+fn wide_and_accented_tokens_line_up() {
+    let labels = tokens(&["東京", "e\u{301}te\u{301}", "naïve"]);
+    let weights = vec![0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 1.0];
+    let map = AttentionMap::new("m", labels.clone(), labels, weights).unwrap();
+    let text = render_text(&map, 0, &TextOptions::default());
+    let expected = [
+        "      東京  e\u{301}te\u{301}   naïve",
+        "東京              █████",
+        "e\u{301}te\u{301}               █████",
+        "naïve             █████",
+    ];
+    assert_eq!(text.lines().skip(1).take(4).collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn tokens_cannot_send_control_characters() {
+    let text = render_text(&hostile(), 0, &TextOptions::default());
+    assert!(!text.contains('\u{1b}') && !text.contains('\u{2028}'));
+    assert_eq!(
+        text.lines().count(),
+        8,
+        "a newline in a token does not break the line"
+    );
+    assert!(text.contains("␛[31m"));
+}
+
+#[test]
+#[should_panic(expected = "head 2 is outside a map of 2 heads")]
+fn head_outside_the_map_panics() {
+    render_text(&sample(), 2, &TextOptions::default());
+}
