@@ -1,0 +1,131 @@
+//! What every attention module does between its projections: split into heads, attend, merge.
+
+use burn::{
+    module::Module,
+    nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig},
+    tensor::{Device, Tensor},
+};
+use burn_attn_ops::{
+    AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights, next_dropout_seed,
+};
+
+/// What an attention module returns when asked for its weights.
+#[derive(Clone, Debug)]
+pub struct AttentionOutput {
+    /// `[batch, len_q, d_model]`, the same bits as without asking for weights.
+    pub context: Tensor<3>,
+    /// `[batch, heads, len_q, len_kv]`: how much each query looks at each key, before dropout.
+    pub weights: Tensor<4>,
+}
+
+/// The heads of an attention module: everything but its projections.
+#[derive(Module, Debug)]
+pub(super) struct Heads {
+    n_heads: usize,
+    dropout: Dropout,
+}
+
+impl Heads {
+    pub(super) fn new(n_heads: usize, dropout: f64) -> Self {
+        Self {
+            n_heads,
+            dropout: DropoutConfig::new(dropout).init(),
+        }
+    }
+
+    /// `[batch, len, heads · d_head]` to `[batch, heads, len, d_head]`.
+    fn split(&self, x: Tensor<3>) -> Tensor<4> {
+        let [batch, len, width] = x.dims();
+        x.reshape([batch, len, self.n_heads, width / self.n_heads])
+            .swap_dims(1, 2)
+    }
+
+    /// `[batch, heads, len, d_head]` to `[batch, len, heads · d_head]`.
+    fn merge(x: Tensor<4>) -> Tensor<3> {
+        let [batch, n_heads, len, d_head] = x.dims();
+        x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
+    }
+
+    /// Attention of projected queries over projected keys and values, heads merged again.
+    pub(super) fn attend(
+        &self,
+        [query, key, value]: [Tensor<3>; 3],
+        mask: AttentionMask,
+        bias: Option<AttentionBias>,
+    ) -> Tensor<3> {
+        let options = self.options(&query.device(), mask, bias);
+        Self::merge(attention(
+            self.split(query),
+            self.split(key),
+            self.split(value),
+            options,
+        ))
+    }
+
+    /// The weights that [`attend`](Self::attend) uses, before dropout.
+    pub(super) fn weights(
+        &self,
+        query: Tensor<3>,
+        key: Tensor<3>,
+        mask: AttentionMask,
+        bias: Option<AttentionBias>,
+    ) -> Tensor<4> {
+        let options = AttentionOptions {
+            mask,
+            bias,
+            ..AttentionOptions::default()
+        };
+        attention_weights(self.split(query), self.split(key), options)
+    }
+
+    /// Dropout acts in training only: on an autodiff device, and unless this module is frozen.
+    fn options(
+        &self,
+        device: &Device,
+        mask: AttentionMask,
+        bias: Option<AttentionBias>,
+    ) -> AttentionOptions {
+        let options = AttentionOptions {
+            mask,
+            bias,
+            ..AttentionOptions::default()
+        };
+        let training = self.dropout.training.is_enabled() && device.is_autodiff();
+        if training && self.dropout.prob > 0.0 {
+            return options.dropout(self.dropout.prob, next_dropout_seed());
+        }
+        options
+    }
+}
+
+/// A projection as every module here makes it.
+pub(super) fn linear(
+    d_input: usize,
+    d_output: usize,
+    bias: bool,
+    initializer: &Initializer,
+    device: &Device,
+) -> Linear {
+    LinearConfig::new(d_input, d_output)
+        .with_bias(bias)
+        .with_initializer(initializer.clone())
+        .init(device)
+}
+
+/// `linear` of `x`, also where there is nothing to project.
+///
+/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
+/// ndarray.
+pub(super) fn project(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+    let [batch, len, _] = x.dims();
+    if batch == 0 || len == 0 {
+        let [_, d_output] = linear.weight.dims();
+        return Tensor::zeros([batch, len, d_output], &x.device());
+    }
+    linear.forward(x)
+}
+
+/// Columns `part · width ..` of one projection that makes several things at once.
+pub(super) fn part(x: &Tensor<3>, part: usize, width: usize) -> Tensor<3> {
+    x.clone().narrow(2, part * width, width)
+}

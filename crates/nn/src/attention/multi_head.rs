@@ -1,0 +1,211 @@
+//! Multi-head attention in its general form: query, key and value from three places.
+
+use burn::{
+    config::Config,
+    module::Module,
+    nn::{Initializer, Linear},
+    tensor::{Device, Tensor, assert_shape},
+};
+use burn_attn_ops::{AttentionBias, AttentionMask};
+
+use super::heads::{AttentionOutput, Heads, linear, project};
+use crate::error::{ConfigError, expect_valid};
+
+/// Configuration of [`MultiHeadAttention`].
+#[derive(Config, Debug)]
+pub struct MultiHeadAttentionConfig {
+    /// Width of query, key, value and output.
+    pub d_model: usize,
+    /// Number of heads; each is `d_model / n_heads` wide.
+    pub n_heads: usize,
+    /// Probability of dropping an attention weight in training.
+    #[config(default = 0.1)]
+    pub dropout: f64,
+    /// Whether the projections add a learned bias.
+    #[config(default = true)]
+    pub bias: bool,
+    /// How the projections start.
+    #[config(
+        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
+    )]
+    pub initializer: Initializer,
+}
+
+impl MultiHeadAttentionConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::check_heads("MultiHeadAttentionConfig", self.d_model, self.n_heads)?;
+        ConfigError::check_dropout("MultiHeadAttentionConfig", self.dropout)
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> MultiHeadAttention {
+        expect_valid(self.validate());
+        let linear = || {
+            linear(
+                self.d_model,
+                self.d_model,
+                self.bias,
+                &self.initializer,
+                device,
+            )
+        };
+        MultiHeadAttention {
+            query: linear(),
+            key: linear(),
+            value: linear(),
+            output: linear(),
+            heads: Heads::new(self.n_heads, self.dropout),
+        }
+    }
+}
+
+/// Multi-head attention: `n_heads` small attentions side by side, each with its own view of the input.
+///
+/// ```text
+/// head_i  = softmax(query · W_query_i · (key · W_key_i)ᵀ / √d_head + mask) · value · W_value_i
+/// output  = concat(head_1 … head_n) · W_output
+/// ```
+///
+/// # Source
+///
+/// "Attention is all you need" (arXiv:1706.03762), section 3.2.2. PyTorch equivalent: `nn.MultiheadAttention` with
+/// `batch_first=True`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{MultiHeadAttentionConfig, MultiHeadAttentionInput};
+///
+/// let device = Device::default();
+/// let attention = MultiHeadAttentionConfig::new(32, 4).init(&device);
+/// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
+/// let input = MultiHeadAttentionInput::new(random(5), random(7), random(7));
+/// assert_eq!(attention.forward(input).dims(), [2, 5, 32]);
+/// ```
+#[derive(Module, Debug)]
+pub struct MultiHeadAttention {
+    /// Queries of all heads: `[d_model, d_model]`.
+    pub query: Linear,
+    /// Keys of all heads: `[d_model, d_model]`.
+    pub key: Linear,
+    /// Values of all heads: `[d_model, d_model]`.
+    pub value: Linear,
+    /// Mixes the heads: `[d_model, d_model]`.
+    pub output: Linear,
+    heads: Heads,
+}
+
+/// What [`MultiHeadAttention`] reads.
+#[derive(Clone, Debug)]
+pub struct MultiHeadAttentionInput {
+    query: Tensor<3>,
+    key: Tensor<3>,
+    value: Tensor<3>,
+    mask: AttentionMask,
+    bias: Option<AttentionBias>,
+}
+
+impl MultiHeadAttentionInput {
+    /// Queries `[batch, len_q, d_model]`, keys and values `[batch, len_kv, d_model]`.
+    pub fn new(query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Self {
+        Self {
+            query,
+            key,
+            value,
+            mask: AttentionMask::none(),
+            bias: None,
+        }
+    }
+
+    /// A sequence that looks at itself.
+    pub fn self_attention(x: Tensor<3>) -> Self {
+        Self::new(x.clone(), x.clone(), x)
+    }
+
+    /// A sequence that looks at another one.
+    pub fn cross_attention(query: Tensor<3>, memory: Tensor<3>) -> Self {
+        Self::new(query, memory.clone(), memory)
+    }
+
+    /// Which keys each query may see.
+    pub fn mask(mut self, mask: AttentionMask) -> Self {
+        self.mask = mask;
+        self
+    }
+
+    /// Adds `bias` to the scores.
+    pub fn bias(mut self, bias: AttentionBias) -> Self {
+        self.bias = Some(bias);
+        self
+    }
+}
+
+impl MultiHeadAttention {
+    /// The context of every query.
+    ///
+    /// # Shapes
+    ///
+    /// - query: `[batch, len_q, d_model]`
+    /// - key, value: `[batch, len_kv, d_model]`
+    /// - output: `[batch, len_q, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When a width is not `d_model`, batches or lengths differ or the mask does not fit.
+    ///
+    /// # Cost
+    ///
+    /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
+    /// `4 · batch · len_q · len_kv · d_model` for the attention.
+    pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
+        let projected = self.project(input.query, input.key, input.value);
+        let context = self.heads.attend(projected, input.mask, input.bias);
+        project(&self.output, context)
+    }
+
+    /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward); the weights are `[batch, heads, len_q, len_kv]`.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
+        let projected = self.project(input.query, input.key, input.value);
+        let [query, key, _] = projected.clone();
+        let weights = self
+            .heads
+            .weights(query, key, input.mask.clone(), input.bias.clone());
+        let context = self.heads.attend(projected, input.mask, input.bias);
+        AttentionOutput {
+            context: project(&self.output, context),
+            weights,
+        }
+    }
+
+    fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> [Tensor<3>; 3] {
+        let [d_model, _] = self.query.weight.dims();
+        let [batch, _, _] = query.dims();
+        let [_, len_kv, _] = key.dims();
+        assert_shape!(query, [_, _, d_model]);
+        assert_shape!(key, [batch, _, d_model]);
+        assert_shape!(value, [batch, len_kv, d_model]);
+        [
+            project(&self.query, query),
+            project(&self.key, key),
+            project(&self.value, value),
+        ]
+    }
+}

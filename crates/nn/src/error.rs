@@ -1,0 +1,99 @@
+//! What can be wrong with a configuration.
+
+use core::{error::Error, fmt};
+
+/// Why a configuration cannot be built, as one sentence with the offending values.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ConfigError {
+    /// A size that must be positive is zero.
+    Zero {
+        /// The configuration.
+        config: &'static str,
+        /// The field.
+        field: &'static str,
+    },
+    /// The width does not split evenly into heads.
+    Indivisible {
+        /// The configuration.
+        config: &'static str,
+        /// The model's width.
+        d_model: usize,
+        /// The number of heads.
+        n_heads: usize,
+    },
+    /// A dropout probability outside `[0, 1)`.
+    Dropout {
+        /// The configuration.
+        config: &'static str,
+        /// The probability given.
+        dropout: f64,
+    },
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Zero { config, field } => {
+                write!(f, "{config}: {field} must be at least 1, got 0")
+            }
+            Self::Indivisible {
+                config,
+                d_model,
+                n_heads,
+            } => write!(
+                f,
+                "{config}: d_model {d_model} is not divisible by n_heads {n_heads}"
+            ),
+            Self::Dropout { config, dropout } => {
+                write!(f, "{config}: dropout must be in [0, 1), got {dropout}")
+            }
+        }
+    }
+}
+
+impl Error for ConfigError {}
+
+impl ConfigError {
+    /// Fails if any of the sizes, given with their names, is zero.
+    pub fn check_positive(
+        config: &'static str,
+        sizes: &[(&'static str, usize)],
+    ) -> Result<(), Self> {
+        match sizes.iter().find(|(_, size)| *size == 0) {
+            Some(&(field, _)) => Err(Self::Zero { config, field }),
+            None => Ok(()),
+        }
+    }
+
+    /// Fails unless `d_model` and `n_heads` are positive and the one is divisible by the other.
+    pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
+        Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
+        if !d_model.is_multiple_of(n_heads) {
+            return Err(Self::Indivisible {
+                config,
+                d_model,
+                n_heads,
+            });
+        }
+        Ok(())
+    }
+
+    /// Fails unless `dropout` is in `[0, 1)`.
+    pub fn check_dropout(config: &'static str, dropout: f64) -> Result<(), Self> {
+        if !(0.0..1.0).contains(&dropout) {
+            return Err(Self::Dropout { config, dropout });
+        }
+        Ok(())
+    }
+}
+
+/// What `init` does with an invalid configuration.
+///
+/// # Panics
+///
+/// With the error's sentence.
+pub(crate) fn expect_valid(result: Result<(), ConfigError>) {
+    if let Err(error) = result {
+        panic!("{error}");
+    }
+}

@@ -1,0 +1,22 @@
+#![doc = include_str!("../../../README.md")]
+#![warn(missing_docs)]
+
+mod attention;
+mod error;
+pub mod positions;
+mod transformer;
+
+pub use attention::{
+    AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttention, SelfAttentionConfig,
+    SelfAttentionInput,
+};
+pub use burn_attn_ops as ops;
+pub use error::ConfigError;
+pub use ops::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, Window, seed};
+pub use transformer::{
+    Residual, Transformer, TransformerConfig, TransformerDecoder, TransformerDecoderConfig,
+    TransformerDecoderInput, TransformerDecoderLayer, TransformerDecoderOutput, TransformerEncoder,
+    TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderLayer,
+    TransformerEncoderOutput, TransformerInput, TransformerOutput,
+};

@@ -1,0 +1,99 @@
+//! Positions as parameters.
+
+use burn::{
+    config::Config,
+    module::{Module, Param},
+    nn::Initializer,
+    tensor::{Device, Tensor, assert_shape},
+};
+
+use super::check_len;
+use crate::error::{ConfigError, expect_valid};
+
+/// Configuration of [`Learned`].
+#[derive(Config, Debug)]
+pub struct LearnedConfig {
+    /// Width of the embeddings the positions are added to.
+    pub d_model: usize,
+    /// Longest sequence (tokens).
+    pub max_len: usize,
+    /// How the table starts.
+    #[config(default = "Initializer::Normal { mean: 0.0, std: 0.02 }")]
+    pub initializer: Initializer,
+}
+
+impl LearnedConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the field that is zero.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::check_positive(
+            "LearnedConfig",
+            &[("d_model", self.d_model), ("max_len", self.max_len)],
+        )
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> Learned {
+        expect_valid(self.validate());
+        Learned {
+            table: self.initializer.init([self.max_len, self.d_model], device),
+        }
+    }
+}
+
+/// Adds a learned vector to every position.
+///
+/// # Source
+///
+/// "Convolutional sequence to sequence learning" (arXiv:1705.03122), section 3.1; BERT and GPT-2. PyTorch equivalent: an
+/// `nn.Embedding` of the positions.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::positions::LearnedConfig;
+///
+/// let device = Device::default();
+/// let positions = LearnedConfig::new(16, 64).init(&device);
+/// let x = positions.forward(Tensor::zeros([2, 7, 16], &device));
+/// assert_eq!(x.dims(), [2, 7, 16]);
+/// ```
+#[derive(Module, Debug)]
+pub struct Learned {
+    /// One row a position: `[max_len, d_model]`.
+    pub table: Param<Tensor<2>>,
+}
+
+impl Learned {
+    /// `x` plus the positions `0 .. len`.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the sequence is longer than `max_len` or the width differs.
+    pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
+        self.forward_from(x, 0)
+    }
+
+    /// `x` plus the positions `offset .. offset + len`, for a sequence that goes on.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_from(&self, x: Tensor<3>, offset: usize) -> Tensor<3> {
+        let [max_len, d_model] = self.table.dims();
+        let [_, len, _] = x.dims();
+        assert_shape!(x, [_, _, d_model]);
+        check_len("Learned", offset, len, max_len);
+        x + self.table.val().narrow(0, offset, len).unsqueeze()
+    }
+}

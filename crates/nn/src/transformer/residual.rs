@@ -1,0 +1,51 @@
+//! The sum around every sublayer, with its norm before or after.
+
+use burn::{
+    module::Module,
+    nn::{
+        Dropout, DropoutConfig, LayerNorm, LayerNormConfig, transformer::PositionWiseFeedForward,
+    },
+    tensor::{Device, Tensor},
+};
+
+/// `x + dropout(sublayer(norm(x)))` with the norm first, else `norm(x + dropout(sublayer(x)))`.
+#[derive(Module, Debug)]
+pub struct Residual {
+    /// The layer norm.
+    pub norm: LayerNorm,
+    dropout: Dropout,
+    norm_first: bool,
+}
+
+impl Residual {
+    pub(super) fn new(d_model: usize, dropout: f64, norm_first: bool, device: &Device) -> Self {
+        Self {
+            norm: LayerNormConfig::new(d_model).init(device),
+            dropout: DropoutConfig::new(dropout).init(),
+            norm_first,
+        }
+    }
+
+    /// Runs `sublayer` inside the sum, and hands out what it returns besides its result.
+    pub(super) fn forward<T>(
+        &self,
+        x: Tensor<3>,
+        sublayer: impl FnOnce(Tensor<3>) -> (Tensor<3>, T),
+    ) -> (Tensor<3>, T) {
+        if self.norm_first {
+            let (y, extra) = sublayer(self.norm.forward(x.clone()));
+            (x + self.dropout.forward(y), extra)
+        } else {
+            let (y, extra) = sublayer(x.clone());
+            (self.norm.forward(x + self.dropout.forward(y)), extra)
+        }
+    }
+}
+
+/// The feed-forward network as a sublayer, also where there is nothing to feed (see `attention::heads::project`).
+pub(super) fn feed_forward(network: &PositionWiseFeedForward, x: Tensor<3>) -> (Tensor<3>, ()) {
+    match x.shape().num_elements() {
+        0 => (x, ()),
+        _ => (network.forward(x), ()),
+    }
+}

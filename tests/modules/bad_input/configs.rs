@@ -1,0 +1,256 @@
+//! Configurations that contradict themselves: `validate` returns the error, and `init` panics with its sentence.
+
+use burn_attn::{
+    ConfigError, CrossAttentionConfig, MultiHeadAttentionConfig, SelfAttentionConfig,
+    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    positions::{LearnedConfig, SinusoidalConfig},
+};
+use burn_attn_models::seq2seq::Seq2SeqConfig;
+
+use super::sentence;
+use crate::devices;
+
+/// Sees that a configuration is refused with this sentence by both of its methods.
+macro_rules! refused {
+    ($config:expr, $sentence:expr) => {
+        let config = $config;
+        let error: ConfigError = config.validate().expect_err("the configuration is bad");
+        assert_eq!(error.to_string(), $sentence);
+        assert_eq!(sentence(|| config.init(&devices::any())), $sentence);
+    };
+}
+
+#[test]
+fn sound_configurations_are_accepted() {
+    assert_eq!(SelfAttentionConfig::new(15, 3).validate(), Ok(()));
+    assert_eq!(CrossAttentionConfig::new(15, 3).validate(), Ok(()));
+    assert_eq!(MultiHeadAttentionConfig::new(15, 3).validate(), Ok(()));
+    assert_eq!(
+        TransformerEncoderConfig::new(15, 29, 3, 2).validate(),
+        Ok(())
+    );
+    assert_eq!(
+        TransformerDecoderConfig::new(15, 29, 3, 2).validate(),
+        Ok(())
+    );
+    assert_eq!(TransformerConfig::new(15, 29, 3, 2, 2).validate(), Ok(()));
+    assert_eq!(SinusoidalConfig::new(15).validate(), Ok(()));
+    assert_eq!(LearnedConfig::new(15, 31).validate(), Ok(()));
+    assert_eq!(Seq2SeqConfig::new(23).validate(), Ok(()));
+    // No dropout, and almost nothing else.
+    for dropout in [0.0, 0.999] {
+        assert_eq!(
+            SelfAttentionConfig::new(1, 1)
+                .with_dropout(dropout)
+                .validate(),
+            Ok(())
+        );
+    }
+}
+
+#[test]
+fn errors_are_typed() {
+    let config = "SelfAttentionConfig";
+    assert_eq!(
+        SelfAttentionConfig::new(15, 4).validate(),
+        Err(ConfigError::Indivisible {
+            config,
+            d_model: 15,
+            n_heads: 4
+        })
+    );
+    assert_eq!(
+        SelfAttentionConfig::new(15, 0).validate(),
+        Err(ConfigError::Zero {
+            config,
+            field: "n_heads"
+        })
+    );
+    assert_eq!(
+        SelfAttentionConfig::new(15, 3).with_dropout(1.0).validate(),
+        Err(ConfigError::Dropout {
+            config,
+            dropout: 1.0
+        })
+    );
+}
+
+#[test]
+fn heads_that_do_not_divide_the_width() {
+    refused!(
+        SelfAttentionConfig::new(15, 4),
+        "SelfAttentionConfig: d_model 15 is not divisible by n_heads 4"
+    );
+    refused!(
+        CrossAttentionConfig::new(15, 4),
+        "CrossAttentionConfig: d_model 15 is not divisible by n_heads 4"
+    );
+    refused!(
+        MultiHeadAttentionConfig::new(15, 16),
+        "MultiHeadAttentionConfig: d_model 15 is not divisible by n_heads 16"
+    );
+    refused!(
+        TransformerEncoderConfig::new(15, 29, 4, 2),
+        "TransformerEncoderConfig: d_model 15 is not divisible by n_heads 4"
+    );
+    refused!(
+        TransformerDecoderConfig::new(15, 29, 4, 2),
+        "TransformerDecoderConfig: d_model 15 is not divisible by n_heads 4"
+    );
+    refused!(
+        TransformerConfig::new(15, 29, 4, 2, 2),
+        "TransformerConfig: d_model 15 is not divisible by n_heads 4"
+    );
+    // The message names the configuration that the user wrote.
+    refused!(
+        Seq2SeqConfig::new(23).with_d_model(15).with_n_heads(4),
+        "Seq2SeqConfig: d_model 15 is not divisible by n_heads 4"
+    );
+}
+
+#[test]
+fn attention_without_size() {
+    refused!(
+        SelfAttentionConfig::new(0, 3),
+        "SelfAttentionConfig: d_model must be at least 1, got 0"
+    );
+    refused!(
+        SelfAttentionConfig::new(15, 0),
+        "SelfAttentionConfig: n_heads must be at least 1, got 0"
+    );
+    refused!(
+        CrossAttentionConfig::new(0, 3),
+        "CrossAttentionConfig: d_model must be at least 1, got 0"
+    );
+    refused!(
+        CrossAttentionConfig::new(15, 0),
+        "CrossAttentionConfig: n_heads must be at least 1, got 0"
+    );
+    refused!(
+        MultiHeadAttentionConfig::new(0, 3),
+        "MultiHeadAttentionConfig: d_model must be at least 1, got 0"
+    );
+    refused!(
+        MultiHeadAttentionConfig::new(15, 0),
+        "MultiHeadAttentionConfig: n_heads must be at least 1, got 0"
+    );
+}
+
+#[test]
+fn stacks_without_size() {
+    let encoder =
+        |sizes: [usize; 4]| TransformerEncoderConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
+    let decoder =
+        |sizes: [usize; 4]| TransformerDecoderConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
+    let cases = [
+        ([0, 29, 3, 2], "d_model"),
+        ([15, 0, 3, 2], "d_ff"),
+        ([15, 29, 0, 2], "n_heads"),
+        ([15, 29, 3, 0], "n_layers"),
+    ];
+    for (sizes, field) in cases {
+        refused!(
+            encoder(sizes),
+            format!("TransformerEncoderConfig: {field} must be at least 1, got 0")
+        );
+        refused!(
+            decoder(sizes),
+            format!("TransformerDecoderConfig: {field} must be at least 1, got 0")
+        );
+    }
+    let cases = [
+        ([0, 29, 3, 2, 2], "d_model"),
+        ([15, 0, 3, 2, 2], "d_ff"),
+        ([15, 29, 0, 2, 2], "n_heads"),
+        ([15, 29, 3, 0, 2], "n_encoder_layers"),
+        ([15, 29, 3, 2, 0], "n_decoder_layers"),
+    ];
+    for ([d_model, d_ff, n_heads, n_encoder_layers, n_decoder_layers], field) in cases {
+        refused!(
+            TransformerConfig::new(d_model, d_ff, n_heads, n_encoder_layers, n_decoder_layers),
+            format!("TransformerConfig: {field} must be at least 1, got 0")
+        );
+        refused!(
+            Seq2SeqConfig::new(23)
+                .with_d_model(d_model)
+                .with_d_ff(d_ff)
+                .with_n_heads(n_heads)
+                .with_n_encoder_layers(n_encoder_layers)
+                .with_n_decoder_layers(n_decoder_layers),
+            format!("Seq2SeqConfig: {field} must be at least 1, got 0")
+        );
+    }
+}
+
+#[test]
+fn positions_and_vocabularies_without_size() {
+    refused!(
+        SinusoidalConfig::new(0),
+        "SinusoidalConfig: d_model must be at least 1, got 0"
+    );
+    refused!(
+        SinusoidalConfig::new(15).with_max_len(0),
+        "SinusoidalConfig: max_len must be at least 1, got 0"
+    );
+    refused!(
+        SinusoidalConfig::new(15).with_max_timescale(0),
+        "SinusoidalConfig: max_timescale must be at least 1, got 0"
+    );
+    refused!(
+        LearnedConfig::new(0, 31),
+        "LearnedConfig: d_model must be at least 1, got 0"
+    );
+    refused!(
+        LearnedConfig::new(15, 0),
+        "LearnedConfig: max_len must be at least 1, got 0"
+    );
+    refused!(
+        Seq2SeqConfig::new(0),
+        "Seq2SeqConfig: vocab_size must be at least 1, got 0"
+    );
+    refused!(
+        Seq2SeqConfig::new(23).with_max_len(0),
+        "Seq2SeqConfig: max_len must be at least 1, got 0"
+    );
+}
+
+#[test]
+fn dropout_that_is_no_probability_or_drops_everything() {
+    for (dropout, shown) in [
+        (1.0, "1"),
+        (1.5, "1.5"),
+        (-0.1, "-0.1"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "inf"),
+    ] {
+        let expected = |name: &str| format!("{name}: dropout must be in [0, 1), got {shown}");
+        refused!(
+            SelfAttentionConfig::new(15, 3).with_dropout(dropout),
+            expected("SelfAttentionConfig")
+        );
+        refused!(
+            CrossAttentionConfig::new(15, 3).with_dropout(dropout),
+            expected("CrossAttentionConfig")
+        );
+        refused!(
+            MultiHeadAttentionConfig::new(15, 3).with_dropout(dropout),
+            expected("MultiHeadAttentionConfig")
+        );
+        refused!(
+            TransformerEncoderConfig::new(15, 29, 3, 2).with_dropout(dropout),
+            expected("TransformerEncoderConfig")
+        );
+        refused!(
+            TransformerDecoderConfig::new(15, 29, 3, 2).with_dropout(dropout),
+            expected("TransformerDecoderConfig")
+        );
+        refused!(
+            TransformerConfig::new(15, 29, 3, 2, 2).with_dropout(dropout),
+            expected("TransformerConfig")
+        );
+        refused!(
+            Seq2SeqConfig::new(23).with_dropout(dropout),
+            expected("Seq2SeqConfig")
+        );
+    }
+}

@@ -1,0 +1,77 @@
+//! Nothing in, nothing out: a batch of none is not a mistake.
+
+use burn::tensor::{Int, Tensor};
+use burn_attn::{
+    AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
+    TransformerInput,
+};
+
+use crate::{
+    devices,
+    numbers::{filled, tensor},
+};
+
+#[test]
+fn a_batch_of_none() {
+    for (_, device) in devices::cpu() {
+        let x = || Tensor::<3>::zeros([0, 7, 15], &device);
+        let memory = || Tensor::<3>::zeros([0, 11, 15], &device);
+        let mask = || AttentionMask::key_lengths(Tensor::<1, Int>::zeros([0], &device));
+
+        let module = filled(
+            SelfAttentionConfig::new(15, 3)
+                .with_causal(true)
+                .init(&device),
+            1,
+        );
+        let output = module.forward_with_weights(SelfAttentionInput::new(x()).mask(mask()));
+        assert_eq!(output.context.dims(), [0, 7, 15]);
+        assert_eq!(output.weights.dims(), [0, 3, 7, 7]);
+
+        let module = filled(CrossAttentionConfig::new(15, 3).init(&device), 1);
+        let output =
+            module.forward_with_weights(CrossAttentionInput::new(x(), memory()).mask(mask()));
+        assert_eq!(output.context.dims(), [0, 7, 15]);
+        assert_eq!(output.weights.dims(), [0, 3, 7, 11]);
+
+        let module = filled(MultiHeadAttentionConfig::new(15, 3).init(&device), 1);
+        let input = MultiHeadAttentionInput::cross_attention(x(), memory()).mask(mask());
+        assert_eq!(module.forward(input).dims(), [0, 7, 15]);
+
+        let module = filled(TransformerConfig::new(15, 29, 3, 1, 1).init(&device), 1);
+        assert_eq!(
+            module.forward(TransformerInput::new(memory(), x())).dims(),
+            [0, 7, 15]
+        );
+    }
+}
+
+#[test]
+fn a_sequence_of_none() {
+    for (_, device) in devices::cpu() {
+        let module = filled(
+            SelfAttentionConfig::new(15, 3)
+                .with_causal(true)
+                .init(&device),
+            1,
+        );
+        let input = SelfAttentionInput::new(Tensor::zeros([2, 0, 15], &device));
+        assert_eq!(module.forward(input).dims(), [2, 0, 15]);
+
+        // A query that sees no key gets zeros, which leaves the bias of the output projection.
+        let module = filled(CrossAttentionConfig::new(15, 3).init(&device), 1);
+        let input = CrossAttentionInput::new(
+            tensor([2, 7, 15], 3, &device),
+            Tensor::zeros([2, 0, 15], &device),
+        );
+        let bias = module
+            .output
+            .bias
+            .as_ref()
+            .expect("a bias by default")
+            .val();
+        let expected = bias.unsqueeze::<3>().expand([2, 7, 15]);
+        crate::compare::assert_same(&module.forward(input), &expected);
+    }
+}

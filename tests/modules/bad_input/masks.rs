@@ -1,0 +1,114 @@
+//! Masks and biases that do not fit the scores.
+
+use burn::tensor::{Bool, Int, Tensor};
+use burn_attn::{
+    AttentionBias, AttentionMask, CausalAlignment, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
+};
+
+use super::sentence;
+use crate::{
+    devices,
+    numbers::{filled, tensor},
+};
+
+/// What the module says to 7 queries, 11 keys, a batch of 2 and 3 heads under this mask.
+fn refused(mask: AttentionMask) -> String {
+    let device = devices::any();
+    let module = filled(MultiHeadAttentionConfig::new(15, 3).init(&device), 1);
+    let input = MultiHeadAttentionInput::cross_attention(
+        tensor([2, 7, 15], 3, &device),
+        tensor([2, 11, 15], 4, &device),
+    )
+    .mask(mask);
+    let with_weights = sentence(|| module.forward_with_weights(input.clone()));
+    let without = sentence(|| module.forward(input));
+    assert_eq!(with_weights, without);
+    without
+}
+
+fn masked(dims: [usize; 4]) -> AttentionMask {
+    let zeros = Tensor::<4, Int>::zeros(dims, &devices::any());
+    let masked: Tensor<4, Bool> = zeros.equal_elem(1);
+    AttentionMask::masked(masked)
+}
+
+#[test]
+fn dense_masks() {
+    let cases = [[3, 3, 7, 11], [2, 2, 7, 11], [2, 3, 8, 11], [2, 3, 7, 10]];
+    for dims in cases {
+        assert_eq!(
+            refused(masked(dims)),
+            format!(
+                "attention: mask {dims:?} does not broadcast to the scores [2, 3, 7, 11] [batch, heads, len_q, len_kv]"
+            )
+        );
+    }
+}
+
+#[test]
+fn key_lengths() {
+    let lengths = Tensor::<1, Int>::from_data([11, 8, 5], &devices::any());
+    assert_eq!(
+        refused(AttentionMask::key_lengths(lengths)),
+        "attention: 3 key lengths were given for a batch of 2"
+    );
+}
+
+#[test]
+fn padding_tokens() {
+    let tokens = Tensor::<2, Int>::zeros([2, 10], &devices::any());
+    assert_eq!(
+        refused(AttentionMask::padding(tokens, 1)),
+        "attention: mask [2, 1, 1, 10] does not broadcast to the scores [2, 3, 7, 11] [batch, heads, len_q, len_kv]"
+    );
+}
+
+#[test]
+fn segments() {
+    let segments = |dims: [usize; 2]| Tensor::<2, Int>::zeros(dims, &devices::any());
+    for (query, key) in [
+        ([2, 8], [2, 11]),
+        ([2, 7], [2, 10]),
+        ([3, 7], [3, 11]),
+        ([1, 7], [1, 11]),
+    ] {
+        assert_eq!(
+            refused(AttentionMask::segments(segments(query), segments(key))),
+            format!(
+                "attention: segments of shapes {query:?} and {key:?} do not fit batch 2, 7 queries and 11 keys"
+            )
+        );
+    }
+}
+
+#[test]
+fn masks_that_cannot_be_combined() {
+    assert_eq!(
+        sentence(|| masked([2, 1, 7, 11]).and(masked([2, 1, 8, 11]))),
+        "masks of shapes [2, 1, 7, 11] and [2, 1, 8, 11] do not broadcast: dimension 2 is 7 and 8"
+    );
+    let device = devices::any();
+    let module = SelfAttentionConfig::new(15, 3)
+        .with_causal(true)
+        .init(&device);
+    let module = filled(module, 1);
+    let input = SelfAttentionInput::new(tensor([2, 7, 15], 3, &device))
+        .mask(AttentionMask::causal_aligned(CausalAlignment::TopLeft));
+    assert_eq!(
+        sentence(|| module.forward(input)),
+        "a mask has one causal alignment, but TopLeft and BottomRight were combined"
+    );
+}
+
+#[test]
+fn biases() {
+    let device = devices::any();
+    let module = filled(SelfAttentionConfig::new(15, 3).init(&device), 1);
+    let input = SelfAttentionInput::new(tensor([2, 7, 15], 3, &device))
+        .bias(AttentionBias::dense(tensor([1, 3, 7, 11], 5, &device)));
+    assert_eq!(
+        sentence(|| module.forward(input)),
+        "attention: bias [1, 3, 7, 11] does not broadcast to the scores [2, 3, 7, 7] [batch, heads, len_q, len_kv]"
+    );
+}

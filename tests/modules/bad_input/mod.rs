@@ -1,0 +1,23 @@
+//! Every mistake has its sentence, with the values that were wrong.
+
+mod configs;
+mod empty;
+mod masks;
+mod shapes;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// The sentence that `call` panics with.
+#[track_caller]
+fn sentence<T>(call: impl FnOnce() -> T) -> String {
+    let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else {
+        panic!("the call succeeded");
+    };
+    match panic.downcast::<String>() {
+        Ok(sentence) => *sentence,
+        Err(panic) => match panic.downcast::<&str>() {
+            Ok(sentence) => (*sentence).to_owned(),
+            Err(_) => panic!("the panic has no sentence"),
+        },
+    }
+}

@@ -1,0 +1,9 @@
+//! What the documentation of the modules promises.
+
+mod dropout;
+mod freezing;
+mod heads;
+mod leakage;
+mod padding;
+mod positions;
+mod weights;

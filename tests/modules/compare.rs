@@ -1,0 +1,55 @@
+//! How close is close.
+
+use burn::tensor::{Tensor, TensorData};
+
+/// The numbers of a tensor, row after row.
+pub fn numbers<const D: usize>(tensor: &Tensor<D>) -> Vec<f32> {
+    tensor.to_data().iter::<f32>().collect()
+}
+
+/// The largest `|actual − expected| / (1 + |expected|)`: one number for absolute and relative error.
+///
+/// NaN where either side is not finite, so that no bound holds.
+pub fn error(actual: &TensorData, expected: &TensorData) -> f32 {
+    assert_eq!(actual.shape(), expected.shape());
+    actual
+        .iter::<f32>()
+        .zip(expected.iter::<f32>())
+        .map(|(actual, expected)| (actual - expected).abs() / (1.0 + expected.abs()))
+        .fold(0.0, |worst: f32, error| {
+            if error.is_nan() || worst.is_nan() {
+                f32::NAN
+            } else {
+                worst.max(error)
+            }
+        })
+}
+
+/// Panics unless the [`error`] is at most `tolerance`.
+#[track_caller]
+pub fn assert_close(what: &str, actual: &TensorData, expected: &TensorData, tolerance: f32) {
+    let error = error(actual, expected);
+    println!("{what}: error {error:.1e}");
+    assert!(
+        error <= tolerance,
+        "{what}: error {error:.1e} exceeds {tolerance:.1e}"
+    );
+}
+
+/// Panics unless two tensors have the same shape and bits.
+#[track_caller]
+pub fn assert_same<const D: usize>(actual: &Tensor<D>, expected: &Tensor<D>) {
+    assert_eq!(actual.dims(), expected.dims());
+    let bits = |tensor| {
+        numbers(tensor)
+            .into_iter()
+            .map(f32::to_bits)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(bits(actual), bits(expected));
+}
+
+/// Whether some number differs.
+pub fn differs<const D: usize>(first: &Tensor<D>, second: &Tensor<D>) -> bool {
+    numbers(first) != numbers(second)
+}

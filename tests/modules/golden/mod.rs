@@ -1,0 +1,20 @@
+//! PyTorch's values, gradients and a training curve; `tests/golden/README.md` says how they were made.
+
+mod attention;
+mod file;
+mod inputs;
+mod layers;
+mod layout;
+mod training;
+
+use burn::tensor::Device;
+
+use crate::devices;
+
+/// Runs `check` on every CPU backend of this build, with autodiff.
+fn on_every_device(check: impl Fn(&str, &Device)) {
+    for (name, device) in devices::cpu() {
+        println!("on {name}");
+        check(name, &device.autodiff());
+    }
+}

@@ -1,0 +1,24 @@
+//! Suites over the modules and models: what a user of the crates sees.
+//!
+//! | suite | what it holds the modules to |
+//! | --- | --- |
+//! | `golden` | PyTorch's values, gradients and a training curve |
+//! | `persistence` | configurations and weights survive a file |
+//! | `parity` | every backend trains the same |
+//! | `behaviour` | what the documentation promises |
+//! | `bad_input` | every mistake has its sentence |
+//! | `seq2seq` | the translation model and its search |
+//!
+//! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
+//! Parameters and inputs come from `numbers`, the same on every machine.
+
+mod bad_input;
+mod behaviour;
+mod compare;
+mod devices;
+mod golden;
+mod numbers;
+mod parameters;
+mod parity;
+mod persistence;
+mod seq2seq;

@@ -1,0 +1,90 @@
+//! The parameters of any module by name, read and replaced.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{Gradients, Tensor, TensorData},
+};
+
+/// Numbers by the path of their parameter, such as `layers.0.attention.output.weight`.
+pub type Named = BTreeMap<String, TensorData>;
+
+/// The parameters of a module.
+pub fn values<M: Module>(module: &M) -> Named {
+    Reader::read(module, None)
+}
+
+/// The gradients of a module's parameters; those that got none are absent.
+pub fn gradients<M: Module>(module: &M, gradients: &Gradients) -> Named {
+    Reader::read(module, Some(gradients))
+}
+
+/// The module with every parameter made by `make` from its path and shape.
+///
+/// The old values are never read, so lazy parameters draw nothing from Burn's generators.
+pub fn replace<M: Module>(module: M, make: impl FnMut(&str, &[usize]) -> Vec<f32>) -> M {
+    module.map(&mut Writer {
+        path: Vec::new(),
+        make,
+    })
+}
+
+struct Reader<'a> {
+    path: Vec<String>,
+    gradients: Option<&'a Gradients>,
+    found: Named,
+}
+
+impl<'a> Reader<'a> {
+    fn read<M: Module>(module: &M, gradients: Option<&'a Gradients>) -> Named {
+        let mut reader = Self {
+            path: Vec::new(),
+            gradients,
+            found: Named::new(),
+        };
+        module.visit(&mut reader);
+        reader.found
+    }
+}
+
+impl ModuleVisitor for Reader<'_> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let tensor = match self.gradients {
+            Some(gradients) => param.val().grad(gradients),
+            None => Some(param.val()),
+        };
+        if let Some(tensor) = tensor {
+            self.found.insert(self.path.join("."), tensor.into_data());
+        }
+    }
+}
+
+struct Writer<F> {
+    path: Vec<String>,
+    make: F,
+}
+
+impl<F: FnMut(&str, &[usize]) -> Vec<f32>> ModuleMapper for Writer<F> {
+    fn enter_module(&mut self, name: &str, _: &str) {
+        self.path.push(name.to_owned());
+    }
+
+    fn exit_module(&mut self, _: &str, _: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape: [usize; D] = param.lazy_shape().dims();
+        let numbers = (self.make)(&self.path.join("."), &shape);
+        Param::from_data(TensorData::new(numbers, shape), &param.lazy_device())
+    }
+}

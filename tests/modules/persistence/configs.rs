@@ -1,0 +1,104 @@
+//! Every configuration is the same after JSON, with no field at its default.
+
+use std::fmt::Debug;
+
+use burn::{
+    config::Config,
+    nn::{Initializer, activation::ActivationConfig},
+};
+use burn_attn::{
+    CrossAttentionConfig, MultiHeadAttentionConfig, SelfAttentionConfig, TransformerConfig,
+    TransformerDecoderConfig, TransformerEncoderConfig,
+    positions::{LearnedConfig, SinusoidalConfig},
+};
+use burn_attn_models::seq2seq::Seq2SeqConfig;
+
+/// Writes and reads `config`. `Debug` prints every field, so equal text is equal configuration.
+fn check<C: Config + Debug>(config: C) {
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    let path = folder.path().join("config.json");
+    config.save(&path).expect("saved");
+    let loaded = C::load(&path).expect("loaded");
+    assert_eq!(format!("{loaded:?}"), format!("{config:?}"));
+}
+
+const INITIALIZER: Initializer = Initializer::Normal {
+    mean: 0.25,
+    std: 0.125,
+};
+
+#[test]
+fn attention() {
+    check(
+        SelfAttentionConfig::new(15, 3)
+            .with_causal(true)
+            .with_dropout(0.3)
+            .with_bias(false)
+            .with_initializer(INITIALIZER),
+    );
+    check(
+        CrossAttentionConfig::new(15, 3)
+            .with_dropout(0.3)
+            .with_bias(false)
+            .with_initializer(INITIALIZER),
+    );
+    check(
+        MultiHeadAttentionConfig::new(15, 3)
+            .with_dropout(0.3)
+            .with_bias(false)
+            .with_initializer(INITIALIZER),
+    );
+}
+
+#[test]
+fn transformers() {
+    check(
+        TransformerEncoderConfig::new(15, 29, 3, 2)
+            .with_dropout(0.3)
+            .with_norm_first(false)
+            .with_final_norm(Some(true))
+            .with_activation(ActivationConfig::Gelu)
+            .with_initializer(INITIALIZER),
+    );
+    check(
+        TransformerDecoderConfig::new(15, 29, 3, 2)
+            .with_dropout(0.3)
+            .with_norm_first(false)
+            .with_final_norm(Some(true))
+            .with_activation(ActivationConfig::Gelu)
+            .with_initializer(INITIALIZER),
+    );
+    check(
+        TransformerConfig::new(15, 29, 3, 2, 4)
+            .with_dropout(0.3)
+            .with_norm_first(false)
+            .with_final_norm(Some(true))
+            .with_activation(ActivationConfig::Gelu)
+            .with_initializer(INITIALIZER),
+    );
+}
+
+#[test]
+fn positions() {
+    check(
+        SinusoidalConfig::new(15)
+            .with_max_len(31)
+            .with_max_timescale(1000),
+    );
+    check(LearnedConfig::new(15, 31).with_initializer(INITIALIZER));
+}
+
+#[test]
+fn models() {
+    check(
+        Seq2SeqConfig::new(23)
+            .with_d_model(15)
+            .with_n_heads(3)
+            .with_n_encoder_layers(3)
+            .with_n_decoder_layers(5)
+            .with_d_ff(29)
+            .with_dropout(0.3)
+            .with_max_len(31)
+            .with_norm_first(false),
+    );
+}

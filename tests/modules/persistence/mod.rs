@@ -1,0 +1,5 @@
+//! Configurations and weights survive a file, and a damaged file is refused.
+
+mod configs;
+mod damage;
+mod weights;

@@ -1,0 +1,145 @@
+//! Every module gives the same bits after a file, read into a module that started from other numbers.
+
+use std::path::Path;
+
+use burn::{
+    module::Module,
+    tensor::{Int, Tensor},
+};
+use burn_attn::{
+    CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
+    SelfAttentionConfig, SelfAttentionInput, TransformerConfig, TransformerDecoderConfig,
+    TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
+    positions::{LearnedConfig, SinusoidalConfig},
+};
+use burn_attn_models::seq2seq::Seq2SeqConfig;
+use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
+
+use crate::{
+    compare::{assert_same, differs},
+    devices,
+    numbers::{filled, tensor},
+};
+
+/// Writes `module` filled from one seed and reads it over the same module filled from another.
+fn check<M: Module>(module: M, forward: impl Fn(&M) -> Tensor<3>) {
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    let saved = filled(module.clone(), 1);
+    let expected = forward(&saved);
+
+    let fresh = filled(module, 2);
+    let has_parameters = fresh.num_params() > 0;
+    assert_eq!(differs(&forward(&fresh), &expected), has_parameters);
+
+    for loaded in [
+        through_burnpack(&saved, fresh.clone(), &folder.path().join("weights.bpk")),
+        through_safetensors(
+            &saved,
+            fresh.clone(),
+            &folder.path().join("weights.safetensors"),
+        ),
+        through_record(&saved, fresh, &folder.path().join("record.bpk")),
+    ] {
+        assert_same(&forward(&loaded), &expected);
+    }
+}
+
+fn through_burnpack<M: Module>(saved: &M, mut fresh: M, path: &Path) -> M {
+    saved
+        .save_into(&mut BurnpackStore::from_file(path))
+        .expect("saved");
+    let result = fresh
+        .load_from(&mut BurnpackStore::from_file(path))
+        .expect("loaded");
+    assert!(result.unused.is_empty(), "{result}");
+    fresh
+}
+
+fn through_safetensors<M: Module>(saved: &M, mut fresh: M, path: &Path) -> M {
+    saved
+        .save_into(&mut SafetensorsStore::from_file(path))
+        .expect("saved");
+    let result = fresh
+        .load_from(&mut SafetensorsStore::from_file(path))
+        .expect("loaded");
+    assert!(result.unused.is_empty(), "{result}");
+    fresh
+}
+
+fn through_record<M: Module>(saved: &M, fresh: M, path: &Path) -> M {
+    saved.clone().save_file(path).expect("saved");
+    fresh.try_load_file(path).expect("loaded")
+}
+
+#[test]
+fn attention() {
+    let device = devices::any();
+    let x = || tensor([2, 7, 15], 3, &device);
+    let memory = || tensor([2, 11, 15], 4, &device);
+    check(SelfAttentionConfig::new(15, 3).init(&device), |module| {
+        module.forward(SelfAttentionInput::new(x()))
+    });
+    check(CrossAttentionConfig::new(15, 3).init(&device), |module| {
+        module.forward(CrossAttentionInput::new(x(), memory()))
+    });
+    check(
+        MultiHeadAttentionConfig::new(15, 3).init(&device),
+        |module| module.forward(MultiHeadAttentionInput::cross_attention(x(), memory())),
+    );
+}
+
+#[test]
+fn attention_without_bias() {
+    let device = devices::any();
+    let config = SelfAttentionConfig::new(15, 3).with_bias(false);
+    check(config.init(&device), |module| {
+        module.forward(SelfAttentionInput::new(tensor([2, 7, 15], 3, &device)))
+    });
+}
+
+#[test]
+fn transformers() {
+    let device = devices::any();
+    let x = || tensor([2, 7, 15], 3, &device);
+    let memory = || tensor([2, 11, 15], 4, &device);
+    check(
+        TransformerEncoderConfig::new(15, 29, 3, 2).init(&device),
+        |module| module.forward(TransformerEncoderInput::new(x())),
+    );
+    check(
+        TransformerDecoderConfig::new(15, 29, 3, 2).init(&device),
+        |module| module.forward(TransformerDecoderInput::new(x(), memory())),
+    );
+    check(
+        TransformerConfig::new(15, 29, 3, 2, 2).init(&device),
+        |module| module.forward(TransformerInput::new(memory(), x())),
+    );
+}
+
+#[test]
+fn positions() {
+    let device = devices::any();
+    let x = || tensor([2, 7, 15], 3, &device);
+    check(LearnedConfig::new(15, 31).init(&device), |module| {
+        module.forward(x())
+    });
+    // Its table follows from the configuration, so the file is empty.
+    check(SinusoidalConfig::new(15).init(&device), |module| {
+        module.forward(x())
+    });
+}
+
+#[test]
+fn models() {
+    let device = devices::any();
+    let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
+    let lengths = Tensor::<1, Int>::from_data([3, 2], &device);
+    let target = Tensor::<2, Int>::from_data([[1, 11], [1, 12]], &device);
+    let config = Seq2SeqConfig::new(23)
+        .with_d_model(15)
+        .with_n_heads(3)
+        .with_d_ff(29);
+    check(config.init(&device), |module| {
+        module.forward(source.clone(), lengths.clone(), target.clone())
+    });
+}

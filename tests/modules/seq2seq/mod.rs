@@ -1,0 +1,76 @@
+//! The translation model and its search.
+
+mod embedding;
+mod options;
+mod search;
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn_attn_models::{
+    generate::SearchOptions,
+    seq2seq::{Seq2Seq, Seq2SeqConfig},
+};
+
+use crate::{numbers::filled, parameters};
+
+const VOCABULARY: usize = 13;
+const MAX_LEN: usize = 11;
+
+/// A tiny model that nobody trained.
+fn model(seed: u64, device: &Device) -> Seq2Seq {
+    let config = Seq2SeqConfig::new(VOCABULARY)
+        .with_d_model(15)
+        .with_n_heads(3)
+        .with_d_ff(29)
+        .with_dropout(0.0)
+        .with_max_len(MAX_LEN);
+    let model = filled(config.init(device), seed);
+    // An untrained model with tied embeddings repeats its input. Loud sublayers drown the input, and sharp logits make
+    // up their mind, so that outputs differ and end at different lengths.
+    let values = parameters::values(&model);
+    parameters::replace(model, |path, _| {
+        let loud = ["output.weight", "linear_outer.weight", "decoder.norm.gamma"];
+        let factor = if loud.iter().any(|end| path.ends_with(end)) {
+            4.0
+        } else {
+            1.0
+        };
+        values[path]
+            .iter::<f32>()
+            .map(|value| value * factor)
+            .collect()
+    })
+}
+
+fn options(beam: usize) -> SearchOptions {
+    SearchOptions {
+        bos: 0,
+        eos: 1,
+        max_len: 8,
+        beam,
+        length_penalty: 0.0,
+    }
+}
+
+/// Sources padded with `padding` to a common length, and their own lengths.
+fn batch(
+    sources: &[Vec<i32>],
+    padding: i32,
+    len: usize,
+    device: &Device,
+) -> (Tensor<2, Int>, Tensor<1, Int>) {
+    let lengths: Vec<i32> = sources.iter().map(|source| source.len() as i32).collect();
+    let tokens: Vec<i32> = sources
+        .iter()
+        .flat_map(|source| (0..len).map(|at| source.get(at).copied().unwrap_or(padding)))
+        .collect();
+    let count = sources.len();
+    (
+        Tensor::from_data(TensorData::new(tokens, [count, len]), device),
+        Tensor::from_data(TensorData::new(lengths, [count]), device),
+    )
+}
+
+/// Three sources of different lengths.
+fn sources() -> Vec<Vec<i32>> {
+    vec![vec![5, 6, 7, 8, 2], vec![9, 10], vec![3, 12, 4]]
+}

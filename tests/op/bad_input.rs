@@ -1,0 +1,136 @@
+//! Every kind of bad input panics with one sentence that names the values.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn::tensor::{Bool, Device, Int, Tensor};
+use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops::attention};
+
+use crate::devices;
+
+fn zeros(shape: [usize; 4], device: &Device) -> Tensor<4> {
+    Tensor::zeros(shape, device)
+}
+
+/// The sentence with which attention over these shapes panics.
+fn message(shapes: [[usize; 4]; 3], options: impl FnOnce(&Device) -> AttentionOptions) -> String {
+    let device = &devices()[0];
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        let [query, key, value] = shapes.map(|shape| zeros(shape, device));
+        attention(query, key, value, options(device))
+    }))
+    .expect_err("bad input must be refused");
+    panic
+        .downcast_ref::<String>()
+        .expect("the sentence is formatted")
+        .clone()
+}
+
+const GOOD: [[usize; 4]; 3] = [[2, 6, 5, 7], [2, 3, 11, 7], [2, 3, 11, 13]];
+
+fn plain(_: &Device) -> AttentionOptions {
+    AttentionOptions::default()
+}
+
+#[test]
+fn shapes_that_do_not_fit() {
+    let cases = [
+        (
+            0,
+            [3, 6, 5, 7],
+            "attention: query [3, 6, 5, 7] has batch 3 but key [2, 3, 11, 7] has batch 2",
+        ),
+        (
+            0,
+            [2, 6, 5, 8],
+            "attention: query [2, 6, 5, 8] has width 8 but key [2, 3, 11, 7] has width 7",
+        ),
+        (
+            0,
+            [2, 5, 5, 7],
+            "attention: 5 query heads cannot share 3 key/value heads evenly",
+        ),
+        (
+            2,
+            [2, 3, 10, 13],
+            "attention: key [2, 3, 11, 7] and value [2, 3, 10, 13] must have the same batch, heads and length",
+        ),
+    ];
+    for (which, shape, sentence) in cases {
+        let mut shapes = GOOD;
+        shapes[which] = shape;
+        assert_eq!(message(shapes, plain), sentence);
+    }
+}
+
+#[test]
+fn masks_and_biases_that_do_not_fit() {
+    let dense = |device: &Device| {
+        let masked = Tensor::<4, Bool>::full([2, 1, 1, 10], false, device);
+        AttentionOptions::default().mask(AttentionMask::masked(masked))
+    };
+    assert_eq!(
+        message(GOOD, dense),
+        "attention: mask [2, 1, 1, 10] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
+    );
+    let bias = |device: &Device| {
+        AttentionOptions::default().bias(AttentionBias::dense(zeros([1, 4, 5, 11], device)))
+    };
+    assert_eq!(
+        message(GOOD, bias),
+        "attention: bias [1, 4, 5, 11] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
+    );
+    let lengths = |device: &Device| {
+        let lengths = Tensor::<1, Int>::from_data([5, 5, 5], device);
+        AttentionOptions::default().mask(AttentionMask::key_lengths(lengths))
+    };
+    assert_eq!(
+        message(GOOD, lengths),
+        "attention: 3 key lengths were given for a batch of 2"
+    );
+    let segments = |device: &Device| {
+        let ids = |len| Tensor::<2, Int>::zeros([2, len], device);
+        AttentionOptions::default().mask(AttentionMask::segments(ids(5), ids(5)))
+    };
+    assert_eq!(
+        message(GOOD, segments),
+        "attention: segments of shapes [2, 5] and [2, 5] do not fit batch 2, 5 queries and 11 keys"
+    );
+}
+
+#[test]
+fn masks_that_contradict_each_other() {
+    let both = |_: &Device| {
+        let top_left = AttentionMask::causal_aligned(CausalAlignment::TopLeft);
+        AttentionOptions::default().mask(AttentionMask::causal().and(top_left))
+    };
+    assert_eq!(
+        message(GOOD, both),
+        "a mask has one causal alignment, but BottomRight and TopLeft were combined"
+    );
+}
+
+#[test]
+fn numbers_out_of_range() {
+    let sentence = |options: AttentionOptions| message(GOOD, |_| options);
+    let options = AttentionOptions::default;
+    assert_eq!(
+        sentence(options().softcap(0.0)),
+        "attention: softcap must be positive and finite, got 0"
+    );
+    assert_eq!(
+        sentence(options().softcap(f64::NAN)),
+        "attention: softcap must be positive and finite, got NaN"
+    );
+    assert_eq!(
+        sentence(options().scale(f64::INFINITY)),
+        "attention: scale must be finite, got inf"
+    );
+    assert_eq!(
+        sentence(options().dropout(1.0, 0)),
+        "attention: dropout must be in [0, 1), got 1"
+    );
+    assert_eq!(
+        sentence(options().dropout(-0.1, 0)),
+        "attention: dropout must be in [0, 1), got -0.1"
+    );
+}

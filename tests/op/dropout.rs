@@ -1,0 +1,71 @@
+//! Dropout on the weights: counter-based, the same everywhere, gone at probability 0.
+
+use burn::tensor::{DType, Device, Distribution, Tensor};
+use burn_attn::{AttentionOptions, ops::attention};
+use burn_attn_kernels_cpu::Dropout;
+
+use crate::{case::Case, devices};
+
+fn output(case: &Case, device: &Device, dropout: Option<Dropout>) -> Vec<f32> {
+    let options = AttentionOptions {
+        dropout,
+        ..AttentionOptions::default()
+    };
+    let tensors = (
+        case.query(device, DType::F32),
+        case.key(device, DType::F32),
+        case.value(device, DType::F32),
+    );
+    attention(tensors.0, tensors.1, tensors.2, options)
+        .into_data()
+        .iter()
+        .collect()
+}
+
+#[test]
+fn probability_zero_is_no_dropout() {
+    for device in devices() {
+        let case = Case::usual("dropout");
+        let zero = Some(Dropout {
+            probability: 0.0,
+            seed: 1,
+        });
+        assert_eq!(output(&case, &device, zero), output(&case, &device, None));
+    }
+}
+
+#[test]
+fn the_seed_decides_and_nothing_else() {
+    for device in devices() {
+        let case = Case::usual("dropout");
+        let with = |seed| {
+            output(
+                &case,
+                &device,
+                Some(Dropout {
+                    probability: 0.5,
+                    seed,
+                }),
+            )
+        };
+        assert_eq!(with(5), with(5));
+        assert_ne!(with(5), with(6));
+        assert_ne!(with(5), output(&case, &device, None));
+    }
+}
+
+#[test]
+fn the_mean_over_many_weights_is_kept() {
+    for device in devices() {
+        // Equal scores and values of one: each output is the kept fraction of its row, scaled back.
+        let query = Tensor::<4>::zeros([4, 4, 64, 8], &device);
+        let key = Tensor::<4>::random([4, 4, 256, 8], Distribution::Default, &device);
+        let value = Tensor::<4>::ones([4, 4, 256, 1], &device);
+        let options = AttentionOptions::default().dropout(0.3, 9);
+        let mean = attention(query, key, value, options)
+            .mean()
+            .into_scalar::<f32>();
+        // 262,144 weights: the deviation of the mean is √(0.3 / 0.7 / 262144) = 0.0013.
+        assert!((mean - 1.0).abs() < 5.0 * 0.0013, "mean {mean}");
+    }
+}

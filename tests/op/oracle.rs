@@ -1,0 +1,105 @@
+//! The operation against the naive f64 oracle: output, logsumexp, weights and every gradient.
+
+use burn::tensor::DType;
+
+use crate::{case::every_case, devices};
+
+/// The largest error, relative to the largest expected number (at least 1).
+fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
+    assert_eq!(expected.len(), actual.len(), "{name}");
+    let scale = expected
+        .iter()
+        .filter(|x| x.is_finite())
+        .fold(1.0f64, |max, x| max.max(x.abs()));
+    expected
+        .iter()
+        .zip(actual)
+        .map(|(e, a)| if e == a { 0.0 } else { (e - a).abs() / scale })
+        // A NaN must count as the largest error, not vanish in a maximum.
+        .fold(0.0, |max, x| if x <= max { max } else { x })
+}
+
+fn agrees(dtype: DType, tolerance: f64) {
+    for device in devices() {
+        for case in every_case() {
+            let (expected, actual) = (case.oracle(), case.run(&device, dtype));
+            let mut pairs = vec![
+                ("output", expected.output, actual.output),
+                ("logsumexp", expected.logsumexp, actual.logsumexp),
+                ("weights", expected.weights, actual.weights),
+            ];
+            let names = ["query gradient", "key gradient", "value gradient"];
+            for (name, (e, a)) in names
+                .into_iter()
+                .zip(expected.gradients.into_iter().zip(actual.gradients))
+            {
+                pairs.push((name, e, a));
+            }
+            if let (Some(e), Some(a)) = (expected.bias_gradient, actual.bias_gradient) {
+                pairs.push(("bias gradient", e, a));
+            }
+            for (name, expected, actual) in pairs {
+                let error = error(&case.name, &expected, &actual);
+                assert!(
+                    error <= tolerance,
+                    "{} of '{}' on {device:?} in {dtype:?} is off by {error:e}",
+                    name,
+                    case.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn f32_agrees_with_the_oracle() {
+    agrees(DType::F32, 16.0 * f64::from(f32::EPSILON));
+}
+
+#[test]
+fn f64_agrees_with_the_oracle() {
+    agrees(DType::F64, 1e-13);
+}
+
+#[cfg(feature = "flex")]
+#[test]
+fn half_precision_has_f32_statistics() {
+    use burn::tensor::Device;
+    for dtype in [DType::F16, DType::BF16] {
+        let epsilon = if dtype == DType::F16 {
+            0.000_976_562_5
+        } else {
+            0.007_812_5
+        };
+        for case in every_case() {
+            // Inputs are rounded to half precision once for both, so that only the computation differs.
+            let round = |data: &[f64]| -> Vec<f64> {
+                let data = burn::tensor::TensorData::new(data.to_vec(), [data.len()]);
+                data.convert_dtype(dtype).iter::<f64>().collect()
+            };
+            let case = crate::case::Case {
+                query: round(&case.query),
+                key: round(&case.key),
+                value: round(&case.value),
+                bias: case
+                    .bias
+                    .as_ref()
+                    .map(|(shape, data)| (*shape, round(data))),
+                ..case
+            };
+            let (expected, actual) = (case.oracle(), case.run(&Device::flex(), dtype));
+            let off = error(&case.name, &expected.output, &actual.output);
+            assert!(
+                off <= epsilon,
+                "output of '{}' in {dtype:?} is off by {off:e}",
+                case.name
+            );
+            let off = error(&case.name, &expected.logsumexp, &actual.logsumexp);
+            assert!(
+                off <= 1e-5,
+                "logsumexp of '{}' in {dtype:?} is off by {off:e}",
+                case.name
+            );
+        }
+    }
+}

@@ -1,0 +1,331 @@
+//! Properties that hold whatever the numbers are.
+
+use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
+use burn_attn::{
+    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, Window, ops::attention,
+};
+use proptest::prelude::*;
+
+use crate::{
+    case::{Case, every_case, numbers},
+    devices,
+};
+
+const F32: DType = DType::F32;
+
+fn bits(tensor: Tensor<4>) -> Vec<u32> {
+    tensor.into_data().iter::<f32>().map(f32::to_bits).collect()
+}
+
+fn output(case: &Case, device: &Device) -> Tensor<4> {
+    let bias = case.bias.as_ref().map(|(shape, data)| {
+        let data = TensorData::new(data.clone(), *shape).convert_dtype(F32);
+        AttentionBias::dense(Tensor::from_data(data, device))
+    });
+    let options = AttentionOptions {
+        bias,
+        ..case.options(device)
+    };
+    attention(
+        case.query(device, F32),
+        case.key(device, F32),
+        case.value(device, F32),
+        options,
+    )
+}
+
+fn largest_difference(a: Tensor<4>, b: Tensor<4>) -> f32 {
+    let (a, b) = (a.into_data(), b.into_data());
+    a.iter::<f32>()
+        .zip(b.iter::<f32>())
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, |max, x| if x <= max { max } else { x })
+}
+
+#[test]
+fn permuting_key_value_pairs_changes_nothing() {
+    for device in devices() {
+        let case = Case::usual("nothing masked");
+        let order = Tensor::<1, Int>::from_data([3, 0, 10, 7, 1, 9, 4, 2, 8, 6, 5], &device);
+        let permuted = |x: Tensor<4>| x.select(2, order.clone());
+        let (query, key, value) = (
+            case.query(&device, F32),
+            case.key(&device, F32),
+            case.value(&device, F32),
+        );
+        let plain = attention(
+            query.clone(),
+            key.clone(),
+            value.clone(),
+            AttentionOptions::default(),
+        );
+        let other = attention(
+            query,
+            permuted(key),
+            permuted(value),
+            AttentionOptions::default(),
+        );
+        assert!(largest_difference(plain, other) < 1e-6);
+    }
+}
+
+#[test]
+fn the_future_never_leaks() {
+    for device in devices() {
+        let case = Case {
+            causal: Some(CausalAlignment::BottomRight),
+            ..Case::new("causal", [2, 3, 3, 11, 11, 5, 7])
+        };
+        let before = output(&case, &device);
+        let mut other = case.clone();
+        for (index, (k, v)) in other
+            .key
+            .chunks_mut(5)
+            .zip(other.value.chunks_mut(7))
+            .enumerate()
+        {
+            if index % 11 >= 6 {
+                k.fill(1e4);
+                v.fill(-1e4);
+            }
+        }
+        let after = output(&other, &device);
+        let early = |x: Tensor<4>| bits(x.narrow(2, 0, 6));
+        assert!(early(before.clone()) == early(after.clone()));
+        assert!(bits(before) != bits(after));
+    }
+}
+
+#[test]
+fn nan_that_nobody_sees_reaches_no_output_and_no_gradient() {
+    for device in devices() {
+        let hides_the_tail = [
+            Case {
+                key_lengths: Some(vec![11, 6]),
+                ..Case::usual("key lengths")
+            },
+            Case {
+                segments: Some((
+                    vec![0; 14],
+                    [[0; 11], [0, 0, 0, 0, 0, 0, 1, 1, 1, 1, 1]].concat(),
+                )),
+                ..Case::usual("segments")
+            },
+            Case {
+                masked: Some(([2, 1, 1, 11], (0..22).map(|j| j >= 17).collect())),
+                ..Case::usual("dense mask")
+            },
+        ];
+        for clean in hides_the_tail {
+            let mut dirty = clean.clone();
+            let p = dirty.problem;
+            for head in 5..10 {
+                for key in 6..11 {
+                    dirty.key[(head * p.len_kv + key) * p.dim_qk] = f64::NAN;
+                    dirty.value[(head * p.len_kv + key) * p.dim_v] = f64::INFINITY;
+                }
+            }
+            let (clean, dirty) = (clean.run(&device, F32), dirty.run(&device, F32));
+            assert_eq!(clean.output, dirty.output);
+            assert_eq!(clean.logsumexp, dirty.logsumexp);
+            assert_eq!(clean.gradients, dirty.gradients);
+            assert!(dirty.gradients.iter().flatten().all(|x| x.is_finite()));
+        }
+    }
+}
+
+#[test]
+fn a_query_that_sees_nothing_gets_exact_zeros() {
+    for device in devices() {
+        let case = Case {
+            key_lengths: Some(vec![0, 11]),
+            ..Case::usual("a batch item without keys")
+        };
+        let results = case.run(&device, F32);
+        let p = case.problem;
+        let first_item = |numbers: &[f64]| numbers[..numbers.len() / p.batch].to_vec();
+        assert!(first_item(&results.output).iter().all(|&x| x == 0.0));
+        assert!(first_item(&results.weights).iter().all(|&x| x == 0.0));
+        assert!(
+            first_item(&results.logsumexp)
+                .iter()
+                .all(|&x| x == f64::NEG_INFINITY)
+        );
+        for gradient in &results.gradients {
+            assert!(first_item(gradient).iter().all(|&x| x == 0.0));
+        }
+    }
+}
+
+#[test]
+fn a_masked_key_never_wins() {
+    for device in devices() {
+        // Burn's own module masks with −1e4: there, these two hidden keys take all the weight.
+        let query = Tensor::<4>::from_data([[[[1.0f32]]]], &device);
+        let key = Tensor::<4>::from_data([[[[0.0f32], [-4e4], [0.0]]]], &device);
+        let value = Tensor::<4>::from_data([[[[1.0f32], [2.0], [3.0]]]], &device);
+        let mask = || {
+            let masked = Tensor::<4, Bool>::from_data([[[[true, false, true]]]], &device);
+            AttentionOptions::default()
+                .mask(AttentionMask::masked(masked))
+                .scale(1.0)
+        };
+        let plain = attention(query.clone(), key.clone(), value.clone(), mask());
+        assert_eq!(plain.into_data().iter::<f32>().collect::<Vec<_>>(), [2.0]);
+        // Nor does the largest bias bring a hidden key back.
+        let bias = Tensor::<4>::from_data([[[[f32::INFINITY, 0.0, f32::NAN]]]], &device);
+        let biased = attention(query, key, value, mask().bias(AttentionBias::dense(bias)));
+        assert_eq!(biased.into_data().iter::<f32>().collect::<Vec<_>>(), [2.0]);
+    }
+}
+
+#[test]
+fn batch_items_do_not_see_each_other() {
+    for device in devices() {
+        for case in every_case()
+            .into_iter()
+            .filter(|case| case.problem.batch == 2)
+        {
+            let p = case.problem;
+            let mut other = case.clone();
+            for data in [&mut other.query, &mut other.key, &mut other.value] {
+                let half = data.len() / 2;
+                data[half..].iter_mut().for_each(|x| *x = 0.25 - *x);
+            }
+            let first = |case: &Case| bits(output(case, &device).narrow(0, 0, 1));
+            assert_eq!(first(&case), first(&other), "{} {p:?}", case.name);
+        }
+    }
+}
+
+#[test]
+fn visible_is_the_opposite_of_masked() {
+    let device = &devices()[0];
+    let hidden = numbers(4, 22).iter().map(|&x| x > 0.0).collect::<Vec<_>>();
+    let shown = hidden.iter().map(|x| !x).collect::<Vec<_>>();
+    let tensor = |data| Tensor::<4, Bool>::from_data(TensorData::new(data, [2, 1, 1, 11]), device);
+    let case = Case::usual("dense mask");
+    let run = |mask| {
+        let options = AttentionOptions::default().mask(mask);
+        bits(attention(
+            case.query(device, F32),
+            case.key(device, F32),
+            case.value(device, F32),
+            options,
+        ))
+    };
+    assert_eq!(
+        run(AttentionMask::masked(tensor(hidden))),
+        run(AttentionMask::visible(tensor(shown)))
+    );
+}
+
+#[test]
+fn padding_tokens_are_hidden_wherever_they_stand() {
+    let device = &devices()[0];
+    let tokens = [
+        [7, 0, 3, 0, 5, 5, 1, 1, 1, 0, 0],
+        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0],
+    ];
+    let hidden = tokens
+        .as_flattened()
+        .iter()
+        .map(|&token| token == 0)
+        .collect();
+    let case = Case {
+        masked: Some(([2, 1, 1, 11], hidden)),
+        ..Case::usual("padding")
+    };
+    let options = AttentionOptions::default().mask(AttentionMask::padding(
+        Tensor::<2, Int>::from_data(tokens, device),
+        0,
+    ));
+    let padded = attention(
+        case.query(device, F32),
+        case.key(device, F32),
+        case.value(device, F32),
+        options,
+    );
+    assert_eq!(bits(padded), bits(output(&case, device)));
+}
+
+#[test]
+fn nothing_to_attend_to_or_from_is_no_accident() {
+    for device in devices() {
+        for sizes in [
+            [0, 3, 3, 5, 7, 2, 2],
+            [2, 3, 3, 0, 7, 2, 2],
+            [2, 3, 3, 5, 0, 2, 2],
+        ] {
+            let case = Case::new("empty", sizes);
+            let output = output(&case, &device);
+            assert_eq!(output.dims(), [sizes[0], sizes[1], sizes[3], sizes[6]]);
+            assert!(output.into_data().iter::<f32>().all(|x| x == 0.0));
+        }
+    }
+}
+
+#[test]
+fn strided_inputs_give_what_contiguous_ones_give() {
+    for device in devices() {
+        let case = Case::new("strided", [2, 3, 3, 5, 7, 11, 11]);
+        let (query, key, value) = (
+            case.query(&device, F32),
+            case.key(&device, F32),
+            case.value(&device, F32),
+        );
+        // The layout of a projection before the heads are split: [batch, len, heads, dim].
+        let strided = |x: Tensor<4>| {
+            let data = x.swap_dims(1, 2).into_data();
+            Tensor::<4>::from_data(data, &device).swap_dims(1, 2)
+        };
+        let plain = attention(
+            query.clone(),
+            key.clone(),
+            value.clone(),
+            AttentionOptions::default(),
+        );
+        let other = attention(
+            strided(query),
+            strided(key),
+            strided(value),
+            AttentionOptions::default(),
+        );
+        assert!(largest_difference(plain, other) < 1e-6);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    /// Every structural mask, and every conjunction of them, equals its dense twin.
+    #[test]
+    fn a_structural_mask_equals_its_dense_twin(
+        sizes in (1usize..3, 1usize..3, 1usize..3, 1usize..9, 1usize..9),
+        causal in prop::option::of(prop::bool::ANY),
+        window in prop::option::of((0usize..5, 0usize..5)),
+        lengths in prop::option::of(prop::collection::vec(0usize..10, 2)),
+        segments in prop::option::of(prop::collection::vec(0i64..3, 36)),
+    ) {
+        let (batch, heads_kv, group, len_q, len_kv) = sizes;
+        let structural = Case {
+            causal: causal.map(|top| if top { CausalAlignment::TopLeft } else { CausalAlignment::BottomRight }),
+            window: window.map(|(left, right)| Window { left: Some(left), right: Some(right) }),
+            key_lengths: lengths.map(|lengths| lengths[..batch].iter().map(|&length| length.min(len_kv)).collect()),
+            segments: segments.map(|ids| (ids[..batch * len_q].to_vec(), ids[18..18 + batch * len_kv].to_vec())),
+            ..Case::new("structural", [batch, heads_kv * group, heads_kv, len_q, len_kv, 3, 2])
+        };
+        let weights = structural.oracle().weights;
+        let dense = Case {
+            causal: None,
+            window: None,
+            key_lengths: None,
+            segments: None,
+            masked: Some(([batch, heads_kv * group, len_q, len_kv], weights.iter().map(|&w| w == 0.0).collect())),
+            ..structural.clone()
+        };
+        for device in devices() {
+            prop_assert_eq!(bits(output(&structural, &device)), bits(output(&dense, &device)));
+        }
+    }
+}
