@@ -1,0 +1,125 @@
+//! What a change must pass.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Instant,
+};
+
+/// A file over this many lines wants a second idea moved out.
+const LONGEST_FILE: usize = 600;
+
+/// Checks that are too long to be always run.
+#[derive(Default)]
+pub struct Options {
+    /// Test on wgpu.
+    pub wgpu: bool,
+    /// Type-check cuda.
+    pub cuda: bool,
+}
+
+/// Runs every check until one fails.
+pub fn run(options: &Options) -> Result<(), String> {
+    short_files()?;
+    cargo(&["fmt", "--all", "--check"], &[])?;
+    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    cargo(&clippy, &[])?;
+    cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    translation_smoke()?;
+    if options.cuda {
+        // Without a CUDA toolchain the feature can only be type-checked; DOCS_RS skips the download of LLVM.
+        let check = ["check", "-p", "translation", "--features", "cuda", "--target-dir", "target/cuda"];
+        cargo(&check, &[("DOCS_RS", "1")])?;
+    }
+    if options.wgpu {
+        // A target directory of its own: another set of features would rebuild the default one.
+        let test = ["test", "-p", "burn-attn-tests", "--features", "wgpu", "--target-dir", "target/wgpu"];
+        cargo(&test, &[])?;
+    }
+    cargo(&["test"], &[])
+}
+
+/// Trains for a few steps, then uses every subcommand on what came out.
+fn translation_smoke() -> Result<(), String> {
+    let out = root().join("target/translation-smoke");
+    if out.exists() {
+        fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    }
+    let out = out.display().to_string();
+    let page = format!("{out}/attention.html");
+    let report = format!("{out}/report.json");
+    let translation = |arguments: &[&str]| {
+        let start = ["run", "--release", "--quiet", "-p", "translation", "--"];
+        cargo(&[&start, arguments, &["--out", &out]].concat(), &[])
+    };
+    translation(&["train", "--epochs", "1", "--d-model", "32", "--report", &report])?;
+    translation(&["translate", "The girl eats an apple."])?;
+    translation(&["evaluate"])?;
+    translation(&["explain", "The girl eats an apple.", "--html", &page])?;
+    for file in [&page, &report] {
+        let size = fs::metadata(file).map_err(|error| format!("{file}: {error}"))?.len();
+        if size == 0 {
+            return Err(format!("{file} is empty"));
+        }
+    }
+    Ok(())
+}
+
+/// Runs cargo in the workspace's root and shows the command.
+fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    let mut shown = String::new();
+    for (name, value) in environment {
+        shown += &format!("{name}='{value}' ");
+    }
+    shown += &format!("cargo {}", arguments.join(" "));
+    eprintln!("\n$ {shown}");
+    let start = Instant::now();
+    let status = Command::new(env!("CARGO"))
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    eprintln!("  took {:.0} s", start.elapsed().as_secs_f64());
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{shown}` failed with {status}"))
+    }
+}
+
+/// Fails if a source file has grown over [`LONGEST_FILE`] lines.
+fn short_files() -> Result<(), String> {
+    let mut long = Vec::new();
+    for folder in ["crates", "examples", "tests"] {
+        visit(&root().join(folder), &mut |path| {
+            let lines = fs::read_to_string(path).map_or(0, |text| text.lines().count());
+            if lines > LONGEST_FILE {
+                long.push(format!("{} has {lines} lines", path.display()));
+            }
+        });
+    }
+    if long.is_empty() {
+        Ok(())
+    } else {
+        Err(format!("at most {LONGEST_FILE} lines a file: {}", long.join(", ")))
+    }
+}
+
+/// Calls `look` on every Rust file below `folder`.
+fn visit(folder: &Path, look: &mut impl FnMut(&Path)) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            visit(&path, look);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            look(&path);
+        }
+    }
+}
+
+/// The workspace's root.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
