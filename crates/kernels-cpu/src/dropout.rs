@@ -154,6 +154,13 @@ impl DropoutRow {
         (self.bits(key as u32) >> 1) >= self.threshold
     }
 
+    /// Writes `factor` for the keys `0 .. factors.len()` that are kept, and 0 for the others.
+    pub fn fill(&self, factors: &mut [f32], factor: f32) {
+        for (key, slot) in factors.iter_mut().enumerate() {
+            *slot = if self.keep(key) { factor } else { 0.0 };
+        }
+    }
+
     /// The 32 random bits of this key.
     #[must_use]
     #[inline]

@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn::{
     AttentionMask, ConfigError, Transformer, TransformerConfig, TransformerDecoderInput,
-    TransformerEncoderInput,
+    TransformerEncoderInput, dropout,
     positions::{Sinusoidal, SinusoidalConfig},
 };
 
@@ -286,7 +286,7 @@ impl Seq2Seq {
     fn embed(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         let [_, d_model] = self.embedding.weight.dims();
         let embedded = self.embedding.forward(tokens) * (d_model as f64).sqrt();
-        self.dropout.forward(self.positions.forward(embedded))
+        dropout(&self.dropout, self.positions.forward(embedded))
     }
 
     fn project(&self, states: Tensor<2>) -> Tensor<2> {

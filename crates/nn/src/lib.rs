@@ -2,6 +2,7 @@
 #![warn(missing_docs)]
 
 mod attention;
+mod dropout;
 mod error;
 pub mod positions;
 mod transformer;
@@ -12,6 +13,7 @@ pub use attention::{
     SelfAttentionInput,
 };
 pub use burn_attn_ops as ops;
+pub use dropout::dropout;
 pub use error::ConfigError;
 pub use ops::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, Window, seed};
 pub use transformer::{

@@ -3,15 +3,32 @@
 
 use crate::AttentionOps;
 
+/// The generator of Burn's CPU backends makes a tenth of the numbers that counting ones make in the same time.
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+macro_rules! dropout_on_the_host {
+    () => {
+        fn dropout_factors(
+            like: burn::backend::tensor::FloatTensor<Self>,
+            dropout: crate::Dropout,
+        ) -> burn::backend::tensor::FloatTensor<Self> {
+            crate::composed::factors_of_host::<Self>(like, dropout)
+        }
+    };
+}
+
 #[cfg(feature = "flex")]
-impl AttentionOps for burn_flex::Flex {}
+impl AttentionOps for burn_flex::Flex {
+    dropout_on_the_host!();
+}
 
 #[cfg(feature = "ndarray")]
 #[allow(
     deprecated,
     reason = "deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
 )]
-impl AttentionOps for burn_ndarray::NdArray {}
+impl AttentionOps for burn_ndarray::NdArray {
+    dropout_on_the_host!();
+}
 
 #[cfg(feature = "tch")]
 impl AttentionOps for burn::backend::LibTorch {}

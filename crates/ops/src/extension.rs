@@ -137,6 +137,14 @@ pub trait AttentionOps: Backend {
         composed::forward::<Self>(inputs, value)
     }
 
+    /// What [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype with: 0, or
+    /// `1 / (1 − probability)`.
+    ///
+    /// The default draws on the device, from its own generator.
+    fn dropout_factors(like: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+        composed::factors_of_device::<Self>(like, dropout)
+    }
+
     /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.
     fn attention_weights(#[extension_type] inputs: ScoreInputs<Self>) -> FloatTensor<Self> {
         composed::weights::<Self>(inputs)

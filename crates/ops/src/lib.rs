@@ -16,9 +16,11 @@
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
 //! | to look at the weights | [`attention_weights`] |
 //! | to say who sees whom | [`AttentionMask`] |
+//! | dropout of any tensor, cheaply | [`dropout`] |
 //! | everything else (scale, softcap, bias, dropout) | [`AttentionOptions`] |
 //!
 //! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a caller says),
+//! `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `composed` (the body made of plain tensor operations), `seed` (repeatable dropout).
 //!
@@ -29,6 +31,7 @@ mod backends;
 mod bias;
 mod check;
 mod composed;
+mod dropout;
 mod extension;
 mod mask;
 mod options;
@@ -37,6 +40,7 @@ mod seed;
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
+pub use dropout::dropout;
 pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
 };

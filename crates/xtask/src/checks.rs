@@ -23,18 +23,44 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), String> {
     short_files()?;
     cargo(&["fmt", "--all", "--check"], &[])?;
-    let clippy = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
+    let clippy = [
+        "clippy",
+        "--workspace",
+        "--all-targets",
+        "--",
+        "-D",
+        "warnings",
+    ];
     cargo(&clippy, &[])?;
-    cargo(&["doc", "--workspace", "--no-deps"], &[("RUSTDOCFLAGS", "-D warnings")])?;
+    cargo(
+        &["doc", "--workspace", "--no-deps"],
+        &[("RUSTDOCFLAGS", "-D warnings")],
+    )?;
     translation_smoke()?;
     if options.cuda {
         // Without a CUDA toolchain the feature can only be type-checked; DOCS_RS skips the download of LLVM.
-        let check = ["check", "-p", "translation", "--features", "cuda", "--target-dir", "target/cuda"];
+        let check = [
+            "check",
+            "-p",
+            "translation",
+            "--features",
+            "cuda",
+            "--target-dir",
+            "target/cuda",
+        ];
         cargo(&check, &[("DOCS_RS", "1")])?;
     }
     if options.wgpu {
         // A target directory of its own: another set of features would rebuild the default one.
-        let test = ["test", "-p", "burn-attn-tests", "--features", "wgpu", "--target-dir", "target/wgpu"];
+        let test = [
+            "test",
+            "-p",
+            "burn-attn-tests",
+            "--features",
+            "wgpu",
+            "--target-dir",
+            "target/wgpu",
+        ];
         cargo(&test, &[])?;
     }
     cargo(&["test"], &[])
@@ -53,12 +79,22 @@ fn translation_smoke() -> Result<(), String> {
         let start = ["run", "--release", "--quiet", "-p", "translation", "--"];
         cargo(&[&start, arguments, &["--out", &out]].concat(), &[])
     };
-    translation(&["train", "--epochs", "1", "--d-model", "32", "--report", &report])?;
+    translation(&[
+        "train",
+        "--epochs",
+        "1",
+        "--d-model",
+        "32",
+        "--report",
+        &report,
+    ])?;
     translation(&["translate", "The girl eats an apple."])?;
     translation(&["evaluate"])?;
     translation(&["explain", "The girl eats an apple.", "--html", &page])?;
     for file in [&page, &report] {
-        let size = fs::metadata(file).map_err(|error| format!("{file}: {error}"))?.len();
+        let size = fs::metadata(file)
+            .map_err(|error| format!("{file}: {error}"))?
+            .len();
         if size == 0 {
             return Err(format!("{file} is empty"));
         }
@@ -103,7 +139,10 @@ fn short_files() -> Result<(), String> {
     if long.is_empty() {
         Ok(())
     } else {
-        Err(format!("at most {LONGEST_FILE} lines a file: {}", long.join(", ")))
+        Err(format!(
+            "at most {LONGEST_FILE} lines a file: {}",
+            long.join(", ")
+        ))
     }
 }
 

@@ -96,6 +96,20 @@ fn one_weight_and_a_row_agree() {
 }
 
 #[test]
+fn a_filled_row_is_the_row() {
+    let row = Dropout {
+        probability: 0.4,
+        seed: 11,
+    }
+    .row(1, 2, 3);
+    let mut factors = [7.0; 97];
+    row.fill(&mut factors, 2.5);
+    for (key, factor) in factors.into_iter().enumerate() {
+        assert_eq!(factor, if row.keep(key) { 2.5 } else { 0.0 });
+    }
+}
+
+#[test]
 fn probability_zero_keeps_everything() {
     let dropout = Dropout {
         probability: 0.0,

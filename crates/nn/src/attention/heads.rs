@@ -9,6 +9,8 @@ use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights, next_dropout_seed,
 };
 
+use crate::dropout::is_active;
+
 /// What an attention module returns when asked for its weights.
 #[derive(Clone, Debug)]
 pub struct AttentionOutput {
@@ -78,7 +80,7 @@ impl Heads {
         attention_weights(self.split(query), self.split(key), options)
     }
 
-    /// Dropout acts in training only: on an autodiff device, and unless this module is frozen.
+    /// Scale and dropout besides what the caller says.
     fn options(
         &self,
         device: &Device,
@@ -90,8 +92,7 @@ impl Heads {
             bias,
             ..AttentionOptions::default()
         };
-        let training = self.dropout.training.is_enabled() && device.is_autodiff();
-        if training && self.dropout.prob > 0.0 {
+        if is_active(&self.dropout, device) {
             return options.dropout(self.dropout.prob, next_dropout_seed());
         }
         options

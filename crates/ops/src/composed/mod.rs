@@ -3,19 +3,21 @@
 //! It stores the scores, so its memory grows with `len_q · len_kv`. It is the body of backends without kernels of their
 //! own, and a second witness for those that have them.
 
+mod dropout;
 mod hidden;
 mod scores;
 
 use burn::{
-    backend::{
-        Backend, TensorMetadata,
-        tensor::{Device, FloatTensor},
-    },
-    tensor::{DType, FloatDType, Shape, TensorData},
+    backend::{Backend, TensorMetadata, tensor::FloatTensor},
+    tensor::{DType, FloatDType, Shape},
 };
-use burn_attn_kernels_cpu::Dropout;
 
-use crate::{ScoreInputs, composed::scores::Scores};
+use crate::ScoreInputs;
+pub(crate) use dropout::factors_of_device;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub(crate) use dropout::factors_of_host;
+use dropout::kept;
+use scores::Scores;
 
 /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
 pub(crate) fn forward<B: Backend>(
@@ -103,28 +105,6 @@ fn exponentials<B: Backend>(
     let exponentials = B::float_exp(B::float_sub(scores, maximum.clone()));
     let sum = B::float_sum_dim(exponentials.clone(), 3);
     (exponentials, maximum, sum)
-}
-
-/// 1 for the weights that dropout keeps, 0 for the others.
-///
-/// The numbers come from the counter-based generator of the contract, drawn on the host: the same on every backend.
-fn kept<B: Backend>(
-    dropout: Dropout,
-    [batch, heads_q, len_q, len_kv]: [usize; 4],
-    device: &Device<B>,
-    dtype: FloatDType,
-) -> FloatTensor<B> {
-    let mut factors = Vec::with_capacity(batch * heads_q * len_q * len_kv);
-    for item in 0..batch {
-        for head in 0..heads_q {
-            for query in 0..len_q {
-                let row = dropout.row(item, head, query);
-                factors.extend((0..len_kv).map(|key| f32::from(u8::from(row.keep(key)))));
-            }
-        }
-    }
-    let data = TensorData::new(factors, [batch, heads_q, len_q, len_kv]);
-    cast::<B>(B::float_from_data(data, device), dtype)
 }
 
 /// Half precision is computed in f32.
