@@ -15,6 +15,7 @@
 mod bad_input;
 mod behaviour;
 mod compare;
+#[path = "../devices.rs"]
 mod devices;
 mod golden;
 mod numbers;

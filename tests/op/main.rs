@@ -6,18 +6,22 @@ mod dropout;
 mod oracle;
 mod properties;
 
-use burn::tensor::Device;
+use burn::tensor::{DType, Device};
 
-/// Every CPU backend that is built in, plain.
-#[allow(
-    deprecated,
-    reason = "burn-ndarray is deprecated upstream and supported here"
-)]
+#[path = "../devices.rs"]
+mod devices;
+
+/// Every device of this build and this machine, plain.
 fn devices() -> Vec<Device> {
-    vec![
-        #[cfg(feature = "flex")]
-        Device::flex(),
-        #[cfg(feature = "ndarray")]
-        Device::ndarray(),
-    ]
+    let cpu = devices::cpu().into_iter().map(|(_, device)| device);
+    #[cfg(feature = "wgpu")]
+    let cpu = cpu.chain(devices::wgpu());
+    cpu.collect()
+}
+
+/// Those of them that compute in `dtype`.
+fn devices_with(dtype: DType) -> impl Iterator<Item = Device> {
+    devices()
+        .into_iter()
+        .filter(move |device| device.supports_dtype(dtype))
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::DType;
 
-use crate::{case::every_case, devices};
+use crate::{case::every_case, devices_with};
 
 /// The largest error, relative to the largest expected number (at least 1).
 fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
@@ -20,7 +20,7 @@ fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
 }
 
 fn agrees(dtype: DType, tolerance: f64) {
-    for device in devices() {
+    for device in devices_with(dtype) {
         for case in every_case() {
             let (expected, actual) = (case.oracle(), case.run(&device, dtype));
             let mut pairs = vec![

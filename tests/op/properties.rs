@@ -200,7 +200,7 @@ fn batch_items_do_not_see_each_other() {
 
 #[test]
 fn visible_is_the_opposite_of_masked() {
-    let device = &devices()[0];
+    let device = &devices::any();
     let hidden = numbers(4, 22).iter().map(|&x| x > 0.0).collect::<Vec<_>>();
     let shown = hidden.iter().map(|x| !x).collect::<Vec<_>>();
     let tensor = |data| Tensor::<4, Bool>::from_data(TensorData::new(data, [2, 1, 1, 11]), device);
@@ -222,7 +222,7 @@ fn visible_is_the_opposite_of_masked() {
 
 #[test]
 fn padding_tokens_are_hidden_wherever_they_stand() {
-    let device = &devices()[0];
+    let device = &devices::any();
     let tokens = [
         [7, 0, 3, 0, 5, 5, 1, 1, 1, 0, 0],
         [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0],
