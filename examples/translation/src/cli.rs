@@ -1,0 +1,196 @@
+//! The command line: what can be asked for, and in which words.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+
+use crate::device::DeviceName;
+use crate::schedule::Schedule;
+
+/// A small translator that is trained on the spot, and shows what every one of its attention heads looks at.
+///
+/// Without a command it tells the whole story: it trains a model on a built-in English–Spanish toy corpus (a few minutes
+/// on two CPU cores), prints how many sentences that it has never seen come out exactly right, translates some of
+/// them, and writes an HTML page with the attention of every layer and head for one.
+#[derive(Debug, Parser)]
+#[command(name = "translation", version, after_help = EXAMPLES)]
+pub struct Cli {
+    /// What to do; without a command, the whole story.
+    #[command(subcommand)]
+    pub command: Option<Command>,
+    /// Options of every command.
+    #[command(flatten)]
+    pub shared: Shared,
+}
+
+const EXAMPLES: &str = "Examples:
+  translation                                         the whole story, on the built-in corpus
+  translation translate \"the cat sleeps.\"             with the model of the story
+  translation explain \"the cat sleeps.\" --html a.html
+  translation train --data pairs.tsv --out run --minutes 40
+  translation train --resume --out run                go on after Ctrl-C, a crash or a power cut
+  translation evaluate --out run --beam 4
+
+Exit codes: 0 done, 1 could not be done (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.";
+
+/// Options of every command.
+#[derive(Debug, Args)]
+pub struct Shared {
+    /// The folder of the run: its checkpoints are written there and read from there
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        default_value = "target/translation"
+    )]
+    pub out: PathBuf,
+    /// Where to compute; each device but `flex` needs the cargo feature of its name [default: the fastest one built in]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        value_name = "DEVICE",
+        hide_default_value = true
+    )]
+    pub device: Option<DeviceName>,
+    /// Also write the figures of the run as JSON (story, train and evaluate)
+    #[arg(long, global = true, value_name = "FILE")]
+    pub report: Option<PathBuf>,
+}
+
+/// What can be done.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model, or go on with its training, and say how good it is
+    Train(Box<TrainArgs>),
+    /// Translate one sentence with the best checkpoint
+    Translate {
+        /// The sentence
+        text: String,
+        #[command(flatten)]
+        search: SearchArgs,
+    },
+    /// Say how good the best checkpoint is on sentences it has never seen
+    Evaluate {
+        /// Where the corpus of the run is now, if it was moved
+        #[arg(long, value_name = "FILE.tsv")]
+        data: Option<PathBuf>,
+        /// Evaluate on all sentences of this file instead of those held out of the run's own corpus
+        #[arg(long, value_name = "FILE.tsv", conflicts_with = "data")]
+        test: Option<PathBuf>,
+        #[command(flatten)]
+        search: SearchArgs,
+    },
+    /// Translate one sentence and write a page with the attention of every layer and head
+    Explain {
+        /// The sentence
+        text: String,
+        /// The page to write
+        #[arg(long, value_name = "FILE", default_value = "attention.html")]
+        html: PathBuf,
+        #[command(flatten)]
+        search: SearchArgs,
+    },
+}
+
+/// How to search for the best translation.
+#[derive(Clone, Copy, Debug, Args)]
+pub struct SearchArgs {
+    /// Hypotheses kept side by side while searching; 1 is greedy search
+    #[arg(long, default_value_t = 1)]
+    pub beam: usize,
+}
+
+/// Options of training; those left out take the defaults of the corpus, or with --resume the values of the run.
+#[derive(Debug, Default, Args)]
+pub struct TrainArgs {
+    /// Go on from the last checkpoint in --out, to the same loss curve
+    #[arg(long)]
+    pub resume: bool,
+    /// Tab-separated lines: source, target, anything after that is ignored [default: the built-in corpus]
+    #[arg(long, value_name = "FILE.tsv")]
+    pub data: Option<PathBuf>,
+    /// Distinct source sentences held out for the report, and as many for choosing the best checkpoint [default: 400]
+    #[arg(long, value_name = "N")]
+    pub held_out: Option<usize>,
+    /// Passes over the corpus [default: 7; for --data 10; without a limit if --minutes is given]
+    #[arg(long, value_name = "N")]
+    pub epochs: Option<usize>,
+    /// Minutes of training: stop at the step in which they end, and report
+    #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
+    pub minutes: Option<f64>,
+    /// Sentence pairs per step; those of a batch have about the same length [default: 32; for --data 64]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
+    /// Where all randomness comes from: the same seed gives the same run [default: 1]
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// The most sub-word tokens in the vocabulary that both languages share [default: 2000; for --data 8000]
+    #[arg(long, value_name = "TOKENS")]
+    pub vocabulary: Option<usize>,
+    /// Width of the model; a multiple of --heads [default: 96; for --data 192]
+    #[arg(long, value_name = "N")]
+    pub d_model: Option<usize>,
+    /// Attention heads of every layer [default: 4; for --data 6]
+    #[arg(long, value_name = "N")]
+    pub heads: Option<usize>,
+    /// Layers of the encoder, and as many of the decoder [default: 2]
+    #[arg(long, value_name = "N")]
+    pub layers: Option<usize>,
+    /// Width inside the feed-forward layers [default: 256; for --data 768]
+    #[arg(long, value_name = "N")]
+    pub d_ff: Option<usize>,
+    /// Positions: the longest sentence, in tokens, that can be read or written [default: 64; for --data 128]
+    #[arg(long, value_name = "TOKENS")]
+    pub max_len: Option<usize>,
+    /// The part of the numbers that is dropped at random while training, in [0, 1) [default: 0; for --data 0.1]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub dropout: Option<f64>,
+    /// How the learning rate falls after the warm-up [default: cosine]
+    #[arg(long, value_enum)]
+    pub schedule: Option<Schedule>,
+    /// The highest learning rate [default: 0.003; for --data 0.0015]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    pub learning_rate: Option<f64>,
+    /// Steps until the learning rate is at its highest [default: 200; for --data 800]
+    #[arg(long, value_name = "STEPS")]
+    pub warmup: Option<usize>,
+    /// Label smoothing, in [0, 1) [default: 0.05; for --data 0.1]
+    #[arg(long, value_name = "P", allow_negative_numbers = true)]
+    pub smoothing: Option<f64>,
+    /// The largest norm of the whole gradient; a larger one is scaled down [default: 1]
+    #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
+    pub clip: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn options_may_follow_the_command() {
+        let cli = Cli::parse_from([
+            "translation",
+            "explain",
+            "a b",
+            "--html",
+            "x.html",
+            "--out",
+            "run",
+            "--beam",
+            "4",
+        ]);
+        assert_eq!(cli.shared.out, PathBuf::from("run"));
+        let Some(Command::Explain { text, search, .. }) = cli.command else {
+            panic!()
+        };
+        assert_eq!((text.as_str(), search.beam), ("a b", 4));
+    }
+}

@@ -1,0 +1,89 @@
+//! Gradient clipping by the norm of all gradients together.
+//!
+//! Burn's `GradientClipping` clips every parameter on its own, which turns the direction of the step; the usual recipe
+//! (Pascanu et al., 2013) scales the whole gradient.
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::GradientsParams;
+use burn::tensor::Tensor;
+
+/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device.
+pub fn clip_by_global_norm<M: Module>(
+    gradients: GradientsParams,
+    module: &M,
+    limit: f64,
+) -> GradientsParams {
+    let mut squares = Squares {
+        gradients: &gradients,
+        sum: None,
+    };
+    module.visit(&mut squares);
+    let Some(sum) = squares.sum else {
+        return gradients;
+    };
+    let scale = (sum.sqrt() + 1e-6).recip().mul_scalar(limit).clamp_max(1.0);
+    let mut scaling = Scaling { gradients, scale };
+    module.visit(&mut scaling);
+    scaling.gradients
+}
+
+/// Sums the squares of all gradients.
+struct Squares<'a> {
+    gradients: &'a GradientsParams,
+    sum: Option<Tensor<1>>,
+}
+
+impl ModuleVisitor for Squares<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.get::<D>(param.id) {
+            let square = gradient.square().sum();
+            self.sum = Some(match self.sum.take() {
+                Some(sum) => sum + square,
+                None => square,
+            });
+        }
+    }
+}
+
+/// Multiplies all gradients by one number.
+struct Scaling {
+    gradients: GradientsParams,
+    scale: Tensor<1>,
+}
+
+impl ModuleVisitor for Scaling {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
+            self.gradients
+                .register(param.id, gradient * self.scale.clone().unsqueeze());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::nn::LinearConfig;
+    use burn::tensor::Device;
+
+    use super::*;
+
+    #[test]
+    fn the_norm_of_all_gradients_is_limited() {
+        let device = Device::default().autodiff();
+        let linear = LinearConfig::new(3, 5).init(&device);
+        let norm = |limit: f64| {
+            let loss = linear.forward(Tensor::<2>::ones([2, 3], &device)).sum();
+            let gradients = GradientsParams::from_grads(loss.backward(), &linear);
+            let clipped = clip_by_global_norm(gradients, &linear, limit);
+            let mut squares = Squares {
+                gradients: &clipped,
+                sum: None,
+            };
+            linear.visit(&mut squares);
+            squares.sum.unwrap().sqrt().into_scalar::<f32>()
+        };
+        // Every weight and every bias has the gradient 2: the norm is sqrt(4 · 20).
+        assert!((norm(100.0) - 80f32.sqrt()).abs() < 1e-5);
+        assert!((norm(1.5) - 1.5).abs() < 1e-5);
+    }
+}

@@ -1,0 +1,205 @@
+//! What each command does.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use burn::module::Module;
+use burn::tensor::Device;
+
+use crate::checkpoint::{self, Checkpoint};
+use crate::cli::{Cli, Command, Shared, TrainArgs};
+use crate::data::{self, Split};
+use crate::device;
+use crate::error::Error;
+use crate::evaluate::evaluate;
+use crate::explain::explain;
+use crate::progress::{Progress, duration};
+use crate::report::{self, ModelFigures, Report, TrainFigures};
+use crate::run_config::RunConfig;
+use crate::story;
+use crate::trainer::{Outcome, Trainer};
+use crate::translator::Translator;
+
+/// Set by Ctrl-C; training stops after the step under way.
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether training will look at [`STOP`]; whatever else is under way is simply ended.
+static TRAINING: AtomicBool = AtomicBool::new(false);
+
+/// A device with its name.
+pub struct Place {
+    /// Where to compute.
+    pub device: Device,
+    /// Its name in the report.
+    pub name: String,
+}
+
+/// Carries out what was asked for and returns the exit code.
+pub fn run(cli: Cli) -> Result<u8, Error> {
+    let (device, name) = device::choose(cli.shared.device)?;
+    let place = Place { device, name };
+    match cli.command {
+        None => story::tell(&cli.shared, &place),
+        Some(Command::Train(args)) => train(&args, &cli.shared, &place),
+        Some(Command::Translate { text, search }) => {
+            let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            println!("{}", translator.translate_text(&text)?);
+            Ok(0)
+        }
+        Some(Command::Evaluate { data, test, search }) => {
+            let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            let split = match test {
+                Some(test) => Split {
+                    held_out: data::group_by_source(&data::read_tsv(&test)?),
+                    ..Split::default()
+                },
+                None => {
+                    let mut config = translator.config.clone();
+                    config.data.file = data.or(config.data.file);
+                    config.reload(&cli.shared.out)?
+                }
+            };
+            report_run(&translator, &split, &cli.shared, &place)?;
+            Ok(0)
+        }
+        Some(Command::Explain { text, html, search }) => {
+            let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            println!("{}", explain(&translator, &text, &html)?);
+            println!(
+                "The attention of every layer and head is in {}",
+                html.display()
+            );
+            Ok(0)
+        }
+    }
+}
+
+fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> {
+    let newest = checkpoint::newest(&shared.out)?;
+    let (split, outcome) = match (args.resume, newest) {
+        (true, None) => return Err(Error::NoCheckpoint(shared.out.clone())),
+        (false, Some(path)) => {
+            return Err(Error::Occupied {
+                path: shared.out.clone(),
+                checkpoint: checkpoint::name(&path),
+            });
+        }
+        (true, Some(path)) => resume(args, &path, shared, place)?,
+        (false, None) => begin(args.config()?, shared, place)?,
+    };
+    if let Outcome::Interrupted(name) = outcome {
+        return Ok(say_how_to_resume(&name, &shared.out));
+    }
+    let translator = Translator::load(&shared.out, &place.device, 1)?;
+    report_run(&translator, &split, shared, place)?;
+    Ok(0)
+}
+
+/// Starts a run in an empty folder.
+pub fn begin(
+    mut config: RunConfig,
+    shared: &Shared,
+    place: &Place,
+) -> Result<(Split, Outcome), Error> {
+    checkpoint::prepare(&shared.out)?;
+    let (split, vocabulary) = config.prepare()?;
+    let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
+    println!(
+        "training on {}: {} pairs, {} tokens in the vocabulary, {} parameters, on {}",
+        trainer.config.data.name(),
+        split.train.len(),
+        trainer.config.model.vocab_size,
+        trainer.parameters(),
+        place.name,
+    );
+    Ok((split, drive(&mut trainer)?))
+}
+
+/// Goes on with the run of a checkpoint.
+pub fn resume(
+    args: &TrainArgs,
+    path: &Path,
+    shared: &Shared,
+    place: &Place,
+) -> Result<(Split, Outcome), Error> {
+    checkpoint::prepare(&shared.out)?;
+    let mut checkpoint = Checkpoint::read(path)?;
+    if args.agree(&mut checkpoint.config, &shared.out)? {
+        checkpoint.state.finished = false;
+    }
+    let split = checkpoint.config.reload(&shared.out)?;
+    let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
+    if trainer.state.finished {
+        println!(
+            "{} is complete: nothing is left to train",
+            shared.out.display()
+        );
+    } else {
+        println!(
+            "going on from {} in {}, on {}",
+            checkpoint::name(path),
+            shared.out.display(),
+            place.name
+        );
+    }
+    Ok((split, drive(&mut trainer)?))
+}
+
+/// Trains with a progress bar until the end or Ctrl-C.
+fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
+    // A handler can be set once per process, which is as often as a process trains.
+    ctrlc::set_handler(|| {
+        let impatient = STOP.swap(true, Ordering::Relaxed);
+        if impatient || !TRAINING.load(Ordering::Relaxed) {
+            std::process::exit(130);
+        }
+    })
+    .map_err(|error| Error::Option(format!("cannot listen for Ctrl-C: {error}")))?;
+    TRAINING.store(true, Ordering::Relaxed);
+    let progress = Progress::new();
+    let outcome = trainer.run(&|_| STOP.load(Ordering::Relaxed), &progress);
+    TRAINING.store(false, Ordering::Relaxed);
+    progress.finish();
+    outcome
+}
+
+/// Says what to do after an interruption and returns the exit code.
+pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
+    println!("stopped; --resume goes on from {name} in {}", out.display());
+    130
+}
+
+/// Evaluates a run, prints the figures and writes them where `--report` says.
+pub fn report_run(
+    translator: &Translator,
+    split: &Split,
+    shared: &Shared,
+    place: &Place,
+) -> Result<(), Error> {
+    let newest =
+        checkpoint::newest(&shared.out)?.ok_or_else(|| Error::NoCheckpoint(shared.out.clone()))?;
+    let state = checkpoint::read_progress(&newest)?;
+    let scores = evaluate(translator, split)?;
+    println!(
+        "\nbest checkpoint {} after {} of training ({:.0} tokens/s)",
+        translator.checkpoint,
+        duration(state.seconds),
+        state.tokens_per_second()
+    );
+    report::print(&scores);
+    let Some(path) = &shared.report else {
+        return Ok(());
+    };
+    Report {
+        held_out: scores.held_out,
+        combinations: scores.combinations,
+        train: TrainFigures {
+            seconds: state.seconds,
+            tokens_per_second: state.tokens_per_second(),
+        },
+        model: ModelFigures {
+            parameters: translator.model.num_params(),
+        },
+        device: place.name.clone(),
+    }
+    .write(path)
+}

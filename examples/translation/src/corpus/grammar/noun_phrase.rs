@@ -1,0 +1,311 @@
+//! Noun phrases: determiner, adjective and noun, agreeing; pronouns and names.
+
+use super::super::bilingual::Bilingual;
+use super::super::lexicon::{
+    ADJECTIVES, DETERMINERS, Determiner, Gender, Kind, NAMES, NOUNS, Number, Person, Role,
+};
+use super::Composer;
+
+/// What stands in a sentence for a person or a thing.
+#[derive(Clone, Debug)]
+pub(super) struct NounPhrase {
+    pub(super) text: Bilingual,
+    pub(super) person: Person,
+    pub(super) gender: Gender,
+    pub(super) number: Number,
+    /// Pronouns and names are adults.
+    pub(super) kind: Kind,
+    /// The noun's place in [`NOUNS`]; none for pronouns and names.
+    pub(super) noun: Option<usize>,
+}
+
+/// Where in a sentence a noun phrase stands, which decides its determiners.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Slot {
+    Subject,
+    /// The subject of a negation: "every boy does not run" may mean two things.
+    DeniedSubject,
+    /// The object of a statement that is not negated.
+    Object,
+    /// The object of a negation or a question.
+    DoubtfulObject,
+    /// Something the listener knows.
+    Known,
+    /// Something the listener does not know yet.
+    Unknown,
+    /// What follows "my": the phrase says whose it is.
+    Owned,
+    /// After a number asked for: no determiner, plural.
+    Counted,
+}
+
+/// Where an adjective stands: with its noun, or after "to be".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Position {
+    Attribute,
+    Predicate,
+}
+
+/// Where the uses of "buen" are counted, after those of the four forms that agree.
+const SHORT_FORM: usize = 4;
+
+/// What is wanted of a noun phrase.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Request<'a> {
+    pub(super) kinds: &'a [Kind],
+    pub(super) slot: Slot,
+    /// Drawn if none.
+    pub(super) number: Option<Number>,
+    /// The chance of an adjective, in percent.
+    pub(super) adjective: usize,
+}
+
+impl Composer {
+    /// A noun phrase with a noun that the sentence does not have yet.
+    pub(super) fn noun_phrase(&mut self, request: Request<'_>) -> NounPhrase {
+        let wanted = match (request.slot, request.number) {
+            (Slot::Counted, _) => Number::Plural,
+            (_, Some(number)) => number,
+            (_, None) => self.number(),
+        };
+        let candidates: Vec<usize> = (0..NOUNS.len())
+            .filter(|index| request.kinds.contains(&NOUNS[*index].kind))
+            .filter(|index| !self.record.nouns.contains(index))
+            .collect();
+        let uses = &self.noun_uses;
+        let index = self
+            .draw
+            .pick_little_used(&candidates, 2, |noun| uses[noun][wanted as usize]);
+        let noun = &NOUNS[index];
+        let number = if noun.kind.is_mass() {
+            Number::Singular
+        } else {
+            wanted
+        };
+        self.noun_uses[index][number as usize] += 1;
+        self.record.nouns.push(index);
+        let adjective = self
+            .draw
+            .percent(request.adjective)
+            .then(|| self.adjective_for(noun.kind, noun.gender, number, Position::Attribute))
+            .flatten();
+        let determiner = self.determiner(request.slot, noun.kind, number);
+
+        let mut text = Bilingual::default();
+        if let Some(determiner) = determiner {
+            let before =
+                adjective.is_some_and(|adjective| ADJECTIVES[adjective].before_noun.is_some());
+            text.add_english(determiner.english[number as usize].unwrap_or_default());
+            text.add_spanish(spanish_determiner(determiner, index, number, before));
+        }
+        let (english, spanish) = (noun.english[number as usize], noun.spanish[number as usize]);
+        if let Some(adjective) = adjective {
+            self.record.link(index, adjective);
+            let adjective = &ADJECTIVES[adjective];
+            let agreeing = adjective.agreeing(noun.gender, number);
+            text.add_english(adjective.english);
+            match adjective.before_noun {
+                Some(short) if (noun.gender, number) == (Gender::Masculine, Number::Singular) => {
+                    text.add_spanish(short);
+                    text.add_spanish(spanish);
+                }
+                Some(_) => {
+                    text.add_spanish(agreeing);
+                    text.add_spanish(spanish);
+                }
+                None => {
+                    text.add_spanish(spanish);
+                    text.add_spanish(agreeing);
+                }
+            }
+        } else {
+            text.add_spanish(spanish);
+        }
+        text.add_english(english);
+        NounPhrase {
+            text,
+            person: third(number),
+            gender: noun.gender,
+            number,
+            kind: noun.kind,
+            noun: Some(index),
+        }
+    }
+
+    pub(super) fn number(&mut self) -> Number {
+        if self.draw.percent(42) {
+            Number::Plural
+        } else {
+            Number::Singular
+        }
+    }
+
+    /// An adjective that goes with nouns of this kind, to be used in the form that agrees.
+    pub(super) fn adjective_for(
+        &mut self,
+        kind: Kind,
+        gender: Gender,
+        number: Number,
+        position: Position,
+    ) -> Option<usize> {
+        let candidates: Vec<usize> = (0..ADJECTIVES.len())
+            .filter(|index| ADJECTIVES[*index].kinds.contains(&kind))
+            .collect();
+        if candidates.is_empty() {
+            return None;
+        }
+        let agreeing = number as usize * 2 + gender as usize;
+        let shortened = position == Position::Attribute && agreeing == 0;
+        let form = |adjective: usize| match ADJECTIVES[adjective].before_noun {
+            Some(_) if shortened => SHORT_FORM,
+            _ => agreeing,
+        };
+        let uses = &self.adjective_uses;
+        let index = self
+            .draw
+            .pick_little_used(&candidates, 6, |adjective| uses[adjective][form(adjective)]);
+        self.adjective_uses[index][form(index)] += 1;
+        Some(index)
+    }
+
+    fn determiner(
+        &mut self,
+        slot: Slot,
+        kind: Kind,
+        number: Number,
+    ) -> Option<&'static Determiner> {
+        let allowed: Vec<(u32, &Determiner)> = DETERMINERS
+            .iter()
+            .filter(|determiner| determiner.english[number as usize].is_some())
+            .filter(|determiner| fits(determiner.role, slot, kind, number))
+            .map(|determiner| match (kind, determiner.role) {
+                // Relatives are mostly someone's.
+                (Kind::Kin, Role::Possessive) => (4 * determiner.weight, determiner),
+                _ => (determiner.weight, determiner),
+            })
+            .collect();
+        (!allowed.is_empty()).then(|| self.draw.weighted(&allowed))
+    }
+
+    /// The subject of a clause, of one person; it may be one of `kinds` if it is a noun.
+    ///
+    /// In Spanish the pronouns that the verb's ending already says are left out: "yo", "tú" and "nosotros".
+    pub(super) fn subject(&mut self, person: Person, kinds: &[Kind], slot: Slot) -> NounPhrase {
+        match (person, self.draw.below(100)) {
+            (Person::Singular, 28..42) => self.name(),
+            (Person::Singular, 42..) => self.common_subject(Number::Singular, kinds, slot),
+            (Person::Plural, 22..34) => self.two_names(),
+            (Person::Plural, 34..) => self.common_subject(Number::Plural, kinds, slot),
+            _ => self.pronoun(person),
+        }
+    }
+
+    /// A personal pronoun; "he" as often as "she".
+    pub(super) fn pronoun(&mut self, person: Person) -> NounPhrase {
+        use Gender::{Feminine, Masculine};
+        let (english, spanish, gender, number) = match person {
+            Person::I => ("I", "", Masculine, Number::Singular),
+            Person::You => ("you", "", Masculine, Number::Singular),
+            Person::We => ("we", "", Masculine, Number::Plural),
+            Person::Plural => ("they", "ellos", Masculine, Number::Plural),
+            Person::Singular => self.draw.pick(&[
+                ("he", "él", Masculine, Number::Singular),
+                ("she", "ella", Feminine, Number::Singular),
+            ]),
+        };
+        person_phrase(Bilingual::of(english, spanish), person, gender, number)
+    }
+
+    fn common_subject(&mut self, number: Number, kinds: &[Kind], slot: Slot) -> NounPhrase {
+        self.noun_phrase(Request {
+            kinds,
+            slot,
+            number: Some(number),
+            adjective: 35,
+        })
+    }
+
+    pub(super) fn name(&mut self) -> NounPhrase {
+        let (english, spanish, gender) = self.draw.pick(NAMES);
+        person_phrase(
+            Bilingual::of(english, spanish),
+            Person::Singular,
+            gender,
+            Number::Singular,
+        )
+    }
+
+    fn two_names(&mut self) -> NounPhrase {
+        let first = self.draw.below(NAMES.len());
+        let second = (first + 1 + self.draw.below(NAMES.len() - 1)) % NAMES.len();
+        let (first, second) = (NAMES[first], NAMES[second]);
+        let mut text = Bilingual::of(first.0, first.1);
+        text.add("and", "y");
+        text.add(second.0, second.1);
+        let gender = if first.2 == second.2 {
+            first.2
+        } else {
+            Gender::Masculine
+        };
+        person_phrase(text, Person::Plural, gender, Number::Plural)
+    }
+}
+
+/// The third person of a number.
+fn third(number: Number) -> Person {
+    match number {
+        Number::Singular => Person::Singular,
+        Number::Plural => Person::Plural,
+    }
+}
+
+fn person_phrase(text: Bilingual, person: Person, gender: Gender, number: Number) -> NounPhrase {
+    NounPhrase {
+        text,
+        person,
+        gender,
+        number,
+        kind: Kind::Adult,
+        noun: None,
+    }
+}
+
+/// "Agua" is feminine, but "el" stands right before its stressed a.
+fn spanish_determiner(
+    determiner: &Determiner,
+    noun: usize,
+    number: Number,
+    adjective_before: bool,
+) -> &'static str {
+    let noun = &NOUNS[noun];
+    let gender =
+        if noun.spanish[0] == "agua" && determiner.spanish[0][0] == "el" && !adjective_before {
+            Gender::Masculine
+        } else {
+            noun.gender
+        };
+    determiner.spanish[number as usize][gender as usize]
+}
+
+/// Whether a determiner may stand in a slot before a noun.
+fn fits(role: Role, slot: Slot, kind: Kind, number: Number) -> bool {
+    match role {
+        Role::Definite => !matches!(slot, Slot::Unknown | Slot::Counted | Slot::Owned),
+        Role::Demonstrative => kind != Kind::Kin && fits(Role::Definite, slot, kind, number),
+        Role::Possessive => kind.is_owned() && !matches!(slot, Slot::Unknown | Slot::Counted),
+        Role::Indefinite => {
+            use Slot::{DeniedSubject, DoubtfulObject, Object, Subject, Unknown};
+            !kind.is_mass()
+                && matches!(
+                    slot,
+                    Subject | DeniedSubject | Object | DoubtfulObject | Unknown
+                )
+        }
+        Role::Affirmative => !kind.is_mass() && matches!(slot, Slot::Subject | Slot::Object),
+        Role::Bare => {
+            matches!(slot, Slot::Object | Slot::DoubtfulObject)
+                && !kind.is_human()
+                && (kind.is_mass() || number == Number::Plural)
+        }
+    }
+}

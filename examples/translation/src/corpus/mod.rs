@@ -1,0 +1,51 @@
+//! A toy corpus of English and Spanish sentences, made by a grammar from a seed.
+//!
+//! Every English sentence has one Spanish translation, and only one. The rules that make it so:
+//! - "you" is one friend ("tú"); "they" is "ellos"; "his", "her" and "their" are all "su".
+//! - Spanish leaves out "yo", "tú" and "nosotros", which the verb's ending says, and keeps "él", "ella" and "ellos".
+//! - "I", "you", "we" and "they" agree in the masculine, as Spanish does when it does not know.
+//! - The English past is the Spanish preterite; of "to be", "to have" and "to want" it is the imperfect.
+//! - "is going to" is "ir a"; adverbs and times keep their place; a question puts the verb before its subject.
+//! - A human object takes "a"; most adjectives follow their noun; "bueno" and "malo" stand before it.
+
+mod bilingual;
+mod draw;
+mod grammar;
+mod lexicon;
+mod sampling;
+
+#[cfg(test)]
+mod tests;
+
+/// A sentence and its translation, as written text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Pair {
+    /// The English sentence.
+    pub source: String,
+    /// The Spanish sentence.
+    pub target: String,
+}
+
+/// The three parts of a corpus; no English sentence is in two of them, and no Spanish one in `train` and another.
+///
+/// The same seed gives the same corpus, on every machine and for ever.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToyCorpus {
+    /// What a model learns from: 14,000 pairs.
+    pub train: Vec<Pair>,
+    /// 400 sentences that are not in `train`, of words and combinations that are.
+    pub held_out: Vec<Pair>,
+    /// 300 sentences in which an adjective describes a noun that it never stands in one sentence with in `train`,
+    /// in any number or form, though either of them is there with others.
+    pub combinations: Vec<Pair>,
+}
+
+impl ToyCorpus {
+    /// Makes the corpus of a seed.
+    ///
+    /// # Cost
+    /// `O(sentences)`: about 20,000 sentences are made and checked, a fraction of a second.
+    pub fn generate(seed: u64) -> Self {
+        sampling::generate(seed)
+    }
+}

@@ -1,0 +1,376 @@
+//! The corpus of seed 0, and of a few others: its sizes, its splits, its words, its grammar.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::draw::Draw;
+use super::lexicon::{ADJECTIVES, NOUNS, VERBS};
+use super::sampling::kept_out_combinations;
+use super::{Pair, ToyCorpus};
+
+fn all(corpus: &ToyCorpus) -> impl Iterator<Item = &Pair> {
+    corpus
+        .train
+        .iter()
+        .chain(&corpus.held_out)
+        .chain(&corpus.combinations)
+}
+
+/// Lower-case words without punctuation.
+fn words(sentence: &str) -> BTreeSet<String> {
+    sentence
+        .split(|c: char| !c.is_alphabetic())
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect()
+}
+
+/// In how many of these sentences each word occurs.
+fn frequencies<'a>(sentences: impl Iterator<Item = &'a str>) -> BTreeMap<String, usize> {
+    let mut counts = BTreeMap::new();
+    for word in sentences.flat_map(words) {
+        *counts.entry(word).or_default() += 1;
+    }
+    counts
+}
+
+fn sources(pairs: &[Pair]) -> BTreeSet<&str> {
+    pairs.iter().map(|pair| pair.source.as_str()).collect()
+}
+
+fn targets(pairs: &[Pair]) -> BTreeSet<&str> {
+    pairs.iter().map(|pair| pair.target.as_str()).collect()
+}
+
+#[test]
+fn has_the_sizes_it_says() {
+    for seed in 0..4 {
+        let corpus = ToyCorpus::generate(seed);
+        assert_eq!(corpus.train.len(), 14_000);
+        assert_eq!(corpus.held_out.len(), 400);
+        assert_eq!(corpus.combinations.len(), 300);
+    }
+}
+
+#[test]
+fn each_english_sentence_has_one_translation() {
+    for seed in 0..4 {
+        let corpus = ToyCorpus::generate(seed);
+        let mut translations = BTreeMap::new();
+        for pair in all(&corpus) {
+            let earlier = translations.insert(&pair.source, &pair.target);
+            assert_eq!(earlier, None, "{pair:?}");
+        }
+    }
+}
+
+#[test]
+fn seeds_agree_on_translations() {
+    let (first, second) = (ToyCorpus::generate(0), ToyCorpus::generate(1));
+    let known: BTreeMap<&str, &str> = all(&first)
+        .map(|pair| (pair.source.as_str(), pair.target.as_str()))
+        .collect();
+    let mut shared = 0;
+    for pair in all(&second) {
+        if let Some(&target) = known.get(pair.source.as_str()) {
+            assert_eq!(target, pair.target, "{}", pair.source);
+            shared += 1;
+        }
+    }
+    assert!(shared > 500, "{shared} sentences in common");
+}
+
+#[test]
+fn nothing_leaks_between_the_splits() {
+    for seed in 0..4 {
+        let corpus = ToyCorpus::generate(seed);
+        let (train, learned) = (sources(&corpus.train), targets(&corpus.train));
+        for part in [&corpus.held_out, &corpus.combinations] {
+            assert!(sources(part).is_disjoint(&train));
+            assert!(targets(part).is_disjoint(&learned));
+        }
+        assert!(sources(&corpus.held_out).is_disjoint(&sources(&corpus.combinations)));
+    }
+}
+
+#[test]
+fn kept_out_words_never_meet_in_training() {
+    for seed in 0..4 {
+        let corpus = ToyCorpus::generate(seed);
+        let kept_out = kept_out_combinations(&mut Draw::new(seed));
+        assert_eq!(kept_out.len(), 30);
+        let meets = |sentence: &BTreeSet<String>, (noun, adjective): (usize, usize)| {
+            let adjective = &ADJECTIVES[adjective];
+            NOUNS[noun]
+                .english
+                .iter()
+                .any(|&form| sentence.contains(form))
+                && [Some(adjective.english), adjective.comparative]
+                    .into_iter()
+                    .flatten()
+                    .any(|form| sentence.contains(form))
+        };
+        for pair in corpus.train.iter().chain(&corpus.held_out) {
+            let sentence = words(&pair.source);
+            for &combination in &kept_out {
+                assert!(!meets(&sentence, combination), "{pair:?}");
+            }
+        }
+        for pair in &corpus.combinations {
+            let sentence = words(&pair.source);
+            assert!(
+                kept_out
+                    .iter()
+                    .any(|&combination| meets(&sentence, combination)),
+                "{pair:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_word_occurs_often_in_training() {
+    for seed in 0..4 {
+        let corpus = ToyCorpus::generate(seed);
+        let english = frequencies(corpus.train.iter().map(|pair| pair.source.as_str()));
+        let spanish = frequencies(corpus.train.iter().map(|pair| pair.target.as_str()));
+        assert!(english.len() >= 400, "{} English words", english.len());
+        assert!(spanish.len() >= 700, "{} Spanish words", spanish.len());
+        for (word, count) in english.iter().chain(&spanish) {
+            let least = if seed == 0 { 15 } else { 10 };
+            assert!(
+                *count >= least,
+                "seed {seed}: {word} occurs in {count} sentences"
+            );
+        }
+        for pair in all(&corpus) {
+            assert!(
+                words(&pair.source)
+                    .iter()
+                    .all(|word| english.contains_key(word)),
+                "{pair:?}"
+            );
+            assert!(
+                words(&pair.target)
+                    .iter()
+                    .all(|word| spanish.contains_key(word)),
+                "{pair:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn sentences_are_written_text() {
+    for pair in all(&ToyCorpus::generate(0)) {
+        let (english, spanish) = (&pair.source, &pair.target);
+        assert!((3..=12).contains(&english.split(' ').count()), "{english}");
+        assert!((2..=12).contains(&spanish.split(' ').count()), "{spanish}");
+        assert!(english.starts_with(char::is_uppercase), "{english}");
+        assert_eq!(english.ends_with('?'), spanish.ends_with('?'), "{pair:?}");
+        assert_eq!(english.ends_with('.'), spanish.ends_with('.'), "{pair:?}");
+        assert_eq!(
+            spanish.starts_with('¿'),
+            spanish.ends_with('?'),
+            "{spanish}"
+        );
+        assert!(
+            spanish
+                .trim_start_matches('¿')
+                .starts_with(char::is_uppercase),
+            "{spanish}"
+        );
+        for text in [english, spanish] {
+            assert!(
+                !text.contains("  ") && !text.contains(" .") && !text.contains(" ?"),
+                "{text}"
+            );
+        }
+        let lower = format!(" {}", spanish.to_lowercase());
+        for uncontracted in [" a el ", " de el ", " la agua", " un agua"] {
+            assert!(!lower.contains(uncontracted), "{spanish}");
+        }
+    }
+}
+
+#[test]
+fn translations_are_right() {
+    // Each was checked by hand; one or two for each rule of the grammar.
+    let pinned = [
+        (
+            "The actresses closed his red suitcases.",
+            "Las actrices cerraron sus maletas rojas.",
+        ),
+        (
+            "The girl closes our yellow windows.",
+            "La niña cierra nuestras ventanas amarillas.",
+        ),
+        ("Did the boy dance with Maria?", "¿Bailó el niño con María?"),
+        (
+            "I helped the tired grandfather.",
+            "Ayudé al abuelo cansado.",
+        ),
+        (
+            "The actors helped the kind brothers.",
+            "Los actores ayudaron a los hermanos amables.",
+        ),
+        (
+            "There are two dresses under the sofa.",
+            "Hay dos vestidos debajo del sofá.",
+        ),
+        (
+            "Did the old dog drink the cold water?",
+            "¿Bebió el perro viejo el agua fría?",
+        ),
+        (
+            "The good boy ran in the library yesterday.",
+            "El buen niño corrió en la biblioteca ayer.",
+        ),
+        (
+            "Her black mice never rest at the quiet river.",
+            "Sus ratones negros nunca descansan en el río tranquilo.",
+        ),
+        (
+            "The actresses like the skirts.",
+            "A las actrices les gustan las faldas.",
+        ),
+        (
+            "She does not like the good horse.",
+            "A ella no le gusta el buen caballo.",
+        ),
+        (
+            "I cannot buy the blue glasses.",
+            "No puedo comprar los vasos azules.",
+        ),
+        (
+            "Their sister is going to drink the cold chocolate.",
+            "Su hermana va a beber el chocolate frío.",
+        ),
+        (
+            "How many oranges did you eat?",
+            "¿Cuántas naranjas comiste?",
+        ),
+        (
+            "The king is not richer than this queen.",
+            "El rey no es más rico que esta reina.",
+        ),
+        ("These are my cars.", "Estos son mis coches."),
+        (
+            "Last Friday our uncle wanted to dance.",
+            "El viernes pasado nuestro tío quería bailar.",
+        ),
+        ("They came to the school.", "Ellos vinieron a la escuela."),
+        ("I brought the black cup.", "Traje la taza negra."),
+        ("We had an old key.", "Teníamos una llave vieja."),
+        (
+            "Ana read poems last Friday.",
+            "Ana leyó poemas el viernes pasado.",
+        ),
+        ("Who did Pedro see?", "¿A quién vio Pedro?"),
+        ("Ana was happy.", "Ana estaba feliz."),
+        ("Ana was bad.", "Ana era mala."),
+        ("Is this my orange?", "¿Es esta mi naranja?"),
+        ("I sometimes see a museum.", "A veces veo un museo."),
+    ];
+    let corpus = ToyCorpus::generate(0);
+    let translations: BTreeMap<&str, &str> = all(&corpus)
+        .map(|pair| (pair.source.as_str(), pair.target.as_str()))
+        .collect();
+    for (source, target) in pinned {
+        assert_eq!(translations.get(source), Some(&target), "{source}");
+    }
+}
+
+#[test]
+fn regular_verbs_follow_the_rules() {
+    const IRREGULAR: [&str; 13] = [
+        "leer",
+        "ver",
+        "cerrar",
+        "encontrar",
+        "perder",
+        "buscar",
+        "traer",
+        "tener",
+        "dormir",
+        "jugar",
+        "ir",
+        "volver",
+        "venir",
+    ];
+    let mut regular = 0;
+    for verb in VERBS
+        .iter()
+        .filter(|verb| !IRREGULAR.contains(&verb.infinitive))
+    {
+        let (stem, ending) = verb.infinitive.split_at(verb.infinitive.len() - 2);
+        let (present, past) = match ending {
+            "ar" => (
+                ["o", "as", "a", "amos", "an"],
+                ["é", "aste", "ó", "amos", "aron"],
+            ),
+            "er" => (
+                ["o", "es", "e", "emos", "en"],
+                ["í", "iste", "ió", "imos", "ieron"],
+            ),
+            _ => (
+                ["o", "es", "e", "imos", "en"],
+                ["í", "iste", "ió", "imos", "ieron"],
+            ),
+        };
+        assert_eq!(
+            present.map(|ending| format!("{stem}{ending}")),
+            verb.present
+        );
+        assert_eq!(past.map(|ending| format!("{stem}{ending}")), verb.past);
+        regular += 1;
+    }
+    assert_eq!((regular, VERBS.len()), (19, 32));
+}
+
+#[test]
+fn spanish_plurals_follow_the_rules() {
+    let plain = |text: &str| {
+        text.replace('á', "a")
+            .replace('é', "e")
+            .replace('í', "i")
+            .replace('ó', "o")
+    };
+    let forms = NOUNS
+        .iter()
+        .filter(|noun| !noun.kind.is_mass())
+        .map(|noun| noun.spanish)
+        .chain(ADJECTIVES.iter().flat_map(|adjective| {
+            let [masculine, feminine, masculines, feminines] = adjective.spanish;
+            [[masculine, masculines], [feminine, feminines]]
+        }));
+    for [singular, plural] in forms {
+        let bare = plain(singular);
+        let expected = match bare.chars().last() {
+            Some('z') => format!("{}ces", &bare[..bare.len() - 1]),
+            Some('a' | 'e' | 'o') => format!("{bare}s"),
+            _ => format!("{bare}es"),
+        };
+        assert_eq!(plain(plural), expected);
+    }
+}
+
+#[test]
+fn a_seed_gives_the_same_corpus_for_ever() {
+    let corpus = ToyCorpus::generate(0);
+    assert_eq!(corpus, ToyCorpus::generate(0));
+    assert_ne!(corpus.train, ToyCorpus::generate(1).train);
+    // FNV-1a, 64 bits, of every sentence in order.
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for pair in all(&corpus) {
+        for byte in pair
+            .source
+            .bytes()
+            .chain([b'\t'])
+            .chain(pair.target.bytes())
+            .chain([b'\n'])
+        {
+            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+    assert_eq!(hash, 0x1cc2_689e_9713_7ac8, "{hash:#018x}");
+}

@@ -1,0 +1,336 @@
+//! Sentence pairs: reading them, and setting some aside that training never sees.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::corpus::ToyCorpus;
+use crate::error::Error;
+
+pub use crate::corpus::Pair;
+
+/// A sentence with every translation of it that the corpus has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Example {
+    /// The sentence to translate.
+    pub source: String,
+    /// Its translations, at least one.
+    pub references: Vec<String>,
+}
+
+/// A corpus, divided so that no source sentence is in two parts.
+#[derive(Clone, Debug, Default)]
+pub struct Split {
+    /// What the model learns from.
+    pub train: Vec<Pair>,
+    /// What chooses the best checkpoint.
+    pub validation: Vec<Pair>,
+    /// Sentences never seen: what is reported.
+    pub held_out: Vec<Example>,
+    /// Sentences with combinations of words never seen; only the built-in corpus has them.
+    pub combinations: Vec<Example>,
+}
+
+/// Reads tab-separated source and target sentences; columns after the second are ignored.
+///
+/// # Errors
+/// If the file cannot be read, is empty, is not UTF-8, or has a line without two non-empty columns.
+pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
+    let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    if bytes.is_empty() {
+        return Err(Error::Corpus {
+            corpus: path.display().to_string(),
+            problem: "the file is empty".into(),
+        });
+    }
+    bytes
+        .split(|&byte| byte == b'\n')
+        .enumerate()
+        .map(|(index, line)| {
+            parse_line(line).map_err(|problem| Error::Line {
+                path: path.to_path_buf(),
+                line: index + 1,
+                problem,
+            })
+        })
+        .collect()
+}
+
+/// One line of the file, or what is wrong with it.
+fn parse_line(line: &[u8]) -> Result<Pair, String> {
+    let line = std::str::from_utf8(line)
+        .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
+    if line.trim().is_empty() {
+        return Err("the line is empty".into());
+    }
+    let mut columns = line.split('\t').map(str::trim);
+    let source = columns.next().unwrap_or_default();
+    let target = columns.next().ok_or_else(|| {
+        format!("expected source and target separated by a tab, got one column {source:?}")
+    })?;
+    match (source.is_empty(), target.is_empty()) {
+        (true, _) => Err("the source, column 1, is empty".into()),
+        (_, true) => Err(format!("the target, column 2, of {source:?} is empty")),
+        _ => Ok(Pair {
+            source: source.into(),
+            target: target.into(),
+        }),
+    }
+}
+
+/// Groups pairs by source sentence, in the order of their first appearance.
+pub fn group_by_source<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Vec<Example> {
+    let mut examples: Vec<Example> = Vec::new();
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for pair in pairs {
+        let place = *places.entry(&pair.source).or_insert(examples.len());
+        if place == examples.len() {
+            examples.push(Example {
+                source: pair.source.clone(),
+                references: Vec::new(),
+            });
+        }
+        let references = &mut examples[place].references;
+        if !references.contains(&pair.target) {
+            references.push(pair.target.clone());
+        }
+    }
+    examples
+}
+
+/// Sets aside `held_out` distinct source sentences for the report and as many for validation, chosen by `seed`.
+///
+/// # Errors
+/// If less than a fifth of the distinct sources would be left for training, or nothing held out.
+pub fn split(pairs: Vec<Pair>, held_out: usize, seed: u64, corpus: &str) -> Result<Split, Error> {
+    let examples = group_by_source(&pairs);
+    let distinct = examples.len();
+    // Training keeps at least a fifth of the sources.
+    let most = 2 * distinct / 5;
+    if !(1..=most).contains(&held_out) {
+        return Err(Error::Corpus {
+            corpus: corpus.into(),
+            problem: match most {
+                0 => format!("it has {distinct} distinct sources, and at least 3 are needed"),
+                _ => format!(
+                    "--held-out must be between 1 and {most} (twice as many are set aside, of {distinct} distinct \
+                     sources), got {held_out}"
+                ),
+            },
+        });
+    }
+    let mut order: Vec<usize> = (0..distinct).collect();
+    order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    let mut chosen: Vec<usize> = order[..held_out].to_vec();
+    chosen.sort_unstable();
+    let validation: HashSet<&str> = order[held_out..2 * held_out]
+        .iter()
+        .map(|&index| examples[index].source.as_str())
+        .collect();
+    let held_out: HashSet<&str> = chosen
+        .iter()
+        .map(|&index| examples[index].source.as_str())
+        .collect();
+    let mut split = Split {
+        held_out: chosen
+            .iter()
+            .map(|&index| examples[index].clone())
+            .collect(),
+        ..Split::default()
+    };
+    for pair in &pairs {
+        if validation.contains(pair.source.as_str()) {
+            split.validation.push(pair.clone());
+        } else if !held_out.contains(pair.source.as_str()) {
+            split.train.push(pair.clone());
+        }
+    }
+    Ok(split)
+}
+
+/// The built-in corpus of a seed, with the last `validation` sentences of its training part as validation.
+pub fn toy(validation: usize, seed: u64) -> Split {
+    let corpus = ToyCorpus::generate(seed);
+    let mut train = corpus.train;
+    let validation = train.split_off(train.len().saturating_sub(validation));
+    Split {
+        train,
+        validation,
+        held_out: group_by_source(&corpus.held_out),
+        combinations: group_by_source(&corpus.combinations),
+    }
+}
+
+/// A number that tells two corpora apart: FNV-1a over every part of the split, in order.
+pub fn fingerprint(split: &Split) -> String {
+    let mut hash = Fnv::default();
+    for pair in split.train.iter().chain(&split.validation) {
+        hash.write_text(&pair.source);
+        hash.write_text(&pair.target);
+    }
+    for example in split.held_out.iter().chain(&split.combinations) {
+        hash.write_text(&example.source);
+        example
+            .references
+            .iter()
+            .for_each(|text| hash.write_text(text));
+    }
+    hash.to_hex()
+}
+
+/// The 64-bit FNV-1a hash: for telling data apart by accident, not by malice.
+pub struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fnv {
+    /// Adds bytes.
+    pub fn write(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
+        }
+    }
+
+    /// Adds a text and its end, so that "ab", "c" differs from "a", "bc".
+    fn write_text(&mut self, text: &str) {
+        self.write(text.as_bytes());
+        self.write(b"\n");
+    }
+
+    /// The hash as 16 digits.
+    pub fn to_hex(&self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<Vec<Pair>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("corpus.tsv");
+        std::fs::write(&path, bytes).unwrap();
+        read_tsv(&path).map_err(|error| {
+            error
+                .to_string()
+                .replace(&folder.path().display().to_string(), "")
+        })
+    }
+
+    #[test]
+    fn columns_after_the_second_are_ignored() {
+        let pairs = read("\u{feff}Go.\tVete.\tCC-BY\r\nHi.\tHola.\n".as_bytes()).unwrap();
+        assert_eq!(pairs.len(), 2);
+        assert_eq!(
+            pairs[0],
+            Pair {
+                source: "Go.".into(),
+                target: "Vete.".into()
+            }
+        );
+        assert_eq!(pairs[1].target, "Hola.");
+    }
+
+    #[test]
+    fn every_bad_line_is_named() {
+        for (bytes, message) in [
+            (&b""[..], "/corpus.tsv: the file is empty"),
+            (b"a\tb\n\nc\td\n", "/corpus.tsv, line 2: the line is empty"),
+            (
+                b"a\tb\nlonely\n",
+                "/corpus.tsv, line 2: expected source and target separated by a tab, got one column \"lonely\"",
+            ),
+            (
+                b"a\tb\n\tb\n",
+                "/corpus.tsv, line 2: the source, column 1, is empty",
+            ),
+            (
+                b"a\tb\na\t \n",
+                "/corpus.tsv, line 2: the target, column 2, of \"a\" is empty",
+            ),
+            (
+                b"a\tb\nc\td\na\t\xff\n",
+                "/corpus.tsv, line 3: byte 3 is not UTF-8",
+            ),
+        ] {
+            assert_eq!(read(bytes).unwrap_err(), message);
+        }
+        let missing = read_tsv(Path::new("/no/such.tsv")).unwrap_err().to_string();
+        assert!(
+            missing.starts_with("cannot read /no/such.tsv: "),
+            "{missing}"
+        );
+    }
+
+    #[test]
+    fn no_source_is_in_two_parts_and_nothing_is_lost() {
+        let pairs: Vec<Pair> = (0..101)
+            .map(|i| Pair {
+                source: format!("s{}", i % 37),
+                target: format!("t{i}"),
+            })
+            .collect();
+        let split = split(pairs.clone(), 7, 3, "toy").unwrap();
+        let held_out: HashSet<&str> = split.held_out.iter().map(|e| e.source.as_str()).collect();
+        let validation: HashSet<&str> =
+            split.validation.iter().map(|p| p.source.as_str()).collect();
+        let train: HashSet<&str> = split.train.iter().map(|p| p.source.as_str()).collect();
+        assert_eq!((held_out.len(), validation.len(), train.len()), (7, 7, 23));
+        assert!(
+            held_out.is_disjoint(&validation)
+                && held_out.is_disjoint(&train)
+                && validation.is_disjoint(&train)
+        );
+        let references: usize = split.held_out.iter().map(|e| e.references.len()).sum();
+        assert_eq!(
+            references + split.validation.len() + split.train.len(),
+            pairs.len()
+        );
+    }
+
+    #[test]
+    fn too_small_a_corpus_is_refused() {
+        let pairs = vec![Pair {
+            source: "a".into(),
+            target: "b".into(),
+        }];
+        let error = split(pairs, 1, 0, "tiny.tsv").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "tiny.tsv: it has 1 distinct sources, and at least 3 are needed"
+        );
+        let pairs = (0..10).map(|i| Pair {
+            source: i.to_string(),
+            target: "b".into(),
+        });
+        let error = split(pairs.collect(), 5, 0, "small.tsv")
+            .unwrap_err()
+            .to_string();
+        assert_eq!(
+            error,
+            "small.tsv: --held-out must be between 1 and 4 (twice as many are set aside, of 10 distinct sources), got 5"
+        );
+    }
+
+    #[test]
+    fn the_fingerprint_sees_where_a_word_ends() {
+        let one = |source: &str, target: &str| Split {
+            train: vec![Pair {
+                source: source.into(),
+                target: target.into(),
+            }],
+            ..Split::default()
+        };
+        assert_ne!(fingerprint(&one("ab", "c")), fingerprint(&one("a", "bc")));
+    }
+}

@@ -1,0 +1,100 @@
+//! Everything that can go wrong, each as one sentence with the values that matter.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a command could not be carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file or folder could not be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried, such as `read`.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A line of the corpus is not a sentence pair.
+    #[error("{}, line {line}: {problem}", path.display())]
+    Line {
+        /// The corpus.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The corpus as a whole cannot be trained on.
+    #[error("{corpus}: {problem}")]
+    Corpus {
+        /// The corpus.
+        corpus: String,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A checkpoint cannot be read.
+    #[error("{} is not a checkpoint of this program: {problem}", path.display())]
+    Checkpoint {
+        /// The checkpoint or the file in it.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A folder holds no checkpoint.
+    #[error("{} holds no checkpoint: train first, or name the folder of a run with --out", .0.display())]
+    NoCheckpoint(PathBuf),
+    /// A folder holds another run, which must not be destroyed.
+    #[error(
+        "{} already holds the run {checkpoint}: add --resume to go on with it, or choose another folder with --out",
+        path.display()
+    )]
+    Occupied {
+        /// The folder.
+        path: PathBuf,
+        /// Its newest checkpoint.
+        checkpoint: String,
+    },
+    /// An option contradicts the run that should be resumed.
+    #[error("cannot resume with {option} {given}: the run in {} was started with {was}", path.display())]
+    Contradiction {
+        /// The folder of the run.
+        path: PathBuf,
+        /// The option.
+        option: &'static str,
+        /// The value given.
+        given: String,
+        /// The value of the run.
+        was: String,
+    },
+    /// An option has a value that cannot work.
+    #[error("{0}")]
+    Option(String),
+    /// The model's configuration contradicts itself.
+    #[error(transparent)]
+    Model(#[from] burn_attn::ConfigError),
+    /// A sentence cannot be translated.
+    #[error("cannot translate {sentence:?}: {problem}")]
+    Sentence {
+        /// The sentence.
+        sentence: String,
+        /// Why not.
+        problem: String,
+    },
+    /// The sub-word vocabulary could not be trained or used.
+    #[error("the vocabulary failed: {0}")]
+    Vocabulary(String),
+}
+
+impl Error {
+    /// Wraps an I/O error with the path it is about, for `map_err`.
+    pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Self::File {
+            action,
+            path,
+            source,
+        }
+    }
+}

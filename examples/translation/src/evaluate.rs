@@ -1,0 +1,123 @@
+//! How good the translations of sentences are that training never saw.
+
+use crate::bleu::corpus_bleu;
+use crate::data::{Example, Split};
+use crate::error::Error;
+use crate::report::Score;
+use crate::translator::Translator;
+
+/// The scores of a run.
+pub struct Scores {
+    /// Sentences never seen.
+    pub held_out: Score,
+    /// Combinations never seen, if the corpus sets some aside.
+    pub combinations: Option<Score>,
+    /// A handful of held-out sentences with their translations.
+    pub samples: Vec<Sample>,
+}
+
+/// One held-out sentence and what became of it.
+pub struct Sample {
+    /// The sentence.
+    pub source: String,
+    /// What the model said.
+    pub translation: String,
+    /// What it should have said.
+    pub reference: String,
+    /// Whether that is one of the references.
+    pub right: bool,
+}
+
+/// Translates everything that was held out.
+pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error> {
+    let translations = translate(translator, &split.held_out)?;
+    let combinations = if split.combinations.is_empty() {
+        None
+    } else {
+        Some(score(
+            &translate(translator, &split.combinations)?,
+            &split.combinations,
+        ))
+    };
+    // Spread over the split, so that they are not all of one kind.
+    let stride = (split.held_out.len() / 5).max(1);
+    let samples = split
+        .held_out
+        .iter()
+        .zip(&translations)
+        .step_by(stride)
+        .take(5);
+    Ok(Scores {
+        held_out: score(&translations, &split.held_out),
+        combinations,
+        samples: samples
+            .map(|(example, translation)| Sample {
+                source: example.source.clone(),
+                translation: translation.clone(),
+                reference: example.references[0].clone(),
+                right: example.references.contains(translation),
+            })
+            .collect(),
+    })
+}
+
+/// Translates the sources; one that is longer than the positions counts as left untranslated.
+fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String>, Error> {
+    let limit = translator.config.model.max_len - 1;
+    let sources = translator.vocabulary.encode_all(
+        examples
+            .iter()
+            .map(|example| example.source.as_str())
+            .collect(),
+    )?;
+    let fitting: Vec<usize> = (0..sources.len())
+        .filter(|&index| sources[index].len() <= limit)
+        .collect();
+    let batch: Vec<Vec<u32>> = fitting
+        .iter()
+        .map(|&index| sources[index].clone())
+        .collect();
+    let mut translations = vec![String::new(); sources.len()];
+    for (index, tokens) in fitting.into_iter().zip(translator.translate(&batch)) {
+        translations[index] = translator.vocabulary.decode(&tokens)?;
+    }
+    Ok(translations)
+}
+
+/// Exact matches with any reference, and BLEU against all of them.
+fn score(translations: &[String], examples: &[Example]) -> Score {
+    let references: Vec<Vec<String>> = examples
+        .iter()
+        .map(|example| example.references.clone())
+        .collect();
+    let exact = translations
+        .iter()
+        .zip(&references)
+        .filter(|(text, references)| references.contains(text))
+        .count();
+    Score {
+        sentences: examples.len(),
+        exact: exact as f64 / examples.len().max(1) as f64,
+        bleu: corpus_bleu(translations, &references),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn any_reference_counts() {
+        let example = |references: &[&str]| Example {
+            source: String::new(),
+            references: references.iter().map(ToString::to_string).collect(),
+        };
+        let examples = [
+            example(&["Ve tú a casa .", "Vete a casa ya ."]),
+            example(&["No ."]),
+        ];
+        let score = score(&["Vete a casa ya .".into(), "Sí .".into()], &examples);
+        assert_eq!((score.sentences, score.exact), (2, 0.5));
+        assert!(score.bleu > 0.0);
+    }
+}

@@ -1,0 +1,91 @@
+//! The attention of every layer and head for one sentence, as one HTML page.
+
+use std::path::Path;
+
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
+
+use crate::batches;
+use crate::error::Error;
+use crate::translator::Translator;
+use crate::vocabulary::{BOS, EOS};
+
+/// Translates a sentence, writes the page and returns the translation.
+pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<String, Error> {
+    let source = translator.encode(sentence)?;
+    let target = translator
+        .translate(std::slice::from_ref(&source))
+        .remove(0);
+    let translation = translator.vocabulary.decode(&target)?;
+    let page = page(translator, sentence, &translation, &source, &target)?;
+    std::fs::write(html, page.to_html()).map_err(Error::file("write", html))?;
+    Ok(translation)
+}
+
+fn page(
+    translator: &Translator,
+    sentence: &str,
+    translation: &str,
+    source: &[u32],
+    target: &[u32],
+) -> Result<AttentionPage, Error> {
+    let device = &translator.device;
+    let (ids, lengths) = batches::sources(std::iter::once(source), device);
+    // What the decoder reads is one behind what it says: a row named `gato` is the step that follows `gato`.
+    let input: Vec<u32> = [&[BOS], target].concat();
+    let input: Vec<u32> = input
+        .into_iter()
+        .take(translator.config.model.max_len)
+        .collect();
+    let row: Vec<i64> = input.iter().map(|&id| i64::from(id)).collect();
+    let row = Tensor::<2, Int>::from_data(TensorData::new(row, [1, input.len()]), device);
+    let attention = translator.model.attention(ids, lengths, row);
+
+    let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
+    let written = translator.vocabulary.labels(&input);
+    let maps = |layers: Vec<Tensor<4>>, queries: &[String], keys: &[String]| {
+        let layers = layers.into_iter().enumerate();
+        layers
+            .map(|(index, weights)| map(index, weights, queries, keys))
+            .collect::<Result<Vec<_>, _>>()
+    };
+    Ok(AttentionPage::new("What the translator looks at")
+        .source(sentence.trim())
+        .translation(translation)
+        .metadata("checkpoint", translator.checkpoint.as_str())
+        .metadata("corpus", translator.config.data.name())
+        .group(
+            AttentionGroup::new("Encoder self-attention", maps(attention.encoder, &read, &read)?)
+                .note("Every source token looks at every source token."),
+        )
+        .group(
+            AttentionGroup::new("Decoder self-attention", maps(attention.decoder, &written, &written)?)
+                .note("Every token looks at itself and at what is already written. Each row is the step that follows it."),
+        )
+        .group(
+            AttentionGroup::new("Cross-attention", maps(attention.cross, &written, &read)?)
+                .note("Each step of the translation looks at the source. Each row is the step that follows its token."),
+        ))
+}
+
+/// One layer, `[1, heads, queries, keys]`.
+fn map(
+    index: usize,
+    weights: Tensor<4>,
+    queries: &[String],
+    keys: &[String],
+) -> Result<AttentionMap, Error> {
+    let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
+    AttentionMap::new(
+        format!("layer {}", index + 1),
+        queries.to_vec(),
+        keys.to_vec(),
+        weights,
+    )
+    .map_err(|error| {
+        Error::Option(format!(
+            "the attention of layer {} cannot be drawn: {error}",
+            index + 1
+        ))
+    })
+}

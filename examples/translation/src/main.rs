@@ -1,0 +1,51 @@
+#![doc = include_str!("../README.md")]
+
+mod batches;
+mod bleu;
+mod checkpoint;
+mod cli;
+mod clip;
+mod commands;
+mod corpus;
+mod data;
+mod device;
+mod error;
+mod evaluate;
+mod explain;
+mod loss;
+mod progress;
+mod report;
+mod run_config;
+mod schedule;
+mod story;
+mod train_args;
+mod trainer;
+mod translator;
+mod vocabulary;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    let cli = cli::Cli::parse();
+    // A driver without a GPU, say, panics inside Burn: that too is one sentence, unless somebody is looking for it.
+    if std::env::var_os("RUST_BACKTRACE").is_none() {
+        std::panic::set_hook(Box::new(|panic| {
+            let message = panic.payload_as_str().unwrap_or("unknown reason");
+            // Whoever closed the pipe has read enough.
+            if !message.contains("Broken pipe") {
+                eprintln!("error: gave up: {message} (RUST_BACKTRACE=1 shows where)");
+            }
+        }));
+    }
+    match catch_unwind(AssertUnwindSafe(|| commands::run(cli))) {
+        Ok(Ok(code)) => ExitCode::from(code),
+        Ok(Err(error)) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+        Err(_) => ExitCode::FAILURE,
+    }
+}

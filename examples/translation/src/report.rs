@@ -1,0 +1,122 @@
+//! The figures of a run, for people and as JSON.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::evaluate::Scores;
+
+/// How good the translations of one split are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Source sentences.
+    pub sentences: usize,
+    /// The fraction translated exactly as one of the references.
+    pub exact: f64,
+    /// sacreBLEU's BLEU, from 0 to 100.
+    pub bleu: f64,
+}
+
+/// Everything `--report` writes.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// Sentences never seen.
+    pub held_out: Score,
+    /// Combinations of words never seen; `null` for a corpus without such a split.
+    pub combinations: Option<Score>,
+    /// How training went.
+    pub train: TrainFigures,
+    /// The model.
+    pub model: ModelFigures,
+    /// Where it was computed.
+    pub device: String,
+}
+
+/// How training went, over all parts of a resumed run.
+#[derive(Debug, Serialize)]
+pub struct TrainFigures {
+    /// Seconds of training, without reading data and evaluation.
+    pub seconds: f64,
+    /// Tokens read and predicted per second, without padding.
+    pub tokens_per_second: f64,
+}
+
+/// The model's size.
+#[derive(Debug, Serialize)]
+pub struct ModelFigures {
+    /// Trained numbers.
+    pub parameters: usize,
+}
+
+impl Report {
+    /// Writes the report as JSON.
+    pub fn write(&self, path: &Path) -> Result<(), Error> {
+        let json = serde_json::to_string_pretty(self).expect("plain data has a JSON form");
+        std::fs::write(path, json + "\n").map_err(Error::file("write", path))
+    }
+}
+
+/// Prints scores and sample translations.
+pub fn print(scores: &Scores) {
+    let show = |name: &str, score: &Score| {
+        println!(
+            "{name}: {:.1} % of {} sentences exactly right, BLEU {:.1}",
+            100.0 * score.exact,
+            score.sentences,
+            score.bleu
+        );
+    };
+    show("held out, sentences never seen", &scores.held_out);
+    if let Some(combinations) = &scores.combinations {
+        show("held out, combinations never seen", combinations);
+    }
+    println!();
+    for sample in &scores.samples {
+        println!(
+            "  {}\n    {} {}",
+            sample.source,
+            if sample.right { "✓" } else { "✗" },
+            sample.translation
+        );
+        if !sample.right {
+            println!("    expected, for example: {}", sample.reference);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_names_in_the_json_are_fixed() {
+        let score = Score {
+            sentences: 2,
+            exact: 0.5,
+            bleu: 12.5,
+        };
+        let report = Report {
+            held_out: score.clone(),
+            combinations: Some(score),
+            train: TrainFigures {
+                seconds: 1.0,
+                tokens_per_second: 2.0,
+            },
+            model: ModelFigures { parameters: 3 },
+            device: "flex".into(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("report.json");
+        report.write(&path).unwrap();
+        let json: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+        assert_eq!(json["held_out"]["exact"], 0.5);
+        assert_eq!(json["held_out"]["bleu"], 12.5);
+        assert_eq!(json["combinations"]["exact"], 0.5);
+        assert_eq!(json["train"]["seconds"], 1.0);
+        assert_eq!(json["train"]["tokens_per_second"], 2.0);
+        assert_eq!(json["model"]["parameters"], 3);
+        assert_eq!(json["device"], "flex");
+    }
+}

@@ -1,0 +1,141 @@
+//! Everything that determines a run, saved in each of its checkpoints.
+
+use std::path::{Path, PathBuf};
+
+use burn_attn_models::seq2seq::Seq2SeqConfig;
+use serde::{Deserialize, Serialize};
+
+use crate::data::{self, Split};
+use crate::error::Error;
+use crate::schedule::Schedule;
+use crate::vocabulary::Vocabulary;
+
+/// The configuration of a run: two runs with equal ones have the same loss curve.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct RunConfig {
+    /// The corpus.
+    pub data: DataConfig,
+    /// The model.
+    pub model: Seq2SeqConfig,
+    /// The most tokens the vocabulary may have.
+    pub vocabulary: usize,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// Sentence pairs per step.
+    pub batch: usize,
+    /// Passes over the corpus, if they are limited.
+    pub epochs: Option<usize>,
+    /// Minutes of training, if they are limited.
+    pub minutes: Option<f64>,
+    /// How the learning rate falls.
+    pub schedule: Schedule,
+    /// The highest learning rate.
+    pub learning_rate: f64,
+    /// Steps until the highest learning rate.
+    pub warmup: usize,
+    /// Label smoothing.
+    pub smoothing: f64,
+    /// The largest norm of the whole gradient.
+    pub clip: f64,
+}
+
+/// Which sentences, and which of them are set aside.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DataConfig {
+    /// A file of pairs; without one, the built-in corpus.
+    pub file: Option<PathBuf>,
+    /// Source sentences set aside for the report, and as many for validation.
+    pub held_out: usize,
+    /// What [`data::fingerprint`] says about the corpus.
+    pub fingerprint: String,
+}
+
+impl DataConfig {
+    /// The corpus in words.
+    pub fn name(&self) -> String {
+        match &self.file {
+            Some(file) => file.display().to_string(),
+            None => "the built-in corpus".into(),
+        }
+    }
+
+    /// Reads the corpus and splits it; `seed` chooses what is held out.
+    pub fn load(&self, seed: u64) -> Result<Split, Error> {
+        match &self.file {
+            Some(file) => data::split(data::read_tsv(file)?, self.held_out, seed, &self.name()),
+            None => Ok(data::toy(self.held_out, seed)),
+        }
+    }
+}
+
+impl RunConfig {
+    /// Checks every value, before anything expensive happens.
+    ///
+    /// # Errors
+    /// One sentence that names the option and the value.
+    pub fn validate(&self) -> Result<(), Error> {
+        self.model.validate()?;
+        let positive = [
+            ("--batch", self.batch),
+            ("--warmup", self.warmup),
+            ("--epochs", self.epochs.unwrap_or(1)),
+        ];
+        if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
+            return Err(Error::Option(format!("{option} must be at least 1, got 0")));
+        }
+        let amounts = [
+            ("--learning-rate", self.learning_rate),
+            ("--clip", self.clip),
+            ("--minutes", self.minutes.unwrap_or(1.0)),
+        ];
+        for (option, value) in amounts {
+            if !(value.is_finite() && value > 0.0) {
+                return Err(Error::Option(format!(
+                    "{option} must be greater than 0, got {value}"
+                )));
+            }
+        }
+        if !(0.0..1.0).contains(&self.smoothing) {
+            return Err(Error::Option(format!(
+                "--smoothing must be in [0, 1), got {}",
+                self.smoothing
+            )));
+        }
+        Ok(())
+    }
+
+    /// Reads the corpus and learns the vocabulary, and writes into the configuration what only they can tell.
+    ///
+    /// The vocabulary is learnt from the training part alone.
+    pub fn prepare(&mut self) -> Result<(Split, Vocabulary), Error> {
+        let split = self.data.load(self.seed)?;
+        self.data.fingerprint = data::fingerprint(&split);
+        let sentences = split
+            .train
+            .iter()
+            .flat_map(|pair| [pair.source.as_str(), pair.target.as_str()]);
+        let sentences: Vec<&str> = sentences.collect();
+        let vocabulary = Vocabulary::train(sentences.into_iter(), self.vocabulary)?;
+        self.model.vocab_size = vocabulary.len();
+        self.validate()?;
+        Ok((split, vocabulary))
+    }
+
+    /// Reads the corpus of a run that goes on, and makes sure that it is the same.
+    ///
+    /// # Errors
+    /// If the corpus has changed since, or cannot be read any more.
+    pub fn reload(&self, out: &Path) -> Result<Split, Error> {
+        let split = self.data.load(self.seed)?;
+        let found = data::fingerprint(&split);
+        if found != self.data.fingerprint {
+            return Err(Error::Contradiction {
+                path: out.to_path_buf(),
+                option: "the corpus",
+                given: format!("{} (fingerprint {found})", self.data.name()),
+                was: format!("other sentences (fingerprint {})", self.data.fingerprint),
+            });
+        }
+        Ok(split)
+    }
+}

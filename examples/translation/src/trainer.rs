@@ -1,0 +1,397 @@
+//! The training loop: steps, epochs, checkpoints, and going on exactly where it stopped.
+//!
+//! This is no `burn-train`: its learner starts the random numbers and the order of the data anew when it resumes, so that the
+//! loss curve differs from the uninterrupted one, and it writes checkpoints in place, so that a kill leaves a broken one.
+//! Here every step begins with a seed made of the run's seed and the step's number. A checkpoint therefore needs no
+//! generator state, and any step may be the last before a kill.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use burn::module::{Module, ModuleVisitor, Param};
+use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::tensor::{Device, Tensor};
+use burn_attn_models::seq2seq::Seq2Seq;
+
+use crate::batches::{self, Batch, Sample};
+use crate::checkpoint::{self, Checkpoint, CurvePoint, State};
+use crate::clip::clip_by_global_norm;
+use crate::data::Split;
+use crate::error::Error;
+use crate::loss::{smoothed_cross_entropy, validation_loss};
+use crate::progress::{Progress, duration};
+use crate::run_config::RunConfig;
+use crate::vocabulary::Vocabulary;
+
+/// How often a long epoch is saved on the way.
+const SAVE_EVERY: Duration = Duration::from_secs(5 * 60);
+/// Steps between two readings of the loss: reading it waits for the device.
+const READ_EVERY: usize = 10;
+
+/// How training ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// All epochs, or all minutes, are over.
+    Finished,
+    /// Somebody asked it to stop; the checkpoint goes on.
+    Interrupted(String),
+}
+
+/// A run under way.
+pub struct Trainer {
+    /// What the run is.
+    pub config: RunConfig,
+    /// Where it stands.
+    pub state: State,
+    vocabulary: Vocabulary,
+    out: PathBuf,
+    /// The device, with gradients.
+    device: Device,
+    /// Taken out only while the optimizer holds it.
+    model: Option<Seq2Seq>,
+    optimizer: ModuleOptimizer,
+    train: Vec<Sample>,
+    validation: Vec<Sample>,
+    /// Losses that are still on the device, with their tokens.
+    unread: Vec<(Tensor<1>, usize)>,
+}
+
+impl Trainer {
+    /// Begins a run.
+    pub fn start(
+        config: RunConfig,
+        split: &Split,
+        vocabulary: Vocabulary,
+        device: &Device,
+        out: &Path,
+    ) -> Result<Self, Error> {
+        let device = device.clone().autodiff();
+        burn_attn::seed(&device, mix(config.seed, u64::MAX));
+        let model = config.model.init(&device);
+        // Burn creates parameters when they are first used: use them before the seed changes.
+        model.visit(&mut Touch);
+        Self {
+            config,
+            state: State::default(),
+            vocabulary,
+            out: out.to_path_buf(),
+            device,
+            model: Some(model),
+            optimizer: optimizer(),
+            train: Vec::new(),
+            validation: Vec::new(),
+            unread: Vec::new(),
+        }
+        .with_sentences_of(split)
+    }
+
+    /// Goes on with a run.
+    pub fn resume(
+        checkpoint: &Checkpoint,
+        split: &Split,
+        device: &Device,
+        out: &Path,
+    ) -> Result<Self, Error> {
+        let device = device.clone().autodiff();
+        Self {
+            config: checkpoint.config.clone(),
+            state: checkpoint.state.clone(),
+            vocabulary: checkpoint.vocabulary()?,
+            out: out.to_path_buf(),
+            model: Some(checkpoint.model(&device)?),
+            optimizer: checkpoint.optimizer(optimizer())?,
+            device,
+            train: Vec::new(),
+            validation: Vec::new(),
+            unread: Vec::new(),
+        }
+        .with_sentences_of(split)
+    }
+
+    fn with_sentences_of(mut self, split: &Split) -> Result<Self, Error> {
+        self.train = batches::samples(&split.train, &self.vocabulary, &self.config, "training")?;
+        self.validation = batches::samples(
+            &split.validation,
+            &self.vocabulary,
+            &self.config,
+            "validation",
+        )?;
+        Ok(self)
+    }
+
+    /// The number of trained numbers.
+    pub fn parameters(&self) -> usize {
+        self.model().num_params()
+    }
+
+    /// Trains to the end, or until `interrupted` says so after a step.
+    ///
+    /// # Errors
+    /// If a checkpoint cannot be written, or the loss is no number any more.
+    pub fn run(
+        &mut self,
+        interrupted: &dyn Fn(&State) -> bool,
+        progress: &Progress,
+    ) -> Result<Outcome, Error> {
+        let mut saved = Instant::now();
+        while !self.state.finished {
+            let plan = batches::plan(
+                &self.train,
+                self.config.batch,
+                self.config.seed,
+                self.state.epoch,
+            );
+            progress.begin_epoch(&self.epoch_label(), plan.len(), self.state.step_in_epoch);
+            let mut over = false;
+            while self.state.step_in_epoch < plan.len() && !over {
+                self.step(&plan)?;
+                self.show(plan.len(), progress);
+                over = self.minutes_are_over();
+                if interrupted(&self.state) {
+                    let name = self.save()?;
+                    checkpoint::tidy(&self.out)?;
+                    return Ok(Outcome::Interrupted(name));
+                }
+                if saved.elapsed() > SAVE_EVERY {
+                    self.save()?;
+                    checkpoint::tidy(&self.out)?;
+                    saved = Instant::now();
+                }
+            }
+            self.end_epoch(plan.len(), over, progress)?;
+            saved = Instant::now();
+        }
+        progress.finish();
+        Ok(Outcome::Finished)
+    }
+
+    /// One step of the optimizer.
+    fn step(&mut self, plan: &[Vec<usize>]) -> Result<(), Error> {
+        let started = Instant::now();
+        burn_attn::seed(&self.device, mix(self.config.seed, self.state.step as u64));
+        let samples: Vec<&Sample> = plan[self.state.step_in_epoch]
+            .iter()
+            .map(|&index| &self.train[index])
+            .collect();
+        let batch = Batch::new(&samples, &self.device);
+        let rate = self.learning_rate(plan.len());
+        let model = self
+            .model
+            .take()
+            .expect("the model is only away during a step");
+        let logits = model.forward(batch.source, batch.source_lengths, batch.input);
+        let tokens = batch.target_tokens;
+        let loss = smoothed_cross_entropy(
+            logits,
+            batch.expected,
+            batch.weights,
+            tokens,
+            self.config.smoothing,
+        );
+        let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
+        let gradients = clip_by_global_norm(gradients, &model, self.config.clip);
+        self.model = Some(self.optimizer.step(rate, model, gradients));
+        self.unread.push((loss.value, tokens));
+        self.state.loss_tokens += tokens;
+        self.state.tokens += batch.tokens;
+        self.state.step_in_epoch += 1;
+        self.state.step += 1;
+        if self.state.step.is_multiple_of(READ_EVERY) {
+            self.read_losses()?;
+        }
+        self.state.seconds += started.elapsed().as_secs_f64();
+        Ok(())
+    }
+
+    /// The learning rate of the coming step, in an epoch of `steps` steps.
+    fn learning_rate(&self, steps: usize) -> f64 {
+        let RunConfig {
+            schedule,
+            learning_rate,
+            warmup,
+            ..
+        } = self.config;
+        schedule.learning_rate(
+            learning_rate,
+            warmup,
+            self.state.step + 1,
+            self.progress(steps),
+        )
+    }
+
+    /// The part of the training that is done: by epochs or by minutes, whichever ends first.
+    fn progress(&self, steps: usize) -> f64 {
+        let by_epochs = self.config.epochs.map_or(0.0, |epochs| {
+            self.state.step as f64 / (epochs * steps) as f64
+        });
+        let by_minutes = self
+            .config
+            .minutes
+            .map_or(0.0, |minutes| self.state.seconds / (60.0 * minutes));
+        by_epochs.max(by_minutes)
+    }
+
+    fn minutes_are_over(&self) -> bool {
+        self.config
+            .minutes
+            .is_some_and(|minutes| self.state.seconds >= 60.0 * minutes)
+    }
+
+    /// Adds the losses that are still on the device to the sum, in the order of the steps.
+    fn read_losses(&mut self) -> Result<(), Error> {
+        for (loss, tokens) in self.unread.drain(..) {
+            self.state.loss_sum += f64::from(loss.into_scalar::<f32>()) * tokens as f64;
+        }
+        if self.state.loss_sum.is_finite() {
+            return Ok(());
+        }
+        Err(Error::Option(format!(
+            "the loss is {} in step {}: training has diverged, try a lower --learning-rate than {}",
+            self.state.loss_sum, self.state.step, self.config.learning_rate
+        )))
+    }
+
+    /// The mean training loss of the epoch under way.
+    fn train_loss(&self) -> f64 {
+        self.state.loss_sum / self.state.loss_tokens.max(1) as f64
+    }
+
+    /// Measures, saves and reports what the epoch, or the part of it there was time for, has brought.
+    fn end_epoch(&mut self, steps: usize, over: bool, progress: &Progress) -> Result<(), Error> {
+        self.read_losses()?;
+        let point = CurvePoint {
+            epoch: self.state.epoch + 1,
+            step: self.state.step,
+            train: self.train_loss(),
+            validation: self.validate(),
+        };
+        let best = self
+            .state
+            .curve
+            .iter()
+            .all(|earlier| earlier.validation > point.validation);
+        let label = self.epoch_label();
+        if self.state.step_in_epoch == steps {
+            self.state.epoch += 1;
+            (
+                self.state.step_in_epoch,
+                self.state.loss_sum,
+                self.state.loss_tokens,
+            ) = (0, 0.0, 0);
+        }
+        self.state.finished = over
+            || self
+                .config
+                .epochs
+                .is_some_and(|epochs| self.state.epoch >= epochs);
+        self.state.curve.push(point.clone());
+        self.save()?;
+        checkpoint::tidy(&self.out)?;
+        progress.line(&format!(
+            "{label}: loss {:.3}, validation {:.3}{}, {:.0} tokens/s{}",
+            point.train,
+            point.validation,
+            if best { " (best)" } else { "" },
+            self.state.tokens_per_second(),
+            self.seconds_left(steps)
+                .map_or_else(String::new, |left| format!(", {} left", duration(left))),
+        ));
+        Ok(())
+    }
+
+    /// The loss on the validation part, without smoothing and dropout (nats per token).
+    fn validate(&self) -> f64 {
+        let (model, device) = (self.model().valid(), self.device.clone().inner());
+        let (mut sum, mut tokens) = (0.0, 0);
+        for indices in batches::plan(&self.validation, self.config.batch, 0, 0) {
+            let samples: Vec<&Sample> = indices
+                .iter()
+                .map(|&index| &self.validation[index])
+                .collect();
+            let batch = Batch::new(&samples, &device);
+            let logits = model.forward(batch.source, batch.source_lengths, batch.input);
+            let loss = validation_loss(logits, batch.expected, batch.weights, batch.target_tokens);
+            sum += f64::from(loss.into_scalar::<f32>()) * batch.target_tokens as f64;
+            tokens += batch.target_tokens;
+        }
+        sum / tokens as f64
+    }
+
+    /// Writes a checkpoint of this moment and returns its name.
+    fn save(&mut self) -> Result<String, Error> {
+        self.read_losses()?;
+        Checkpoint::write(
+            &self.out,
+            &self.config,
+            &self.vocabulary,
+            self.model(),
+            &self.optimizer,
+            &self.state,
+        )
+    }
+
+    /// Seconds until the end, from the speed so far.
+    fn seconds_left(&self, steps: usize) -> Option<f64> {
+        let done = self.progress(steps);
+        (done > 0.0 && !self.state.finished)
+            .then(|| self.state.seconds * (1.0 / done - 1.0).max(0.0))
+    }
+
+    fn epoch_label(&self) -> String {
+        let epoch = self.state.epoch + 1;
+        self.config.epochs.map_or_else(
+            || format!("epoch {epoch}"),
+            |epochs| format!("epoch {epoch}/{epochs}"),
+        )
+    }
+
+    /// Moves the bar, if there is one.
+    fn show(&self, steps: usize, progress: &Progress) {
+        if progress.is_visible() {
+            let unread: usize = self.unread.iter().map(|(_, tokens)| tokens).sum();
+            let loss = self.state.loss_sum / (self.state.loss_tokens - unread).max(1) as f64;
+            progress.step(
+                self.state.step_in_epoch,
+                loss,
+                self.state.tokens_per_second(),
+                self.seconds_left(steps),
+            );
+        }
+    }
+
+    fn model(&self) -> &Seq2Seq {
+        self.model
+            .as_ref()
+            .expect("the model is only away during a step")
+    }
+}
+
+/// Adam as in Vaswani et al. (2017), section 5.3.
+fn optimizer() -> ModuleOptimizer {
+    AdamConfig::new()
+        .with_beta_1(0.9)
+        .with_beta_2(0.98)
+        .with_epsilon(1e-9)
+        .init()
+}
+
+/// A seed from two numbers, with SplitMix64's mixing (Steele et al., 2014).
+fn mix(seed: u64, number: u64) -> u64 {
+    let mut z = seed.wrapping_add(number.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+/// Creates every parameter that is still to be created.
+struct Touch;
+
+impl ModuleVisitor for Touch {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let _ = param.val();
+    }
+}
+
+#[cfg(test)]
+#[path = "trainer_tests.rs"]
+mod tests;

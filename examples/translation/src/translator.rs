@@ -1,0 +1,120 @@
+//! A trained model at work: sentences in, sentences out.
+
+use std::path::Path;
+
+use burn::module::Module;
+use burn::tensor::Device;
+use burn_attn_models::generate::{SearchOptions, search};
+use burn_attn_models::seq2seq::Seq2Seq;
+
+use crate::batches;
+use crate::checkpoint::{self, Checkpoint};
+use crate::error::Error;
+use crate::run_config::RunConfig;
+use crate::vocabulary::{BOS, EOS, Vocabulary};
+
+/// Sentences translated at a time.
+const BATCH: usize = 64;
+
+/// The best checkpoint of a run, ready to translate.
+pub struct Translator {
+    /// The run.
+    pub config: RunConfig,
+    /// Its vocabulary.
+    pub vocabulary: Vocabulary,
+    /// Its model, without gradients.
+    pub model: Seq2Seq,
+    /// The name of the checkpoint.
+    pub checkpoint: String,
+    /// Where it computes.
+    pub device: Device,
+    /// Hypotheses kept while searching; 1 is greedy.
+    beam: usize,
+}
+
+impl Translator {
+    /// Loads the best checkpoint of a folder.
+    ///
+    /// # Errors
+    /// If there is none, or it is broken, or the beam is wider than the vocabulary.
+    pub fn load(out: &Path, device: &Device, beam: usize) -> Result<Self, Error> {
+        let path = checkpoint::best(out)?;
+        let checkpoint = Checkpoint::read(&path)?;
+        let vocabulary = checkpoint.vocabulary()?;
+        if !(1..=vocabulary.len()).contains(&beam) {
+            return Err(Error::Option(format!(
+                "--beam must be between 1 and the vocabulary's {} tokens, got {beam}",
+                vocabulary.len()
+            )));
+        }
+        Ok(Self {
+            model: checkpoint.model(device)?.valid(),
+            config: checkpoint.config.clone(),
+            vocabulary,
+            checkpoint: checkpoint::name(&path),
+            device: device.clone(),
+            beam,
+        })
+    }
+
+    /// The ids of a sentence that can be translated.
+    ///
+    /// # Errors
+    /// If it is empty or longer than the positions.
+    pub fn encode(&self, sentence: &str) -> Result<Vec<u32>, Error> {
+        let refused = |problem: String| Error::Sentence {
+            sentence: sentence.chars().take(60).collect(),
+            problem,
+        };
+        let sentence = sentence.trim();
+        if sentence.is_empty() {
+            return Err(refused("it is empty".into()));
+        }
+        let tokens = self.vocabulary.encode(sentence)?;
+        let limit = self.config.model.max_len - 1;
+        if tokens.len() > limit {
+            return Err(refused(format!(
+                "it has {} tokens, and this model reads at most {limit} (--max-len when it was trained)",
+                tokens.len()
+            )));
+        }
+        Ok(tokens)
+    }
+
+    /// The translations of encoded sentences, as ids.
+    pub fn translate(&self, sentences: &[Vec<u32>]) -> Vec<Vec<u32>> {
+        // Sentences of one length together: no padding, and all end at about the same step.
+        let mut order: Vec<usize> = (0..sentences.len()).collect();
+        order.sort_by_key(|&index| sentences[index].len());
+        let mut translations = vec![Vec::new(); sentences.len()];
+        for chunk in order.chunks(BATCH) {
+            let longest = chunk
+                .iter()
+                .map(|&index| sentences[index].len())
+                .max()
+                .unwrap_or(0);
+            let rows = chunk.iter().map(|&index| sentences[index].as_slice());
+            let (source, lengths) = batches::sources(rows, &self.device);
+            let options = SearchOptions {
+                bos: BOS,
+                eos: EOS,
+                max_len: (2 * longest + 20).min(self.config.model.max_len),
+                beam: self.beam,
+                length_penalty: 0.6,
+            };
+            for (&index, found) in chunk
+                .iter()
+                .zip(search(&self.model, source, lengths, &options))
+            {
+                translations[index] = found.tokens;
+            }
+        }
+        translations
+    }
+
+    /// The translation of one sentence.
+    pub fn translate_text(&self, sentence: &str) -> Result<String, Error> {
+        let translations = self.translate(&[self.encode(sentence)?]);
+        self.vocabulary.decode(&translations[0])
+    }
+}

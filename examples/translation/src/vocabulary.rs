@@ -1,0 +1,211 @@
+//! The sub-word vocabulary that both languages share: byte-level BPE, so that any text can be written with it.
+
+use std::path::Path;
+
+use tokenizers::models::TrainerWrapper;
+use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
+use tokenizers::{AddedToken, Tokenizer};
+
+use crate::error::Error;
+
+/// Fills short sentences of a batch up.
+pub const PAD: u32 = 0;
+/// Begins every translation.
+pub const BOS: u32 = 1;
+/// Ends every sentence.
+pub const EOS: u32 = 2;
+
+/// The special tokens, in the order of their ids.
+const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
+
+/// The smallest vocabulary: the special tokens and every byte.
+pub const SMALLEST: usize = SPECIAL.len() + 256;
+
+/// Turns text into token ids and back.
+pub struct Vocabulary(Tokenizer);
+
+impl Vocabulary {
+    /// Learns a vocabulary of at most `size` tokens from sentences of both languages.
+    ///
+    /// # Errors
+    /// If `size` cannot hold the special tokens and every byte.
+    pub fn train<'a>(
+        sentences: impl Iterator<Item = &'a str> + Send,
+        size: usize,
+    ) -> Result<Self, Error> {
+        if size < SMALLEST {
+            return Err(Error::Option(format!(
+                "--vocabulary must be at least {SMALLEST} ({} special tokens and 256 bytes), got {size}",
+                SPECIAL.len()
+            )));
+        }
+        let mut tokenizer = Tokenizer::new(BPE::default());
+        let bytes = ByteLevel::new(true, true, true);
+        tokenizer
+            .with_pre_tokenizer(Some(bytes))
+            .with_decoder(Some(bytes));
+        let mut trainer: TrainerWrapper = BpeTrainerBuilder::new()
+            .vocab_size(size)
+            .min_frequency(2)
+            .show_progress(false)
+            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
+            .special_tokens(SPECIAL.map(|token| AddedToken::from(token, true)).to_vec())
+            .build()
+            .into();
+        tokenizer.train(&mut trainer, sentences).map_err(failed)?;
+        Self::checked(tokenizer)
+    }
+
+    /// Reads a vocabulary back.
+    ///
+    /// # Errors
+    /// If the bytes are no tokenizer, or one with other special tokens.
+    pub fn from_json(json: &[u8], path: &Path) -> Result<Self, Error> {
+        let foreign = |problem: String| Error::Checkpoint {
+            path: path.to_path_buf(),
+            problem,
+        };
+        let tokenizer = Tokenizer::from_bytes(json).map_err(|error| foreign(error.to_string()))?;
+        Self::checked(tokenizer).map_err(|error| foreign(error.to_string()))
+    }
+
+    /// The vocabulary as JSON, readable by every tokenizer of that family.
+    pub fn to_json(&self) -> Result<String, Error> {
+        self.0.to_string(false).map_err(failed)
+    }
+
+    /// Fixes what the tokenizer must guarantee: the ids of the special tokens, and that no text is mistaken for one.
+    fn checked(mut tokenizer: Tokenizer) -> Result<Self, Error> {
+        for (id, token) in (0..).zip(SPECIAL) {
+            if tokenizer.token_to_id(token) != Some(id) {
+                return Err(Error::Vocabulary(format!(
+                    "{token} must have the id {id}, it has {:?}",
+                    tokenizer.token_to_id(token)
+                )));
+            }
+        }
+        tokenizer.set_encode_special_tokens(true);
+        Ok(Self(tokenizer))
+    }
+
+    /// The number of tokens.
+    pub fn len(&self) -> usize {
+        self.0.get_vocab_size(true)
+    }
+
+    /// The ids of a text, without special tokens.
+    pub fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self
+            .0
+            .encode(text, false)
+            .map_err(failed)?
+            .get_ids()
+            .to_vec())
+    }
+
+    /// The ids of many texts, on all cores.
+    pub fn encode_all(&self, texts: Vec<&str>) -> Result<Vec<Vec<u32>>, Error> {
+        let encodings = self.0.encode_batch(texts, false).map_err(failed)?;
+        Ok(encodings
+            .iter()
+            .map(|encoding| encoding.get_ids().to_vec())
+            .collect())
+    }
+
+    /// The text of ids; special tokens are left out.
+    pub fn decode(&self, tokens: &[u32]) -> Result<String, Error> {
+        Ok(self
+            .0
+            .decode(tokens, true)
+            .map_err(failed)?
+            .trim()
+            .to_string())
+    }
+
+    /// What to show for each token: its text, with `·` in front where it goes on with a word.
+    pub fn labels(&self, tokens: &[u32]) -> Vec<String> {
+        tokens.iter().map(|&token| self.label(token)).collect()
+    }
+
+    fn label(&self, token: u32) -> String {
+        let name = self
+            .0
+            .id_to_token(token)
+            .unwrap_or_else(|| format!("<{token}>"));
+        if token < SPECIAL.len() as u32 {
+            return name;
+        }
+        match self.0.decode(&[token], false) {
+            // A token may be a part of a character only: then its byte-level name is all there is to show.
+            Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => name,
+            Ok(text) => match text.strip_prefix(' ') {
+                Some(word) => word.to_string(),
+                None => format!("·{text}"),
+            },
+            Err(_) => name,
+        }
+    }
+}
+
+/// Wraps whatever the tokenizer reports.
+fn failed(error: tokenizers::Error) -> Error {
+    Error::Vocabulary(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXTS: [&str; 4] = [
+        "the dog sleeps .",
+        "the dog runs .",
+        "el perro duerme .",
+        "el niño corre .",
+    ];
+
+    #[test]
+    fn any_text_survives_a_round_trip() {
+        let vocabulary = Vocabulary::train(TEXTS.into_iter(), 300).unwrap();
+        for text in ["the dog sleeps .", "¿Qué? 猫 <bos> <unk>", "tab\there"] {
+            let tokens = vocabulary.encode(text).unwrap();
+            assert!(tokens.iter().all(|&token| token > 3), "{text}: {tokens:?}");
+            assert_eq!(vocabulary.decode(&tokens).unwrap(), text);
+        }
+        assert!(vocabulary.len() <= 300);
+    }
+
+    #[test]
+    fn saving_keeps_every_id() {
+        let vocabulary = Vocabulary::train(TEXTS.into_iter(), 300).unwrap();
+        let json = vocabulary.to_json().unwrap();
+        let again = Vocabulary::from_json(json.as_bytes(), Path::new("tokenizer.json")).unwrap();
+        assert_eq!(
+            again.encode("el niño duerme .").unwrap(),
+            vocabulary.encode("el niño duerme .").unwrap()
+        );
+        assert!(
+            Vocabulary::from_json(&json.as_bytes()[..99], Path::new("tokenizer.json")).is_err()
+        );
+    }
+
+    #[test]
+    fn a_word_and_its_continuation_look_different() {
+        let vocabulary = Vocabulary::train(TEXTS.into_iter(), 300).unwrap();
+        let tokens = vocabulary.encode("the dogs").unwrap();
+        assert_eq!(vocabulary.labels(&tokens), ["the", "dog", "·s"]);
+        assert_eq!(vocabulary.labels(&[BOS, EOS]), ["<bos>", "<eos>"]);
+    }
+
+    #[test]
+    fn too_small_a_vocabulary_is_refused() {
+        let error = Vocabulary::train(TEXTS.into_iter(), 100)
+            .err()
+            .unwrap()
+            .to_string();
+        assert_eq!(
+            error,
+            "--vocabulary must be at least 260 (4 special tokens and 256 bytes), got 100"
+        );
+    }
+}
