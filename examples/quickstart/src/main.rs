@@ -12,7 +12,9 @@ fn main() {
     // The backend is the device; `--features wgpu` makes it a GPU, and nothing below changes.
     let device = Device::default().autodiff();
     burn_attn::seed(&device, 42);
-    let config = SelfAttentionConfig::new(32, 4).with_causal(true).with_dropout(0.0);
+    let config = SelfAttentionConfig::new(32, 4)
+        .with_causal(true)
+        .with_dropout(0.0);
     let mut attention = config.init(&device);
     let positions = SinusoidalConfig::new(32).init(&device);
     let mut optimizer = AdamConfig::new().init();
@@ -23,7 +25,10 @@ fn main() {
         let input = SelfAttentionInput::new(positions.forward(tokens));
         let loss = (attention.forward(input) - first).square().mean();
         if step % 100 == 0 {
-            println!("step {step:3}  loss {:.4}", loss.clone().into_scalar::<f32>());
+            println!(
+                "step {step:3}  loss {:.4}",
+                loss.clone().into_scalar::<f32>()
+            );
         }
         let gradients = GradientsParams::from_grads(loss.backward(), &attention);
         attention = optimizer.step(0.003, attention, gradients);
@@ -33,5 +38,8 @@ fn main() {
     let tokens = Tensor::<3>::random([1, 10, 32], Distribution::Default, &device);
     let input = SelfAttentionInput::new(positions.forward(tokens));
     let weights = attention.forward_with_weights(input).weights;
-    println!("last token, head by head: {:.2}", weights.narrow(2, 9, 1).squeeze_dims::<2>(&[0, 2]));
+    println!(
+        "last token, head by head: {:.2}",
+        weights.narrow(2, 9, 1).squeeze_dims::<2>(&[0, 2])
+    );
 }
