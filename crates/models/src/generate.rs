@@ -20,7 +20,7 @@ pub struct SearchOptions {
 }
 
 /// One finished output.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Generation {
     /// The tokens between begin and end.
     pub tokens: Vec<u32>,
@@ -98,7 +98,7 @@ pub fn search(
             beam.advance(rows.by_ref().take(count), options);
         }
     }
-    beams.into_iter().map(|beam| beam.best(options)).collect()
+    beams.into_iter().map(Beam::best).collect()
 }
 
 /// The hypotheses of one source.
@@ -141,41 +141,50 @@ impl Beam {
                 });
             }
         }
-        self.live = if self.finished.len() >= options.beam {
-            Vec::new()
-        } else {
-            live
+        self.live = live;
+        // Sorting is stable: of equal scores the earlier ending stays ahead.
+        self.finished
+            .sort_by(|a, b| b.score(options).total_cmp(&a.score(options)));
+        self.finished.truncate(options.beam);
+        if self.is_done(options) {
+            self.live.clear();
+        }
+    }
+
+    /// Whether there are as many endings as wanted, and the best live hypothesis is no better than the worst of them.
+    ///
+    /// Counting endings alone would not do: after a confident step, improbable ends fill the beam.
+    fn is_done(&self, options: &SearchOptions) -> bool {
+        let (Some(worst), Some(live)) = (self.finished.last(), self.live.first()) else {
+            return self.live.is_empty();
         };
+        // A hypothesis that ended in this step is a token shorter than those that went on.
+        let attainable = live.log_probability / options.penalty(live.tokens.len() - 1);
+        self.finished.len() == options.beam && attainable <= worst.score(options)
     }
 
     /// The best finished hypothesis, or the best live one where none has finished.
-    fn best(self, options: &SearchOptions) -> Generation {
-        let pool = if self.finished.is_empty() {
-            self.live
-        } else {
-            self.finished
-        };
-        let score = |hypothesis: &Hypothesis| {
-            let len = hypothesis.tokens.len() as f64;
-            hypothesis.log_probability / ((5.0 + len) / 6.0).powf(options.length_penalty)
-        };
-        let best = pool.into_iter().reduce(|best, other| {
-            if score(&other) > score(&best) {
-                other
-            } else {
-                best
-            }
-        });
-        match best {
-            Some(best) => Generation {
-                tokens: best.tokens[1..].to_vec(),
-                log_probability: best.log_probability,
-            },
-            None => Generation {
-                tokens: Vec::new(),
-                log_probability: 0.0,
-            },
-        }
+    fn best(self) -> Generation {
+        // Both are sorted, best first.
+        let best = self.finished.into_iter().chain(self.live).next();
+        best.map_or_else(Generation::default, |best| Generation {
+            tokens: best.tokens[1..].to_vec(),
+            log_probability: best.log_probability,
+        })
+    }
+}
+
+impl Hypothesis {
+    /// What a finished hypothesis is judged by; its begin token stands for its end.
+    fn score(&self, options: &SearchOptions) -> f64 {
+        self.log_probability / options.penalty(self.tokens.len())
+    }
+}
+
+impl SearchOptions {
+    /// What the log-probability of an output of `len` tokens, the end included, is divided by.
+    fn penalty(&self, len: usize) -> f64 {
+        ((5.0 + len as f64) / 6.0).powf(self.length_penalty)
     }
 }
 
@@ -261,7 +270,7 @@ mod tests {
         );
         let rows = [[-9.0, -3.0, -3.0, -3.0], [-9.0, -0.1, -9.0, -9.0]];
         beam.advance(rows.iter().map(|row| row.as_slice()), &options(2));
-        assert_eq!(beam.best(&options(2)).tokens, [3]);
+        assert_eq!(beam.best().tokens, [3]);
 
         let mut greedy = beam_of(&[0]);
         greedy.advance(
@@ -269,11 +278,26 @@ mod tests {
             &options(1),
         );
         greedy.advance(rows[..1].iter().map(|row| row.as_slice()), &options(1));
-        assert_eq!(greedy.best(&options(1)).tokens, [2]);
+        assert_eq!(greedy.best().tokens, [2]);
+    }
+
+    #[test]
+    fn improbable_ends_do_not_stop_a_search() {
+        // A confident first step: the end is in a beam of 2, but at a probability of e⁻⁸.
+        let mut beam = beam_of(&[0]);
+        beam.advance(
+            [[-99.0, -8.0, -0.01, -9.0].as_slice()].into_iter(),
+            &options(2),
+        );
+        let rows = [[-99.0, -8.0, -9.0, -0.01], [-99.0, -7.0, -9.0, -9.0]];
+        beam.advance(rows.iter().map(|row| row.as_slice()), &options(2));
+        let rows = [[-99.0, -0.01, -9.0, -9.0], [-99.0, -9.0, -9.0, -9.0]];
+        beam.advance(rows.iter().map(|row| row.as_slice()), &options(2));
+        assert_eq!(beam.best().tokens, [2, 3]);
     }
 
     #[test]
     fn an_unfinished_output_is_returned_as_it_stands() {
-        assert_eq!(beam_of(&[0, 5, 6]).best(&options(1)).tokens, [5, 6]);
+        assert_eq!(beam_of(&[0, 5, 6]).best().tokens, [5, 6]);
     }
 }

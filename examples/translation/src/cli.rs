@@ -25,8 +25,8 @@ pub struct Cli {
 
 const EXAMPLES: &str = "Examples:
   translation                                         the whole story, on the built-in corpus
-  translation translate \"the cat sleeps.\"             with the model of the story
-  translation explain \"the cat sleeps.\" --html a.html
+  translation translate \"The dog sleeps.\"             with the model of the story
+  translation explain \"The dog sleeps.\" --html a.html
   translation train --data pairs.tsv --out run --minutes 40
   translation train --resume --out run                go on after Ctrl-C, a crash or a power cut
   translation evaluate --out run --beam 4
