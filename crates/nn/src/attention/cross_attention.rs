@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, linear, part, project};
+use super::heads::{AttentionOutput, Heads, apply, linear, part};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`CrossAttention`].
@@ -154,7 +154,7 @@ impl CrossAttention {
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
         let projected = self.project(input.query, input.memory);
         let context = self.heads.attend(projected, input.mask, input.bias);
-        project(&self.output, context)
+        apply(&self.output, context)
     }
 
     /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
@@ -168,13 +168,11 @@ impl CrossAttention {
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
         let projected = self.project(input.query, input.memory);
-        let [query, key, _] = projected.clone();
-        let weights = self
+        let (context, weights) = self
             .heads
-            .weights(query, key, input.mask.clone(), input.bias.clone());
-        let context = self.heads.attend(projected, input.mask, input.bias);
+            .attend_with_weights(projected, input.mask, input.bias);
         AttentionOutput {
-            context: project(&self.output, context),
+            context: apply(&self.output, context),
             weights,
         }
     }
@@ -184,9 +182,9 @@ impl CrossAttention {
         let [batch, _, _] = query.dims();
         assert_shape!(query, [_, _, d_model]);
         assert_shape!(memory, [batch, _, d_model]);
-        let key_value = project(&self.key_value, memory);
+        let key_value = apply(&self.key_value, memory);
         [
-            project(&self.query, query),
+            apply(&self.query, query),
             part(&key_value, 0, d_model),
             part(&key_value, 1, d_model),
         ]

@@ -64,23 +64,24 @@ impl Heads {
         ))
     }
 
-    /// The weights that [`attend`](Self::attend) uses, before dropout.
-    pub(super) fn weights(
+    /// [`attend`](Self::attend), and the weights it uses, before dropout.
+    pub(super) fn attend_with_weights(
         &self,
-        query: Tensor<3>,
-        key: Tensor<3>,
+        projected: [Tensor<3>; 3],
         mask: AttentionMask,
         bias: Option<AttentionBias>,
-    ) -> Tensor<4> {
+    ) -> (Tensor<3>, Tensor<4>) {
+        let [query, key, _] = projected.clone();
         let options = AttentionOptions {
-            mask,
-            bias,
+            mask: mask.clone(),
+            bias: bias.clone(),
             ..AttentionOptions::default()
         };
-        attention_weights(self.split(query), self.split(key), options)
+        let weights = attention_weights(self.split(query), self.split(key), options);
+        (self.attend(projected, mask, bias), weights)
     }
 
-    /// Scale and dropout besides what the caller says.
+    /// What the caller says, and dropout in training.
     fn options(
         &self,
         device: &Device,
@@ -117,7 +118,7 @@ pub(super) fn linear(
 ///
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
 /// ndarray.
-pub(super) fn project(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, len, _] = x.dims();
     if batch == 0 || len == 0 {
         let [_, d_output] = linear.weight.dims();

@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, linear, project};
+use super::heads::{AttentionOutput, Heads, apply, linear};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`MultiHeadAttention`].
@@ -170,7 +170,7 @@ impl MultiHeadAttention {
     pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
         let projected = self.project(input.query, input.key, input.value);
         let context = self.heads.attend(projected, input.mask, input.bias);
-        project(&self.output, context)
+        apply(&self.output, context)
     }
 
     /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
@@ -184,13 +184,11 @@ impl MultiHeadAttention {
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
         let projected = self.project(input.query, input.key, input.value);
-        let [query, key, _] = projected.clone();
-        let weights = self
+        let (context, weights) = self
             .heads
-            .weights(query, key, input.mask.clone(), input.bias.clone());
-        let context = self.heads.attend(projected, input.mask, input.bias);
+            .attend_with_weights(projected, input.mask, input.bias);
         AttentionOutput {
-            context: project(&self.output, context),
+            context: apply(&self.output, context),
             weights,
         }
     }
@@ -203,9 +201,9 @@ impl MultiHeadAttention {
         assert_shape!(key, [batch, _, d_model]);
         assert_shape!(value, [batch, len_kv, d_model]);
         [
-            project(&self.query, query),
-            project(&self.key, key),
-            project(&self.value, value),
+            apply(&self.query, query),
+            apply(&self.key, key),
+            apply(&self.value, value),
         ]
     }
 }

@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, linear, part, project};
+use super::heads::{AttentionOutput, Heads, apply, linear, part};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`SelfAttention`].
@@ -148,7 +148,7 @@ impl SelfAttention {
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: SelfAttentionInput) -> Tensor<3> {
         let (projected, mask, bias) = self.project(input);
-        project(&self.output, self.heads.attend(projected, mask, bias))
+        apply(&self.output, self.heads.attend(projected, mask, bias))
     }
 
     /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
@@ -162,11 +162,9 @@ impl SelfAttention {
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: SelfAttentionInput) -> AttentionOutput {
         let (projected, mask, bias) = self.project(input);
-        let [query, key, _] = projected.clone();
-        let weights = self.heads.weights(query, key, mask.clone(), bias.clone());
-        let context = self.heads.attend(projected, mask, bias);
+        let (context, weights) = self.heads.attend_with_weights(projected, mask, bias);
         AttentionOutput {
-            context: project(&self.output, context),
+            context: apply(&self.output, context),
             weights,
         }
     }
@@ -177,7 +175,7 @@ impl SelfAttention {
     ) -> ([Tensor<3>; 3], AttentionMask, Option<AttentionBias>) {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(input.x, [_, _, d_model]);
-        let projected = project(&self.query_key_value, input.x);
+        let projected = apply(&self.query_key_value, input.x);
         let mask = match self.causal {
             true => input.mask.and(AttentionMask::causal()),
             false => input.mask,

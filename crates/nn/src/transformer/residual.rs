@@ -44,7 +44,7 @@ impl Residual {
     }
 }
 
-/// The feed-forward network as a sublayer, also where there is nothing to feed (see `attention::heads::project`).
+/// The feed-forward network as a sublayer, also where there is nothing to feed (see `attention::heads::apply`).
 pub(super) fn feed_forward(network: &PositionWiseFeedForward, x: Tensor<3>) -> (Tensor<3>, ()) {
     if x.shape().num_elements() == 0 {
         return (x, ());
