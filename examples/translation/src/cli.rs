@@ -128,16 +128,16 @@ pub struct TrainArgs {
     /// The most sub-word tokens in the vocabulary that both languages share [default: 2000; for --data 8000]
     #[arg(long, value_name = "TOKENS")]
     pub vocabulary: Option<usize>,
-    /// Width of the model; a multiple of --heads [default: 96; for --data 192]
+    /// Width of the model; a multiple of --heads [default: 96; for --data 256]
     #[arg(long, value_name = "N")]
     pub d_model: Option<usize>,
-    /// Attention heads of every layer [default: 4; for --data 6]
+    /// Attention heads of every layer [default: 4; for --data 8]
     #[arg(long, value_name = "N")]
     pub heads: Option<usize>,
-    /// Layers of the encoder, and as many of the decoder [default: 2]
+    /// Layers of the encoder, and as many of the decoder [default: 2; for --data 3]
     #[arg(long, value_name = "N")]
     pub layers: Option<usize>,
-    /// Width inside the feed-forward layers [default: 256; for --data 768]
+    /// Width inside the feed-forward layers [default: 256; for --data 1024]
     #[arg(long, value_name = "N")]
     pub d_ff: Option<usize>,
     /// Positions: the longest sentence, in tokens, that can be read or written [default: 64; for --data 128]
@@ -149,10 +149,10 @@ pub struct TrainArgs {
     /// How the learning rate falls after the warm-up [default: cosine]
     #[arg(long, value_enum)]
     pub schedule: Option<Schedule>,
-    /// The highest learning rate [default: 0.003; for --data 0.0015]
+    /// The highest learning rate [default: 0.003; for --data 0.001]
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
-    /// Steps until the learning rate is at its highest [default: 200; for --data 800]
+    /// Steps until the learning rate is at its highest [default: 200; for --data 500]
     #[arg(long, value_name = "STEPS")]
     pub warmup: Option<usize>,
     /// Label smoothing, in [0, 1) [default: 0.05; for --data 0.1]
