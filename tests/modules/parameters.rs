@@ -63,7 +63,11 @@ impl ModuleVisitor for Reader<'_> {
             None => Some(param.val()),
         };
         if let Some(tensor) = tensor {
-            self.found.insert(self.path.join("."), tensor.into_data());
+            let data = tensor.into_data();
+            // Copied at once: on wgpu (Burn 0.22.1, lavapipe) the bytes that were read change when more is computed.
+            let numbers: Vec<f32> = data.iter().collect();
+            let data = TensorData::new(numbers, data.shape().clone());
+            self.found.insert(self.path.join("."), data);
         }
     }
 }

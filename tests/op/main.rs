@@ -19,9 +19,13 @@ fn devices() -> Vec<Device> {
     cpu.collect()
 }
 
-/// Those of them that compute in `dtype`.
-fn devices_with(dtype: DType) -> impl Iterator<Item = Device> {
-    devices()
-        .into_iter()
-        .filter(move |device| device.supports_dtype(dtype))
+/// Those of them that compute in `dtype`. Burn 0.22.1 says that wgpu computes in f64, and its results are wrong.
+fn devices_with(dtype: DType) -> Vec<Device> {
+    match dtype {
+        DType::F64 => devices::cpu()
+            .into_iter()
+            .map(|(_, device)| device)
+            .collect(),
+        _ => devices(),
+    }
 }
