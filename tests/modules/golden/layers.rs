@@ -15,18 +15,8 @@ const D_MODEL: usize = 15;
 const D_FF: usize = 29;
 const N_HEADS: usize = 3;
 
-/// Burn's GELU is the exact one, but its derivative is that of the tanh approximation, except on flex.
-const TOLERANCE_OF_GELU: f32 = 2e-3;
-
-fn tolerance(backend: &str, activation: &ActivationConfig) -> f32 {
-    match activation {
-        ActivationConfig::Gelu if backend != "flex" => TOLERANCE_OF_GELU,
-        _ => TOLERANCE,
-    }
-}
-
 fn check_encoder(name: &str, norm_first: bool, activation: ActivationConfig) {
-    on_every_device(|backend, device| {
+    on_every_device(|_, device| {
         let file = GoldenFile::open(name);
         let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_dropout(0.0)
@@ -36,12 +26,11 @@ fn check_encoder(name: &str, norm_first: bool, activation: ActivationConfig) {
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = TransformerEncoderInput::new(inputs.read("x")).mask(inputs.mask("lengths"));
-        let tolerance = tolerance(backend, &activation);
         inputs.check(
             Layout::EncoderLayer,
             &module,
             module.forward(input),
-            tolerance,
+            TOLERANCE,
         );
     });
 }
@@ -57,7 +46,7 @@ fn encoder_with_norm_first_is_pytorchs() {
 }
 
 fn check_decoder(name: &str, norm_first: bool, activation: ActivationConfig) {
-    on_every_device(|backend, device| {
+    on_every_device(|_, device| {
         let file = GoldenFile::open(name);
         let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_dropout(0.0)
@@ -69,12 +58,11 @@ fn check_decoder(name: &str, norm_first: bool, activation: ActivationConfig) {
         let input = TransformerDecoderInput::new(inputs.read("target"), inputs.read("memory"))
             .target_mask(inputs.mask("target_lengths"))
             .memory_mask(inputs.mask("memory_lengths"));
-        let tolerance = tolerance(backend, &activation);
         inputs.check(
             Layout::DecoderLayer,
             &module,
             module.forward(input),
-            tolerance,
+            TOLERANCE,
         );
     });
 }

@@ -3,7 +3,8 @@
 use burn::{
     module::Module,
     nn::{
-        Dropout, DropoutConfig, LayerNorm, LayerNormConfig, transformer::PositionWiseFeedForward,
+        Dropout, DropoutConfig, LayerNorm, LayerNormConfig, activation::Activation,
+        transformer::PositionWiseFeedForward,
     },
     tensor::{Device, Tensor},
 };
@@ -49,10 +50,22 @@ pub(super) fn feed_forward(network: &PositionWiseFeedForward, x: Tensor<3>) -> (
     if x.shape().num_elements() == 0 {
         return (x, ());
     }
-    // The network's own `forward`, but for the faster dropout.
-    let inner = network.activation.forward(network.linear_inner.forward(x));
+    // The network's own `forward`, but for the faster dropout and the exact gradient of GELU.
+    let inner = network.linear_inner.forward(x);
+    let inner = match &network.activation {
+        Activation::Gelu(kind) if !kind.approximate => gelu(inner),
+        activation => activation.forward(inner),
+    };
     let output = network
         .linear_outer
         .forward(dropout(&network.dropout, inner));
     (output, ())
+}
+
+/// `x · (1 + erf(x / √2)) / 2`.
+///
+/// Burn 0.22.1 computes the same forward, but on most backends its gradient is that of the tanh approximation.
+fn gelu(x: Tensor<3>) -> Tensor<3> {
+    let scaled = x.clone() * core::f64::consts::FRAC_1_SQRT_2;
+    x * ((scaled.erf() + 1.0) * 0.5)
 }
