@@ -31,7 +31,7 @@ fn check_weights(file: &GoldenFile, output: &AttentionOutput) {
 
 #[test]
 fn self_attention_is_pytorchs() {
-    on_every_device(|_, device| {
+    on_every_device(|device| {
         let file = GoldenFile::open("mha_self");
         let config = SelfAttentionConfig::new(D_MODEL, N_HEADS).with_causal(true);
         let module = Layout::Attention.load(config.with_dropout(0.0).init(device), &file);
@@ -44,7 +44,7 @@ fn self_attention_is_pytorchs() {
 
 #[test]
 fn cross_attention_is_pytorchs() {
-    on_every_device(|_, device| {
+    on_every_device(|device| {
         let file = GoldenFile::open("mha_cross");
         let config = CrossAttentionConfig::new(D_MODEL, N_HEADS).with_dropout(0.0);
         let module = Layout::Attention.load(config.init(device), &file);
@@ -58,7 +58,7 @@ fn cross_attention_is_pytorchs() {
 
 /// Checks a `MultiHeadAttention` on the input that `read` makes of the file.
 fn check_multi_head(name: &str, read: impl Fn(&mut Inputs) -> MultiHeadAttentionInput) {
-    on_every_device(|_, device| {
+    on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = MultiHeadAttentionConfig::new(D_MODEL, N_HEADS).with_dropout(0.0);
         let module = Layout::Attention.load(config.init(device), &file);

@@ -16,7 +16,7 @@ const D_FF: usize = 29;
 const N_HEADS: usize = 3;
 
 fn check_encoder(name: &str, norm_first: bool, activation: ActivationConfig) {
-    on_every_device(|_, device| {
+    on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_dropout(0.0)
@@ -46,7 +46,7 @@ fn encoder_with_norm_first_is_pytorchs() {
 }
 
 fn check_decoder(name: &str, norm_first: bool, activation: ActivationConfig) {
-    on_every_device(|_, device| {
+    on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_dropout(0.0)

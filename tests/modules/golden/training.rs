@@ -13,7 +13,7 @@ use crate::compare::assert_close;
 const TOLERANCE: f32 = 2e-6;
 
 fn check(name: &str, norm_first: bool) {
-    on_every_device(|_, device| {
+    on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = TransformerConfig::new(16, 32, 2, 2, 2)
             .with_dropout(0.0)
