@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_ops::next_dropout_seed;
 
-/// What `layer.forward(x)` does, several times faster on the CPU and repeatable by [`seed`](crate::seed).
+/// What `layer.forward(x)` does, cheaper on the CPU and repeatable by [`seed`](crate::seed).
 ///
 /// ```
 /// use burn::{nn::DropoutConfig, tensor::{Device, Tensor}};

@@ -3,7 +3,7 @@
 
 use crate::AttentionOps;
 
-/// The generator of Burn's CPU backends makes a tenth of the numbers that counting ones make in the same time.
+/// Burn's CPU generator samples one number after the other; the counting one needs a few integer operations each.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 macro_rules! dropout_on_the_host {
     () => {

@@ -7,8 +7,8 @@ use crate::AttentionOps;
 
 /// Sets each number to zero with probability `probability` and scales the others by `1 / (1 − probability)`.
 ///
-/// The CPU backends draw from the counter-based generator of attention dropout: the same `seed` keeps the same numbers,
-/// several times faster than Burn's own. GPU backends draw from the generator of their device and take no notice of
+/// The CPU backends draw from the counter-based generator of attention dropout, which is cheaper than Burn's own: the
+/// same `seed` keeps the same numbers. GPU backends draw from the generator of their device and take no notice of
 /// `seed`; [`seed`](crate::seed) makes both repeat.
 ///
 /// # Panics
