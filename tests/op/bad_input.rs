@@ -3,7 +3,10 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn::tensor::{Bool, Device, Int, Tensor};
-use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, ops::attention};
+use burn_attn::{
+    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets,
+    ops::attention,
+};
 
 use crate::devices;
 
@@ -94,6 +97,54 @@ fn masks_and_biases_that_do_not_fit() {
     assert_eq!(
         message(GOOD, segments),
         "attention: segments of shapes [2, 5] and [2, 5] do not fit batch 2, 5 queries and 11 keys"
+    );
+}
+
+#[test]
+fn slopes_tables_and_sinks_that_do_not_fit() {
+    let of_bias = |bias: AttentionBias| message(GOOD, |_| AttentionOptions::default().bias(bias));
+    let device = &devices::any();
+    assert_eq!(
+        of_bias(AttentionBias::alibi(Tensor::zeros([3], device))),
+        "attention: 3 ALiBi slopes were given for 6 query heads"
+    );
+    let buckets = RelativeBuckets {
+        buckets: 32,
+        max_distance: 128,
+        bidirectional: true,
+    };
+    let relative =
+        |shape: [usize; 2], buckets| AttentionBias::relative(Tensor::zeros(shape, device), buckets);
+    assert_eq!(
+        of_bias(relative([6, 32], buckets)),
+        "attention: a relative table [6, 32] does not fit 32 buckets and 6 query heads"
+    );
+    let near = RelativeBuckets {
+        max_distance: 8,
+        ..buckets
+    };
+    assert_eq!(
+        of_bias(relative([32, 6], near)),
+        "attention: the max_distance of relative buckets must be more than 8, but is 8"
+    );
+    let few = RelativeBuckets {
+        buckets: 3,
+        ..buckets
+    };
+    assert_eq!(
+        of_bias(relative([3, 6], few)),
+        "attention: relative buckets need at least 4 buckets (2 for each direction), but have 3"
+    );
+    // A part that does not fit is found behind one that does.
+    let good = AttentionBias::dense(zeros([1, 1, 1, 11], device));
+    assert_eq!(
+        of_bias(good.and(AttentionBias::dense(zeros([1, 1, 1, 5], device)))),
+        "attention: bias [1, 1, 1, 5] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
+    );
+    let sinks = |device: &Device| AttentionOptions::default().sinks(Tensor::zeros([5], device));
+    assert_eq!(
+        message(GOOD, sinks),
+        "attention: 5 sinks were given for 6 query heads"
     );
 }
 

@@ -1,8 +1,12 @@
 //! One attention problem, said once and given to the oracle and to the operation under test.
 
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
-use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, Window, ops};
+use burn_attn::{
+    AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
+};
 use burn_attn_kernels_cpu::{Broadcast, Dropout, Mask, Problem, Segments, oracle};
+
+use crate::option_tensors::{OptionTensors, gradient};
 
 /// Numbers in (−1, 1) that f32 holds exactly, so that every precision reads the same input.
 pub fn numbers(seed: u64, count: usize) -> Vec<f64> {
@@ -31,6 +35,9 @@ pub struct Case {
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
     pub masked: Option<([usize; 4], Vec<bool>)>,
     pub bias: Option<([usize; 4], Vec<f64>)>,
+    pub alibi: Option<Vec<f64>>,
+    pub relative: Option<(Vec<f64>, RelativeBuckets)>,
+    pub sinks: Option<Vec<f64>>,
     pub softcap: Option<f64>,
     pub scale: Option<f64>,
     pub dropout: Option<Dropout>,
@@ -42,7 +49,8 @@ pub struct Results {
     pub logsumexp: Vec<f64>,
     pub weights: Vec<f64>,
     pub gradients: [Vec<f64>; 3],
-    pub bias_gradient: Option<Vec<f64>>,
+    /// Those of the tensors among the options, by name.
+    pub option_gradients: Vec<(&'static str, Vec<f64>)>,
 }
 
 impl Case {
@@ -76,6 +84,9 @@ impl Case {
             segments: None,
             masked: None,
             bias: None,
+            alibi: None,
+            relative: None,
+            sinks: None,
             softcap: None,
             scale: None,
             dropout: None,
@@ -100,6 +111,30 @@ impl Case {
     /// A dense bias of `shape`.
     pub fn with_bias(mut self, shape: [usize; 4]) -> Self {
         self.bias = Some((shape, numbers(6, shape.iter().product())));
+        self
+    }
+
+    /// The slopes of the paper.
+    pub fn with_alibi(mut self) -> Self {
+        self.alibi = Some(alibi_slopes(self.problem.heads_q));
+        self
+    }
+
+    /// A relative bias whose shared buckets the usual lengths reach.
+    pub fn with_relative(mut self, bidirectional: bool) -> Self {
+        let buckets = RelativeBuckets {
+            buckets: 10,
+            max_distance: 7,
+            bidirectional,
+        };
+        self.relative = Some((numbers(9, 10 * self.problem.heads_q), buckets));
+        self
+    }
+
+    /// Sinks about as large as the scores.
+    pub fn with_sinks(mut self) -> Self {
+        let sinks = numbers(10, self.problem.heads_q);
+        self.sinks = Some(sinks.iter().map(|x| 4.0 * x).collect());
         self
     }
 
@@ -129,6 +164,12 @@ impl Case {
                 .bias
                 .as_ref()
                 .map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
+            alibi: self.alibi.as_deref(),
+            relative: self
+                .relative
+                .as_ref()
+                .map(|(table, buckets)| (table.as_slice(), *buckets)),
+            sinks: self.sinks.as_deref(),
             softcap: self.softcap,
             scale: self.scale,
             dropout: self.dropout,
@@ -143,11 +184,24 @@ impl Case {
             logsumexp: forward.logsumexp,
             weights: forward.weights,
             gradients: [gradients.q, gradients.k, gradients.v],
-            bias_gradient: gradients.bias,
+            option_gradients: [
+                ("bias gradient", gradients.bias),
+                ("slopes gradient", gradients.alibi),
+                ("table gradient", gradients.relative),
+                ("sinks gradient", gradients.sinks),
+            ]
+            .into_iter()
+            .filter_map(|(name, gradient)| Some((name, gradient?)))
+            .collect(),
         }
     }
 
-    fn tensor(data: &[f64], shape: [usize; 4], device: &Device, dtype: DType) -> Tensor<4> {
+    fn tensor<const D: usize>(
+        data: &[f64],
+        shape: [usize; D],
+        device: &Device,
+        dtype: DType,
+    ) -> Tensor<D> {
         let data = TensorData::new(data.to_vec(), shape).convert_dtype(dtype);
         Tensor::from_data(data, (device, dtype))
     }
@@ -219,14 +273,36 @@ impl Case {
         mask
     }
 
-    /// Everything but the bias, which may need a gradient.
-    pub fn options(&self, device: &Device) -> AttentionOptions {
+    /// The tensors among the options.
+    fn option_tensors(&self, device: &Device, dtype: DType) -> OptionTensors {
+        let heads = self.problem.heads_q;
+        let of_heads = |data: &Vec<f64>| Self::tensor::<1>(data, [heads], device, dtype);
+        OptionTensors {
+            bias: self
+                .bias
+                .as_ref()
+                .map(|(shape, data)| Self::tensor(data, *shape, device, dtype)),
+            alibi: self.alibi.as_ref().map(of_heads),
+            relative: self.relative.as_ref().map(|(table, buckets)| {
+                let shape = [buckets.buckets, heads];
+                (Self::tensor(table, shape, device, dtype), *buckets)
+            }),
+            sinks: self.sinks.as_ref().map(of_heads),
+        }
+    }
+
+    pub fn options(&self, device: &Device, dtype: DType) -> AttentionOptions {
+        self.options_of(device, &self.option_tensors(device, dtype))
+    }
+
+    fn options_of(&self, device: &Device, tensors: &OptionTensors) -> AttentionOptions {
         AttentionOptions {
             mask: self.mask(device),
             softcap: self.softcap,
             scale: self.scale,
             dropout: self.dropout,
-            bias: None,
+            bias: tensors.attention_bias(),
+            sinks: tensors.sinks.clone(),
         }
     }
 
@@ -236,14 +312,8 @@ impl Case {
         let query = self.query(&device, dtype).require_grad();
         let key = self.key(&device, dtype).require_grad();
         let value = self.value(&device, dtype).require_grad();
-        let bias = self
-            .bias
-            .as_ref()
-            .map(|(shape, data)| Self::tensor(data, *shape, &device, dtype).require_grad());
-        let options = AttentionOptions {
-            bias: bias.clone().map(AttentionBias::dense),
-            ..self.options(&device)
-        };
+        let tensors = self.option_tensors(&device, dtype).tracked();
+        let options = self.options_of(&device, &tensors);
         let weights = ops::attention_weights(query.clone(), key.clone(), options.clone());
         let (output, logsumexp) =
             ops::attention_with_logsumexp(query.clone(), key.clone(), value.clone(), options);
@@ -262,137 +332,16 @@ impl Case {
         let finite = finite.clone().mask_fill(finite.is_inf(), 0.0);
         let loss = (output.clone() * of_output).sum() + (finite * of_logsumexp).sum().cast(dtype);
         let gradients = loss.backward();
-        let numbers = |tensor: Tensor<4>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
-        let gradient = |tensor: &Tensor<4>| {
-            numbers(
-                tensor
-                    .grad(&gradients)
-                    .expect("every tracked input gets a gradient"),
-            )
-        };
         Results {
-            weights: numbers(weights),
-            logsumexp: logsumexp.into_data().iter::<f64>().collect(),
-            gradients: [gradient(&query), gradient(&key), gradient(&value)],
-            bias_gradient: bias.as_ref().map(gradient),
-            output: numbers(output),
+            weights: weights.into_data().iter().collect(),
+            logsumexp: logsumexp.into_data().iter().collect(),
+            gradients: [
+                gradient(&query, &gradients),
+                gradient(&key, &gradients),
+                gradient(&value, &gradients),
+            ],
+            option_gradients: tensors.gradients(&gradients),
+            output: output.into_data().iter().collect(),
         }
     }
-}
-
-/// Every option of the operation, alone and together.
-pub fn every_case() -> Vec<Case> {
-    use CausalAlignment::{BottomRight, TopLeft};
-    let usual = Case::usual;
-    let window = |left, right| Some(Window { left, right });
-    let lengths = || Some(vec![11, 4]);
-    let segments = || {
-        Some((
-            vec![1, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 5],
-            vec![
-                1, 1, 2, 2, 2, 2, 3, 3, 9, 9, 9, 4, 4, 4, 4, 4, 5, 5, 5, 9, 9, 9,
-            ],
-        ))
-    };
-    vec![
-        usual("nothing masked"),
-        Case {
-            causal: Some(BottomRight),
-            ..usual("causal")
-        },
-        Case {
-            causal: Some(TopLeft),
-            ..usual("causal top-left")
-        },
-        Case {
-            causal: Some(BottomRight),
-            ..Case::new("causal, more queries than keys", [2, 3, 3, 11, 5, 7, 2])
-        },
-        Case {
-            causal: Some(TopLeft),
-            ..Case::new(
-                "causal top-left, more queries than keys",
-                [2, 3, 3, 11, 5, 7, 2],
-            )
-        },
-        Case {
-            window: window(Some(2), Some(1)),
-            ..usual("window")
-        },
-        Case {
-            window: window(Some(3), None),
-            causal: Some(BottomRight),
-            ..usual("causal window")
-        },
-        Case {
-            window: window(Some(3), None),
-            causal: Some(TopLeft),
-            ..usual("causal window top-left")
-        },
-        Case {
-            key_lengths: lengths(),
-            ..usual("key lengths")
-        },
-        Case {
-            key_lengths: Some(vec![0, 11]),
-            ..usual("a batch item without keys")
-        },
-        Case {
-            segments: segments(),
-            ..usual("segments")
-        },
-        Case {
-            segments: segments(),
-            causal: Some(BottomRight),
-            ..usual("causal segments")
-        },
-        usual("dense mask").with_masked([2, 5, 7, 11]),
-        usual("dense mask of keys").with_masked([2, 1, 1, 11]),
-        usual("dense mask of queries and keys").with_masked([1, 1, 7, 11]),
-        usual("dense mask of heads").with_masked([1, 5, 1, 11]),
-        usual("dense mask of queries").with_masked([2, 1, 7, 1]),
-        usual("dense bias").with_bias([2, 5, 7, 11]),
-        usual("bias of heads").with_bias([1, 5, 7, 11]),
-        usual("bias of keys").with_bias([2, 1, 1, 11]),
-        Case {
-            softcap: Some(1.5),
-            ..usual("softcap")
-        },
-        Case {
-            scale: Some(0.37),
-            ..usual("scale")
-        },
-        Case {
-            dropout: Some(Dropout {
-                probability: 0.3,
-                seed: 17,
-            }),
-            ..usual("dropout")
-        },
-        Case::new("grouped heads", [2, 6, 3, 7, 11, 5, 13]),
-        Case {
-            causal: Some(BottomRight),
-            ..Case::new("one key/value head", [3, 5, 1, 7, 11, 2, 3])
-        },
-        Case {
-            causal: Some(BottomRight),
-            ..Case::new("one query", [2, 3, 3, 1, 13, 5, 7])
-        },
-        Case::new("one of everything", [1, 1, 1, 1, 1, 1, 1]),
-        Case {
-            causal: Some(BottomRight),
-            window: window(Some(5), None),
-            key_lengths: lengths(),
-            segments: segments(),
-            softcap: Some(2.0),
-            scale: Some(0.8),
-            dropout: Some(Dropout {
-                probability: 0.2,
-                seed: 3,
-            }),
-            ..Case::new("everything at once", [2, 6, 2, 7, 11, 5, 3])
-                .with_masked([2, 1, 7, 11])
-                .with_bias([1, 6, 7, 11])
-        },
-    ]
 }

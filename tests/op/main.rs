@@ -1,8 +1,11 @@
 //! Suites over the operation: against the f64 oracle, and the properties of its contract, on every CPU backend.
 
 mod bad_input;
+mod bias;
 mod case;
 mod dropout;
+mod every_case;
+mod option_tensors;
 mod oracle;
 mod properties;
 

@@ -2,7 +2,7 @@
 
 use burn::tensor::DType;
 
-use crate::{case::every_case, devices_with};
+use crate::{devices_with, every_case::every_case};
 
 /// The largest error, relative to the largest expected number (at least 1).
 fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
@@ -35,8 +35,13 @@ fn agrees(dtype: DType, tolerance: f64) {
             {
                 pairs.push((name, e, a));
             }
-            if let (Some(e), Some(a)) = (expected.bias_gradient, actual.bias_gradient) {
-                pairs.push(("bias gradient", e, a));
+            assert_eq!(
+                expected.option_gradients.len(),
+                actual.option_gradients.len()
+            );
+            let options = expected.option_gradients.into_iter();
+            for ((name, e), (_, a)) in options.zip(actual.option_gradients) {
+                pairs.push((name, e, a));
             }
             for (name, expected, actual) in pairs {
                 let error = error(&case.name, &expected, &actual);
@@ -85,6 +90,12 @@ fn half_precision_has_f32_statistics() {
                     .bias
                     .as_ref()
                     .map(|(shape, data)| (*shape, round(data))),
+                alibi: case.alibi.as_deref().map(round),
+                relative: case
+                    .relative
+                    .as_ref()
+                    .map(|(table, buckets)| (round(table), *buckets)),
+                sinks: case.sinks.as_deref().map(round),
                 ..case
             };
             let (expected, actual) = (case.oracle(), case.run(&Device::flex(), dtype));

@@ -7,8 +7,9 @@ use burn_attn::{
 use proptest::prelude::*;
 
 use crate::{
-    case::{Case, every_case, numbers},
+    case::{Case, numbers},
     devices,
+    every_case::every_case,
 };
 
 const F32: DType = DType::F32;
@@ -18,19 +19,11 @@ fn bits(tensor: Tensor<4>) -> Vec<u32> {
 }
 
 fn output(case: &Case, device: &Device) -> Tensor<4> {
-    let bias = case.bias.as_ref().map(|(shape, data)| {
-        let data = TensorData::new(data.clone(), *shape).convert_dtype(F32);
-        AttentionBias::dense(Tensor::from_data(data, device))
-    });
-    let options = AttentionOptions {
-        bias,
-        ..case.options(device)
-    };
     attention(
         case.query(device, F32),
         case.key(device, F32),
         case.value(device, F32),
-        options,
+        case.options(device, F32),
     )
 }
 

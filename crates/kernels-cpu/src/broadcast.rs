@@ -3,7 +3,7 @@
 use crate::Problem;
 use thiserror::Error;
 
-/// A row-major `[batch, heads_q, len_q, len_kv]` operand, any of whose sizes may be 1 to mean "the same for all".
+/// A `[batch, heads_q, len_q, len_kv]` operand, any of whose sizes may be 1 to mean "the same for all".
 ///
 /// # Shapes
 /// Each of the four sizes is that of the [`Problem`] or 1.
@@ -26,6 +26,8 @@ use thiserror::Error;
 pub struct Broadcast<'a, T> {
     data: &'a [T],
     shape: [usize; 4],
+    /// 0 where the size is 1.
+    strides: [usize; 4],
 }
 
 /// Why a [`Broadcast`] cannot be built or used.
@@ -65,7 +67,38 @@ impl<'a, T> Broadcast<'a, T> {
                 actual: data.len(),
             });
         }
-        Ok(Self { data, shape })
+        let [_, heads, queries, keys] = shape;
+        Self::strided(data, shape, [heads * queries * keys, queries * keys, keys, 1])
+    }
+
+    /// Reads `data` as a tensor of `shape` with these strides, in elements; a stride of 0 repeats.
+    ///
+    /// # Errors
+    /// The strides lead beyond the end of `data`.
+    pub fn strided(
+        data: &'a [T],
+        shape: [usize; 4],
+        strides: [usize; 4],
+    ) -> Result<Self, BroadcastError> {
+        let expected = if shape.contains(&0) {
+            0
+        } else {
+            let last = |axis: usize| (shape[axis] - 1) * strides[axis];
+            (0..4).map(last).sum::<usize>() + 1
+        };
+        if data.len() < expected {
+            return Err(BroadcastError::Length {
+                shape,
+                expected,
+                actual: data.len(),
+            });
+        }
+        let strides = core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
+        Ok(Self {
+            data,
+            shape,
+            strides,
+        })
     }
 
     /// Checks that every size is 1 or that of the problem's scores.
@@ -94,7 +127,7 @@ impl<'a, T> Broadcast<'a, T> {
         }
     }
 
-    /// The buffer, in its own shape.
+    /// The buffer behind the operand.
     #[must_use]
     pub fn data(&self) -> &'a [T] {
         self.data
@@ -106,14 +139,19 @@ impl<'a, T> Broadcast<'a, T> {
         self.shape
     }
 
+    /// How far apart neighbours lie in the buffer along each axis, in elements; 0 where the operand repeats.
+    #[must_use]
+    pub fn strides(&self) -> [usize; 4] {
+        self.strides
+    }
+
     /// Flat index into [`data`](Self::data) of the element that serves this score.
     ///
     /// A backward pass adds up its gradient at this index, which sums over the broadcast dimensions.
     #[must_use]
     pub fn index(&self, batch_item: usize, head: usize, query: usize, key: usize) -> usize {
-        let [_, heads, queries, keys] = self.shape;
-        let at = |axis: usize, index| if self.shape[axis] == 1 { 0 } else { index };
-        ((at(0, batch_item) * heads + at(1, head)) * queries + at(2, query)) * keys + at(3, key)
+        let [batch, heads, queries, keys] = self.strides;
+        batch_item * batch + head * heads + query * queries + key * keys
     }
 }
 

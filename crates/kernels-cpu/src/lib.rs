@@ -7,6 +7,7 @@
 //! | [`Problem`] | the seven sizes of one call, and where each row lies in the flat buffers |
 //! | [`Mask`] | which keys a query may see: [`CausalAlignment`], [`Window`], key lengths, [`Segments`], a bool tensor |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
+//! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand of both |
 //! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
 //! | [`oracle`] | forward and backward straight from the formula, in f64, never optimised |
 //!
@@ -26,6 +27,9 @@
 //! | output | `[batch, heads_q, len_q, dim_v]` |
 //! | logsumexp | `[batch, heads_q, len_q]` |
 //! | bool mask, bias | `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]` |
+//! | ALiBi slopes | `[heads_q]` |
+//! | relative table | `[buckets, heads_q]` |
+//! | distance bias | `[heads_q, len_q + len_kv - 1]`, what kernels get instead of the two above |
 //! | sinks | `[heads_q]` |
 //!
 //! Query head `h` reads key/value head `h / (heads_q / heads_kv)`; keys and values are never repeated in memory.
@@ -39,12 +43,21 @@
 //! 1. scale     s[j] = scale * dot(q[i], k[j])                     default scale: 1 / sqrt(dim_qk)
 //! 2. softcap   s[j] = softcap * tanh(s[j] / softcap)              if given
 //! 3. mask      hidden keys leave the sums below altogether
-//! 4. bias      s[j] = s[j] + bias[i, j]                           if given
+//! 4. bias      s[j] = s[j] + bias[i, j]                           if given; the parts below add up
+//!                - slope * |j - position(i)|                      ALiBi
+//!                + table[bucket(j - position(i)), head]           relative
 //! 5. softmax   logsumexp[i] = log(sum_j exp(s[j]) + exp(sink))    the sink, if given, only here
 //!              w[j] = exp(s[j] - logsumexp[i])
 //! 6. dropout   w'[j] = w[j] / (1 - p) where kept, else 0          reported weights are w, before dropout
 //! 7. output    o[i] = sum_j w'[j] * v[j]
 //! ```
+//!
+//! `position(i)` is the key at which query `i` stands: the diagonal of the causal alignment below. ALiBi and the relative
+//! bias depend on `i - j` alone, so a kernel sees both as one distance bias `t`: `s[j] = s[j] + t[head, i - j + len_kv - 1]`
+//! (see [`DistanceAxis`]). It may be empty if `len_q` or `len_kv` is 0.
+//!
+//! A sink is one more score per query head, the same in every row, that has no key and no value: weights of a row with a
+//! sink add up to less than one. It is neither scaled, capped, masked, biased nor dropped; a sink of −∞ is none.
 //!
 //! Statistics (the maximum, the sum, the logsumexp) are kept in f32 or wider, whatever the type of the tensors.
 //!
@@ -72,13 +85,13 @@
 //! ```
 //!
 //! Bottom-right is what decoding against a cache needs: the queries are the newest tokens. A window is centred on the
-//! same diagonal as the causal mask, on the bottom-right one if there is none. Both use the `len_kv` of the problem,
-//! not the key lengths of the batch item.
+//! same diagonal as the causal mask, on the bottom-right one if there is none, and so is the distance of ALiBi and the
+//! relative bias. All use the `len_kv` of the problem, not the key lengths of the batch item.
 //!
 //! ## What hidden means
 //!
 //! - A masked key never wins, whatever its score, its bias or the scores of the others: no −1e4 stands in for −∞.
-//!   A bias of −∞ hides exactly as the mask does.
+//!   A bias (the sum of its parts) of −∞ hides exactly as the mask does.
 //! - A row with no visible key: output 0, logsumexp −∞, gradients 0. With a sink, the formula still holds: the
 //!   logsumexp of such a row is the sink, its output 0, and only the sink receives a gradient (that of the logsumexp).
 //! - Never NaN from finite input.
@@ -100,17 +113,21 @@
 //!
 //! Vaswani et al., *Attention Is All You Need* (2017), equation 1; Ainslie et al., *GQA* (2023) for grouped heads; Gemma
 //! Team, *Gemma 2* (2024) for the softcap; Xiao et al., *Efficient Streaming Language Models with Attention Sinks*
-//! (2023) and Agarwal et al., *gpt-oss* (2025) for a learned sink in the denominator. The bottom-right diagonal is
+//! (2023) and Agarwal et al., *gpt-oss* (2025) for a learned sink in the denominator; Press et al., *Train Short, Test
+//! Long* (2022) for ALiBi; Raffel et al., *T5* (2020) for the relative bias. The bottom-right diagonal is
 //! FlashAttention's since 2.1.
 //! PyTorch: `torch.nn.functional.scaled_dot_product_attention`, which aligns top-left, reads a bool mask as *visible*
-//! and has neither softcap nor sinks.
+//! and has neither softcap, ALiBi, relative bias nor sinks.
 
+mod bias;
 mod broadcast;
 mod dropout;
 mod mask;
 pub mod oracle;
 mod problem;
+pub mod tiled;
 
+pub use bias::{DistanceAxis, RelativeBuckets, RelativeBucketsError, alibi_slopes};
 pub use broadcast::{Broadcast, BroadcastError};
 pub use dropout::{Dropout, DropoutError, DropoutRow};
 pub use mask::{CausalAlignment, Mask, MaskError, Segments, Window};

@@ -15,7 +15,10 @@ pub use attention::{
 pub use burn_attn_ops as ops;
 pub use dropout::dropout;
 pub use error::ConfigError;
-pub use ops::{AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, Window, seed};
+pub use ops::{
+    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window,
+    alibi_slopes, seed,
+};
 pub use transformer::{
     Residual, Transformer, TransformerConfig, TransformerDecoder, TransformerDecoderConfig,
     TransformerDecoderInput, TransformerDecoderLayer, TransformerDecoderOutput, TransformerEncoder,

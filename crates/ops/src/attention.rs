@@ -2,16 +2,17 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{Bool, Int, Tensor},
+    tensor::{Bool, DType, Int, Tensor},
 };
+use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt,
-    ScoreInputs, check,
+    AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat,
+    OptionalInt, ScoreInputs, check, composed::statistics_dtype, distance::distance_bias,
 };
 
-/// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, bias, softcap and dropout as
-/// `options` say.
+/// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, biases, softcap, sinks
+/// and dropout as `options` say.
 ///
 /// # Shapes
 ///
@@ -63,7 +64,7 @@ pub fn attention(
 /// # Shapes
 ///
 /// As [`attention`]; the logsumexp is `[batch, heads_q, len_q]`, natural logarithm, f32 or wider, −∞ for a row that sees
-/// no key.
+/// no key and has no sink.
 ///
 /// # Panics
 ///
@@ -89,7 +90,7 @@ pub fn attention_with_logsumexp(
 ///
 /// # Shapes
 ///
-/// `[batch, heads_q, len_q, len_kv]`; rows sum to one, or to zero for a query that sees no key.
+/// `[batch, heads_q, len_q, len_kv]`; rows sum to one, to less with sinks, to zero for a query that sees no key.
 ///
 /// # Panics
 ///
@@ -110,6 +111,8 @@ fn score_inputs(
     options: AttentionOptions,
 ) -> ScoreInputs<Dispatch> {
     check::scores(&query, &key, &options);
+    let statistics = statistics_dtype(query.dtype().into()).into();
+    let (bias, distance_bias) = biases(&query, &key, options.mask.causal, statistics, options.bias);
     let mask = options.mask;
     let (query_segments, key_segments) = match mask.segments {
         // One integer type on both sides, so that they can be compared.
@@ -131,15 +134,55 @@ fn score_inputs(
     ScoreInputs {
         query: query.into_dispatch(),
         key: key.into_dispatch(),
-        bias: match options.bias {
-            Some(bias) => OptionalFloat::Present(bias.dense.into_dispatch()),
-            None => OptionalFloat::Absent,
-        },
+        bias: optional_float(bias),
+        distance_bias: optional_float(distance_bias),
+        sinks: optional_float(options.sinks.map(|sinks| sinks.cast(statistics))),
         masked: optional_bool(mask.masked),
         key_lengths: optional_int(mask.key_lengths),
         query_segments: optional_int(query_segments),
         key_segments: optional_int(key_segments),
         scalars,
+    }
+}
+
+/// The sum of the dense parts of a bias, and the sum of those that depend on the distance only.
+fn biases(
+    query: &Tensor<4>,
+    key: &Tensor<4>,
+    causal: Option<CausalAlignment>,
+    statistics: DType,
+    bias: Option<AttentionBias>,
+) -> (Option<Tensor<4>>, Option<Tensor<2>>) {
+    let axis = DistanceAxis {
+        len_q: query.dims()[2],
+        len_kv: key.dims()[2],
+        alignment: causal.unwrap_or_default(),
+    };
+    let Some(AttentionBias {
+        dense,
+        alibi,
+        relative,
+    }) = bias
+    else {
+        return (None, None);
+    };
+    let dense = if axis.is_empty() || query.dims()[0] == 0 {
+        // There is no score to bias, and a sum of empty tensors divides by zero on ndarray.
+        None
+    } else {
+        // A single part stays in its own dtype; several must be of one.
+        dense
+            .into_iter()
+            .reduce(|sum, part| sum.cast(statistics) + part.cast(statistics))
+    };
+    let distance = distance_bias(axis, statistics, alibi, relative);
+    (dense, distance)
+}
+
+fn optional_float<const D: usize>(tensor: Option<Tensor<D>>) -> OptionalFloat<Dispatch> {
+    match tensor {
+        Some(tensor) => OptionalFloat::Present(tensor.into_dispatch()),
+        None => OptionalFloat::Absent,
     }
 }
 

@@ -1,22 +1,106 @@
 //! What is added to the scores.
 
 use burn::tensor::Tensor;
+use burn_attn_kernels_cpu::RelativeBuckets;
 
-/// An additive bias on the scores, applied after scale and softcap and before the softmax.
+/// An additive bias on the scores, applied after scale and softcap and before the softmax: a sum of parts.
 ///
-/// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`.
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn_ops::{AttentionBias, RelativeBuckets, alibi_slopes};
+///
+/// let device = Device::default();
+/// let alibi = AttentionBias::alibi(Tensor::from_data(alibi_slopes(8).as_slice(), &device));
+///
+/// let buckets = RelativeBuckets { buckets: 32, max_distance: 128, bidirectional: true };
+/// let table = Tensor::zeros([32, 8], &device); // a learned parameter
+/// let both = alibi.and(AttentionBias::relative(table, buckets));
+/// ```
+///
+/// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`; the structural parts need no memory of the
+/// size of the scores.
 #[derive(Clone, Debug)]
 pub struct AttentionBias {
-    pub(crate) dense: Tensor<4>,
+    pub(crate) dense: Vec<Tensor<4>>,
+    pub(crate) alibi: Vec<Tensor<1>>,
+    pub(crate) relative: Vec<Relative>,
+}
+
+/// T5's relative bias.
+#[derive(Clone, Debug)]
+pub(crate) struct Relative {
+    /// `[buckets, heads_q]`
+    pub(crate) table: Tensor<2>,
+    pub(crate) buckets: RelativeBuckets,
 }
 
 impl AttentionBias {
-    /// A bias tensor, with its gradient if it is tracked.
+    /// A bias tensor, with its gradient if it is tracked. An entry of −∞ hides its key.
     ///
     /// # Shapes
     ///
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
     pub fn dense(bias: Tensor<4>) -> Self {
-        Self { dense: bias }
+        Self {
+            dense: vec![bias],
+            ..Self::nothing()
+        }
+    }
+
+    /// ALiBi: each score loses slope times the distance between query and key (tokens), `−slopes[h] · |j − position(i)|`.
+    ///
+    /// The last query stands on the last key (bottom-right), or the first on the first together with a causal mask of
+    /// that alignment. The slopes of the paper are [`alibi_slopes`](crate::alibi_slopes); tracked ones are learned.
+    ///
+    /// # Shapes
+    ///
+    /// `slopes`: `[heads_q]`.
+    ///
+    /// # Source
+    ///
+    /// Press et al., "Train short, test long" (arXiv:2108.12409), section 3.
+    pub fn alibi(slopes: Tensor<1>) -> Self {
+        Self {
+            alibi: vec![slopes],
+            ..Self::nothing()
+        }
+    }
+
+    /// T5's relative bias: `table[bucket(j − position(i)), h]`, with its gradient if the table is tracked.
+    ///
+    /// Positions are those of [`alibi`](Self::alibi). An entry of −∞ hides the keys in its bucket. T5 itself does not
+    /// scale its scores: add `.scale(1.0)`.
+    ///
+    /// # Shapes
+    ///
+    /// `table`: `[buckets, heads_q]`.
+    ///
+    /// # Source
+    ///
+    /// Raffel et al., "Exploring the limits of transfer learning" (arXiv:1910.10683), section 2.1. PyTorch equivalent:
+    /// `T5Attention.compute_bias` of Hugging Face's `transformers`, whose `relative_attention_bias.weight` is the table.
+    pub fn relative(table: Tensor<2>, buckets: RelativeBuckets) -> Self {
+        Self {
+            relative: vec![Relative { table, buckets }],
+            ..Self::nothing()
+        }
+    }
+
+    /// The sum of both biases: whatever the parts are, also two of a kind, every part is added to the scores.
+    ///
+    /// Dense parts of different shapes are broadcast against each other.
+    pub fn and(mut self, other: Self) -> Self {
+        self.dense.extend(other.dense);
+        self.alibi.extend(other.alibi);
+        self.relative.extend(other.relative);
+        self
+    }
+
+    fn nothing() -> Self {
+        Self {
+            dense: Vec::new(),
+            alibi: Vec::new(),
+            relative: Vec::new(),
+        }
     }
 }

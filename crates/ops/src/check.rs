@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use crate::AttentionOptions;
+use crate::{AttentionBias, AttentionOptions, bias::Relative};
 
 /// Panics unless the values fit the keys.
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
@@ -52,7 +52,15 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         broadcastable("mask", masked.dims(), scores);
     }
     if let Some(bias) = &options.bias {
-        broadcastable("bias", bias.dense.dims(), scores);
+        biases(bias, scores);
+    }
+    if let Some(sinks) = &options.sinks {
+        let [sinks] = sinks.dims();
+        assert!(
+            sinks == q[1],
+            "attention: {sinks} sinks were given for {} query heads",
+            q[1]
+        );
     }
     if let Some(lengths) = &mask.key_lengths {
         assert!(
@@ -73,6 +81,32 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         );
     }
     numbers(options);
+}
+
+/// Panics unless every part of the bias fits the scores `[batch, heads, len_q, len_kv]`.
+fn biases(bias: &AttentionBias, scores: [usize; 4]) {
+    let heads = scores[1];
+    for dense in &bias.dense {
+        broadcastable("bias", dense.dims(), scores);
+    }
+    for slopes in &bias.alibi {
+        let [slopes] = slopes.dims();
+        assert!(
+            slopes == heads,
+            "attention: {slopes} ALiBi slopes were given for {heads} query heads"
+        );
+    }
+    for Relative { table, buckets } in &bias.relative {
+        if let Err(error) = buckets.validate() {
+            panic!("attention: {error}");
+        }
+        assert!(
+            table.dims() == [buckets.buckets, heads],
+            "attention: a relative table {:?} does not fit {} buckets and {heads} query heads",
+            table.dims(),
+            buckets.buckets
+        );
+    }
 }
 
 /// Panics unless the options' numbers make sense.

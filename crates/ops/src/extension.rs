@@ -98,6 +98,12 @@ pub struct ScoreInputs<B: Backend> {
     /// Added to the scores; broadcastable to `[batch, heads_q, len_q, len_kv]`.
     #[extension_type]
     pub bias: OptionalFloat<B>,
+    /// `[heads_q, len_q + len_kv − 1]` in f32 or wider; score `(i, j)` gets entry `i − j + len_kv − 1` of its head.
+    #[extension_type]
+    pub distance_bias: OptionalFloat<B>,
+    /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
+    #[extension_type]
+    pub sinks: OptionalFloat<B>,
     /// True hides a key; broadcastable to `[batch, heads_q, len_q, len_kv]`.
     #[extension_type]
     pub masked: OptionalBool<B>,

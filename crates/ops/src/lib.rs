@@ -3,7 +3,7 @@
 //! [`attention`] computes, for every batch item and query head,
 //!
 //! ```text
-//! scores  = softcap(scale · query · keyᵀ) + bias,   −∞ where the mask hides a key
+//! scores  = softcap(scale · query · keyᵀ) + bias,   −∞ where the mask hides a key; a sink is one more score
 //! output  = dropout(softmax(scores)) · value
 //! ```
 //!
@@ -17,10 +17,11 @@
 //! | to look at the weights | [`attention_weights`] |
 //! | to say who sees whom | [`AttentionMask`] |
 //! | dropout of any tensor, cheaply | [`dropout`] |
-//! | everything else (scale, softcap, bias, dropout) | [`AttentionOptions`] |
+//! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
+//! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
 //!
 //! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a caller says),
-//! `dropout`,
+//! `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `composed` (the body made of plain tensor operations), `seed` (repeatable dropout).
 //!
@@ -31,19 +32,22 @@ mod backends;
 mod bias;
 mod check;
 mod composed;
+mod distance;
 mod dropout;
 mod extension;
+mod fused;
 mod mask;
 mod options;
 mod seed;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
-pub use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
+pub use burn_attn_kernels_cpu::{CausalAlignment, Dropout, RelativeBuckets, Window, alibi_slopes};
 pub use dropout::dropout;
 pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
 };
+pub use fused::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Upstream, Wanted};
 pub use mask::AttentionMask;
 pub use options::AttentionOptions;
 pub use seed::{next_dropout_seed, seed};

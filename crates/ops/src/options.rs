@@ -1,5 +1,6 @@
 //! Everything about one attention call that is not query, key or value.
 
+use burn::tensor::Tensor;
 use burn_attn_kernels_cpu::Dropout;
 
 use crate::{AttentionBias, AttentionMask};
@@ -25,6 +26,8 @@ pub struct AttentionOptions {
     pub scale: Option<f64>,
     /// Scores are squashed to `softcap · tanh(score / softcap)`. Default: not at all.
     pub softcap: Option<f64>,
+    /// `[heads_q]`: a score per head that joins the softmax of every row and has no value. Default: none.
+    pub sinks: Option<Tensor<1>>,
     /// Drops attention weights after the softmax. Default: none.
     pub dropout: Option<Dropout>,
 }
@@ -42,7 +45,7 @@ impl AttentionOptions {
         self
     }
 
-    /// Adds `bias` to the scores.
+    /// Adds `bias` to the scores, in place of an earlier one; [`AttentionBias::and`] adds both.
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(bias);
         self
@@ -57,6 +60,20 @@ impl AttentionOptions {
     /// Squashes the scores into `(−softcap, softcap)` before mask and bias (Gemma 2, arXiv:2408.00118, section 2).
     pub fn softcap(mut self, softcap: f64) -> Self {
         self.softcap = Some(softcap);
+        self
+    }
+
+    /// Lets a row attend to nothing: `exp(sinks[h])` joins the denominator of the softmax, so that the weights of a row
+    /// add up to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
+    ///
+    /// # Shapes
+    ///
+    /// `sinks`: `[heads_q]`, with their gradient if they are tracked; −∞ is no sink, 0 is the "off-by-one" softmax.
+    ///
+    /// Source: Xiao et al., "Efficient streaming language models with attention sinks" (arXiv:2309.17453), section 3.3;
+    /// learned, as here, in gpt-oss (arXiv:2508.10925).
+    pub fn sinks(mut self, sinks: Tensor<1>) -> Self {
+        self.sinks = Some(sinks);
         self
     }
 

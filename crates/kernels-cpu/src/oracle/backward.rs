@@ -2,7 +2,7 @@
 
 use super::forward::forward;
 use super::inputs::check_length;
-use super::score::{At, dropout_factor, score};
+use super::score::{At, alibi_factor, dropout_factor, relative_index, score};
 use super::{InputError, Inputs};
 use crate::Problem;
 
@@ -13,6 +13,8 @@ use crate::Problem;
 /// - k `[batch, heads_kv, len_kv, dim_qk]`
 /// - v `[batch, heads_kv, len_kv, dim_v]`
 /// - bias: the shape of the bias, summed over the dimensions it broadcast
+/// - alibi `[heads_q]`
+/// - relative `[buckets, heads_q]`
 /// - sinks `[heads_q]`
 #[derive(Clone, Debug, PartialEq)]
 pub struct Gradients {
@@ -24,6 +26,10 @@ pub struct Gradients {
     pub v: Vec<f64>,
     /// Gradient of the bias, if there is one; 0 where the bias is −∞.
     pub bias: Option<Vec<f64>>,
+    /// Gradient of the ALiBi slopes, if there are any.
+    pub alibi: Option<Vec<f64>>,
+    /// Gradient of the table of the relative bias, if there is one; 0 where it is −∞.
+    pub relative: Option<Vec<f64>>,
     /// Gradient of the sinks, if there are any.
     pub sinks: Option<Vec<f64>>,
 }
@@ -36,6 +42,8 @@ pub struct Gradients {
 /// dw[j]     = z[j] * dot(do, v[j])
 /// mean      = sum_j w[j] * dw[j]                      equals dot(do, o), which is how kernels compute it
 /// ds[j]     = w[j] * (dw[j] - mean + dl)              the gradient of the score, and of the bias
+/// dslope   += ds[j] * -|j - position|                 of ALiBi
+/// dtable   += ds[j]                                   of the relative bias, in the bucket of j - position
 /// dsink     = w_sink * (dl - mean)                    w_sink = exp(sink - logsumexp)
 /// draw[j]   = ds[j] * (1 - tanh²) * scale             of the dot product, through softcap and scale
 /// dq        = sum_j draw[j] * k[j]
@@ -57,7 +65,7 @@ pub struct Gradients {
 /// O(`batch · heads_q · len_q · len_kv`) memory.
 ///
 /// # Source
-/// Dao et al., *FlashAttention* (2022), appendix B.4, extended by softcap, bias, sinks and the logsumexp's gradient.
+/// Dao et al., *FlashAttention* (2022), appendix B.4, extended by softcap, biases, sinks and the logsumexp's gradient.
 /// PyTorch: `torch.autograd.grad` of `scaled_dot_product_attention`.
 pub fn backward(
     problem: &Problem,
@@ -96,6 +104,8 @@ pub fn backward(
         k: vec![0.0; problem.key_elements()],
         v: vec![0.0; problem.value_elements()],
         bias: inputs.bias.map(|bias| vec![0.0; bias.data().len()]),
+        alibi: inputs.alibi.map(|slopes| vec![0.0; slopes.len()]),
+        relative: inputs.relative.map(|(table, _)| vec![0.0; table.len()]),
         sinks: inputs.sinks.map(|sinks| vec![0.0; sinks.len()]),
     };
 
@@ -140,6 +150,14 @@ pub fn backward(
                     let d_score = weight * (d_weights[key] - mean + d_logsumexp);
                     if let (Some(bias), Some(gradient)) = (&inputs.bias, &mut gradients.bias) {
                         gradient[bias.index(batch_item, head, query, key)] += d_score;
+                    }
+                    if let Some(gradient) = &mut gradients.alibi {
+                        gradient[head] += d_score * alibi_factor(problem, inputs, at(key));
+                    }
+                    if let (Some((_, buckets)), Some(gradient)) =
+                        (inputs.relative, &mut gradients.relative)
+                    {
+                        gradient[relative_index(problem, inputs, buckets, at(key))] += d_score;
                     }
                     let d_dot = d_score * score.slope * scale;
                     let k_row = key_row(key) * dim_qk;

@@ -2,6 +2,7 @@
 
 use crate::{
     Broadcast, BroadcastError, Dropout, DropoutError, Mask, MaskError, Problem, ProblemError,
+    RelativeBuckets, RelativeBucketsError,
 };
 use thiserror::Error;
 
@@ -12,6 +13,8 @@ use thiserror::Error;
 /// - k `[batch, heads_kv, len_kv, dim_qk]`
 /// - v `[batch, heads_kv, len_kv, dim_v]`
 /// - bias `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`
+/// - alibi `[heads_q]`
+/// - relative `[buckets, heads_q]`
 /// - sinks `[heads_q]`
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Inputs<'a> {
@@ -25,6 +28,10 @@ pub struct Inputs<'a> {
     pub mask: Mask<'a>,
     /// Added to the scores after the softcap; −∞ hides.
     pub bias: Option<Broadcast<'a, f64>>,
+    /// ALiBi: one slope per query head; each score loses slope times the distance from position to key.
+    pub alibi: Option<&'a [f64]>,
+    /// T5's relative bias: a table with one number per bucket and query head, and how distances fall into the buckets.
+    pub relative: Option<(&'a [f64], RelativeBuckets)>,
     /// One score per query head that joins the denominator of the softmax and has no value; −∞ is no sink.
     pub sinks: Option<&'a [f64]>,
     /// Bounds the scores to `(-softcap, softcap)` by a tanh.
@@ -47,6 +54,9 @@ pub enum InputError {
     /// The bias does not fit the sizes.
     #[error("the bias does not fit: {0}")]
     Bias(#[from] BroadcastError),
+    /// The relative buckets are impossible.
+    #[error(transparent)]
+    RelativeBuckets(#[from] RelativeBucketsError),
     /// The dropout is impossible.
     #[error(transparent)]
     Dropout(#[from] DropoutError),
@@ -86,6 +96,8 @@ impl<'a> Inputs<'a> {
             v,
             mask: Mask::default(),
             bias: None,
+            alibi: None,
+            relative: None,
             sinks: None,
             softcap: None,
             scale: None,
@@ -105,6 +117,14 @@ impl<'a> Inputs<'a> {
         self.mask.validate(problem)?;
         if let Some(bias) = &self.bias {
             bias.validate(problem)?;
+        }
+        if let Some(slopes) = self.alibi {
+            check_length("alibi", slopes.len(), problem.heads_q, problem)?;
+        }
+        if let Some((table, buckets)) = self.relative {
+            buckets.validate()?;
+            let expected = buckets.buckets * problem.heads_q;
+            check_length("relative", table.len(), expected, problem)?;
         }
         if let Some(sinks) = self.sinks {
             check_length("sinks", sinks.len(), problem.heads_q, problem)?;

@@ -5,7 +5,7 @@
 //! | `inputs.rs` | [`Inputs`]: the tensors and options of one call, and [`InputError`] |
 //! | `score.rs` | one score and its softcap slope, or nothing if the key is hidden |
 //! | `forward.rs` | [`forward`]: output, logsumexp, weights |
-//! | `backward.rs` | [`backward`]: the gradients of all five differentiable inputs |
+//! | `backward.rs` | [`backward`]: the gradients of all seven differentiable inputs |
 //!
 //! Index loops, no tiles, no tricks, O(`len_q` · `len_kv`) memory. It is never optimised and shares no arithmetic with
 //! what it checks; the one thing it shares is [`Mask::visible`](crate::Mask::visible), which has a second formulation of

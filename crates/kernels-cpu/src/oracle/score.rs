@@ -1,7 +1,7 @@
 //! One score.
 
 use super::Inputs;
-use crate::Problem;
+use crate::{Problem, RelativeBuckets};
 
 /// The indices of one score.
 #[derive(Clone, Copy)]
@@ -33,9 +33,16 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     if !inputs.mask.visible(problem, batch_item, head, query, key) {
         return None;
     }
-    let bias = inputs
+    let dense = inputs
         .bias
         .map_or(0.0, |bias| bias.get(batch_item, head, query, key));
+    let alibi = inputs.alibi.map_or(0.0, |slopes| {
+        slopes[head] * alibi_factor(problem, inputs, at)
+    });
+    let relative = inputs.relative.map_or(0.0, |(table, buckets)| {
+        table[relative_index(problem, inputs, buckets, at)]
+    });
+    let bias = dense + alibi + relative;
     if bias == f64::NEG_INFINITY {
         return None;
     }
@@ -59,6 +66,26 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
         value: capped + bias,
         slope,
     })
+}
+
+/// How many tokens a key lies after the position of its query.
+fn relative_position(problem: &Problem, inputs: &Inputs<'_>, at: At) -> isize {
+    at.key as isize - inputs.mask.position(problem, at.query)
+}
+
+/// What the slope of ALiBi is multiplied with.
+pub(super) fn alibi_factor(problem: &Problem, inputs: &Inputs<'_>, at: At) -> f64 {
+    -(relative_position(problem, inputs, at).abs() as f64)
+}
+
+/// Flat index into the table of the relative bias.
+pub(super) fn relative_index(
+    problem: &Problem,
+    inputs: &Inputs<'_>,
+    buckets: RelativeBuckets,
+    at: At,
+) -> usize {
+    buckets.bucket(relative_position(problem, inputs, at)) * problem.heads_q + at.head
 }
 
 /// The factor that dropout puts on a weight: 0, or `1 / (1 - p)`.

@@ -153,7 +153,7 @@ fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor
     )
 }
 
-fn range<B: Backend>(
+pub(super) fn range<B: Backend>(
     range: core::ops::Range<i64>,
     shape: [usize; 4],
     device: &Device<B>,
@@ -162,7 +162,7 @@ fn range<B: Backend>(
     B::int_reshape(B::int_arange(range, device, dtype), Shape::new(shape))
 }
 
-fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
+pub(super) fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
     B::int_expand(tensor, Shape::new(shape))
 }
 

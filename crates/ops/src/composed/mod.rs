@@ -34,18 +34,22 @@ pub(crate) fn forward<B: Backend>(
     let row_shape = Shape::new([batch, heads_q, len_q]);
 
     if output_shape.num_elements() == 0 || len_kv == 0 {
-        let minus_infinity = f64::NEG_INFINITY.into();
-        return (
-            B::float_zeros(output_shape, &device, dtype),
-            B::float_full(row_shape, minus_infinity, &device, statistics),
-        );
+        // Without keys, a row is its sink.
+        let logsumexp = match inputs.sinks.into_option() {
+            Some(sinks) if row_shape.num_elements() > 0 => {
+                let sinks = B::float_reshape(sinks, Shape::new([1, heads_q, 1]));
+                B::float_expand(sinks, row_shape)
+            }
+            _ => B::float_full(row_shape, f64::NEG_INFINITY.into(), &device, statistics),
+        };
+        return (B::float_zeros(output_shape, &device, dtype), logsumexp);
     }
 
     let scores = Scores::new(inputs, statistics);
     let value = scores.without_unseen(cast::<B>(value, statistics));
-    let (exponentials, maximum, sum) = exponentials::<B>(scores.tensor);
+    let (exponentials, maximum, sum) = exponentials::<B>(scores.tensor, scores.sinks);
 
-    // Rows that see a key have a term exp(0), so their sum is at least 1; those that see none have the sum 0.
+    // Rows that see a key or have a sink have a term exp(0), so their sum is at least 1; the others have the sum 0.
     let bool_dtype = burn::backend::get_or_init_device_settings::<B>(&device).bool_dtype;
     let sees_nothing = B::float_lower_elem(sum.clone(), 1.0.into(), bool_dtype);
     let sum = B::float_clamp_min(sum, 1.0.into());
@@ -89,26 +93,43 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
         return B::float_zeros(shape, &inputs.query.device(), dtype);
     }
     let scores = Scores::new(inputs, statistics_dtype(dtype));
-    let (exponentials, _, sum) = exponentials::<B>(scores.tensor);
+    let (exponentials, _, sum) = exponentials::<B>(scores.tensor, scores.sinks);
     let sum = B::float_clamp_min(sum, 1.0.into());
     cast::<B>(B::float_div(exponentials, sum), dtype)
 }
 
-/// `exp(scores − maximum)`, the maximum and the sum of each row.
+/// `exp(scores − maximum)`, and the maximum and the sum of each row, which the sinks `[1, heads_q, 1, 1]` join.
 fn exponentials<B: Backend>(
     scores: FloatTensor<B>,
+    sinks: Option<FloatTensor<B>>,
 ) -> (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>) {
     // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
     // any finite number in its place makes every exponential exactly 0 instead of NaN.
     let maximum = B::float_max_dim(B::float_detach(scores.clone()), 3);
+    let sinks = sinks.map(|sinks| B::float_expand(sinks, maximum.shape()));
+    let maximum = match sinks.clone() {
+        Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
+        None => maximum,
+    };
     let maximum = B::float_clamp_min(maximum, f64::from(f32::MIN).into());
     let exponentials = B::float_exp(B::float_sub(scores, maximum.clone()));
     let sum = B::float_sum_dim(exponentials.clone(), 3);
+    let sum = match sinks {
+        Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
+        None => sum,
+    };
     (exponentials, maximum, sum)
 }
 
+/// The larger of two tensors of one shape; a NaN of the first stays.
+fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
+    let bool_dtype = burn::backend::get_or_init_device_settings::<B>(&first.device()).bool_dtype;
+    let lower = B::float_lower(first.clone(), second.clone(), bool_dtype);
+    B::float_mask_where(first, lower, second)
+}
+
 /// Half precision is computed in f32.
-fn statistics_dtype(dtype: FloatDType) -> FloatDType {
+pub(crate) fn statistics_dtype(dtype: FloatDType) -> FloatDType {
     match dtype {
         FloatDType::F64 => FloatDType::F64,
         _ => FloatDType::F32,

@@ -2,19 +2,25 @@
 
 use burn::{
     backend::{
-        Backend, TensorMetadata,
+        Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor},
     },
     tensor::{FloatDType, Shape},
 };
 
-use super::{cast, hidden::Hidden, reshape};
+use super::{
+    cast,
+    hidden::{Hidden, expand_int, range},
+    reshape,
+};
 use crate::ScoreInputs;
 
 /// The masked scores, and which keys of a batch item nobody sees.
 pub(super) struct Scores<B: Backend> {
     /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
     pub(super) tensor: FloatTensor<B>,
+    /// `[1, heads_q, 1, 1]`
+    pub(super) sinks: Option<FloatTensor<B>>,
     unseen: Option<BoolTensor<B>>,
 }
 
@@ -58,18 +64,43 @@ impl<B: Backend> Scores<B> {
             Some(bias) => B::float_add(scores, cast::<B>(bias, dtype)),
             None => scores,
         };
+        let scores = match inputs.distance_bias.into_option() {
+            Some(distance) => B::float_add(scores, spread::<B>(distance, len_q, len_kv)),
+            None => scores,
+        };
         // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
         let tensor = match hidden.into_tensor(shape) {
             Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
             None => scores,
         };
-        Self { tensor, unseen }
+        let sinks = inputs.sinks.into_option();
+        let sinks = sinks.map(|sinks| B::float_reshape(sinks, Shape::new([1, heads_q, 1, 1])));
+        Self {
+            tensor,
+            sinks,
+            unseen,
+        }
     }
 
     /// `[batch, heads_kv, len_kv, _]` with zeros for the keys that nobody sees.
     pub(super) fn without_unseen(&self, value: FloatTensor<B>) -> FloatTensor<B> {
         erase::<B>(value, self.unseen.clone())
     }
+}
+
+/// The distance bias `[heads_q, len_q + len_kv − 1]` of every pair, `[1, heads_q, len_q, len_kv]`.
+fn spread<B: Backend>(distance: FloatTensor<B>, len_q: usize, len_kv: usize) -> FloatTensor<B> {
+    let [heads_q, _] = distance.shape().dims::<2>();
+    let device = distance.device();
+    let int_dtype = get_or_init_device_settings::<B>(&device).int_dtype;
+    let shape = [1, 1, len_q, len_kv];
+    let axis = |len: usize, shape| range::<B>(0..len as i64, shape, &device, int_dtype);
+    let queries = expand_int::<B>(axis(len_q, [1, 1, len_q, 1]), shape);
+    let keys = expand_int::<B>(axis(len_kv, [1, 1, 1, len_kv]), shape);
+    let entries = B::int_add_scalar(B::int_sub(queries, keys), (len_kv as i64 - 1).into());
+    let entries = B::int_reshape(entries, Shape::new([len_q * len_kv]));
+    let pairs = B::float_select(distance, 1, entries);
+    B::float_reshape(pairs, Shape::new([1, heads_q, len_q, len_kv]))
 }
 
 /// Selects zeros for unseen keys: multiplying a NaN in the padding by a weight of zero would keep the NaN.

@@ -1,7 +1,7 @@
 //! One problem with all its buffers, reproducibly random.
 
 use crate::oracle::{Forward, Gradients, Inputs, backward, forward};
-use crate::{Broadcast, Dropout, Mask, Problem};
+use crate::{Broadcast, Dropout, Mask, Problem, RelativeBuckets};
 
 /// Every size is different, so that a swapped axis fails; two query heads share each key/value head.
 pub const PRIMES: Problem = Problem {
@@ -21,6 +21,13 @@ pub const TALL: Problem = Problem {
     ..PRIMES
 };
 
+/// Small enough that the lengths above reach its shared buckets.
+pub const BUCKETS: RelativeBuckets = RelativeBuckets {
+    buckets: 8,
+    max_distance: 5,
+    bidirectional: true,
+};
+
 /// Owned inputs and incoming gradients.
 #[derive(Clone)]
 pub struct Case<'a> {
@@ -30,6 +37,8 @@ pub struct Case<'a> {
     pub v: Vec<f64>,
     pub mask: Mask<'a>,
     pub bias: Option<(Vec<f64>, [usize; 4])>,
+    pub alibi: Option<Vec<f64>>,
+    pub relative: Option<(Vec<f64>, RelativeBuckets)>,
     pub sinks: Option<Vec<f64>>,
     pub softcap: Option<f64>,
     pub scale: Option<f64>,
@@ -47,6 +56,8 @@ impl<'a> Case<'a> {
             v: numbers(3, problem.value_elements()),
             mask: Mask::default(),
             bias: None,
+            alibi: None,
+            relative: None,
             sinks: None,
             softcap: None,
             scale: None,
@@ -68,6 +79,8 @@ impl<'a> Case<'a> {
         let bias_shape = [1, problem.heads_q, problem.len_q, problem.len_kv];
         Self {
             bias: Some((numbers(5, bias_shape.iter().product()), bias_shape)),
+            alibi: Some(numbers(9, problem.heads_q)),
+            relative: Some((numbers(10, 8 * problem.heads_q), BUCKETS)),
             sinks: Some(numbers(6, problem.heads_q)),
             softcap: Some(1.7),
             scale: Some(0.6),
@@ -90,6 +103,11 @@ impl<'a> Case<'a> {
                 .bias
                 .as_ref()
                 .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+            alibi: self.alibi.as_deref(),
+            relative: self
+                .relative
+                .as_ref()
+                .map(|(table, buckets)| (table.as_slice(), *buckets)),
             sinks: self.sinks.as_deref(),
             softcap: self.softcap,
             scale: self.scale,

@@ -1,8 +1,8 @@
 //! One test per malformed input; the messages are pinned, because they are read by people.
 
-use super::case::{Case, PRIMES};
+use super::case::{BUCKETS, Case, PRIMES};
 use crate::oracle::{backward, forward};
-use crate::{Dropout, Mask, Problem};
+use crate::{Dropout, Mask, Problem, RelativeBuckets};
 
 #[track_caller]
 fn refused(case: &Case<'_>, message: &str) {
@@ -48,9 +48,23 @@ fn buffers_of_the_wrong_length() {
     refused(
         &Case {
             sinks: Some(vec![0.0; 3]),
-            ..case
+            ..case.clone()
         },
         &message("sinks", 6, 3),
+    );
+    refused(
+        &Case {
+            alibi: Some(vec![0.0; 5]),
+            ..case.clone()
+        },
+        &message("alibi", 6, 5),
+    );
+    refused(
+        &Case {
+            relative: Some((vec![0.0; 6], BUCKETS)),
+            ..case
+        },
+        &message("relative", 48, 6),
     );
 }
 
@@ -100,6 +114,17 @@ fn a_bias_that_does_not_fit() {
 #[test]
 fn impossible_numbers() {
     let case = Case::new(PRIMES);
+    let buckets = RelativeBuckets {
+        max_distance: 2,
+        ..BUCKETS
+    };
+    refused(
+        &Case {
+            relative: Some((vec![0.0; 48], buckets)),
+            ..case.clone()
+        },
+        "the max_distance of relative buckets must be more than 2, but is 2",
+    );
     for softcap in [0.0, -1.0, f64::INFINITY, f64::NAN] {
         let message = format!("the softcap must be positive and finite, but is {softcap}");
         refused(

@@ -1,8 +1,8 @@
 //! The backward against central differences of the forward: every option alone, then together.
 
-use super::case::{Case, PRIMES, TALL, assert_close, numbers};
+use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
 use crate::CausalAlignment::{BottomRight, TopLeft};
-use crate::{Broadcast, Dropout, Mask, Problem, Segments, Window};
+use crate::{Broadcast, Dropout, Mask, Problem, RelativeBuckets, Segments, Window, alibi_slopes};
 
 /// What [`Case::backward`] differentiates; hidden rows add nothing.
 fn loss(case: &Case<'_>) -> f64 {
@@ -72,6 +72,16 @@ fn check(case: &Case<'_>) {
         let expected = differences(case, |case| &mut case.bias.as_mut().unwrap().0);
         assert_close("bias", &bias, &expected, TOLERANCE);
     }
+    assert_eq!(gradients.alibi.is_some(), case.alibi.is_some());
+    if let Some(alibi) = gradients.alibi {
+        let expected = differences(case, |case| case.alibi.as_mut().unwrap());
+        assert_close("alibi", &alibi, &expected, TOLERANCE);
+    }
+    assert_eq!(gradients.relative.is_some(), case.relative.is_some());
+    if let Some(relative) = gradients.relative {
+        let expected = differences(case, |case| &mut case.relative.as_mut().unwrap().0);
+        assert_close("relative", &relative, &expected, TOLERANCE);
+    }
     assert_eq!(gradients.sinks.is_some(), case.sinks.is_some());
     if let Some(sinks) = gradients.sinks {
         let expected = differences(case, |case| case.sinks.as_mut().unwrap());
@@ -137,6 +147,47 @@ fn sinks() {
         sinks: Some(numbers(8, 6)),
         ..Case::new(PRIMES)
     });
+}
+
+/// The three ways to place the queries among the keys.
+fn placed(problem: Problem) -> [Case<'static>; 3] {
+    [None, Some(BottomRight), Some(TopLeft)].map(|causal| {
+        let mask = Mask {
+            causal,
+            ..Mask::default()
+        };
+        Case::masked_by(problem, mask)
+    })
+}
+
+#[test]
+fn alibi() {
+    for problem in [PRIMES, TALL] {
+        for case in placed(problem) {
+            check(&Case {
+                alibi: Some(alibi_slopes(6)),
+                ..case
+            });
+        }
+    }
+}
+
+#[test]
+fn relative() {
+    for problem in [PRIMES, TALL] {
+        for bidirectional in [false, true] {
+            let buckets = RelativeBuckets {
+                bidirectional,
+                ..BUCKETS
+            };
+            for case in placed(problem) {
+                check(&Case {
+                    relative: Some((numbers(8, 8 * 6), buckets)),
+                    ..case
+                });
+            }
+        }
+    }
 }
 
 #[test]

@@ -1,12 +1,18 @@
 //! What hidden keys and rows may never do.
 
 use super::case::{Case, PRIMES, TALL};
-use crate::{Broadcast, CausalAlignment, Mask, Problem, Segments, Window};
+use crate::{Broadcast, CausalAlignment, Mask, Problem, RelativeBuckets, Segments, Window};
 
-/// All five gradients in one list.
+/// All gradients in one list.
 fn all(case: &Case<'_>) -> Vec<f64> {
     let gradients = case.backward();
-    let optional = [gradients.bias, gradients.sinks].map(Option::unwrap_or_default);
+    let optional = [
+        gradients.bias,
+        gradients.alibi,
+        gradients.relative,
+        gradients.sinks,
+    ]
+    .map(Option::unwrap_or_default);
     [gradients.q, gradients.k, gradients.v]
         .into_iter()
         .chain(optional)
@@ -191,6 +197,41 @@ fn nan_and_infinity_in_keys_no_query_may_see_reach_nothing() {
             );
         }
     }
+}
+
+#[test]
+fn a_table_entry_of_minus_infinity_hides_its_bucket() {
+    let buckets = RelativeBuckets {
+        buckets: 4,
+        max_distance: 6,
+        bidirectional: false,
+    };
+    // The last bucket holds the distances from 4 on, and every head hides it.
+    assert_eq!((buckets.bucket(-3), buckets.bucket(-4)), (2, 3));
+    let case = |relative, mask| Case {
+        relative: Some((relative, buckets)),
+        ..Case {
+            mask,
+            ..Case::with_all_options(PRIMES)
+        }
+    };
+    let window = Window {
+        left: Some(3),
+        right: None,
+    };
+    let windowed = case(
+        vec![0.25; 24],
+        Mask {
+            window: Some(window),
+            ..Mask::default()
+        },
+    );
+    let mut table = vec![0.25; 24];
+    table[18..].fill(f64::NEG_INFINITY);
+    let hidden = case(table, Mask::default());
+    assert_eq!(hidden.forward(), windowed.forward());
+    assert_eq!(all(&hidden), all(&windowed));
+    assert_eq!(hidden.backward().relative.unwrap()[18..], [0.0; 6]);
 }
 
 #[test]

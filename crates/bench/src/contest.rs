@@ -1,0 +1,227 @@
+//! One case: every contestant in a process of its own, sampled in turns, so that a slow minute of the machine hits all.
+
+use std::thread;
+use std::time::Duration;
+
+use crate::case::{Case, Library, Measure};
+use crate::digest::Digest;
+use crate::process::{Contestant, Stage};
+use crate::protocol::LONG_SECONDS;
+use crate::report::Row;
+use crate::work::Work;
+
+/// Between two samples, so that the threads of the last contestant have gone to sleep.
+const PAUSE: Duration = Duration::from_millis(5);
+
+/// A sample that takes this long (seconds) is taken once.
+const VERY_LONG_SECONDS: f64 = 6.0;
+
+/// How long to measure.
+#[derive(Clone, Copy, Debug)]
+pub struct Patience {
+    /// Seconds for the samples of one contestant, as far as the fewest samples allow.
+    pub seconds: f64,
+    /// The most samples.
+    pub most: usize,
+    /// The fewest samples.
+    pub fewest: usize,
+}
+
+impl Patience {
+    /// For numbers to publish.
+    pub const FULL: Self = Self {
+        seconds: 0.7,
+        most: 7,
+        fewest: 3,
+    };
+    /// For a look.
+    pub const QUICK: Self = Self {
+        seconds: 0.15,
+        most: 3,
+        fewest: 2,
+    };
+
+    fn samples(self, contestant: &Contestant) -> usize {
+        let ready = &contestant.ready;
+        let sample = ready.seconds * ready.iterations as f64;
+        let fewest = match sample {
+            ..LONG_SECONDS => self.fewest,
+            // What takes seconds varies little.
+            ..VERY_LONG_SECONDS => self.fewest.min(2),
+            _ => 1,
+        };
+        ((self.seconds / sample) as usize).clamp(fewest, self.most)
+    }
+}
+
+/// What is known about a contestant in the end.
+struct Measured {
+    /// Median of the samples (seconds per iteration).
+    seconds: f64,
+    /// Largest less smallest sample, over the median; `None` of one sample.
+    spread: Option<f64>,
+    peak_bytes: Option<u64>,
+    results: Vec<Digest>,
+}
+
+/// A contestant in the ring and its peak memory, or why it is not.
+struct Seat {
+    library: Library,
+    started: Result<(Contestant, Option<u64>), String>,
+    samples: Vec<f64>,
+}
+
+/// Measures a case: a row for each peer, or why there is none.
+pub fn run(
+    suite: &'static str,
+    case: &Case,
+    stage: &mut Stage,
+    patience: Patience,
+) -> Vec<(String, Result<Row, String>)> {
+    let peers: Vec<_> = case
+        .peers
+        .iter()
+        .filter(|peer| stage.has(peer.library))
+        .collect();
+    if peers.is_empty() {
+        return Vec::new();
+    }
+    let works = peers.iter().map(|peer| (peer.library, &peer.work));
+    let works: Vec<_> = [(Library::Ours, &case.ours)]
+        .into_iter()
+        .chain(works)
+        .collect();
+    let mut measured = measure(&works, stage, patience).into_iter();
+    let ours = measured.next().expect("ours is always measured");
+    let rows = peers.iter().zip(measured).map(|(peer, theirs)| {
+        let row = match (&ours, &theirs) {
+            (Err(why), _) => Err(format!("ours: {why}")),
+            (Ok(_), Err(why)) => Err(why.clone()),
+            (Ok(ours), Ok(theirs)) => agree(case, &peer.work, ours, theirs).and_then(|()| {
+                Ok(Row {
+                    suite,
+                    case: case.name.clone(),
+                    peer: peer.name.clone(),
+                    measure: peer.measure,
+                    ours_seconds: ours.seconds,
+                    peer_seconds: theirs.seconds,
+                    ratio: ratio(peer.measure, (&case.ours, ours), (&peer.work, theirs))?,
+                    ours_spread: ours.spread,
+                    peer_spread: theirs.spread,
+                    ours_peak_bytes: ours.peak_bytes,
+                    peer_peak_bytes: theirs.peak_bytes,
+                })
+            }),
+        };
+        (peer.name.clone(), row)
+    });
+    rows.collect()
+}
+
+/// Ours and a peer that does the same must have the same results.
+fn agree(case: &Case, work: &Work, ours: &Measured, theirs: &Measured) -> Result<(), String> {
+    let tolerance = work.tolerance().filter(|_| *work == case.ours);
+    let difference = tolerance
+        .and_then(|tolerance| Digest::disagreement(&ours.results, &theirs.results, tolerance));
+    match difference {
+        Some(difference) => Err(format!("does not compute what ours does: {difference}")),
+        None => Ok(()),
+    }
+}
+
+/// Over 1 where ours is ahead; of memory, where ours needs more.
+fn ratio(
+    measure: Measure,
+    (our_work, ours): (&Work, &Measured),
+    (their_work, theirs): (&Work, &Measured),
+) -> Result<f64, String> {
+    match measure {
+        Measure::Time => Ok(theirs.seconds / ours.seconds),
+        Measure::Rate => {
+            let operations = our_work.operations().zip(their_work.operations());
+            let (our, their) = operations.ok_or("the operations of such a work are not counted")?;
+            Ok((our / ours.seconds) / (their / theirs.seconds))
+        }
+        Measure::Memory => {
+            let bytes = ours.peak_bytes.zip(theirs.peak_bytes);
+            let (our, their) = bytes.ok_or("peak memory cannot be measured here")?;
+            Ok(our as f64 / their as f64)
+        }
+    }
+}
+
+/// Starts everybody, then goes round.
+fn measure(
+    works: &[(Library, &Work)],
+    stage: &mut Stage,
+    patience: Patience,
+) -> Vec<Result<Measured, String>> {
+    let mut seats: Vec<Seat> = Vec::new();
+    for &(library, work) in works {
+        // Without ours there is no ratio, so the others need not start.
+        let lost = seats.first().is_some_and(|ours| ours.started.is_err());
+        let started = match lost {
+            true => Err("ours failed".into()),
+            false => start(stage, library, work),
+        };
+        seats.push(Seat {
+            library,
+            started,
+            samples: Vec::new(),
+        });
+    }
+    for round in 0..patience.most {
+        for seat in &mut seats {
+            seat.sample(round, patience);
+        }
+    }
+    let measured = seats.into_iter().map(|seat| {
+        let (contestant, peak_bytes) = seat.started?;
+        let results = contestant.ready.results.clone();
+        stage.end(seat.library, contestant);
+        Ok(Measured::new(seat.samples, peak_bytes, results))
+    });
+    measured.collect()
+}
+
+/// Memory first, so that the process that measures it is gone when the other one is timed.
+fn start(
+    stage: &mut Stage,
+    library: Library,
+    work: &Work,
+) -> Result<(Contestant, Option<u64>), String> {
+    let peak_bytes = stage.peak(library, work)?;
+    Ok((stage.timed(library, work)?, peak_bytes))
+}
+
+impl Seat {
+    /// One sample, if this contestant still has one to give.
+    fn sample(&mut self, round: usize, patience: Patience) {
+        let Ok((contestant, _)) = &mut self.started else {
+            return;
+        };
+        if round >= patience.samples(contestant) {
+            return;
+        }
+        thread::sleep(PAUSE);
+        match contestant.sample() {
+            Ok(seconds) => self.samples.push(seconds),
+            Err(why) => self.started = Err(why),
+        }
+    }
+}
+
+impl Measured {
+    fn new(mut samples: Vec<f64>, peak_bytes: Option<u64>, results: Vec<Digest>) -> Self {
+        samples.sort_by(f64::total_cmp);
+        let (low, high) = ((samples.len() - 1) / 2, samples.len() / 2);
+        let seconds = (samples[low] + samples[high]) / 2.0;
+        Self {
+            seconds,
+            spread: (samples.len() > 1)
+                .then(|| (samples[samples.len() - 1] - samples[0]) / seconds),
+            peak_bytes,
+            results,
+        }
+    }
+}

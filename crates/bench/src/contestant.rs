@@ -1,0 +1,100 @@
+//! The child's side: one task, as often as the parent asks.
+
+use std::io::{self, BufRead, Write};
+use std::panic;
+use std::time::{Duration, Instant};
+
+use crate::case::{Goal, Task};
+use crate::digest::Digest;
+use crate::memory;
+use crate::protocol::{FAILED, GO, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS};
+use crate::subjects::{self, Subject};
+
+/// Serves the parent on standard input and output.
+pub fn serve() -> io::Result<()> {
+    // A panic of any library becomes the line that the parent waits for.
+    panic::set_hook(Box::new(|info| say_failed(&info.to_string())));
+    memory::volunteer_for_oom();
+    let mut lines = io::stdin().lock().lines();
+    let Some(task) = lines.next().transpose()? else {
+        return Ok(());
+    };
+    let task: Task = serde_json::from_str(&task)?;
+    let prepared = match task.goal {
+        Goal::Memory => peak(&task).map(|peak| (None, serde_json::to_string(&peak))),
+        Goal::Time => prepare(&task).map(|(subject, ready)| {
+            let line = serde_json::to_string(&ready);
+            (Some((subject, ready.iterations)), line)
+        }),
+    };
+    let (timed, ready) = match prepared {
+        Ok(prepared) => prepared,
+        Err(why) => {
+            say_failed(&why);
+            return Ok(());
+        }
+    };
+    say(&format!("{READY}{}", ready?))?;
+    let Some((mut subject, iterations)) = timed else {
+        return Ok(());
+    };
+    for line in lines {
+        if line? != GO {
+            break;
+        }
+        let total: Duration = (0..iterations).map(|_| subject.step()).sum();
+        say(&format!("{:e}", total.as_secs_f64() / iterations as f64))?;
+    }
+    Ok(())
+}
+
+/// Makes the inputs and runs one iteration for its peak memory.
+fn peak(task: &Task) -> Result<Option<u64>, String> {
+    let tiny = Task {
+        work: task.work.tiny(),
+        ..task.clone()
+    };
+    subjects::build(&tiny)?.step();
+    let mut subject = subjects::build(task)?;
+    Ok(memory::extra_peak(|| {
+        subject.step();
+    }))
+}
+
+/// Makes the inputs, checks the results and warms up.
+fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
+    let mut subject = subjects::build(task)?;
+    let start = Instant::now();
+    let results = subject.results();
+    let mut seconds = start.elapsed().as_secs_f64();
+    subjects::check(task, &results)?;
+    let results = results
+        .iter()
+        .map(|(name, values)| Digest::new(name, values))
+        .collect();
+
+    if seconds < LONG_SECONDS {
+        let start = Instant::now();
+        seconds = subject.step().as_secs_f64();
+        while start.elapsed().as_secs_f64() < WARM_UP_SECONDS {
+            seconds = seconds.min(subject.step().as_secs_f64());
+        }
+    }
+    let ready = Ready {
+        iterations: (SAMPLE_SECONDS / seconds).ceil().max(1.0) as usize,
+        seconds,
+        results,
+    };
+    Ok((subject, ready))
+}
+
+fn say(line: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{line}")?;
+    out.flush()
+}
+
+fn say_failed(why: &str) {
+    // Nobody is left to tell when the parent has gone.
+    let _ = say(&format!("{FAILED}{}", why.replace('\n', " ")));
+}

@@ -1,0 +1,214 @@
+//! Contestants as child processes: this program again, or Python.
+
+use std::env;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde::de::DeserializeOwned;
+
+use crate::case::{Goal, Library, Task};
+use crate::protocol::{
+    END, FAILED, GO, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS,
+};
+use crate::work::Work;
+
+/// The hidden option that makes this program a contestant.
+pub const CONTESTANT: &str = "--contestant";
+
+/// Names the Python interpreter.
+const PYTHON: &str = "BURN_ATTN_PYTHON";
+
+/// A child that answers lines.
+struct Process {
+    child: Child,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Process {
+    fn start(command: &mut Command) -> Result<Self, String> {
+        let shown = command.get_program().to_string_lossy().into_owned();
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{shown}: {error}"))?;
+        let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+        Ok(Self {
+            child,
+            stdin: stdin.expect("it was asked to be piped"),
+            stdout: BufReader::new(stdout.expect("it was asked to be piped")),
+        })
+    }
+
+    fn tell(&mut self, line: &str) -> Result<(), String> {
+        writeln!(self.stdin, "{line}")
+            .and_then(|()| self.stdin.flush())
+            .map_err(|error| format!("cannot reach the process: {error}"))
+    }
+
+    /// Gives it a task, and waits until it is ready.
+    fn give<T: DeserializeOwned>(&mut self, task: &Task) -> Result<T, String> {
+        self.tell(&serde_json::to_string(task).expect("a task is plain data"))?;
+        let line = self.hear()?;
+        let ready = line.strip_prefix(READY).unwrap_or(&line);
+        serde_json::from_str(ready).map_err(|error| format!("{error} in: {line}"))
+    }
+
+    /// The next line, or why there is none.
+    fn hear(&mut self) -> Result<String, String> {
+        let mut line = String::new();
+        let length = self
+            .stdout
+            .read_line(&mut line)
+            .map_err(|error| error.to_string())?;
+        if length == 0 {
+            let status = self.child.wait().map_err(|error| error.to_string())?;
+            return Err(format!("the process ended ({status})"));
+        }
+        let line = line.trim_end();
+        match line.strip_prefix(FAILED) {
+            Some(why) => Err(why.into()),
+            None => Ok(line.into()),
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // It may have ended long ago.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A contestant that is ready to be timed.
+pub struct Contestant {
+    process: Process,
+    /// What it said before the first sample.
+    pub ready: Ready,
+}
+
+impl Contestant {
+    /// One sample: seconds per iteration.
+    pub fn sample(&mut self) -> Result<f64, String> {
+        self.process.tell(GO)?;
+        let line = self.process.hear()?;
+        line.parse().map_err(|error| format!("{error}: {line}"))
+    }
+}
+
+/// Starts contestants, and keeps Python processes, whose start takes seconds, for the next case.
+pub struct Stage {
+    threads: usize,
+    /// Idle Python processes and what they are good for; `None` without PyTorch.
+    python: Option<Vec<(Goal, Process)>>,
+}
+
+impl Stage {
+    /// A stage on `threads` threads, and a sentence about PyTorch: its version, or why it is not measured.
+    pub fn new(threads: usize) -> (Self, String) {
+        let (python, said) = match start_python(threads, Goal::Time) {
+            Ok((process, version)) => (Some(vec![(Goal::Time, process)]), version),
+            Err(why) => (
+                None,
+                format!(
+                    "PyTorch is not measured: {why} ({PYTHON} names an interpreter that has it)"
+                ),
+            ),
+        };
+        (Self { threads, python }, said)
+    }
+
+    /// Whether contestants of `library` can be started.
+    pub fn has(&self, library: Library) -> bool {
+        library != Library::Pytorch || self.python.is_some()
+    }
+
+    /// Extra peak memory of one iteration, where it can be measured.
+    pub fn peak(&mut self, library: Library, work: &Work) -> Result<Option<u64>, String> {
+        let (process, peak) = self.start(library, work, Goal::Memory)?;
+        self.leave(library, Goal::Memory, process);
+        Ok(peak)
+    }
+
+    /// Starts a contestant and waits until it can be timed.
+    pub fn timed(&mut self, library: Library, work: &Work) -> Result<Contestant, String> {
+        let (process, ready) = self.start(library, work, Goal::Time)?;
+        Ok(Contestant { process, ready })
+    }
+
+    /// Ends a contestant.
+    pub fn end(&mut self, library: Library, contestant: Contestant) {
+        self.leave(library, Goal::Time, contestant.process);
+    }
+
+    fn start<T: DeserializeOwned>(
+        &mut self,
+        library: Library,
+        work: &Work,
+        goal: Goal,
+    ) -> Result<(Process, T), String> {
+        let mut process = match library {
+            Library::Pytorch => {
+                let idle = self.python.as_mut().ok_or("there is no PyTorch")?;
+                match idle.iter().position(|(good_for, _)| *good_for == goal) {
+                    Some(index) => idle.swap_remove(index).1,
+                    None => start_python(self.threads, goal)?.0,
+                }
+            }
+            _ => start_rust(self.threads, goal)?,
+        };
+        let task = Task {
+            library,
+            work: work.clone(),
+            goal,
+        };
+        match process.give(&task) {
+            Ok(answer) => Ok((process, answer)),
+            Err(why) => {
+                self.leave(library, goal, process);
+                Err(why)
+            }
+        }
+    }
+
+    fn leave(&mut self, library: Library, goal: Goal, mut process: Process) {
+        let alive = process.tell(END).is_ok();
+        if let (Some(idle), Library::Pytorch, true) = (&mut self.python, library, alive) {
+            idle.push((goal, process));
+        }
+    }
+}
+
+fn start_rust(threads: usize, goal: Goal) -> Result<Process, String> {
+    let program = env::current_exe().map_err(|error| error.to_string())?;
+    let mut command = Command::new(program);
+    command
+        .arg(CONTESTANT)
+        .env("RAYON_NUM_THREADS", threads.to_string());
+    Process::start(tuned(&mut command, goal))
+}
+
+fn start_python(threads: usize, goal: Goal) -> Result<(Process, String), String> {
+    let interpreter = env::var(PYTHON).unwrap_or_else(|_| "python3".into());
+    let mut command = Command::new(interpreter);
+    command
+        .args(["-c", include_str!("peers.py")])
+        .args([SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS].map(|seconds| seconds.to_string()))
+        .env("OMP_NUM_THREADS", threads.to_string());
+    let mut process = Process::start(tuned(&mut command, goal))?;
+    let version = process.hear()?;
+    Ok((process, version))
+}
+
+/// By default glibc keeps more and more freed memory for itself, and a peak inside that memory is not seen. Thresholds
+/// that are named, at their documented starting values, stay there.
+fn tuned(command: &mut Command, goal: Goal) -> &mut Command {
+    match goal {
+        Goal::Time => command,
+        Goal::Memory => command
+            .env("MALLOC_MMAP_THRESHOLD_", "131072")
+            .env("MALLOC_TRIM_THRESHOLD_", "131072"),
+    }
+}

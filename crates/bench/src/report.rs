@@ -1,0 +1,109 @@
+//! Rows: as a table that Markdown understands, and as JSON.
+
+use serde::Serialize;
+
+use crate::case::Measure;
+
+/// Ours against one peer in one case.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// The suite.
+    pub suite: &'static str,
+    /// The case.
+    pub case: String,
+    /// The peer.
+    pub peer: String,
+    /// What the ratio compares.
+    pub measure: Measure,
+    /// Our median seconds per iteration.
+    pub ours_seconds: f64,
+    /// The peer's.
+    pub peer_seconds: f64,
+    /// Over 1 where ours is ahead; of memory, where ours needs more.
+    pub ratio: f64,
+    /// Largest less smallest of our samples, over the median; none of a single one.
+    pub ours_spread: Option<f64>,
+    /// Of the peer's samples.
+    pub peer_spread: Option<f64>,
+    /// Extra peak memory of our first iteration.
+    pub ours_peak_bytes: Option<u64>,
+    /// Of the peer's.
+    pub peer_peak_bytes: Option<u64>,
+}
+
+/// The columns of the table: title and width.
+const COLUMNS: [(&str, usize); 8] = [
+    ("case", 38),
+    ("peer", 12),
+    ("ours ms", 9),
+    ("peer ms", 9),
+    ("ratio", 11),
+    ("spread", 9),
+    ("ours MiB", 8),
+    ("peer MiB", 8),
+];
+
+/// Starts the table of a suite.
+pub fn print_header(suite: &str) {
+    println!("\n{suite}");
+    print_cells(COLUMNS.map(|(title, _)| title.to_string()));
+    print_cells(COLUMNS.map(|(_, width)| "-".repeat(width)));
+}
+
+/// One line of the table.
+pub fn print_row(row: &Row) {
+    let mebibytes = |bytes: Option<u64>| match bytes {
+        Some(bytes) => format!("{:.1}", bytes as f64 / f64::from(1 << 20)),
+        None => String::new(),
+    };
+    print_cells([
+        row.case.clone(),
+        row.peer.clone(),
+        milliseconds(row.ours_seconds),
+        milliseconds(row.peer_seconds),
+        match row.measure {
+            Measure::Time => format!("{:.2}", row.ratio),
+            Measure::Rate => format!("{:.0}% FLOP/s", 100.0 * row.ratio),
+            Measure::Memory => format!("{:.2} memory", row.ratio),
+        },
+        format!("{} {}", percent(row.ours_spread), percent(row.peer_spread)),
+        mebibytes(row.ours_peak_bytes),
+        mebibytes(row.peer_peak_bytes),
+    ]);
+}
+
+/// The line of a peer without numbers.
+pub fn print_missing(case: &str, peer: &str, why: &str) {
+    let [case_width, peer_width] = [COLUMNS[0].1, COLUMNS[1].1];
+    println!("| {case:case_width$} | {peer:peer_width$} | {why} |");
+}
+
+/// How far samples lie apart.
+fn percent(spread: Option<f64>) -> String {
+    spread.map_or("-".into(), |spread| format!("{:.0}%", 100.0 * spread))
+}
+
+/// Four significant digits.
+fn milliseconds(seconds: f64) -> String {
+    let milliseconds = 1e3 * seconds;
+    let decimals = match milliseconds {
+        ..1.0 => 4,
+        ..10.0 => 3,
+        ..100.0 => 2,
+        ..1000.0 => 1,
+        _ => 0,
+    };
+    format!("{milliseconds:.decimals$}")
+}
+
+/// Words to the left, numbers to the right.
+fn print_cells(cells: [String; COLUMNS.len()]) {
+    let mut line = String::from("|");
+    for (index, (cell, (_, width))) in cells.iter().zip(COLUMNS).enumerate() {
+        line += &match index {
+            0 | 1 => format!(" {cell:width$} |"),
+            _ => format!(" {cell:>width$} |"),
+        };
+    }
+    println!("{line}");
+}

@@ -1,0 +1,44 @@
+//! The contestants written in Rust.
+
+use std::time::Duration;
+
+use crate::case::{Library, Task};
+use crate::work::Work;
+
+mod candle;
+mod module;
+mod op;
+mod oracle;
+mod parameters;
+mod translation;
+
+/// Named results of one iteration, flat.
+pub type Results = Vec<(&'static str, Vec<f32>)>;
+
+/// Something that can be done again and again.
+pub trait Subject {
+    /// One iteration, and how long the part that counts took.
+    fn step(&mut self) -> Duration;
+
+    /// What one iteration computes, where it can be compared with another contestant's.
+    fn results(&mut self) -> Results;
+}
+
+/// Prepares the inputs of a task.
+pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
+    match (&task.work, task.library) {
+        (Work::Op(op), Library::Candle) => candle::build(op),
+        (Work::Op(op), library) => op::build(op, library),
+        (Work::Module(module), library) => module::build(module, library),
+        (Work::Translation(step), library) => translation::build(step, library),
+        (Work::Sgemm(_), library) => Err(format!("{} has no sgemm here", library.name())),
+    }
+}
+
+/// Checks results before they are timed: ours against the f64 oracle. Peers are compared with ours by the parent.
+pub fn check(task: &Task, results: &Results) -> Result<(), String> {
+    match (&task.work, task.library) {
+        (Work::Op(op), Library::Ours) => oracle::check(op, results),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,207 @@
+//! The attention operation on Burn's tensors: ours, Burn's own, and what burn-nn computes between its projections.
+
+use std::time::{Duration, Instant};
+
+use burn::{
+    nn::{Dropout, DropoutConfig},
+    tensor::{
+        Bool, DType, Device, Int, Tensor, TensorData, activation::softmax, module,
+        ops::AttentionModuleOptions,
+    },
+};
+use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
+
+use super::{Results, Subject};
+use crate::case::Library;
+use crate::generator::{QUERY_SCALE, numbers, seed};
+use crate::work::{Op, Pass, Precision};
+
+/// The seed of our dropout; the peers draw from generators of their own.
+pub const DROPOUT_SEED: u64 = 7;
+
+type Attention = Box<dyn Fn(Tensor<4>, Tensor<4>, Tensor<4>, Option<Tensor<4>>) -> Tensor<4>>;
+
+struct OpSubject {
+    pass: Pass,
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    bias: Option<Tensor<4>>,
+    gradient: Tensor<4>,
+    attention: Attention,
+}
+
+/// Inputs of `op` and the implementation of `library`.
+pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
+    let device = match op.pass {
+        Pass::Forward => Device::default(),
+        Pass::Backward | Pass::Training => Device::default().autodiff(),
+    };
+    let attention = match library {
+        Library::Ours => ours(op, &device),
+        Library::Burn => burn(op)?,
+        Library::BurnNn => burn_nn(op, &device)?,
+        Library::Candle | Library::Pytorch => {
+            return Err(format!("{} does not use Burn's tensors", library.name()));
+        }
+    };
+    let input = |seed, scale, shape| {
+        let tensor = tensor(seed, scale, shape, op.precision, &device);
+        match op.pass {
+            Pass::Forward => tensor,
+            Pass::Backward | Pass::Training => tensor.require_grad(),
+        }
+    };
+    let queries = [op.batch, op.heads, op.len_q, op.dim];
+    let keys = [op.batch, op.heads_kv, op.len_kv, op.dim];
+    Ok(Box::new(OpSubject {
+        pass: op.pass,
+        query: input(seed::QUERY, QUERY_SCALE, queries),
+        key: input(seed::KEY, 1.0, keys),
+        value: input(seed::VALUE, 1.0, keys),
+        bias: op
+            .bias
+            .then(|| input(seed::BIAS, 1.0, [1, op.heads, op.len_q, op.len_kv])),
+        gradient: tensor(seed::GRADIENT, 1.0, queries, op.precision, &device),
+        attention,
+    }))
+}
+
+fn tensor(
+    seed: u32,
+    scale: f32,
+    shape: [usize; 4],
+    precision: Precision,
+    device: &Device,
+) -> Tensor<4> {
+    let dtype = match precision {
+        Precision::F32 => DType::F32,
+        Precision::Bf16 => DType::BF16,
+    };
+    let data = TensorData::new(numbers(seed, shape.iter().product(), scale), shape);
+    Tensor::from_data(data.convert_dtype(dtype), (device, dtype))
+}
+
+fn ours(op: &Op, device: &Device) -> Attention {
+    let mut mask = AttentionMask::none();
+    if op.causal {
+        mask = mask.and(AttentionMask::causal());
+    }
+    if let Some(left) = op.window {
+        mask = mask.and(AttentionMask::window(left, 0));
+    }
+    if let Some(lengths) = &op.key_lengths {
+        let lengths: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
+        let lengths = Tensor::<1, Int>::from_data(lengths.as_slice(), device);
+        mask = mask.and(AttentionMask::key_lengths(lengths));
+    }
+    let mut options = AttentionOptions {
+        mask,
+        softcap: op.softcap,
+        ..AttentionOptions::default()
+    };
+    if op.dropout > 0.0 {
+        options = options.dropout(op.dropout, DROPOUT_SEED);
+    }
+    Box::new(move |query, key, value, bias| {
+        let mut options = options.clone();
+        options.bias = bias.map(AttentionBias::dense);
+        ops::attention(query, key, value, options)
+    })
+}
+
+fn burn(op: &Op) -> Result<Attention, String> {
+    if op.dropout > 0.0 || op.key_lengths.is_some() || op.window.is_some() {
+        return Err("Burn's operation is measured without padding, window and dropout".into());
+    }
+    let options = AttentionModuleOptions {
+        scale: None,
+        softcap: op.softcap,
+        is_causal: op.causal,
+    };
+    Ok(Box::new(move |query, key, value, bias| {
+        module::attention(query, key, value, None, bias, options)
+    }))
+}
+
+/// The lines of `burn_nn::attention::MultiHeadAttention` that are not projections.
+fn burn_nn(op: &Op, device: &Device) -> Result<Attention, String> {
+    if op.causal || op.window.is_some() || op.softcap.is_some() || op.bias {
+        return Err("burn-nn's lines are measured with padding and dropout only".into());
+    }
+    let masked = op
+        .key_lengths
+        .as_ref()
+        .map(|lengths| padding(lengths, op.len_kv, device).reshape([op.batch, 1, 1, op.len_kv]));
+    let dropout: Dropout = DropoutConfig::new(op.dropout).init();
+    let divisor = (op.dim as f32).sqrt();
+    Ok(Box::new(move |query, key, value, _| {
+        let mut scores = query.matmul(key.transpose()).div_scalar(divisor);
+        if let Some(masked) = &masked {
+            scores = scores.mask_fill(masked.clone(), -1.0e4);
+        }
+        dropout.forward(softmax(scores, 3)).matmul(value)
+    }))
+}
+
+/// `[batch, len]`, true where a token is padding.
+pub fn padding(lengths: &[usize], len: usize, device: &Device) -> Tensor<2, Bool> {
+    let padding: Vec<bool> = lengths
+        .iter()
+        .flat_map(|&length| (0..len).map(move |token| token >= length))
+        .collect();
+    Tensor::from_data(TensorData::new(padding, [lengths.len(), len]), device)
+}
+
+impl OpSubject {
+    fn forward(&self) -> Tensor<4> {
+        (self.attention)(
+            self.query.clone(),
+            self.key.clone(),
+            self.value.clone(),
+            self.bias.clone(),
+        )
+    }
+}
+
+impl Subject for OpSubject {
+    // Giving back the memory counts: a training loop pays for it in every step.
+    fn step(&mut self) -> Duration {
+        let mut start = Instant::now();
+        let output = self.forward();
+        if self.pass == Pass::Backward {
+            start = Instant::now();
+        }
+        match self.pass {
+            Pass::Forward => drop(output),
+            Pass::Backward | Pass::Training => {
+                drop((output * self.gradient.clone()).sum().backward());
+            }
+        }
+        start.elapsed()
+    }
+
+    fn results(&mut self) -> Results {
+        let output = self.forward();
+        let mut results = vec![("output", values(output.clone()))];
+        if self.pass != Pass::Forward {
+            let gradients = (output * self.gradient.clone()).sum().backward();
+            let tracked = [
+                ("dquery", Some(&self.query)),
+                ("dkey", Some(&self.key)),
+                ("dvalue", Some(&self.value)),
+                ("dbias", self.bias.as_ref()),
+            ];
+            for (name, tensor) in tracked {
+                let gradient = tensor.and_then(|tensor| tensor.grad(&gradients));
+                results.extend(gradient.map(|gradient| (name, values(gradient))));
+            }
+        }
+        results
+    }
+}
+
+/// The numbers of a tensor, as f32.
+pub fn values<const D: usize>(tensor: Tensor<D>) -> Vec<f32> {
+    tensor.into_data().iter::<f32>().collect()
+}

@@ -1,0 +1,29 @@
+//! What is measured against whom.
+
+use crate::case::Case;
+use crate::cli::Suite;
+
+mod decode;
+mod module;
+mod op;
+mod translation;
+
+/// As in the tables.
+pub fn name(suite: Suite) -> &'static str {
+    match suite {
+        Suite::Op => "op",
+        Suite::Module => "module",
+        Suite::Decode => "decode",
+        Suite::Translation => "translation",
+    }
+}
+
+/// The cases of a suite, in the order of the table.
+pub fn cases(suite: Suite) -> Vec<Case> {
+    match suite {
+        Suite::Op => op::cases(),
+        Suite::Module => module::cases(),
+        Suite::Decode => decode::cases(),
+        Suite::Translation => translation::cases(),
+    }
+}

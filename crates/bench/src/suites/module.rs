@@ -1,0 +1,50 @@
+//! A training step of the attention modules: width 512, 8 heads, batch 2, without dropout.
+
+use crate::case::{
+    Case,
+    Library::{BurnNn, Pytorch},
+};
+use crate::work::{Module, ModuleKind, Work};
+
+/// Up to this length burn-nn is measured; beyond it needs gigabytes.
+const BURN_NN: usize = 1024;
+
+/// The cases.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for (name, kind) in [
+        ("MultiHeadAttention", ModuleKind::MultiHead),
+        ("SelfAttention causal", ModuleKind::CausalSelf),
+    ] {
+        for len in [512, 1024, 2048] {
+            let case = case(format!("{name} {len}"), kind, len, len);
+            cases.push(if len <= BURN_NN {
+                case.against(&[BurnNn])
+            } else {
+                case.thorough()
+            });
+        }
+    }
+    cases.push(
+        case(
+            "CrossAttention 256 on 1024".into(),
+            ModuleKind::Cross,
+            256,
+            1024,
+        )
+        .against(&[BurnNn]),
+    );
+    cases
+}
+
+fn case(name: String, kind: ModuleKind, len_q: usize, len_kv: usize) -> Case {
+    let module = Module {
+        kind,
+        batch: 2,
+        len_q,
+        len_kv,
+        d_model: 512,
+        heads: 8,
+    };
+    Case::new(name, Work::Module(module)).against(&[Pytorch])
+}

@@ -1,0 +1,246 @@
+//! The works a contestant can be given.
+
+use serde::{Deserialize, Serialize};
+
+/// One iteration of what a contestant does.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Work {
+    /// One call of the attention operation.
+    Op(Op),
+    /// One step of an attention module.
+    Module(Module),
+    /// One training step of an encoder–decoder, optimizer included.
+    Translation(Translation),
+    /// An f32 product of two square matrices of this size: what the machine can do.
+    Sgemm(usize),
+}
+
+/// Which part of the operation is timed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pass {
+    /// The output, without a graph.
+    Forward,
+    /// The gradients alone; the forward before them is not timed.
+    Backward,
+    /// The output and the gradients of `sum(output · fixed numbers)`.
+    Training,
+}
+
+impl Pass {
+    /// As in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Forward => "forward",
+            Self::Backward => "backward",
+            Self::Training => "training",
+        }
+    }
+}
+
+/// The type of the tensors, in and out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Precision {
+    /// 32 bits.
+    F32,
+    /// 16 bits with the range of f32.
+    Bf16,
+}
+
+impl Precision {
+    /// How far two right results may be apart, relative to the largest number of the result.
+    pub fn tolerance(self) -> f64 {
+        match self {
+            Self::F32 => 1e-4,
+            Self::Bf16 => 5e-2,
+        }
+    }
+}
+
+/// One call of the operation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Op {
+    /// What is timed.
+    pub pass: Pass,
+    /// Batch items.
+    pub batch: usize,
+    /// Query heads.
+    pub heads: usize,
+    /// Key/value heads.
+    pub heads_kv: usize,
+    /// Queries (tokens).
+    pub len_q: usize,
+    /// Keys (tokens).
+    pub len_kv: usize,
+    /// Width of a head.
+    pub dim: usize,
+    /// Whether later keys are hidden.
+    pub causal: bool,
+    /// Real keys of each batch item, if some are padding.
+    pub key_lengths: Option<Vec<usize>>,
+    /// How many earlier keys, and no later ones, are seen; all if absent.
+    pub window: Option<usize>,
+    /// Whether a dense `[1, heads, len_q, len_kv]` bias, tracked in training, is added to the scores.
+    pub bias: bool,
+    /// Squashes the scores.
+    pub softcap: Option<f64>,
+    /// Drops weights.
+    pub dropout: f64,
+    /// Of all tensors.
+    pub precision: Precision,
+}
+
+impl Op {
+    /// Batch 2, 8 heads of width 64, f32, nothing hidden.
+    pub fn new(pass: Pass, len: usize) -> Self {
+        Self {
+            pass,
+            batch: 2,
+            heads: 8,
+            heads_kv: 8,
+            len_q: len,
+            len_kv: len,
+            dim: 64,
+            causal: false,
+            key_lengths: None,
+            window: None,
+            bias: false,
+            softcap: None,
+            dropout: 0.0,
+            precision: Precision::F32,
+        }
+    }
+
+    /// The same with the first batch item half padding, the last one none.
+    pub fn padded(self) -> Self {
+        let half = self.len_kv / 2;
+        let steps = (self.batch - 1).max(1);
+        let lengths = (0..self.batch).map(|item| half + item * (self.len_kv - half) / steps);
+        Self {
+            key_lengths: Some(lengths.collect()),
+            ..self
+        }
+    }
+
+    /// Operations of the matrix products, as if nothing were hidden.
+    fn operations(&self) -> f64 {
+        let forward = (4 * self.batch * self.heads * self.len_q * self.len_kv * self.dim) as f64;
+        match self.pass {
+            Pass::Forward => forward,
+            Pass::Backward => 2.5 * forward,
+            Pass::Training => 3.5 * forward,
+        }
+    }
+
+    /// The same at a size that costs nothing.
+    fn tiny(&self) -> Self {
+        let tiny = Self {
+            len_q: self.len_q.min(16),
+            len_kv: self.len_kv.min(16),
+            ..self.clone()
+        };
+        match self.key_lengths {
+            Some(_) => tiny.padded(),
+            None => tiny,
+        }
+    }
+}
+
+/// Which attention module.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ModuleKind {
+    /// Query, key and value are projected apart; here from the same sequence.
+    MultiHead,
+    /// Causal self-attention.
+    CausalSelf,
+    /// A sequence looks at another one.
+    Cross,
+}
+
+/// A training step of a module: forward, mean square of the output, gradients of input and parameters.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Module {
+    /// Which one.
+    pub kind: ModuleKind,
+    /// Batch items.
+    pub batch: usize,
+    /// Queries (tokens).
+    pub len_q: usize,
+    /// Keys (tokens).
+    pub len_kv: usize,
+    /// Width of the model.
+    pub d_model: usize,
+    /// Heads.
+    pub heads: usize,
+}
+
+/// A training step of an encoder–decoder: forward, cross entropy, backward, Adam.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Translation {
+    /// Sentence pairs.
+    pub batch: usize,
+    /// Tokens of the longest source and of the longest target.
+    pub len: usize,
+    /// Width of the model; the feed-forward layers are four times as wide.
+    pub d_model: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Encoder layers, and as many decoder layers.
+    pub layers: usize,
+    /// Tokens in the vocabulary; token 0 is padding.
+    pub vocabulary: usize,
+    /// Drops numbers and attention weights.
+    pub dropout: f64,
+}
+
+impl Translation {
+    /// Real tokens of each sentence: the first is half padding, the last has none.
+    pub fn lengths(&self) -> Vec<usize> {
+        let half = self.len / 2;
+        let steps = (self.batch - 1).max(1);
+        (0..self.batch)
+            .map(|item| half + item * (self.len - half) / steps)
+            .collect()
+    }
+}
+
+impl Work {
+    /// Operations of one iteration's matrix products, where a rate makes sense.
+    pub fn operations(&self) -> Option<f64> {
+        match self {
+            Self::Op(op) => Some(op.operations()),
+            Self::Sgemm(size) => Some(2.0 * (*size as f64).powi(3)),
+            Self::Module(_) | Self::Translation(_) => None,
+        }
+    }
+
+    /// The same at a size that costs nothing: it wakes up thread pools and loads code before memory is measured.
+    pub fn tiny(&self) -> Self {
+        match self {
+            Self::Op(op) => Self::Op(op.tiny()),
+            Self::Module(module) => Self::Module(Module {
+                len_q: module.len_q.min(16),
+                len_kv: module.len_kv.min(16),
+                ..module.clone()
+            }),
+            Self::Translation(step) => Self::Translation(Translation {
+                batch: 2,
+                ..step.clone()
+            }),
+            Self::Sgemm(size) => Self::Sgemm(size / 16),
+        }
+    }
+
+    /// How far two right results may be apart, relative to the largest number; `None` if every library rolls its own
+    /// dice.
+    pub fn tolerance(&self) -> Option<f64> {
+        match self {
+            Self::Op(op) if op.dropout > 0.0 => None,
+            Self::Op(op) => Some(op.precision.tolerance()),
+            _ => Some(Precision::F32.tolerance()),
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! Biases that depend only on how far a key lies from its query: ALiBi and T5's relative bias.
+
+use crate::{CausalAlignment, Mask, Problem};
+use serde::{Deserialize, Serialize};
+use thiserror::Error;
+
+#[cfg(test)]
+mod tests;
+
+/// T5's buckets of distances: near keys one by one, far ones together, on a logarithmic scale.
+///
+/// A learned table `[buckets, heads_q]` has one bias per bucket and query head. Of the buckets of one direction, half
+/// hold one distance each; the others share the distances up to `max_distance`, and the last takes all beyond it.
+///
+/// # Source
+/// Raffel et al., *Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer* (2020), section
+/// 2.1. PyTorch: `T5Attention._relative_position_bucket` of Hugging Face's `transformers`, bucket for bucket.
+///
+/// # Example
+/// ```
+/// use burn_attn_kernels_cpu::RelativeBuckets;
+///
+/// let encoder = RelativeBuckets { buckets: 32, max_distance: 128, bidirectional: true };
+/// encoder.validate().unwrap();
+/// assert_eq!([-1000, -20, -3, 0, 3, 20].map(|position| encoder.bucket(position)), [15, 10, 3, 0, 19, 26]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct RelativeBuckets {
+    /// Number of buckets, which is the number of rows of the table: 32 in T5.
+    pub buckets: usize,
+    /// The distance from which on all keys share the last bucket, in tokens: 128 in T5.
+    pub max_distance: usize,
+    /// Whether keys after the query have buckets of their own (half of them), or share that of distance 0.
+    ///
+    /// T5's encoder is bidirectional, its causal decoder is not.
+    pub bidirectional: bool,
+}
+
+/// Why [`RelativeBuckets`] cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RelativeBucketsError {
+    /// A direction has fewer than two buckets.
+    #[error(
+        "relative buckets need at least {at_least} buckets (2 for each direction), but have {buckets}"
+    )]
+    Buckets {
+        /// The number of buckets that was given.
+        buckets: usize,
+        /// The smallest legal number.
+        at_least: usize,
+    },
+    /// The logarithmic buckets have no distances to share.
+    #[error(
+        "the max_distance of relative buckets must be more than {exact}, but is {max_distance}"
+    )]
+    MaxDistance {
+        /// The distance that was given.
+        max_distance: usize,
+        /// Number of distances that have a bucket each.
+        exact: usize,
+    },
+}
+
+impl RelativeBuckets {
+    /// Checks that there are buckets for both halves of the scale.
+    ///
+    /// # Errors
+    /// A direction has fewer than two buckets, or `max_distance` lies among the distances that have a bucket each.
+    pub fn validate(&self) -> Result<(), RelativeBucketsError> {
+        let at_least = if self.bidirectional { 4 } else { 2 };
+        if self.buckets < at_least {
+            return Err(RelativeBucketsError::Buckets {
+                buckets: self.buckets,
+                at_least,
+            });
+        }
+        let exact = self.of_one_direction() / 2;
+        if self.max_distance <= exact {
+            return Err(RelativeBucketsError::MaxDistance {
+                max_distance: self.max_distance,
+                exact,
+            });
+        }
+        Ok(())
+    }
+
+    /// The bucket of a key that lies `relative_position = key - position(query)` tokens after its query.
+    ///
+    /// With `n` the buckets of one direction, `e = n / 2` and `d` the distance:
+    ///
+    /// ```text
+    /// d                                                              d < e
+    /// min(e + floor(ln(d / e) / ln(max_distance / e) * (n - e)), n - 1)   else
+    /// ```
+    ///
+    /// plus `n` for keys after the query if the buckets are bidirectional; else `d = 0` for those.
+    ///
+    /// The result is below [`buckets`](Self::buckets) if [`validate`](Self::validate) passes.
+    #[must_use]
+    pub fn bucket(&self, relative_position: isize) -> usize {
+        let after = relative_position > 0;
+        let buckets = self.of_one_direction();
+        let (first, distance) = match (self.bidirectional, after) {
+            (true, true) => (buckets, relative_position.unsigned_abs()),
+            (false, true) => (0, 0),
+            (_, false) => (0, relative_position.unsigned_abs()),
+        };
+        let exact = buckets / 2;
+        if distance < exact {
+            return first + distance;
+        }
+        // In f32, as T5 does it, since at the edge of a bucket the last bit decides. The logarithms are rounded from
+        // f64, because that of f32 differs between platforms.
+        let ratio = distance as f32 / exact as f32;
+        let share = f64::from(ratio).ln() as f32
+            / (self.max_distance as f64 / exact as f64).ln() as f32
+            * (buckets - exact) as f32;
+        first + exact.saturating_add(share as usize).min(buckets - 1)
+    }
+
+    fn of_one_direction(&self) -> usize {
+        if self.bidirectional {
+            self.buckets / 2
+        } else {
+            self.buckets
+        }
+    }
+}
+
+/// ALiBi's slopes, one per query head, steepest first: `2^(-8 · 1 / n), 2^(-8 · 2 / n), …` for `n` heads.
+///
+/// If `n` is no power of two, the next smaller power of two has its slopes, and the other heads take every second slope
+/// of twice as many.
+///
+/// # Shapes
+/// `[heads]`
+///
+/// # Source
+/// Press et al., *Train Short, Test Long* (2022), section 3, and `get_slopes` of its code.
+///
+/// # Example
+/// ```
+/// use burn_attn_kernels_cpu::alibi_slopes;
+///
+/// assert_eq!(alibi_slopes(4), [0.25, 0.0625, 0.015625, 0.00390625]);
+/// assert_eq!(alibi_slopes(6), [0.25, 0.0625, 0.015625, 0.00390625, 0.5, 0.125]);
+/// ```
+#[must_use]
+pub fn alibi_slopes(heads: usize) -> Vec<f64> {
+    let Some(log) = heads.checked_ilog2() else {
+        return Vec::new();
+    };
+    let power = 1_usize << log;
+    let slope = |numerator: usize, of: usize| (-8.0 * numerator as f64 / of as f64).exp2();
+    let first = (1..=power).map(|k| slope(k, power));
+    let between = (0..heads - power).map(|k| slope(2 * k + 1, 2 * power));
+    first.chain(between).collect()
+}
+
+/// The axis of a distance bias: one entry for every distance that occurs between a query and a key.
+///
+/// A distance bias is an operand `t` of shape `[heads_q, len_q + len_kv - 1]`; score `(i, j)` of head `h` gets
+/// `t[h][i - j + len_kv - 1]`. ALiBi and the relative bias are two instances:
+///
+/// ```text
+/// ALiBi      t[h][r] = -slopes[h] * |relative_position(r)|
+/// relative   t[h][r] = table[bucket(relative_position(r))][h]
+/// ```
+///
+/// Both may be empty when `len_q` or `len_kv` is 0.
+///
+/// # Cost
+/// O(`heads_q` · (`len_q` + `len_kv`)) memory, where a dense bias has O(`heads_q` · `len_q` · `len_kv`).
+///
+/// # Example
+/// ```
+/// use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
+///
+/// let axis = DistanceAxis { len_q: 2, len_kv: 3, alignment: CausalAlignment::BottomRight };
+/// assert_eq!(axis.relative_positions().collect::<Vec<_>>(), [1, 0, -1, -2]);
+/// assert_eq!(axis.index(1, 2), 1); // the last query stands on the last key
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DistanceAxis {
+    /// Number of queries, in tokens.
+    pub len_q: usize,
+    /// Number of keys, in tokens.
+    pub len_kv: usize,
+    /// Where the queries stand among the keys: that of the causal mask, bottom-right if there is none.
+    pub alignment: CausalAlignment,
+}
+
+impl DistanceAxis {
+    /// The axis of a problem; of the mask, only the causal alignment matters.
+    #[must_use]
+    pub fn new(problem: &Problem, mask: &Mask<'_>) -> Self {
+        Self {
+            len_q: problem.len_q,
+            len_kv: problem.len_kv,
+            alignment: mask.causal.unwrap_or_default(),
+        }
+    }
+
+    /// Number of entries per head: `len_q + len_kv - 1`, or 0 if there is no pair.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        if self.len_q == 0 || self.len_kv == 0 {
+            0
+        } else {
+            self.len_q + self.len_kv - 1
+        }
+    }
+
+    /// Whether there is no pair of a query and a key.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The entry that serves one score: `query - key + len_kv - 1`.
+    ///
+    /// Along the keys of one query it decreases by one, so that a kernel reads a contiguous run.
+    #[must_use]
+    #[inline]
+    pub fn index(&self, query: usize, key: usize) -> usize {
+        query + (self.len_kv - 1 - key)
+    }
+
+    /// `key - position(query)` of the pairs that an entry serves, in tokens: negative for keys before their query.
+    ///
+    /// `position` is [`Mask::position`].
+    #[must_use]
+    pub fn relative_position(&self, index: usize) -> isize {
+        let offset = self.alignment.offset(self.len_q, self.len_kv);
+        self.len_kv as isize - 1 - index as isize - offset
+    }
+
+    /// [`relative_position`](Self::relative_position) of every entry, in order.
+    pub fn relative_positions(self) -> impl ExactSizeIterator<Item = isize> {
+        (0..self.len()).map(move |index| self.relative_position(index))
+    }
+}

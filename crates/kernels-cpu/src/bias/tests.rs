@@ -1,0 +1,214 @@
+//! The numbers of the papers' own code, and the geometry of the axis.
+
+use super::*;
+
+/// T5's own numbers: of Hugging Face's `T5Attention._relative_position_bucket` in PyTorch, as runs
+/// `(first distance, bucket)`, for 32 buckets and a largest distance of 128.
+const ENCODER: [(usize, usize); 16] = [
+    (0, 0),
+    (1, 1),
+    (2, 2),
+    (3, 3),
+    (4, 4),
+    (5, 5),
+    (6, 6),
+    (7, 7),
+    (8, 8),
+    (12, 9),
+    (16, 10),
+    (23, 11),
+    (32, 12),
+    (46, 13),
+    (64, 14),
+    (91, 15),
+];
+const DECODER: [(usize, usize); 16] = [
+    (16, 16),
+    (19, 17),
+    (21, 18),
+    (24, 19),
+    (27, 20),
+    (31, 21),
+    (35, 22),
+    (40, 23),
+    (46, 24),
+    (52, 25),
+    (59, 26),
+    (67, 27),
+    (77, 28),
+    (87, 29),
+    (99, 30),
+    (113, 31),
+];
+
+fn of_runs(runs: &[(usize, usize)], distance: usize) -> usize {
+    let run = runs.iter().rev().find(|&&(first, _)| first <= distance);
+    run.map_or(distance, |&(_, bucket)| bucket)
+}
+
+#[test]
+fn the_buckets_of_the_encoder_are_t5s() {
+    let buckets = RelativeBuckets {
+        buckets: 32,
+        max_distance: 128,
+        bidirectional: true,
+    };
+    for distance in 0..1000 {
+        let expected = of_runs(&ENCODER, distance);
+        assert_eq!(buckets.bucket(-(distance as isize)), expected, "{distance}");
+        let after = if distance == 0 { 0 } else { expected + 16 };
+        assert_eq!(buckets.bucket(distance as isize), after, "{distance}");
+    }
+}
+
+#[test]
+fn the_buckets_of_the_decoder_are_t5s() {
+    let buckets = RelativeBuckets {
+        buckets: 32,
+        max_distance: 128,
+        bidirectional: false,
+    };
+    for distance in 0..1000 {
+        let expected = of_runs(&DECODER, distance);
+        assert_eq!(buckets.bucket(-(distance as isize)), expected, "{distance}");
+        assert_eq!(buckets.bucket(distance as isize), 0, "{distance}");
+    }
+}
+
+#[test]
+fn every_bucket_is_used_in_order_and_none_beyond() {
+    for bidirectional in [false, true] {
+        for buckets in [4, 6, 10, 32, 64] {
+            for max_distance in [buckets + 3, 100, 128, 1000] {
+                let buckets = RelativeBuckets {
+                    buckets,
+                    max_distance,
+                    bidirectional,
+                };
+                buckets.validate().unwrap();
+                let of_one = if bidirectional {
+                    buckets.buckets / 2
+                } else {
+                    buckets.buckets
+                };
+                let mut last = 0;
+                for distance in 0..2 * max_distance as isize {
+                    let bucket = buckets.bucket(-distance);
+                    assert!(bucket >= last, "{buckets:?} at {distance}");
+                    last = bucket;
+                }
+                assert_eq!(last, of_one - 1, "{buckets:?}");
+                for extreme in [isize::MIN, isize::MAX] {
+                    assert!(buckets.bucket(extreme) < buckets.buckets);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn bucket_errors_name_the_offending_values() {
+    let message = |buckets, max_distance, bidirectional| {
+        RelativeBuckets {
+            buckets,
+            max_distance,
+            bidirectional,
+        }
+        .validate()
+        .unwrap_err()
+        .to_string()
+    };
+    assert_eq!(
+        message(1, 128, false),
+        "relative buckets need at least 2 buckets (2 for each direction), but have 1"
+    );
+    assert_eq!(
+        message(3, 128, true),
+        "relative buckets need at least 4 buckets (2 for each direction), but have 3"
+    );
+    assert_eq!(
+        message(32, 16, false),
+        "the max_distance of relative buckets must be more than 16, but is 16"
+    );
+    assert_eq!(
+        message(32, 8, true),
+        "the max_distance of relative buckets must be more than 8, but is 8"
+    );
+}
+
+/// The recursion of the paper's `get_slopes`, which the closed form replaces.
+fn slopes_of_the_paper(heads: usize) -> Vec<f64> {
+    let log = (heads as f64).log2();
+    if log.fract() == 0.0 {
+        let start = (-(-(log - 3.0)).exp2()).exp2();
+        return (0..heads).map(|i| start * start.powi(i as i32)).collect();
+    }
+    let closest = 1 << log.floor() as usize;
+    let mut slopes = slopes_of_the_paper(closest);
+    let finer = slopes_of_the_paper(2 * closest);
+    slopes.extend(finer.iter().step_by(2).take(heads - closest));
+    slopes
+}
+
+#[test]
+fn slopes_are_the_papers_for_any_number_of_heads() {
+    assert_eq!(alibi_slopes(0), [0.0; 0]);
+    for heads in 1..=65 {
+        let (actual, expected) = (alibi_slopes(heads), slopes_of_the_paper(heads));
+        assert_eq!(actual.len(), heads);
+        for (a, e) in actual.iter().zip(&expected) {
+            assert!((a - e).abs() <= 1e-14, "{heads} heads: {a} instead of {e}");
+        }
+    }
+}
+
+#[test]
+fn every_score_finds_the_entry_of_its_relative_position() {
+    for (len_q, len_kv) in [(1, 1), (5, 7), (7, 5), (1, 11), (11, 1)] {
+        for causal in [
+            None,
+            Some(CausalAlignment::BottomRight),
+            Some(CausalAlignment::TopLeft),
+        ] {
+            let problem = Problem {
+                batch: 1,
+                heads_q: 1,
+                heads_kv: 1,
+                len_q,
+                len_kv,
+                dim_qk: 1,
+                dim_v: 1,
+            };
+            let mask = Mask {
+                causal,
+                ..Mask::default()
+            };
+            let axis = DistanceAxis::new(&problem, &mask);
+            let positions: Vec<isize> = axis.relative_positions().collect();
+            assert_eq!(positions.len(), len_q + len_kv - 1);
+            let mut used = vec![false; axis.len()];
+            for query in 0..len_q {
+                for key in 0..len_kv {
+                    let index = axis.index(query, key);
+                    used[index] = true;
+                    let expected = key as isize - mask.position(&problem, query);
+                    assert_eq!(positions[index], expected, "{query} {key} {axis:?}");
+                }
+            }
+            assert!(used.into_iter().all(|used| used), "{axis:?}");
+        }
+    }
+}
+
+#[test]
+fn an_axis_without_pairs_is_empty() {
+    for (len_q, len_kv) in [(0, 0), (0, 3), (3, 0)] {
+        let axis = DistanceAxis {
+            len_q,
+            len_kv,
+            alignment: CausalAlignment::BottomRight,
+        };
+        assert!(axis.is_empty());
+        assert_eq!(axis.relative_positions().len(), 0);
+    }
+}

@@ -1,0 +1,157 @@
+//! ALiBi and the relative bias against the dense bias that spells them out, through the distance bias.
+
+use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
+use crate::{CausalAlignment, DistanceAxis, Mask, Problem, RelativeBuckets, alibi_slopes};
+
+/// A dense bias that says what the distance bias `[heads_q, len_q + len_kv - 1]` says.
+fn dense(problem: Problem, axis: DistanceAxis, distance: &[f64]) -> (Vec<f64>, [usize; 4]) {
+    let mut bias = Vec::new();
+    for head in distance.chunks(axis.len()) {
+        for query in 0..problem.len_q {
+            bias.extend((0..problem.len_kv).map(|key| head[axis.index(query, key)]));
+        }
+    }
+    (bias, [1, problem.heads_q, problem.len_q, problem.len_kv])
+}
+
+/// Both biases alone, and the distance bias of each, wherever the queries stand among the keys.
+fn instances() -> Vec<(Case<'static>, Vec<f64>)> {
+    let mut instances = Vec::new();
+    for problem in [PRIMES, TALL] {
+        for causal in [
+            None,
+            Some(CausalAlignment::BottomRight),
+            Some(CausalAlignment::TopLeft),
+        ] {
+            let mask = Mask {
+                causal,
+                ..Mask::default()
+            };
+            let case = Case {
+                mask,
+                ..Case::with_all_options(problem)
+            };
+            let case = Case {
+                bias: None,
+                alibi: None,
+                relative: None,
+                ..case
+            };
+            let axis = DistanceAxis::new(&problem, &mask);
+            let slopes = alibi_slopes(problem.heads_q);
+            let distance = slopes.iter().flat_map(|slope| {
+                axis.relative_positions()
+                    .map(move |position| -slope * position.abs() as f64)
+            });
+            let distance = distance.collect();
+            let alibi = Some(slopes);
+            instances.push((
+                Case {
+                    alibi,
+                    ..case.clone()
+                },
+                distance,
+            ));
+            for bidirectional in [false, true] {
+                let buckets = RelativeBuckets {
+                    bidirectional,
+                    ..BUCKETS
+                };
+                let table = numbers(8, buckets.buckets * problem.heads_q);
+                let distance = (0..problem.heads_q).flat_map(|head| {
+                    let table = &table;
+                    axis.relative_positions().map(move |position| {
+                        table[buckets.bucket(position) * problem.heads_q + head]
+                    })
+                });
+                let distance = distance.collect();
+                let relative = Some((table, buckets));
+                instances.push((
+                    Case {
+                        relative,
+                        ..case.clone()
+                    },
+                    distance,
+                ));
+            }
+        }
+    }
+    instances
+}
+
+#[test]
+fn both_are_instances_of_the_distance_bias() {
+    for (case, distance) in instances() {
+        let axis = DistanceAxis::new(&case.problem, &case.mask);
+        let spelled = Case {
+            bias: Some(dense(case.problem, axis, &distance)),
+            alibi: None,
+            relative: None,
+            ..case.clone()
+        };
+        assert_eq!(case.forward(), spelled.forward());
+        assert_eq!(case.backward().q, spelled.backward().q);
+    }
+}
+
+#[test]
+fn the_gradient_of_the_distance_bias_carries_on_to_slopes_and_table() {
+    for (case, distance) in instances() {
+        let Problem {
+            heads_q,
+            len_q,
+            len_kv,
+            ..
+        } = case.problem;
+        let axis = DistanceAxis::new(&case.problem, &case.mask);
+        let spelled = Case {
+            bias: Some(dense(case.problem, axis, &distance)),
+            alibi: None,
+            relative: None,
+            ..case.clone()
+        };
+        let of_dense = spelled.backward().bias.unwrap();
+        let mut of_slopes = vec![0.0; heads_q];
+        let mut of_table = vec![0.0; BUCKETS.buckets * heads_q];
+        for (flat, gradient) in of_dense.into_iter().enumerate() {
+            let (head, query, key) = (
+                flat / (len_q * len_kv),
+                flat / len_kv % len_q,
+                flat % len_kv,
+            );
+            let position = axis.relative_position(axis.index(query, key));
+            of_slopes[head] -= gradient * position.abs() as f64;
+            if let Some((_, buckets)) = &case.relative {
+                of_table[buckets.bucket(position) * heads_q + head] += gradient;
+            }
+        }
+        let gradients = case.backward();
+        if let Some(alibi) = gradients.alibi {
+            assert_close("alibi", &alibi, &of_slopes, 1e-13);
+        }
+        if let Some(relative) = gradients.relative {
+            assert_close("relative", &relative, &of_table, 1e-13);
+        }
+    }
+}
+
+#[test]
+fn alibi_done_by_hand() {
+    // Two queries at positions 1 and 2 of three keys, equal dot products, a slope of ln 2: each token halves.
+    let problem = Problem {
+        batch: 1,
+        heads_q: 1,
+        heads_kv: 1,
+        len_q: 2,
+        len_kv: 3,
+        dim_qk: 1,
+        dim_v: 1,
+    };
+    let case = Case {
+        q: vec![0.0; 2],
+        alibi: Some(vec![2.0_f64.ln()]),
+        ..Case::new(problem)
+    };
+    let expected = [0.25, 0.5, 0.25, 1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
+    assert_close("weights", &case.forward().weights, &expected, 1e-15);
+}

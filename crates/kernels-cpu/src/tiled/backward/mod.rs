@@ -1,0 +1,264 @@
+//! The backward pass: gradients of query, key, value, biases and sinks, from the saved output and logsumexp.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `mod.rs` | [`backward`]: what goes in and comes out, and the sums over tasks |
+//! | `task.rs` | who computes what, and whose sums are whose |
+//! | `tile.rs` | one tile of queries of one head, with all its keys |
+
+mod task;
+mod tile;
+
+use super::{
+    Element, Inputs, KernelError, Execution, Rows,
+    inputs::{at_least, distance_elements, exactly},
+    parallel::for_each,
+    rows::{HeadRows, store, take},
+    scores::Scoring,
+    tile::QUERIES,
+};
+use crate::Problem;
+use task::{Plan, Task};
+use tile::{BiasGradient, TileBackward, padded};
+
+/// What the forward pass left behind, and the gradients that come in.
+///
+/// # Shapes
+/// - output, output_gradient `[batch, heads_q, len_q, dim_v]`
+/// - logsumexp, logsumexp_gradient `[batch, heads_q, len_q]`, contiguous
+#[derive(Clone, Copy, Debug)]
+pub struct Upstream<'a, T: Element> {
+    /// The output of the forward pass.
+    pub output: Rows<'a, T>,
+    /// The logsumexp of the forward pass.
+    pub logsumexp: &'a [T::Real],
+    /// The gradient of the output.
+    pub output_gradient: Rows<'a, T>,
+    /// The gradient of the logsumexp, zero if absent.
+    pub logsumexp_gradient: Option<&'a [T::Real]>,
+}
+
+/// Where the gradients go; those that are absent are not computed.
+///
+/// # Shapes
+/// Contiguous, each in the shape of its input; the bias' in its own shape, summed over the dimensions it repeats.
+#[derive(Debug)]
+pub struct Gradients<'a, T: Element> {
+    /// `[batch, heads_q, len_q, dim_qk]`
+    pub q: Option<&'a mut [T]>,
+    /// `[batch, heads_kv, len_kv, dim_qk]`
+    pub k: Option<&'a mut [T]>,
+    /// `[batch, heads_kv, len_kv, dim_v]`
+    pub v: Option<&'a mut [T]>,
+    /// The shape of the bias.
+    pub bias: Option<&'a mut [T::Real]>,
+    /// `[heads_q, len_q + len_kv − 1]`
+    pub distance_bias: Option<&'a mut [T::Real]>,
+    /// `[heads_q]`
+    pub sinks: Option<&'a mut [T::Real]>,
+}
+
+impl<T: Element> Default for Gradients<'_, T> {
+    fn default() -> Self {
+        Self { q: None, k: None, v: None, bias: None, distance_bias: None, sinks: None }
+    }
+}
+
+impl<T: Element> Gradients<'_, T> {
+    /// Sets all to zero.
+    fn clear(self) {
+        for gradient in [self.q, self.k, self.v].into_iter().flatten() {
+            gradient.fill(T::default());
+        }
+        for gradient in [self.bias, self.distance_bias, self.sinks].into_iter().flatten() {
+            gradient.fill(T::Real::default());
+        }
+    }
+
+    fn validate(&self, inputs: &Inputs<'_, T>) -> Result<(), KernelError> {
+        let problem = &inputs.problem;
+        let length = |name, actual: Option<usize>, expected| match actual {
+            Some(actual) => exactly(name, actual, expected, problem),
+            None => Ok(()),
+        };
+        let of_bias = inputs.bias.map_or(0, |bias| bias.shape().iter().product());
+        let of_distance = inputs.distance_bias.map_or(0, |_| distance_elements(problem));
+        let of_sinks = inputs.sinks.map_or(0, <[T::Real]>::len);
+        length("gradient of q", self.q.as_ref().map(|x| x.len()), problem.query_elements())?;
+        length("gradient of k", self.k.as_ref().map(|x| x.len()), problem.key_elements())?;
+        length("gradient of v", self.v.as_ref().map(|x| x.len()), problem.value_elements())?;
+        length("gradient of the bias", self.bias.as_ref().map(|x| x.len()), of_bias)?;
+        length(
+            "gradient of the distance bias",
+            self.distance_bias.as_ref().map(|x| x.len()),
+            of_distance,
+        )?;
+        length("gradient of the sinks", self.sinks.as_ref().map(|x| x.len()), of_sinks)
+    }
+}
+
+/// Length of the scratch buffer of [`backward`] for these inputs and gradients, in numbers of the precision of the
+/// computation.
+///
+/// Grows with `len_q + len_kv`, never with their product; only the gradient of a bias that is shared between batch items
+/// or heads takes up to three more copies of that bias.
+#[must_use]
+pub fn backward_scratch<T: Element>(
+    inputs: &Inputs<'_, T>,
+    gradients: &Gradients<'_, T>,
+    execution: Execution,
+) -> usize {
+    Plan::new(inputs, gradients).scratch(execution)
+}
+
+/// The gradients of `sum(output · output_gradient) + sum(logsumexp · logsumexp_gradient)`.
+///
+/// Same input, same bits: every sum has an order that depends on the problem alone, not on threads.
+///
+/// # Errors
+/// An input, an option or a buffer does not fit the problem.
+///
+/// # Cost
+/// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
+/// operations over visible pairs. Memory: [`backward_scratch`].
+///
+/// # Source
+/// Dao, *FlashAttention-2* (2023), algorithm 2; with one task per key/value head instead of two passes, so that nothing is
+/// computed twice.
+pub fn backward<T: Element>(
+    inputs: &Inputs<'_, T>,
+    upstream: &Upstream<'_, T>,
+    gradients: Gradients<'_, T>,
+    scratch: &mut [T::Real],
+    execution: Execution,
+) -> Result<(), KernelError> {
+    inputs.validate()?;
+    let problem = &inputs.problem;
+    let Problem { batch, heads_q, len_q, dim_v, .. } = *problem;
+    for (name, rows) in
+        [("output", &upstream.output), ("gradient of the output", &upstream.output_gradient)]
+    {
+        at_least(name, rows.available(), rows.extent(batch, heads_q, len_q, dim_v), problem)?;
+    }
+    exactly("logsumexp", upstream.logsumexp.len(), problem.query_rows(), problem)?;
+    if let Some(gradient) = upstream.logsumexp_gradient {
+        exactly("gradient of the logsumexp", gradient.len(), problem.query_rows(), problem)?;
+    }
+    gradients.validate(inputs)?;
+    if problem.query_rows() == 0 {
+        gradients.clear();
+        return Ok(());
+    }
+    let plan = Plan::new(inputs, &gradients);
+    at_least("scratch", scratch.len(), plan.scratch(execution), problem)?;
+    super::unseen::without_unseen(inputs, |inputs| {
+        run(&plan, inputs, upstream, gradients, scratch, execution);
+    });
+    Ok(())
+}
+
+fn run<T: Element>(
+    plan: &Plan,
+    inputs: &Inputs<'_, T>,
+    upstream: &Upstream<'_, T>,
+    mut gradients: Gradients<'_, T>,
+    mut scratch: &mut [T::Real],
+    execution: Execution,
+) {
+    let partial = take(&mut scratch, plan.partial_sums());
+    partial.fill(T::Real::default());
+    let slabs = take(&mut scratch, plan.slabs_in_scratch());
+    slabs.fill(T::Real::default());
+    if let Some(bias) = gradients.bias.as_deref_mut() {
+        bias.fill(T::Real::default());
+    }
+    let slots = plan.slots(&mut gradients, partial, slabs);
+    for_each(
+        plan.workers(execution),
+        scratch,
+        plan.per_worker(),
+        slots.into_iter(),
+        |slot, scratch| {
+            for task in slot.tasks {
+                run_task(plan, inputs, upstream, task, slot.bias, scratch, execution);
+            }
+        },
+    );
+    plan.reduce(&mut gradients, partial, slabs);
+}
+
+/// Some tiles of the query heads that share one key/value head.
+fn run_task<T: Element>(
+    plan: &Plan,
+    inputs: &Inputs<'_, T>,
+    upstream: &Upstream<'_, T>,
+    task: Task<'_, T>,
+    bias: &mut [T::Real],
+    mut scratch: &mut [T::Real],
+    execution: Execution,
+) {
+    let problem = inputs.problem;
+    let Problem { len_q, dim_qk, dim_v, .. } = problem;
+    let scoring = Scoring::new(inputs);
+    let (batch_item, head_kv) = (task.batch_item, task.head_kv);
+    let k = HeadRows::new(inputs.k, batch_item, head_kv);
+    let v = HeadRows::new(inputs.v, batch_item, head_kv);
+    let [key_elements, value_elements] = plan.sums_per_head();
+    let (key_gradient, value_gradient) = match task.partial {
+        Some(partial) => partial.split_at_mut(key_elements),
+        None => {
+            let key = take(&mut scratch, key_elements);
+            let value = take(&mut scratch, value_elements);
+            key.fill(T::Real::default());
+            value.fill(T::Real::default());
+            (key, value)
+        }
+    };
+    let mut query_gradient = task.q;
+    let per_head = plan.distance_per_head();
+    for tile in task.tiles {
+        let (in_group, query) = plan.tile(tile);
+        let head = head_kv * problem.group_size() + in_group;
+        let rows = len_q.min(query + QUERIES) - query;
+        let row = problem.query_row(batch_item, head, query);
+        let bias_gradient = plan.bias.as_ref().map(|layout| {
+            let [of_batch, of_heads, of_queries, of_keys] = layout.strides;
+            let origin = (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
+            BiasGradient { sums: bias, origin, strides: [of_queries, of_keys] }
+        });
+        let from_query = execution.dispatch(TileBackward {
+            scoring,
+            wanted: plan.wanted,
+            scale: inputs.scale(),
+            sink: inputs.sink(head),
+            q: &HeadRows::new(inputs.q, batch_item, head),
+            k: &k,
+            v: &v,
+            output: &HeadRows::new(upstream.output, batch_item, head),
+            output_gradient: &HeadRows::new(upstream.output_gradient, batch_item, head),
+            batch_item,
+            head,
+            query,
+            logsumexp: &upstream.logsumexp[row..row + rows],
+            logsumexp_gradient: upstream.logsumexp_gradient.map(|all| &all[row..row + rows]),
+            key_gradient: &mut *key_gradient,
+            value_gradient: &mut *value_gradient,
+            distance_gradient: &mut task.distance[in_group * per_head..(in_group + 1) * per_head],
+            bias_gradient,
+            sink_gradient: task.sinks.get_mut(in_group),
+            scratch: &mut *scratch,
+        });
+        if let Some(rest) = query_gradient.take() {
+            let (rows, rest) = rest.split_at_mut(rows * dim_qk);
+            store(from_query, rows);
+            query_gradient = Some(rest);
+        }
+    }
+    for (sums, out, dim) in [(&*key_gradient, task.k, dim_qk), (&*value_gradient, task.v, dim_v)] {
+        if let Some(out) = out {
+            for (sums, out) in sums.chunks_exact(padded(dim)).zip(out.chunks_exact_mut(dim)) {
+                store(&sums[..dim], out);
+            }
+        }
+    }
+}

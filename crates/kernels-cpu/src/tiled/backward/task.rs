@@ -1,0 +1,322 @@
+//! Who computes what, and whose sums are whose.
+//!
+//! One task has the query tiles of one key/value head, so that the gradients of its keys and values belong to it alone.
+//! Where there are few heads, their tiles are shared out among several tasks with sums of their own, which are added up in
+//! the order of the tasks. How many there are depends on the problem alone, and so do the bits of the result.
+
+use core::ops::Range;
+
+use super::{
+    super::{Element, Inputs, Execution, real::Real, rows::store, tile::QUERIES, work},
+    Gradients,
+    tile::{Wanted, padded, tile_scratch},
+};
+use crate::Problem;
+
+/// As many tasks as this keep every core of a small machine busy; more are made only of more heads.
+const ENOUGH_TASKS: usize = 8;
+/// How many sums of a shared bias' gradient may grow at the same time.
+const ENOUGH_SLABS: usize = 4;
+
+/// How the work is divided.
+pub(super) struct Plan {
+    problem: Problem,
+    pub(super) wanted: Wanted,
+    /// Tasks per batch item and key/value head.
+    chunks: usize,
+    /// If the gradient of the bias is wanted.
+    pub(super) bias: Option<BiasLayout>,
+    distance: bool,
+    sinks: bool,
+}
+
+/// The gradient of the bias, contiguous in the shape of the bias.
+pub(super) struct BiasLayout {
+    /// 0 where the bias repeats.
+    pub(super) strides: [usize; 4],
+    shape: [usize; 4],
+}
+
+/// Some tiles of one key/value head, and its share of the results.
+pub(super) struct Task<'a, T: Element> {
+    pub(super) batch_item: usize,
+    pub(super) head_kv: usize,
+    /// Of the tiles of all query heads of the group, head after head.
+    pub(super) tiles: Range<usize>,
+    /// The rows of the tiles.
+    pub(super) q: Option<&'a mut [T]>,
+    /// The rows of the head, where the task is its only one.
+    pub(super) k: Option<&'a mut [T]>,
+    pub(super) v: Option<&'a mut [T]>,
+    /// Sums of the gradients of keys and values, where the task is not its head's only one.
+    pub(super) partial: Option<&'a mut [T::Real]>,
+    /// One sum per query head of the group, or nothing.
+    pub(super) sinks: &'a mut [T::Real],
+    /// One sum per distance and query head of the group, or nothing.
+    pub(super) distance: &'a mut [T::Real],
+    /// Index in the bias of the first sum of the slot.
+    pub(super) bias_origin: usize,
+}
+
+/// Tasks that run one after the other because they add to the same sums.
+pub(super) struct Slot<'a, T: Element> {
+    pub(super) tasks: Vec<Task<'a, T>>,
+    /// Sums of the gradient of the bias.
+    pub(super) bias: &'a mut [T::Real],
+}
+
+impl Plan {
+    pub(super) fn new<T: Element>(inputs: &Inputs<'_, T>, gradients: &Gradients<'_, T>) -> Self {
+        let problem = inputs.problem;
+        let bias = inputs.bias.filter(|_| gradients.bias.is_some()).map(|bias| {
+            let shape = bias.shape();
+            let [_, heads, queries, keys] = shape;
+            let strides = [heads * queries * keys, queries * keys, keys, 1];
+            let strides = core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
+            BiasLayout { strides, shape }
+        });
+        let heads = problem.batch * problem.heads_kv;
+        let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
+        Self {
+            problem,
+            wanted: Wanted {
+                q: gradients.q.is_some(),
+                k: gradients.k.is_some(),
+                v: gradients.v.is_some(),
+                scores: bias.is_some() || gradients.distance_bias.is_some(),
+            },
+            chunks: ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1),
+            bias,
+            distance: gradients.distance_bias.is_some(),
+            sinks: gradients.sinks.is_some(),
+        }
+    }
+
+    /// Query head within the group, and first query, of a tile.
+    pub(super) fn tile(&self, index: usize) -> (usize, usize) {
+        let per_head = self.problem.len_q.div_ceil(QUERIES);
+        (index / per_head, index % per_head * QUERIES)
+    }
+
+    fn tiles(&self) -> usize {
+        self.problem.group_size() * self.problem.len_q.div_ceil(QUERIES)
+    }
+
+    fn tasks(&self) -> usize {
+        self.problem.batch * self.problem.heads_kv * self.chunks
+    }
+
+    /// Numbers of the sums for the keys and the values of one head.
+    pub(super) fn sums_per_head(&self) -> [usize; 2] {
+        let Problem { len_kv, dim_qk, dim_v, .. } = self.problem;
+        let sums = |wanted, dim| if wanted { len_kv * padded(dim) } else { 0 };
+        [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
+    }
+
+    /// Distances of one query head, 0 if their gradient is not wanted.
+    pub(super) fn distance_per_head(&self) -> usize {
+        let entries = (self.problem.len_q + self.problem.len_kv).saturating_sub(1);
+        if self.distance { entries } else { 0 }
+    }
+
+    /// Numbers that each task sums alone: keys and values, then sinks, then distances.
+    fn partial_per_task(&self) -> [usize; 3] {
+        let group = self.problem.group_size();
+        let keys_and_values = if self.chunks > 1 { self.sums_per_head().iter().sum() } else { 0 };
+        let sinks = if self.sinks { group } else { 0 };
+        [keys_and_values, sinks, group * self.distance_per_head()]
+    }
+
+    pub(super) fn partial_sums(&self) -> usize {
+        self.tasks() * self.partial_per_task().iter().sum::<usize>()
+    }
+
+    pub(super) fn per_worker(&self) -> usize {
+        let sums = if self.chunks > 1 { 0 } else { self.sums_per_head().iter().sum() };
+        sums + tile_scratch(&self.problem)
+    }
+
+    pub(super) fn workers(&self, execution: Execution) -> usize {
+        execution.workers(self.slabs().1, 2.5 * work(&self.problem))
+    }
+
+    pub(super) fn scratch(&self, execution: Execution) -> usize {
+        self.partial_sums() + self.slabs_in_scratch() + self.workers(execution) * self.per_worker()
+    }
+
+    /// The parts of the bias that different heads read, and the slots: who adds to which part.
+    ///
+    /// Tasks of different slots never add to the same numbers.
+    fn slabs(&self) -> (usize, usize) {
+        let Some(bias) = &self.bias else {
+            return (0, self.tasks());
+        };
+        let [batch, heads, queries, _] = bias.shape;
+        let parts = batch * if heads == 1 { 1 } else { self.problem.heads_kv };
+        let per_part = self.tasks() / parts.max(1);
+        // Sums that do not have one row per query are small: every task has its own.
+        let shared = if queries == 1 { per_part } else { ENOUGH_SLABS.div_ceil(parts.max(1)).min(per_part) };
+        (parts, parts * shared.max(1))
+    }
+
+    /// Numbers of one slot's sums of the bias.
+    fn slab(&self) -> usize {
+        let parts = self.slabs().0.max(1);
+        self.bias.as_ref().map_or(0, |bias| bias.shape.iter().product::<usize>() / parts)
+    }
+
+    /// Sums of the bias that do not stand in the gradient itself.
+    pub(super) fn slabs_in_scratch(&self) -> usize {
+        let (parts, slots) = self.slabs();
+        if self.bias.is_some() { (slots - parts) * self.slab() } else { 0 }
+    }
+
+    /// The part of the bias that a head reads.
+    fn part(&self, batch_item: usize, head_kv: usize) -> usize {
+        let Some(bias) = &self.bias else {
+            return 0;
+        };
+        let [batch, heads, ..] = bias.shape;
+        let (batch_item, head_kv) =
+            (if batch == 1 { 0 } else { batch_item }, if heads == 1 { 0 } else { head_kv });
+        batch_item * if heads == 1 { 1 } else { self.problem.heads_kv } + head_kv
+    }
+
+    /// The first row of a tile among those of its group, or the number of rows for the tile after the last.
+    fn row(&self, tile: usize) -> usize {
+        if tile == self.tiles() {
+            return self.problem.group_size() * self.problem.len_q;
+        }
+        let (head, query) = self.tile(tile);
+        head * self.problem.len_q + query
+    }
+
+    /// All tasks, with their shares of the results.
+    pub(super) fn slots<'a, T: Element>(
+        &self,
+        gradients: &'a mut Gradients<'_, T>,
+        partial: &'a mut [T::Real],
+        slabs: &'a mut [T::Real],
+    ) -> Vec<Slot<'a, T>> {
+        let Problem { batch, heads_kv, len_kv, dim_qk, dim_v, .. } = self.problem;
+        let mut q = gradients.q.as_deref_mut();
+        let mut k = gradients.k.as_deref_mut().filter(|_| self.chunks == 1);
+        let mut v = gradients.v.as_deref_mut().filter(|_| self.chunks == 1);
+        let mut partial = Some(partial);
+        let mut bias = gradients.bias.as_deref_mut();
+        let mut slabs = Some(slabs);
+        let (parts, slots) = self.slabs();
+        let per_part = slots / parts.max(1);
+        let mut result: Vec<Slot<'a, T>> = (0..slots)
+            .map(|slot| {
+                // The first slot of a part sums in the gradient itself.
+                let home = if slot % per_part.max(1) == 0 { &mut bias } else { &mut slabs };
+                let bias = cut(home, self.slab()).unwrap_or_default();
+                Slot { tasks: Vec::new(), bias }
+            })
+            .collect();
+
+        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
+        let tasks_per_part = self.tasks() / parts.max(1);
+        let mut tasks_of_part = vec![0; parts.max(1)];
+        let mut tasks = 0;
+        for batch_item in 0..batch {
+            for head_kv in 0..heads_kv {
+                for chunk in 0..self.chunks {
+                    let tiles = chunk * self.tiles() / self.chunks
+                        ..(chunk + 1) * self.tiles() / self.chunks;
+                    let rows = self.row(tiles.end) - self.row(tiles.start);
+                    let part = self.part(batch_item, head_kv);
+                    let task = Task {
+                        batch_item,
+                        head_kv,
+                        tiles,
+                        q: cut(&mut q, rows * dim_qk),
+                        k: cut(&mut k, len_kv * dim_qk),
+                        v: cut(&mut v, len_kv * dim_v),
+                        partial: cut(&mut partial, of_sums).filter(|_| self.chunks > 1),
+                        sinks: cut(&mut partial, of_sinks).unwrap_or_default(),
+                        distance: cut(&mut partial, of_distances).unwrap_or_default(),
+                        bias_origin: part * self.slab(),
+                    };
+                    let slot = if parts == 0 {
+                        tasks
+                    } else {
+                        part * per_part + tasks_of_part[part] * per_part / tasks_per_part
+                    };
+                    result[slot].tasks.push(task);
+                    tasks_of_part[part] += 1;
+                    tasks += 1;
+                }
+            }
+        }
+        result
+    }
+
+    /// Adds up what the tasks have summed apart, in the order of the tasks.
+    pub(super) fn reduce<T: Element>(
+        &self,
+        gradients: &mut Gradients<'_, T>,
+        partial: &mut [T::Real],
+        slabs: &[T::Real],
+    ) {
+        let Problem { heads_kv, dim_qk, dim_v, len_kv, .. } = self.problem;
+        let group = self.problem.group_size();
+        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
+        let per_task = of_sums + of_sinks + of_distances;
+        if self.chunks > 1 && of_sums > 0 {
+            let [of_keys, _] = self.sums_per_head();
+            for (head, tasks) in partial.chunks_exact_mut(self.chunks * per_task).enumerate() {
+                let (total, others) = tasks.split_at_mut(per_task);
+                for task in others.chunks_exact(per_task) {
+                    add(&mut total[..of_sums], &task[..of_sums]);
+                }
+                let (keys, values) = total[..of_sums].split_at(of_keys);
+                for (sums, out, dim) in
+                    [(keys, &mut gradients.k, dim_qk), (values, &mut gradients.v, dim_v)]
+                {
+                    let Some(out) = out else { continue };
+                    let out = &mut out[head * len_kv * dim..(head + 1) * len_kv * dim];
+                    for (sums, out) in sums.chunks_exact(padded(dim)).zip(out.chunks_exact_mut(dim)) {
+                        store(&sums[..dim], out);
+                    }
+                }
+            }
+        }
+        for (out, skip, length) in [
+            (&mut gradients.sinks, of_sums, of_sinks),
+            (&mut gradients.distance_bias, of_sums + of_sinks, of_distances),
+        ] {
+            let Some(out) = out else { continue };
+            out.fill(T::Real::default());
+            if length == 0 {
+                continue;
+            }
+            for (task, sums) in partial.chunks_exact(per_task).enumerate() {
+                let first = task / self.chunks % heads_kv * group;
+                let per_head = length / group;
+                add(&mut out[first * per_head..][..length], &sums[skip..skip + length]);
+            }
+        }
+        if let Some(out) = &mut gradients.bias {
+            let (parts, slots) = self.slabs();
+            let others = slots / parts.max(1) - 1;
+            for (slab, sums) in slabs.chunks_exact(self.slab().max(1)).enumerate() {
+                add(&mut out[slab / others.max(1) * self.slab()..][..self.slab()], sums);
+            }
+        }
+    }
+}
+
+/// Cuts the next `len` elements off a slice, if there is one.
+fn cut<'a, T>(rest: &mut Option<&'a mut [T]>, len: usize) -> Option<&'a mut [T]> {
+    let (piece, others) = rest.take()?.split_at_mut(len);
+    *rest = Some(others);
+    Some(piece)
+}
+
+fn add<R: Real>(sums: &mut [R], more: &[R]) {
+    for (sum, &more) in sums.iter_mut().zip(more) {
+        *sum = *sum + more;
+    }
+}

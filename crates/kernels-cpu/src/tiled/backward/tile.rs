@@ -1,0 +1,470 @@
+//! One tile of queries meets all its keys, backwards.
+
+use core::{f64::consts::LOG2_E, ops::Range};
+
+use pulp::{Simd, WithSimd};
+
+use super::super::{
+    product::{Product, ROWS, Start},
+    real::Real,
+    rows::{Block, Head, take},
+    scores::{Scoring, Visibility},
+    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks},
+    transpose::{panels_to_rows, rows_to_panels, rows_to_strips, strip_widths},
+};
+use crate::Problem;
+
+/// Which gradients are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) q: bool,
+    pub(super) k: bool,
+    pub(super) v: bool,
+    /// That of a bias or of the sinks.
+    pub(super) scores: bool,
+}
+
+/// One tile of queries of one head, and where its gradients go.
+pub(super) struct TileBackward<'a, 's, R> {
+    pub(super) scoring: Scoring<'a, R>,
+    pub(super) wanted: Wanted,
+    pub(super) scale: f64,
+    pub(super) sink: f64,
+    pub(super) q: &'a dyn Head<R>,
+    pub(super) k: &'a dyn Head<R>,
+    pub(super) v: &'a dyn Head<R>,
+    pub(super) output: &'a dyn Head<R>,
+    pub(super) output_gradient: &'a dyn Head<R>,
+    pub(super) batch_item: usize,
+    pub(super) head: usize,
+    pub(super) query: usize,
+    /// Of the rows of the tile.
+    pub(super) logsumexp: &'a [R],
+    pub(super) logsumexp_gradient: Option<&'a [R]>,
+    /// Sums of `[len_kv, dim_qk]` and `[len_kv, dim_v]`, rows padded as [`padded`] says.
+    pub(super) key_gradient: &'a mut [R],
+    pub(super) value_gradient: &'a mut [R],
+    /// `[len_q + len_kv − 1]` of the head, or empty.
+    pub(super) distance_gradient: &'a mut [R],
+    pub(super) bias_gradient: Option<BiasGradient<'a, R>>,
+    pub(super) sink_gradient: Option<&'a mut R>,
+    pub(super) scratch: &'s mut [R],
+}
+
+/// Where the gradient of the bias of one head is summed.
+pub(super) struct BiasGradient<'a, R> {
+    pub(super) sums: &'a mut [R],
+    /// Index of query 0 and key 0, which may lie before the sums.
+    pub(super) origin: isize,
+    /// Strides of queries and keys.
+    pub(super) strides: [usize; 2],
+}
+
+/// Length of a row that is summed in whole vectors.
+pub(super) fn padded(dim: usize) -> usize {
+    dim.next_multiple_of(16)
+}
+
+/// Numbers of scratch that a tile needs.
+pub(super) fn tile_scratch(problem: &Problem) -> usize {
+    let Problem { len_q, len_kv, dim_qk, dim_v, .. } = *problem;
+    let queries = len_q.min(QUERIES).next_multiple_of(16);
+    let keys = len_kv.min(BACKWARD_KEYS);
+    let rows = queries * (dim_qk + 2 * dim_v);
+    let panels = queries * (2 * dim_qk + dim_v);
+    let strips = queries * (padded(dim_qk) + padded(dim_v));
+    let statistics = 3 * queries;
+    let scores = 2 * keys * (queries + 16);
+    let slopes_and_kept = 2 * keys * 32;
+    let copies = keys * (dim_qk + dim_v);
+    rows + panels + strips + statistics + scores + slopes_and_kept + copies
+}
+
+/// The buffers of a tile that do not change from one block of keys to the next.
+struct Prepared<'s, R> {
+    /// `[dim_qk, columns]` panels of the query, times scale and log2(e).
+    query: &'s [R],
+    /// `[dim_v, columns]` panels of the output's gradient.
+    output_gradient: &'s [R],
+    query_strips: &'s [R],
+    output_gradient_strips: &'s [R],
+    /// In units of log 2, +∞ for rows that see nothing.
+    logsumexp: &'s [R],
+    /// Gradient of the logsumexp minus the dot product of output and output gradient.
+    shift: &'s [R],
+}
+
+impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
+    /// The rows of the query's gradient; empty if not wanted.
+    type Output = &'s [R];
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(mut self, simd: S) -> &'s [R] {
+        let Problem { dim_qk, dim_v, len_kv, .. } = self.scoring.problem;
+        let tile = Tile {
+            batch_item: self.batch_item,
+            head: self.head,
+            query: self.query,
+            queries: self.logsumexp.len(),
+            lanes: R::lanes::<S>(),
+        };
+        let (queries, columns) = (tile.queries, tile.columns());
+        let block_keys = len_kv.min(BACKWARD_KEYS);
+        let mut scratch = core::mem::take(&mut self.scratch);
+        let query_rows = take(&mut scratch, queries * dim_qk);
+        let gradient_rows = take(&mut scratch, queries * dim_v);
+        let output_row = take(&mut scratch, dim_v);
+        let query = take(&mut scratch, columns * dim_qk);
+        let output_gradient = take(&mut scratch, columns * dim_v);
+        let query_gradient = take(&mut scratch, columns * dim_qk);
+        let query_strips = take(&mut scratch, columns * padded(dim_qk));
+        let output_gradient_strips = take(&mut scratch, columns * padded(dim_v));
+        let logsumexp = take(&mut scratch, columns);
+        let shift = take(&mut scratch, columns);
+        let factors = take(&mut scratch, columns);
+        // An odd number of cache lines from one key to the next keeps a column of the scores out of its own way.
+        let stride = columns + tile.lanes;
+        let weights = take(&mut scratch, block_keys * stride);
+        let score_gradients = take(&mut scratch, block_keys * stride);
+        let slopes = take(&mut scratch, block_keys * 2 * tile.lanes);
+        let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
+        let key_buffer = take(&mut scratch, block_keys * dim_qk);
+        let value_buffer = take(&mut scratch, block_keys * dim_v);
+
+        let kept_scale = self.scoring.dropout.map_or(1.0, |dropout| dropout.kept_scale());
+        for (index, row) in query_rows.chunks_exact_mut(dim_qk).enumerate() {
+            self.q.row(tile.query + index, row);
+        }
+        for (index, row) in gradient_rows.chunks_exact_mut(dim_v).enumerate() {
+            self.output_gradient.row(tile.query + index, row);
+            self.output.row(tile.query + index, output_row);
+            let of_logsumexp = self.logsumexp_gradient.map_or(R::default(), |rows| rows[index]);
+            // A row that sees nothing has no gradient, whatever comes in.
+            (logsumexp[index], shift[index]) = if self.logsumexp[index] == R::NEG_INFINITY {
+                (R::default() - R::NEG_INFINITY, R::default())
+            } else {
+                let units = R::from_f64(self.logsumexp[index].to_f64() * LOG2_E);
+                (units, of_logsumexp - dot(row, output_row))
+            };
+        }
+        logsumexp[queries..].fill(R::default());
+        shift[queries..].fill(R::default());
+        if let Some(gradient) = self.sink_gradient.take() {
+            let sum: f64 = (0..queries)
+                .map(|query| {
+                    // A row without any term but an absent sink has no weight to give it.
+                    let exponent = self.sink - self.logsumexp[query].to_f64();
+                    if self.sink == f64::NEG_INFINITY { 0.0 } else { exponent.exp() * shift[query].to_f64() }
+                })
+                .sum();
+            *gradient = *gradient + R::from_f64(sum);
+        }
+        let scale = R::from_f64(self.scale);
+        rows_to_panels(&tile, dim_qk, query_rows, R::from_f64(self.scale * LOG2_E), query);
+        rows_to_panels(&tile, dim_v, gradient_rows, R::from_f64(kept_scale), output_gradient);
+        if self.wanted.k {
+            rows_to_strips(&tile, dim_qk, query_rows, scale, query_strips);
+        }
+        if self.wanted.v {
+            let factor = R::from_f64(kept_scale);
+            rows_to_strips(&tile, dim_v, gradient_rows, factor, output_gradient_strips);
+        }
+        query_gradient.fill(R::default());
+
+        let prepared = Prepared {
+            query,
+            output_gradient,
+            query_strips,
+            output_gradient_strips,
+            logsumexp,
+            shift,
+        };
+        let keys = self.scoring.key_range(tile.batch_item, tile.query..tile.query + queries);
+        for keys in blocks(keys, BACKWARD_KEYS) {
+            let key = self.k.block(keys.clone(), dim_qk, key_buffer);
+            let value = self.v.block(keys.clone(), dim_v, value_buffer);
+            // First row and row after the last that each panel has computed.
+            let mut computed = [(0, 0); QUERIES / 2];
+            for index in 0..tile.count() {
+                let panel = tile.panel(index);
+                let step = Step {
+                    scoring: &self.scoring,
+                    wanted: self.wanted,
+                    panel: &panel,
+                    block: keys.clone(),
+                    key,
+                    value,
+                    prepared: &prepared,
+                    query_gradient: &mut query_gradient[panel.column * dim_qk..],
+                    weights,
+                    score_gradients,
+                    stride,
+                    slopes,
+                    kept,
+                    distance_gradient: self.distance_gradient,
+                    bias_gradient: self.bias_gradient.as_mut(),
+                };
+                computed[index] = if panel.columns == tile.lanes {
+                    step.run::<S, 1>(simd)
+                } else {
+                    step.run::<S, 2>(simd)
+                };
+            }
+            let computed = &computed[..tile.count()];
+            for (wanted, dim, left, strips, sums) in [
+                (self.wanted.v, dim_v, &*weights, prepared.output_gradient_strips, &mut *self.value_gradient),
+                (self.wanted.k, dim_qk, &*score_gradients, prepared.query_strips, &mut *self.key_gradient),
+            ] {
+                if wanted {
+                    let sums = &mut sums[keys.start * padded(dim)..];
+                    sum_over_queries::<S, R>(simd, &tile, keys.len(), dim, computed, left, stride, strips, sums);
+                }
+            }
+        }
+        if !self.wanted.q {
+            return &[];
+        }
+        factors.fill(scale);
+        panels_to_rows(&tile, dim_qk, query_gradient, factors, query_rows);
+        query_rows
+    }
+}
+
+/// One panel of queries and one block of keys.
+struct Step<'a, 'b, R> {
+    scoring: &'a Scoring<'b, R>,
+    wanted: Wanted,
+    panel: &'a Panel,
+    block: Range<usize>,
+    key: Block<'a, R>,
+    value: Block<'a, R>,
+    prepared: &'a Prepared<'a, R>,
+    /// `[dim_qk, columns]` of the panel.
+    query_gradient: &'a mut [R],
+    /// One row per key of the block, `stride` numbers apart: after dropout.
+    weights: &'a mut [R],
+    score_gradients: &'a mut [R],
+    stride: usize,
+    slopes: &'a mut [R],
+    kept: &'a mut [R],
+    distance_gradient: &'a mut [R],
+    bias_gradient: Option<&'a mut BiasGradient<'b, R>>,
+}
+
+impl<R: Real> Step<'_, '_, R> {
+    /// Weights and gradients of the scores, and what follows from them for the queries.
+    ///
+    /// Returns the rows that were computed, rounded to whole blocks of rows of the products to come.
+    #[inline(always)]
+    fn run<S: Simd, const VECTORS: usize>(self, simd: S) -> (usize, usize) {
+        let Problem { dim_qk, dim_v, .. } = self.scoring.problem;
+        let (panel, block, stride) = (self.panel, self.block, self.stride);
+        let range = self.scoring.key_range(panel.batch_item, panel.query..panel.query + panel.queries);
+        if range.start >= block.end || range.end <= block.start {
+            return (0, 0);
+        }
+        let first = (range.start.max(block.start) - block.start) / ROWS * ROWS;
+        let end = (range.end - block.start).next_multiple_of(ROWS).min(block.len());
+        let keys = block.start + first..block.start + end;
+        let count = keys.len();
+        let columns = panel.columns;
+        let from = first * stride + panel.column;
+        let to = (end - 1) * stride + panel.column + columns;
+        let weights = &mut self.weights[from..to];
+        let gradients = &mut self.score_gradients[from..to];
+
+        let visibility = self.scoring.visibility(panel, keys.clone());
+        if visibility == Visibility::Hidden {
+            for row in weights.chunks_mut(stride).chain(gradients.chunks_mut(stride)) {
+                row[..columns].fill(R::default());
+            }
+            return (first, end);
+        }
+        let panels = |all: &[R], dim: usize| panel.column * dim..(panel.column * dim + columns * dim).min(all.len());
+        Product {
+            rows: count,
+            depth: dim_qk,
+            left: &self.key.data[first * self.key.stride..],
+            left_row: self.key.stride,
+            left_step: 1,
+            right: &self.prepared.query[panels(self.prepared.query, dim_qk)],
+            right_step: columns,
+            out: weights,
+            out_row: stride,
+            start: Start::Zero,
+        }
+        .run::<S, VECTORS>(simd);
+        let slopes: &mut [R] =
+            if self.scoring.softcap.is_some() { &mut self.slopes[..count * columns] } else { &mut [] };
+        self.scoring.apply(simd, panel, keys.clone(), visibility, weights, stride, slopes);
+        Product {
+            rows: count,
+            depth: dim_v,
+            left: &self.value.data[first * self.value.stride..],
+            left_row: self.value.stride,
+            left_step: 1,
+            right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
+            right_step: columns,
+            out: gradients,
+            out_row: stride,
+            start: Start::Zero,
+        }
+        .run::<S, VECTORS>(simd);
+
+        let statistics = panel.column..panel.column + columns;
+        let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
+        let shift = R::vectors::<S>(&self.prepared.shift[statistics]);
+        if let Some(dropout) = self.scoring.dropout {
+            let kept = &mut self.kept[..count * columns];
+            self.scoring.drop_weights(dropout, panel, keys.clone(), kept);
+            let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
+            for ((weights, gradients), kept) in rows.zip(kept.chunks_exact(columns)) {
+                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
+                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+                let kept = R::vectors::<S>(kept);
+                for vector in 0..VECTORS {
+                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
+                    let weight = R::exp2_of_negative(simd, exponent);
+                    let inner = R::mul_add(simd, gradients[vector], kept[vector], shift[vector]);
+                    gradients[vector] = R::times(simd, weight, inner);
+                    weights[vector] = R::times(simd, weight, kept[vector]);
+                }
+            }
+        } else {
+            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride)) {
+                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
+                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+                for vector in 0..VECTORS {
+                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
+                    let weight = R::exp2_of_negative(simd, exponent);
+                    let inner = R::plus(simd, gradients[vector], shift[vector]);
+                    gradients[vector] = R::times(simd, weight, inner);
+                    weights[vector] = weight;
+                }
+            }
+        }
+        if let Some(sums) = self.bias_gradient {
+            sums.add(panel, &keys, gradients, stride);
+        }
+        if !self.distance_gradient.is_empty() {
+            let len_kv = self.scoring.problem.len_kv;
+            for (row, key) in gradients.chunks(stride).zip(keys) {
+                let sums = &mut self.distance_gradient[panel.query + len_kv - 1 - key..];
+                for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
+                    *sum = *sum + gradient;
+                }
+            }
+        }
+        if self.scoring.softcap.is_some() {
+            for (row, slopes) in gradients.chunks_mut(stride).zip(slopes.chunks_exact(columns)) {
+                for (gradient, &slope) in row.iter_mut().zip(slopes) {
+                    *gradient = *gradient * slope;
+                }
+            }
+        }
+        if self.wanted.q {
+            Product {
+                rows: dim_qk,
+                depth: count,
+                left: &self.key.data[first * self.key.stride..],
+                left_row: 1,
+                left_step: self.key.stride,
+                right: gradients,
+                right_step: stride,
+                out: self.query_gradient,
+                out_row: columns,
+                start: Start::Keep,
+            }
+            .run::<S, VECTORS>(simd);
+        }
+        (first, end)
+    }
+}
+
+impl<R: Real> BiasGradient<'_, R> {
+    /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
+    #[inline(always)]
+    fn add(&mut self, panel: &Panel, keys: &Range<usize>, gradients: &[R], stride: usize) {
+        let [of_queries, of_keys] = self.strides;
+        let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
+        let sums = &mut self.sums[start as usize..];
+        for query in 0..panel.queries {
+            let sums = &mut sums[query * of_queries..];
+            for key in 0..keys.len() {
+                let sum = &mut sums[key * of_keys];
+                *sum = *sum + gradients[key * stride + query];
+            }
+        }
+    }
+}
+
+/// `sums[key] += sum over queries of left[key][query] · right[query]`, over the panels that have computed the key's row.
+#[inline(always)]
+#[allow(clippy::too_many_arguments, reason = "a product with its operands; a struct would only rename them")]
+fn sum_over_queries<S: Simd, R: Real>(
+    simd: S,
+    tile: &Tile,
+    keys: usize,
+    dim: usize,
+    computed: &[(usize, usize)],
+    left: &[R],
+    stride: usize,
+    strips: &[R],
+    sums: &mut [R],
+) {
+    // The ends of the panels' ranges never decrease, so the panels that know a row stand together; rows known to the
+    // same panels are summed in one product.
+    let known = |row: usize| {
+        let first = computed.iter().position(|&(first, end)| first <= row && row < end);
+        let last = computed.iter().rposition(|&(first, end)| first <= row && row < end);
+        first.zip(last)
+    };
+    let mut row = 0;
+    while row < keys {
+        let panels = known(row);
+        let mut end = row + ROWS;
+        while end < keys && known(end) == panels {
+            end += ROWS;
+        }
+        let end = end.min(keys);
+        if let Some((first, last)) = panels {
+            let (first, last) = (tile.panel(first), tile.panel(last));
+            let (from, to) = (first.column, last.column + last.columns);
+            let mut start = 0;
+            for (dimension, width) in strip_widths(dim, tile.lanes) {
+                let strip = &strips[start + from * width..start + to * width];
+                start += tile.columns() * width;
+                let product = Product {
+                    rows: end - row,
+                    depth: to - from,
+                    left: &left[row * stride + from..],
+                    left_row: stride,
+                    left_step: 1,
+                    right: strip,
+                    right_step: width,
+                    out: &mut sums[row * padded(dim) + dimension..],
+                    out_row: padded(dim),
+                    start: Start::Keep,
+                };
+                if width == tile.lanes {
+                    product.run::<S, 1>(simd);
+                } else {
+                    product.run::<S, 2>(simd);
+                }
+            }
+        }
+        row = end;
+    }
+}
+
+/// The dot product of two rows, in eight sums so that it can be vectorised.
+#[inline(always)]
+fn dot<R: Real>(a: &[R], b: &[R]) -> R {
+    let mut sums = [R::default(); 8];
+    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
+        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
+            *sum = *sum + a * b;
+        }
+    }
+    sums.into_iter().fold(R::default(), |total, sum| total + sum)
+}

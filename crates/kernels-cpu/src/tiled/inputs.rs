@@ -1,0 +1,182 @@
+//! What goes into one call of the kernels.
+
+use thiserror::Error;
+
+use super::{Element, Rows, real::Real};
+use crate::{Broadcast, BroadcastError, Dropout, DropoutError, Mask, MaskError, Problem, ProblemError};
+
+/// The tensors and options of one call of the kernels.
+///
+/// # Shapes
+/// - q `[batch, heads_q, len_q, dim_qk]`
+/// - k `[batch, heads_kv, len_kv, dim_qk]`
+/// - v `[batch, heads_kv, len_kv, dim_v]`
+/// - bias `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`
+/// - distance bias `[heads_q, len_q + len_kv − 1]`
+/// - sinks `[heads_q]`
+#[derive(Clone, Copy, Debug)]
+pub struct Inputs<'a, T: Element> {
+    /// The seven sizes.
+    pub problem: Problem,
+    /// Queries.
+    pub q: Rows<'a, T>,
+    /// Keys.
+    pub k: Rows<'a, T>,
+    /// Values.
+    pub v: Rows<'a, T>,
+    /// Which keys each query may see.
+    pub mask: Mask<'a>,
+    /// Added to the scores after the softcap; −∞ hides.
+    pub bias: Option<Broadcast<'a, T::Real>>,
+    /// Added to the scores: entry `i − j + len_kv − 1` of a head to the score of query `i` and key `j`.
+    pub distance_bias: Option<&'a [T::Real]>,
+    /// One score per query head that joins the denominator of the softmax and has no value.
+    pub sinks: Option<&'a [T::Real]>,
+    /// Bounds the scores to `(-softcap, softcap)` by a tanh.
+    pub softcap: Option<f64>,
+    /// Factor on the scores, `1 / sqrt(dim_qk)` if absent.
+    pub scale: Option<f64>,
+    /// Dropout on the weights.
+    pub dropout: Option<Dropout>,
+}
+
+/// Why [`Inputs`] cannot be run.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum KernelError {
+    /// The sizes are impossible.
+    #[error(transparent)]
+    Problem(#[from] ProblemError),
+    /// The mask does not fit the sizes.
+    #[error(transparent)]
+    Mask(#[from] MaskError),
+    /// The bias does not fit the sizes.
+    #[error("the bias does not fit: {0}")]
+    Bias(#[from] BroadcastError),
+    /// The dropout is impossible.
+    #[error(transparent)]
+    Dropout(#[from] DropoutError),
+    /// A buffer is too short for its shape and strides.
+    #[error("{name} needs {expected} elements for {problem:?}, but has {actual}")]
+    Length {
+        /// The buffer.
+        name: &'static str,
+        /// What the shape and the strides reach.
+        expected: usize,
+        /// The length of the buffer.
+        actual: usize,
+        /// The sizes that were asked for.
+        problem: Problem,
+    },
+    /// The softcap is not a positive number, or the scale is not a number.
+    #[error("{name} must be finite and the softcap positive, but {name} is {value}")]
+    Number {
+        /// Which number.
+        name: &'static str,
+        /// Its value.
+        value: f64,
+    },
+}
+
+impl<'a, T: Element> Inputs<'a, T> {
+    /// Plain attention over contiguous tensors: everything visible, no bias, the default scale.
+    #[must_use]
+    pub fn new(problem: Problem, q: &'a [T], k: &'a [T], v: &'a [T]) -> Self {
+        let Problem { heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v, .. } = problem;
+        Self {
+            problem,
+            q: Rows::contiguous(q, heads_q, len_q, dim_qk),
+            k: Rows::contiguous(k, heads_kv, len_kv, dim_qk),
+            v: Rows::contiguous(v, heads_kv, len_kv, dim_v),
+            mask: Mask::default(),
+            bias: None,
+            distance_bias: None,
+            sinks: None,
+            softcap: None,
+            scale: None,
+            dropout: None,
+        }
+    }
+
+    /// The factor on the scores.
+    pub(super) fn scale(&self) -> f64 {
+        self.scale.unwrap_or_else(|| self.problem.default_scale())
+    }
+
+    /// Checks every tensor and option against the problem.
+    ///
+    /// # Errors
+    /// A size, a length, a shape or an option is impossible; the message names it and its value.
+    pub fn validate(&self) -> Result<(), KernelError> {
+        let problem = &self.problem;
+        problem.validate()?;
+        let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = *problem;
+        for (name, rows, heads, len, dim) in [
+            ("q", &self.q, heads_q, len_q, dim_qk),
+            ("k", &self.k, heads_kv, len_kv, dim_qk),
+            ("v", &self.v, heads_kv, len_kv, dim_v),
+        ] {
+            at_least(name, rows.available(), rows.extent(batch, heads, len, dim), problem)?;
+        }
+        self.mask.validate(problem)?;
+        if let Some(bias) = &self.bias {
+            bias.validate(problem)?;
+        }
+        if let Some(distance) = self.distance_bias {
+            exactly("distance_bias", distance.len(), distance_elements(problem), problem)?;
+        }
+        if let Some(sinks) = self.sinks {
+            exactly("sinks", sinks.len(), heads_q, problem)?;
+        }
+        if let Some(softcap) = self.softcap
+            && !(softcap.is_finite() && softcap > 0.0)
+        {
+            return Err(KernelError::Number { name: "softcap", value: softcap });
+        }
+        if let Some(scale) = self.scale
+            && !scale.is_finite()
+        {
+            return Err(KernelError::Number { name: "scale", value: scale });
+        }
+        if let Some(dropout) = &self.dropout {
+            dropout.validate()?;
+        }
+        Ok(())
+    }
+
+    /// Minus infinity without a sink, as a number of f64.
+    pub(super) fn sink(&self, head: usize) -> f64 {
+        self.sinks.map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
+    }
+}
+
+/// Number of elements of a distance bias: `heads_q · (len_q + len_kv − 1)`.
+pub(super) fn distance_elements(problem: &Problem) -> usize {
+    problem.heads_q * (problem.len_q + problem.len_kv).saturating_sub(1)
+}
+
+pub(super) fn exactly(
+    name: &'static str,
+    actual: usize,
+    expected: usize,
+    problem: &Problem,
+) -> Result<(), KernelError> {
+    if actual == expected { Ok(()) } else { too_short(name, actual, expected, problem) }
+}
+
+pub(super) fn at_least(
+    name: &'static str,
+    actual: usize,
+    expected: usize,
+    problem: &Problem,
+) -> Result<(), KernelError> {
+    if actual >= expected { Ok(()) } else { too_short(name, actual, expected, problem) }
+}
+
+fn too_short(
+    name: &'static str,
+    actual: usize,
+    expected: usize,
+    problem: &Problem,
+) -> Result<(), KernelError> {
+    Err(KernelError::Length { name, expected, actual, problem: *problem })
+}

@@ -1,0 +1,98 @@
+//! Sharing tasks out among threads.
+
+use std::sync::Mutex;
+
+use pulp::{Arch, Scalar, Simd, WithSimd};
+
+/// On what a call runs: how many threads, and which of their instructions.
+///
+/// The result does not depend on the number of threads, to the last bit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// The most threads of rayon's current pool that work at once, the calling one included.
+    pub threads: usize,
+    /// Which vector instructions are used.
+    pub instructions: Instructions,
+}
+
+/// Which vector instructions are used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Instructions {
+    /// The widest of the machine: AVX-512, AVX2 with FMA, NEON, or none.
+    Widest,
+    /// None: what runs everywhere.
+    Portable,
+}
+
+impl Execution {
+    /// All threads of rayon's current pool (without feature `rayon`, the calling one), and the widest vectors.
+    #[must_use]
+    pub fn available() -> Self {
+        #[cfg(feature = "rayon")]
+        let threads = rayon::current_num_threads();
+        #[cfg(not(feature = "rayon"))]
+        let threads = 1;
+        Self { threads, instructions: Instructions::Widest }
+    }
+
+    /// The calling thread alone, and the widest vectors.
+    #[must_use]
+    pub fn sequential() -> Self {
+        Self { threads: 1, instructions: Instructions::Widest }
+    }
+
+    /// How many threads may work on `tasks` tasks that cost `operations` floating-point operations altogether.
+    pub(super) fn workers(self, tasks: usize, operations: f64) -> usize {
+        // Waking a thread costs some ten microseconds, in which one core does about a million operations.
+        const OPERATIONS_PER_THREAD: f64 = 1e6;
+        let worthwhile = (operations / OPERATIONS_PER_THREAD) as usize;
+        self.threads.min(tasks).min(worthwhile).max(1)
+    }
+
+    /// Runs code that is written for any vectors with those of this execution.
+    pub(super) fn dispatch<Op: WithSimd>(self, op: Op) -> Op::Output {
+        match self.instructions {
+            Instructions::Widest => Arch::new().dispatch(op),
+            Instructions::Portable => Scalar.vectorize(op),
+        }
+    }
+}
+
+/// Calls `work` once for every task, each worker with a piece of `scratch` of its own.
+pub(super) fn for_each<Task: Send, R: Send>(
+    workers: usize,
+    scratch: &mut [R],
+    per_worker: usize,
+    tasks: impl Iterator<Item = Task> + Send,
+    work: impl Fn(Task, &mut [R]) + Sync,
+) {
+    let tasks = Mutex::new(tasks);
+    let work_off = |scratch: &mut [R]| {
+        loop {
+            // The lock is held only while the next task is taken, so a panic in `work` cannot poison it.
+            let task = tasks.lock().ok().and_then(|mut tasks| tasks.next());
+            match task {
+                Some(task) => work(task, scratch),
+                None => return,
+            }
+        }
+    };
+    let mut pieces = (0..workers).scan(scratch, |rest, _| {
+        let (piece, others) = std::mem::take(rest).split_at_mut(per_worker);
+        *rest = others;
+        Some(piece)
+    });
+    let own = pieces.next().unwrap_or_default();
+    #[cfg(feature = "rayon")]
+    if workers > 1 {
+        rayon::in_place_scope(|scope| {
+            for piece in pieces {
+                scope.spawn(|_| work_off(piece));
+            }
+            work_off(own);
+        });
+        return;
+    }
+    drop(pieces);
+    work_off(own);
+}

@@ -1,0 +1,324 @@
+//! What happens to the scores of one panel and one block of keys: softcap, biases, mask, dropout.
+//!
+//! Scores are in units of log 2 here: the query was multiplied by `scale · log2(e)`, so that the softmax is one of
+//! powers of two.
+
+use core::{f64::consts::LOG2_E, ops::Range};
+
+use pulp::Simd;
+
+use super::{Element, Inputs, real::Real, tile::{Panel, WIDEST_PANEL}};
+use crate::{Broadcast, Dropout, Mask, Problem};
+
+/// The options that act on scores.
+#[derive(Clone, Copy)]
+pub(super) struct Scoring<'a, R> {
+    pub(super) problem: Problem,
+    pub(super) mask: Mask<'a>,
+    pub(super) bias: Option<Broadcast<'a, R>>,
+    pub(super) distance_bias: Option<&'a [R]>,
+    pub(super) softcap: Option<f64>,
+    pub(super) dropout: Option<Dropout>,
+}
+
+/// How much of a panel and a block is visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Visibility {
+    /// Nothing: the block is skipped.
+    Hidden,
+    /// Everything: no mask is applied.
+    Visible,
+    /// Some pairs are hidden by causality, window or key length, maybe by segments or a tensor, too.
+    Partial,
+}
+
+impl<'a, R: Real> Scoring<'a, R> {
+    pub(super) fn new<T: Element<Real = R>>(inputs: &Inputs<'a, T>) -> Self {
+        Self {
+            problem: inputs.problem,
+            mask: inputs.mask,
+            bias: inputs.bias,
+            distance_bias: inputs.distance_bias,
+            softcap: inputs.softcap,
+            dropout: inputs.dropout,
+        }
+    }
+
+    /// The keys that causality, window and key length leave to any query of `queries`.
+    pub(super) fn key_range(&self, batch_item: usize, queries: Range<usize>) -> Range<usize> {
+        let range = |query| self.mask.key_range(&self.problem, batch_item, query);
+        // Neither end decreases from one query to the next.
+        let (first, last) = (range(queries.start), range(queries.end - 1));
+        // Rows without keys may come first (more queries than keys): their range is empty and begins no later.
+        first.start.min(last.start)..last.end
+    }
+
+    /// Whether `keys` are hidden from or visible to all queries of the panel.
+    pub(super) fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
+        let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
+        let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
+        let in_range = if keys.end <= first.start || keys.start >= last.end {
+            return Visibility::Hidden;
+        } else {
+            last.start <= keys.start && keys.end <= first.end
+        };
+        let segments = self.segments(panel, &keys);
+        let masked = self.masked(panel, &keys);
+        match (segments, masked) {
+            (Visibility::Hidden, _) | (_, Visibility::Hidden) => Visibility::Hidden,
+            (Visibility::Visible, Visibility::Visible) if in_range => Visibility::Visible,
+            _ => Visibility::Partial,
+        }
+    }
+
+    fn segments(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+        let Some(segments) = self.mask.segments else {
+            return Visibility::Visible;
+        };
+        let first = panel.batch_item * self.problem.len_q + panel.query;
+        let queries = &segments.queries[first..first + panel.queries];
+        let first = panel.batch_item * self.problem.len_kv;
+        let keys = &segments.keys[first + keys.start..first + keys.end];
+        let extremes = |ids: &[i64]| {
+            ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| (low.min(id), high.max(id)))
+        };
+        let (query_low, query_high) = extremes(queries);
+        let (key_low, key_high) = extremes(keys);
+        if query_high < key_low || key_high < query_low {
+            Visibility::Hidden
+        } else if query_low == query_high && key_low == key_high {
+            Visibility::Visible
+        } else {
+            Visibility::Partial
+        }
+    }
+
+    fn masked(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+        let Some(masked) = self.mask.masked else {
+            return Visibility::Visible;
+        };
+        let (mut some_hidden, mut some_visible) = (false, false);
+        for query in 0..panel.queries {
+            let start = masked.index(panel.batch_item, panel.head, panel.query + query, keys.start);
+            let stride = masked.strides()[3];
+            if stride <= 1 {
+                let row = &masked.data()[start..start + (keys.len() - 1) * stride + 1];
+                some_hidden |= row.iter().any(|&masked| masked);
+                some_visible |= !row.iter().all(|&masked| masked);
+            } else {
+                let row = masked.data()[start..].iter().step_by(stride).take(keys.len());
+                row.for_each(|&masked| {
+                    some_hidden |= masked;
+                    some_visible |= !masked;
+                });
+            }
+            if masked.strides()[2] == 0 || (some_hidden && some_visible) {
+                break;
+            }
+        }
+        match (some_hidden, some_visible) {
+            (true, true) => Visibility::Partial,
+            (true, false) => Visibility::Hidden,
+            (false, _) => Visibility::Visible,
+        }
+    }
+
+    /// Softcap, biases and mask, in the order of the contract. `scores` has one row of `stride` numbers per key.
+    ///
+    /// With a softcap, `slopes` (rows of the panel's columns) gets its derivative.
+    #[inline(always)]
+    pub(super) fn apply<S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: Range<usize>,
+        visibility: Visibility,
+        scores: &mut [R],
+        stride: usize,
+        slopes: &mut [R],
+    ) {
+        if let Some(softcap) = self.softcap {
+            squash::<R, S>(simd, panel, softcap, scores, stride, slopes);
+        }
+        if let Some(distance_bias) = self.distance_bias {
+            self.add_distance_bias(distance_bias, panel, &keys, scores, stride);
+        }
+        if let Some(bias) = &self.bias {
+            add_bias(bias, panel, &keys, scores, stride);
+        }
+        if visibility == Visibility::Partial {
+            self.hide::<S>(simd, panel, &keys, scores, stride);
+        }
+    }
+
+    fn add_distance_bias(
+        &self,
+        bias: &[R],
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        let Problem { len_q, len_kv, .. } = self.problem;
+        let entries = len_q + len_kv - 1;
+        let head = &bias[panel.head * entries..][..entries];
+        for (row, key) in scores.chunks_mut(stride).zip(keys.clone()) {
+            let biases = &head[panel.query + len_kv - 1 - key..][..panel.queries];
+            for (score, &bias) in row.iter_mut().zip(biases) {
+                *score = plus_bias(*score, bias);
+            }
+        }
+    }
+
+    /// Sets hidden scores to −∞, whatever they are.
+    #[inline(always)]
+    fn hide<S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        self.hide_by_range::<S>(simd, panel, keys, scores, stride);
+        if let Some(segments) = self.mask.segments {
+            let first = panel.batch_item * self.problem.len_q + panel.query;
+            let queries = &segments.queries[first..first + panel.queries];
+            let first = panel.batch_item * self.problem.len_kv;
+            let keys = &segments.keys[first + keys.start..first + keys.end];
+            for (row, key) in scores.chunks_mut(stride).zip(keys) {
+                for (score, query) in row.iter_mut().zip(queries) {
+                    *score = if query == key { *score } else { R::NEG_INFINITY };
+                }
+            }
+        }
+        if let Some(masked) = &self.mask.masked {
+            let [_, _, of_queries, of_keys] = masked.strides();
+            for query in 0..panel.queries {
+                let start = masked.index(panel.batch_item, panel.head, panel.query + query, keys.start);
+                let row = &masked.data()[start..];
+                for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+                    if row[key * of_keys] {
+                        if of_queries == 0 {
+                            row_of_scores[..panel.columns].fill(R::NEG_INFINITY);
+                        } else {
+                            row_of_scores[query] = R::NEG_INFINITY;
+                        }
+                    }
+                }
+                if of_queries == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn hide_by_range<S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        let Mask { causal, window, key_lengths, .. } = self.mask;
+        if causal.is_none() && window.is_none() && key_lengths.is_none() {
+            return;
+        }
+        // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
+        let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
+        for query in 0..panel.queries {
+            let range = self.mask.key_range(&self.problem, panel.batch_item, panel.query + query);
+            let relative = |key: usize| R::from_f64(key.clamp(keys.start, keys.end) as f64 - keys.start as f64);
+            starts[query] = relative(range.start);
+            ends[query] = relative(range.end);
+        }
+        let hidden = R::splat(simd, R::NEG_INFINITY);
+        let (starts, ends) = (R::vectors::<S>(&starts), R::vectors::<S>(&ends));
+        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+            let key = R::splat(simd, R::from_f64(key as f64));
+            let row = R::vectors_mut::<S>(&mut row[..panel.columns]);
+            for ((score, &start), &end) in row.iter_mut().zip(starts).zip(ends) {
+                let before_end = R::select_less(simd, key, end, *score, hidden);
+                *score = R::select_less(simd, key, start, hidden, before_end);
+            }
+        }
+    }
+
+    /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.
+    #[inline(always)]
+    pub(super) fn drop_weights(&self, dropout: Dropout, panel: &Panel, keys: Range<usize>, kept: &mut [R]) {
+        let mut states = [[0_u32; WIDEST_PANEL]; 2];
+        for query in 0..panel.queries {
+            let row = dropout.row(panel.batch_item, panel.head, panel.query + query);
+            states[0][query] = row.state[0];
+            states[1][query] = row.state[1];
+        }
+        let threshold = dropout.threshold();
+        for (row, key) in kept.chunks_exact_mut(panel.columns).zip(keys) {
+            // Eight at a time and of known length, so that the compiler uses vectors.
+            let (of_a, of_b) = (states[0].chunks_exact(8), states[1].chunks_exact(8));
+            for ((row, a), b) in row.chunks_mut(8).zip(of_a).zip(of_b) {
+                let mut factors = [R::default(); 8];
+                for lane in 0..8 {
+                    let row = crate::DropoutRow { state: [a[lane], b[lane]], threshold };
+                    factors[lane] = R::from_f64(f64::from(row.keep(key)));
+                }
+                row.copy_from_slice(&factors[..row.len()]);
+            }
+        }
+    }
+}
+
+/// `score + log2(e) · bias`, −∞ where the bias is, also for a NaN.
+#[inline(always)]
+fn plus_bias<R: Real>(score: R, bias: R) -> R {
+    if bias == R::NEG_INFINITY { bias } else { score + bias * R::from_f64(LOG2_E) }
+}
+
+/// `softcap · tanh(score / softcap)` and its derivative.
+#[inline(always)]
+fn squash<R: Real, S: Simd>(
+    simd: S,
+    panel: &Panel,
+    softcap: f64,
+    scores: &mut [R],
+    stride: usize,
+    slopes: &mut [R],
+) {
+    let cap = R::splat(simd, R::from_f64(softcap * LOG2_E));
+    let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
+    let one = R::splat(simd, R::from_f64(1.0));
+    let zero = R::splat(simd, R::default());
+    let keep_slopes = !slopes.is_empty();
+    for (key, row) in scores.chunks_mut(stride).enumerate() {
+        for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns]).iter_mut().enumerate() {
+            let tanh = R::tanh(simd, R::times(simd, *score, inverse));
+            *score = R::times(simd, tanh, cap);
+            if keep_slopes {
+                let slopes = R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
+                slopes[vector] = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+            }
+        }
+    }
+}
+
+/// Adds a dense bias, whose rows are those of the queries while the scores' are those of the keys.
+#[inline(always)]
+fn add_bias<R: Real>(
+    bias: &Broadcast<'_, R>,
+    panel: &Panel,
+    keys: &Range<usize>,
+    scores: &mut [R],
+    stride: usize,
+) {
+    let [_, _, of_queries, of_keys] = bias.strides();
+    let first = &bias.data()[bias.index(panel.batch_item, panel.head, panel.query, keys.start)..];
+    for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+        let of_key = &first[key * of_keys..];
+        for (query, score) in row[..panel.queries].iter_mut().enumerate() {
+            *score = plus_bias(*score, of_key[query * of_queries]);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! NaN and infinity in keys that nobody sees.
+
+use super::{Element, Inputs, Rows};
+use crate::Problem;
+
+/// Runs `body` on inputs in which no key or value that is hidden from all queries of its batch item is NaN or infinite.
+///
+/// Causality, windows and key lengths never let a kernel touch such rows. Segments and bool tensors may hide single keys
+/// inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row, keys and
+/// values are copied with zeros in its place.
+pub(super) fn without_unseen<T: Element, Out>(
+    inputs: &Inputs<'_, T>,
+    body: impl FnOnce(&Inputs<'_, T>) -> Out,
+) -> Out {
+    let problem = inputs.problem;
+    if inputs.mask.segments.is_none() && inputs.mask.masked.is_none() {
+        return body(inputs);
+    }
+    let Problem { dim_qk, dim_v, heads_kv, len_kv, .. } = problem;
+    let key = erase(inputs, &inputs.k, dim_qk);
+    let value = erase(inputs, &inputs.v, dim_v);
+    let mut inputs = *inputs;
+    if let Some(key) = &key {
+        inputs.k = Rows::contiguous(key, heads_kv, len_kv, dim_qk);
+    }
+    if let Some(value) = &value {
+        inputs.v = Rows::contiguous(value, heads_kv, len_kv, dim_v);
+    }
+    body(&inputs)
+}
+
+/// A contiguous copy with zeros for unseen rows that are not finite, if there are any.
+fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> Option<Vec<T>> {
+    let problem = &inputs.problem;
+    let mut unseen = Vec::new();
+    for batch_item in 0..problem.batch {
+        for head in 0..problem.heads_kv {
+            for key in 0..problem.len_kv {
+                let row = &rows.from_row(batch_item, head, key)[..dim];
+                // A sum of products with zero is NaN exactly if a number is not finite.
+                let zero = T::Real::default();
+                let probe = row.iter().fold(zero, |sum, &x| sum + x.to_real() * zero);
+                if probe != zero && !seen(inputs, batch_item, key) {
+                    unseen.push(problem.key_row(batch_item, head, key));
+                }
+            }
+        }
+    }
+    if unseen.is_empty() {
+        return None;
+    }
+    let mut copy = Vec::with_capacity(problem.key_rows() * dim);
+    for batch_item in 0..problem.batch {
+        for head in 0..problem.heads_kv {
+            for key in 0..problem.len_kv {
+                copy.extend_from_slice(&rows.from_row(batch_item, head, key)[..dim]);
+            }
+        }
+    }
+    for row in unseen {
+        copy[row * dim..][..dim].fill(T::default());
+    }
+    Some(copy)
+}
+
+/// Whether any query of the batch item, in any head, sees the key.
+fn seen<T: Element>(inputs: &Inputs<'_, T>, batch_item: usize, key: usize) -> bool {
+    let problem = &inputs.problem;
+    (0..problem.heads_q).any(|head| {
+        (0..problem.len_q)
+            .any(|query| inputs.mask.visible(problem, batch_item, head, query, key))
+    })
+}

@@ -1,0 +1,52 @@
+//! ALiBi and the relative bias as one operand of the size of the sequence, by differentiable tensor operations.
+//!
+//! An implementation of the operation gives back the gradient of that operand; Burn carries it on to slopes and tables.
+
+use burn::tensor::{DType, Int, Tensor, TensorData};
+use burn_attn_kernels_cpu::DistanceAxis;
+
+use crate::bias::Relative;
+
+/// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; nothing if there are none, or no pair to bias.
+pub(crate) fn distance_bias(
+    axis: DistanceAxis,
+    dtype: DType,
+    slopes: Vec<Tensor<1>>,
+    tables: Vec<Relative>,
+) -> Option<Tensor<2>> {
+    // An operation on an empty tensor divides by zero on ndarray.
+    if axis.is_empty() {
+        return None;
+    }
+    let alibi = slopes
+        .into_iter()
+        .map(|slopes| of_slopes(axis, slopes.cast(dtype)));
+    let relative = tables.into_iter().map(|relative| Relative {
+        table: relative.table.cast(dtype),
+        ..relative
+    });
+    let relative = relative.map(|relative| of_table(axis, relative));
+    alibi.chain(relative).reduce(|sum, part| sum + part)
+}
+
+/// `−slopes[h] · |relative position|`
+fn of_slopes(axis: DistanceAxis, slopes: Tensor<1>) -> Tensor<2> {
+    let distances: Vec<f64> = axis
+        .relative_positions()
+        .map(|position| -(position.unsigned_abs() as f64))
+        .collect();
+    let distances = TensorData::new(distances, [1, axis.len()]);
+    let distances = Tensor::<2>::from_data(distances, (&slopes.device(), slopes.dtype()));
+    slopes.unsqueeze_dim::<2>(1) * distances
+}
+
+/// `table[bucket, h]`
+fn of_table(axis: DistanceAxis, Relative { table, buckets }: Relative) -> Tensor<2> {
+    let rows: Vec<i64> = axis
+        .relative_positions()
+        .map(|position| buckets.bucket(position) as i64)
+        .collect();
+    let rows = TensorData::new(rows, [axis.len()]);
+    let rows = Tensor::<1, Int>::from_data(rows, &table.device());
+    table.select(0, rows).transpose()
+}

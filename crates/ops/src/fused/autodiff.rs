@@ -1,0 +1,225 @@
+//! The gradient rule: one node for the logsumexp, which does the work, and one for the output.
+//!
+//! A node of Burn has one output, and this operation has two. So the output's node only leaves its gradient where the
+//! logsumexp's node, its one parent, finds it, and makes sure that that node runs. All tensors that have a gradient are
+//! parents of the logsumexp's node.
+
+use std::sync::{Arc, Mutex};
+
+use burn::backend::{
+    AutodiffBackend, TensorMetadata,
+    tensor::FloatTensor,
+};
+use burn::tensor::{FloatDType, Shape};
+use burn_autodiff::{
+    Autodiff, NodeId,
+    checkpoint::{base::Checkpointer, strategy::CheckpointStrategy},
+    grads::Gradients,
+    ops::{Backward, Ops, OpsKind},
+};
+
+use super::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Upstream};
+use crate::{AttentionOps, ScoreInputs, composed};
+
+impl<B, C> AttentionOps for Autodiff<B, C>
+where
+    B: AttentionOps + AttentionKernels,
+    C: CheckpointStrategy,
+{
+    fn attention(
+        inputs: ScoreInputs<Self>,
+        value: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        match B::kernels() {
+            Some(kernels) => fused(kernels, Operands::new(inputs, value)),
+            // Burn differentiates the composed body operation by operation.
+            None => composed::forward::<Self>(inputs, value),
+        }
+    }
+}
+
+fn fused<B: AttentionKernels, C: CheckpointStrategy>(
+    kernels: Kernels<B>,
+    operands: Operands<Autodiff<B, C>>,
+) -> (FloatTensor<Autodiff<B, C>>, FloatTensor<Autodiff<B, C>>) {
+    let Operands { query, key, value, bias, distance_bias, sinks, .. } = &operands;
+    // What is absent takes part as a constant: the rule always has six parents.
+    let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(query.primitive().clone());
+    let node = |tensor: &Option<FloatTensor<Autodiff<B, C>>>| tensor.as_ref().unwrap_or(&absent).node();
+    let nodes = [query.node(), key.node(), value.node(), node(bias), node(distance_bias), node(sinks)];
+
+    match LogsumexpRule.prepare::<C>(nodes).compute_bound().stateful() {
+        OpsKind::Tracked(mut prep) => {
+            let saved = Differentiable {
+                query: Some(prep.checkpoint(query)),
+                key: Some(prep.checkpoint(key)),
+                value: Some(prep.checkpoint(value)),
+                bias: bias.as_ref().map(|bias| prep.checkpoint(bias)),
+                distance_bias: distance_bias.as_ref().map(|bias| prep.checkpoint(bias)),
+                sinks: sinks.as_ref().map(|sinks| prep.checkpoint(sinks)),
+            };
+            let operands = inner(operands);
+            let (output, logsumexp) = (kernels.forward)(&operands);
+            let arriving = OutputGradient::default();
+            let state = Saved {
+                operands: saved,
+                fixed: operands.fixed,
+                output: output.clone(),
+                logsumexp: logsumexp.clone(),
+                output_gradient: arriving.clone(),
+            };
+            let logsumexp = prep.finish(state, logsumexp);
+            let output = match OutputRule.prepare::<C>([logsumexp.node()]).compute_bound().stateful() {
+                OpsKind::Tracked(prep) => prep.finish(arriving, output),
+                OpsKind::UnTracked(prep) => prep.finish(output),
+            };
+            (output, logsumexp)
+        }
+        OpsKind::UnTracked(prep) => {
+            let (output, logsumexp) = (kernels.forward)(&inner(operands));
+            (<Autodiff<B, C> as AutodiffBackend>::from_inner(output), prep.finish(logsumexp))
+        }
+    }
+}
+
+/// The operands without their graph.
+fn inner<B: AttentionKernels, C: CheckpointStrategy>(
+    operands: Operands<Autodiff<B, C>>,
+) -> Operands<B> {
+    let optional = |tensor: Option<FloatTensor<Autodiff<B, C>>>| tensor.map(|tensor| tensor.into_primitive());
+    let Fixed { masked, key_lengths, segments, scalars } = operands.fixed;
+    Operands {
+        query: operands.query.into_primitive(),
+        key: operands.key.into_primitive(),
+        value: operands.value.into_primitive(),
+        bias: optional(operands.bias),
+        distance_bias: optional(operands.distance_bias),
+        sinks: optional(operands.sinks),
+        // Bool and int tensors have no graph.
+        fixed: Fixed { masked, key_lengths, segments, scalars },
+    }
+}
+
+/// Where the gradient of the output waits for the node of the logsumexp.
+type Waiting<P> = Arc<Mutex<Option<P>>>;
+
+/// A place for a gradient that has not arrived.
+#[derive(Debug)]
+struct OutputGradient<P>(Waiting<P>);
+
+impl<P> Clone for OutputGradient<P> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
+    }
+}
+
+impl<P> Default for OutputGradient<P> {
+    fn default() -> Self {
+        Self(Arc::default())
+    }
+}
+
+impl<P> OutputGradient<P> {
+    fn put(&self, gradient: P) {
+        *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(gradient);
+    }
+
+    fn take(&self) -> Option<P> {
+        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+    }
+}
+
+/// Hands the gradient of the output to the node of the logsumexp.
+#[derive(Debug)]
+struct OutputRule;
+
+impl<B: AttentionKernels> Backward<B, 1> for OutputRule {
+    type State = OutputGradient<FloatTensor<B>>;
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [parent] = ops.parents;
+        if let Some(parent) = parent {
+            // A node whose output has no gradient would not run; zeros change nothing.
+            let [batch, heads, len_q, _] = gradient.shape().dims::<4>();
+            let dtype = composed::statistics_dtype(gradient.dtype().into());
+            let zeros = B::float_zeros(Shape::new([batch, heads, len_q]), &gradient.device(), dtype);
+            gradients.register::<B>(parent.id, zeros);
+        }
+        ops.state.put(gradient);
+    }
+}
+
+/// Computes all gradients from that of the output and that of the logsumexp.
+#[derive(Debug)]
+struct LogsumexpRule;
+
+/// All that is kept between the passes.
+#[derive(Clone, Debug)]
+struct Saved<B: AttentionKernels> {
+    operands: Differentiable<Option<NodeId>>,
+    fixed: Fixed<B>,
+    output: FloatTensor<B>,
+    logsumexp: FloatTensor<B>,
+    output_gradient: OutputGradient<FloatTensor<B>>,
+}
+
+impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
+    type State = Saved<B>;
+
+    fn backward(
+        self,
+        ops: Ops<Self::State, 6>,
+        gradients: &mut Gradients,
+        checkpointer: &mut Checkpointer,
+    ) {
+        let logsumexp_gradient = gradients.consume::<B>(&ops.node);
+        let saved = ops.state;
+        let mut retrieve =
+            |node: Option<NodeId>| node.map(|node| checkpointer.retrieve_node_output(node));
+        let required = "query, key and value are always saved";
+        let operands = Operands::<B> {
+            query: retrieve(saved.operands.query).expect(required),
+            key: retrieve(saved.operands.key).expect(required),
+            value: retrieve(saved.operands.value).expect(required),
+            bias: retrieve(saved.operands.bias),
+            distance_bias: retrieve(saved.operands.distance_bias),
+            sinks: retrieve(saved.operands.sinks),
+            fixed: saved.fixed,
+        };
+        let output_gradient = saved.output_gradient.take().unwrap_or_else(|| {
+            // Only the logsumexp was used.
+            let dtype = FloatDType::from(saved.output.dtype());
+            B::float_zeros(saved.output.shape(), &saved.output.device(), dtype)
+        });
+        let upstream = Upstream {
+            output: saved.output,
+            logsumexp: saved.logsumexp,
+            output_gradient,
+            logsumexp_gradient,
+        };
+        let [query, key, value, bias, distance_bias, sinks] = ops.parents;
+        let wanted = Differentiable {
+            query: query.is_some(),
+            key: key.is_some(),
+            value: value.is_some(),
+            bias: bias.is_some(),
+            distance_bias: distance_bias.is_some(),
+            sinks: sinks.is_some(),
+        };
+        let kernels = B::kernels().expect("the forward pass had kernels");
+        let computed = (kernels.backward)(&operands, upstream, wanted);
+        for (parent, gradient) in [
+            (query, computed.query),
+            (key, computed.key),
+            (value, computed.value),
+            (bias, computed.bias),
+            (distance_bias, computed.distance_bias),
+            (sinks, computed.sinks),
+        ] {
+            if let Some((parent, gradient)) = parent.zip(gradient) {
+                gradients.register::<B>(parent.id, gradient);
+            }
+        }
+    }
+}

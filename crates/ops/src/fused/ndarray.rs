@@ -1,0 +1,85 @@
+//! NdArray: arrays of one type each.
+
+#![allow(
+    deprecated,
+    reason = "deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
+)]
+
+use burn::tensor::{Shape, TensorData};
+use burn_ndarray::{NdArray, NdArrayTensor};
+
+use super::{
+    AttentionKernels, Kernels,
+    host::{Host, Plain, Strided},
+};
+
+impl AttentionKernels for NdArray {
+    fn kernels() -> Option<Kernels<Self>> {
+        Some(Self::kernels_of_host())
+    }
+}
+
+/// The elements and strides of a storage, if they lie in memory without gaps and in a forward direction.
+macro_rules! strided {
+    ($storage:expr) => {{
+        let view = $storage.view();
+        let strides = view.strides().iter().map(|&stride| usize::try_from(stride).ok());
+        strides.collect::<Option<Vec<usize>>>().zip(view.to_slice_memory_order())
+    }};
+}
+
+impl Host for NdArray {
+    fn floats<T: Plain>(tensor: &NdArrayTensor) -> Option<Strided<'_, T>> {
+        // The casts are from a type to itself.
+        match tensor {
+            NdArrayTensor::F32(storage) => {
+                let (strides, elements) = strided!(storage)?;
+                Some((bytemuck::try_cast_slice(elements).ok()?, strides))
+            }
+            NdArrayTensor::F64(storage) => {
+                let (strides, elements) = strided!(storage)?;
+                Some((bytemuck::try_cast_slice(elements).ok()?, strides))
+            }
+            _ => panic!("attention: NdArray has no {:?}", T::dtype()),
+        }
+    }
+
+    fn bools(tensor: &NdArrayTensor) -> Option<Strided<'_, bool>> {
+        let NdArrayTensor::Bool(storage) = tensor else {
+            panic!("attention: the mask is no bool tensor");
+        };
+        let (strides, elements) = strided!(storage)?;
+        Some((elements, strides))
+    }
+
+    fn ints(tensor: &NdArrayTensor) -> Vec<i64> {
+        row_major(tensor).iter::<i64>().collect()
+    }
+
+    fn copy_floats(tensor: &NdArrayTensor) -> NdArrayTensor {
+        NdArrayTensor::from_data(row_major(tensor))
+    }
+
+    fn copy_bools(tensor: &NdArrayTensor) -> NdArrayTensor {
+        NdArrayTensor::from_data(row_major(tensor))
+    }
+
+    fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> NdArrayTensor {
+        NdArrayTensor::from_data(TensorData::new(elements, shape))
+    }
+}
+
+/// The elements in row-major order.
+fn row_major(tensor: &NdArrayTensor) -> TensorData {
+    macro_rules! collect {
+        ($($variant:ident),*) => {
+            match tensor {
+                $(NdArrayTensor::$variant(storage) => TensorData::new(
+                    storage.view().iter().copied().collect::<Vec<_>>(),
+                    Shape::from(storage.shape().to_vec()),
+                ),)*
+            }
+        };
+    }
+    collect!(F64, F32, I64, I32, I16, I8, U64, U32, U16, U8, Bool)
+}

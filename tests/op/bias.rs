@@ -1,0 +1,160 @@
+//! Biases that are combined, and options where there is nothing to attend to.
+
+use burn::tensor::{DType, Device, Tensor};
+use burn_attn::{
+    AttentionBias, AttentionOptions, RelativeBuckets,
+    ops::{attention, attention_weights, attention_with_logsumexp},
+};
+
+use crate::{
+    case::{Case, numbers},
+    devices,
+};
+
+const F32: DType = DType::F32;
+
+fn weights(case: &Case, device: &Device, bias: AttentionBias) -> Vec<f32> {
+    let options = AttentionOptions::default().bias(bias);
+    attention_weights(case.query(device, F32), case.key(device, F32), options)
+        .into_data()
+        .iter()
+        .collect()
+}
+
+fn assert_close(actual: &[f32], expected: &[f32]) {
+    assert_eq!(actual.len(), expected.len());
+    for (a, e) in actual.iter().zip(expected) {
+        assert!((a - e).abs() < 1e-6, "{a} instead of {e}");
+    }
+}
+
+fn tensor<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tensor<D> {
+    let data = Tensor::<1>::from_data(numbers(seed, shape.iter().product()).as_slice(), device);
+    data.reshape(shape)
+}
+
+#[test]
+fn two_biases_of_a_kind_add_up() {
+    for device in devices() {
+        let case = Case::usual("two of a kind");
+        let first = tensor(11, [2, 1, 1, 11], &device);
+        let second = tensor(12, [1, 5, 7, 1], &device);
+        let both = AttentionBias::dense(first.clone()).and(AttentionBias::dense(second.clone()));
+        let sum = AttentionBias::dense(first + second);
+        assert_close(
+            &weights(&case, &device, both),
+            &weights(&case, &device, sum),
+        );
+
+        let (first, second) = (tensor(13, [5], &device), tensor(14, [5], &device));
+        let both = AttentionBias::alibi(first.clone()).and(AttentionBias::alibi(second.clone()));
+        let sum = AttentionBias::alibi(first + second);
+        assert_close(
+            &weights(&case, &device, both),
+            &weights(&case, &device, sum),
+        );
+
+        // Tables of different buckets have no sum of their own: their dense twins do.
+        let fine = RelativeBuckets {
+            buckets: 10,
+            max_distance: 8,
+            bidirectional: true,
+        };
+        let coarse = RelativeBuckets {
+            buckets: 4,
+            max_distance: 11,
+            bidirectional: false,
+        };
+        let parts = [(15, fine), (16, coarse)]
+            .map(|(seed, buckets)| (numbers(seed, buckets.buckets * 5), buckets));
+        let tables = parts.clone().map(|(table, buckets)| {
+            let table = Tensor::<1>::from_data(table.as_slice(), &device);
+            AttentionBias::relative(table.reshape([buckets.buckets, 5]), buckets)
+        });
+        let [first, second] = tables;
+        let mut dense = Vec::new();
+        for (head, query, key) in (0..5 * 7 * 11).map(|i| (i / 77, i / 11 % 7, i % 11)) {
+            // The last of 7 queries stands on the last of 11 keys.
+            let position = key as isize - (query as isize + 4);
+            let bias = |(table, buckets): &(Vec<f64>, RelativeBuckets)| {
+                table[buckets.bucket(position) * 5 + head]
+            };
+            dense.push(parts.iter().map(bias).sum::<f64>());
+        }
+        let dense = Tensor::<1>::from_data(dense.as_slice(), &device).reshape([1, 5, 7, 11]);
+        assert_close(
+            &weights(&case, &device, first.and(second)),
+            &weights(&case, &device, AttentionBias::dense(dense)),
+        );
+    }
+}
+
+#[test]
+fn slopes_tables_and_sinks_may_be_more_precise_than_the_query() {
+    // The CPU backends have both types.
+    let device = devices::any();
+    let case = Case::usual("mixed precision")
+        .with_alibi()
+        .with_relative(true)
+        .with_sinks();
+    let run = |dtype| {
+        let output = attention(
+            case.query(&device, F32),
+            case.key(&device, F32),
+            case.value(&device, F32),
+            case.options(&device, dtype),
+        );
+        output.into_data().iter::<f32>().collect::<Vec<_>>()
+    };
+    assert_eq!(run(DType::F64), run(F32));
+}
+
+#[test]
+fn nothing_to_attend_to_or_from_takes_every_option() {
+    for device in devices() {
+        let device = device.autodiff();
+        for sizes in [
+            [0, 3, 3, 5, 7, 2, 2],
+            [2, 3, 3, 0, 7, 2, 2],
+            [2, 3, 3, 5, 0, 2, 2],
+        ] {
+            let [batch, heads, _, len_q, len_kv, _, _] = sizes;
+            let case = Case::new("empty", sizes)
+                .with_bias([batch, 1, 1, len_kv])
+                .with_alibi()
+                .with_relative(true)
+                .with_sinks();
+            let tensors = (
+                case.query(&device, F32),
+                case.key(&device, F32),
+                case.value(&device, F32),
+            );
+            let mut options = case.options(&device, F32);
+            let sinks = options.sinks.take().unwrap().require_grad();
+            let two = options
+                .bias
+                .clone()
+                .unwrap()
+                .and(options.bias.take().unwrap());
+            let options = options.bias(two).sinks(sinks.clone());
+            let (output, logsumexp) =
+                attention_with_logsumexp(tensors.0, tensors.1, tensors.2, options);
+            assert_eq!(output.dims(), [batch, heads, len_q, 2]);
+            assert_eq!(logsumexp.dims(), [batch, heads, len_q]);
+            assert!(output.into_data().iter::<f32>().all(|x| x == 0.0));
+            if len_kv > 0 {
+                continue;
+            }
+            // Without a key, each row is the sink of its head.
+            let expected: Vec<f32> = case.sinks.unwrap().iter().map(|&x| x as f32).collect();
+            let rows = logsumexp.clone().into_data();
+            for (row, logsumexp) in rows.iter::<f32>().enumerate() {
+                assert_eq!(logsumexp, expected[row / len_q % heads]);
+            }
+            let gradients = logsumexp.sum().backward();
+            let gradient = sinks.grad(&gradients).unwrap().into_data();
+            let rows_of_a_head = (batch * len_q) as f32;
+            assert!(gradient.iter::<f32>().all(|x| x == rows_of_a_head));
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Every option of the operation, alone and together.
+
+use burn_attn::{CausalAlignment, Window};
+use burn_attn_kernels_cpu::Dropout;
+
+use crate::case::Case;
+
+/// Every option of the operation, alone and together.
+pub fn every_case() -> Vec<Case> {
+    use CausalAlignment::{BottomRight, TopLeft};
+    let usual = Case::usual;
+    let tall = |name| Case::new(name, [2, 3, 3, 11, 5, 7, 2]);
+    let causal = |case, alignment| Case {
+        causal: Some(alignment),
+        ..case
+    };
+    let window = |left, right| Some(Window { left, right });
+    let lengths = || Some(vec![11, 4]);
+    let segments = || {
+        Some((
+            vec![1, 1, 1, 2, 2, 3, 3, 4, 4, 4, 5, 5, 5, 5],
+            vec![
+                1, 1, 2, 2, 2, 2, 3, 3, 9, 9, 9, 4, 4, 4, 4, 4, 5, 5, 5, 9, 9, 9,
+            ],
+        ))
+    };
+    vec![
+        usual("nothing masked"),
+        Case {
+            causal: Some(BottomRight),
+            ..usual("causal")
+        },
+        Case {
+            causal: Some(TopLeft),
+            ..usual("causal top-left")
+        },
+        Case {
+            causal: Some(BottomRight),
+            ..Case::new("causal, more queries than keys", [2, 3, 3, 11, 5, 7, 2])
+        },
+        Case {
+            causal: Some(TopLeft),
+            ..Case::new(
+                "causal top-left, more queries than keys",
+                [2, 3, 3, 11, 5, 7, 2],
+            )
+        },
+        Case {
+            window: window(Some(2), Some(1)),
+            ..usual("window")
+        },
+        Case {
+            window: window(Some(3), None),
+            causal: Some(BottomRight),
+            ..usual("causal window")
+        },
+        Case {
+            window: window(Some(3), None),
+            causal: Some(TopLeft),
+            ..usual("causal window top-left")
+        },
+        Case {
+            key_lengths: lengths(),
+            ..usual("key lengths")
+        },
+        Case {
+            key_lengths: Some(vec![0, 11]),
+            ..usual("a batch item without keys")
+        },
+        Case {
+            segments: segments(),
+            ..usual("segments")
+        },
+        Case {
+            segments: segments(),
+            causal: Some(BottomRight),
+            ..usual("causal segments")
+        },
+        usual("dense mask").with_masked([2, 5, 7, 11]),
+        usual("dense mask of keys").with_masked([2, 1, 1, 11]),
+        usual("dense mask of queries and keys").with_masked([1, 1, 7, 11]),
+        usual("dense mask of heads").with_masked([1, 5, 1, 11]),
+        usual("dense mask of queries").with_masked([2, 1, 7, 1]),
+        usual("dense bias").with_bias([2, 5, 7, 11]),
+        usual("bias of heads").with_bias([1, 5, 7, 11]),
+        usual("bias of keys").with_bias([2, 1, 1, 11]),
+        usual("ALiBi").with_alibi(),
+        causal(usual("causal ALiBi"), BottomRight).with_alibi(),
+        causal(usual("causal top-left ALiBi"), TopLeft).with_alibi(),
+        tall("ALiBi, more queries than keys").with_alibi(),
+        causal(tall("causal ALiBi, more queries than keys"), BottomRight).with_alibi(),
+        causal(
+            tall("causal top-left ALiBi, more queries than keys"),
+            TopLeft,
+        )
+        .with_alibi(),
+        usual("relative bias").with_relative(true),
+        usual("one-sided relative bias").with_relative(false),
+        causal(usual("causal relative bias"), BottomRight).with_relative(false),
+        causal(usual("causal top-left relative bias"), TopLeft).with_relative(true),
+        tall("relative bias, more queries than keys").with_relative(true),
+        causal(
+            tall("causal relative bias, more queries than keys"),
+            BottomRight,
+        )
+        .with_relative(false),
+        causal(
+            tall("causal top-left relative bias, more queries than keys"),
+            TopLeft,
+        )
+        .with_relative(false),
+        relative_bias_that_hides(),
+        usual("dense bias, ALiBi and relative bias")
+            .with_bias([2, 1, 1, 11])
+            .with_alibi()
+            .with_relative(true),
+        usual("sinks").with_sinks(),
+        causal(usual("causal sinks"), BottomRight).with_sinks(),
+        causal(tall("sinks, and queries that see nothing"), BottomRight).with_sinks(),
+        Case {
+            key_lengths: Some(vec![0, 11]),
+            ..usual("sinks, and a batch item without keys").with_sinks()
+        },
+        Case {
+            sinks: Some(vec![f64::NEG_INFINITY, 50.0, 0.0, -50.0, f64::NEG_INFINITY]),
+            key_lengths: Some(vec![0, 11]),
+            ..usual("sinks of every size")
+        },
+        Case {
+            softcap: Some(1.5),
+            ..usual("softcap")
+        },
+        Case {
+            scale: Some(0.37),
+            ..usual("scale")
+        },
+        Case {
+            dropout: Some(Dropout {
+                probability: 0.3,
+                seed: 17,
+            }),
+            ..usual("dropout")
+        },
+        Case::new("grouped heads", [2, 6, 3, 7, 11, 5, 13]),
+        Case {
+            causal: Some(BottomRight),
+            ..Case::new("one key/value head", [3, 5, 1, 7, 11, 2, 3])
+        },
+        Case {
+            causal: Some(BottomRight),
+            ..Case::new("one query", [2, 3, 3, 1, 13, 5, 7])
+        },
+        Case::new("one of everything", [1, 1, 1, 1, 1, 1, 1]),
+        Case {
+            causal: Some(BottomRight),
+            window: window(Some(5), None),
+            key_lengths: lengths(),
+            segments: segments(),
+            softcap: Some(2.0),
+            scale: Some(0.8),
+            dropout: Some(Dropout {
+                probability: 0.2,
+                seed: 3,
+            }),
+            ..Case::new("everything at once", [2, 6, 2, 7, 11, 5, 3])
+                .with_masked([2, 1, 7, 11])
+                .with_bias([1, 6, 7, 11])
+                .with_alibi()
+                .with_relative(true)
+                .with_sinks()
+        },
+    ]
+}
+
+/// A table that hides the far keys of one head, and every key from another.
+fn relative_bias_that_hides() -> Case {
+    let mut case = Case::usual("relative bias that hides").with_relative(false);
+    let heads = case.problem.heads_q;
+    if let Some((table, buckets)) = &mut case.relative {
+        table[(buckets.buckets - 1) * heads] = f64::NEG_INFINITY;
+        table
+            .iter_mut()
+            .skip(3)
+            .step_by(heads)
+            .for_each(|entry| *entry = f64::NEG_INFINITY);
+    }
+    case
+}
