@@ -5,6 +5,7 @@ use core::{f64::consts::LN_2, f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::{
+    decode::{decode, decode_scratch},
     Element, Inputs, KernelError, Execution,
     inputs::exactly,
     parallel::for_each,
@@ -21,6 +22,9 @@ use crate::Problem;
 /// Length of the scratch buffer of [`forward`], in numbers of the precision of the computation.
 #[must_use]
 pub fn forward_scratch(problem: &Problem, execution: Execution) -> usize {
+    if problem.len_q == 1 {
+        return decode_scratch(problem, execution);
+    }
     workers(problem, execution) * per_worker(problem)
 }
 
@@ -55,7 +59,7 @@ fn per_worker(problem: &Problem) -> usize {
 ///
 /// # Cost
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs; no memory but the scratch,
-/// whose size does not grow with `len_q` and `len_kv`.
+/// whose size does not grow with `len_q` and `len_kv`. A single query reads every key and value once.
 ///
 /// # Source
 /// Dao et al., *FlashAttention* (2022), algorithm 1, with the softmax of Milakov and Gimelshein, *Online normalizer
@@ -76,7 +80,11 @@ pub fn forward<T: Element>(
         return Ok(());
     }
     super::unseen::without_unseen(inputs, |inputs| {
-        tiles(inputs, output, logsumexp, scratch, execution);
+        if problem.len_q == 1 {
+            decode(inputs, output, logsumexp, scratch, execution);
+        } else {
+            tiles(inputs, output, logsumexp, scratch, execution);
+        }
     });
     Ok(())
 }

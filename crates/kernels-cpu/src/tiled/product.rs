@@ -21,7 +21,7 @@ pub(super) enum Start<'a, R> {
     Zero,
     /// Numbers to add to.
     Keep,
-    /// Numbers to multiply by one factor per column, and then to add to.
+    /// Numbers to multiply by one factor per row, and then to add to.
     Scaled(&'a [R]),
 }
 
@@ -58,7 +58,7 @@ impl<R: Real> Product<'_, R> {
         let last_row = self.rows - 1;
         assert!(self.out.len() >= last_row * self.out_row + columns);
         if let Start::Scaled(factors) = self.start {
-            assert!(factors.len() >= columns);
+            assert!(factors.len() >= self.rows);
         }
         if self.depth > 0 {
             let last = self.depth - 1;
@@ -75,12 +75,12 @@ impl<R: Real> Product<'_, R> {
                 let left = self.left.as_ptr().wrapping_add(row * self.left_row);
                 let out = out.add(row * self.out_row);
                 match self.rows - row {
-                    ROWS.. => self.block::<S, ROWS, VECTORS>(simd, left, out),
-                    5 => self.block::<S, 5, VECTORS>(simd, left, out),
-                    4 => self.block::<S, 4, VECTORS>(simd, left, out),
-                    3 => self.block::<S, 3, VECTORS>(simd, left, out),
-                    2 => self.block::<S, 2, VECTORS>(simd, left, out),
-                    _ => self.block::<S, 1, VECTORS>(simd, left, out),
+                    ROWS.. => self.block::<S, ROWS, VECTORS>(simd, row, left, out),
+                    5 => self.block::<S, 5, VECTORS>(simd, row, left, out),
+                    4 => self.block::<S, 4, VECTORS>(simd, row, left, out),
+                    3 => self.block::<S, 3, VECTORS>(simd, row, left, out),
+                    2 => self.block::<S, 2, VECTORS>(simd, row, left, out),
+                    _ => self.block::<S, 1, VECTORS>(simd, row, left, out),
                 }
             }
             row += ROWS;
@@ -90,12 +90,13 @@ impl<R: Real> Product<'_, R> {
     /// `COUNT` rows of the output, kept in registers while the sums grow.
     ///
     /// # Safety
-    /// `left` and `out` point at the first of `COUNT` rows that lie in `self.left` and `self.out`, and `run` has checked
+    /// `left` and `out` point at row `first`, the first of `COUNT` rows that lie in `self.left` and `self.out`, and `run` has checked
     /// the lengths of all slices.
     #[inline(always)]
     unsafe fn block<S: Simd, const COUNT: usize, const VECTORS: usize>(
         &self,
         simd: S,
+        first: usize,
         left: *const R,
         out: *mut R,
     ) {
@@ -116,13 +117,12 @@ impl<R: Real> Product<'_, R> {
                     }
                 }
                 Start::Scaled(factors) => {
-                    for vector in 0..VECTORS {
-                        let factor = factors.as_ptr().add(vector * lanes);
-                        let factor = factor.cast::<R::Vector<S>>().read_unaligned();
-                        for (row, sums) in sums.iter_mut().enumerate() {
+                    for (row, sums) in sums.iter_mut().enumerate() {
+                        let factor = R::splat(simd, *factors.as_ptr().add(first + row));
+                        for (vector, sum) in sums.iter_mut().enumerate() {
                             let place = out.add(row * self.out_row + vector * lanes);
                             let old = place.cast::<R::Vector<S>>().read_unaligned();
-                            sums[vector] = R::times(simd, old, factor);
+                            *sum = R::times(simd, old, factor);
                         }
                     }
                 }

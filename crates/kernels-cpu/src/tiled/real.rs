@@ -81,6 +81,9 @@ pub trait Real:
         otherwise: Self::Vector<S>,
     ) -> Self::Vector<S>;
 
+    /// The sum of all lanes.
+    fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self;
+
     /// `2^min(x, 0)`, 0 below the normal numbers, NaN for NaN.
     ///
     /// Relative error below 1.2e-7 (f32) and 4e-16 (f64); see the tests beside this file.
@@ -92,7 +95,7 @@ pub trait Real:
 /// Everything that differs between the two precisions by name only.
 macro_rules! operations {
     ($real:ident, $vector:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident, $min:ident, $fma:ident, $splat:ident,
-     $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident) => {
+     $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident, $reduce_sum:ident) => {
         const NEG_INFINITY: Self = $real::NEG_INFINITY;
         const MAX: Self = $real::MAX;
 
@@ -105,6 +108,10 @@ macro_rules! operations {
         #[inline(always)]
         fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>] {
             S::$as_mut_simd(slice).0
+        }
+        #[inline(always)]
+        fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self {
+            simd.$reduce_sum(x)
         }
         #[inline(always)]
         fn splat<S: Simd>(simd: S, x: Self) -> Self::Vector<S> {
@@ -220,7 +227,8 @@ impl Real for f32 {
         less_than_f32s,
         select_f32s,
         as_simd_f32s,
-        as_mut_simd_f32s
+        as_mut_simd_f32s,
+        reduce_sum_f32s
     );
 
     fn from_f64(x: f64) -> Self {
@@ -286,7 +294,8 @@ impl Real for f64 {
         less_than_f64s,
         select_f64s,
         as_simd_f64s,
-        as_mut_simd_f64s
+        as_mut_simd_f64s,
+        reduce_sum_f64s
     );
 
     fn from_f64(x: f64) -> Self {

@@ -61,6 +61,9 @@ pub(super) trait Head<R>: Sync {
     /// The rows, where they lie or copied to `buffer`; `buffer` holds as many contiguous rows.
     fn block<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
 
+    /// As [`block`](Self::block), for rows that are read once: they are copied only to be converted.
+    fn passing<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
+
     /// Copies one row.
     fn row(&self, row: usize, out: &mut [R]);
 }
@@ -89,20 +92,37 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
         let stride = self.rows.strides[2];
         // Rows far apart (heads inside a wider matrix) share few cache sets: reading them over and over is slower than
         // copying them once.
-        if stride == dim
-            && let Some(data) = T::as_real(data)
-        {
+        if stride == dim {
+            return self.passing(rows, dim, buffer);
+        }
+        copy_rows(data, stride, rows.len(), dim, buffer);
+        Block { data: buffer, stride: dim }
+    }
+
+    fn passing<'s>(
+        &'s self,
+        rows: Range<usize>,
+        dim: usize,
+        buffer: &'s mut [T::Real],
+    ) -> Block<'s, T::Real> {
+        let data = self.rows.from_row(self.batch_item, self.head, rows.start);
+        let stride = self.rows.strides[2];
+        if let Some(data) = T::as_real(data) {
             return Block { data, stride };
         }
-        for (row, out) in (0..rows.len()).zip(buffer.chunks_exact_mut(dim)) {
-            copy(&data[row * stride..][..dim], out);
-        }
+        copy_rows(data, stride, rows.len(), dim, buffer);
         Block { data: buffer, stride: dim }
     }
 
     fn row(&self, row: usize, out: &mut [T::Real]) {
         let data = self.rows.from_row(self.batch_item, self.head, row);
         copy(&data[..out.len()], out);
+    }
+}
+
+fn copy_rows<T: Element>(data: &[T], stride: usize, rows: usize, dim: usize, to: &mut [T::Real]) {
+    for (row, to) in (0..rows).zip(to.chunks_exact_mut(dim)) {
+        copy(&data[row * stride..][..dim], to);
     }
 }
 

@@ -151,6 +151,46 @@ impl<'a, R: Real> Scoring<'a, R> {
         }
     }
 
+    /// As [`apply`](Self::apply), for a single query whose scores stand side by side; `scores` may be longer than `keys`.
+    ///
+    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    #[inline(always)]
+    pub(super) fn apply_to_query<S: Simd>(
+        &self,
+        simd: S,
+        batch_item: usize,
+        head: usize,
+        keys: Range<usize>,
+        scores: &mut [R],
+    ) {
+        if let Some(softcap) = self.softcap {
+            let cap = R::splat(simd, R::from_f64(softcap * LOG2_E));
+            let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
+            for score in R::vectors_mut::<S>(scores) {
+                *score = R::times(simd, R::tanh(simd, R::times(simd, *score, inverse)), cap);
+            }
+            // The cap has lifted what stood for nothing.
+            scores[keys.len()..].fill(R::NEG_INFINITY);
+        }
+        let len_kv = self.problem.len_kv;
+        for (score, key) in scores.iter_mut().zip(keys) {
+            if let Some(bias) = self.distance_bias {
+                *score = plus_bias(*score, bias[head * len_kv + len_kv - 1 - key]);
+            }
+            if let Some(bias) = &self.bias {
+                *score = plus_bias(*score, bias.get(batch_item, head, 0, key));
+            }
+            let other_segment = self.mask.segments.is_some_and(|segments| {
+                segments.queries[batch_item] != segments.keys[batch_item * len_kv + key]
+            });
+            if other_segment
+                || self.mask.masked.is_some_and(|masked| masked.get(batch_item, head, 0, key))
+            {
+                *score = R::NEG_INFINITY;
+            }
+        }
+    }
+
     fn add_distance_bias(
         &self,
         bias: &[R],
