@@ -13,8 +13,8 @@ use super::{
     real::Real,
     rows::{Block, Head, HeadRows, store, take},
     scores::{Scoring, Visibility},
-    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks},
-    transpose::{panels_to_rows, rows_to_panels},
+    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    transpose::rows_to_panels,
     work,
 };
 use crate::Problem;
@@ -38,12 +38,12 @@ fn per_worker(problem: &Problem) -> usize {
     // A machine's vectors are at most 16 numbers long; a tile's columns fill its last vector.
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(FORWARD_KEYS);
-    let rows = queries * dim_qk.max(dim_v);
-    let panels = queries * (dim_qk + dim_v);
+    let rows = queries * (padded(dim_qk) + padded(dim_v));
+    let panels = queries * dim_qk;
     let statistics = 3 * queries;
     let scores = keys * 32;
     let kept = keys * 32;
-    let copies = keys * (dim_qk + dim_v);
+    let copies = keys * (padded(dim_qk) + padded(dim_v));
     rows + panels + statistics + scores + kept + copies
 }
 
@@ -115,7 +115,7 @@ fn tiles<T: Element>(
         |(head, query, output, logsumexp), scratch| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
             let head_kv = problem.kv_head(head);
-            let rows = execution.dispatch(TileForward {
+            execution.dispatch(TileForward {
                 scoring,
                 scale: inputs.scale(),
                 sink: inputs.sink(head),
@@ -126,15 +126,15 @@ fn tiles<T: Element>(
                 head,
                 query,
                 logsumexp,
+                output: &mut |query, row| store(row, &mut output[query * dim_v..][..dim_v]),
                 scratch,
             });
-            store(rows, output);
         },
     );
 }
 
 /// One tile of queries of one head.
-struct TileForward<'a, 's, R> {
+struct TileForward<'a, R> {
     scoring: Scoring<'a, R>,
     scale: f64,
     sink: f64,
@@ -145,14 +145,16 @@ struct TileForward<'a, 's, R> {
     head: usize,
     query: usize,
     logsumexp: &'a mut [R],
-    scratch: &'s mut [R],
+    /// Takes the index of a query in the tile and its row of the output.
+    output: &'a mut dyn FnMut(usize, &[R]),
+    scratch: &'a mut [R],
 }
 
 /// What a panel carries from one block of keys to the next.
 struct Running<'a, R> {
     /// The queries, `[dim_qk, columns]`.
     query: &'a [R],
-    /// The sums of the values so far, `[dim_v, columns]`.
+    /// The sums of the values so far, `[queries, padded(dim_v)]`.
     output: &'a mut [R],
     /// The largest score so far.
     maximum: &'a mut [R],
@@ -162,12 +164,11 @@ struct Running<'a, R> {
     shrink: &'a mut [R],
 }
 
-impl<'s, R: Real> WithSimd for TileForward<'_, 's, R> {
-    /// The rows of the output.
-    type Output = &'s [R];
+impl<R: Real> WithSimd for TileForward<'_, R> {
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) -> &'s [R] {
+    fn with_simd<S: Simd>(self, simd: S) {
         let Problem { dim_qk, dim_v, len_kv, .. } = self.scoring.problem;
         let tile = Tile {
             batch_item: self.batch_item,
@@ -179,22 +180,23 @@ impl<'s, R: Real> WithSimd for TileForward<'_, 's, R> {
         let columns = tile.columns();
         let block_keys = len_kv.min(FORWARD_KEYS);
         let mut scratch = self.scratch;
-        let rows = take(&mut scratch, tile.queries * dim_qk.max(dim_v));
+        let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
+        let rows = take(&mut scratch, tile.queries * padded_qk);
         let query = take(&mut scratch, columns * dim_qk);
-        let output = take(&mut scratch, columns * dim_v);
+        let output = take(&mut scratch, tile.queries * padded_v);
         let maximum = take(&mut scratch, columns);
         let sum = take(&mut scratch, columns);
         let shrink = take(&mut scratch, columns);
         let scores = take(&mut scratch, block_keys * 2 * tile.lanes);
         let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
-        let key_buffer = take(&mut scratch, block_keys * dim_qk);
-        let value_buffer = take(&mut scratch, block_keys * dim_v);
+        let key_buffer = take(&mut scratch, block_keys * padded_qk);
+        let value_buffer = take(&mut scratch, block_keys * padded_v);
 
-        for (index, row) in rows.chunks_exact_mut(dim_qk).take(tile.queries).enumerate() {
-            self.q.row(tile.query + index, row);
+        for (index, row) in rows.chunks_exact_mut(padded_qk).enumerate() {
+            self.q.row(tile.query + index, &mut row[..dim_qk]);
         }
         let factor = R::from_f64(self.scale * LOG2_E);
-        rows_to_panels(&tile, dim_qk, rows, factor, query);
+        rows_to_panels(&tile, dim_qk, padded_qk, rows, factor, query);
         output.fill(R::default());
         // A sink is a key whose value is zero: it starts the sum.
         maximum.fill(R::from_f64(self.sink * LOG2_E));
@@ -202,14 +204,14 @@ impl<'s, R: Real> WithSimd for TileForward<'_, 's, R> {
 
         let keys = self.scoring.key_range(tile.batch_item, tile.query..tile.query + tile.queries);
         for keys in blocks(keys, FORWARD_KEYS) {
-            let key = self.k.block(keys.clone(), dim_qk, key_buffer);
-            let value = self.v.block(keys.clone(), dim_v, value_buffer);
+            let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
+            let value = self.v.block(keys.clone(), dim_v, dim_v.next_multiple_of(tile.lanes), value_buffer);
             for index in 0..tile.count() {
                 let panel = tile.panel(index);
                 let all = panel.column..panel.column + panel.columns;
                 let running = Running {
                     query: &query[all.start * dim_qk..all.end * dim_qk],
-                    output: &mut output[all.start * dim_v..all.end * dim_v],
+                    output: &mut output[all.start * padded_v..],
                     maximum: &mut maximum[all.clone()],
                     sum: &mut sum[all.clone()],
                     shrink: &mut shrink[all],
@@ -235,8 +237,13 @@ impl<'s, R: Real> WithSimd for TileForward<'_, 's, R> {
             };
             shrink[query] = R::from_f64(if hidden { 0.0 } else { kept_scale / total });
         }
-        panels_to_rows(&tile, dim_v, output, shrink, rows);
-        &rows[..tile.queries * dim_v]
+        for (query, row) in output.chunks_exact_mut(padded_v).enumerate() {
+            let factor = R::splat(simd, shrink[query]);
+            for x in R::vectors_mut::<S>(row) {
+                *x = R::times(simd, *x, factor);
+            }
+            (self.output)(query, &row[..dim_v]);
+        }
     }
 }
 
@@ -293,18 +300,18 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
         }
     }
     Product {
-        rows: dim_v,
+        rows: panel.queries,
         depth: keys.len(),
-        left: &value.data[skipped * value.stride..],
+        left: scores,
         left_row: 1,
-        left_step: value.stride,
-        right: scores,
-        right_step: columns,
+        left_step: columns,
+        right: &value.data[skipped * value.stride..],
+        right_step: value.stride,
         out: running.output,
-        out_row: columns,
+        out_row: padded(dim_v),
         start: Start::Scaled(running.shrink),
     }
-    .run::<S, VECTORS>(simd);
+    .run_wide(simd, dim_v.next_multiple_of(R::lanes::<S>()));
 }
 
 /// Turns scores into weights relative to the largest score so far, and brings maximum and sum up to date.

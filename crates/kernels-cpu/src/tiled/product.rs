@@ -25,7 +25,7 @@ pub(super) enum Start<'a, R> {
     Scaled(&'a [R]),
 }
 
-/// `out[row][column] = start + sum_k left[row][k] · right[k][column]`, for `VECTORS` vectors of columns.
+/// `out[row][column] = start + sum_k left[row][k] · right[k][column]`
 pub(super) struct Product<'a, R> {
     /// Rows of the output.
     pub(super) rows: usize,
@@ -50,20 +50,44 @@ impl<R: Real> Product<'_, R> {
     /// # Panics
     /// A slice is too short for the rows, the depth and the strides.
     #[inline(always)]
-    pub(super) fn run<S: Simd, const VECTORS: usize>(self, simd: S) {
-        let columns = VECTORS * R::lanes::<S>();
+    pub(super) fn run<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+        self.strip::<S, VECTORS>(simd, 0);
+    }
+
+    /// Computes the product for any number of columns that fills whole vectors.
+    ///
+    /// # Panics
+    /// As [`run`](Self::run).
+    #[inline(always)]
+    pub(super) fn run_wide<S: Simd>(mut self, simd: S, columns: usize) {
+        let lanes = R::lanes::<S>();
+        // A strip of the right matrix stays in the nearest cache for all rows.
+        let mut column = 0;
+        while column + 2 * lanes <= columns {
+            self.strip::<S, 2>(simd, column);
+            column += 2 * lanes;
+        }
+        if column < columns {
+            self.strip::<S, 1>(simd, column);
+        }
+    }
+
+    /// `VECTORS` vectors of columns from this one on.
+    #[inline(always)]
+    fn strip<S: Simd, const VECTORS: usize>(&mut self, simd: S, column: usize) {
+        let end = column + VECTORS * R::lanes::<S>();
         if self.rows == 0 {
             return;
         }
         let last_row = self.rows - 1;
-        assert!(self.out.len() >= last_row * self.out_row + columns);
+        assert!(self.out.len() >= last_row * self.out_row + end);
         if let Start::Scaled(factors) = self.start {
             assert!(factors.len() >= self.rows);
         }
         if self.depth > 0 {
             let last = self.depth - 1;
             assert!(self.left.len() > last_row * self.left_row + last * self.left_step);
-            assert!(self.right.len() >= last * self.right_step + columns);
+            assert!(self.right.len() >= last * self.right_step + end);
         }
 
         let out = self.out.as_mut_ptr();
@@ -72,38 +96,37 @@ impl<R: Real> Product<'_, R> {
             // SAFETY: `row < self.rows`, and the assertions above bound the last row, the last term and the last column
             // of each slice, which are its largest offsets.
             unsafe {
-                let left = self.left.as_ptr().wrapping_add(row * self.left_row);
-                let out = out.add(row * self.out_row);
+                let out = out.add(row * self.out_row + column);
                 match self.rows - row {
-                    ROWS.. => self.block::<S, ROWS, VECTORS>(simd, row, left, out),
-                    5 => self.block::<S, 5, VECTORS>(simd, row, left, out),
-                    4 => self.block::<S, 4, VECTORS>(simd, row, left, out),
-                    3 => self.block::<S, 3, VECTORS>(simd, row, left, out),
-                    2 => self.block::<S, 2, VECTORS>(simd, row, left, out),
-                    _ => self.block::<S, 1, VECTORS>(simd, row, left, out),
+                    ROWS.. => self.block::<S, ROWS, VECTORS>(simd, row, column, out),
+                    5 => self.block::<S, 5, VECTORS>(simd, row, column, out),
+                    4 => self.block::<S, 4, VECTORS>(simd, row, column, out),
+                    3 => self.block::<S, 3, VECTORS>(simd, row, column, out),
+                    2 => self.block::<S, 2, VECTORS>(simd, row, column, out),
+                    _ => self.block::<S, 1, VECTORS>(simd, row, column, out),
                 }
             }
             row += ROWS;
         }
     }
 
-    /// `COUNT` rows of the output, kept in registers while the sums grow.
+    /// `COUNT` rows of the output from row `first` on, kept in registers while the sums grow.
     ///
     /// # Safety
-    /// `left` and `out` point at row `first`, the first of `COUNT` rows that lie in `self.left` and `self.out`, and `run` has checked
-    /// the lengths of all slices.
+    /// `out` points at column `column` of row `first`; `COUNT` rows from there lie in the output, and `strip` has checked the
+    /// lengths of all slices for them.
     #[inline(always)]
     unsafe fn block<S: Simd, const COUNT: usize, const VECTORS: usize>(
         &self,
         simd: S,
         first: usize,
-        left: *const R,
+        column: usize,
         out: *mut R,
     ) {
         let lanes = R::lanes::<S>();
         let zero = R::splat(simd, R::default());
         let mut sums = [[zero; VECTORS]; COUNT];
-        // SAFETY: every offset is at most that of the last row, term and column, which `run` has checked against the
+        // SAFETY: every offset is at most that of the last row, term and column, which `strip` has checked against the
         // lengths. Vectors of pulp may lie anywhere in memory; the reads and writes do not assume an alignment.
         unsafe {
             match self.start {
@@ -118,7 +141,7 @@ impl<R: Real> Product<'_, R> {
                 }
                 Start::Scaled(factors) => {
                     for (row, sums) in sums.iter_mut().enumerate() {
-                        let factor = R::splat(simd, *factors.as_ptr().add(first + row));
+                        let factor = R::splat(simd, *factors.get_unchecked(first + row));
                         for (vector, sum) in sums.iter_mut().enumerate() {
                             let place = out.add(row * self.out_row + vector * lanes);
                             let old = place.cast::<R::Vector<S>>().read_unaligned();
@@ -127,8 +150,9 @@ impl<R: Real> Product<'_, R> {
                     }
                 }
             }
-            let mut left = left;
-            let mut right = self.right.as_ptr();
+            // Wrapping, because after the last term the pointers may leave their slices, unread.
+            let mut left = self.left.as_ptr().wrapping_add(first * self.left_row);
+            let mut right = self.right.as_ptr().wrapping_add(column);
             for _ in 0..self.depth {
                 let mut columns = [zero; VECTORS];
                 for (vector, column) in columns.iter_mut().enumerate() {
@@ -140,7 +164,6 @@ impl<R: Real> Product<'_, R> {
                         *sum = R::mul_add(simd, factor, column, *sum);
                     }
                 }
-                // Wrapping, because after the last term the pointers may leave their slices, unread.
                 left = left.wrapping_add(self.left_step);
                 right = right.wrapping_add(self.right_step);
             }

@@ -58,10 +58,18 @@ pub(super) struct Block<'a, R> {
 
 /// One head of a tensor, as tiles read it: the element type is gone.
 pub(super) trait Head<R>: Sync {
-    /// The rows, where they lie or copied to `buffer`; `buffer` holds as many contiguous rows.
-    fn block<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
+    /// The rows, where they lie or copied to `buffer`, which holds as many rows of length `padded`.
+    ///
+    /// Every row can be read up to `padded`; what stands beyond `dim` means nothing.
+    fn block<'s>(
+        &'s self,
+        rows: Range<usize>,
+        dim: usize,
+        padded: usize,
+        buffer: &'s mut [R],
+    ) -> Block<'s, R>;
 
-    /// As [`block`](Self::block), for rows that are read once: they are copied only to be converted.
+    /// The rows, copied only to be converted, for those who read them once.
     fn passing<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
 
     /// Copies one row.
@@ -86,17 +94,21 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
         &'s self,
         rows: Range<usize>,
         dim: usize,
+        padded: usize,
         buffer: &'s mut [T::Real],
     ) -> Block<'s, T::Real> {
         let data = self.rows.from_row(self.batch_item, self.head, rows.start);
         let stride = self.rows.strides[2];
         // Rows far apart (heads inside a wider matrix) share few cache sets: reading them over and over is slower than
         // copying them once.
-        if stride == dim {
-            return self.passing(rows, dim, buffer);
+        if stride == dim
+            && dim == padded
+            && let Some(data) = T::as_real(data)
+        {
+            return Block { data, stride };
         }
-        copy_rows(data, stride, rows.len(), dim, buffer);
-        Block { data: buffer, stride: dim }
+        copy_rows(data, stride, rows.len(), dim, padded, buffer);
+        Block { data: buffer, stride: padded }
     }
 
     fn passing<'s>(
@@ -110,7 +122,7 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
         if let Some(data) = T::as_real(data) {
             return Block { data, stride };
         }
-        copy_rows(data, stride, rows.len(), dim, buffer);
+        copy_rows(data, stride, rows.len(), dim, dim, buffer);
         Block { data: buffer, stride: dim }
     }
 
@@ -120,9 +132,16 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
     }
 }
 
-fn copy_rows<T: Element>(data: &[T], stride: usize, rows: usize, dim: usize, to: &mut [T::Real]) {
-    for (row, to) in (0..rows).zip(to.chunks_exact_mut(dim)) {
-        copy(&data[row * stride..][..dim], to);
+fn copy_rows<T: Element>(
+    data: &[T],
+    stride: usize,
+    rows: usize,
+    dim: usize,
+    padded: usize,
+    to: &mut [T::Real],
+) {
+    for (row, to) in (0..rows).zip(to.chunks_exact_mut(padded)) {
+        copy(&data[row * stride..][..dim], &mut to[..dim]);
     }
 }
 

@@ -11,6 +11,11 @@ pub(super) const BACKWARD_KEYS: usize = 128;
 /// The most queries of a panel on any machine: two vectors of 64 bytes of f32.
 pub(super) const WIDEST_PANEL: usize = 32;
 
+/// Length of a row that is read and written in whole vectors, on any machine.
+pub(super) fn padded(dim: usize) -> usize {
+    dim.next_multiple_of(16)
+}
+
 /// A few neighbouring queries whose scores lie side by side in one or two vectors.
 ///
 /// All matrices of a panel are transposed: one row per key (or dimension), one column per query.

@@ -15,11 +15,11 @@ use super::{
     parallel::for_each,
     rows::{HeadRows, store, take},
     scores::Scoring,
-    tile::QUERIES,
+    tile::{QUERIES, padded},
 };
 use crate::Problem;
 use task::{Plan, Task};
-use tile::{BiasGradient, TileBackward, padded};
+use tile::{BiasGradient, TileBackward};
 
 /// What the forward pass left behind, and the gradients that come in.
 ///
@@ -226,7 +226,8 @@ fn run_task<T: Element>(
             let origin = (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
             BiasGradient { sums: bias, origin, strides: [of_queries, of_keys] }
         });
-        let from_query = execution.dispatch(TileBackward {
+        let mut to_query = query_gradient.take().map(|rest| rest.split_at_mut(rows * dim_qk));
+        execution.dispatch(TileBackward {
             scoring,
             wanted: plan.wanted,
             scale: inputs.scale(),
@@ -246,13 +247,14 @@ fn run_task<T: Element>(
             distance_gradient: &mut task.distance[in_group * per_head..(in_group + 1) * per_head],
             bias_gradient,
             sink_gradient: task.sinks.get_mut(in_group),
+            query_gradient: &mut |query, row| {
+                if let Some((rows, _)) = &mut to_query {
+                    store(row, &mut rows[query * dim_qk..][..dim_qk]);
+                }
+            },
             scratch: &mut *scratch,
         });
-        if let Some(rest) = query_gradient.take() {
-            let (rows, rest) = rest.split_at_mut(rows * dim_qk);
-            store(from_query, rows);
-            query_gradient = Some(rest);
-        }
+        query_gradient = to_query.map(|(_, rest)| rest);
     }
     for (sums, out, dim) in [(&*key_gradient, task.k, dim_qk), (&*value_gradient, task.v, dim_v)] {
         if let Some(out) = out {

@@ -7,9 +7,9 @@
 use core::ops::Range;
 
 use super::{
-    super::{Element, Inputs, Execution, real::Real, rows::store, tile::QUERIES, work},
+    super::{Element, Inputs, Execution, real::Real, rows::store, tile::{QUERIES, padded}, work},
     Gradients,
-    tile::{Wanted, padded, tile_scratch},
+    tile::{Wanted, tile_scratch},
 };
 use crate::Problem;
 

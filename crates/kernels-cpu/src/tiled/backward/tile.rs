@@ -9,8 +9,8 @@ use super::super::{
     real::Real,
     rows::{Block, Head, take},
     scores::{Scoring, Visibility},
-    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks},
-    transpose::{panels_to_rows, rows_to_panels, rows_to_strips, strip_widths},
+    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    transpose::{rows_to_panels, rows_to_strips, strip_widths},
 };
 use crate::Problem;
 
@@ -25,7 +25,7 @@ pub(super) struct Wanted {
 }
 
 /// One tile of queries of one head, and where its gradients go.
-pub(super) struct TileBackward<'a, 's, R> {
+pub(super) struct TileBackward<'a, R> {
     pub(super) scoring: Scoring<'a, R>,
     pub(super) wanted: Wanted,
     pub(super) scale: f64,
@@ -48,7 +48,9 @@ pub(super) struct TileBackward<'a, 's, R> {
     pub(super) distance_gradient: &'a mut [R],
     pub(super) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(super) sink_gradient: Option<&'a mut R>,
-    pub(super) scratch: &'s mut [R],
+    /// Takes the index of a query in the tile and its row of the gradient.
+    pub(super) query_gradient: &'a mut dyn FnMut(usize, &[R]),
+    pub(super) scratch: &'a mut [R],
 }
 
 /// Where the gradient of the bias of one head is summed.
@@ -60,23 +62,19 @@ pub(super) struct BiasGradient<'a, R> {
     pub(super) strides: [usize; 2],
 }
 
-/// Length of a row that is summed in whole vectors.
-pub(super) fn padded(dim: usize) -> usize {
-    dim.next_multiple_of(16)
-}
-
 /// Numbers of scratch that a tile needs.
 pub(super) fn tile_scratch(problem: &Problem) -> usize {
     let Problem { len_q, len_kv, dim_qk, dim_v, .. } = *problem;
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(BACKWARD_KEYS);
-    let rows = queries * (dim_qk + 2 * dim_v);
-    let panels = queries * (2 * dim_qk + dim_v);
-    let strips = queries * (padded(dim_qk) + padded(dim_v));
-    let statistics = 3 * queries;
+    let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
+    let rows = queries * (2 * padded_qk + padded_v) + padded_v;
+    let panels = queries * (dim_qk + dim_v);
+    let strips = queries * (padded_qk + padded_v);
+    let statistics = 2 * queries;
     let scores = 2 * keys * (queries + 16);
     let slopes_and_kept = 2 * keys * 32;
-    let copies = keys * (dim_qk + dim_v);
+    let copies = keys * (padded_qk + padded_v);
     rows + panels + strips + statistics + scores + slopes_and_kept + copies
 }
 
@@ -94,12 +92,11 @@ struct Prepared<'s, R> {
     shift: &'s [R],
 }
 
-impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
-    /// The rows of the query's gradient; empty if not wanted.
-    type Output = &'s [R];
+impl<R: Real> WithSimd for TileBackward<'_, R> {
+    type Output = ();
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, simd: S) -> &'s [R] {
+    fn with_simd<S: Simd>(mut self, simd: S) {
         let Problem { dim_qk, dim_v, len_kv, .. } = self.scoring.problem;
         let tile = Tile {
             batch_item: self.batch_item,
@@ -111,40 +108,43 @@ impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
         let (queries, columns) = (tile.queries, tile.columns());
         let block_keys = len_kv.min(BACKWARD_KEYS);
         let mut scratch = core::mem::take(&mut self.scratch);
-        let query_rows = take(&mut scratch, queries * dim_qk);
-        let gradient_rows = take(&mut scratch, queries * dim_v);
-        let output_row = take(&mut scratch, dim_v);
+        let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
+        let query_rows = take(&mut scratch, queries * padded_qk);
+        let gradient_rows = take(&mut scratch, queries * padded_v);
+        let output_row = take(&mut scratch, padded_v);
         let query = take(&mut scratch, columns * dim_qk);
         let output_gradient = take(&mut scratch, columns * dim_v);
-        let query_gradient = take(&mut scratch, columns * dim_qk);
-        let query_strips = take(&mut scratch, columns * padded(dim_qk));
-        let output_gradient_strips = take(&mut scratch, columns * padded(dim_v));
+        let query_gradient = take(&mut scratch, queries * padded_qk);
+        let query_strips = take(&mut scratch, columns * padded_qk);
+        let output_gradient_strips = take(&mut scratch, columns * padded_v);
         let logsumexp = take(&mut scratch, columns);
         let shift = take(&mut scratch, columns);
-        let factors = take(&mut scratch, columns);
         // An odd number of cache lines from one key to the next keeps a column of the scores out of its own way.
         let stride = columns + tile.lanes;
         let weights = take(&mut scratch, block_keys * stride);
         let score_gradients = take(&mut scratch, block_keys * stride);
         let slopes = take(&mut scratch, block_keys * 2 * tile.lanes);
         let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
-        let key_buffer = take(&mut scratch, block_keys * dim_qk);
-        let value_buffer = take(&mut scratch, block_keys * dim_v);
+        let key_buffer = take(&mut scratch, block_keys * padded_qk);
+        let value_buffer = take(&mut scratch, block_keys * padded_v);
 
         let kept_scale = self.scoring.dropout.map_or(1.0, |dropout| dropout.kept_scale());
-        for (index, row) in query_rows.chunks_exact_mut(dim_qk).enumerate() {
-            self.q.row(tile.query + index, row);
+        for (index, row) in query_rows.chunks_exact_mut(padded_qk).enumerate() {
+            self.q.row(tile.query + index, &mut row[..dim_qk]);
+            row[dim_qk..].fill(R::default());
         }
-        for (index, row) in gradient_rows.chunks_exact_mut(dim_v).enumerate() {
-            self.output_gradient.row(tile.query + index, row);
-            self.output.row(tile.query + index, output_row);
+        output_row[dim_v..].fill(R::default());
+        for (index, row) in gradient_rows.chunks_exact_mut(padded_v).enumerate() {
+            self.output_gradient.row(tile.query + index, &mut row[..dim_v]);
+            row[dim_v..].fill(R::default());
+            self.output.row(tile.query + index, &mut output_row[..dim_v]);
             let of_logsumexp = self.logsumexp_gradient.map_or(R::default(), |rows| rows[index]);
             // A row that sees nothing has no gradient, whatever comes in.
             (logsumexp[index], shift[index]) = if self.logsumexp[index] == R::NEG_INFINITY {
                 (R::default() - R::NEG_INFINITY, R::default())
             } else {
                 let units = R::from_f64(self.logsumexp[index].to_f64() * LOG2_E);
-                (units, of_logsumexp - dot(row, output_row))
+                (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
             };
         }
         logsumexp[queries..].fill(R::default());
@@ -160,14 +160,14 @@ impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
             *gradient = *gradient + R::from_f64(sum);
         }
         let scale = R::from_f64(self.scale);
-        rows_to_panels(&tile, dim_qk, query_rows, R::from_f64(self.scale * LOG2_E), query);
-        rows_to_panels(&tile, dim_v, gradient_rows, R::from_f64(kept_scale), output_gradient);
+        rows_to_panels(&tile, dim_qk, padded_qk, query_rows, R::from_f64(self.scale * LOG2_E), query);
+        rows_to_panels(&tile, dim_v, padded_v, gradient_rows, R::from_f64(kept_scale), output_gradient);
         if self.wanted.k {
-            rows_to_strips(&tile, dim_qk, query_rows, scale, query_strips);
+            rows_to_strips(simd, &tile, padded_qk, query_rows, scale, query_strips);
         }
         if self.wanted.v {
             let factor = R::from_f64(kept_scale);
-            rows_to_strips(&tile, dim_v, gradient_rows, factor, output_gradient_strips);
+            rows_to_strips(simd, &tile, padded_v, gradient_rows, factor, output_gradient_strips);
         }
         query_gradient.fill(R::default());
 
@@ -181,8 +181,8 @@ impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
         };
         let keys = self.scoring.key_range(tile.batch_item, tile.query..tile.query + queries);
         for keys in blocks(keys, BACKWARD_KEYS) {
-            let key = self.k.block(keys.clone(), dim_qk, key_buffer);
-            let value = self.v.block(keys.clone(), dim_v, value_buffer);
+            let key = self.k.block(keys.clone(), dim_qk, dim_qk.next_multiple_of(tile.lanes), key_buffer);
+            let value = self.v.block(keys.clone(), dim_v, dim_v, value_buffer);
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
             for index in 0..tile.count() {
@@ -195,7 +195,7 @@ impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
                     key,
                     value,
                     prepared: &prepared,
-                    query_gradient: &mut query_gradient[panel.column * dim_qk..],
+                    query_gradient: &mut query_gradient[panel.column * padded_qk..],
                     weights,
                     score_gradients,
                     stride,
@@ -221,12 +221,15 @@ impl<'s, R: Real> WithSimd for TileBackward<'_, 's, R> {
                 }
             }
         }
-        if !self.wanted.q {
-            return &[];
+        if self.wanted.q {
+            let factor = R::splat(simd, scale);
+            for (query, row) in query_gradient.chunks_exact_mut(padded_qk).enumerate() {
+                for x in R::vectors_mut::<S>(row) {
+                    *x = R::times(simd, *x, factor);
+                }
+                (self.query_gradient)(query, &row[..dim_qk]);
+            }
         }
-        factors.fill(scale);
-        panels_to_rows(&tile, dim_qk, query_gradient, factors, query_rows);
-        query_rows
     }
 }
 
@@ -239,7 +242,7 @@ struct Step<'a, 'b, R> {
     key: Block<'a, R>,
     value: Block<'a, R>,
     prepared: &'a Prepared<'a, R>,
-    /// `[dim_qk, columns]` of the panel.
+    /// `[queries, padded(dim_qk)]` of the panel.
     query_gradient: &'a mut [R],
     /// One row per key of the block, `stride` numbers apart: after dropout.
     weights: &'a mut [R],
@@ -364,18 +367,18 @@ impl<R: Real> Step<'_, '_, R> {
         }
         if self.wanted.q {
             Product {
-                rows: dim_qk,
+                rows: panel.queries,
                 depth: count,
-                left: &self.key.data[first * self.key.stride..],
+                left: gradients,
                 left_row: 1,
-                left_step: self.key.stride,
-                right: gradients,
-                right_step: stride,
+                left_step: stride,
+                right: &self.key.data[first * self.key.stride..],
+                right_step: self.key.stride,
                 out: self.query_gradient,
-                out_row: columns,
+                out_row: padded(dim_qk),
                 start: Start::Keep,
             }
-            .run::<S, VECTORS>(simd);
+            .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
         }
         (first, end)
     }
@@ -431,7 +434,7 @@ fn sum_over_queries<S: Simd, R: Real>(
             let (first, last) = (tile.panel(first), tile.panel(last));
             let (from, to) = (first.column, last.column + last.columns);
             let mut start = 0;
-            for (dimension, width) in strip_widths(dim, tile.lanes) {
+            for (dimension, width) in strip_widths(padded(dim), tile.lanes) {
                 let strip = &strips[start + from * width..start + to * width];
                 start += tile.columns() * width;
                 let product = Product {
@@ -457,14 +460,12 @@ fn sum_over_queries<S: Simd, R: Real>(
     }
 }
 
-/// The dot product of two rows, in eight sums so that it can be vectorised.
+/// The dot product of two rows that fill whole vectors.
 #[inline(always)]
-fn dot<R: Real>(a: &[R], b: &[R]) -> R {
-    let mut sums = [R::default(); 8];
-    for (a, b) in a.chunks(8).zip(b.chunks(8)) {
-        for ((sum, &a), &b) in sums.iter_mut().zip(a).zip(b) {
-            *sum = *sum + a * b;
-        }
+fn dot<S: Simd, R: Real>(simd: S, a: &[R], b: &[R]) -> R {
+    let mut sum = R::splat(simd, R::default());
+    for (&a, &b) in R::vectors::<S>(a).iter().zip(R::vectors::<S>(b)) {
+        sum = R::mul_add(simd, a, b, sum);
     }
-    sums.into_iter().fold(R::default(), |total, sum| total + sum)
+    R::reduce_sum(simd, sum)
 }
