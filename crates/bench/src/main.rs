@@ -81,11 +81,15 @@ fn measure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     };
     for &suite in suites {
         let name = suites::name(suite);
-        report::print_header(name);
-        let cases = suites::cases(suite).into_iter().filter(|case| {
+        let mut cases = suites::cases(suite);
+        cases.retain(|case| {
             (case.quick || !arguments.quick)
                 && format!("{name} {}", case.name).contains(&arguments.filter)
         });
+        if cases.is_empty() {
+            continue;
+        }
+        report::print_header(name);
         for case in cases {
             for (peer, row) in contest::run(name, &case, &mut stage, patience) {
                 match row {

@@ -105,7 +105,7 @@ pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOpt
 }
 
 /// Checks query, key and options, and turns them into primitives.
-fn score_inputs(
+pub(crate) fn score_inputs(
     query: Tensor<4>,
     key: Tensor<4>,
     options: AttentionOptions,

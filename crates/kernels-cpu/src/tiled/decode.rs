@@ -10,6 +10,7 @@ use pulp::{Simd, WithSimd};
 
 use super::{
     Element, Execution, Inputs,
+    compiled::Compiled,
     parallel::for_each,
     product::{Product, Start},
     real::Real,
@@ -91,7 +92,7 @@ pub(super) fn decode<T: Element>(
             }
             let range = inputs.mask.key_range(&problem, batch_item, 0);
             let cut = |chunk| range.start + range.len() * chunk / chunks;
-            execution.dispatch(Decode {
+            T::Real::decode(execution, Decode {
                 scoring: Scoring::new(inputs),
                 queries,
                 k: &HeadRows::new(inputs.k, batch_item, head_kv),
@@ -156,7 +157,7 @@ fn merge<'a, T: Element>(
 }
 
 /// Some keys of one key/value head, with the queries of all heads that share it.
-struct Decode<'a, R> {
+pub struct Decode<'a, R> {
     scoring: Scoring<'a, R>,
     /// `[group, dim_qk]`, times scale and log2(e).
     queries: &'a [R],

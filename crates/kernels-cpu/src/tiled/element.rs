@@ -2,12 +2,12 @@
 
 use half::{bf16, f16};
 
-use super::real::Real;
+use super::{compiled::Compiled, real::Real};
 
 /// An element of query, key, value and output. Half precision is computed in f32.
 pub trait Element: Copy + Default + Send + Sync + 'static {
     /// The precision of the computation, and of the logsumexp.
-    type Real: Real;
+    type Real: Real + Compiled;
 
     /// The slice itself, if it is already in the precision of the computation.
     fn as_real(slice: &[Self]) -> Option<&[Self::Real]>;

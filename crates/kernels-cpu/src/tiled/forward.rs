@@ -5,6 +5,7 @@ use core::{f64::consts::LN_2, f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::{
+    compiled::Compiled,
     decode::{decode, decode_scratch},
     Element, Inputs, KernelError, Execution,
     inputs::exactly,
@@ -115,7 +116,7 @@ fn tiles<T: Element>(
         |(head, query, output, logsumexp), scratch| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
             let head_kv = problem.kv_head(head);
-            execution.dispatch(TileForward {
+            T::Real::forward_tile(execution, TileForward {
                 scoring,
                 scale: inputs.scale(),
                 sink: inputs.sink(head),
@@ -134,7 +135,7 @@ fn tiles<T: Element>(
 }
 
 /// One tile of queries of one head.
-struct TileForward<'a, R> {
+pub struct TileForward<'a, R> {
     scoring: Scoring<'a, R>,
     scale: f64,
     sink: f64,

@@ -1,5 +1,6 @@
 //! The kernels: tiled, vectorised, parallel, in memory that does not grow with the number of scores.
 mod backward;
+mod compiled;
 mod decode;
 mod element;
 mod forward;

@@ -8,7 +8,7 @@
     reason = "the innermost loop reads through pointers: a bounds check per number would cost more than the number"
 )]
 
-use pulp::Simd;
+use pulp::{Simd, WithSimd};
 
 use super::real::Real;
 
@@ -44,6 +44,23 @@ pub(super) struct Product<'a, R> {
     pub(super) start: Start<'a, R>,
 }
 
+/// Some vectors of columns of a product.
+///
+/// Passed to `vectorize`, which does not inline it: the compiler sees the innermost loop once, not at every product.
+struct Strip<'a, 'b, R, const VECTORS: usize> {
+    product: &'a mut Product<'b, R>,
+    column: usize,
+}
+
+impl<R: Real, const VECTORS: usize> WithSimd for Strip<'_, '_, R, VECTORS> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        self.product.strip::<S, VECTORS>(simd, self.column);
+    }
+}
+
 impl<R: Real> Product<'_, R> {
     /// Computes the product for `VECTORS` vectors of columns.
     ///
@@ -51,7 +68,7 @@ impl<R: Real> Product<'_, R> {
     /// A slice is too short for the rows, the depth and the strides.
     #[inline(always)]
     pub(super) fn run<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        self.strip::<S, VECTORS>(simd, 0);
+        simd.vectorize(Strip::<R, VECTORS> { product: &mut self, column: 0 });
     }
 
     /// Computes the product for any number of columns that fills whole vectors.
@@ -64,11 +81,11 @@ impl<R: Real> Product<'_, R> {
         // A strip of the right matrix stays in the nearest cache for all rows.
         let mut column = 0;
         while column + 2 * lanes <= columns {
-            self.strip::<S, 2>(simd, column);
+            simd.vectorize(Strip::<R, 2> { product: &mut self, column });
             column += 2 * lanes;
         }
         if column < columns {
-            self.strip::<S, 1>(simd, column);
+            simd.vectorize(Strip::<R, 1> { product: &mut self, column });
         }
     }
 

@@ -187,8 +187,9 @@ impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
             sinks: retrieve(saved.operands.sinks),
             fixed: saved.fixed,
         };
-        let output_gradient = saved.output_gradient.take().unwrap_or_else(|| {
-            // Only the logsumexp was used.
+        let output_gradient = saved.output_gradient.take();
+        let output_was_used = output_gradient.is_some();
+        let output_gradient = output_gradient.unwrap_or_else(|| {
             let dtype = FloatDType::from(saved.output.dtype());
             B::float_zeros(saved.output.shape(), &saved.output.device(), dtype)
         });
@@ -202,7 +203,8 @@ impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
         let wanted = Differentiable {
             query: query.is_some(),
             key: key.is_some(),
-            value: value.is_some(),
+            // The logsumexp does not depend on the value.
+            value: value.is_some() && output_was_used,
             bias: bias.is_some(),
             distance_bias: distance_bias.is_some(),
             sinks: sinks.is_some(),

@@ -15,6 +15,8 @@ mod flex;
 mod host;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(all(test, feature = "flex", feature = "autodiff"))]
+mod tests;
 
 use burn::backend::{
     Backend,

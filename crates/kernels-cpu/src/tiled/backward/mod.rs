@@ -11,6 +11,7 @@ mod tile;
 
 use super::{
     Element, Inputs, KernelError, Execution, Rows,
+    compiled::Compiled,
     inputs::{at_least, distance_elements, exactly},
     parallel::for_each,
     rows::{HeadRows, store, take},
@@ -19,7 +20,8 @@ use super::{
 };
 use crate::Problem;
 use task::{Plan, Task};
-use tile::{BiasGradient, TileBackward};
+use tile::BiasGradient;
+pub use tile::TileBackward;
 
 /// What the forward pass left behind, and the gradients that come in.
 ///
@@ -227,7 +229,7 @@ fn run_task<T: Element>(
             BiasGradient { sums: bias, origin, strides: [of_queries, of_keys] }
         });
         let mut to_query = query_gradient.take().map(|rest| rest.split_at_mut(rows * dim_qk));
-        execution.dispatch(TileBackward {
+        T::Real::backward_tile(execution, TileBackward {
             scoring,
             wanted: plan.wanted,
             scale: inputs.scale(),

@@ -25,7 +25,7 @@ pub(super) struct Wanted {
 }
 
 /// One tile of queries of one head, and where its gradients go.
-pub(super) struct TileBackward<'a, R> {
+pub struct TileBackward<'a, R> {
     pub(super) scoring: Scoring<'a, R>,
     pub(super) wanted: Wanted,
     pub(super) scale: f64,

@@ -1,0 +1,36 @@
+//! The code that is compiled for every instruction set, once for f32 and once for f64.
+
+use super::{
+    backward::TileBackward, decode::Decode, forward::TileForward, parallel::Execution, real::Real,
+};
+
+/// Runs the vectorised parts.
+///
+/// Generic code is compiled by the crate that uses it, over and over, and without optimisation in a debug build. These
+/// methods have one implementation per precision, which is compiled here, where `Cargo.toml` asks for optimisation.
+pub trait Compiled: Real {
+    /// One tile of queries, forward.
+    fn forward_tile(execution: Execution, tile: TileForward<'_, Self>);
+    /// One tile of queries, backward.
+    fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>);
+    /// One query.
+    fn decode(execution: Execution, decode: Decode<'_, Self>);
+}
+
+macro_rules! compiled {
+    ($real:ident) => {
+        impl Compiled for $real {
+            fn forward_tile(execution: Execution, tile: TileForward<'_, Self>) {
+                execution.dispatch(tile);
+            }
+            fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>) {
+                execution.dispatch(tile);
+            }
+            fn decode(execution: Execution, decode: Decode<'_, Self>) {
+                execution.dispatch(decode);
+            }
+        }
+    };
+}
+compiled!(f32);
+compiled!(f64);

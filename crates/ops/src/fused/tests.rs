@@ -1,0 +1,171 @@
+//! The gradient rule against Burn's own autodiff of the composed body, and what it promises beyond numbers.
+
+use burn::{
+    backend::Dispatch,
+    tensor::{Device, Int, Tensor, TensorData},
+};
+
+use crate::{
+    AttentionBias, AttentionMask, AttentionOptions, attention, attention_with_logsumexp, composed,
+};
+
+type Results = (Tensor<4>, Tensor<3>);
+type Attention = fn([Tensor<4>; 3], AttentionOptions) -> Results;
+
+fn fused([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
+    attention_with_logsumexp(query, key, value, options)
+}
+
+fn composed_body([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
+    let inputs = crate::attention::score_inputs(query, key, options);
+    let (output, logsumexp) = composed::forward::<Dispatch>(inputs, value.into_dispatch());
+    (Tensor::from_dispatch(output), Tensor::from_dispatch(logsumexp))
+}
+
+/// Every tensor that may have a gradient.
+struct Leaves {
+    tensors: [Tensor<4>; 3],
+    bias: Tensor<4>,
+    slopes: Tensor<1>,
+    sinks: Tensor<1>,
+}
+
+impl Leaves {
+    fn new(device: &Device) -> Self {
+        // Not from the device's generator, which all tests share.
+        let mut state = 1_u32;
+        let mut numbers = |count: usize| -> Vec<f32> {
+            (0..count)
+                .map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 8) as f32 / (1 << 22) as f32 - 2.0
+                })
+                .collect()
+        };
+        let mut random = |shape: [usize; 4]| {
+            let data = TensorData::new(numbers(shape.iter().product()), shape);
+            Tensor::from_data(data, device).require_grad()
+        };
+        Self {
+            tensors: [random([2, 6, 7, 5]), random([2, 3, 11, 5]), random([2, 3, 11, 13])],
+            bias: random([1, 6, 7, 11]),
+            slopes: Tensor::from_floats([0.5, 0.25, 0.125, 0.1, 0.05, 0.0], device).require_grad(),
+            sinks: Tensor::from_floats([-0.5, 1.25, 0.0, 0.1, -2.0, 0.75], device).require_grad(),
+        }
+    }
+
+    fn options(&self) -> AttentionOptions {
+        let device = self.bias.device();
+        let lengths = Tensor::<1, Int>::from_data(TensorData::from([11_i64, 8]), &device);
+        let bias = AttentionBias::dense(self.bias.clone());
+        AttentionOptions::default()
+            .mask(AttentionMask::causal().and(AttentionMask::key_lengths(lengths)))
+            .bias(bias.and(AttentionBias::alibi(self.slopes.clone())))
+            .softcap(3.0)
+            .dropout(0.2, 5)
+            .sinks(self.sinks.clone())
+    }
+
+    /// The gradients of a loss, one after the other.
+    fn gradients(&self, loss: Tensor<1>) -> Vec<Vec<f32>> {
+        let gradients = loss.backward();
+        let numbers = |data: Option<TensorData>| {
+            data.map_or(Vec::new(), |data| data.iter::<f32>().collect())
+        };
+        let [query, key, value] = &self.tensors;
+        let mut all: Vec<_> = [query, key, value, &self.bias]
+            .map(|x| numbers(x.grad(&gradients).map(Tensor::into_data)))
+            .into();
+        all.extend(
+            [&self.slopes, &self.sinks].map(|x| numbers(x.grad(&gradients).map(Tensor::into_data))),
+        );
+        all
+    }
+}
+
+fn assert_close(expected: &[Vec<f32>], actual: &[Vec<f32>], what: &str) {
+    for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+        assert_eq!(expected.len(), actual.len(), "{what}: gradient {index}");
+        let largest = expected.iter().fold(1.0_f32, |max, x| max.max(x.abs()));
+        for (expected, actual) in expected.iter().zip(actual) {
+            let error = (expected - actual).abs() / largest;
+            assert!(error <= 2e-6, "{what}: gradient {index} is off by {error:e}");
+        }
+    }
+}
+
+/// What a loss may use of the results.
+fn losses() -> [(&'static str, fn(Results) -> Tensor<1>); 3] {
+    [
+        ("output", |(output, _)| output.powi_scalar(2).sum()),
+        ("logsumexp", |(_, logsumexp)| logsumexp.powi_scalar(2).sum()),
+        ("both", |(output, logsumexp)| output.powi_scalar(3).sum() + logsumexp.sin().sum()),
+    ]
+}
+
+#[test]
+fn the_rule_agrees_with_burns_autodiff_of_the_composed_body() {
+    for device in [Device::flex().autodiff(), Device::flex().autodiff().gradient_checkpointing()] {
+        for (what, loss) in losses() {
+            let run = |attention: Attention| {
+                let leaves = Leaves::new(&device);
+                leaves.gradients(loss(attention(leaves.tensors.clone(), leaves.options())))
+            };
+            assert_close(&run(composed_body), &run(fused), what);
+        }
+    }
+}
+
+#[test]
+fn checkpointing_recomputes_what_the_operands_were_made_of() {
+    let run = |device: &Device| {
+        let leaves = Leaves::new(device);
+        // Cheap operations before and after, which a balanced strategy recomputes.
+        let tensors = leaves.tensors.clone().map(|x| x.mul_scalar(1.5).add_scalar(0.1));
+        let (output, logsumexp) = fused(tensors, leaves.options());
+        let loss = output.mul_scalar(0.5).powi_scalar(2).sum() + logsumexp.mul_scalar(2.0).sum();
+        leaves.gradients(loss)
+    };
+    let plain = run(&Device::flex().autodiff());
+    let checkpointed = run(&Device::flex().autodiff().gradient_checkpointing());
+    assert_eq!(plain, checkpointed);
+    assert!(plain.iter().all(|gradient| gradient.iter().any(|&x| x != 0.0)));
+}
+
+#[test]
+fn untracked_operands_get_no_gradient() {
+    let device = Device::flex().autodiff();
+    let leaves = Leaves::new(&device);
+    for tracked in 0..3 {
+        let mut tensors = leaves.tensors.clone().map(|x| Tensor::from_inner(x.inner()));
+        tensors[tracked] = tensors[tracked].clone().require_grad();
+        let kept = tensors.clone();
+        let options = AttentionOptions { bias: None, sinks: None, ..leaves.options() };
+        let gradients = fused(tensors, options).0.sum().backward();
+        for (index, tensor) in kept.iter().enumerate() {
+            assert_eq!(tensor.grad(&gradients).is_some(), index == tracked);
+        }
+    }
+    // Nothing tracked: nothing is recorded, and the numbers are the same.
+    let untracked = leaves.tensors.clone().map(|x| x.inner());
+    let options = AttentionOptions::default().causal();
+    let [query, key, value] = leaves.tensors.clone();
+    let recorded = attention(query, key, value, options.clone()).into_data();
+    let [query, key, value] = untracked;
+    recorded.assert_eq(&attention(query, key, value, options).into_data(), true);
+}
+
+#[test]
+fn a_gradient_that_arrives_twice_is_summed() {
+    let device = Device::flex().autodiff();
+    let leaves = Leaves::new(&device);
+    let once = {
+        let (output, _) = fused(leaves.tensors.clone(), leaves.options());
+        leaves.gradients(output.sum().mul_scalar(3.0))
+    };
+    let twice = {
+        let (output, _) = fused(leaves.tensors.clone(), leaves.options());
+        leaves.gradients(output.clone().sum() + output.sum().mul_scalar(2.0))
+    };
+    assert_close(&once, &twice, "twice");
+}
