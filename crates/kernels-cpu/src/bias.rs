@@ -167,7 +167,7 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
 /// relative   t[h][r] = table[bucket(relative_position(r))][h]
 /// ```
 ///
-/// Both may be empty when `len_q` or `len_kv` is 0.
+/// Both are empty when `len_q` or `len_kv` is 0.
 ///
 /// # Cost
 /// O(`heads_q` · (`len_q` + `len_kv`)) memory, where a dense bias has O(`heads_q` · `len_q` · `len_kv`).

@@ -54,7 +54,7 @@
 //!
 //! `position(i)` is the key at which query `i` stands: the diagonal of the causal alignment below. ALiBi and the relative
 //! bias depend on `i - j` alone, so a kernel sees both as one distance bias `t`: `s[j] = s[j] + t[head, i - j + len_kv - 1]`
-//! (see [`DistanceAxis`]). It may be empty if `len_q` or `len_kv` is 0.
+//! (see [`DistanceAxis`]). It is empty if `len_q` or `len_kv` is 0.
 //!
 //! A sink is one more score per query head, the same in every row, that has no key and no value: weights of a row with a
 //! sink add up to less than one. It is neither scaled, capped, masked, biased nor dropped; a sink of −∞ is none.

@@ -14,7 +14,7 @@ use burn::backend::{
 };
 use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
 
-use crate::composed;
+use crate::{composed, heads};
 
 /// A float tensor or nothing.
 #[derive(ExtensionType)]
@@ -149,6 +149,12 @@ pub trait AttentionOps: Backend {
     /// The default draws on the device, from its own generator.
     fn dropout_factors(like: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
         composed::factors_of_device::<Self>(like, dropout)
+    }
+
+    /// The heads of several operands, `[batch, heads[i], len, d_head]`, from one projection
+    /// `[batch, len, sum(heads) · d_head]`.
+    fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
+        heads::split::<Self>(x, &heads)
     }
 
     /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.

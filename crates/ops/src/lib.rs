@@ -36,6 +36,7 @@ mod distance;
 mod dropout;
 mod extension;
 mod fused;
+mod heads;
 mod mask;
 mod options;
 mod seed;
@@ -48,6 +49,7 @@ pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
 };
 pub use fused::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Upstream, Wanted};
+pub use heads::split_heads;
 pub use mask::AttentionMask;
 pub use options::AttentionOptions;
 pub use seed::{next_dropout_seed, seed};

@@ -12,7 +12,7 @@ use super::{
     Element, Execution, Inputs,
     compiled::Compiled,
     parallel::for_each,
-    product::{Product, Start},
+    raw::{Product, RowsMut, Start},
     real::Real,
     rows::{Block, Head, HeadRows, store, take},
     scores::Scoring,
@@ -66,7 +66,7 @@ fn columns(problem: &Problem) -> usize {
 /// As [`forward`](super::forward), for `len_q = 1`.
 pub(super) fn decode<T: Element>(
     inputs: &Inputs<'_, T>,
-    output: &mut [T],
+    output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
     mut scratch: &mut [T::Real],
     execution: Execution,
@@ -105,14 +105,14 @@ pub(super) fn decode<T: Element>(
             });
         },
     );
-    for (head, logsumexp) in logsumexp.iter_mut().enumerate() {
+    let heads = output.heads([problem.batch, problem.heads_q, 1], problem.dim_v);
+    for (head, (mut output, logsumexp)) in heads.zip(logsumexp).enumerate() {
         let (batch_item, head) = (head / problem.heads_q, head % problem.heads_q);
         let first = (batch_item * heads_kv + problem.kv_head(head)) * chunks;
         let parts = partial[first * per_task..][..chunks * per_task].chunks_exact(per_task);
         let part = group_part(&problem, head % group);
         let rows = parts.map(|task| &task[part.clone()]);
-        let output = &mut output[problem.query_row(batch_item, head, 0) * problem.dim_v..];
-        *logsumexp = merge::<T>(inputs, head, rows, &mut output[..problem.dim_v]);
+        *logsumexp = merge::<T>(inputs, head, rows, output.row(0));
     }
 }
 
@@ -223,12 +223,16 @@ fn dots<S: Simd, R: Real>(simd: S, query: &[R], key: Block<'_, R>, scores: &mut 
     let zero = R::splat(simd, R::default());
     for (first, scores) in scores.chunks_mut(4).enumerate() {
         // Four keys at once, so that the sums do not wait for each other.
-        let rows: [&[R]; 4] = core::array::from_fn(|index| {
-            let row = 4 * first + index.min(scores.len() - 1);
-            &key.data[row * key.stride..][..query.len()]
-        });
+        let mut rows = [query; 4];
+        for (index, row) in rows.iter_mut().enumerate() {
+            let index = 4 * first + index.min(scores.len() - 1);
+            *row = &key.data[index * key.stride..][..query.len()];
+        }
         let mut sums = [zero; 4];
-        let row_vectors = rows.map(|row| R::vectors::<S>(row));
+        let mut row_vectors = [vectors; 4];
+        for (vectors, row) in row_vectors.iter_mut().zip(rows) {
+            *vectors = R::vectors::<S>(row);
+        }
         for (index, &query) in vectors.iter().enumerate() {
             for (sum, row) in sums.iter_mut().zip(&row_vectors) {
                 *sum = R::mul_add(simd, row[index], query, *sum);
@@ -299,8 +303,10 @@ fn add_values<S: Simd, R: Real>(
             product(sums).run::<S, 1>(simd);
             done += lanes;
         } else {
-            for (&weight, row) in weights.iter().zip(value.data.chunks(value.stride)) {
-                for (sum, &value) in sums.iter_mut().zip(&row[done..dim]) {
+            for (key, &weight) in weights.iter().enumerate() {
+                // Not `chunks`: the stride of a single row may be anything.
+                let row = &value.data[key * value.stride..][..dim];
+                for (sum, &value) in sums.iter_mut().zip(&row[done..]) {
                     *sum = *sum + weight * value;
                 }
             }

@@ -8,9 +8,9 @@ use super::{
     compiled::Compiled,
     decode::{decode, decode_scratch},
     Element, Inputs, KernelError, Execution,
-    inputs::exactly,
+    inputs::{at_least, exactly},
     parallel::for_each,
-    product::{Product, Start},
+    raw::{Product, RowsMut, Start},
     real::Real,
     rows::{Block, Head, HeadRows, store, take},
     scores::{Scoring, Visibility},
@@ -51,7 +51,7 @@ fn per_worker(problem: &Problem) -> usize {
 /// Output and logsumexp of attention, as the [contract](crate) states it.
 ///
 /// # Shapes
-/// - output `[batch, heads_q, len_q, dim_v]`, contiguous
+/// - output `[batch, heads_q, len_q, dim_v]`, of any strides
 /// - logsumexp `[batch, heads_q, len_q]`, contiguous
 /// - scratch: [`forward_scratch`] numbers at least, of any content
 ///
@@ -67,16 +67,18 @@ fn per_worker(problem: &Problem) -> usize {
 /// calculation for softmax* (2018).
 pub fn forward<T: Element>(
     inputs: &Inputs<'_, T>,
-    output: &mut [T],
+    output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
     scratch: &mut [T::Real],
     execution: Execution,
 ) -> Result<(), KernelError> {
     inputs.validate()?;
     let problem = &inputs.problem;
-    exactly("output", output.len(), problem.output_elements(), problem)?;
+    let Problem { batch, heads_q, len_q, dim_v, .. } = *problem;
+    let (available, needed) = output.lengths([batch, heads_q, len_q], dim_v);
+    at_least("output", available, needed, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
-    super::inputs::at_least("scratch", scratch.len(), forward_scratch(problem, execution), problem)?;
+    at_least("scratch", scratch.len(), forward_scratch(problem, execution), problem)?;
     if problem.query_rows() == 0 {
         return Ok(());
     }
@@ -92,17 +94,18 @@ pub fn forward<T: Element>(
 
 fn tiles<T: Element>(
     inputs: &Inputs<'_, T>,
-    output: &mut [T],
+    output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
     scratch: &mut [T::Real],
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem { heads_q, len_q, dim_v, .. } = problem;
+    let Problem { batch, heads_q, len_q, dim_v, .. } = problem;
     let scoring = Scoring::new(inputs);
-    let per_head = output.chunks_mut(len_q * dim_v).zip(logsumexp.chunks_mut(len_q));
+    let heads = output.heads([batch, heads_q, len_q], dim_v);
+    let per_head = heads.zip(logsumexp.chunks_mut(len_q));
     let tasks = per_head.enumerate().flat_map(|(head, (output, logsumexp))| {
-        let tiles = output.chunks_mut(QUERIES * dim_v).zip(logsumexp.chunks_mut(QUERIES));
+        let tiles = output.tiles(QUERIES).zip(logsumexp.chunks_mut(QUERIES));
         // Under a causal mask the last tile has most to do: it goes first, so that no thread waits for it at the end.
         tiles.enumerate().rev().map(move |(tile, (output, logsumexp))| {
             (head, tile * QUERIES, output, logsumexp)
@@ -113,7 +116,7 @@ fn tiles<T: Element>(
         scratch,
         per_worker(&problem),
         tasks,
-        |(head, query, output, logsumexp), scratch| {
+        |(head, query, mut output, logsumexp), scratch| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
             let head_kv = problem.kv_head(head);
             T::Real::forward_tile(execution, TileForward {
@@ -127,7 +130,7 @@ fn tiles<T: Element>(
                 head,
                 query,
                 logsumexp,
-                output: &mut |query, row| store(row, &mut output[query * dim_v..][..dim_v]),
+                output: &mut |query, row| store(row, output.row(query)),
                 scratch,
             });
         },

@@ -3,7 +3,10 @@
 use thiserror::Error;
 
 use super::{Element, Rows, real::Real};
-use crate::{Broadcast, BroadcastError, Dropout, DropoutError, Mask, MaskError, Problem, ProblemError};
+use crate::{
+    Broadcast, BroadcastError, DistanceAxis, Dropout, DropoutError, Mask, MaskError, Problem,
+    ProblemError,
+};
 
 /// The tensors and options of one call of the kernels.
 ///
@@ -122,7 +125,7 @@ impl<'a, T: Element> Inputs<'a, T> {
             bias.validate(problem)?;
         }
         if let Some(distance) = self.distance_bias {
-            exactly("distance_bias", distance.len(), distance_elements(problem), problem)?;
+            exactly("distance_bias", distance.len(), problem.heads_q * distances(problem), problem)?;
         }
         if let Some(sinks) = self.sinks {
             exactly("sinks", sinks.len(), heads_q, problem)?;
@@ -149,9 +152,9 @@ impl<'a, T: Element> Inputs<'a, T> {
     }
 }
 
-/// Number of elements of a distance bias: `heads_q · (len_q + len_kv − 1)`.
-pub(super) fn distance_elements(problem: &Problem) -> usize {
-    problem.heads_q * (problem.len_q + problem.len_kv).saturating_sub(1)
+/// Number of entries of a distance bias for each head: `len_q + len_kv − 1`, or 0 if there is no pair.
+pub(super) fn distances(problem: &Problem) -> usize {
+    DistanceAxis::new(problem, &Mask::default()).len()
 }
 
 pub(super) fn exactly(

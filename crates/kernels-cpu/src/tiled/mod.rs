@@ -6,7 +6,7 @@ mod element;
 mod forward;
 mod inputs;
 mod parallel;
-mod product;
+mod raw;
 mod real;
 mod rows;
 mod scores;
@@ -19,6 +19,7 @@ pub use element::Element;
 pub use forward::{forward, forward_scratch};
 pub use inputs::{Inputs, KernelError};
 pub use parallel::{Execution, Instructions};
+pub use raw::RowsMut;
 pub use real::Real;
 pub use rows::Rows;
 

@@ -144,7 +144,7 @@ impl<'a, R: Real> Scoring<'a, R> {
             self.add_distance_bias(distance_bias, panel, &keys, scores, stride);
         }
         if let Some(bias) = &self.bias {
-            add_bias(bias, panel, &keys, scores, stride);
+            add_bias(simd, bias, panel, &keys, scores, stride);
         }
         if visibility == Visibility::Partial {
             self.hide::<S>(simd, panel, &keys, scores, stride);
@@ -238,12 +238,12 @@ impl<'a, R: Real> Scoring<'a, R> {
                 let start = masked.index(panel.batch_item, panel.head, panel.query + query, keys.start);
                 let row = &masked.data()[start..];
                 for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
-                    if row[key * of_keys] {
-                        if of_queries == 0 {
-                            row_of_scores[..panel.columns].fill(R::NEG_INFINITY);
-                        } else {
-                            row_of_scores[query] = R::NEG_INFINITY;
-                        }
+                    let masked = row[key * of_keys];
+                    if of_queries > 0 {
+                        let score = &mut row_of_scores[query];
+                        *score = if masked { R::NEG_INFINITY } else { *score };
+                    } else if masked {
+                        row_of_scores[..panel.columns].fill(R::NEG_INFINITY);
                     }
                 }
                 if of_queries == 0 {
@@ -314,7 +314,13 @@ impl<'a, R: Real> Scoring<'a, R> {
 /// `score + log2(e) · bias`, −∞ where the bias is, also for a NaN.
 #[inline(always)]
 fn plus_bias<R: Real>(score: R, bias: R) -> R {
-    if bias == R::NEG_INFINITY { bias } else { score + bias * R::from_f64(LOG2_E) }
+    if bias == R::NEG_INFINITY {
+        return bias;
+    }
+    // The lowest number is a popular mask. Times log2(e) it would be −∞, and hide where it only says "least of all".
+    let (bias, least) = (bias * R::from_f64(LOG2_E), R::default() - R::MAX);
+    let bias = if bias < least { least } else { bias };
+    score + if bias > R::MAX { R::MAX } else { bias }
 }
 
 /// `softcap · tanh(score / softcap)` and its derivative.
@@ -346,7 +352,8 @@ fn squash<R: Real, S: Simd>(
 
 /// Adds a dense bias, whose rows are those of the queries while the scores' are those of the keys.
 #[inline(always)]
-fn add_bias<R: Real>(
+fn add_bias<R: Real, S: Simd>(
+    simd: S,
     bias: &Broadcast<'_, R>,
     panel: &Panel,
     keys: &Range<usize>,
@@ -355,10 +362,52 @@ fn add_bias<R: Real>(
 ) {
     let [_, _, of_queries, of_keys] = bias.strides();
     let first = &bias.data()[bias.index(panel.batch_item, panel.head, panel.query, keys.start)..];
+    if of_queries == 0 {
+        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+            let bias = R::splat(simd, first[key * of_keys]);
+            for score in R::vectors_mut::<S>(&mut row[..panel.columns]) {
+                *score = plus_bias_vector::<R, S>(simd, *score, bias);
+            }
+        }
+        return;
+    }
+    // Eight queries at a time, from eight rows of the bias to one row of the scores.
+    let mut done = 0;
+    while of_keys == 1 && done + 8 <= panel.queries && 8 % R::lanes::<S>() == 0 {
+        // Loops, not `from_fn` and `map`: those are not inlined into code for another instruction set.
+        let mut rows = [first; 8];
+        for (query, row) in rows.iter_mut().enumerate() {
+            *row = &first[(done + query) * of_queries..][..keys.len()];
+        }
+        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+            let mut column = [R::default(); 8];
+            for (bias, row) in column.iter_mut().zip(&rows) {
+                *bias = row[key];
+            }
+            let scores = R::vectors_mut::<S>(&mut row[done..done + 8]);
+            for (score, &bias) in scores.iter_mut().zip(R::vectors::<S>(&column)) {
+                *score = plus_bias_vector::<R, S>(simd, *score, bias);
+            }
+        }
+        done += 8;
+    }
     for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
         let of_key = &first[key * of_keys..];
-        for (query, score) in row[..panel.queries].iter_mut().enumerate() {
+        for (query, score) in row[..panel.queries].iter_mut().enumerate().skip(done) {
             *score = plus_bias(*score, of_key[query * of_queries]);
         }
     }
+}
+
+/// As [`plus_bias`], for a vector.
+#[inline(always)]
+fn plus_bias_vector<R: Real, S: Simd>(
+    simd: S,
+    score: R::Vector<S>,
+    bias: R::Vector<S>,
+) -> R::Vector<S> {
+    let (least, most) = (R::splat(simd, R::default() - R::MAX), R::splat(simd, R::MAX));
+    let scaled = R::times(simd, bias, R::splat(simd, R::from_f64(LOG2_E)));
+    let sum = R::plus(simd, score, R::bound(simd, scaled, least, most));
+    R::select_less(simd, bias, least, R::splat(simd, R::NEG_INFINITY), sum)
 }

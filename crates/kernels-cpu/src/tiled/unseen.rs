@@ -1,19 +1,20 @@
 //! NaN and infinity in keys that nobody sees.
 
-use super::{Element, Inputs, Rows};
-use crate::Problem;
+use super::{Element, Inputs, Real, Rows};
+use crate::{DistanceAxis, Problem};
 
 /// Runs `body` on inputs in which no key or value that is hidden from all queries of its batch item is NaN or infinite.
 ///
-/// Causality, windows and key lengths never let a kernel touch such rows. Segments and bool tensors may hide single keys
-/// inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row, keys and
-/// values are copied with zeros in its place.
+/// Causality, windows and key lengths never let a kernel touch such rows. Segments, bool tensors and biases of −∞ may hide
+/// single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row,
+/// keys and values are copied with zeros in its place.
 pub(super) fn without_unseen<T: Element, Out>(
     inputs: &Inputs<'_, T>,
     body: impl FnOnce(&Inputs<'_, T>) -> Out,
 ) -> Out {
     let problem = inputs.problem;
-    if inputs.mask.segments.is_none() && inputs.mask.masked.is_none() {
+    let bias = inputs.bias.is_some() || inputs.distance_bias.is_some();
+    if inputs.mask.segments.is_none() && inputs.mask.masked.is_none() && !bias {
         return body(inputs);
     }
     let Problem { dim_qk, dim_v, heads_kv, len_kv, .. } = problem;
@@ -66,8 +67,15 @@ fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> 
 /// Whether any query of the batch item, in any head, sees the key.
 fn seen<T: Element>(inputs: &Inputs<'_, T>, batch_item: usize, key: usize) -> bool {
     let problem = &inputs.problem;
+    let axis = DistanceAxis::new(problem, &inputs.mask);
+    let hides = |bias: T::Real| bias == T::Real::NEG_INFINITY;
     (0..problem.heads_q).any(|head| {
-        (0..problem.len_q)
-            .any(|query| inputs.mask.visible(problem, batch_item, head, query, key))
+        (0..problem.len_q).any(|query| {
+            let dense = inputs.bias.map(|bias| bias.get(batch_item, head, query, key));
+            let distance = inputs.distance_bias.map(|bias| bias[head * axis.len() + axis.index(query, key)]);
+            inputs.mask.visible(problem, batch_item, head, query, key)
+                && !dense.is_some_and(hides)
+                && !distance.is_some_and(hides)
+        })
     })
 }

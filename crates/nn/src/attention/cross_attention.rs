@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, apply, linear, part};
+use super::heads::{AttentionOutput, Heads, apply, linear};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`CrossAttention`].
@@ -177,16 +177,13 @@ impl CrossAttention {
         }
     }
 
-    fn project(&self, query: Tensor<3>, memory: Tensor<3>) -> [Tensor<3>; 3] {
+    fn project(&self, query: Tensor<3>, memory: Tensor<3>) -> [Tensor<4>; 3] {
         let [d_model, _] = self.query.weight.dims();
         let [batch, _, _] = query.dims();
         assert_shape!(query, [_, _, d_model]);
         assert_shape!(memory, [batch, _, d_model]);
-        let key_value = apply(&self.key_value, memory);
-        [
-            apply(&self.query, query),
-            part(&key_value, 0, d_model),
-            part(&key_value, 1, d_model),
-        ]
+        let [query] = self.heads.split(apply(&self.query, query));
+        let [key, value] = self.heads.split(apply(&self.key_value, memory));
+        [query, key, value]
     }
 }

@@ -7,6 +7,7 @@ use burn::{
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights, next_dropout_seed,
+    split_heads,
 };
 
 use crate::dropout::is_active;
@@ -35,11 +36,9 @@ impl Heads {
         }
     }
 
-    /// `[batch, len, heads · d_head]` to `[batch, heads, len, d_head]`.
-    fn split(&self, x: Tensor<3>) -> Tensor<4> {
-        let [batch, len, width] = x.dims();
-        x.reshape([batch, len, self.n_heads, width / self.n_heads])
-            .swap_dims(1, 2)
+    /// `[batch, len, N · heads · d_head]` to `N` times `[batch, heads, len, d_head]`.
+    pub(super) fn split<const N: usize>(&self, x: Tensor<3>) -> [Tensor<4>; N] {
+        split_heads(x, [self.n_heads; N])
     }
 
     /// `[batch, heads, len, d_head]` to `[batch, len, heads · d_head]`.
@@ -48,26 +47,21 @@ impl Heads {
         x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
     }
 
-    /// Attention of projected queries over projected keys and values, heads merged again.
+    /// Attention of the queries of all heads over their keys and values, heads merged again.
     pub(super) fn attend(
         &self,
-        [query, key, value]: [Tensor<3>; 3],
+        [query, key, value]: [Tensor<4>; 3],
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> Tensor<3> {
         let options = self.options(&query.device(), mask, bias);
-        Self::merge(attention(
-            self.split(query),
-            self.split(key),
-            self.split(value),
-            options,
-        ))
+        Self::merge(attention(query, key, value, options))
     }
 
     /// [`attend`](Self::attend), and the weights it uses, before dropout.
     pub(super) fn attend_with_weights(
         &self,
-        projected: [Tensor<3>; 3],
+        projected: [Tensor<4>; 3],
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> (Tensor<3>, Tensor<4>) {
@@ -77,7 +71,7 @@ impl Heads {
             bias: bias.clone(),
             ..AttentionOptions::default()
         };
-        let weights = attention_weights(self.split(query), self.split(key), options);
+        let weights = attention_weights(query, key, options);
         (self.attend(projected, mask, bias), weights)
     }
 
@@ -119,15 +113,13 @@ pub(super) fn linear(
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
 /// ndarray.
 pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch, len, _] = x.dims();
+    let [batch, len, d_input] = x.dims();
     if batch == 0 || len == 0 {
         let [_, d_output] = linear.weight.dims();
         return Tensor::zeros([batch, len, d_output], &x.device());
     }
-    linear.forward(x)
-}
-
-/// Columns `part · width ..` of one projection that makes several things at once.
-pub(super) fn part(x: &Tensor<3>, part: usize, width: usize) -> Tensor<3> {
-    x.clone().narrow(2, part * width, width)
+    // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
+    let [_, d_output] = linear.weight.dims();
+    let rows = x.reshape([batch * len, d_input]);
+    linear.forward(rows).reshape([batch, len, d_output])
 }

@@ -193,7 +193,7 @@ impl MultiHeadAttention {
         }
     }
 
-    fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> [Tensor<3>; 3] {
+    fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> [Tensor<4>; 3] {
         let [d_model, _] = self.query.weight.dims();
         let [batch, _, _] = query.dims();
         let [_, len_kv, _] = key.dims();
@@ -201,9 +201,14 @@ impl MultiHeadAttention {
         assert_shape!(key, [batch, _, d_model]);
         assert_shape!(value, [batch, len_kv, d_model]);
         [
-            apply(&self.query, query),
-            apply(&self.key, key),
-            apply(&self.value, value),
+            self.split(&self.query, query),
+            self.split(&self.key, key),
+            self.split(&self.value, value),
         ]
+    }
+
+    fn split(&self, projection: &Linear, x: Tensor<3>) -> Tensor<4> {
+        let [heads] = self.heads.split(apply(projection, x));
+        heads
     }
 }

@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, apply, linear, part};
+use super::heads::{AttentionOutput, Heads, apply, linear};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`SelfAttention`].
@@ -172,7 +172,7 @@ impl SelfAttention {
     fn project(
         &self,
         input: SelfAttentionInput,
-    ) -> ([Tensor<3>; 3], AttentionMask, Option<AttentionBias>) {
+    ) -> ([Tensor<4>; 3], AttentionMask, Option<AttentionBias>) {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(input.x, [_, _, d_model]);
         let projected = apply(&self.query_key_value, input.x);
@@ -180,7 +180,6 @@ impl SelfAttention {
             true => input.mask.and(AttentionMask::causal()),
             false => input.mask,
         };
-        let parts = [0, 1, 2].map(|index| part(&projected, index, d_model));
-        (parts, mask, input.bias)
+        (self.heads.split(projected), mask, input.bias)
     }
 }

@@ -1,13 +1,13 @@
-//! The gradient rule: one node for the logsumexp, which does the work, and one for the output.
+//! The gradient rules of operations with several results.
 //!
-//! A node of Burn has one output, and this operation has two. So the output's node only leaves its gradient where the
-//! logsumexp's node, its one parent, finds it, and makes sure that that node runs. All tensors that have a gradient are
-//! parents of the logsumexp's node.
+//! A node of Burn has one result. So one node does the work, and the others, its children, only leave their gradients
+//! where it finds them and make sure that it runs. In attention the working node is that of the logsumexp, whose parents
+//! are all tensors that have a gradient; where heads are split, it is one without a result of its own.
 
 use std::sync::{Arc, Mutex};
 
 use burn::backend::{
-    AutodiffBackend, TensorMetadata,
+    AutodiffBackend, Backend, TensorMetadata,
     tensor::FloatTensor,
 };
 use burn::tensor::{FloatDType, Shape};
@@ -19,7 +19,10 @@ use burn_autodiff::{
 };
 
 use super::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Upstream};
-use crate::{AttentionOps, ScoreInputs, composed};
+use crate::{
+    AttentionOps, ScoreInputs, composed,
+    heads::{self, Packed},
+};
 
 impl<B, C> AttentionOps for Autodiff<B, C>
 where
@@ -34,6 +37,74 @@ where
             Some(kernels) => fused(kernels, Operands::new(inputs, value)),
             // Burn differentiates the composed body operation by operation.
             None => composed::forward::<Self>(inputs, value),
+        }
+    }
+
+    fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
+        let packed = Packed::<B> {
+            shape: x.shape().dims::<3>(),
+            device: x.device(),
+            dtype: FloatDType::from(x.dtype()),
+            heads,
+        };
+        match JoinRule.prepare::<C>([x.node()]).compute_bound().stateful() {
+            OpsKind::Tracked(prep) => {
+                let parts = heads::split::<B>(x.into_primitive(), &packed.heads);
+                let arriving: Vec<_> = parts.iter().map(|_| Arriving::default()).collect();
+                let device = packed.device.clone();
+                let (nothing, dtype) = (Shape::new([1]), packed.dtype);
+                let state = (packed, arriving.clone());
+                let hub = prep.finish(state, B::float_zeros(nothing, &device, dtype));
+                let parts = parts.into_iter().zip(arriving).map(|(part, arriving)| {
+                    match PartRule.prepare::<C>([hub.node()]).compute_bound().stateful() {
+                        OpsKind::Tracked(prep) => prep.finish(arriving, part),
+                        OpsKind::UnTracked(prep) => prep.finish(part),
+                    }
+                });
+                parts.collect()
+            }
+            OpsKind::UnTracked(_) => heads::split::<B>(x.into_primitive(), &packed.heads)
+                .into_iter()
+                .map(<Self as AutodiffBackend>::from_inner)
+                .collect(),
+        }
+    }
+}
+
+/// Hands the gradient of one operand to the node that joins them.
+#[derive(Debug)]
+struct PartRule;
+
+impl<B: Backend> Backward<B, 1> for PartRule {
+    type State = Arriving<FloatTensor<B>>;
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let [parent] = ops.parents;
+        if let Some(parent) = parent {
+            // As above: the parent runs if anything arrives.
+            let dtype = FloatDType::from(gradient.dtype());
+            let nothing = B::float_zeros(Shape::new([1]), &gradient.device(), dtype);
+            gradients.register::<B>(parent.id, nothing);
+        }
+        ops.state.put(gradient);
+    }
+}
+
+/// Joins the gradients of all operands.
+#[derive(Debug)]
+struct JoinRule;
+
+impl<B: Backend> Backward<B, 1> for JoinRule {
+    type State = (Packed<B>, Vec<Arriving<FloatTensor<B>>>);
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let _nothing = gradients.consume::<B>(&ops.node);
+        let (packed, arrived) = ops.state;
+        let [parent] = ops.parents;
+        if let Some(parent) = parent {
+            let parts = arrived.iter().map(Arriving::take).collect();
+            gradients.register::<B>(parent.id, packed.join(parts));
         }
     }
 }
@@ -60,7 +131,7 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
             };
             let operands = inner(operands);
             let (output, logsumexp) = (kernels.forward)(&operands);
-            let arriving = OutputGradient::default();
+            let arriving = Arriving::default();
             let state = Saved {
                 operands: saved,
                 fixed: operands.fixed,
@@ -105,21 +176,21 @@ type Waiting<P> = Arc<Mutex<Option<P>>>;
 
 /// A place for a gradient that has not arrived.
 #[derive(Debug)]
-struct OutputGradient<P>(Waiting<P>);
+struct Arriving<P>(Waiting<P>);
 
-impl<P> Clone for OutputGradient<P> {
+impl<P> Clone for Arriving<P> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<P> Default for OutputGradient<P> {
+impl<P> Default for Arriving<P> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<P> OutputGradient<P> {
+impl<P> Arriving<P> {
     fn put(&self, gradient: P) {
         *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(gradient);
     }
@@ -134,7 +205,7 @@ impl<P> OutputGradient<P> {
 struct OutputRule;
 
 impl<B: AttentionKernels> Backward<B, 1> for OutputRule {
-    type State = OutputGradient<FloatTensor<B>>;
+    type State = Arriving<FloatTensor<B>>;
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
@@ -161,7 +232,7 @@ struct Saved<B: AttentionKernels> {
     fixed: Fixed<B>,
     output: FloatTensor<B>,
     logsumexp: FloatTensor<B>,
-    output_gradient: OutputGradient<FloatTensor<B>>,
+    output_gradient: Arriving<FloatTensor<B>>,
 }
 
 impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {

@@ -9,7 +9,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::{
     Broadcast, Mask, Problem, Segments,
-    tiled::{self, Execution, KernelError, Rows},
+    tiled::{self, Execution, KernelError, Rows, RowsMut},
 };
 
 use super::{Differentiable, Fixed, Kernels, Operands, Upstream, Wanted};
@@ -82,11 +82,13 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> (FloatTensor<B
     let execution = Execution::available();
     let mut scratch = vec![T::Real::default(); tiled::forward_scratch(&problem, execution)];
     let inputs = readable.inputs::<T>();
-    tiled::forward(&inputs, &mut output, &mut logsumexp, &mut scratch, execution)
-        .unwrap_or_else(refuse);
     let Problem { batch, heads_q, len_q, dim_v, .. } = problem;
+    let shape = [batch, heads_q, len_q, dim_v];
+    let rows = merged_rows(&mut output, shape);
+    tiled::forward(&inputs, rows, &mut logsumexp, &mut scratch, execution)
+        .unwrap_or_else(refuse);
     (
-        B::float_tensor(output, Shape::new([batch, heads_q, len_q, dim_v])),
+        merged_tensor::<B, T>(output, shape),
         B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
     )
 }
@@ -122,9 +124,9 @@ fn backward_in<B: Host, T: HostElement>(
     let mut distance_bias = wide_zeros(wanted.distance_bias, &readable.distance_bias);
     let mut sinks = wide_zeros(wanted.sinks, &readable.sinks);
     let gradients = tiled::Gradients {
-        q: query.as_deref_mut(),
-        k: key.as_deref_mut(),
-        v: value.as_deref_mut(),
+        q: query.as_deref_mut().map(|data| merged_rows(data, shape_of(&operands.query))),
+        k: key.as_deref_mut().map(|data| merged_rows(data, shape_of(&operands.key))),
+        v: value.as_deref_mut().map(|data| merged_rows(data, shape_of(&operands.value))),
         bias: bias.as_deref_mut(),
         distance_bias: distance_bias.as_deref_mut(),
         sinks: sinks.as_deref_mut(),
@@ -136,7 +138,7 @@ fn backward_in<B: Host, T: HostElement>(
         .unwrap_or_else(refuse);
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
-        elements.map(|elements| B::float_tensor(elements, like.shape()))
+        elements.map(|elements| merged_tensor::<B, T>(elements, shape_of(like)))
     };
     let wide = |elements: Option<Vec<T::Real>>, like: &Option<FloatTensor<B>>| {
         let (elements, like) = elements.zip(like.as_ref())?;
@@ -151,6 +153,25 @@ fn backward_in<B: Host, T: HostElement>(
         distance_bias: wide(distance_bias, &operands.distance_bias),
         sinks: wide(sinks, &operands.sinks),
     }
+}
+
+fn shape_of<P: TensorMetadata>(tensor: &P) -> [usize; 4] {
+    tensor.shape().dims()
+}
+
+/// The rows of a `[batch, heads, len, dim]` tensor that lies in memory as `[batch, len, heads, dim]`, so that a model merges
+/// the heads without a copy.
+fn merged_rows<T>(data: &mut [T], [_, heads, len, dim]: [usize; 4]) -> RowsMut<'_, T> {
+    RowsMut::new(data, [len * heads * dim, dim, heads * dim])
+}
+
+/// The tensor whose rows [`merged_rows`] has written.
+fn merged_tensor<B: Host, T: Plain>(data: Vec<T>, [batch, heads, len, dim]: [usize; 4]) -> FloatTensor<B> {
+    if data.is_empty() {
+        return B::float_tensor(data, Shape::new([batch, heads, len, dim]));
+    }
+    let merged = B::float_tensor(data, Shape::new([batch, len, heads, dim]));
+    B::float_swap_dims(merged, 1, 2)
 }
 
 /// The public functions check every shape, so this says that one of their checks is missing.

@@ -12,8 +12,9 @@ mod tile;
 use super::{
     Element, Inputs, KernelError, Execution, Rows,
     compiled::Compiled,
-    inputs::{at_least, distance_elements, exactly},
+    inputs::{at_least, distances, exactly},
     parallel::for_each,
+    raw::RowsMut,
     rows::{HeadRows, store, take},
     scores::Scoring,
     tile::{QUERIES, padded},
@@ -43,15 +44,16 @@ pub struct Upstream<'a, T: Element> {
 /// Where the gradients go; those that are absent are not computed.
 ///
 /// # Shapes
-/// Contiguous, each in the shape of its input; the bias' in its own shape, summed over the dimensions it repeats.
+/// Each in the shape of its input: those of q, k and v of any strides, the others contiguous. The bias' is summed over the
+/// dimensions it repeats.
 #[derive(Debug)]
 pub struct Gradients<'a, T: Element> {
     /// `[batch, heads_q, len_q, dim_qk]`
-    pub q: Option<&'a mut [T]>,
+    pub q: Option<RowsMut<'a, T>>,
     /// `[batch, heads_kv, len_kv, dim_qk]`
-    pub k: Option<&'a mut [T]>,
+    pub k: Option<RowsMut<'a, T>>,
     /// `[batch, heads_kv, len_kv, dim_v]`
-    pub v: Option<&'a mut [T]>,
+    pub v: Option<RowsMut<'a, T>>,
     /// The shape of the bias.
     pub bias: Option<&'a mut [T::Real]>,
     /// `[heads_q, len_q + len_kv − 1]`
@@ -68,9 +70,17 @@ impl<T: Element> Default for Gradients<'_, T> {
 
 impl<T: Element> Gradients<'_, T> {
     /// Sets all to zero.
-    fn clear(self) {
-        for gradient in [self.q, self.k, self.v].into_iter().flatten() {
-            gradient.fill(T::default());
+    fn clear(self, problem: &Problem) {
+        let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = *problem;
+        for (gradient, heads, len, dim) in [
+            (self.q, heads_q, len_q, dim_qk),
+            (self.k, heads_kv, len_kv, dim_qk),
+            (self.v, heads_kv, len_kv, dim_v),
+        ] {
+            let heads = gradient.into_iter().flat_map(|rows| rows.heads([batch, heads, len], dim));
+            for mut head in heads {
+                (0..head.rows()).for_each(|row| head.row(row).fill(T::default()));
+            }
         }
         for gradient in [self.bias, self.distance_bias, self.sinks].into_iter().flatten() {
             gradient.fill(T::Real::default());
@@ -84,11 +94,19 @@ impl<T: Element> Gradients<'_, T> {
             None => Ok(()),
         };
         let of_bias = inputs.bias.map_or(0, |bias| bias.shape().iter().product());
-        let of_distance = inputs.distance_bias.map_or(0, |_| distance_elements(problem));
+        let of_distance = inputs.distance_bias.map_or(0, |_| problem.heads_q * distances(problem));
         let of_sinks = inputs.sinks.map_or(0, <[T::Real]>::len);
-        length("gradient of q", self.q.as_ref().map(|x| x.len()), problem.query_elements())?;
-        length("gradient of k", self.k.as_ref().map(|x| x.len()), problem.key_elements())?;
-        length("gradient of v", self.v.as_ref().map(|x| x.len()), problem.value_elements())?;
+        let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = *problem;
+        for (name, rows, sizes, dim) in [
+            ("gradient of q", &self.q, [batch, heads_q, len_q], dim_qk),
+            ("gradient of k", &self.k, [batch, heads_kv, len_kv], dim_qk),
+            ("gradient of v", &self.v, [batch, heads_kv, len_kv], dim_v),
+        ] {
+            if let Some(rows) = rows {
+                let (available, needed) = rows.lengths(sizes, dim);
+                at_least(name, available, needed, problem)?;
+            }
+        }
         length("gradient of the bias", self.bias.as_ref().map(|x| x.len()), of_bias)?;
         length(
             "gradient of the distance bias",
@@ -148,7 +166,7 @@ pub fn backward<T: Element>(
     }
     gradients.validate(inputs)?;
     if problem.query_rows() == 0 {
-        gradients.clear();
+        gradients.clear(problem);
         return Ok(());
     }
     let plan = Plan::new(inputs, &gradients);
@@ -216,7 +234,7 @@ fn run_task<T: Element>(
             (key, value)
         }
     };
-    let mut query_gradient = task.q;
+    let mut query_gradients = task.q.into_iter();
     let per_head = plan.distance_per_head();
     for tile in task.tiles {
         let (in_group, query) = plan.tile(tile);
@@ -228,7 +246,7 @@ fn run_task<T: Element>(
             let origin = (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
             BiasGradient { sums: bias, origin, strides: [of_queries, of_keys] }
         });
-        let mut to_query = query_gradient.take().map(|rest| rest.split_at_mut(rows * dim_qk));
+        let mut query_gradient = query_gradients.next();
         T::Real::backward_tile(execution, TileBackward {
             scoring,
             wanted: plan.wanted,
@@ -250,18 +268,17 @@ fn run_task<T: Element>(
             bias_gradient,
             sink_gradient: task.sinks.get_mut(in_group),
             query_gradient: &mut |query, row| {
-                if let Some((rows, _)) = &mut to_query {
-                    store(row, &mut rows[query * dim_qk..][..dim_qk]);
+                if let Some(gradient) = &mut query_gradient {
+                    store(row, gradient.row(query));
                 }
             },
             scratch: &mut *scratch,
         });
-        query_gradient = to_query.map(|(_, rest)| rest);
     }
     for (sums, out, dim) in [(&*key_gradient, task.k, dim_qk), (&*value_gradient, task.v, dim_v)] {
-        if let Some(out) = out {
-            for (sums, out) in sums.chunks_exact(padded(dim)).zip(out.chunks_exact_mut(dim)) {
-                store(&sums[..dim], out);
+        if let Some(mut out) = out {
+            for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
+                store(&sums[..dim], out.row(row));
             }
         }
     }

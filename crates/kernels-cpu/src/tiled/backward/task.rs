@@ -7,7 +7,15 @@
 use core::ops::Range;
 
 use super::{
-    super::{Element, Inputs, Execution, real::Real, rows::store, tile::{QUERIES, padded}, work},
+    super::{
+        Element, Execution, Inputs,
+        inputs::distances,
+        real::Real,
+        raw::{HeadMut, RowsMut},
+        rows::store,
+        tile::{QUERIES, padded},
+        work,
+    },
     Gradients,
     tile::{Wanted, tile_scratch},
 };
@@ -43,11 +51,11 @@ pub(super) struct Task<'a, T: Element> {
     pub(super) head_kv: usize,
     /// Of the tiles of all query heads of the group, head after head.
     pub(super) tiles: Range<usize>,
-    /// The rows of the tiles.
-    pub(super) q: Option<&'a mut [T]>,
+    /// The rows of each tile, or nothing.
+    pub(super) q: Vec<HeadMut<'a, T>>,
     /// The rows of the head, where the task is its only one.
-    pub(super) k: Option<&'a mut [T]>,
-    pub(super) v: Option<&'a mut [T]>,
+    pub(super) k: Option<HeadMut<'a, T>>,
+    pub(super) v: Option<HeadMut<'a, T>>,
     /// Sums of the gradients of keys and values, where the task is not its head's only one.
     pub(super) partial: Option<&'a mut [T::Real]>,
     /// One sum per query head of the group, or nothing.
@@ -115,8 +123,7 @@ impl Plan {
 
     /// Distances of one query head, 0 if their gradient is not wanted.
     pub(super) fn distance_per_head(&self) -> usize {
-        let entries = (self.problem.len_q + self.problem.len_kv).saturating_sub(1);
-        if self.distance { entries } else { 0 }
+        if self.distance { distances(&self.problem) } else { 0 }
     }
 
     /// Numbers that each task sums alone: keys and values, then sinks, then distances.
@@ -182,15 +189,6 @@ impl Plan {
         batch_item * if heads == 1 { 1 } else { self.problem.heads_kv } + head_kv
     }
 
-    /// The first row of a tile among those of its group, or the number of rows for the tile after the last.
-    fn row(&self, tile: usize) -> usize {
-        if tile == self.tiles() {
-            return self.problem.group_size() * self.problem.len_q;
-        }
-        let (head, query) = self.tile(tile);
-        head * self.problem.len_q + query
-    }
-
     /// All tasks, with their shares of the results.
     pub(super) fn slots<'a, T: Element>(
         &self,
@@ -199,9 +197,15 @@ impl Plan {
         slabs: &'a mut [T::Real],
     ) -> Vec<Slot<'a, T>> {
         let Problem { batch, heads_kv, len_kv, dim_qk, dim_v, .. } = self.problem;
-        let mut q = gradients.q.as_deref_mut();
-        let mut k = gradients.k.as_deref_mut().filter(|_| self.chunks == 1);
-        let mut v = gradients.v.as_deref_mut().filter(|_| self.chunks == 1);
+        let Problem { heads_q, len_q, .. } = self.problem;
+        let q = gradients.q.as_mut().map(RowsMut::reborrow).into_iter();
+        let mut q = q
+            .flat_map(|rows| rows.heads([batch, heads_q, len_q], dim_qk))
+            .flat_map(|head| head.tiles(QUERIES));
+        let of_heads = [batch, heads_kv, len_kv];
+        let only = |_: &&mut RowsMut<'_, T>| self.chunks == 1;
+        let mut k = heads(gradients.k.as_mut().filter(only).map(RowsMut::reborrow), of_heads, dim_qk);
+        let mut v = heads(gradients.v.as_mut().filter(only).map(RowsMut::reborrow), of_heads, dim_v);
         let mut partial = Some(partial);
         let mut bias = gradients.bias.as_deref_mut();
         let mut slabs = Some(slabs);
@@ -225,15 +229,14 @@ impl Plan {
                 for chunk in 0..self.chunks {
                     let tiles = chunk * self.tiles() / self.chunks
                         ..(chunk + 1) * self.tiles() / self.chunks;
-                    let rows = self.row(tiles.end) - self.row(tiles.start);
                     let part = self.part(batch_item, head_kv);
                     let task = Task {
                         batch_item,
                         head_kv,
+                        q: q.by_ref().take(tiles.len()).collect(),
                         tiles,
-                        q: cut(&mut q, rows * dim_qk),
-                        k: cut(&mut k, len_kv * dim_qk),
-                        v: cut(&mut v, len_kv * dim_v),
+                        k: k.next(),
+                        v: v.next(),
                         partial: cut(&mut partial, of_sums).filter(|_| self.chunks > 1),
                         sinks: cut(&mut partial, of_sinks).unwrap_or_default(),
                         distance: cut(&mut partial, of_distances).unwrap_or_default(),
@@ -260,25 +263,25 @@ impl Plan {
         partial: &mut [T::Real],
         slabs: &[T::Real],
     ) {
-        let Problem { heads_kv, dim_qk, dim_v, len_kv, .. } = self.problem;
+        let Problem { batch, heads_kv, dim_qk, dim_v, len_kv, .. } = self.problem;
         let group = self.problem.group_size();
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
         let per_task = of_sums + of_sinks + of_distances;
         if self.chunks > 1 && of_sums > 0 {
             let [of_keys, _] = self.sums_per_head();
-            for (head, tasks) in partial.chunks_exact_mut(self.chunks * per_task).enumerate() {
+            let of_heads = [batch, heads_kv, len_kv];
+            let mut k = heads(gradients.k.take(), of_heads, dim_qk);
+            let mut v = heads(gradients.v.take(), of_heads, dim_v);
+            for tasks in partial.chunks_exact_mut(self.chunks * per_task) {
                 let (total, others) = tasks.split_at_mut(per_task);
                 for task in others.chunks_exact(per_task) {
                     add(&mut total[..of_sums], &task[..of_sums]);
                 }
                 let (keys, values) = total[..of_sums].split_at(of_keys);
-                for (sums, out, dim) in
-                    [(keys, &mut gradients.k, dim_qk), (values, &mut gradients.v, dim_v)]
-                {
-                    let Some(out) = out else { continue };
-                    let out = &mut out[head * len_kv * dim..(head + 1) * len_kv * dim];
-                    for (sums, out) in sums.chunks_exact(padded(dim)).zip(out.chunks_exact_mut(dim)) {
-                        store(&sums[..dim], out);
+                for (sums, out, dim) in [(keys, k.next(), dim_qk), (values, v.next(), dim_v)] {
+                    let Some(mut out) = out else { continue };
+                    for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
+                        store(&sums[..dim], out.row(row));
                     }
                 }
             }
@@ -306,6 +309,15 @@ impl Plan {
             }
         }
     }
+}
+
+/// The heads of a gradient, if it is wanted.
+fn heads<T: Send>(
+    rows: Option<RowsMut<'_, T>>,
+    sizes: [usize; 3],
+    dim: usize,
+) -> impl Iterator<Item = HeadMut<'_, T>> {
+    rows.into_iter().flat_map(move |rows| rows.heads(sizes, dim))
 }
 
 /// Cuts the next `len` elements off a slice, if there is one.

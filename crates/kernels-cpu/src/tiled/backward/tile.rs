@@ -5,7 +5,7 @@ use core::{f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::super::{
-    product::{Product, ROWS, Start},
+    raw::{Product, ROWS, Start},
     real::Real,
     rows::{Block, Head, take},
     scores::{Scoring, Visibility},
@@ -391,9 +391,22 @@ impl<R: Real> BiasGradient<'_, R> {
         let [of_queries, of_keys] = self.strides;
         let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
         let sums = &mut self.sums[start as usize..];
+        // Eight keys at a time, from eight rows of the gradients to one row of the sums.
+        let whole = if of_keys == 1 { keys.len() / 8 * 8 } else { 0 };
         for query in 0..panel.queries {
             let sums = &mut sums[query * of_queries..];
-            for key in 0..keys.len() {
+            let (eights, _) = sums[..whole].as_chunks_mut::<8>();
+            for (index, sums) in eights.iter_mut().enumerate() {
+                let rows = &gradients[8 * index * stride + query..];
+                let mut column = [R::default(); 8];
+                for (key, gradient) in column.iter_mut().enumerate() {
+                    *gradient = rows[key * stride];
+                }
+                for (sum, gradient) in sums.iter_mut().zip(column) {
+                    *sum = *sum + gradient;
+                }
+            }
+            for key in whole..keys.len() {
                 let sum = &mut sums[key * of_keys];
                 *sum = *sum + gradients[key * stride + query];
             }

@@ -1,0 +1,95 @@
+//! One projection into the heads of several operands, without copies.
+
+use burn::{
+    backend::{
+        Backend, Dispatch, TensorMetadata,
+        tensor::{Device, FloatTensor},
+    },
+    tensor::{FloatDType, Shape, Slice, Tensor},
+};
+
+use crate::AttentionOps;
+
+/// Splits a projection into heads, and the heads into operands: `[query | key | value]`, say.
+///
+/// The results are views where the backend has views, and their gradients come together in one tensor of the shape of the
+/// projection, written once.
+///
+/// # Shapes
+///
+/// - x: `[batch, len, sum(heads) · d_head]`
+/// - results, one per entry of `heads`: `[batch, heads[i], len, d_head]`
+///
+/// # Panics
+///
+/// When the width of `x` is no multiple of the number of heads.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn_ops::split_heads;
+///
+/// let projection = Tensor::<3>::zeros([2, 7, 3 * 32], &Device::default());
+/// let [query, key, value] = split_heads(projection, [4, 4, 4]);
+/// assert_eq!(query.dims(), [2, 4, 7, 8]);
+/// ```
+pub fn split_heads<const N: usize>(x: Tensor<3>, heads: [usize; N]) -> [Tensor<4>; N] {
+    let [batch, len, width] = x.dims();
+    let all: usize = heads.iter().sum();
+    assert!(
+        all > 0 && width % all == 0,
+        "split_heads: a width of {width} is no multiple of {all} heads"
+    );
+    if batch == 0 || len == 0 {
+        // A view of nothing divides by zero on ndarray.
+        return heads.map(|heads| Tensor::zeros([batch, heads, len, width / all], &x.device()));
+    }
+    if N == 1 {
+        let heads = x.reshape([batch, len, all, width / all]).swap_dims(1, 2);
+        return core::array::from_fn(|_| heads.clone());
+    }
+    let parts = <Dispatch as AttentionOps>::split_heads(x.into_dispatch(), heads.to_vec());
+    let parts: Vec<Tensor<4>> = parts.into_iter().map(Tensor::from_dispatch).collect();
+    parts.try_into().expect("there is one part per entry")
+}
+
+/// The views.
+pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<FloatTensor<B>> {
+    let [batch, len, width] = x.shape().dims::<3>();
+    let all: usize = heads.iter().sum();
+    let x = B::float_reshape(x, Shape::new([batch, len, all, width / all]));
+    let x = B::float_swap_dims(x, 1, 2);
+    let mut first = 0;
+    let parts = heads.iter().map(|&heads| {
+        let range = first..first + heads;
+        first += heads;
+        B::float_slice(x.clone(), &[Slice::full(), Slice::from(range), Slice::full(), Slice::full()])
+    });
+    parts.collect()
+}
+
+/// What the gradient of a projection is made of.
+#[derive(Clone, Debug)]
+pub(crate) struct Packed<B: Backend> {
+    pub(crate) heads: Vec<usize>,
+    /// `[batch, len, width]`
+    pub(crate) shape: [usize; 3],
+    pub(crate) device: Device<B>,
+    pub(crate) dtype: FloatDType,
+}
+
+impl<B: Backend> Packed<B> {
+    /// The reverse of [`split`]; zeros for parts that are missing.
+    pub(crate) fn join(self, parts: Vec<Option<FloatTensor<B>>>) -> FloatTensor<B> {
+        let [batch, len, width] = self.shape;
+        let all: usize = self.heads.iter().sum();
+        let parts = parts.into_iter().zip(self.heads).map(|(part, heads)| match part {
+            Some(part) => B::float_swap_dims(part, 1, 2),
+            None => {
+                let shape = Shape::new([batch, len, heads, width / all]);
+                B::float_zeros(shape, &self.device, self.dtype)
+            }
+        });
+        let joined = B::float_cat(parts.collect(), 2);
+        B::float_reshape(joined, Shape::new([batch, len, width]))
+    }
+}
