@@ -68,7 +68,11 @@ impl<'a, T> Broadcast<'a, T> {
             });
         }
         let [_, heads, queries, keys] = shape;
-        Self::strided(data, shape, [heads * queries * keys, queries * keys, keys, 1])
+        Self::strided(
+            data,
+            shape,
+            [heads * queries * keys, queries * keys, keys, 1],
+        )
     }
 
     /// Reads `data` as a tensor of `shape` with these strides, in elements; a stride of 0 repeats.

@@ -62,7 +62,15 @@ pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<Float
     let parts = heads.iter().map(|&heads| {
         let range = first..first + heads;
         first += heads;
-        B::float_slice(x.clone(), &[Slice::full(), Slice::from(range), Slice::full(), Slice::full()])
+        B::float_slice(
+            x.clone(),
+            &[
+                Slice::full(),
+                Slice::from(range),
+                Slice::full(),
+                Slice::full(),
+            ],
+        )
     });
     parts.collect()
 }
@@ -82,13 +90,16 @@ impl<B: Backend> Packed<B> {
     pub(crate) fn join(self, parts: Vec<Option<FloatTensor<B>>>) -> FloatTensor<B> {
         let [batch, len, width] = self.shape;
         let all: usize = self.heads.iter().sum();
-        let parts = parts.into_iter().zip(self.heads).map(|(part, heads)| match part {
-            Some(part) => B::float_swap_dims(part, 1, 2),
-            None => {
-                let shape = Shape::new([batch, len, heads, width / all]);
-                B::float_zeros(shape, &self.device, self.dtype)
-            }
-        });
+        let parts = parts
+            .into_iter()
+            .zip(self.heads)
+            .map(|(part, heads)| match part {
+                Some(part) => B::float_swap_dims(part, 1, 2),
+                None => {
+                    let shape = Shape::new([batch, len, heads, width / all]);
+                    B::float_zeros(shape, &self.device, self.dtype)
+                }
+            });
         let joined = B::float_cat(parts.collect(), 2);
         B::float_reshape(joined, Shape::new([batch, len, width]))
     }

@@ -48,7 +48,10 @@ pub use dropout::dropout;
 pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
 };
-pub use fused::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Upstream, Wanted};
+pub use fused::{
+    AttentionKernels, Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstream,
+    Wanted,
+};
 pub use heads::split_heads;
 pub use mask::AttentionMask;
 pub use options::AttentionOptions;

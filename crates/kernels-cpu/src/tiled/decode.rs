@@ -36,7 +36,10 @@ pub(super) fn decode_scratch(problem: &Problem, execution: Execution) -> usize {
 /// Tasks per key/value head: a function of the problem alone, and so are the bits of the result.
 fn chunks(problem: &Problem) -> usize {
     let heads = problem.batch * problem.heads_kv;
-    ENOUGH_TASKS.div_ceil(heads.max(1)).min(problem.len_kv / KEYS_PER_TASK).max(1)
+    ENOUGH_TASKS
+        .div_ceil(heads.max(1))
+        .min(problem.len_kv / KEYS_PER_TASK)
+        .max(1)
 }
 
 fn tasks(problem: &Problem) -> usize {
@@ -72,7 +75,9 @@ pub(super) fn decode<T: Element>(
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem { heads_kv, dim_qk, .. } = problem;
+    let Problem {
+        heads_kv, dim_qk, ..
+    } = problem;
     let group = problem.group_size();
     let (chunks, per_task) = (chunks(&problem), per_task(&problem));
     let partial = take(&mut scratch, tasks(&problem) * per_task);
@@ -92,17 +97,20 @@ pub(super) fn decode<T: Element>(
             }
             let range = inputs.mask.key_range(&problem, batch_item, 0);
             let cut = |chunk| range.start + range.len() * chunk / chunks;
-            T::Real::decode(execution, Decode {
-                scoring: Scoring::new(inputs),
-                queries,
-                k: &HeadRows::new(inputs.k, batch_item, head_kv),
-                v: &HeadRows::new(inputs.v, batch_item, head_kv),
-                batch_item,
-                head_kv,
-                keys: cut(chunk)..cut(chunk + 1),
-                partial,
-                scratch,
-            });
+            T::Real::decode(
+                execution,
+                Decode {
+                    scoring: Scoring::new(inputs),
+                    queries,
+                    k: &HeadRows::new(inputs.k, batch_item, head_kv),
+                    v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                    batch_item,
+                    head_kv,
+                    keys: cut(chunk)..cut(chunk + 1),
+                    partial,
+                    scratch,
+                },
+            );
         },
     );
     let heads = output.heads([problem.batch, problem.heads_q, 1], problem.dim_v);
@@ -141,9 +149,9 @@ fn merge<'a, T: Element>(
         return T::Real::NEG_INFINITY;
     }
     let factor = |of_part: f64| (of_part - maximum).exp2();
-    let sum = parts
-        .clone()
-        .fold(factor(sink), |sum, part| sum + factor(part[0].to_f64()) * part[1].to_f64());
+    let sum = parts.clone().fold(factor(sink), |sum, part| {
+        sum + factor(part[0].to_f64()) * part[1].to_f64()
+    });
     let kept_scale = inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale());
     for (column, output) in output.iter_mut().enumerate() {
         let total = parts.clone().fold(0.0, |total, part| {
@@ -200,7 +208,8 @@ impl<R: Real> WithSimd for Decode<'_, R> {
                 // Beyond the last key, the scores fill a vector with weights of zero.
                 scores[keys.len()..].fill(R::NEG_INFINITY);
                 let scores = &mut scores[..keys.len().next_multiple_of(16)];
-                self.scoring.apply_to_query(simd, self.batch_item, head, keys.clone(), scores);
+                self.scoring
+                    .apply_to_query(simd, self.batch_item, head, keys.clone(), scores);
                 weigh::<S, R>(simd, scores, part);
                 if let Some(dropout) = self.scoring.dropout {
                     let row = dropout.row(self.batch_item, head, 0);
@@ -249,7 +258,10 @@ fn dots<S: Simd, R: Real>(simd: S, query: &[R], key: Block<'_, R>, scores: &mut 
 /// weighted values.
 #[inline(always)]
 fn weigh<S: Simd, R: Real>(simd: S, scores: &mut [R], part: &mut [R]) {
-    let largest = scores.iter().fold(part[0], |largest, &score| if score > largest { score } else { largest });
+    let largest = scores.iter().fold(
+        part[0],
+        |largest, &score| if score > largest { score } else { largest },
+    );
     // As in the forward pass of many queries: infinity minus infinity would be NaN.
     let largest = if largest > R::MAX { R::MAX } else { largest };
     let least = R::default() - R::MAX;

@@ -5,15 +5,15 @@ use core::{f64::consts::LN_2, f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::{
+    Element, Execution, Inputs, KernelError,
     compiled::Compiled,
     decode::{decode, decode_scratch},
-    Element, Inputs, KernelError, Execution,
     inputs::{at_least, exactly},
     parallel::for_each,
     raw::{Product, RowsMut, Start},
     real::Real,
     rows::{Block, Head, HeadRows, store, take},
-    scores::{Scoring, Visibility},
+    scores::{Scores, Scoring, Visibility},
     tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
     transpose::rows_to_panels,
     work,
@@ -35,7 +35,13 @@ fn workers(problem: &Problem, execution: Execution) -> usize {
 }
 
 fn per_worker(problem: &Problem) -> usize {
-    let Problem { len_q, len_kv, dim_qk, dim_v, .. } = *problem;
+    let Problem {
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+        ..
+    } = *problem;
     // A machine's vectors are at most 16 numbers long; a tile's columns fill its last vector.
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(FORWARD_KEYS);
@@ -74,11 +80,22 @@ pub fn forward<T: Element>(
 ) -> Result<(), KernelError> {
     inputs.validate()?;
     let problem = &inputs.problem;
-    let Problem { batch, heads_q, len_q, dim_v, .. } = *problem;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = *problem;
     let (available, needed) = output.lengths([batch, heads_q, len_q], dim_v);
     at_least("output", available, needed, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
-    at_least("scratch", scratch.len(), forward_scratch(problem, execution), problem)?;
+    at_least(
+        "scratch",
+        scratch.len(),
+        forward_scratch(problem, execution),
+        problem,
+    )?;
     if problem.query_rows() == 0 {
         return Ok(());
     }
@@ -100,17 +117,26 @@ fn tiles<T: Element>(
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem { batch, heads_q, len_q, dim_v, .. } = problem;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = problem;
     let scoring = Scoring::new(inputs);
     let heads = output.heads([batch, heads_q, len_q], dim_v);
     let per_head = heads.zip(logsumexp.chunks_mut(len_q));
-    let tasks = per_head.enumerate().flat_map(|(head, (output, logsumexp))| {
-        let tiles = output.tiles(QUERIES).zip(logsumexp.chunks_mut(QUERIES));
-        // Under a causal mask the last tile has most to do: it goes first, so that no thread waits for it at the end.
-        tiles.enumerate().rev().map(move |(tile, (output, logsumexp))| {
-            (head, tile * QUERIES, output, logsumexp)
-        })
-    });
+    let tasks = per_head
+        .enumerate()
+        .flat_map(|(head, (output, logsumexp))| {
+            let tiles = output.tiles(QUERIES).zip(logsumexp.chunks_mut(QUERIES));
+            // Under a causal mask the last tile has most to do: it goes first, so that no thread waits for it at the end.
+            tiles
+                .enumerate()
+                .rev()
+                .map(move |(tile, (output, logsumexp))| (head, tile * QUERIES, output, logsumexp))
+        });
     for_each(
         workers(&problem, execution),
         scratch,
@@ -119,20 +145,23 @@ fn tiles<T: Element>(
         |(head, query, mut output, logsumexp), scratch| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
             let head_kv = problem.kv_head(head);
-            T::Real::forward_tile(execution, TileForward {
-                scoring,
-                scale: inputs.scale(),
-                sink: inputs.sink(head),
-                q: &HeadRows::new(inputs.q, batch_item, head),
-                k: &HeadRows::new(inputs.k, batch_item, head_kv),
-                v: &HeadRows::new(inputs.v, batch_item, head_kv),
-                batch_item,
-                head,
-                query,
-                logsumexp,
-                output: &mut |query, row| store(row, output.row(query)),
-                scratch,
-            });
+            T::Real::forward_tile(
+                execution,
+                TileForward {
+                    scoring,
+                    scale: inputs.scale(),
+                    sink: inputs.sink(head),
+                    q: &HeadRows::new(inputs.q, batch_item, head),
+                    k: &HeadRows::new(inputs.k, batch_item, head_kv),
+                    v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                    batch_item,
+                    head,
+                    query,
+                    logsumexp,
+                    output: &mut |query, row| store(row, output.row(query)),
+                    scratch,
+                },
+            );
         },
     );
 }
@@ -173,7 +202,12 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Problem { dim_qk, dim_v, len_kv, .. } = self.scoring.problem;
+        let Problem {
+            dim_qk,
+            dim_v,
+            len_kv,
+            ..
+        } = self.scoring.problem;
         let tile = Tile {
             batch_item: self.batch_item,
             head: self.head,
@@ -204,12 +238,23 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         output.fill(R::default());
         // A sink is a key whose value is zero: it starts the sum.
         maximum.fill(R::from_f64(self.sink * LOG2_E));
-        sum.fill(R::from_f64(if self.sink == f64::NEG_INFINITY { 0.0 } else { 1.0 }));
+        sum.fill(R::from_f64(if self.sink == f64::NEG_INFINITY {
+            0.0
+        } else {
+            1.0
+        }));
 
-        let keys = self.scoring.key_range(tile.batch_item, tile.query..tile.query + tile.queries);
+        let keys = self
+            .scoring
+            .key_range(tile.batch_item, tile.query..tile.query + tile.queries);
         for keys in blocks(keys, FORWARD_KEYS) {
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
-            let value = self.v.block(keys.clone(), dim_v, dim_v.next_multiple_of(tile.lanes), value_buffer);
+            let value = self.v.block(
+                keys.clone(),
+                dim_v,
+                dim_v.next_multiple_of(tile.lanes),
+                value_buffer,
+            );
             for index in 0..tile.count() {
                 let panel = tile.panel(index);
                 let all = panel.column..panel.column + panel.columns;
@@ -222,14 +267,37 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                 };
                 let keys = keys.clone();
                 if panel.columns == tile.lanes {
-                    step::<S, R, 1>(simd, &self.scoring, &panel, keys, key, value, running, scores, kept);
+                    step::<S, R, 1>(
+                        simd,
+                        &self.scoring,
+                        &panel,
+                        keys,
+                        key,
+                        value,
+                        running,
+                        scores,
+                        kept,
+                    );
                 } else {
-                    step::<S, R, 2>(simd, &self.scoring, &panel, keys, key, value, running, scores, kept);
+                    step::<S, R, 2>(
+                        simd,
+                        &self.scoring,
+                        &panel,
+                        keys,
+                        key,
+                        value,
+                        running,
+                        scores,
+                        kept,
+                    );
                 }
             }
         }
 
-        let kept_scale = self.scoring.dropout.map_or(1.0, |dropout| dropout.kept_scale());
+        let kept_scale = self
+            .scoring
+            .dropout
+            .map_or(1.0, |dropout| dropout.kept_scale());
         for (query, logsumexp) in self.logsumexp.iter_mut().enumerate() {
             let total = sum[query].to_f64();
             // `total` is 0 only if no key was visible; a NaN is not 0.
@@ -253,7 +321,10 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
 
 /// One panel of queries meets one block of keys.
 #[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "the innermost step; a struct would only rename them")]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the innermost step; a struct would only rename them"
+)]
 fn step<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,
     scoring: &Scoring<'_, R>,
@@ -292,14 +363,27 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
         start: Start::Zero,
     }
     .run::<S, VECTORS>(simd);
-    scoring.apply(simd, panel, keys.clone(), visibility, scores, columns, &mut []);
+    scoring.apply(
+        simd,
+        panel,
+        keys.clone(),
+        visibility,
+        Scores {
+            rows: scores,
+            stride: columns,
+            slopes: &mut [],
+        },
+    );
 
     weigh::<S, R, VECTORS>(simd, scores, running.maximum, running.sum, running.shrink);
 
     if let Some(dropout) = scoring.dropout {
         let kept = &mut kept[..keys.len() * columns];
         scoring.drop_weights(dropout, panel, keys.clone(), kept);
-        for (score, &kept) in R::vectors_mut::<S>(scores).iter_mut().zip(R::vectors::<S>(kept)) {
+        for (score, &kept) in R::vectors_mut::<S>(scores)
+            .iter_mut()
+            .zip(R::vectors::<S>(kept))
+        {
             *score = R::times(simd, *score, kept);
         }
     }
@@ -332,7 +416,10 @@ fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     let sum = R::vectors_mut::<S>(sum);
     let shrink = R::vectors_mut::<S>(shrink);
     let zero = R::splat(simd, R::default());
-    let (most, least) = (R::splat(simd, R::MAX), R::splat(simd, R::default() - R::MAX));
+    let (most, least) = (
+        R::splat(simd, R::MAX),
+        R::splat(simd, R::default() - R::MAX),
+    );
 
     let mut largest = [zero; VECTORS];
     largest.copy_from_slice(&maximum[..VECTORS]);
@@ -347,7 +434,8 @@ fn weigh<S: Simd, R: Real, const VECTORS: usize>(
         // is measured from a finite number for the same reason.
         let new = R::select_less(simd, most, largest[vector], most, largest[vector]);
         reference[vector] = R::max(simd, new, least);
-        shrink[vector] = R::exp2_of_negative(simd, R::minus(simd, maximum[vector], reference[vector]));
+        shrink[vector] =
+            R::exp2_of_negative(simd, R::minus(simd, maximum[vector], reference[vector]));
         maximum[vector] = new;
     }
     let mut sums = [zero; VECTORS];

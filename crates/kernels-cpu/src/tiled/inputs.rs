@@ -84,7 +84,15 @@ impl<'a, T: Element> Inputs<'a, T> {
     /// Plain attention over contiguous tensors: everything visible, no bias, the default scale.
     #[must_use]
     pub fn new(problem: Problem, q: &'a [T], k: &'a [T], v: &'a [T]) -> Self {
-        let Problem { heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v, .. } = problem;
+        let Problem {
+            heads_q,
+            heads_kv,
+            len_q,
+            len_kv,
+            dim_qk,
+            dim_v,
+            ..
+        } = problem;
         Self {
             problem,
             q: Rows::contiguous(q, heads_q, len_q, dim_qk),
@@ -112,20 +120,38 @@ impl<'a, T: Element> Inputs<'a, T> {
     pub fn validate(&self) -> Result<(), KernelError> {
         let problem = &self.problem;
         problem.validate()?;
-        let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = *problem;
+        let Problem {
+            batch,
+            heads_q,
+            heads_kv,
+            len_q,
+            len_kv,
+            dim_qk,
+            dim_v,
+        } = *problem;
         for (name, rows, heads, len, dim) in [
             ("q", &self.q, heads_q, len_q, dim_qk),
             ("k", &self.k, heads_kv, len_kv, dim_qk),
             ("v", &self.v, heads_kv, len_kv, dim_v),
         ] {
-            at_least(name, rows.available(), rows.extent(batch, heads, len, dim), problem)?;
+            at_least(
+                name,
+                rows.available(),
+                rows.extent(batch, heads, len, dim),
+                problem,
+            )?;
         }
         self.mask.validate(problem)?;
         if let Some(bias) = &self.bias {
             bias.validate(problem)?;
         }
         if let Some(distance) = self.distance_bias {
-            exactly("distance_bias", distance.len(), problem.heads_q * distances(problem), problem)?;
+            exactly(
+                "distance_bias",
+                distance.len(),
+                problem.heads_q * distances(problem),
+                problem,
+            )?;
         }
         if let Some(sinks) = self.sinks {
             exactly("sinks", sinks.len(), heads_q, problem)?;
@@ -133,12 +159,18 @@ impl<'a, T: Element> Inputs<'a, T> {
         if let Some(softcap) = self.softcap
             && !(softcap.is_finite() && softcap > 0.0)
         {
-            return Err(KernelError::Number { name: "softcap", value: softcap });
+            return Err(KernelError::Number {
+                name: "softcap",
+                value: softcap,
+            });
         }
         if let Some(scale) = self.scale
             && !scale.is_finite()
         {
-            return Err(KernelError::Number { name: "scale", value: scale });
+            return Err(KernelError::Number {
+                name: "scale",
+                value: scale,
+            });
         }
         if let Some(dropout) = &self.dropout {
             dropout.validate()?;
@@ -148,7 +180,8 @@ impl<'a, T: Element> Inputs<'a, T> {
 
     /// Minus infinity without a sink, as a number of f64.
     pub(super) fn sink(&self, head: usize) -> f64 {
-        self.sinks.map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
+        self.sinks
+            .map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
     }
 }
 
@@ -163,7 +196,11 @@ pub(super) fn exactly(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), KernelError> {
-    if actual == expected { Ok(()) } else { too_short(name, actual, expected, problem) }
+    if actual == expected {
+        Ok(())
+    } else {
+        too_short(name, actual, expected, problem)
+    }
 }
 
 pub(super) fn at_least(
@@ -172,7 +209,11 @@ pub(super) fn at_least(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), KernelError> {
-    if actual >= expected { Ok(()) } else { too_short(name, actual, expected, problem) }
+    if actual >= expected {
+        Ok(())
+    } else {
+        too_short(name, actual, expected, problem)
+    }
 }
 
 fn too_short(
@@ -181,5 +222,10 @@ fn too_short(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), KernelError> {
-    Err(KernelError::Length { name, expected, actual, problem: *problem })
+    Err(KernelError::Length {
+        name,
+        expected,
+        actual,
+        problem: *problem,
+    })
 }

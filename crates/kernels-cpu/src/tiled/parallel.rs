@@ -32,13 +32,19 @@ impl Execution {
         let threads = rayon::current_num_threads();
         #[cfg(not(feature = "rayon"))]
         let threads = 1;
-        Self { threads, instructions: Instructions::Widest }
+        Self {
+            threads,
+            instructions: Instructions::Widest,
+        }
     }
 
     /// The calling thread alone, and the widest vectors.
     #[must_use]
     pub fn sequential() -> Self {
-        Self { threads: 1, instructions: Instructions::Widest }
+        Self {
+            threads: 1,
+            instructions: Instructions::Widest,
+        }
     }
 
     /// How many threads may work on `tasks` tasks that cost `operations` floating-point operations altogether.

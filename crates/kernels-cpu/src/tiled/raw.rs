@@ -72,7 +72,10 @@ impl<R: Real> Product<'_, R> {
     /// A slice is too short for the rows, the depth and the strides.
     #[inline(always)]
     pub(super) fn run<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        simd.vectorize(Strip::<R, VECTORS> { product: &mut self, column: 0 });
+        simd.vectorize(Strip::<R, VECTORS> {
+            product: &mut self,
+            column: 0,
+        });
     }
 
     /// Computes the product for any number of columns that fills whole vectors.
@@ -85,11 +88,17 @@ impl<R: Real> Product<'_, R> {
         // A strip of the right matrix stays in the nearest cache for all rows.
         let mut column = 0;
         while column + 2 * lanes <= columns {
-            simd.vectorize(Strip::<R, 2> { product: &mut self, column });
+            simd.vectorize(Strip::<R, 2> {
+                product: &mut self,
+                column,
+            });
             column += 2 * lanes;
         }
         if column < columns {
-            simd.vectorize(Strip::<R, 1> { product: &mut self, column });
+            simd.vectorize(Strip::<R, 1> {
+                product: &mut self,
+                column,
+            });
         }
     }
 
@@ -177,7 +186,10 @@ impl<R: Real> Product<'_, R> {
             for _ in 0..self.depth {
                 let mut columns = [zero; VECTORS];
                 for (vector, column) in columns.iter_mut().enumerate() {
-                    *column = right.add(vector * lanes).cast::<R::Vector<S>>().read_unaligned();
+                    *column = right
+                        .add(vector * lanes)
+                        .cast::<R::Vector<S>>()
+                        .read_unaligned();
                 }
                 for (row, sums) in sums.iter_mut().enumerate() {
                     let factor = R::splat(simd, *left.add(row * self.left_row));
@@ -236,7 +248,10 @@ impl<'a, T> RowsMut<'a, T> {
     /// The same rows, for a shorter time.
     #[must_use]
     pub fn reborrow(&mut self) -> RowsMut<'_, T> {
-        RowsMut { borrowed: PhantomData, ..*self }
+        RowsMut {
+            borrowed: PhantomData,
+            ..*self
+        }
     }
 
     /// How many elements are behind the rows, and how many a tensor of these sizes needs: more than any slice has, if its
@@ -264,12 +279,19 @@ impl<'a, T> RowsMut<'a, T> {
     ///
     /// # Panics
     /// The rows overlap or leave the slice; see [`lengths`](Self::lengths).
-    pub(super) fn heads(self, sizes: [usize; 3], dim: usize) -> impl Iterator<Item = HeadMut<'a, T>> + Send
+    pub(super) fn heads(
+        self,
+        sizes: [usize; 3],
+        dim: usize,
+    ) -> impl Iterator<Item = HeadMut<'a, T>> + Send
     where
         T: Send,
     {
         let (available, needed) = self.lengths(sizes, dim);
-        assert!(available >= needed, "rows that overlap or leave their slice cannot be written");
+        assert!(
+            available >= needed,
+            "rows that overlap or leave their slice cannot be written"
+        );
         let [batch, heads, rows] = sizes;
         let pieces = if rows == 0 { 0 } else { batch * heads };
         (0..pieces).map(move |piece| self.head(piece / heads, piece % heads, rows, dim))
@@ -318,7 +340,10 @@ impl<'a, T> HeadMut<'a, T> {
     }
 
     /// Pieces of at most `size` rows.
-    pub(super) fn tiles(self, size: usize) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Send
+    pub(super) fn tiles(
+        self,
+        size: usize,
+    ) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Send
     where
         T: Send,
     {

@@ -174,11 +174,7 @@ macro_rules! operations {
 
 /// `sum_k coefficients[k] · x^k` by Horner's rule.
 #[inline(always)]
-fn polynomial<R: Real, S: Simd>(
-    simd: S,
-    x: R::Vector<S>,
-    coefficients: &[f64],
-) -> R::Vector<S> {
+fn polynomial<R: Real, S: Simd>(simd: S, x: R::Vector<S>, coefficients: &[f64]) -> R::Vector<S> {
     let mut terms = coefficients.iter().rev().map(|&c| R::from_f64(c));
     let mut sum = R::splat(simd, terms.next().unwrap_or_default());
     for term in terms {
@@ -230,8 +226,8 @@ impl Real for f32 {
         let bounded = Self::bound(simd, x, simd.splat_f32s(-127.0), simd.splat_f32s(0.0));
         let shifted = simd.add_f32s(bounded, magic);
         let rest = simd.sub_f32s(bounded, simd.sub_f32s(shifted, magic));
-        let power = simd
-            .wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
+        let power =
+            simd.wrapping_dyn_shl_u32s(simd.transmute_u32s_f32s(shifted), simd.splat_u32s(23));
         let power = simd.transmute_f32s_u32s(power);
         simd.mul_f32s(polynomial::<f32, S>(simd, rest, &COEFFICIENTS), power)
     }

@@ -32,7 +32,11 @@ impl<'a, T> Rows<'a, T> {
             return 0;
         }
         let last = [batch - 1, heads - 1, len - 1];
-        let offset: usize = last.iter().zip(self.strides).map(|(index, stride)| index * stride).sum();
+        let offset: usize = last
+            .iter()
+            .zip(self.strides)
+            .map(|(index, stride)| index * stride)
+            .sum();
         offset + dim
     }
 
@@ -42,7 +46,7 @@ impl<'a, T> Rows<'a, T> {
     }
 
     /// The elements from the first of this row on.
-    pub(super) fn from_row(&self, batch_item: usize, head: usize, row: usize) -> &'a [T] {
+    pub(super) fn starting_at(&self, batch_item: usize, head: usize, row: usize) -> &'a [T] {
         let [batch, heads, rows] = self.strides;
         &self.data[batch_item * batch + head * heads + row * rows..]
     }
@@ -85,7 +89,11 @@ pub(super) struct HeadRows<'a, T> {
 
 impl<'a, T> HeadRows<'a, T> {
     pub(super) fn new(rows: Rows<'a, T>, batch_item: usize, head: usize) -> Self {
-        Self { rows, batch_item, head }
+        Self {
+            rows,
+            batch_item,
+            head,
+        }
     }
 }
 
@@ -97,7 +105,9 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
         padded: usize,
         buffer: &'s mut [T::Real],
     ) -> Block<'s, T::Real> {
-        let data = self.rows.from_row(self.batch_item, self.head, rows.start);
+        let data = self
+            .rows
+            .starting_at(self.batch_item, self.head, rows.start);
         let stride = self.rows.strides[2];
         // Rows far apart (heads inside a wider matrix) share few cache sets: reading them over and over is slower than
         // copying them once.
@@ -108,7 +118,10 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
             return Block { data, stride };
         }
         copy_rows(data, stride, rows.len(), dim, padded, buffer);
-        Block { data: buffer, stride: padded }
+        Block {
+            data: buffer,
+            stride: padded,
+        }
     }
 
     fn passing<'s>(
@@ -117,17 +130,22 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
         dim: usize,
         buffer: &'s mut [T::Real],
     ) -> Block<'s, T::Real> {
-        let data = self.rows.from_row(self.batch_item, self.head, rows.start);
+        let data = self
+            .rows
+            .starting_at(self.batch_item, self.head, rows.start);
         let stride = self.rows.strides[2];
         if let Some(data) = T::as_real(data) {
             return Block { data, stride };
         }
         copy_rows(data, stride, rows.len(), dim, dim, buffer);
-        Block { data: buffer, stride: dim }
+        Block {
+            data: buffer,
+            stride: dim,
+        }
     }
 
     fn row(&self, row: usize, out: &mut [T::Real]) {
-        let data = self.rows.from_row(self.batch_item, self.head, row);
+        let data = self.rows.starting_at(self.batch_item, self.head, row);
         copy(&data[..out.len()], out);
     }
 }

@@ -7,7 +7,11 @@ use core::{f64::consts::LOG2_E, ops::Range};
 
 use pulp::Simd;
 
-use super::{Element, Inputs, real::Real, tile::{Panel, WIDEST_PANEL}};
+use super::{
+    Element, Inputs,
+    real::Real,
+    tile::{Panel, WIDEST_PANEL},
+};
 use crate::{Broadcast, Dropout, Mask, Problem};
 
 /// The options that act on scores.
@@ -19,6 +23,15 @@ pub(super) struct Scoring<'a, R> {
     pub(super) distance_bias: Option<&'a [R]>,
     pub(super) softcap: Option<f64>,
     pub(super) dropout: Option<Dropout>,
+}
+
+/// The scores of a panel and a block.
+pub(super) struct Scores<'a, R> {
+    /// One row per key, `stride` numbers apart.
+    pub(super) rows: &'a mut [R],
+    pub(super) stride: usize,
+    /// Gets the derivative of the softcap, in rows of the panel's columns; may be empty.
+    pub(super) slopes: &'a mut [R],
 }
 
 /// How much of a panel and a block is visible.
@@ -80,7 +93,9 @@ impl<'a, R: Real> Scoring<'a, R> {
         let first = panel.batch_item * self.problem.len_kv;
         let keys = &segments.keys[first + keys.start..first + keys.end];
         let extremes = |ids: &[i64]| {
-            ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| (low.min(id), high.max(id)))
+            ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| {
+                (low.min(id), high.max(id))
+            })
         };
         let (query_low, query_high) = extremes(queries);
         let (key_low, key_high) = extremes(keys);
@@ -99,14 +114,22 @@ impl<'a, R: Real> Scoring<'a, R> {
         };
         let (mut some_hidden, mut some_visible) = (false, false);
         for query in 0..panel.queries {
-            let start = masked.index(panel.batch_item, panel.head, panel.query + query, keys.start);
+            let start = masked.index(
+                panel.batch_item,
+                panel.head,
+                panel.query + query,
+                keys.start,
+            );
             let stride = masked.strides()[3];
             if stride <= 1 {
                 let row = &masked.data()[start..start + (keys.len() - 1) * stride + 1];
                 some_hidden |= row.iter().any(|&masked| masked);
                 some_visible |= !row.iter().all(|&masked| masked);
             } else {
-                let row = masked.data()[start..].iter().step_by(stride).take(keys.len());
+                let row = masked.data()[start..]
+                    .iter()
+                    .step_by(stride)
+                    .take(keys.len());
                 row.for_each(|&masked| {
                     some_hidden |= masked;
                     some_visible |= !masked;
@@ -123,9 +146,7 @@ impl<'a, R: Real> Scoring<'a, R> {
         }
     }
 
-    /// Softcap, biases and mask, in the order of the contract. `scores` has one row of `stride` numbers per key.
-    ///
-    /// With a softcap, `slopes` (rows of the panel's columns) gets its derivative.
+    /// Softcap, biases and mask, in the order of the contract.
     #[inline(always)]
     pub(super) fn apply<S: Simd>(
         &self,
@@ -133,10 +154,13 @@ impl<'a, R: Real> Scoring<'a, R> {
         panel: &Panel,
         keys: Range<usize>,
         visibility: Visibility,
-        scores: &mut [R],
-        stride: usize,
-        slopes: &mut [R],
+        scores: Scores<'_, R>,
     ) {
+        let Scores {
+            rows: scores,
+            stride,
+            slopes,
+        } = scores;
         if let Some(softcap) = self.softcap {
             squash::<R, S>(simd, panel, softcap, scores, stride, slopes);
         }
@@ -184,7 +208,10 @@ impl<'a, R: Real> Scoring<'a, R> {
                 segments.queries[batch_item] != segments.keys[batch_item * len_kv + key]
             });
             if other_segment
-                || self.mask.masked.is_some_and(|masked| masked.get(batch_item, head, 0, key))
+                || self
+                    .mask
+                    .masked
+                    .is_some_and(|masked| masked.get(batch_item, head, 0, key))
             {
                 *score = R::NEG_INFINITY;
             }
@@ -228,14 +255,23 @@ impl<'a, R: Real> Scoring<'a, R> {
             let keys = &segments.keys[first + keys.start..first + keys.end];
             for (row, key) in scores.chunks_mut(stride).zip(keys) {
                 for (score, query) in row.iter_mut().zip(queries) {
-                    *score = if query == key { *score } else { R::NEG_INFINITY };
+                    *score = if query == key {
+                        *score
+                    } else {
+                        R::NEG_INFINITY
+                    };
                 }
             }
         }
         if let Some(masked) = &self.mask.masked {
             let [_, _, of_queries, of_keys] = masked.strides();
             for query in 0..panel.queries {
-                let start = masked.index(panel.batch_item, panel.head, panel.query + query, keys.start);
+                let start = masked.index(
+                    panel.batch_item,
+                    panel.head,
+                    panel.query + query,
+                    keys.start,
+                );
                 let row = &masked.data()[start..];
                 for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
                     let masked = row[key * of_keys];
@@ -262,15 +298,24 @@ impl<'a, R: Real> Scoring<'a, R> {
         scores: &mut [R],
         stride: usize,
     ) {
-        let Mask { causal, window, key_lengths, .. } = self.mask;
+        let Mask {
+            causal,
+            window,
+            key_lengths,
+            ..
+        } = self.mask;
         if causal.is_none() && window.is_none() && key_lengths.is_none() {
             return;
         }
         // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
         let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
         for query in 0..panel.queries {
-            let range = self.mask.key_range(&self.problem, panel.batch_item, panel.query + query);
-            let relative = |key: usize| R::from_f64(key.clamp(keys.start, keys.end) as f64 - keys.start as f64);
+            let range = self
+                .mask
+                .key_range(&self.problem, panel.batch_item, panel.query + query);
+            let relative = |key: usize| {
+                R::from_f64(key.clamp(keys.start, keys.end) as f64 - keys.start as f64)
+            };
             starts[query] = relative(range.start);
             ends[query] = relative(range.end);
         }
@@ -288,12 +333,18 @@ impl<'a, R: Real> Scoring<'a, R> {
 
     /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.
     #[inline(always)]
-    pub(super) fn drop_weights(&self, dropout: Dropout, panel: &Panel, keys: Range<usize>, kept: &mut [R]) {
+    pub(super) fn drop_weights(
+        &self,
+        dropout: Dropout,
+        panel: &Panel,
+        keys: Range<usize>,
+        kept: &mut [R],
+    ) {
         let mut states = [[0_u32; WIDEST_PANEL]; 2];
-        for query in 0..panel.queries {
+        let [of_a, of_b] = &mut states;
+        for (query, (a, b)) in of_a.iter_mut().zip(of_b).enumerate().take(panel.queries) {
             let row = dropout.row(panel.batch_item, panel.head, panel.query + query);
-            states[0][query] = row.state[0];
-            states[1][query] = row.state[1];
+            [*a, *b] = row.state;
         }
         let threshold = dropout.threshold();
         for (row, key) in kept.chunks_exact_mut(panel.columns).zip(keys) {
@@ -302,7 +353,10 @@ impl<'a, R: Real> Scoring<'a, R> {
             for ((row, a), b) in row.chunks_mut(8).zip(of_a).zip(of_b) {
                 let mut factors = [R::default(); 8];
                 for lane in 0..8 {
-                    let row = crate::DropoutRow { state: [a[lane], b[lane]], threshold };
+                    let row = crate::DropoutRow {
+                        state: [a[lane], b[lane]],
+                        threshold,
+                    };
                     factors[lane] = R::from_f64(f64::from(row.keep(key)));
                 }
                 row.copy_from_slice(&factors[..row.len()]);
@@ -339,11 +393,15 @@ fn squash<R: Real, S: Simd>(
     let zero = R::splat(simd, R::default());
     let keep_slopes = !slopes.is_empty();
     for (key, row) in scores.chunks_mut(stride).enumerate() {
-        for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns]).iter_mut().enumerate() {
+        for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
+            .iter_mut()
+            .enumerate()
+        {
             let tanh = R::tanh(simd, R::times(simd, *score, inverse));
             *score = R::times(simd, tanh, cap);
             if keep_slopes {
-                let slopes = R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
+                let slopes =
+                    R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
                 slopes[vector] = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
             }
         }
@@ -406,7 +464,10 @@ fn plus_bias_vector<R: Real, S: Simd>(
     score: R::Vector<S>,
     bias: R::Vector<S>,
 ) -> R::Vector<S> {
-    let (least, most) = (R::splat(simd, R::default() - R::MAX), R::splat(simd, R::MAX));
+    let (least, most) = (
+        R::splat(simd, R::default() - R::MAX),
+        R::splat(simd, R::MAX),
+    );
     let scaled = R::times(simd, bias, R::splat(simd, R::from_f64(LOG2_E)));
     let sum = R::plus(simd, score, R::bound(simd, scaled, least, most));
     R::select_less(simd, bias, least, R::splat(simd, R::NEG_INFINITY), sum)

@@ -79,5 +79,6 @@ impl Tile {
 /// Consecutive blocks of at most `size` keys that cover `keys`.
 pub(super) fn blocks(keys: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let end = keys.end;
-    keys.step_by(size).map(move |start| start..(start + size).min(end))
+    keys.step_by(size)
+        .map(move |start| start..(start + size).min(end))
 }

@@ -23,7 +23,14 @@ pub(super) fn rows_to_panels<R: Real>(
             out.fill(R::default());
         }
         for (first, rows) in rows.chunks(8 * padded).enumerate() {
-            transpose_rows(rows, dim, padded, factor, &mut out[8 * first..], panel.columns);
+            transpose_rows(
+                rows,
+                dim,
+                padded,
+                factor,
+                &mut out[8 * first..],
+                panel.columns,
+            );
         }
     }
 }
@@ -83,7 +90,10 @@ pub(super) fn rows_to_strips<S: Simd, R: Real>(
         let strip = &mut strips[start..start + queries * width];
         start += queries * width;
         let (filled, empty) = strip.split_at_mut(tile.queries * width);
-        for (row, out) in rows.chunks_exact(padded).zip(filled.chunks_exact_mut(width)) {
+        for (row, out) in rows
+            .chunks_exact(padded)
+            .zip(filled.chunks_exact_mut(width))
+        {
             let row = R::vectors::<S>(&row[first..first + width]);
             for (out, &x) in R::vectors_mut::<S>(out).iter_mut().zip(row) {
                 *out = R::times(simd, x, factor);

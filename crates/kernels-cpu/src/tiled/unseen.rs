@@ -17,7 +17,13 @@ pub(super) fn without_unseen<T: Element, Out>(
     if inputs.mask.segments.is_none() && inputs.mask.masked.is_none() && !bias {
         return body(inputs);
     }
-    let Problem { dim_qk, dim_v, heads_kv, len_kv, .. } = problem;
+    let Problem {
+        dim_qk,
+        dim_v,
+        heads_kv,
+        len_kv,
+        ..
+    } = problem;
     let key = erase(inputs, &inputs.k, dim_qk);
     let value = erase(inputs, &inputs.v, dim_v);
     let mut inputs = *inputs;
@@ -37,7 +43,7 @@ fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> 
     for batch_item in 0..problem.batch {
         for head in 0..problem.heads_kv {
             for key in 0..problem.len_kv {
-                let row = &rows.from_row(batch_item, head, key)[..dim];
+                let row = &rows.starting_at(batch_item, head, key)[..dim];
                 // A sum of products with zero is NaN exactly if a number is not finite.
                 let zero = T::Real::default();
                 let probe = row.iter().fold(zero, |sum, &x| sum + x.to_real() * zero);
@@ -54,7 +60,7 @@ fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> 
     for batch_item in 0..problem.batch {
         for head in 0..problem.heads_kv {
             for key in 0..problem.len_kv {
-                copy.extend_from_slice(&rows.from_row(batch_item, head, key)[..dim]);
+                copy.extend_from_slice(&rows.starting_at(batch_item, head, key)[..dim]);
             }
         }
     }
@@ -71,8 +77,12 @@ fn seen<T: Element>(inputs: &Inputs<'_, T>, batch_item: usize, key: usize) -> bo
     let hides = |bias: T::Real| bias == T::Real::NEG_INFINITY;
     (0..problem.heads_q).any(|head| {
         (0..problem.len_q).any(|query| {
-            let dense = inputs.bias.map(|bias| bias.get(batch_item, head, query, key));
-            let distance = inputs.distance_bias.map(|bias| bias[head * axis.len() + axis.index(query, key)]);
+            let dense = inputs
+                .bias
+                .map(|bias| bias.get(batch_item, head, query, key));
+            let distance = inputs
+                .distance_bias
+                .map(|bias| bias[head * axis.len() + axis.index(query, key)]);
             inputs.mask.visible(problem, batch_item, head, query, key)
                 && !dense.is_some_and(hides)
                 && !distance.is_some_and(hides)

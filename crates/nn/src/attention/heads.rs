@@ -6,8 +6,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_ops::{
-    AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights, next_dropout_seed,
-    split_heads,
+    AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
+    next_dropout_seed, split_heads,
 };
 
 use crate::dropout::is_active;

@@ -6,10 +6,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use burn::backend::{
-    AutodiffBackend, Backend, TensorMetadata,
-    tensor::FloatTensor,
-};
+use burn::backend::{AutodiffBackend, Backend, TensorMetadata, tensor::FloatTensor};
 use burn::tensor::{FloatDType, Shape};
 use burn_autodiff::{
     Autodiff, NodeId,
@@ -18,7 +15,7 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use super::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Upstream};
+use super::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Results, Upstream};
 use crate::{
     AttentionOps, ScoreInputs, composed,
     heads::{self, Packed},
@@ -29,10 +26,7 @@ where
     B: AttentionOps + AttentionKernels,
     C: CheckpointStrategy,
 {
-    fn attention(
-        inputs: ScoreInputs<Self>,
-        value: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+    fn attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
         match B::kernels() {
             Some(kernels) => fused(kernels, Operands::new(inputs, value)),
             // Burn differentiates the composed body operation by operation.
@@ -55,12 +49,17 @@ where
                 let (nothing, dtype) = (Shape::new([1]), packed.dtype);
                 let state = (packed, arriving.clone());
                 let hub = prep.finish(state, B::float_zeros(nothing, &device, dtype));
-                let parts = parts.into_iter().zip(arriving).map(|(part, arriving)| {
-                    match PartRule.prepare::<C>([hub.node()]).compute_bound().stateful() {
-                        OpsKind::Tracked(prep) => prep.finish(arriving, part),
-                        OpsKind::UnTracked(prep) => prep.finish(part),
-                    }
-                });
+                let parts =
+                    parts.into_iter().zip(arriving).map(|(part, arriving)| {
+                        match PartRule
+                            .prepare::<C>([hub.node()])
+                            .compute_bound()
+                            .stateful()
+                        {
+                            OpsKind::Tracked(prep) => prep.finish(arriving, part),
+                            OpsKind::UnTracked(prep) => prep.finish(part),
+                        }
+                    });
                 parts.collect()
             }
             OpsKind::UnTracked(_) => heads::split::<B>(x.into_primitive(), &packed.heads)
@@ -112,12 +111,28 @@ impl<B: Backend> Backward<B, 1> for JoinRule {
 fn fused<B: AttentionKernels, C: CheckpointStrategy>(
     kernels: Kernels<B>,
     operands: Operands<Autodiff<B, C>>,
-) -> (FloatTensor<Autodiff<B, C>>, FloatTensor<Autodiff<B, C>>) {
-    let Operands { query, key, value, bias, distance_bias, sinks, .. } = &operands;
+) -> Results<Autodiff<B, C>> {
+    let Operands {
+        query,
+        key,
+        value,
+        bias,
+        distance_bias,
+        sinks,
+        ..
+    } = &operands;
     // What is absent takes part as a constant: the rule always has six parents.
     let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(query.primitive().clone());
-    let node = |tensor: &Option<FloatTensor<Autodiff<B, C>>>| tensor.as_ref().unwrap_or(&absent).node();
-    let nodes = [query.node(), key.node(), value.node(), node(bias), node(distance_bias), node(sinks)];
+    let node =
+        |tensor: &Option<FloatTensor<Autodiff<B, C>>>| tensor.as_ref().unwrap_or(&absent).node();
+    let nodes = [
+        query.node(),
+        key.node(),
+        value.node(),
+        node(bias),
+        node(distance_bias),
+        node(sinks),
+    ];
 
     match LogsumexpRule.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
@@ -140,7 +155,11 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
                 output_gradient: arriving.clone(),
             };
             let logsumexp = prep.finish(state, logsumexp);
-            let output = match OutputRule.prepare::<C>([logsumexp.node()]).compute_bound().stateful() {
+            let output = match OutputRule
+                .prepare::<C>([logsumexp.node()])
+                .compute_bound()
+                .stateful()
+            {
                 OpsKind::Tracked(prep) => prep.finish(arriving, output),
                 OpsKind::UnTracked(prep) => prep.finish(output),
             };
@@ -148,7 +167,10 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
         }
         OpsKind::UnTracked(prep) => {
             let (output, logsumexp) = (kernels.forward)(&inner(operands));
-            (<Autodiff<B, C> as AutodiffBackend>::from_inner(output), prep.finish(logsumexp))
+            (
+                <Autodiff<B, C> as AutodiffBackend>::from_inner(output),
+                prep.finish(logsumexp),
+            )
         }
     }
 }
@@ -157,8 +179,14 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
 fn inner<B: AttentionKernels, C: CheckpointStrategy>(
     operands: Operands<Autodiff<B, C>>,
 ) -> Operands<B> {
-    let optional = |tensor: Option<FloatTensor<Autodiff<B, C>>>| tensor.map(|tensor| tensor.into_primitive());
-    let Fixed { masked, key_lengths, segments, scalars } = operands.fixed;
+    let optional =
+        |tensor: Option<FloatTensor<Autodiff<B, C>>>| tensor.map(|tensor| tensor.into_primitive());
+    let Fixed {
+        masked,
+        key_lengths,
+        segments,
+        scalars,
+    } = operands.fixed;
     Operands {
         query: operands.query.into_primitive(),
         key: operands.key.into_primitive(),
@@ -167,7 +195,12 @@ fn inner<B: AttentionKernels, C: CheckpointStrategy>(
         distance_bias: optional(operands.distance_bias),
         sinks: optional(operands.sinks),
         // Bool and int tensors have no graph.
-        fixed: Fixed { masked, key_lengths, segments, scalars },
+        fixed: Fixed {
+            masked,
+            key_lengths,
+            segments,
+            scalars,
+        },
     }
 }
 
@@ -192,11 +225,17 @@ impl<P> Default for Arriving<P> {
 
 impl<P> Arriving<P> {
     fn put(&self, gradient: P) {
-        *self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(gradient);
+        *self
+            .0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner()) = Some(gradient);
     }
 
     fn take(&self) -> Option<P> {
-        self.0.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take()
+        self.0
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+            .take()
     }
 }
 
@@ -214,7 +253,8 @@ impl<B: AttentionKernels> Backward<B, 1> for OutputRule {
             // A node whose output has no gradient would not run; zeros change nothing.
             let [batch, heads, len_q, _] = gradient.shape().dims::<4>();
             let dtype = composed::statistics_dtype(gradient.dtype().into());
-            let zeros = B::float_zeros(Shape::new([batch, heads, len_q]), &gradient.device(), dtype);
+            let zeros =
+                B::float_zeros(Shape::new([batch, heads, len_q]), &gradient.device(), dtype);
             gradients.register::<B>(parent.id, zeros);
         }
         ops.state.put(gradient);

@@ -34,8 +34,12 @@ impl Host for Flex {
 
     fn copy_bools(tensor: &FlexTensor) -> FlexTensor {
         // Bytes other than 0 and 1 are true as well.
-        let bools: Vec<bool> =
-            tensor.to_contiguous().storage::<u8>().iter().map(|&byte| byte != 0).collect();
+        let bools: Vec<bool> = tensor
+            .to_contiguous()
+            .storage::<u8>()
+            .iter()
+            .map(|&byte| byte != 0)
+            .collect();
         debug_assert!(matches!(tensor.dtype(), DType::Bool(_)));
         FlexTensor::from_data(TensorData::new(bools, tensor.layout().shape().clone()))
     }
@@ -47,7 +51,10 @@ impl Host for Flex {
 
 /// The slice from the tensor's first element on, if no stride is negative.
 fn from_first<'a, T>(storage: &'a [T], layout: &Layout) -> Option<Strided<'a, T>> {
-    let strides = layout.strides().iter().map(|&stride| usize::try_from(stride).ok());
+    let strides = layout
+        .strides()
+        .iter()
+        .map(|&stride| usize::try_from(stride).ok());
     // The start of an empty tensor may lie beyond the storage.
     let start = layout.start_offset().min(storage.len());
     Some((&storage[start..], strides.collect::<Option<_>>()?))

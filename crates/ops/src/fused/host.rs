@@ -12,7 +12,7 @@ use burn_attn_kernels_cpu::{
     tiled::{self, Execution, KernelError, Rows, RowsMut},
 };
 
-use super::{Differentiable, Fixed, Kernels, Operands, Upstream, Wanted};
+use super::{Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstream, Wanted};
 use crate::AttentionScalars;
 
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
@@ -38,7 +38,10 @@ pub(super) trait Host: Backend {
 
     /// The kernels, in the precision that the query asks for.
     fn kernels_of_host() -> Kernels<Self> {
-        Kernels { forward: forward::<Self>, backward: backward::<Self> }
+        Kernels {
+            forward: forward::<Self>,
+            backward: backward::<Self>,
+        }
     }
 }
 
@@ -50,7 +53,7 @@ impl<T: Element + bytemuck::Pod> Plain for T {}
 trait HostElement: tiled::Element<Real: Plain> + Plain {}
 impl<T: tiled::Element<Real: Plain> + Plain> HostElement for T {}
 
-fn forward<B: Host>(operands: &Operands<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+fn forward<B: Host>(operands: &Operands<B>) -> Results<B> {
     match operands.query.dtype() {
         DType::F32 => forward_in::<B, f32>(operands),
         DType::F64 => forward_in::<B, f64>(operands),
@@ -64,7 +67,7 @@ fn backward<B: Host>(
     operands: &Operands<B>,
     upstream: Upstream<B>,
     wanted: Wanted,
-) -> Differentiable<Option<FloatTensor<B>>> {
+) -> Gradients<B> {
     match operands.query.dtype() {
         DType::F32 => backward_in::<B, f32>(operands, upstream, wanted),
         DType::F64 => backward_in::<B, f64>(operands, upstream, wanted),
@@ -74,7 +77,7 @@ fn backward<B: Host>(
     }
 }
 
-fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> (FloatTensor<B>, FloatTensor<B>) {
+fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
     let readable = Readable::<B>::new::<T>(operands);
     let problem = readable.problem;
     let mut output = vec![T::default(); problem.output_elements()];
@@ -82,11 +85,16 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> (FloatTensor<B
     let execution = Execution::available();
     let mut scratch = vec![T::Real::default(); tiled::forward_scratch(&problem, execution)];
     let inputs = readable.inputs::<T>();
-    let Problem { batch, heads_q, len_q, dim_v, .. } = problem;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = problem;
     let shape = [batch, heads_q, len_q, dim_v];
     let rows = merged_rows(&mut output, shape);
-    tiled::forward(&inputs, rows, &mut logsumexp, &mut scratch, execution)
-        .unwrap_or_else(refuse);
+    tiled::forward(&inputs, rows, &mut logsumexp, &mut scratch, execution).unwrap_or_else(refuse);
     (
         merged_tensor::<B, T>(output, shape),
         B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
@@ -97,7 +105,7 @@ fn backward_in<B: Host, T: HostElement>(
     operands: &Operands<B>,
     upstream: Upstream<B>,
     wanted: Wanted,
-) -> Differentiable<Option<FloatTensor<B>>> {
+) -> Gradients<B> {
     let readable = Readable::<B>::new::<T>(operands);
     let problem = readable.problem;
     let inputs = readable.inputs::<T>();
@@ -124,9 +132,15 @@ fn backward_in<B: Host, T: HostElement>(
     let mut distance_bias = wide_zeros(wanted.distance_bias, &readable.distance_bias);
     let mut sinks = wide_zeros(wanted.sinks, &readable.sinks);
     let gradients = tiled::Gradients {
-        q: query.as_deref_mut().map(|data| merged_rows(data, shape_of(&operands.query))),
-        k: key.as_deref_mut().map(|data| merged_rows(data, shape_of(&operands.key))),
-        v: value.as_deref_mut().map(|data| merged_rows(data, shape_of(&operands.value))),
+        q: query
+            .as_deref_mut()
+            .map(|data| merged_rows(data, shape_of(&operands.query))),
+        k: key
+            .as_deref_mut()
+            .map(|data| merged_rows(data, shape_of(&operands.key))),
+        v: value
+            .as_deref_mut()
+            .map(|data| merged_rows(data, shape_of(&operands.value))),
         bias: bias.as_deref_mut(),
         distance_bias: distance_bias.as_deref_mut(),
         sinks: sinks.as_deref_mut(),
@@ -134,8 +148,7 @@ fn backward_in<B: Host, T: HostElement>(
     let execution = Execution::available();
     let mut scratch =
         vec![T::Real::default(); tiled::backward_scratch(&inputs, &gradients, execution)];
-    tiled::backward(&inputs, &upstream, gradients, &mut scratch, execution)
-        .unwrap_or_else(refuse);
+    tiled::backward(&inputs, &upstream, gradients, &mut scratch, execution).unwrap_or_else(refuse);
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
         elements.map(|elements| merged_tensor::<B, T>(elements, shape_of(like)))
@@ -166,7 +179,10 @@ fn merged_rows<T>(data: &mut [T], [_, heads, len, dim]: [usize; 4]) -> RowsMut<'
 }
 
 /// The tensor whose rows [`merged_rows`] has written.
-fn merged_tensor<B: Host, T: Plain>(data: Vec<T>, [batch, heads, len, dim]: [usize; 4]) -> FloatTensor<B> {
+fn merged_tensor<B: Host, T: Plain>(
+    data: Vec<T>,
+    [batch, heads, len, dim]: [usize; 4],
+) -> FloatTensor<B> {
     if data.is_empty() {
         return B::float_tensor(data, Shape::new([batch, heads, len, dim]));
     }
@@ -198,28 +214,51 @@ impl<B: Host> Readable<B> {
     fn new<T: HostElement>(operands: &Operands<B>) -> Self {
         let [batch, heads_q, len_q, dim_qk] = operands.query.shape().dims::<4>();
         let [_, heads_kv, len_kv, dim_v] = operands.value.shape().dims::<4>();
-        let Fixed { masked, key_lengths, segments, scalars } = &operands.fixed;
+        let Fixed {
+            masked,
+            key_lengths,
+            segments,
+            scalars,
+        } = &operands.fixed;
         let wide = <T::Real as Element>::dtype();
         Self {
-            problem: Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v },
+            problem: Problem {
+                batch,
+                heads_q,
+                heads_kv,
+                len_q,
+                len_kv,
+                dim_qk,
+                dim_v,
+            },
             query: with_rows::<B, T>(&operands.query),
             key: with_rows::<B, T>(&operands.key),
             value: with_rows::<B, T>(&operands.value),
             bias: operands.bias.clone().map(|bias| {
                 let bias = in_dtype::<B>(bias, wide);
-                if B::floats::<T::Real>(&bias).is_some() { bias } else { B::copy_floats(&bias) }
+                if B::floats::<T::Real>(&bias).is_some() {
+                    bias
+                } else {
+                    B::copy_floats(&bias)
+                }
             }),
             distance_bias: operands.distance_bias.as_ref().map(row_major::<B, T::Real>),
             sinks: operands.sinks.as_ref().map(row_major::<B, T::Real>),
             masked: masked.as_ref().map(|masked| {
-                if B::bools(masked).is_some() { masked.clone() } else { B::copy_bools(masked) }
+                if B::bools(masked).is_some() {
+                    masked.clone()
+                } else {
+                    B::copy_bools(masked)
+                }
             }),
             key_lengths: key_lengths.as_ref().map(|lengths| {
                 // A length beyond the keys hides nothing, a negative one everything.
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),
-            segments: segments.as_ref().map(|(query, key)| [B::ints(query), B::ints(key)]),
+            segments: segments
+                .as_ref()
+                .map(|(query, key)| [B::ints(query), B::ints(key)]),
             scalars: *scalars,
         }
     }
@@ -239,9 +278,10 @@ impl<B: Host> Readable<B> {
                     .segments
                     .as_ref()
                     .map(|[queries, keys]| Segments { queries, keys }),
-                masked: self.masked.as_ref().map(|masked| {
-                    broadcast(B::bools(masked), masked.shape().dims())
-                }),
+                masked: self
+                    .masked
+                    .as_ref()
+                    .map(|masked| broadcast(B::bools(masked), masked.shape().dims())),
             },
             bias: self
                 .bias
@@ -268,7 +308,9 @@ fn broadcast<T>(strided: Option<Strided<'_, T>>, shape: [usize; 4]) -> Broadcast
 /// The tensor with contiguous rows.
 fn with_rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
     match B::floats::<T>(tensor) {
-        Some((_, strides)) if strides[3] == 1 || tensor.shape().dims::<4>()[3] == 1 => tensor.clone(),
+        Some((_, strides)) if strides[3] == 1 || tensor.shape().dims::<4>()[3] == 1 => {
+            tensor.clone()
+        }
         _ => B::copy_floats(tensor),
     }
 }
@@ -291,7 +333,11 @@ fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
             fits
         })
     });
-    if contiguous { tensor } else { B::copy_floats(&tensor) }
+    if contiguous {
+        tensor
+    } else {
+        B::copy_floats(&tensor)
+    }
 }
 
 /// The elements of a tensor that [`row_major`] has returned.
@@ -301,5 +347,9 @@ fn elements<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> &[R] {
 }
 
 fn in_dtype<B: Backend>(tensor: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {
-    if tensor.dtype() == dtype { tensor } else { B::float_cast(tensor, FloatDType::from(dtype)) }
+    if tensor.dtype() == dtype {
+        tensor
+    } else {
+        B::float_cast(tensor, FloatDType::from(dtype))
+    }
 }

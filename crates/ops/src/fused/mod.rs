@@ -38,9 +38,9 @@ pub trait AttentionKernels: Backend {
 /// A forward and the backward that belongs to it.
 pub struct Kernels<B: Backend> {
     /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
-    pub forward: fn(&Operands<B>) -> (FloatTensor<B>, FloatTensor<B>),
+    pub forward: fn(&Operands<B>) -> Results<B>,
     /// The gradients that [`Wanted`] asks for.
-    pub backward: fn(&Operands<B>, Upstream<B>, Wanted) -> Differentiable<Option<FloatTensor<B>>>,
+    pub backward: fn(&Operands<B>, Upstream<B>, Wanted) -> Gradients<B>,
 }
 
 /// One of each tensor that may have a gradient.
@@ -59,6 +59,12 @@ pub struct Differentiable<X> {
     /// Of the sinks.
     pub sinks: X,
 }
+
+/// Output and logsumexp.
+pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);
+
+/// The gradients that were asked for.
+pub type Gradients<B> = Differentiable<Option<FloatTensor<B>>>;
 
 /// Which gradients are asked for.
 pub type Wanted = Differentiable<bool>;
@@ -120,12 +126,14 @@ impl<B: Backend> Operands<B> {
             fixed: Fixed {
                 masked: inputs.masked.into_option(),
                 key_lengths: inputs.key_lengths.into_option(),
-                segments: inputs.query_segments.into_option().zip(inputs.key_segments.into_option()),
+                segments: inputs
+                    .query_segments
+                    .into_option()
+                    .zip(inputs.key_segments.into_option()),
                 scalars: inputs.scalars,
             },
         }
     }
-
 }
 
 /// Output and logsumexp, by kernels if the backend has them.

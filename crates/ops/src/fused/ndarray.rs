@@ -23,8 +23,13 @@ impl AttentionKernels for NdArray {
 macro_rules! strided {
     ($storage:expr) => {{
         let view = $storage.view();
-        let strides = view.strides().iter().map(|&stride| usize::try_from(stride).ok());
-        strides.collect::<Option<Vec<usize>>>().zip(view.to_slice_memory_order())
+        let strides = view
+            .strides()
+            .iter()
+            .map(|&stride| usize::try_from(stride).ok());
+        strides
+            .collect::<Option<Vec<usize>>>()
+            .zip(view.to_slice_memory_order())
     }};
 }
 

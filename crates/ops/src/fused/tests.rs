@@ -19,7 +19,10 @@ fn fused([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Resu
 fn composed_body([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
     let inputs = crate::attention::score_inputs(query, key, options);
     let (output, logsumexp) = composed::forward::<Dispatch>(inputs, value.into_dispatch());
-    (Tensor::from_dispatch(output), Tensor::from_dispatch(logsumexp))
+    (
+        Tensor::from_dispatch(output),
+        Tensor::from_dispatch(logsumexp),
+    )
 }
 
 /// Every tensor that may have a gradient.
@@ -47,7 +50,11 @@ impl Leaves {
             Tensor::from_data(data, device).require_grad()
         };
         Self {
-            tensors: [random([2, 6, 7, 5]), random([2, 3, 11, 5]), random([2, 3, 11, 13])],
+            tensors: [
+                random([2, 6, 7, 5]),
+                random([2, 3, 11, 5]),
+                random([2, 3, 11, 13]),
+            ],
             bias: random([1, 6, 7, 11]),
             slopes: Tensor::from_floats([0.5, 0.25, 0.125, 0.1, 0.05, 0.0], device).require_grad(),
             sinks: Tensor::from_floats([-0.5, 1.25, 0.0, 0.1, -2.0, 0.75], device).require_grad(),
@@ -69,9 +76,8 @@ impl Leaves {
     /// The gradients of a loss, one after the other.
     fn gradients(&self, loss: Tensor<1>) -> Vec<Vec<f32>> {
         let gradients = loss.backward();
-        let numbers = |data: Option<TensorData>| {
-            data.map_or(Vec::new(), |data| data.iter::<f32>().collect())
-        };
+        let numbers =
+            |data: Option<TensorData>| data.map_or(Vec::new(), |data| data.iter::<f32>().collect());
         let [query, key, value] = &self.tensors;
         let mut all: Vec<_> = [query, key, value, &self.bias]
             .map(|x| numbers(x.grad(&gradients).map(Tensor::into_data)))
@@ -89,23 +95,33 @@ fn assert_close(expected: &[Vec<f32>], actual: &[Vec<f32>], what: &str) {
         let largest = expected.iter().fold(1.0_f32, |max, x| max.max(x.abs()));
         for (expected, actual) in expected.iter().zip(actual) {
             let error = (expected - actual).abs() / largest;
-            assert!(error <= 2e-6, "{what}: gradient {index} is off by {error:e}");
+            assert!(
+                error <= 2e-6,
+                "{what}: gradient {index} is off by {error:e}"
+            );
         }
     }
 }
 
+type Loss = (&'static str, fn(Results) -> Tensor<1>);
+
 /// What a loss may use of the results.
-fn losses() -> [(&'static str, fn(Results) -> Tensor<1>); 3] {
+fn losses() -> [Loss; 3] {
     [
         ("output", |(output, _)| output.powi_scalar(2).sum()),
         ("logsumexp", |(_, logsumexp)| logsumexp.powi_scalar(2).sum()),
-        ("both", |(output, logsumexp)| output.powi_scalar(3).sum() + logsumexp.sin().sum()),
+        ("both", |(output, logsumexp)| {
+            output.powi_scalar(3).sum() + logsumexp.sin().sum()
+        }),
     ]
 }
 
 #[test]
 fn the_rule_agrees_with_burns_autodiff_of_the_composed_body() {
-    for device in [Device::flex().autodiff(), Device::flex().autodiff().gradient_checkpointing()] {
+    for device in [
+        Device::flex().autodiff(),
+        Device::flex().autodiff().gradient_checkpointing(),
+    ] {
         for (what, loss) in losses() {
             let run = |attention: Attention| {
                 let leaves = Leaves::new(&device);
@@ -121,7 +137,10 @@ fn checkpointing_recomputes_what_the_operands_were_made_of() {
     let run = |device: &Device| {
         let leaves = Leaves::new(device);
         // Cheap operations before and after, which a balanced strategy recomputes.
-        let tensors = leaves.tensors.clone().map(|x| x.mul_scalar(1.5).add_scalar(0.1));
+        let tensors = leaves
+            .tensors
+            .clone()
+            .map(|x| x.mul_scalar(1.5).add_scalar(0.1));
         let (output, logsumexp) = fused(tensors, leaves.options());
         let loss = output.mul_scalar(0.5).powi_scalar(2).sum() + logsumexp.mul_scalar(2.0).sum();
         leaves.gradients(loss)
@@ -129,7 +148,11 @@ fn checkpointing_recomputes_what_the_operands_were_made_of() {
     let plain = run(&Device::flex().autodiff());
     let checkpointed = run(&Device::flex().autodiff().gradient_checkpointing());
     assert_eq!(plain, checkpointed);
-    assert!(plain.iter().all(|gradient| gradient.iter().any(|&x| x != 0.0)));
+    assert!(
+        plain
+            .iter()
+            .all(|gradient| gradient.iter().any(|&x| x != 0.0))
+    );
 }
 
 #[test]
@@ -137,10 +160,17 @@ fn untracked_operands_get_no_gradient() {
     let device = Device::flex().autodiff();
     let leaves = Leaves::new(&device);
     for tracked in 0..3 {
-        let mut tensors = leaves.tensors.clone().map(|x| Tensor::from_inner(x.inner()));
+        let mut tensors = leaves
+            .tensors
+            .clone()
+            .map(|x| Tensor::from_inner(x.inner()));
         tensors[tracked] = tensors[tracked].clone().require_grad();
         let kept = tensors.clone();
-        let options = AttentionOptions { bias: None, sinks: None, ..leaves.options() };
+        let options = AttentionOptions {
+            bias: None,
+            sinks: None,
+            ..leaves.options()
+        };
         let gradients = fused(tensors, options).0.sum().backward();
         for (index, tensor) in kept.iter().enumerate() {
             assert_eq!(tensor.grad(&gradients).is_some(), index == tracked);
@@ -168,4 +198,38 @@ fn a_gradient_that_arrives_twice_is_summed() {
         leaves.gradients(output.clone().sum() + output.sum().mul_scalar(2.0))
     };
     assert_close(&once, &twice, "twice");
+}
+
+#[test]
+fn heads_split_from_one_projection_get_their_gradients_joined() {
+    for device in [
+        Device::flex().autodiff(),
+        Device::flex().autodiff().gradient_checkpointing(),
+    ] {
+        let numbers: Vec<f32> = (0..2 * 7 * 30).map(|x| (x as f32).sin()).collect();
+        let x = Tensor::<3>::from_data(TensorData::new(numbers, [2, 7, 30]), &device);
+        let loss = |parts: [Tensor<4>; 3]| {
+            let [a, _, c] = parts;
+            // One part is used twice, one not at all.
+            a.clone().powi_scalar(2).sum() + a.sum() + c.powi_scalar(3).sum()
+        };
+        let split = x.clone().require_grad();
+        let parts = crate::split_heads(split.clone(), [2, 1, 3]);
+        assert_eq!(
+            parts.each_ref().map(Tensor::dims),
+            [[2, 2, 7, 5], [2, 1, 7, 5], [2, 3, 7, 5]]
+        );
+        let gradients = loss(parts).backward();
+        let joined = split.grad(&gradients).unwrap().into_data();
+
+        let narrowed = x.require_grad();
+        let heads = narrowed.clone().reshape([2, 7, 6, 5]).swap_dims(1, 2);
+        let part = |first, count| heads.clone().narrow(1, first, count);
+        let gradients = loss([part(0, 2), part(2, 1), part(3, 3)]).backward();
+        narrowed
+            .grad(&gradients)
+            .unwrap()
+            .into_data()
+            .assert_eq(&joined, true);
+    }
 }

@@ -5,12 +5,14 @@
 //! | `mod.rs` | [`backward`]: what goes in and comes out, and the sums over tasks |
 //! | `task.rs` | who computes what, and whose sums are whose |
 //! | `tile.rs` | one tile of queries of one head, with all its keys |
+//! | `sums.rs` | what is summed over the queries of a tile |
 
+mod sums;
 mod task;
 mod tile;
 
 use super::{
-    Element, Inputs, KernelError, Execution, Rows,
+    Element, Execution, Inputs, KernelError, Rows,
     compiled::Compiled,
     inputs::{at_least, distances, exactly},
     parallel::for_each,
@@ -20,8 +22,8 @@ use super::{
     tile::{QUERIES, padded},
 };
 use crate::Problem;
+use sums::BiasGradient;
 use task::{Plan, Task};
-use tile::BiasGradient;
 pub use tile::TileBackward;
 
 /// What the forward pass left behind, and the gradients that come in.
@@ -64,25 +66,45 @@ pub struct Gradients<'a, T: Element> {
 
 impl<T: Element> Default for Gradients<'_, T> {
     fn default() -> Self {
-        Self { q: None, k: None, v: None, bias: None, distance_bias: None, sinks: None }
+        Self {
+            q: None,
+            k: None,
+            v: None,
+            bias: None,
+            distance_bias: None,
+            sinks: None,
+        }
     }
 }
 
 impl<T: Element> Gradients<'_, T> {
     /// Sets all to zero.
     fn clear(self, problem: &Problem) {
-        let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = *problem;
+        let Problem {
+            batch,
+            heads_q,
+            heads_kv,
+            len_q,
+            len_kv,
+            dim_qk,
+            dim_v,
+        } = *problem;
         for (gradient, heads, len, dim) in [
             (self.q, heads_q, len_q, dim_qk),
             (self.k, heads_kv, len_kv, dim_qk),
             (self.v, heads_kv, len_kv, dim_v),
         ] {
-            let heads = gradient.into_iter().flat_map(|rows| rows.heads([batch, heads, len], dim));
+            let heads = gradient
+                .into_iter()
+                .flat_map(|rows| rows.heads([batch, heads, len], dim));
             for mut head in heads {
                 (0..head.rows()).for_each(|row| head.row(row).fill(T::default()));
             }
         }
-        for gradient in [self.bias, self.distance_bias, self.sinks].into_iter().flatten() {
+        for gradient in [self.bias, self.distance_bias, self.sinks]
+            .into_iter()
+            .flatten()
+        {
             gradient.fill(T::Real::default());
         }
     }
@@ -94,9 +116,19 @@ impl<T: Element> Gradients<'_, T> {
             None => Ok(()),
         };
         let of_bias = inputs.bias.map_or(0, |bias| bias.shape().iter().product());
-        let of_distance = inputs.distance_bias.map_or(0, |_| problem.heads_q * distances(problem));
+        let of_distance = inputs
+            .distance_bias
+            .map_or(0, |_| problem.heads_q * distances(problem));
         let of_sinks = inputs.sinks.map_or(0, <[T::Real]>::len);
-        let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = *problem;
+        let Problem {
+            batch,
+            heads_q,
+            heads_kv,
+            len_q,
+            len_kv,
+            dim_qk,
+            dim_v,
+        } = *problem;
         for (name, rows, sizes, dim) in [
             ("gradient of q", &self.q, [batch, heads_q, len_q], dim_qk),
             ("gradient of k", &self.k, [batch, heads_kv, len_kv], dim_qk),
@@ -107,13 +139,21 @@ impl<T: Element> Gradients<'_, T> {
                 at_least(name, available, needed, problem)?;
             }
         }
-        length("gradient of the bias", self.bias.as_ref().map(|x| x.len()), of_bias)?;
+        length(
+            "gradient of the bias",
+            self.bias.as_ref().map(|x| x.len()),
+            of_bias,
+        )?;
         length(
             "gradient of the distance bias",
             self.distance_bias.as_ref().map(|x| x.len()),
             of_distance,
         )?;
-        length("gradient of the sinks", self.sinks.as_ref().map(|x| x.len()), of_sinks)
+        length(
+            "gradient of the sinks",
+            self.sinks.as_ref().map(|x| x.len()),
+            of_sinks,
+        )
     }
 }
 
@@ -154,15 +194,37 @@ pub fn backward<T: Element>(
 ) -> Result<(), KernelError> {
     inputs.validate()?;
     let problem = &inputs.problem;
-    let Problem { batch, heads_q, len_q, dim_v, .. } = *problem;
-    for (name, rows) in
-        [("output", &upstream.output), ("gradient of the output", &upstream.output_gradient)]
-    {
-        at_least(name, rows.available(), rows.extent(batch, heads_q, len_q, dim_v), problem)?;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = *problem;
+    for (name, rows) in [
+        ("output", &upstream.output),
+        ("gradient of the output", &upstream.output_gradient),
+    ] {
+        at_least(
+            name,
+            rows.available(),
+            rows.extent(batch, heads_q, len_q, dim_v),
+            problem,
+        )?;
     }
-    exactly("logsumexp", upstream.logsumexp.len(), problem.query_rows(), problem)?;
+    exactly(
+        "logsumexp",
+        upstream.logsumexp.len(),
+        problem.query_rows(),
+        problem,
+    )?;
     if let Some(gradient) = upstream.logsumexp_gradient {
-        exactly("gradient of the logsumexp", gradient.len(), problem.query_rows(), problem)?;
+        exactly(
+            "gradient of the logsumexp",
+            gradient.len(),
+            problem.query_rows(),
+            problem,
+        )?;
     }
     gradients.validate(inputs)?;
     if problem.query_rows() == 0 {
@@ -218,7 +280,12 @@ fn run_task<T: Element>(
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem { len_q, dim_qk, dim_v, .. } = problem;
+    let Problem {
+        len_q,
+        dim_qk,
+        dim_v,
+        ..
+    } = problem;
     let scoring = Scoring::new(inputs);
     let (batch_item, head_kv) = (task.batch_item, task.head_kv);
     let k = HeadRows::new(inputs.k, batch_item, head_kv);
@@ -243,39 +310,51 @@ fn run_task<T: Element>(
         let row = problem.query_row(batch_item, head, query);
         let bias_gradient = plan.bias.as_ref().map(|layout| {
             let [of_batch, of_heads, of_queries, of_keys] = layout.strides;
-            let origin = (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
-            BiasGradient { sums: bias, origin, strides: [of_queries, of_keys] }
+            let origin =
+                (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
+            BiasGradient {
+                sums: bias,
+                origin,
+                strides: [of_queries, of_keys],
+            }
         });
         let mut query_gradient = query_gradients.next();
-        T::Real::backward_tile(execution, TileBackward {
-            scoring,
-            wanted: plan.wanted,
-            scale: inputs.scale(),
-            sink: inputs.sink(head),
-            q: &HeadRows::new(inputs.q, batch_item, head),
-            k: &k,
-            v: &v,
-            output: &HeadRows::new(upstream.output, batch_item, head),
-            output_gradient: &HeadRows::new(upstream.output_gradient, batch_item, head),
-            batch_item,
-            head,
-            query,
-            logsumexp: &upstream.logsumexp[row..row + rows],
-            logsumexp_gradient: upstream.logsumexp_gradient.map(|all| &all[row..row + rows]),
-            key_gradient: &mut *key_gradient,
-            value_gradient: &mut *value_gradient,
-            distance_gradient: &mut task.distance[in_group * per_head..(in_group + 1) * per_head],
-            bias_gradient,
-            sink_gradient: task.sinks.get_mut(in_group),
-            query_gradient: &mut |query, row| {
-                if let Some(gradient) = &mut query_gradient {
-                    store(row, gradient.row(query));
-                }
+        T::Real::backward_tile(
+            execution,
+            TileBackward {
+                scoring,
+                wanted: plan.wanted,
+                scale: inputs.scale(),
+                sink: inputs.sink(head),
+                q: &HeadRows::new(inputs.q, batch_item, head),
+                k: &k,
+                v: &v,
+                output: &HeadRows::new(upstream.output, batch_item, head),
+                output_gradient: &HeadRows::new(upstream.output_gradient, batch_item, head),
+                batch_item,
+                head,
+                query,
+                logsumexp: &upstream.logsumexp[row..row + rows],
+                logsumexp_gradient: upstream.logsumexp_gradient.map(|all| &all[row..row + rows]),
+                key_gradient: &mut *key_gradient,
+                value_gradient: &mut *value_gradient,
+                distance_gradient: &mut task.distance
+                    [in_group * per_head..(in_group + 1) * per_head],
+                bias_gradient,
+                sink_gradient: task.sinks.get_mut(in_group),
+                query_gradient: &mut |query, row| {
+                    if let Some(gradient) = &mut query_gradient {
+                        store(row, gradient.row(query));
+                    }
+                },
+                scratch: &mut *scratch,
             },
-            scratch: &mut *scratch,
-        });
+        );
     }
-    for (sums, out, dim) in [(&*key_gradient, task.k, dim_qk), (&*value_gradient, task.v, dim_v)] {
+    for (sums, out, dim) in [
+        (&*key_gradient, task.k, dim_qk),
+        (&*value_gradient, task.v, dim_v),
+    ] {
         if let Some(mut out) = out {
             for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
                 store(&sums[..dim], out.row(row));

@@ -10,8 +10,8 @@ use super::{
     super::{
         Element, Execution, Inputs,
         inputs::distances,
-        real::Real,
         raw::{HeadMut, RowsMut},
+        real::Real,
         rows::store,
         tile::{QUERIES, padded},
         work,
@@ -76,13 +76,17 @@ pub(super) struct Slot<'a, T: Element> {
 impl Plan {
     pub(super) fn new<T: Element>(inputs: &Inputs<'_, T>, gradients: &Gradients<'_, T>) -> Self {
         let problem = inputs.problem;
-        let bias = inputs.bias.filter(|_| gradients.bias.is_some()).map(|bias| {
-            let shape = bias.shape();
-            let [_, heads, queries, keys] = shape;
-            let strides = [heads * queries * keys, queries * keys, keys, 1];
-            let strides = core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
-            BiasLayout { strides, shape }
-        });
+        let bias = inputs
+            .bias
+            .filter(|_| gradients.bias.is_some())
+            .map(|bias| {
+                let shape = bias.shape();
+                let [_, heads, queries, keys] = shape;
+                let strides = [heads * queries * keys, queries * keys, keys, 1];
+                let strides =
+                    core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
+                BiasLayout { strides, shape }
+            });
         let heads = problem.batch * problem.heads_kv;
         let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
         Self {
@@ -116,20 +120,33 @@ impl Plan {
 
     /// Numbers of the sums for the keys and the values of one head.
     pub(super) fn sums_per_head(&self) -> [usize; 2] {
-        let Problem { len_kv, dim_qk, dim_v, .. } = self.problem;
+        let Problem {
+            len_kv,
+            dim_qk,
+            dim_v,
+            ..
+        } = self.problem;
         let sums = |wanted, dim| if wanted { len_kv * padded(dim) } else { 0 };
         [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
     }
 
     /// Distances of one query head, 0 if their gradient is not wanted.
     pub(super) fn distance_per_head(&self) -> usize {
-        if self.distance { distances(&self.problem) } else { 0 }
+        if self.distance {
+            distances(&self.problem)
+        } else {
+            0
+        }
     }
 
     /// Numbers that each task sums alone: keys and values, then sinks, then distances.
     fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
-        let keys_and_values = if self.chunks > 1 { self.sums_per_head().iter().sum() } else { 0 };
+        let keys_and_values = if self.chunks > 1 {
+            self.sums_per_head().iter().sum()
+        } else {
+            0
+        };
         let sinks = if self.sinks { group } else { 0 };
         [keys_and_values, sinks, group * self.distance_per_head()]
     }
@@ -139,7 +156,11 @@ impl Plan {
     }
 
     pub(super) fn per_worker(&self) -> usize {
-        let sums = if self.chunks > 1 { 0 } else { self.sums_per_head().iter().sum() };
+        let sums = if self.chunks > 1 {
+            0
+        } else {
+            self.sums_per_head().iter().sum()
+        };
         sums + tile_scratch(&self.problem)
     }
 
@@ -162,20 +183,30 @@ impl Plan {
         let parts = batch * if heads == 1 { 1 } else { self.problem.heads_kv };
         let per_part = self.tasks() / parts.max(1);
         // Sums that do not have one row per query are small: every task has its own.
-        let shared = if queries == 1 { per_part } else { ENOUGH_SLABS.div_ceil(parts.max(1)).min(per_part) };
+        let shared = if queries == 1 {
+            per_part
+        } else {
+            ENOUGH_SLABS.div_ceil(parts.max(1)).min(per_part)
+        };
         (parts, parts * shared.max(1))
     }
 
     /// Numbers of one slot's sums of the bias.
     fn slab(&self) -> usize {
         let parts = self.slabs().0.max(1);
-        self.bias.as_ref().map_or(0, |bias| bias.shape.iter().product::<usize>() / parts)
+        self.bias
+            .as_ref()
+            .map_or(0, |bias| bias.shape.iter().product::<usize>() / parts)
     }
 
     /// Sums of the bias that do not stand in the gradient itself.
     pub(super) fn slabs_in_scratch(&self) -> usize {
         let (parts, slots) = self.slabs();
-        if self.bias.is_some() { (slots - parts) * self.slab() } else { 0 }
+        if self.bias.is_some() {
+            (slots - parts) * self.slab()
+        } else {
+            0
+        }
     }
 
     /// The part of the bias that a head reads.
@@ -184,8 +215,10 @@ impl Plan {
             return 0;
         };
         let [batch, heads, ..] = bias.shape;
-        let (batch_item, head_kv) =
-            (if batch == 1 { 0 } else { batch_item }, if heads == 1 { 0 } else { head_kv });
+        let (batch_item, head_kv) = (
+            if batch == 1 { 0 } else { batch_item },
+            if heads == 1 { 0 } else { head_kv },
+        );
         batch_item * if heads == 1 { 1 } else { self.problem.heads_kv } + head_kv
     }
 
@@ -196,7 +229,14 @@ impl Plan {
         partial: &'a mut [T::Real],
         slabs: &'a mut [T::Real],
     ) -> Vec<Slot<'a, T>> {
-        let Problem { batch, heads_kv, len_kv, dim_qk, dim_v, .. } = self.problem;
+        let Problem {
+            batch,
+            heads_kv,
+            len_kv,
+            dim_qk,
+            dim_v,
+            ..
+        } = self.problem;
         let Problem { heads_q, len_q, .. } = self.problem;
         let q = gradients.q.as_mut().map(RowsMut::reborrow).into_iter();
         let mut q = q
@@ -204,8 +244,16 @@ impl Plan {
             .flat_map(|head| head.tiles(QUERIES));
         let of_heads = [batch, heads_kv, len_kv];
         let only = |_: &&mut RowsMut<'_, T>| self.chunks == 1;
-        let mut k = heads(gradients.k.as_mut().filter(only).map(RowsMut::reborrow), of_heads, dim_qk);
-        let mut v = heads(gradients.v.as_mut().filter(only).map(RowsMut::reborrow), of_heads, dim_v);
+        let mut k = heads(
+            gradients.k.as_mut().filter(only).map(RowsMut::reborrow),
+            of_heads,
+            dim_qk,
+        );
+        let mut v = heads(
+            gradients.v.as_mut().filter(only).map(RowsMut::reborrow),
+            of_heads,
+            dim_v,
+        );
         let mut partial = Some(partial);
         let mut bias = gradients.bias.as_deref_mut();
         let mut slabs = Some(slabs);
@@ -214,9 +262,16 @@ impl Plan {
         let mut result: Vec<Slot<'a, T>> = (0..slots)
             .map(|slot| {
                 // The first slot of a part sums in the gradient itself.
-                let home = if slot % per_part.max(1) == 0 { &mut bias } else { &mut slabs };
+                let home = if slot % per_part.max(1) == 0 {
+                    &mut bias
+                } else {
+                    &mut slabs
+                };
                 let bias = cut(home, self.slab()).unwrap_or_default();
-                Slot { tasks: Vec::new(), bias }
+                Slot {
+                    tasks: Vec::new(),
+                    bias,
+                }
             })
             .collect();
 
@@ -263,7 +318,14 @@ impl Plan {
         partial: &mut [T::Real],
         slabs: &[T::Real],
     ) {
-        let Problem { batch, heads_kv, dim_qk, dim_v, len_kv, .. } = self.problem;
+        let Problem {
+            batch,
+            heads_kv,
+            dim_qk,
+            dim_v,
+            len_kv,
+            ..
+        } = self.problem;
         let group = self.problem.group_size();
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
         let per_task = of_sums + of_sinks + of_distances;
@@ -288,7 +350,11 @@ impl Plan {
         }
         for (out, skip, length) in [
             (&mut gradients.sinks, of_sums, of_sinks),
-            (&mut gradients.distance_bias, of_sums + of_sinks, of_distances),
+            (
+                &mut gradients.distance_bias,
+                of_sums + of_sinks,
+                of_distances,
+            ),
         ] {
             let Some(out) = out else { continue };
             out.fill(T::Real::default());
@@ -298,14 +364,20 @@ impl Plan {
             for (task, sums) in partial.chunks_exact(per_task).enumerate() {
                 let first = task / self.chunks % heads_kv * group;
                 let per_head = length / group;
-                add(&mut out[first * per_head..][..length], &sums[skip..skip + length]);
+                add(
+                    &mut out[first * per_head..][..length],
+                    &sums[skip..skip + length],
+                );
             }
         }
         if let Some(out) = &mut gradients.bias {
             let (parts, slots) = self.slabs();
             let others = slots / parts.max(1) - 1;
             for (slab, sums) in slabs.chunks_exact(self.slab().max(1)).enumerate() {
-                add(&mut out[slab / others.max(1) * self.slab()..][..self.slab()], sums);
+                add(
+                    &mut out[slab / others.max(1) * self.slab()..][..self.slab()],
+                    sums,
+                );
             }
         }
     }
@@ -317,7 +389,8 @@ fn heads<T: Send>(
     sizes: [usize; 3],
     dim: usize,
 ) -> impl Iterator<Item = HeadMut<'_, T>> {
-    rows.into_iter().flat_map(move |rows| rows.heads(sizes, dim))
+    rows.into_iter()
+        .flat_map(move |rows| rows.heads(sizes, dim))
 }
 
 /// Cuts the next `len` elements off a slice, if there is one.

@@ -4,13 +4,16 @@ use core::{f64::consts::LOG2_E, ops::Range};
 
 use pulp::{Simd, WithSimd};
 
-use super::super::{
-    raw::{Product, ROWS, Start},
-    real::Real,
-    rows::{Block, Head, take},
-    scores::{Scoring, Visibility},
-    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
-    transpose::{rows_to_panels, rows_to_strips, strip_widths},
+use super::{
+    super::{
+        raw::{Product, ROWS, Start},
+        real::Real,
+        rows::{Block, Head, take},
+        scores::{Scores, Scoring, Visibility},
+        tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+        transpose::{rows_to_panels, rows_to_strips},
+    },
+    sums::{BiasGradient, dot, sum_over_queries},
 };
 use crate::Problem;
 
@@ -20,7 +23,7 @@ pub(super) struct Wanted {
     pub(super) q: bool,
     pub(super) k: bool,
     pub(super) v: bool,
-    /// That of a bias or of the sinks.
+    /// That of a bias.
     pub(super) scores: bool,
 }
 
@@ -53,18 +56,15 @@ pub struct TileBackward<'a, R> {
     pub(super) scratch: &'a mut [R],
 }
 
-/// Where the gradient of the bias of one head is summed.
-pub(super) struct BiasGradient<'a, R> {
-    pub(super) sums: &'a mut [R],
-    /// Index of query 0 and key 0, which may lie before the sums.
-    pub(super) origin: isize,
-    /// Strides of queries and keys.
-    pub(super) strides: [usize; 2],
-}
-
 /// Numbers of scratch that a tile needs.
 pub(super) fn tile_scratch(problem: &Problem) -> usize {
-    let Problem { len_q, len_kv, dim_qk, dim_v, .. } = *problem;
+    let Problem {
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+        ..
+    } = *problem;
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(BACKWARD_KEYS);
     let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
@@ -97,7 +97,12 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let Problem { dim_qk, dim_v, len_kv, .. } = self.scoring.problem;
+        let Problem {
+            dim_qk,
+            dim_v,
+            len_kv,
+            ..
+        } = self.scoring.problem;
         let tile = Tile {
             batch_item: self.batch_item,
             head: self.head,
@@ -128,17 +133,24 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let key_buffer = take(&mut scratch, block_keys * padded_qk);
         let value_buffer = take(&mut scratch, block_keys * padded_v);
 
-        let kept_scale = self.scoring.dropout.map_or(1.0, |dropout| dropout.kept_scale());
+        let kept_scale = self
+            .scoring
+            .dropout
+            .map_or(1.0, |dropout| dropout.kept_scale());
         for (index, row) in query_rows.chunks_exact_mut(padded_qk).enumerate() {
             self.q.row(tile.query + index, &mut row[..dim_qk]);
             row[dim_qk..].fill(R::default());
         }
         output_row[dim_v..].fill(R::default());
         for (index, row) in gradient_rows.chunks_exact_mut(padded_v).enumerate() {
-            self.output_gradient.row(tile.query + index, &mut row[..dim_v]);
+            self.output_gradient
+                .row(tile.query + index, &mut row[..dim_v]);
             row[dim_v..].fill(R::default());
-            self.output.row(tile.query + index, &mut output_row[..dim_v]);
-            let of_logsumexp = self.logsumexp_gradient.map_or(R::default(), |rows| rows[index]);
+            self.output
+                .row(tile.query + index, &mut output_row[..dim_v]);
+            let of_logsumexp = self
+                .logsumexp_gradient
+                .map_or(R::default(), |rows| rows[index]);
             // A row that sees nothing has no gradient, whatever comes in.
             (logsumexp[index], shift[index]) = if self.logsumexp[index] == R::NEG_INFINITY {
                 (R::default() - R::NEG_INFINITY, R::default())
@@ -154,20 +166,45 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 .map(|query| {
                     // A row without any term but an absent sink has no weight to give it.
                     let exponent = self.sink - self.logsumexp[query].to_f64();
-                    if self.sink == f64::NEG_INFINITY { 0.0 } else { exponent.exp() * shift[query].to_f64() }
+                    if self.sink == f64::NEG_INFINITY {
+                        0.0
+                    } else {
+                        exponent.exp() * shift[query].to_f64()
+                    }
                 })
                 .sum();
             *gradient = *gradient + R::from_f64(sum);
         }
         let scale = R::from_f64(self.scale);
-        rows_to_panels(&tile, dim_qk, padded_qk, query_rows, R::from_f64(self.scale * LOG2_E), query);
-        rows_to_panels(&tile, dim_v, padded_v, gradient_rows, R::from_f64(kept_scale), output_gradient);
+        rows_to_panels(
+            &tile,
+            dim_qk,
+            padded_qk,
+            query_rows,
+            R::from_f64(self.scale * LOG2_E),
+            query,
+        );
+        rows_to_panels(
+            &tile,
+            dim_v,
+            padded_v,
+            gradient_rows,
+            R::from_f64(kept_scale),
+            output_gradient,
+        );
         if self.wanted.k {
             rows_to_strips(simd, &tile, padded_qk, query_rows, scale, query_strips);
         }
         if self.wanted.v {
             let factor = R::from_f64(kept_scale);
-            rows_to_strips(simd, &tile, padded_v, gradient_rows, factor, output_gradient_strips);
+            rows_to_strips(
+                simd,
+                &tile,
+                padded_v,
+                gradient_rows,
+                factor,
+                output_gradient_strips,
+            );
         }
         query_gradient.fill(R::default());
 
@@ -179,13 +216,20 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             logsumexp,
             shift,
         };
-        let keys = self.scoring.key_range(tile.batch_item, tile.query..tile.query + queries);
+        let keys = self
+            .scoring
+            .key_range(tile.batch_item, tile.query..tile.query + queries);
         for keys in blocks(keys, BACKWARD_KEYS) {
-            let key = self.k.block(keys.clone(), dim_qk, dim_qk.next_multiple_of(tile.lanes), key_buffer);
+            let key = self.k.block(
+                keys.clone(),
+                dim_qk,
+                dim_qk.next_multiple_of(tile.lanes),
+                key_buffer,
+            );
             let value = self.v.block(keys.clone(), dim_v, dim_v, value_buffer);
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
-            for index in 0..tile.count() {
+            for (index, computed) in computed.iter_mut().enumerate().take(tile.count()) {
                 let panel = tile.panel(index);
                 let step = Step {
                     scoring: &self.scoring,
@@ -204,7 +248,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     distance_gradient: self.distance_gradient,
                     bias_gradient: self.bias_gradient.as_mut(),
                 };
-                computed[index] = if panel.columns == tile.lanes {
+                *computed = if panel.columns == tile.lanes {
                     step.run::<S, 1>(simd)
                 } else {
                     step.run::<S, 2>(simd)
@@ -212,12 +256,34 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             }
             let computed = &computed[..tile.count()];
             for (wanted, dim, left, strips, sums) in [
-                (self.wanted.v, dim_v, &*weights, prepared.output_gradient_strips, &mut *self.value_gradient),
-                (self.wanted.k, dim_qk, &*score_gradients, prepared.query_strips, &mut *self.key_gradient),
+                (
+                    self.wanted.v,
+                    dim_v,
+                    &*weights,
+                    prepared.output_gradient_strips,
+                    &mut *self.value_gradient,
+                ),
+                (
+                    self.wanted.k,
+                    dim_qk,
+                    &*score_gradients,
+                    prepared.query_strips,
+                    &mut *self.key_gradient,
+                ),
             ] {
                 if wanted {
                     let sums = &mut sums[keys.start * padded(dim)..];
-                    sum_over_queries::<S, R>(simd, &tile, keys.len(), dim, computed, left, stride, strips, sums);
+                    sum_over_queries::<S, R>(
+                        simd,
+                        &tile,
+                        keys.len(),
+                        dim,
+                        computed,
+                        left,
+                        stride,
+                        strips,
+                        sums,
+                    );
                 }
             }
         }
@@ -262,12 +328,16 @@ impl<R: Real> Step<'_, '_, R> {
     fn run<S: Simd, const VECTORS: usize>(self, simd: S) -> (usize, usize) {
         let Problem { dim_qk, dim_v, .. } = self.scoring.problem;
         let (panel, block, stride) = (self.panel, self.block, self.stride);
-        let range = self.scoring.key_range(panel.batch_item, panel.query..panel.query + panel.queries);
+        let range = self
+            .scoring
+            .key_range(panel.batch_item, panel.query..panel.query + panel.queries);
         if range.start >= block.end || range.end <= block.start {
             return (0, 0);
         }
         let first = (range.start.max(block.start) - block.start) / ROWS * ROWS;
-        let end = (range.end - block.start).next_multiple_of(ROWS).min(block.len());
+        let end = (range.end - block.start)
+            .next_multiple_of(ROWS)
+            .min(block.len());
         let keys = block.start + first..block.start + end;
         let count = keys.len();
         let columns = panel.columns;
@@ -278,12 +348,17 @@ impl<R: Real> Step<'_, '_, R> {
 
         let visibility = self.scoring.visibility(panel, keys.clone());
         if visibility == Visibility::Hidden {
-            for row in weights.chunks_mut(stride).chain(gradients.chunks_mut(stride)) {
+            for row in weights
+                .chunks_mut(stride)
+                .chain(gradients.chunks_mut(stride))
+            {
                 row[..columns].fill(R::default());
             }
             return (first, end);
         }
-        let panels = |all: &[R], dim: usize| panel.column * dim..(panel.column * dim + columns * dim).min(all.len());
+        let panels = |all: &[R], dim: usize| {
+            panel.column * dim..(panel.column * dim + columns * dim).min(all.len())
+        };
         Product {
             rows: count,
             depth: dim_qk,
@@ -297,29 +372,46 @@ impl<R: Real> Step<'_, '_, R> {
             start: Start::Zero,
         }
         .run::<S, VECTORS>(simd);
-        let slopes: &mut [R] =
-            if self.scoring.softcap.is_some() { &mut self.slopes[..count * columns] } else { &mut [] };
-        self.scoring.apply(simd, panel, keys.clone(), visibility, weights, stride, slopes);
-        Product {
-            rows: count,
-            depth: dim_v,
-            left: &self.value.data[first * self.value.stride..],
-            left_row: self.value.stride,
-            left_step: 1,
-            right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
-            right_step: columns,
-            out: gradients,
-            out_row: stride,
-            start: Start::Zero,
+        let slopes: &mut [R] = if self.scoring.softcap.is_some() {
+            &mut self.slopes[..count * columns]
+        } else {
+            &mut []
+        };
+        self.scoring.apply(
+            simd,
+            panel,
+            keys.clone(),
+            visibility,
+            Scores {
+                rows: weights,
+                stride,
+                slopes,
+            },
+        );
+        // Without it, what follows computes gradients that nobody reads.
+        if self.wanted.q || self.wanted.k || self.wanted.scores {
+            Product {
+                rows: count,
+                depth: dim_v,
+                left: &self.value.data[first * self.value.stride..],
+                left_row: self.value.stride,
+                left_step: 1,
+                right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
+                right_step: columns,
+                out: gradients,
+                out_row: stride,
+                start: Start::Zero,
+            }
+            .run::<S, VECTORS>(simd);
         }
-        .run::<S, VECTORS>(simd);
 
         let statistics = panel.column..panel.column + columns;
         let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
         let shift = R::vectors::<S>(&self.prepared.shift[statistics]);
         if let Some(dropout) = self.scoring.dropout {
             let kept = &mut self.kept[..count * columns];
-            self.scoring.drop_weights(dropout, panel, keys.clone(), kept);
+            self.scoring
+                .drop_weights(dropout, panel, keys.clone(), kept);
             let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
             for ((weights, gradients), kept) in rows.zip(kept.chunks_exact(columns)) {
                 let weights = R::vectors_mut::<S>(&mut weights[..columns]);
@@ -334,7 +426,8 @@ impl<R: Real> Step<'_, '_, R> {
                 }
             }
         } else {
-            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride)) {
+            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride))
+            {
                 let weights = R::vectors_mut::<S>(&mut weights[..columns]);
                 let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
                 for vector in 0..VECTORS {
@@ -359,7 +452,10 @@ impl<R: Real> Step<'_, '_, R> {
             }
         }
         if self.scoring.softcap.is_some() {
-            for (row, slopes) in gradients.chunks_mut(stride).zip(slopes.chunks_exact(columns)) {
+            for (row, slopes) in gradients
+                .chunks_mut(stride)
+                .zip(slopes.chunks_exact(columns))
+            {
                 for (gradient, &slope) in row.iter_mut().zip(slopes) {
                     *gradient = *gradient * slope;
                 }
@@ -382,103 +478,4 @@ impl<R: Real> Step<'_, '_, R> {
         }
         (first, end)
     }
-}
-
-impl<R: Real> BiasGradient<'_, R> {
-    /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
-    #[inline(always)]
-    fn add(&mut self, panel: &Panel, keys: &Range<usize>, gradients: &[R], stride: usize) {
-        let [of_queries, of_keys] = self.strides;
-        let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
-        let sums = &mut self.sums[start as usize..];
-        // Eight keys at a time, from eight rows of the gradients to one row of the sums.
-        let whole = if of_keys == 1 { keys.len() / 8 * 8 } else { 0 };
-        for query in 0..panel.queries {
-            let sums = &mut sums[query * of_queries..];
-            let (eights, _) = sums[..whole].as_chunks_mut::<8>();
-            for (index, sums) in eights.iter_mut().enumerate() {
-                let rows = &gradients[8 * index * stride + query..];
-                let mut column = [R::default(); 8];
-                for (key, gradient) in column.iter_mut().enumerate() {
-                    *gradient = rows[key * stride];
-                }
-                for (sum, gradient) in sums.iter_mut().zip(column) {
-                    *sum = *sum + gradient;
-                }
-            }
-            for key in whole..keys.len() {
-                let sum = &mut sums[key * of_keys];
-                *sum = *sum + gradients[key * stride + query];
-            }
-        }
-    }
-}
-
-/// `sums[key] += sum over queries of left[key][query] · right[query]`, over the panels that have computed the key's row.
-#[inline(always)]
-#[allow(clippy::too_many_arguments, reason = "a product with its operands; a struct would only rename them")]
-fn sum_over_queries<S: Simd, R: Real>(
-    simd: S,
-    tile: &Tile,
-    keys: usize,
-    dim: usize,
-    computed: &[(usize, usize)],
-    left: &[R],
-    stride: usize,
-    strips: &[R],
-    sums: &mut [R],
-) {
-    // The ends of the panels' ranges never decrease, so the panels that know a row stand together; rows known to the
-    // same panels are summed in one product.
-    let known = |row: usize| {
-        let first = computed.iter().position(|&(first, end)| first <= row && row < end);
-        let last = computed.iter().rposition(|&(first, end)| first <= row && row < end);
-        first.zip(last)
-    };
-    let mut row = 0;
-    while row < keys {
-        let panels = known(row);
-        let mut end = row + ROWS;
-        while end < keys && known(end) == panels {
-            end += ROWS;
-        }
-        let end = end.min(keys);
-        if let Some((first, last)) = panels {
-            let (first, last) = (tile.panel(first), tile.panel(last));
-            let (from, to) = (first.column, last.column + last.columns);
-            let mut start = 0;
-            for (dimension, width) in strip_widths(padded(dim), tile.lanes) {
-                let strip = &strips[start + from * width..start + to * width];
-                start += tile.columns() * width;
-                let product = Product {
-                    rows: end - row,
-                    depth: to - from,
-                    left: &left[row * stride + from..],
-                    left_row: stride,
-                    left_step: 1,
-                    right: strip,
-                    right_step: width,
-                    out: &mut sums[row * padded(dim) + dimension..],
-                    out_row: padded(dim),
-                    start: Start::Keep,
-                };
-                if width == tile.lanes {
-                    product.run::<S, 1>(simd);
-                } else {
-                    product.run::<S, 2>(simd);
-                }
-            }
-        }
-        row = end;
-    }
-}
-
-/// The dot product of two rows that fill whole vectors.
-#[inline(always)]
-fn dot<S: Simd, R: Real>(simd: S, a: &[R], b: &[R]) -> R {
-    let mut sum = R::splat(simd, R::default());
-    for (&a, &b) in R::vectors::<S>(a).iter().zip(R::vectors::<S>(b)) {
-        sum = R::mul_add(simd, a, b, sum);
-    }
-    R::reduce_sum(simd, sum)
 }

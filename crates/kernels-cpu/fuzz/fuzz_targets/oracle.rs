@@ -1,0 +1,71 @@
+//! The kernels against the oracle, on whatever sizes, masks and options the bytes are.
+//!
+//! The case, its runs and the tolerance are those of the tests.
+
+#![no_main]
+
+use burn_attn_kernels_cpu::tiled::Instructions;
+use libfuzzer_sys::fuzz_target;
+
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../../tests/kernels/case.rs"]
+mod case;
+#[path = "../../tests/kernels/number.rs"]
+mod number;
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../../tests/kernels/options.rs"]
+mod options;
+#[path = "../../tests/kernels/random.rs"]
+mod random;
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../../tests/kernels/run.rs"]
+mod run;
+#[allow(dead_code, reason = "the tests use the rest")]
+#[path = "../../tests/kernels/tolerance.rs"]
+mod tolerance;
+#[path = "../../tests/kernels/witness.rs"]
+mod witness;
+
+use random::Choices;
+use run::{How, Layout, USUAL};
+
+#[derive(arbitrary::Arbitrary, Debug)]
+struct Input {
+    sizes: [u8; 7],
+    options: u32,
+    seed: u16,
+    portable: bool,
+    strided: bool,
+}
+
+fuzz_target!(|input: Input| {
+    let Input {
+        sizes,
+        options,
+        seed,
+        portable,
+        strided,
+    } = input;
+    let case = Choices {
+        sizes,
+        options,
+        seed,
+    }
+    .case(150);
+    let how = How {
+        instructions: if portable {
+            Instructions::Portable
+        } else {
+            Instructions::Widest
+        },
+        layout: if strided {
+            Layout::Strided
+        } else {
+            Layout::Contiguous
+        },
+        ..USUAL
+    };
+    let oracle = case.oracle();
+    tolerance::assert_near::<f64>(&case, &oracle, how);
+    tolerance::assert_near::<f32>(&case, &oracle, how);
+});

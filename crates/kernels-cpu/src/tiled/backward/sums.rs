@@ -1,0 +1,133 @@
+//! Sums over queries: the gradients of keys, values and biases.
+
+use core::ops::Range;
+
+use pulp::Simd;
+
+use super::super::{
+    raw::{Product, ROWS, Start},
+    real::Real,
+    tile::{Panel, Tile, padded},
+    transpose::strip_widths,
+};
+
+/// Where the gradient of the bias of one head is summed.
+pub(super) struct BiasGradient<'a, R> {
+    pub(super) sums: &'a mut [R],
+    /// Index of query 0 and key 0, which may lie before the sums.
+    pub(super) origin: isize,
+    /// Strides of queries and keys.
+    pub(super) strides: [usize; 2],
+}
+
+impl<R: Real> BiasGradient<'_, R> {
+    /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
+    #[inline(always)]
+    pub(super) fn add(
+        &mut self,
+        panel: &Panel,
+        keys: &Range<usize>,
+        gradients: &[R],
+        stride: usize,
+    ) {
+        let [of_queries, of_keys] = self.strides;
+        let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
+        let sums = &mut self.sums[start as usize..];
+        // Eight keys at a time, from eight rows of the gradients to one row of the sums.
+        let whole = if of_keys == 1 { keys.len() / 8 * 8 } else { 0 };
+        for query in 0..panel.queries {
+            let sums = &mut sums[query * of_queries..];
+            let (eights, _) = sums[..whole].as_chunks_mut::<8>();
+            for (index, sums) in eights.iter_mut().enumerate() {
+                let rows = &gradients[8 * index * stride + query..];
+                let mut column = [R::default(); 8];
+                for (key, gradient) in column.iter_mut().enumerate() {
+                    *gradient = rows[key * stride];
+                }
+                for (sum, gradient) in sums.iter_mut().zip(column) {
+                    *sum = *sum + gradient;
+                }
+            }
+            for key in whole..keys.len() {
+                let sum = &mut sums[key * of_keys];
+                *sum = *sum + gradients[key * stride + query];
+            }
+        }
+    }
+}
+
+/// `sums[key] += sum over queries of left[key][query] · right[query]`, over the panels that have computed the key's row.
+#[inline(always)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "a product with its operands; a struct would only rename them"
+)]
+pub(super) fn sum_over_queries<S: Simd, R: Real>(
+    simd: S,
+    tile: &Tile,
+    keys: usize,
+    dim: usize,
+    computed: &[(usize, usize)],
+    left: &[R],
+    stride: usize,
+    strips: &[R],
+    sums: &mut [R],
+) {
+    // The ends of the panels' ranges never decrease, so the panels that know a row stand together; rows known to the
+    // same panels are summed in one product.
+    let known = |row: usize| {
+        let first = computed
+            .iter()
+            .position(|&(first, end)| first <= row && row < end);
+        let last = computed
+            .iter()
+            .rposition(|&(first, end)| first <= row && row < end);
+        first.zip(last)
+    };
+    let mut row = 0;
+    while row < keys {
+        let panels = known(row);
+        let mut end = row + ROWS;
+        while end < keys && known(end) == panels {
+            end += ROWS;
+        }
+        let end = end.min(keys);
+        if let Some((first, last)) = panels {
+            let (first, last) = (tile.panel(first), tile.panel(last));
+            let (from, to) = (first.column, last.column + last.columns);
+            let mut start = 0;
+            for (dimension, width) in strip_widths(padded(dim), tile.lanes) {
+                let strip = &strips[start + from * width..start + to * width];
+                start += tile.columns() * width;
+                let product = Product {
+                    rows: end - row,
+                    depth: to - from,
+                    left: &left[row * stride + from..],
+                    left_row: stride,
+                    left_step: 1,
+                    right: strip,
+                    right_step: width,
+                    out: &mut sums[row * padded(dim) + dimension..],
+                    out_row: padded(dim),
+                    start: Start::Keep,
+                };
+                if width == tile.lanes {
+                    product.run::<S, 1>(simd);
+                } else {
+                    product.run::<S, 2>(simd);
+                }
+            }
+        }
+        row = end;
+    }
+}
+
+/// The dot product of two rows that fill whole vectors.
+#[inline(always)]
+pub(super) fn dot<S: Simd, R: Real>(simd: S, a: &[R], b: &[R]) -> R {
+    let mut sum = R::splat(simd, R::default());
+    for (&a, &b) in R::vectors::<S>(a).iter().zip(R::vectors::<S>(b)) {
+        sum = R::mul_add(simd, a, b, sum);
+    }
+    R::reduce_sum(simd, sum)
+}

@@ -1,0 +1,313 @@
+//! Every way to be refused; the messages are pinned, because they are read by people.
+
+use burn_attn_kernels_cpu::{
+    Broadcast, Dropout, Mask, Problem,
+    tiled::{
+        Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, backward_scratch, forward,
+        forward_scratch,
+    },
+};
+
+const PROBLEM: Problem = Problem {
+    batch: 2,
+    heads_q: 6,
+    heads_kv: 3,
+    len_q: 5,
+    len_kv: 7,
+    dim_qk: 11,
+    dim_v: 13,
+};
+
+/// How a message quotes [`PROBLEM`].
+const SIZES: &str =
+    "Problem { batch: 2, heads_q: 6, heads_kv: 3, len_q: 5, len_kv: 7, dim_qk: 11, dim_v: 13 }";
+
+/// Enough zeros for every buffer.
+const ZEROS: [f32; 1000] = [0.0; 1000];
+
+const EXECUTION: Execution = Execution {
+    threads: 1,
+    instructions: burn_attn_kernels_cpu::tiled::Instructions::Widest,
+};
+
+fn inputs() -> Inputs<'static, f32> {
+    let query = &ZEROS[..PROBLEM.query_elements()];
+    let key = &ZEROS[..PROBLEM.key_elements()];
+    let value = &ZEROS[..PROBLEM.value_elements()];
+    Inputs::new(PROBLEM, query, key, value)
+}
+
+/// Both passes refuse the inputs, before they look at anything else.
+#[track_caller]
+fn refused(inputs: &Inputs<'_, f32>, message: &str) {
+    let output = RowsMut::contiguous(&mut [], 1, 0, 1);
+    let error = forward(inputs, output, &mut [], &mut [], EXECUTION).unwrap_err();
+    assert_eq!(error.to_string(), message);
+    let nothing = Rows::contiguous(&[], 1, 0, 1);
+    let upstream = Upstream {
+        output: nothing,
+        logsumexp: &[],
+        output_gradient: nothing,
+        logsumexp_gradient: None,
+    };
+    let error = backward(inputs, &upstream, Gradients::default(), &mut [], EXECUTION).unwrap_err();
+    assert_eq!(error.to_string(), message);
+}
+
+#[test]
+fn impossible_sizes() {
+    let problem = Problem {
+        heads_kv: 4,
+        ..PROBLEM
+    };
+    refused(
+        &Inputs {
+            problem,
+            ..inputs()
+        },
+        "heads_kv must divide heads_q, but heads_q is 6 and heads_kv is 4",
+    );
+}
+
+#[test]
+fn tensors_that_are_too_short() {
+    let short = &ZEROS[..100];
+    let q = Rows::contiguous(short, 6, 5, 11);
+    refused(
+        &Inputs { q, ..inputs() },
+        &format!("q needs 660 elements for {SIZES}, but has 100"),
+    );
+    let k = Rows::contiguous(short, 3, 7, 11);
+    refused(
+        &Inputs { k, ..inputs() },
+        &format!("k needs 462 elements for {SIZES}, but has 100"),
+    );
+    // Only the last element that the strides reach counts: 99 + 2 · 13 + 6 · 2 + 13.
+    let v = Rows::new(short, [99, 13, 2]);
+    refused(
+        &Inputs { v, ..inputs() },
+        &format!("v needs 150 elements for {SIZES}, but has 100"),
+    );
+    let sinks = Some(&ZEROS[..7]);
+    refused(
+        &Inputs { sinks, ..inputs() },
+        &format!("sinks needs 6 elements for {SIZES}, but has 7"),
+    );
+    let distance_bias = Some(&ZEROS[..65]);
+    refused(
+        &Inputs {
+            distance_bias,
+            ..inputs()
+        },
+        &format!("distance_bias needs 66 elements for {SIZES}, but has 65"),
+    );
+}
+
+#[test]
+fn masks_and_biases_that_do_not_fit() {
+    let mask = Mask {
+        key_lengths: Some(&[7, 8]),
+        ..Mask::default()
+    };
+    refused(
+        &Inputs { mask, ..inputs() },
+        "the key length of batch item 1 is 8, but len_kv is 7",
+    );
+    let swapped = Broadcast::new(&ZEROS[..35], [1, 1, 7, 5]).unwrap();
+    refused(
+        &Inputs {
+            bias: Some(swapped),
+            ..inputs()
+        },
+        "the bias does not fit: shape [1, 1, 7, 5] does not broadcast to [batch, heads_q, len_q, len_kv] = [2, 6, 5, 7]",
+    );
+}
+
+#[test]
+fn numbers_out_of_range() {
+    let number = |softcap, scale, dropout| Inputs {
+        softcap,
+        scale,
+        dropout,
+        ..inputs()
+    };
+    refused(
+        &number(Some(-1.5), None, None),
+        "softcap must be finite and the softcap positive, but softcap is -1.5",
+    );
+    refused(
+        &number(None, Some(f64::INFINITY), None),
+        "scale must be finite and the softcap positive, but scale is inf",
+    );
+    let dropout = Dropout {
+        probability: 1.0,
+        seed: 0,
+    };
+    refused(
+        &number(None, None, Some(dropout)),
+        "the dropout probability must be at least 0 and less than 1, but is 1",
+    );
+}
+
+#[test]
+fn results_that_do_not_fit() {
+    let inputs = inputs();
+    let needed = forward_scratch(&PROBLEM, EXECUTION);
+    for ([output, logsumexp, scratch], message) in [
+        (
+            [779, 60, needed],
+            format!("output needs 780 elements for {SIZES}, but has 779"),
+        ),
+        (
+            [780, 61, needed],
+            format!("logsumexp needs 60 elements for {SIZES}, but has 61"),
+        ),
+        (
+            [780, 60, needed - 1],
+            format!(
+                "scratch needs {needed} elements for {SIZES}, but has {}",
+                needed - 1
+            ),
+        ),
+    ] {
+        let mut buffers = [vec![0.0; output], vec![0.0; logsumexp], vec![0.0; scratch]];
+        let [output, logsumexp, scratch] = &mut buffers;
+        let output = RowsMut::contiguous(output, 6, 5, 13);
+        let error = forward(&inputs, output, logsumexp, scratch, EXECUTION).unwrap_err();
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
+fn rows_that_overlap_are_not_written() {
+    let (mut output, mut logsumexp) = (vec![0.0; 2000], vec![0.0; 60]);
+    let mut scratch = vec![0.0; forward_scratch(&PROBLEM, EXECUTION)];
+    let mut run = |strides| {
+        let output = RowsMut::new(&mut output, strides);
+        forward(&inputs(), output, &mut logsumexp, &mut scratch, EXECUTION)
+    };
+    for fits in [[390, 65, 13], [13, 130, 26], [390, 13, 78], [999, 66, 13]] {
+        assert_eq!(run(fits), Ok(()), "{fits:?}");
+    }
+    let too_far = usize::MAX / 2 + 1;
+    for overlaps in [
+        [0, 65, 13],
+        [390, 65, 12],
+        [390, 64, 13],
+        [390, 13, 65],
+        [389, 65, 13],
+    ] {
+        assert!(run(overlaps).is_err(), "{overlaps:?}");
+    }
+    for leaves in [[too_far, 65, 13], [390, 65, too_far], [1611, 65, 13]] {
+        assert!(run(leaves).is_err(), "{leaves:?}");
+    }
+}
+
+#[test]
+fn upstream_that_does_not_fit() {
+    let inputs = inputs();
+    let rows = |len: usize| Rows::contiguous(&ZEROS[..len], 6, 5, 13);
+    let upstream = |output, output_gradient, logsumexp, of_logsumexp: Option<usize>| Upstream {
+        output: rows(output),
+        output_gradient: rows(output_gradient),
+        logsumexp: &ZEROS[..logsumexp],
+        logsumexp_gradient: of_logsumexp.map(|len| &ZEROS[..len]),
+    };
+    for (upstream, message) in [
+        (
+            upstream(779, 780, 60, None),
+            "output needs 780 elements for {SIZES}, but has 779",
+        ),
+        (
+            upstream(780, 779, 60, None),
+            "gradient of the output needs 780 elements for {SIZES}, but has 779",
+        ),
+        (
+            upstream(780, 780, 59, None),
+            "logsumexp needs 60 elements for {SIZES}, but has 59",
+        ),
+        (
+            upstream(780, 780, 60, Some(61)),
+            "gradient of the logsumexp needs 60 elements for {SIZES}, but has 61",
+        ),
+    ] {
+        let error = backward(&inputs, &upstream, Gradients::default(), &mut [], EXECUTION);
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            message.replace("{SIZES}", SIZES)
+        );
+    }
+}
+
+#[test]
+fn gradients_that_do_not_fit() {
+    let plain = inputs();
+    let biased = Inputs {
+        bias: Some(Broadcast::new(&ZEROS[..7], [1, 1, 1, 7]).unwrap()),
+        distance_bias: Some(&ZEROS[..66]),
+        sinks: Some(&ZEROS[..6]),
+        ..plain
+    };
+    let upstream = Upstream {
+        output: Rows::contiguous(&ZEROS[..780], 6, 5, 13),
+        output_gradient: Rows::contiguous(&ZEROS[..780], 6, 5, 13),
+        logsumexp: &ZEROS[..60],
+        logsumexp_gradient: None,
+    };
+    let refused = |inputs: &Inputs<'_, f32>, gradients: Gradients<'_, f32>, message: &str| {
+        let error = backward(inputs, &upstream, gradients, &mut [], EXECUTION).unwrap_err();
+        assert_eq!(error.to_string(), message.replace("{SIZES}", SIZES));
+    };
+    let none = Gradients::default;
+    let (mut few, mut one) = ([0.0; 5], [0.0; 1]);
+    let wrong = "needs {elements} elements for {SIZES}, but has 5";
+    let message = |name: &str, elements: &str| {
+        format!("gradient of {name} {wrong}").replace("{elements}", elements)
+    };
+    let q = Some(RowsMut::contiguous(&mut few, 6, 5, 11));
+    refused(&biased, Gradients { q, ..none() }, &message("q", "660"));
+    let k = Some(RowsMut::contiguous(&mut few, 3, 7, 11));
+    refused(&biased, Gradients { k, ..none() }, &message("k", "462"));
+    let v = Some(RowsMut::contiguous(&mut few, 3, 7, 13));
+    refused(&biased, Gradients { v, ..none() }, &message("v", "546"));
+    let bias = Some(few.as_mut_slice());
+    refused(
+        &biased,
+        Gradients { bias, ..none() },
+        &message("the bias", "7"),
+    );
+    let distance_bias = Some(few.as_mut_slice());
+    refused(
+        &biased,
+        Gradients {
+            distance_bias,
+            ..none()
+        },
+        &message("the distance bias", "66"),
+    );
+    let sinks = Some(few.as_mut_slice());
+    refused(
+        &biased,
+        Gradients { sinks, ..none() },
+        &message("the sinks", "6"),
+    );
+    // A gradient of what is not there.
+    let sinks = Some(one.as_mut_slice());
+    refused(
+        &plain,
+        Gradients { sinks, ..none() },
+        "gradient of the sinks needs 0 elements for {SIZES}, but has 1",
+    );
+
+    let needed = backward_scratch(&plain, &none(), EXECUTION);
+    let mut short = vec![0.0; needed - 1];
+    let error = backward(&plain, &upstream, none(), &mut short, EXECUTION).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "scratch needs {needed} elements for {SIZES}, but has {}",
+            needed - 1
+        )
+    );
+}

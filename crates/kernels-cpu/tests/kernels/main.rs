@@ -1,0 +1,32 @@
+//! The proof of the tiled kernels: against the f64 oracle, and against the contract of attention.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `case.rs` | one problem with its data and options, as the oracle, the witness and the kernels read it |
+//! | `options.rs`, `paths.rs` | every option alone and all together; the sizes that lead through every loop of the kernels |
+//! | `run.rs`, `number.rs` | one call of the kernels, in any precision, layout and execution |
+//! | `witness.rs`, `tolerance.rs` | what a plain implementation in the same precision gets wrong, and how much a kernel may |
+//! | the others | the tests, by subject |
+//!
+//! Every call of a kernel in these tests finds NaN in its scratch, in its outputs and between the rows of strided inputs,
+//! so that a number that is read before it is written, or written nowhere, fails every test.
+
+mod case;
+mod determinism;
+mod dropout;
+mod errors;
+mod extreme;
+mod gradients;
+mod hidden;
+mod matrix;
+mod number;
+mod options;
+mod paths;
+mod properties;
+mod random;
+mod run;
+mod sizes;
+#[cfg(feature = "rayon")]
+mod threads;
+mod tolerance;
+mod witness;

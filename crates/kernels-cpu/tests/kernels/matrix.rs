@@ -1,0 +1,149 @@
+//! Every option on every path, in every precision, with and without vector instructions, in every layout.
+
+use burn_attn_kernels_cpu::Broadcast;
+use half::{bf16, f16};
+
+use crate::{
+    case::{Case, Tensors, coarse},
+    options::{every_option, hides_a_third, shapes},
+    paths::{self, Path},
+    run::{How, Layout, PORTABLE, USUAL, bits, run},
+    tolerance::{assert_as_good_as_plain, largest_error},
+};
+
+fn check((name, sizes): Path) {
+    let plain = || Case::new(name, sizes);
+    let without_options = plain().oracle();
+    let mut without_effect = Vec::new();
+    for case in every_option(&plain) {
+        let oracle = case.oracle();
+        assert_as_good_as_plain::<f32>(&case, &oracle, &[USUAL, PORTABLE]);
+        assert_as_good_as_plain::<f64>(&case, &oracle, &[USUAL, PORTABLE]);
+        assert_as_good_as_plain::<f16>(&case, &oracle, &[USUAL]);
+        assert_as_good_as_plain::<bf16>(&case, &oracle, &[USUAL]);
+        let strided = How {
+            layout: Layout::Strided,
+            ..USUAL
+        };
+        // Where numbers lie does not change a bit of the result.
+        let same = bits(&run::<f32>(&case, strided)) == bits(&run::<f32>(&case, USUAL));
+        let same_half = bits(&run::<f16>(&case, strided)) == bits(&run::<f16>(&case, USUAL));
+        assert!(same && same_half, "{}", case.name);
+        if !changes_anything(&oracle, &without_options) {
+            without_effect.push(case.name);
+        }
+    }
+    // Dropping an option can only be noticed where it does something: a causal mask hides nothing from the last query.
+    assert!(without_effect.len() <= 16, "{without_effect:#?}");
+}
+
+/// Whether a result or a gradient that both have is another.
+fn changes_anything(oracle: &Tensors, without: &Tensors) -> bool {
+    oracle.iter().any(|(name, data)| {
+        let other = without.iter().find(|(other, _)| other == name);
+        other.is_some_and(|(_, other)| largest_error(data, other).0 > 1e-2)
+    })
+}
+
+#[test]
+fn one_query() {
+    check(paths::ONE_QUERY);
+}
+
+#[test]
+fn one_query_of_grouped_heads() {
+    check(paths::ONE_QUERY_GROUPED);
+}
+
+#[test]
+fn one_query_and_many_keys() {
+    check(paths::ONE_QUERY_MANY_KEYS);
+}
+
+#[test]
+fn one_query_and_keys_of_several_tasks() {
+    check(paths::ONE_QUERY_SPLIT);
+}
+
+#[test]
+fn short() {
+    check(paths::SHORT);
+}
+
+#[test]
+fn more_queries_than_keys() {
+    check(paths::TALL);
+}
+
+#[test]
+fn one_key() {
+    check(paths::ONE_KEY);
+}
+
+#[test]
+fn grouped_heads() {
+    check(paths::GROUPED);
+}
+
+#[test]
+fn a_task_for_each_head() {
+    check(paths::MANY_HEADS);
+}
+
+#[test]
+fn one_head_among_several_tasks() {
+    check(paths::SPLIT);
+}
+
+#[test]
+fn several_tiles_and_blocks() {
+    check(paths::TILES);
+}
+
+#[test]
+fn several_tiles_and_more_queries_than_keys() {
+    check(paths::TALL_TILES);
+}
+
+#[test]
+fn expanded_operands_are_those_that_were_copied() {
+    let (name, sizes) = paths::GROUPED;
+    for shape in shapes(Case::new(name, sizes).scores()) {
+        let mut expanded = Case::new(name, sizes);
+        expanded.bias = Some((shape, coarse(6, shape.iter().product())));
+        expanded.masked = Some((shape, hides_a_third(shape)));
+        let mut copied = expanded.clone();
+        let scores = copied.scores();
+        copied.bias = copied
+            .bias
+            .map(|(shape, data)| (scores, copy(&data, shape, scores)));
+        copied.masked = copied
+            .masked
+            .map(|(shape, data)| (scores, copy(&data, shape, scores)));
+        let expand = How {
+            layout: Layout::Expanded,
+            ..USUAL
+        };
+        assert!(
+            bits(&run::<f32>(&expanded, expand)) == bits(&run::<f32>(&copied, USUAL)),
+            "{shape:?}"
+        );
+    }
+}
+
+fn copy<T: Copy>(data: &[T], shape: [usize; 4], full: [usize; 4]) -> Vec<T> {
+    let operand = Broadcast::new(data, shape).unwrap();
+    let at = |flat: usize| {
+        let [_, heads, queries, keys] = full;
+        (
+            flat / keys / queries / heads,
+            flat / keys / queries % heads,
+            flat / keys % queries,
+            flat % keys,
+        )
+    };
+    let get = |(batch_item, head, query, key)| operand.get(batch_item, head, query, key);
+    (0..full.iter().product())
+        .map(|flat| get(at(flat)))
+        .collect()
+}

@@ -1,0 +1,41 @@
+//! The element types of the kernels, as these tests need them.
+
+use burn_attn_kernels_cpu::tiled::{Element, Real};
+use half::{bf16, f16};
+
+/// An element type with its name and its rounding.
+pub trait Number: Element {
+    const NAME: &'static str;
+    /// The distance from 1 to the next number.
+    const EPSILON: f64;
+    /// That of the precision in which the kernels compute it.
+    const EPSILON_OF_REAL: f64;
+
+    fn to_f64(self) -> f64 {
+        self.to_real().to_f64()
+    }
+
+    /// Rounds to this type.
+    fn rounded(x: f64) -> f64 {
+        Self::from_real(Self::Real::from_f64(x)).to_f64()
+    }
+
+    /// Rounds to the precision in which the kernels compute this type.
+    fn rounded_to_real(x: f64) -> f64 {
+        Self::Real::from_f64(x).to_f64()
+    }
+}
+
+macro_rules! number {
+    ($number:ident, $epsilon:expr, $of_real:expr) => {
+        impl Number for $number {
+            const NAME: &'static str = stringify!($number);
+            const EPSILON: f64 = $epsilon;
+            const EPSILON_OF_REAL: f64 = $of_real;
+        }
+    };
+}
+number!(f32, f32::EPSILON as f64, f32::EPSILON as f64);
+number!(f64, f64::EPSILON, f64::EPSILON);
+number!(f16, 1.0 / 1024.0, f32::EPSILON as f64);
+number!(bf16, 1.0 / 128.0, f32::EPSILON as f64);

@@ -1,0 +1,219 @@
+//! A plain implementation (product, softmax, product) in a given precision: how good one has to be.
+
+use crate::{
+    case::{Case, Tensors},
+    number::Number,
+};
+
+/// What the witness computed.
+pub struct Plain {
+    pub results: Tensors,
+    /// The sums of the terms' magnitudes: a sum that cancels is no more precise than its terms are.
+    pub magnitudes: Tensors,
+    /// The largest magnitude of a score or a logsumexp: the exponential turns a relative error of its argument into one
+    /// this many times as large.
+    pub largest_exponent: f64,
+}
+
+/// A tensor that is summed up term by term.
+struct Sums {
+    sums: Vec<f64>,
+    magnitudes: Vec<f64>,
+    round: fn(f64) -> f64,
+}
+
+impl Sums {
+    fn new<T: Number>(len: usize) -> Self {
+        Self {
+            sums: vec![0.0; len],
+            magnitudes: vec![0.0; len],
+            round: T::rounded_to_real,
+        }
+    }
+
+    fn add(&mut self, index: usize, term: f64, magnitude: f64) {
+        self.sums[index] = (self.round)(self.sums[index] + term);
+        self.magnitudes[index] += magnitude;
+    }
+}
+
+/// Attention and its gradients, every operation rounded to the precision of the kernels, every result to that of `T`.
+///
+/// f64 rounded to f32 after each operation is f32 arithmetic, bit for bit; elementary functions are rounded correctly.
+pub fn witness<T: Number>(case: &Case) -> Plain {
+    let p = case.problem;
+    let round = T::rounded_to_real;
+    let dot = |a: &[f64], b: &[f64]| {
+        let products = a.iter().zip(b).map(|(a, b)| round(a * b));
+        products.fold(0.0, |sum, product| round(sum + product))
+    };
+    let size_of_dot =
+        |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
+    let scale = round(case.scale.unwrap_or_else(|| p.default_scale()));
+    let mask = case.mask();
+    let distance_bias = case.distance_bias();
+    let entries = case.axis().len();
+
+    let mut output = Sums::new::<T>(p.output_elements());
+    let mut logsumexp = Sums::new::<T>(p.query_rows());
+    logsumexp.sums.fill(f64::NEG_INFINITY);
+    let mut of_query = Sums::new::<T>(p.query_elements());
+    let mut of_key = Sums::new::<T>(p.key_elements());
+    let mut of_value = Sums::new::<T>(p.value_elements());
+    let mut of_bias = case
+        .bias
+        .as_ref()
+        .map(|(_, data)| Sums::new::<T>(data.len()));
+    let mut of_distance = distance_bias
+        .as_ref()
+        .map(|data| Sums::new::<T>(data.len()));
+    let mut of_sinks = case.sinks.as_ref().map(|data| Sums::new::<T>(data.len()));
+
+    let mut largest_exponent: f64 = 0.0;
+    for row in 0..p.query_rows() {
+        let (query, head) = (row % p.len_q, row / p.len_q % p.heads_q);
+        let batch_item = row / p.len_q / p.heads_q;
+        let key_row = |key| p.key_row(batch_item, p.kv_head(head), key);
+        let q = &case.query[row * p.dim_qk..][..p.dim_qk];
+        let k = |key| &case.key[key_row(key) * p.dim_qk..][..p.dim_qk];
+        let v = |key| &case.value[key_row(key) * p.dim_v..][..p.dim_v];
+        let bias_index = |key: usize| {
+            let (shape, _) = case.bias.as_ref()?;
+            let at = [batch_item, head, query, key];
+            let nested = |index, (&size, at): (&usize, usize)| index * size + at % size;
+            Some(shape.iter().zip(at).fold(0, nested))
+        };
+        let distance_index = |key| head * entries + case.axis().index(query, key);
+
+        let mut slopes = vec![1.0; p.len_kv];
+        let mut scores = vec![f64::NEG_INFINITY; p.len_kv];
+        for key in 0..p.len_kv {
+            if !mask.visible(&p, batch_item, head, query, key) {
+                continue;
+            }
+            let mut score = round(scale * dot(q, k(key)));
+            if let Some(softcap) = case.softcap {
+                let tanh = round(round(score / softcap).tanh());
+                slopes[key] = round(1.0 - round(tanh * tanh));
+                score = round(softcap * tanh);
+            }
+            if let (Some((_, bias)), Some(index)) = (&case.bias, bias_index(key)) {
+                score = round(score + bias[index]);
+            }
+            if let Some(bias) = &distance_bias {
+                score = round(score + bias[distance_index(key)]);
+            }
+            scores[key] = score;
+        }
+        let sink = case
+            .sinks
+            .as_ref()
+            .map_or(f64::NEG_INFINITY, |sinks| sinks[head]);
+        let largest = scores.iter().copied().fold(sink, f64::max);
+        if largest == f64::NEG_INFINITY {
+            continue;
+        }
+        let exp = |score: f64| round(round(score - largest).exp());
+        let sum = scores
+            .iter()
+            .fold(exp(sink), |sum, &score| round(sum + exp(score)));
+        logsumexp.sums[row] = round(largest + round(sum.ln()));
+        logsumexp.magnitudes[row] = largest.abs() + sum.ln();
+        let exponents = scores.iter().chain([&sink, &logsumexp.sums[row]]);
+        let finite = exponents.filter(|x| x.is_finite());
+        largest_exponent = finite.fold(largest_exponent, |largest, x| largest.max(x.abs()));
+        let factor = |key| match case.dropout {
+            Some(dropout) if dropout.keep(batch_item, head, query, key) => {
+                round(dropout.kept_scale())
+            }
+            Some(_) => 0.0,
+            None => 1.0,
+        };
+        let weights: Vec<f64> = scores
+            .iter()
+            .map(|&score| round(exp(score) / sum))
+            .collect();
+        let of_row = row * p.dim_v..(row + 1) * p.dim_v;
+        let visible = || (0..p.len_kv).filter(|&key| scores[key] != f64::NEG_INFINITY);
+        for key in visible() {
+            let weight = round(weights[key] * factor(key));
+            for (d, v) in v(key).iter().enumerate() {
+                output.add(of_row.start + d, round(weight * v), (weight * v).abs());
+            }
+        }
+        // The gradients start from the output as it is stored.
+        let stored: Vec<f64> = output.sums[of_row.clone()]
+            .iter()
+            .map(|&x| T::rounded(x))
+            .collect();
+        let incoming = &case.output_gradient[of_row];
+        let mean = dot(incoming, &stored);
+        let of_logsumexp = case
+            .logsumexp_gradient
+            .as_ref()
+            .map_or(0.0, |data| data[row]);
+        let size_of_shift = size_of_dot(incoming, &stored) + of_logsumexp.abs();
+        for key in visible() {
+            let of_weight = round(factor(key) * dot(incoming, v(key)));
+            let of_score = round(weights[key] * round(round(of_weight - mean) + of_logsumexp));
+            let size = weights[key] * (factor(key) * size_of_dot(incoming, v(key)) + size_of_shift);
+            if let (Some(sums), Some(index)) = (&mut of_bias, bias_index(key)) {
+                sums.add(index, of_score, size);
+            }
+            if let Some(sums) = &mut of_distance {
+                sums.add(distance_index(key), of_score, size);
+            }
+            let of_dot = round(round(of_score * slopes[key]) * scale);
+            let size = size * slopes[key] * scale.abs();
+            for d in 0..p.dim_qk {
+                let (q, k) = (q[d], k(key)[d]);
+                of_query.add(row * p.dim_qk + d, round(of_dot * k), size * k.abs());
+                of_key.add(
+                    key_row(key) * p.dim_qk + d,
+                    round(of_dot * q),
+                    size * q.abs(),
+                );
+            }
+            let weight = round(weights[key] * factor(key));
+            for (d, x) in incoming.iter().enumerate() {
+                of_value.add(
+                    key_row(key) * p.dim_v + d,
+                    round(weight * x),
+                    (weight * x).abs(),
+                );
+            }
+        }
+        if let Some(sums) = &mut of_sinks {
+            let weight = round(exp(sink) / sum);
+            sums.add(
+                head,
+                round(weight * round(of_logsumexp - mean)),
+                weight * size_of_shift,
+            );
+        }
+    }
+    for tensor in [&mut output, &mut of_query, &mut of_key, &mut of_value] {
+        tensor.sums.iter_mut().for_each(|x| *x = T::rounded(*x));
+    }
+    let all = [
+        ("output", Some(output)),
+        ("logsumexp", Some(logsumexp)),
+        ("query gradient", Some(of_query)),
+        ("key gradient", Some(of_key)),
+        ("value gradient", Some(of_value)),
+        ("bias gradient", of_bias),
+        ("distance bias gradient", of_distance),
+        ("sinks gradient", of_sinks),
+    ];
+    let mut plain = Plain {
+        results: Tensors::new(),
+        magnitudes: Tensors::new(),
+        largest_exponent,
+    };
+    for (name, sums) in all {
+        let Some(sums) = sums else { continue };
+        plain.results.push((name, sums.sums));
+        plain.magnitudes.push((name, sums.magnitudes));
+    }
+    plain
+}
