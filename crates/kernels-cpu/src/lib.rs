@@ -1,4 +1,4 @@
-//! Attention on plain slices: what it means, and a naive f64 implementation that decides every dispute.
+//! Attention on plain slices: what it means, a naive f64 implementation that decides every dispute, and fast kernels.
 //!
 //! This crate knows nothing of Burn, so that masks, dropout and kernels can be tested and fuzzed in seconds.
 //!
@@ -10,6 +10,7 @@
 //! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand of both |
 //! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
 //! | [`oracle`] | forward and backward straight from the formula, in f64, never optimised |
+//! | [`tiled`] | forward and backward as fast as we can, in memory linear in the lengths |
 //!
 //! # The contract of attention
 //!

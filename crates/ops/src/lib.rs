@@ -16,6 +16,7 @@
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
 //! | to look at the weights | [`attention_weights`] |
 //! | to say who sees whom | [`AttentionMask`] |
+//! | the heads of a packed projection | [`split_heads`] |
 //! | dropout of any tensor, cheaply | [`dropout`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
@@ -23,7 +24,8 @@
 //! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a caller says),
 //! `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
-//! `backends` (who implements it), `composed` (the body made of plain tensor operations), `seed` (repeatable dropout).
+//! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
+//! operations), `heads` (one projection for several operands), `seed` (repeatable dropout).
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 

@@ -70,6 +70,14 @@ pub enum KernelError {
         /// The sizes that were asked for.
         problem: Problem,
     },
+    /// Rows that are written would overlap.
+    #[error("the rows of the {name} overlap for {problem:?}")]
+    Overlap {
+        /// The tensor.
+        name: &'static str,
+        /// The sizes that were asked for.
+        problem: Problem,
+    },
     /// The softcap is not a positive number, or the scale is not a number.
     #[error("{name} must be finite and the softcap positive, but {name} is {value}")]
     Number {
@@ -209,6 +217,11 @@ pub(super) fn at_least(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), KernelError> {
+    // What `RowsMut::lengths` says of rows that overlap.
+    if expected == usize::MAX {
+        let problem = *problem;
+        return Err(KernelError::Overlap { name, problem });
+    }
     if actual >= expected {
         Ok(())
     } else {

@@ -5,7 +5,7 @@ use core::ops::Range;
 /// Queries of one task: they share each block of keys while it is in the cache.
 pub(super) const QUERIES: usize = 128;
 /// Keys of one block in the forward pass.
-pub(super) const FORWARD_KEYS: usize = 128;
+pub(super) const FORWARD_KEYS: usize = 192;
 /// Keys of one block in the backward pass, which keeps two blocks of scores.
 pub(super) const BACKWARD_KEYS: usize = 128;
 /// The most queries of a panel on any machine: two vectors of 64 bytes of f32.

@@ -13,7 +13,9 @@ pub(super) fn without_unseen<T: Element, Out>(
     body: impl FnOnce(&Inputs<'_, T>) -> Out,
 ) -> Out {
     let problem = inputs.problem;
-    let bias = inputs.bias.is_some() || inputs.distance_bias.is_some();
+    // A dense bias is longer than keys and values; one of distances is shorter.
+    let hides = |bias: &[T::Real]| bias.contains(&T::Real::NEG_INFINITY);
+    let bias = inputs.bias.is_some() || inputs.distance_bias.is_some_and(hides);
     if inputs.mask.segments.is_none() && inputs.mask.masked.is_none() && !bias {
         return body(inputs);
     }

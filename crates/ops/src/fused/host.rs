@@ -93,10 +93,11 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
         ..
     } = problem;
     let shape = [batch, heads_q, len_q, dim_v];
-    let rows = merged_rows(&mut output, shape);
+    let order = Order::of::<B, T>(&operands.query);
+    let rows = order.rows(&mut output, shape);
     tiled::forward(&inputs, rows, &mut logsumexp, &mut scratch, execution).unwrap_or_else(refuse);
     (
-        merged_tensor::<B, T>(output, shape),
+        order.tensor::<B, T>(output, shape),
         B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
     )
 }
@@ -134,13 +135,13 @@ fn backward_in<B: Host, T: HostElement>(
     let gradients = tiled::Gradients {
         q: query
             .as_deref_mut()
-            .map(|data| merged_rows(data, shape_of(&operands.query))),
+            .map(|data| Order::of::<B, T>(&operands.query).rows(data, shape_of(&operands.query))),
         k: key
             .as_deref_mut()
-            .map(|data| merged_rows(data, shape_of(&operands.key))),
+            .map(|data| Order::of::<B, T>(&operands.key).rows(data, shape_of(&operands.key))),
         v: value
             .as_deref_mut()
-            .map(|data| merged_rows(data, shape_of(&operands.value))),
+            .map(|data| Order::of::<B, T>(&operands.value).rows(data, shape_of(&operands.value))),
         bias: bias.as_deref_mut(),
         distance_bias: distance_bias.as_deref_mut(),
         sinks: sinks.as_deref_mut(),
@@ -151,7 +152,7 @@ fn backward_in<B: Host, T: HostElement>(
     tiled::backward(&inputs, &upstream, gradients, &mut scratch, execution).unwrap_or_else(refuse);
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
-        elements.map(|elements| merged_tensor::<B, T>(elements, shape_of(like)))
+        elements.map(|elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like)))
     };
     let wide = |elements: Option<Vec<T::Real>>, like: &Option<FloatTensor<B>>| {
         let (elements, like) = elements.zip(like.as_ref())?;
@@ -172,22 +173,46 @@ fn shape_of<P: TensorMetadata>(tensor: &P) -> [usize; 4] {
     tensor.shape().dims()
 }
 
-/// The rows of a `[batch, heads, len, dim]` tensor that lies in memory as `[batch, len, heads, dim]`, so that a model merges
-/// the heads without a copy.
-fn merged_rows<T>(data: &mut [T], [_, heads, len, dim]: [usize; 4]) -> RowsMut<'_, T> {
-    RowsMut::new(data, [len * heads * dim, dim, heads * dim])
+/// How a `[batch, heads, len, dim]` tensor lies in memory.
+///
+/// Results lie as their operands do: `[batch, len, heads, dim]` comes from a model that has split heads and will merge them, which
+/// then needs no copy.
+#[derive(Clone, Copy)]
+enum Order {
+    Heads,
+    Rows,
 }
 
-/// The tensor whose rows [`merged_rows`] has written.
-fn merged_tensor<B: Host, T: Plain>(
-    data: Vec<T>,
-    [batch, heads, len, dim]: [usize; 4],
-) -> FloatTensor<B> {
-    if data.is_empty() {
-        return B::float_tensor(data, Shape::new([batch, heads, len, dim]));
+impl Order {
+    fn of<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> Self {
+        match B::floats::<T>(tensor) {
+            Some((_, strides)) if strides[1] < strides[2] => Self::Rows,
+            _ => Self::Heads,
+        }
     }
-    let merged = B::float_tensor(data, Shape::new([batch, len, heads, dim]));
-    B::float_swap_dims(merged, 1, 2)
+
+    /// The rows of a new tensor.
+    fn rows<T>(self, data: &mut [T], [_, heads, len, dim]: [usize; 4]) -> RowsMut<'_, T> {
+        match self {
+            Self::Heads => RowsMut::contiguous(data, heads, len, dim),
+            Self::Rows => RowsMut::new(data, [len * heads * dim, dim, heads * dim]),
+        }
+    }
+
+    /// The tensor whose rows were written.
+    fn tensor<B: Host, T: Plain>(
+        self,
+        data: Vec<T>,
+        [batch, heads, len, dim]: [usize; 4],
+    ) -> FloatTensor<B> {
+        match self {
+            Self::Rows if !data.is_empty() => {
+                let merged = B::float_tensor(data, Shape::new([batch, len, heads, dim]));
+                B::float_swap_dims(merged, 1, 2)
+            }
+            _ => B::float_tensor(data, Shape::new([batch, heads, len, dim])),
+        }
+    }
 }
 
 /// The public functions check every shape, so this says that one of their checks is missing.
