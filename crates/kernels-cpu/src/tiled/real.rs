@@ -82,6 +82,9 @@ pub trait Real:
         otherwise: Self::Vector<S>,
     ) -> Self::Vector<S>;
 
+    /// The numbers of four vectors, in structures of four, as four vectors of one member each; in which order the structures
+    /// follow is up to the machine.
+    fn deinterleave<S: Simd>(simd: S, x: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4];
     /// The sum of all lanes.
     fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self;
 
@@ -96,7 +99,7 @@ pub trait Real:
 /// Everything that differs between the two precisions by name only.
 macro_rules! operations {
     ($real:ident, $vector:ident, $add:ident, $sub:ident, $mul:ident, $max:ident, $min:ident, $fma:ident, $splat:ident,
-     $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident, $reduce_sum:ident) => {
+     $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident, $deinterleave:ident, $reduce_sum:ident) => {
         const NEG_INFINITY: Self = $real::NEG_INFINITY;
         const MAX: Self = $real::MAX;
 
@@ -109,6 +112,10 @@ macro_rules! operations {
         #[inline(always)]
         fn vectors_mut<S: Simd>(slice: &mut [Self]) -> &mut [Self::Vector<S>] {
             S::$as_mut_simd(slice).0
+        }
+        #[inline(always)]
+        fn deinterleave<S: Simd>(simd: S, x: [Self::Vector<S>; 4]) -> [Self::Vector<S>; 4] {
+            simd.$deinterleave(x)
         }
         #[inline(always)]
         fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self {
@@ -198,6 +205,7 @@ impl Real for f32 {
         select_f32s,
         as_simd_f32s,
         as_mut_simd_f32s,
+        deinterleave_shfl_f32s,
         reduce_sum_f32s
     );
 
@@ -274,6 +282,7 @@ impl Real for f64 {
         select_f64s,
         as_simd_f64s,
         as_mut_simd_f64s,
+        deinterleave_shfl_f64s,
         reduce_sum_f64s
     );
 

@@ -11,6 +11,7 @@ use super::{
     Element, Inputs,
     real::Real,
     tile::{Panel, WIDEST_PANEL},
+    transpose::transpose_eights,
 };
 use crate::{Broadcast, Dropout, Mask, Problem};
 
@@ -429,30 +430,37 @@ fn add_bias<R: Real, S: Simd>(
         }
         return;
     }
-    // Eight queries at a time, from eight rows of the bias to one row of the scores.
-    let mut done = 0;
-    while of_keys == 1 && done + 8 <= panel.queries && 8 % R::lanes::<S>() == 0 {
-        // Loops, not `from_fn` and `map`: those are not inlined into code for another instruction set.
-        let mut rows = [first; 8];
-        for (query, row) in rows.iter_mut().enumerate() {
-            *row = &first[(done + query) * of_queries..][..keys.len()];
-        }
-        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
-            let mut column = [R::default(); 8];
-            for (bias, row) in column.iter_mut().zip(&rows) {
-                *bias = row[key];
+    // Four keys at a time: four numbers of each query's row become a column of four rows of scores.
+    let mut columns = [[R::default(); WIDEST_PANEL]; 4];
+    for (quad, scores) in scores
+        .chunks_mut(4 * stride)
+        .take(keys.len().div_ceil(4))
+        .enumerate()
+    {
+        let first = &first[4 * quad * of_keys..];
+        let count = (keys.len() - 4 * quad).min(4);
+        let mut done = 0;
+        while of_keys == 1 && count == 4 && done + 8 <= panel.queries {
+            let mut rows = [[R::default(); 4]; 8];
+            for (query, row) in rows.iter_mut().enumerate() {
+                row.copy_from_slice(&first[(done + query) * of_queries..][..4]);
             }
-            let scores = R::vectors_mut::<S>(&mut row[done..done + 8]);
-            for (score, &bias) in scores.iter_mut().zip(R::vectors::<S>(&column)) {
+            let rows = transpose_eights::<S, R>(simd, &rows);
+            for (column, row) in columns.iter_mut().zip(&rows) {
+                column[done..done + 8].copy_from_slice(row);
+            }
+            done += 8;
+        }
+        for query in done..panel.queries {
+            for (key, column) in columns.iter_mut().enumerate().take(count) {
+                column[query] = first[query * of_queries + key * of_keys];
+            }
+        }
+        for (row, column) in scores.chunks_mut(stride).zip(&columns).take(count) {
+            let row = R::vectors_mut::<S>(&mut row[..panel.columns]);
+            for (score, &bias) in row.iter_mut().zip(R::vectors::<S>(column)) {
                 *score = plus_bias_vector::<R, S>(simd, *score, bias);
             }
-        }
-        done += 8;
-    }
-    for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
-        let of_key = &first[key * of_keys..];
-        for (query, score) in row[..panel.queries].iter_mut().enumerate().skip(done) {
-            *score = plus_bias(*score, of_key[query * of_queries]);
         }
     }
 }

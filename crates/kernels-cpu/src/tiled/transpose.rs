@@ -70,6 +70,45 @@ fn transpose_rows<R: Real>(
     }
 }
 
+/// Eight rows of four numbers become four rows of eight.
+#[inline(always)]
+pub(super) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) -> [[R; 8]; 4] {
+    let mut out = [[R::default(); 8]; 4];
+    let lanes = R::lanes::<S>();
+    if lanes == 8 {
+        // AVX2 puts the structures of the lower halves before those of the upper ones: rows 0 to 3 go into lower halves.
+        let mut vectors = [R::splat(simd, R::default()); 4];
+        for (index, vector) in vectors.iter_mut().enumerate() {
+            let mut pair = [R::default(); 8];
+            pair[..4].copy_from_slice(&rows[index]);
+            pair[4..].copy_from_slice(&rows[index + 4]);
+            *vector = R::vectors::<S>(&pair)[0];
+        }
+        let columns = R::deinterleave(simd, vectors);
+        for (out, column) in out.iter_mut().zip(columns) {
+            R::vectors_mut::<S>(out)[0] = column;
+        }
+    } else if lanes == 4 {
+        for half in 0..2 {
+            let mut vectors = [R::splat(simd, R::default()); 4];
+            for (row, vector) in rows[4 * half..].iter().zip(&mut vectors) {
+                *vector = R::vectors::<S>(row)[0];
+            }
+            let columns = R::deinterleave(simd, vectors);
+            for (out, column) in out.iter_mut().zip(columns) {
+                R::vectors_mut::<S>(out)[half] = column;
+            }
+        }
+    } else {
+        for (column, row) in rows.iter().enumerate() {
+            for (out, &x) in out.iter_mut().zip(row) {
+                out[column] = x;
+            }
+        }
+    }
+    out
+}
+
 /// Copies `[queries, padded]` rows into strips of one or two vectors of dimensions, each `[queries, width]`, times a
 /// factor; rows beyond the queries are zero.
 ///

@@ -8,7 +8,7 @@ use super::super::{
     raw::{Product, ROWS, Start},
     real::Real,
     tile::{Panel, Tile, padded},
-    transpose::strip_widths,
+    transpose::{strip_widths, transpose_eights},
 };
 
 /// Where the gradient of the bias of one head is summed.
@@ -23,8 +23,9 @@ pub(super) struct BiasGradient<'a, R> {
 impl<R: Real> BiasGradient<'_, R> {
     /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
     #[inline(always)]
-    pub(super) fn add(
+    pub(super) fn add<S: Simd>(
         &mut self,
+        simd: S,
         panel: &Panel,
         keys: &Range<usize>,
         gradients: &[R],
@@ -33,23 +34,30 @@ impl<R: Real> BiasGradient<'_, R> {
         let [of_queries, of_keys] = self.strides;
         let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
         let sums = &mut self.sums[start as usize..];
-        // Eight keys at a time, from eight rows of the gradients to one row of the sums.
-        let whole = if of_keys == 1 { keys.len() / 8 * 8 } else { 0 };
-        for query in 0..panel.queries {
-            let sums = &mut sums[query * of_queries..];
-            let (eights, _) = sums[..whole].as_chunks_mut::<8>();
-            for (index, sums) in eights.iter_mut().enumerate() {
-                let rows = &gradients[8 * index * stride + query..];
-                let mut column = [R::default(); 8];
-                for (key, gradient) in column.iter_mut().enumerate() {
-                    *gradient = rows[key * stride];
+        // Four queries and eight keys at a time, where the keys of the sums lie next to each other.
+        let (mut whole_queries, mut whole_keys) = (0, 0);
+        if of_keys == 1 {
+            (whole_queries, whole_keys) = (panel.queries / 4 * 4, keys.len() / 8 * 8);
+        }
+        for query in (0..whole_queries).step_by(4) {
+            for key in (0..whole_keys).step_by(8) {
+                let mut rows = [[R::default(); 4]; 8];
+                for (index, row) in rows.iter_mut().enumerate() {
+                    row.copy_from_slice(&gradients[(key + index) * stride + query..][..4]);
                 }
-                for (sum, gradient) in sums.iter_mut().zip(column) {
-                    *sum = *sum + gradient;
+                let rows = transpose_eights::<S, R>(simd, &rows);
+                for (index, row) in rows.iter().enumerate() {
+                    let sums = &mut sums[(query + index) * of_queries + key..][..8];
+                    for (sum, &gradient) in sums.iter_mut().zip(row) {
+                        *sum = *sum + gradient;
+                    }
                 }
             }
-            for key in whole..keys.len() {
-                let sum = &mut sums[key * of_keys];
+        }
+        for query in 0..panel.queries {
+            let rest = if query < whole_queries { whole_keys } else { 0 };
+            for key in rest..keys.len() {
+                let sum = &mut sums[query * of_queries + key * of_keys];
                 *sum = *sum + gradients[key * stride + query];
             }
         }

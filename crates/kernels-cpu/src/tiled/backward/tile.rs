@@ -440,7 +440,7 @@ impl<R: Real> Step<'_, '_, R> {
             }
         }
         if let Some(sums) = self.bias_gradient {
-            sums.add(panel, &keys, gradients, stride);
+            sums.add(simd, panel, &keys, gradients, stride);
         }
         if !self.distance_gradient.is_empty() {
             let len_kv = self.scoring.problem.len_kv;
