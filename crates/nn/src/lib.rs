@@ -2,17 +2,20 @@
 #![warn(missing_docs)]
 
 mod attention;
+mod cache;
 mod dropout;
 mod error;
 pub mod positions;
 mod transformer;
 
 pub use attention::{
-    AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
-    MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttention, SelfAttentionConfig,
-    SelfAttentionInput,
+    AttentionOutput, CosinePair, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
+    CrossMemory, Heads, HeadsConfig, L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, RmsPair,
+    RmsQkNorm, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
 };
 pub use burn_attn_ops as ops;
+pub use cache::{KvCache, KvCacheConfig};
 pub use dropout::dropout;
 pub use error::ConfigError;
 pub use ops::{

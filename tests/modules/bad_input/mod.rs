@@ -9,7 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// The sentence that `call` panics with.
 #[track_caller]
-fn sentence<T>(call: impl FnOnce() -> T) -> String {
+pub fn sentence<T>(call: impl FnOnce() -> T) -> String {
     let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else {
         panic!("the call succeeded");
     };

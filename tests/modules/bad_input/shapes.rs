@@ -35,11 +35,11 @@ fn a_width_that_is_not_the_modules() {
     let module = of_self(&device);
     assert_eq!(
         sentence(|| module.forward(SelfAttentionInput::new(zeros([2, 7, 16])))),
-        "assert_shape!(input.x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
+        "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
     );
     assert_eq!(
         sentence(|| module.forward_with_weights(SelfAttentionInput::new(zeros([2, 7, 16])))),
-        "assert_shape!(input.x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
+        "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
     );
     let module = of_memory(&device);
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_width_that_is_not_the_modules() {
             zeros([2, 7, 15]),
             zeros([2, 11, 16])
         ))),
-        "assert_shape!(memory, [batch, _, d_model]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
+        "assert_shape!(memory, [batch, _, d_memory]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
     );
     let module = general(&device);
     let call = |query, key, value| {
@@ -72,11 +72,11 @@ fn a_width_that_is_not_the_modules() {
     );
     assert_eq!(
         call(15, 16, 15),
-        "assert_shape!(key, [batch, _, d_model]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
+        "assert_shape!(key, [batch, _, d_key_in]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
     );
     assert_eq!(
         call(15, 15, 16),
-        "assert_shape!(value, [batch, len_kv, d_model]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
+        "assert_shape!(value, [batch, len_kv, d_value_in]): axis 2 expected 15, got 16 (dims [2, 11, 16])"
     );
 }
 
@@ -89,7 +89,7 @@ fn batches_that_differ() {
             zeros([2, 7, 15]),
             zeros([3, 11, 15])
         ))),
-        "assert_shape!(memory, [batch, _, d_model]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
+        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
     // A batch of one is not stretched over the other.
     assert_eq!(
@@ -97,7 +97,7 @@ fn batches_that_differ() {
             zeros([2, 7, 15]),
             zeros([1, 11, 15])
         ))),
-        "assert_shape!(memory, [batch, _, d_model]): axis 0 expected 2, got 1 (dims [1, 11, 15])"
+        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 1 (dims [1, 11, 15])"
     );
     let module = general(&device);
     let call = |key, value| {
@@ -111,11 +111,11 @@ fn batches_that_differ() {
     };
     assert_eq!(
         call(3, 2),
-        "assert_shape!(key, [batch, _, d_model]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
+        "assert_shape!(key, [batch, _, d_key_in]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
     assert_eq!(
         call(2, 3),
-        "assert_shape!(value, [batch, len_kv, d_model]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
+        "assert_shape!(value, [batch, len_kv, d_value_in]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
 }
 
@@ -126,7 +126,7 @@ fn keys_and_values_of_different_lengths() {
         MultiHeadAttentionInput::new(zeros([2, 7, 15]), zeros([2, 11, 15]), zeros([2, 13, 15]));
     assert_eq!(
         sentence(|| module.forward(input)),
-        "assert_shape!(value, [batch, len_kv, d_model]): axis 1 expected 11, got 13 (dims [2, 13, 15])"
+        "assert_shape!(value, [batch, len_kv, d_value_in]): axis 1 expected 11, got 13 (dims [2, 13, 15])"
     );
 }
 
@@ -138,7 +138,7 @@ fn stacks_refuse_what_their_attention_refuses() {
     let encoder = filled(encoder.init(&device), 1);
     assert_eq!(
         sentence(|| encoder.forward(TransformerEncoderInput::new(zeros([2, 7, 16])))),
-        "assert_shape!(input.x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
+        "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
     );
     let decoder = filled(TransformerDecoderConfig::new(15, 29, 3, 1).init(&device), 1);
     assert_eq!(
@@ -146,14 +146,14 @@ fn stacks_refuse_what_their_attention_refuses() {
             zeros([2, 7, 15]),
             zeros([3, 11, 15])
         ))),
-        "assert_shape!(memory, [batch, _, d_model]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
+        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
     let transformer = filled(TransformerConfig::new(15, 29, 3, 1, 1).init(&device), 1);
     assert_eq!(
         sentence(
             || transformer.forward(TransformerInput::new(zeros([3, 11, 15]), zeros([2, 7, 15])))
         ),
-        "assert_shape!(memory, [batch, _, d_model]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
+        "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
 }
 

@@ -7,8 +7,8 @@ use burn::{
     nn::{Initializer, activation::ActivationConfig},
 };
 use burn_attn::{
-    CrossAttentionConfig, MultiHeadAttentionConfig, SelfAttentionConfig, TransformerConfig,
-    TransformerDecoderConfig, TransformerEncoderConfig,
+    CrossAttentionConfig, MultiHeadAttentionConfig, ProjectionBias, SelfAttentionConfig,
+    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -33,19 +33,19 @@ fn attention() {
         SelfAttentionConfig::new(15, 3)
             .with_causal(true)
             .with_dropout(0.3)
-            .with_bias(false)
+            .with_bias(ProjectionBias::none())
             .with_initializer(INITIALIZER),
     );
     check(
         CrossAttentionConfig::new(15, 3)
             .with_dropout(0.3)
-            .with_bias(false)
+            .with_bias(ProjectionBias::none())
             .with_initializer(INITIALIZER),
     );
     check(
         MultiHeadAttentionConfig::new(15, 3)
             .with_dropout(0.3)
-            .with_bias(false)
+            .with_bias(ProjectionBias::none())
             .with_initializer(INITIALIZER),
     );
 }

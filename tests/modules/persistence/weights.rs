@@ -8,8 +8,9 @@ use burn::{
 };
 use burn_attn::{
     CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    SelfAttentionConfig, SelfAttentionInput, TransformerConfig, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
+    ProjectionBias, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
+    TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
+    TransformerEncoderInput, TransformerInput,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -91,7 +92,7 @@ fn attention() {
 #[test]
 fn attention_without_bias() {
     let device = devices::any();
-    let config = SelfAttentionConfig::new(15, 3).with_bias(false);
+    let config = SelfAttentionConfig::new(15, 3).with_bias(ProjectionBias::none());
     check(config.init(&device), |module| {
         module.forward(SelfAttentionInput::new(tensor([2, 7, 15], 3, &device)))
     });

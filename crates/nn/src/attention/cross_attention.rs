@@ -4,26 +4,35 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Initializer, Linear},
-    tensor::{Device, Tensor, assert_shape},
+    tensor::{Device, Int, Tensor, assert_shape},
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, apply, linear};
+use super::{
+    heads::{AttentionOutput, Heads, Projected},
+    heads_config::{HeadsConfig, Sizes, heads_builders},
+    projections::{ProjectionBias, apply, linear},
+};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`CrossAttention`].
 #[derive(Config, Debug)]
 pub struct CrossAttentionConfig {
-    /// Width of the query, the memory and the output.
+    /// Width of the query and the output.
     pub d_model: usize,
-    /// Number of heads; each is `d_model / n_heads` wide.
+    /// Number of query heads.
     pub n_heads: usize,
+    /// What the heads look like.
+    #[config(default = "HeadsConfig::new()")]
+    pub heads: HeadsConfig,
+    /// Width of the memory. Default: `d_model`.
+    pub d_memory: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Whether the projections add a learned bias.
-    #[config(default = true)]
-    pub bias: bool,
+    /// Which projections add a learned bias; those of key and value are one linear layer and agree.
+    #[config(default = "ProjectionBias::all()")]
+    pub bias: ProjectionBias,
     /// How the projections start.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
@@ -38,8 +47,21 @@ impl CrossAttentionConfig {
     ///
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_heads("CrossAttentionConfig", self.d_model, self.n_heads)?;
-        ConfigError::check_dropout("CrossAttentionConfig", self.dropout)
+        self.parts().map(|_| ())
+    }
+
+    /// The sizes, and whether the projection of key and value has a bias.
+    fn parts(&self) -> Result<(Sizes, bool), ConfigError> {
+        const NAME: &str = "CrossAttentionConfig";
+        let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
+        ConfigError::check_positive(NAME, &[("d_memory", self.d_memory())])?;
+        ConfigError::check_dropout(NAME, self.dropout)?;
+        let bias = [("key", self.bias.key), ("value", self.bias.value)];
+        Ok((sizes, ProjectionBias::shared(NAME, &bias)?))
+    }
+
+    fn d_memory(&self) -> usize {
+        self.d_memory.unwrap_or(self.d_model)
     }
 
     /// Builds the module.
@@ -48,17 +70,19 @@ impl CrossAttentionConfig {
     ///
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> CrossAttention {
-        expect_valid(self.validate());
-        let linear =
-            |d_output| linear(self.d_model, d_output, self.bias, &self.initializer, device);
+        let (sizes, bias) = expect_valid(self.parts());
+        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
+        let [query, key, value] = sizes.widths();
         CrossAttention {
-            query: linear(self.d_model),
-            key_value: linear(2 * self.d_model),
-            output: linear(self.d_model),
-            heads: Heads::new(self.n_heads, self.dropout),
+            query: linear([self.d_model, query], self.bias.query),
+            key_value: linear([self.d_memory(), key + value], bias),
+            output: linear([sizes.context(), self.d_model], self.bias.output),
+            heads: self.heads.init(sizes, self.dropout, device),
         }
     }
 }
+
+heads_builders!(CrossAttentionConfig);
 
 /// Encoder–decoder attention: every position of the decoder asks the encoder's memory what matters to it.
 ///
@@ -92,30 +116,76 @@ impl CrossAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct CrossAttention {
-    /// Queries of all heads: `[d_model, d_model]`.
+    /// Queries of all heads: `[d_model, n_heads · d_head]`.
     pub query: Linear,
-    /// Keys and values of all heads, in this order: `[d_model, 2 · d_model]`.
+    /// Keys and values of all heads, in this order: `[d_memory, n_kv_heads · (d_head + d_value_head)]`.
     pub key_value: Linear,
-    /// Mixes the heads: `[d_model, d_model]`.
+    /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    heads: Heads,
+    /// What happens between them.
+    pub heads: Heads,
+}
+
+/// What [`CrossAttention`] looks at: an encoder's states, or what it has already made of them.
+#[derive(Clone, Debug)]
+pub enum CrossMemory {
+    /// `[batch, len_kv, d_memory]`
+    States(Tensor<3>),
+    /// Made by [`CrossAttention::project_memory`].
+    Projected(ProjectedMemory),
+}
+
+/// Keys and values of a memory, projected once for all tokens to come.
+#[derive(Clone, Debug)]
+pub struct ProjectedMemory {
+    /// `[batch, n_kv_heads, len_kv, d_head]`
+    key: Tensor<4>,
+    /// `[batch, n_kv_heads, len_kv, d_value_head]`
+    value: Tensor<4>,
+}
+
+impl ProjectedMemory {
+    /// The memory of the batch items `items`, in this order, repeated where named twice.
+    ///
+    /// # Shapes
+    ///
+    /// `items`: `[batch of the result]`.
+    pub fn select(&self, items: Tensor<1, Int>) -> Self {
+        Self {
+            key: self.key.clone().select(0, items.clone()),
+            value: self.value.clone().select(0, items),
+        }
+    }
+}
+
+impl From<Tensor<3>> for CrossMemory {
+    fn from(states: Tensor<3>) -> Self {
+        Self::States(states)
+    }
+}
+
+impl From<ProjectedMemory> for CrossMemory {
+    fn from(memory: ProjectedMemory) -> Self {
+        Self::Projected(memory)
+    }
 }
 
 /// What [`CrossAttention`] reads.
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
     query: Tensor<3>,
-    memory: Tensor<3>,
+    memory: CrossMemory,
     mask: AttentionMask,
     bias: Option<AttentionBias>,
 }
 
 impl CrossAttentionInput {
-    /// The decoder's state `[batch, len_q, d_model]` and the encoder's memory `[batch, len_kv, d_model]`.
-    pub fn new(query: Tensor<3>, memory: Tensor<3>) -> Self {
+    /// The decoder's state `[batch, len_q, d_model]` and the encoder's memory: its states `[batch, len_kv, d_memory]`, or what
+    /// [`CrossAttention::project_memory`] made of them.
+    pub fn new(query: Tensor<3>, memory: impl Into<CrossMemory>) -> Self {
         Self {
             query,
-            memory,
+            memory: memory.into(),
             mask: AttentionMask::none(),
             bias: None,
         }
@@ -140,12 +210,12 @@ impl CrossAttention {
     /// # Shapes
     ///
     /// - query: `[batch, len_q, d_model]`
-    /// - memory: `[batch, len_kv, d_model]`
+    /// - memory: `[batch, len_kv, d_memory]`
     /// - output: `[batch, len_q, d_model]`
     ///
     /// # Panics
     ///
-    /// When a width is not `d_model`, the batches differ or the mask does not fit.
+    /// When a width is not the module's, the batches differ or the mask does not fit.
     ///
     /// # Cost
     ///
@@ -153,7 +223,9 @@ impl CrossAttention {
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
         let projected = self.project(input.query, input.memory);
-        let context = self.heads.attend(projected, input.mask, input.bias);
+        let context = self
+            .heads
+            .attend_prepared(projected, input.mask, input.bias);
         apply(&self.output, context)
     }
 
@@ -170,20 +242,51 @@ impl CrossAttention {
         let projected = self.project(input.query, input.memory);
         let (context, weights) = self
             .heads
-            .attend_with_weights(projected, input.mask, input.bias);
+            .attend_prepared_with_weights(projected, input.mask, input.bias);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
         }
     }
 
-    fn project(&self, query: Tensor<3>, memory: Tensor<3>) -> [Tensor<4>; 3] {
+    /// Keys and values of a memory, for any number of calls with [`CrossAttentionInput::new`]: while decoding, every token
+    /// looks at the same memory.
+    ///
+    /// # Shapes
+    ///
+    /// `memory`: `[batch, len_kv, d_memory]`.
+    ///
+    /// # Panics
+    ///
+    /// When its width is not `d_memory`.
+    ///
+    /// # Cost
+    ///
+    /// `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations; as many numbers as keys and values.
+    pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
+        let [d_memory, _] = self.key_value.weight.dims();
+        assert_shape!(memory, [_, _, d_memory]);
+        let [key, value] = self.heads.split_memory(apply(&self.key_value, memory));
+        ProjectedMemory {
+            key: self.heads.prepare_key(key),
+            value,
+        }
+    }
+
+    /// Query, key and value, prepared.
+    fn project(&self, query: Tensor<3>, memory: CrossMemory) -> Projected {
         let [d_model, _] = self.query.weight.dims();
+        let [d_memory, _] = self.key_value.weight.dims();
         let [batch, _, _] = query.dims();
         assert_shape!(query, [_, _, d_model]);
-        assert_shape!(memory, [batch, _, d_model]);
-        let [query] = self.heads.split(apply(&self.query, query));
-        let [key, value] = self.heads.split(apply(&self.key_value, memory));
-        [query, key, value]
+        let ProjectedMemory { key, value } = match memory {
+            CrossMemory::States(memory) => {
+                assert_shape!(memory, [batch, _, d_memory]);
+                self.project_memory(memory)
+            }
+            CrossMemory::Projected(memory) => memory,
+        };
+        let query = self.heads.split_query(apply(&self.query, query));
+        [self.heads.prepare_query(query), key, value]
     }
 }

@@ -1,16 +1,20 @@
 //! What every attention module does between its projections: split into heads, attend, merge.
 
 use burn::{
-    module::Module,
-    nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig},
-    tensor::{Device, Tensor},
+    module::{Module, Param},
+    nn::Dropout,
+    tensor::{Bool, DType, Device, Int, Tensor, TensorData},
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
     next_dropout_seed, split_heads,
 };
 
-use crate::dropout::is_active;
+use super::{heads_config::Sizes, qk_norm::QkNorm};
+use crate::{
+    cache::{Context, KvCache, KvCacheConfig, Shape},
+    dropout::is_active,
+};
 
 /// What an attention module returns when asked for its weights.
 #[derive(Clone, Debug)]
@@ -23,22 +27,101 @@ pub struct AttentionOutput {
 
 /// The heads of an attention module: everything but its projections.
 #[derive(Module, Debug)]
-pub(super) struct Heads {
+pub struct Heads {
     n_heads: usize,
+    n_kv_heads: usize,
+    d_head: usize,
+    d_value_head: usize,
+    scale: Option<f64>,
+    softcap: Option<f64>,
     dropout: Dropout,
+    /// Normalises queries and keys.
+    pub qk_norm: Option<QkNorm>,
+    /// `[n_heads]`: a score that joins every softmax and has no value.
+    pub sinks: Option<Param<Tensor<1>>>,
 }
 
+/// Query, key and value, each `[batch, heads, len, dim]`.
+pub(super) type Projected = [Tensor<4>; 3];
+
 impl Heads {
-    pub(super) fn new(n_heads: usize, dropout: f64) -> Self {
+    pub(super) fn new(
+        sizes: Sizes,
+        dropout: Dropout,
+        scale: Option<f64>,
+        softcap: Option<f64>,
+        qk_norm: Option<QkNorm>,
+        sinks: Option<Param<Tensor<1>>>,
+    ) -> Self {
+        let Sizes {
+            n_heads,
+            n_kv_heads,
+            d_head,
+            d_value_head,
+        } = sizes;
+        let of_norm = qk_norm.as_ref().and_then(QkNorm::scale);
         Self {
             n_heads,
-            dropout: DropoutConfig::new(dropout).init(),
+            n_kv_heads,
+            d_head,
+            d_value_head,
+            scale: scale.or(of_norm),
+            softcap,
+            dropout,
+            qk_norm,
+            sinks,
         }
     }
 
-    /// `[batch, len, N · heads · d_head]` to `N` times `[batch, heads, len, d_head]`.
-    pub(super) fn split<const N: usize>(&self, x: Tensor<3>) -> [Tensor<4>; N] {
-        split_heads(x, [self.n_heads; N])
+    pub(super) fn sizes(&self) -> Sizes {
+        Sizes {
+            n_heads: self.n_heads,
+            n_kv_heads: self.n_kv_heads,
+            d_head: self.d_head,
+            d_value_head: self.d_value_head,
+        }
+    }
+
+    /// `[batch, len, width]` of queries, keys and values side by side, into heads.
+    pub(super) fn split_all(&self, x: Tensor<3>) -> Projected {
+        if self.d_head == self.d_value_head {
+            return split_heads(x, [self.n_heads, self.n_kv_heads, self.n_kv_heads]);
+        }
+        let [query, key, value] = self.sizes().widths();
+        [
+            self.split_query(x.clone().narrow(2, 0, query)),
+            self.split_key(x.clone().narrow(2, query, key)),
+            self.split_value(x.narrow(2, query + key, value)),
+        ]
+    }
+
+    /// `[batch, len, width]` of keys and values side by side, into heads.
+    pub(super) fn split_memory(&self, x: Tensor<3>) -> [Tensor<4>; 2] {
+        if self.d_head == self.d_value_head {
+            return split_heads(x, [self.n_kv_heads; 2]);
+        }
+        let [_, key, value] = self.sizes().widths();
+        [
+            self.split_key(x.clone().narrow(2, 0, key)),
+            self.split_value(x.narrow(2, key, value)),
+        ]
+    }
+
+    /// `[batch, len, n_heads · d_head]` to `[batch, n_heads, len, d_head]`.
+    pub(super) fn split_query(&self, x: Tensor<3>) -> Tensor<4> {
+        let [heads] = split_heads(x, [self.n_heads]);
+        heads
+    }
+
+    /// `[batch, len, n_kv_heads · d_head]` to `[batch, n_kv_heads, len, d_head]`.
+    pub(super) fn split_key(&self, x: Tensor<3>) -> Tensor<4> {
+        let [heads] = split_heads(x, [self.n_kv_heads]);
+        heads
+    }
+
+    /// As [`split_key`](Self::split_key), for values.
+    pub(super) fn split_value(&self, x: Tensor<3>) -> Tensor<4> {
+        self.split_key(x)
     }
 
     /// `[batch, heads, len, d_head]` to `[batch, len, heads · d_head]`.
@@ -47,79 +130,161 @@ impl Heads {
         x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
     }
 
-    /// Attention of the queries of all heads over their keys and values, heads merged again.
+    /// Queries as they enter the dot products.
+    pub(super) fn prepare_query(&self, query: Tensor<4>) -> Tensor<4> {
+        match &self.qk_norm {
+            Some(norm) if query.shape().num_elements() > 0 => norm.query(query),
+            _ => query,
+        }
+    }
+
+    /// Keys as they enter the dot products.
+    pub(super) fn prepare_key(&self, key: Tensor<4>) -> Tensor<4> {
+        match &self.qk_norm {
+            Some(norm) if key.shape().num_elements() > 0 => norm.key(key),
+            _ => key,
+        }
+    }
+
+    /// Attention of the queries of all heads over their keys and values, heads merged again; all of them as they come from
+    /// the projections.
     pub(super) fn attend(
         &self,
-        [query, key, value]: [Tensor<4>; 3],
+        [query, key, value]: Projected,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> Tensor<3> {
-        let options = self.options(&query.device(), mask, bias);
+        self.attend_prepared(
+            [self.prepare_query(query), self.prepare_key(key), value],
+            mask,
+            bias,
+        )
+    }
+
+    /// [`attend`](Self::attend) of queries and keys that are prepared.
+    pub(super) fn attend_prepared(
+        &self,
+        [query, key, value]: Projected,
+        mask: AttentionMask,
+        bias: Option<AttentionBias>,
+    ) -> Tensor<3> {
+        let mut options = self.options(mask, bias);
+        if is_active(&self.dropout, &query.device()) {
+            options = options.dropout(self.dropout.prob, next_dropout_seed());
+        }
         Self::merge(attention(query, key, value, options))
     }
 
     /// [`attend`](Self::attend), and the weights it uses, before dropout.
     pub(super) fn attend_with_weights(
         &self,
-        projected: [Tensor<4>; 3],
+        [query, key, value]: Projected,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> (Tensor<3>, Tensor<4>) {
-        let [query, key, _] = projected.clone();
-        let options = AttentionOptions {
-            mask: mask.clone(),
-            bias: bias.clone(),
-            ..AttentionOptions::default()
-        };
-        let weights = attention_weights(query, key, options);
-        (self.attend(projected, mask, bias), weights)
-    }
-
-    /// What the caller says, and dropout in training.
-    fn options(
-        &self,
-        device: &Device,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
-    ) -> AttentionOptions {
-        let options = AttentionOptions {
+        self.attend_prepared_with_weights(
+            [self.prepare_query(query), self.prepare_key(key), value],
             mask,
             bias,
-            ..AttentionOptions::default()
+        )
+    }
+
+    /// [`attend_with_weights`](Self::attend_with_weights) of queries and keys that are prepared.
+    pub(super) fn attend_prepared_with_weights(
+        &self,
+        [query, key, value]: Projected,
+        mask: AttentionMask,
+        bias: Option<AttentionBias>,
+    ) -> (Tensor<3>, Tensor<4>) {
+        let options = self.options(mask.clone(), bias.clone());
+        let weights = attention_weights(query.clone(), key.clone(), options);
+        let context = self.attend_prepared([query, key, value], mask, bias);
+        (context, weights)
+    }
+
+    /// An empty cache for these heads.
+    pub(super) fn cache(
+        &self,
+        batch: usize,
+        config: &KvCacheConfig,
+        window: Option<usize>,
+        (device, dtype): (Device, DType),
+    ) -> KvCache {
+        let shape = Shape {
+            batch,
+            n_kv_heads: self.n_kv_heads,
+            d_head: self.d_head,
+            d_value_head: self.d_value_head,
+            dtype,
+            device,
+            window,
         };
-        if is_active(&self.dropout, device) {
-            return options.dropout(self.dropout.prob, next_dropout_seed());
+        KvCache::new(shape, config)
+    }
+
+    /// Causal attention of the first `counts[b]` tokens of each sequence `b` over the cache and themselves, which join it.
+    pub(super) fn attend_cached(
+        &self,
+        [query, key, value]: Projected,
+        counts: &[usize],
+        window: Option<usize>,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        let [_, _, len_q, _] = query.dims();
+        let query = self.prepare_query(query);
+        let key = self.prepare_key(key);
+        let Context { key, value, new_at } = cache.append(key, value, counts);
+        let mask = causal_from(&new_at, len_q, key.dims()[2], window, &query.device());
+        self.attend_prepared([query, key, value], mask, None)
+    }
+
+    /// What the caller says and these heads are made of.
+    fn options(&self, mask: AttentionMask, bias: Option<AttentionBias>) -> AttentionOptions {
+        AttentionOptions {
+            mask,
+            bias,
+            scale: self.scale,
+            softcap: self.softcap,
+            sinks: self.sinks.as_ref().map(Param::val),
+            dropout: None,
         }
-        options
     }
 }
 
-/// A projection as every module here makes it.
-pub(super) fn linear(
-    d_input: usize,
-    d_output: usize,
-    bias: bool,
-    initializer: &Initializer,
+/// A causal mask for queries that start at key `new_at[b]` in each sequence `b`.
+fn causal_from(
+    new_at: &[usize],
+    len_q: usize,
+    len_kv: usize,
+    window: Option<usize>,
     device: &Device,
-) -> Linear {
-    LinearConfig::new(d_input, d_output)
-        .with_bias(bias)
-        .with_initializer(initializer.clone())
-        .init(device)
+) -> AttentionMask {
+    let aligned = new_at.iter().all(|&at| at + len_q == len_kv);
+    if aligned {
+        return causal(window);
+    }
+    let batch = new_at.len();
+    if len_q == 1 && window.is_none() {
+        let lengths: Vec<i64> = new_at.iter().map(|&at| at as i64 + 1).collect();
+        let lengths = TensorData::new(lengths, [batch]);
+        return AttentionMask::key_lengths(Tensor::<1, Int>::from_data(lengths, device));
+    }
+    // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
+    let mut visible = Vec::with_capacity(batch * len_q * len_kv);
+    for &at in new_at {
+        for query in at..at + len_q {
+            let first = query.saturating_sub(window.unwrap_or(query));
+            visible.extend((0..len_kv).map(|key| first <= key && key <= query));
+        }
+    }
+    let visible = TensorData::new(visible, [batch, 1, len_q, len_kv]);
+    AttentionMask::visible(Tensor::<4, Bool>::from_data(visible, device))
 }
 
-/// `linear` of `x`, also where there is nothing to project.
-///
-/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
-/// ndarray.
-pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch, len, d_input] = x.dims();
-    if batch == 0 || len == 0 {
-        let [_, d_output] = linear.weight.dims();
-        return Tensor::zeros([batch, len, d_output], &x.device());
+/// A position sees itself and what came before, as far back as the window reaches.
+pub(super) fn causal(window: Option<usize>) -> AttentionMask {
+    match window {
+        Some(window) => AttentionMask::causal().and(AttentionMask::window(window, 0)),
+        None => AttentionMask::causal(),
     }
-    // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
-    let [_, d_output] = linear.weight.dims();
-    let rows = x.reshape([batch * len, d_input]);
-    linear.forward(rows).reshape([batch, len, d_output])
 }

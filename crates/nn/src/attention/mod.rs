@@ -1,11 +1,29 @@
 //! The three attention modules, and what they share.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `self_attention.rs`, `cross_attention.rs`, `multi_head.rs` | the modules, each with its configuration and input |
+//! | `heads_config.rs` | what all of them can be told about their heads |
+//! | `heads.rs` | what happens between the projections |
+//! | `projections.rs` | the projections |
+//! | `qk_norm.rs` | normalised queries and keys |
+//! | `convert.rs` | each module made of another |
 
+mod convert;
 mod cross_attention;
 mod heads;
+mod heads_config;
 mod multi_head;
+mod projections;
+mod qk_norm;
 mod self_attention;
 
-pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionInput};
-pub use heads::AttentionOutput;
+pub use cross_attention::{
+    CrossAttention, CrossAttentionConfig, CrossAttentionInput, CrossMemory, ProjectedMemory,
+};
+pub use heads::{AttentionOutput, Heads};
+pub use heads_config::HeadsConfig;
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
+pub use projections::ProjectionBias;
+pub use qk_norm::{CosinePair, L2QkNorm, QkNorm, QkNormConfig, RmsPair, RmsQkNorm};
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};

@@ -8,22 +8,33 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, apply, linear};
+use super::{
+    heads::{AttentionOutput, Heads, Projected},
+    heads_config::{HeadsConfig, Sizes, heads_builders},
+    projections::{ProjectionBias, apply, linear},
+};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`MultiHeadAttention`].
 #[derive(Config, Debug)]
 pub struct MultiHeadAttentionConfig {
-    /// Width of query, key, value and output.
+    /// Width of query and output.
     pub d_model: usize,
-    /// Number of heads; each is `d_model / n_heads` wide.
+    /// Number of query heads.
     pub n_heads: usize,
+    /// What the heads look like.
+    #[config(default = "HeadsConfig::new()")]
+    pub heads: HeadsConfig,
+    /// Width of the key that comes in. Default: `d_model`.
+    pub d_key_in: Option<usize>,
+    /// Width of the value that comes in. Default: `d_model`.
+    pub d_value_in: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Whether the projections add a learned bias.
-    #[config(default = true)]
-    pub bias: bool,
+    /// Which projections add a learned bias.
+    #[config(default = "ProjectionBias::all()")]
+    pub bias: ProjectionBias,
     /// How the projections start.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
@@ -38,8 +49,21 @@ impl MultiHeadAttentionConfig {
     ///
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_heads("MultiHeadAttentionConfig", self.d_model, self.n_heads)?;
-        ConfigError::check_dropout("MultiHeadAttentionConfig", self.dropout)
+        self.sizes().map(|_| ())
+    }
+
+    fn sizes(&self) -> Result<Sizes, ConfigError> {
+        const NAME: &str = "MultiHeadAttentionConfig";
+        let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
+        let [d_key_in, d_value_in] = self.widths_in();
+        let widths = [("d_key_in", d_key_in), ("d_value_in", d_value_in)];
+        ConfigError::check_positive(NAME, &widths)?;
+        ConfigError::check_dropout(NAME, self.dropout)?;
+        Ok(sizes)
+    }
+
+    fn widths_in(&self) -> [usize; 2] {
+        [self.d_key_in, self.d_value_in].map(|width| width.unwrap_or(self.d_model))
     }
 
     /// Builds the module.
@@ -48,25 +72,21 @@ impl MultiHeadAttentionConfig {
     ///
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> MultiHeadAttention {
-        expect_valid(self.validate());
-        let linear = || {
-            linear(
-                self.d_model,
-                self.d_model,
-                self.bias,
-                &self.initializer,
-                device,
-            )
-        };
+        let sizes = expect_valid(self.sizes());
+        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
+        let [query, key, value] = sizes.widths();
+        let [d_key_in, d_value_in] = self.widths_in();
         MultiHeadAttention {
-            query: linear(),
-            key: linear(),
-            value: linear(),
-            output: linear(),
-            heads: Heads::new(self.n_heads, self.dropout),
+            query: linear([self.d_model, query], self.bias.query),
+            key: linear([d_key_in, key], self.bias.key),
+            value: linear([d_value_in, value], self.bias.value),
+            output: linear([sizes.context(), self.d_model], self.bias.output),
+            heads: self.heads.init(sizes, self.dropout, device),
         }
     }
 }
+
+heads_builders!(MultiHeadAttentionConfig);
 
 /// Multi-head attention: `n_heads` small attentions side by side, each with its own view of the input.
 ///
@@ -74,6 +94,10 @@ impl MultiHeadAttentionConfig {
 /// head_i  = softmax(query · W_query_i · (key · W_key_i)ᵀ / √d_head + mask) · value · W_value_i
 /// output  = concat(head_1 … head_n) · W_output
 /// ```
+///
+/// Its projections are separate layers. [`SelfAttention`](crate::SelfAttention) and [`CrossAttention`](crate::CrossAttention)
+/// have those of one input in one layer; the numbers are the same, and each can be made of another
+/// ([`into_self_attention`](Self::into_self_attention), [`into_cross_attention`](Self::into_cross_attention)).
 ///
 /// # Source
 ///
@@ -94,15 +118,16 @@ impl MultiHeadAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct MultiHeadAttention {
-    /// Queries of all heads: `[d_model, d_model]`.
+    /// Queries of all heads: `[d_model, n_heads · d_head]`.
     pub query: Linear,
-    /// Keys of all heads: `[d_model, d_model]`.
+    /// Keys of all heads: `[d_key_in, n_kv_heads · d_head]`.
     pub key: Linear,
-    /// Values of all heads: `[d_model, d_model]`.
+    /// Values of all heads: `[d_value_in, n_kv_heads · d_value_head]`.
     pub value: Linear,
-    /// Mixes the heads: `[d_model, d_model]`.
+    /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    heads: Heads,
+    /// What happens between them.
+    pub heads: Heads,
 }
 
 /// What [`MultiHeadAttention`] reads.
@@ -116,7 +141,7 @@ pub struct MultiHeadAttentionInput {
 }
 
 impl MultiHeadAttentionInput {
-    /// Queries `[batch, len_q, d_model]`, keys and values `[batch, len_kv, d_model]`.
+    /// Queries `[batch, len_q, d_model]`, keys `[batch, len_kv, d_key_in]` and values `[batch, len_kv, d_value_in]`.
     pub fn new(query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Self {
         Self {
             query,
@@ -156,12 +181,13 @@ impl MultiHeadAttention {
     /// # Shapes
     ///
     /// - query: `[batch, len_q, d_model]`
-    /// - key, value: `[batch, len_kv, d_model]`
+    /// - key: `[batch, len_kv, d_key_in]`
+    /// - value: `[batch, len_kv, d_value_in]`
     /// - output: `[batch, len_q, d_model]`
     ///
     /// # Panics
     ///
-    /// When a width is not `d_model`, batches or lengths differ or the mask does not fit.
+    /// When a width is not the module's, batches or lengths differ or the mask does not fit.
     ///
     /// # Cost
     ///
@@ -193,22 +219,19 @@ impl MultiHeadAttention {
         }
     }
 
-    fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> [Tensor<4>; 3] {
+    fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {
         let [d_model, _] = self.query.weight.dims();
+        let [d_key_in, _] = self.key.weight.dims();
+        let [d_value_in, _] = self.value.weight.dims();
         let [batch, _, _] = query.dims();
         let [_, len_kv, _] = key.dims();
         assert_shape!(query, [_, _, d_model]);
-        assert_shape!(key, [batch, _, d_model]);
-        assert_shape!(value, [batch, len_kv, d_model]);
+        assert_shape!(key, [batch, _, d_key_in]);
+        assert_shape!(value, [batch, len_kv, d_value_in]);
         [
-            self.split(&self.query, query),
-            self.split(&self.key, key),
-            self.split(&self.value, value),
+            self.heads.split_query(apply(&self.query, query)),
+            self.heads.split_key(apply(&self.key, key)),
+            self.heads.split_value(apply(&self.value, value)),
         ]
-    }
-
-    fn split(&self, projection: &Linear, x: Tensor<3>) -> Tensor<4> {
-        let [heads] = self.heads.split(apply(projection, x));
-        heads
     }
 }

@@ -4,29 +4,42 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Initializer, Linear},
-    tensor::{Device, Tensor, assert_shape},
+    tensor::{Device, Int, Tensor, TensorData, assert_shape},
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use super::heads::{AttentionOutput, Heads, apply, linear};
-use crate::error::{ConfigError, expect_valid};
+use super::{
+    heads::{AttentionOutput, Heads, Projected, causal},
+    heads_config::{HeadsConfig, Sizes, heads_builders},
+    projections::{ProjectionBias, apply, linear},
+};
+use crate::{
+    cache::{KvCache, KvCacheConfig},
+    error::{ConfigError, expect_valid},
+};
 
 /// Configuration of [`SelfAttention`].
 #[derive(Config, Debug)]
 pub struct SelfAttentionConfig {
     /// Width of the input and output.
     pub d_model: usize,
-    /// Number of heads; each is `d_model / n_heads` wide.
+    /// Number of query heads.
     pub n_heads: usize,
+    /// What the heads look like.
+    #[config(default = "HeadsConfig::new()")]
+    pub heads: HeadsConfig,
     /// Whether a position sees only itself and what came before (a decoder) or everything (an encoder).
     #[config(default = false)]
     pub causal: bool,
+    /// With `causal`: how many positions before itself a position sees (sliding-window attention, arXiv:2310.06825).
+    /// Default: all.
+    pub window: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Whether the projections add a learned bias.
-    #[config(default = true)]
-    pub bias: bool,
+    /// Which projections add a learned bias; those of query, key and value are one linear layer and agree.
+    #[config(default = "ProjectionBias::all()")]
+    pub bias: ProjectionBias,
     /// How the projections start.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
@@ -41,8 +54,26 @@ impl SelfAttentionConfig {
     ///
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_heads("SelfAttentionConfig", self.d_model, self.n_heads)?;
-        ConfigError::check_dropout("SelfAttentionConfig", self.dropout)
+        self.parts().map(|_| ())
+    }
+
+    /// The sizes, and whether the projection of query, key and value has a bias.
+    fn parts(&self) -> Result<(Sizes, bool), ConfigError> {
+        const NAME: &str = "SelfAttentionConfig";
+        let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
+        ConfigError::check_dropout(NAME, self.dropout)?;
+        if let (false, Some(window)) = (self.causal, self.window) {
+            let reason = format!("a window of {window} needs causal true");
+            return Err(ConfigError::Invalid {
+                config: NAME,
+                reason,
+            });
+        }
+        let ProjectionBias {
+            query, key, value, ..
+        } = self.bias;
+        let bias = [("query", query), ("key", key), ("value", value)];
+        Ok((sizes, ProjectionBias::shared(NAME, &bias)?))
     }
 
     /// Builds the module.
@@ -51,17 +82,19 @@ impl SelfAttentionConfig {
     ///
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> SelfAttention {
-        expect_valid(self.validate());
-        let linear =
-            |d_output| linear(self.d_model, d_output, self.bias, &self.initializer, device);
+        let (sizes, bias) = expect_valid(self.parts());
+        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
         SelfAttention {
-            query_key_value: linear(3 * self.d_model),
-            output: linear(self.d_model),
-            heads: Heads::new(self.n_heads, self.dropout),
+            query_key_value: linear([self.d_model, sizes.widths().iter().sum()], bias),
+            output: linear([sizes.context(), self.d_model], self.bias.output),
+            heads: self.heads.init(sizes, self.dropout, device),
             causal: self.causal,
+            window: self.window,
         }
     }
 }
+
+heads_builders!(SelfAttentionConfig);
 
 /// Self-attention: every position asks all positions of the same sequence what matters to it.
 ///
@@ -92,12 +125,14 @@ impl SelfAttentionConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct SelfAttention {
-    /// Query, key and value of all heads, in this order: `[d_model, 3 · d_model]`.
+    /// Query, key and value of all heads, in this order: `[d_model, (n_heads + n_kv_heads) · d_head + n_kv_heads · d_value_head]`.
     pub query_key_value: Linear,
-    /// Mixes the heads: `[d_model, d_model]`.
+    /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    heads: Heads,
-    causal: bool,
+    /// What happens between the two.
+    pub heads: Heads,
+    pub(super) causal: bool,
+    pub(super) window: Option<usize>,
 }
 
 /// What [`SelfAttention`] reads.
@@ -106,6 +141,7 @@ pub struct SelfAttentionInput {
     x: Tensor<3>,
     mask: AttentionMask,
     bias: Option<AttentionBias>,
+    lengths: Option<Vec<usize>>,
 }
 
 impl SelfAttentionInput {
@@ -115,7 +151,14 @@ impl SelfAttentionInput {
             x,
             mask: AttentionMask::none(),
             bias: None,
+            lengths: None,
         }
+    }
+
+    /// Sequence `b` has `lengths[b]` tokens; those behind them are padding that nobody sees and no cache keeps.
+    pub fn lengths(mut self, lengths: &[usize]) -> Self {
+        self.lengths = Some(lengths.to_vec());
+        self
     }
 
     /// Which positions may be seen, besides what `causal` already hides.
@@ -147,8 +190,9 @@ impl SelfAttention {
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: SelfAttentionInput) -> Tensor<3> {
-        let (projected, mask, bias) = self.project(input);
-        apply(&self.output, self.heads.attend(projected, mask, bias))
+        let mask = self.mask(&input);
+        let context = self.heads.attend(self.project(input.x), mask, input.bias);
+        apply(&self.output, context)
     }
 
     /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
@@ -161,25 +205,91 @@ impl SelfAttention {
     ///
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: SelfAttentionInput) -> AttentionOutput {
-        let (projected, mask, bias) = self.project(input);
-        let (context, weights) = self.heads.attend_with_weights(projected, mask, bias);
+        let mask = self.mask(&input);
+        let (context, weights) =
+            self.heads
+                .attend_with_weights(self.project(input.x), mask, input.bias);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
         }
     }
 
-    fn project(
-        &self,
-        input: SelfAttentionInput,
-    ) -> ([Tensor<4>; 3], AttentionMask, Option<AttentionBias>) {
+    /// An empty cache for [`forward_cached`](Self::forward_cached).
+    ///
+    /// # Panics
+    ///
+    /// When a size of `config` is zero.
+    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
+        let weight = self.query_key_value.weight.val();
+        let place = (weight.device(), weight.dtype());
+        self.heads.cache(batch, config, self.window, place)
+    }
+
+    /// The context of the next tokens of each sequence, whose keys and values join the cache: the same as
+    /// [`forward`](Self::forward) of the whole sequences has there.
+    ///
+    /// The input may have any number of tokens: a whole prompt, then one token after the other. Prompts of different
+    /// lengths stand at the front of their rows; see [`SelfAttentionInput::lengths`].
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`; rows of padding mean nothing
+    ///
+    /// # Panics
+    ///
+    /// When the module is not causal, the input has a mask or a bias, or the cache is another layer's, of another batch or
+    /// dtype, or full.
+    ///
+    /// # Cost
+    ///
+    /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
+    /// where `len_kv` counts the tokens so far, as far as a window reaches; no memory that grows with it.
+    pub fn forward_cached(&self, input: SelfAttentionInput, cache: &mut KvCache) -> Tensor<3> {
+        assert!(
+            self.causal,
+            "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
+        );
+        assert!(
+            input.mask.is_none() && input.bias.is_none(),
+            "SelfAttention: a mask or a bias cannot go with a cache; lengths can"
+        );
+        let [batch, len, _] = input.x.dims();
+        if batch == 0 || len == 0 {
+            return input.x;
+        }
+        let counts = input.lengths.unwrap_or_else(|| vec![len; batch]);
+        let projected = self.project(input.x);
+        apply(
+            &self.output,
+            self.heads
+                .attend_cached(projected, &counts, self.window, cache),
+        )
+    }
+
+    fn project(&self, x: Tensor<3>) -> Projected {
         let [d_model, _] = self.query_key_value.weight.dims();
-        assert_shape!(input.x, [_, _, d_model]);
-        let projected = apply(&self.query_key_value, input.x);
-        let mask = match self.causal {
-            true => input.mask.and(AttentionMask::causal()),
-            false => input.mask,
-        };
-        (self.heads.split(projected), mask, input.bias)
+        assert_shape!(x, [_, _, d_model]);
+        self.heads.split_all(apply(&self.query_key_value, x))
+    }
+
+    /// Everything that hides a position.
+    fn mask(&self, input: &SelfAttentionInput) -> AttentionMask {
+        let mut mask = input.mask.clone();
+        if let Some(lengths) = &input.lengths {
+            let [batch, len, _] = input.x.dims();
+            assert!(
+                lengths.len() == batch && lengths.iter().all(|&length| length <= len),
+                "SelfAttention: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
+            );
+            let lengths: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
+            let lengths = TensorData::new(lengths, [batch]);
+            let lengths = Tensor::<1, Int>::from_data(lengths, &input.x.device());
+            mask = mask.and(AttentionMask::key_lengths(lengths));
+        }
+        match self.causal {
+            true => mask.and(causal(self.window)),
+            false => mask,
+        }
     }
 }

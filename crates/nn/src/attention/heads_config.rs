@@ -1,0 +1,188 @@
+//! What all attention modules can be told about their heads.
+
+use burn::{
+    config::Config,
+    module::Param,
+    nn::{DropoutConfig, Initializer},
+    tensor::Device,
+};
+
+use super::{heads::Heads, qk_norm::QkNormConfig};
+use crate::error::ConfigError;
+
+/// What the heads of an attention module look like, beyond their number: the same choices for every module and stack.
+///
+/// The configurations of the modules have these fields as `heads`, and a method for each of them:
+///
+/// ```
+/// use burn_attn::{MultiHeadAttentionConfig, QkNormConfig};
+///
+/// let config = MultiHeadAttentionConfig::new(64, 8)
+///     .with_n_kv_heads(2)
+///     .with_qk_norm(QkNormConfig::rms())
+///     .with_softcap(50.0);
+/// assert_eq!(config.heads.n_kv_heads, Some(2));
+/// ```
+#[derive(Config, Debug)]
+pub struct HeadsConfig {
+    /// Number of key and value heads, each shared by `n_heads / n_kv_heads` query heads. Default: `n_heads`; 1 is
+    /// multi-query attention (arXiv:1911.02150), between them it is grouped-query attention (arXiv:2305.13245).
+    pub n_kv_heads: Option<usize>,
+    /// Width of a query or key head. Default: `d_model / n_heads`.
+    pub d_head: Option<usize>,
+    /// Width of a value head. Default: `d_head`.
+    pub d_value_head: Option<usize>,
+    /// Factor on the dot products. Default: `1 / √d_head`, or what `qk_norm` asks for.
+    pub scale: Option<f64>,
+    /// Squashes the scores to `softcap · tanh(score / softcap)` (Gemma 2, arXiv:2408.00118). Default: not at all.
+    pub softcap: Option<f64>,
+    /// Normalises queries and keys. Default: not at all.
+    pub qk_norm: Option<QkNormConfig>,
+    /// Whether each query head learns a score that joins every softmax and has no value, so that a position may attend to
+    /// nothing (gpt-oss, arXiv:2508.10925). It starts at 0.
+    #[config(default = false)]
+    pub sinks: bool,
+}
+
+impl Default for HeadsConfig {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// The sizes that follow from a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) n_heads: usize,
+    pub(super) n_kv_heads: usize,
+    pub(super) d_head: usize,
+    pub(super) d_value_head: usize,
+}
+
+impl Sizes {
+    /// Widths of the projections of query, key and value.
+    pub(super) fn widths(&self) -> [usize; 3] {
+        [
+            self.n_heads * self.d_head,
+            self.n_kv_heads * self.d_head,
+            self.n_kv_heads * self.d_value_head,
+        ]
+    }
+
+    /// Width of all heads' contexts.
+    pub(super) fn context(&self) -> usize {
+        self.n_heads * self.d_value_head
+    }
+}
+
+impl HeadsConfig {
+    /// The sizes.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields of `config`, whose heads these are, and values that contradict each other.
+    pub(super) fn sizes(
+        &self,
+        config: &'static str,
+        d_model: usize,
+        n_heads: usize,
+    ) -> Result<Sizes, ConfigError> {
+        ConfigError::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
+        let n_kv_heads = self.n_kv_heads.unwrap_or(n_heads);
+        ConfigError::check_positive(config, &[("n_kv_heads", n_kv_heads)])?;
+        if !n_heads.is_multiple_of(n_kv_heads) {
+            let reason = format!("n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}");
+            return Err(ConfigError::Invalid { config, reason });
+        }
+        if self.d_head.is_none() {
+            ConfigError::check_heads(config, d_model, n_heads)?;
+        }
+        let d_head = self.d_head.unwrap_or(d_model / n_heads);
+        let d_value_head = self.d_value_head.unwrap_or(d_head);
+        let widths = [("d_head", d_head), ("d_value_head", d_value_head)];
+        ConfigError::check_positive(config, &widths)?;
+        for (field, value) in [("scale", self.scale), ("softcap", self.softcap)] {
+            let positive = |value: f64| value > 0.0 && value.is_finite();
+            if let Some(value) = value.filter(|&value| !positive(value)) {
+                let reason = format!("{field} must be positive and finite, got {value}");
+                return Err(ConfigError::Invalid { config, reason });
+            }
+        }
+        if let Some(qk_norm) = &self.qk_norm {
+            qk_norm.validate(config)?;
+        }
+        Ok(Sizes {
+            n_heads,
+            n_kv_heads,
+            d_head,
+            d_value_head,
+        })
+    }
+
+    /// The heads, with their parameters.
+    pub(super) fn init(&self, sizes: Sizes, dropout: f64, device: &Device) -> Heads {
+        let qk_norm = self.qk_norm.as_ref();
+        let qk_norm = qk_norm.map(|norm| norm.init(sizes.n_heads, sizes.d_head, device));
+        let sinks: Option<Param<_>> = self
+            .sinks
+            .then(|| Initializer::Zeros.init([sizes.n_heads], device));
+        Heads::new(
+            sizes,
+            DropoutConfig::new(dropout).init(),
+            self.scale,
+            self.softcap,
+            qk_norm,
+            sinks,
+        )
+    }
+}
+
+/// Builder methods for the fields of [`HeadsConfig`] on a configuration that has one as `heads`.
+macro_rules! heads_builders {
+    ($config:ident) => {
+        impl $config {
+            /// Number of key and value heads; see [`HeadsConfig::n_kv_heads`](crate::HeadsConfig::n_kv_heads).
+            pub fn with_n_kv_heads(mut self, n_kv_heads: usize) -> Self {
+                self.heads.n_kv_heads = Some(n_kv_heads);
+                self
+            }
+
+            /// Width of a query or key head, where it is not `d_model / n_heads`.
+            pub fn with_d_head(mut self, d_head: usize) -> Self {
+                self.heads.d_head = Some(d_head);
+                self
+            }
+
+            /// Width of a value head, where it is not `d_head`.
+            pub fn with_d_value_head(mut self, d_value_head: usize) -> Self {
+                self.heads.d_value_head = Some(d_value_head);
+                self
+            }
+
+            /// Factor on the dot products, where it is not `1 / √d_head`.
+            pub fn with_scale(mut self, scale: f64) -> Self {
+                self.heads.scale = Some(scale);
+                self
+            }
+
+            /// Squashes the scores; see [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
+            pub fn with_softcap(mut self, softcap: f64) -> Self {
+                self.heads.softcap = Some(softcap);
+                self
+            }
+
+            /// Normalises queries and keys.
+            pub fn with_qk_norm(mut self, qk_norm: crate::QkNormConfig) -> Self {
+                self.heads.qk_norm = Some(qk_norm);
+                self
+            }
+
+            /// Whether to learn sinks; see [`HeadsConfig::sinks`](crate::HeadsConfig::sinks).
+            pub fn with_sinks(mut self, sinks: bool) -> Self {
+                self.heads.sinks = sinks;
+                self
+            }
+        }
+    };
+}
+pub(crate) use heads_builders;

@@ -1,0 +1,373 @@
+//! Keys and values of the tokens so far, so that the next token costs one token's work.
+
+mod buffer;
+
+use burn::{
+    config::Config,
+    tensor::{DType, Device, Int, Tensor, TensorData},
+};
+
+use crate::error::ConfigError;
+use buffer::{Buffer, Layout};
+
+/// Configuration of a [`KvCache`].
+#[derive(Config, Debug)]
+pub struct KvCacheConfig {
+    /// Most tokens a sequence may have (tokens).
+    pub max_len: usize,
+    /// How many tokens there is room for at first (tokens); it doubles when it is full.
+    #[config(default = 64)]
+    pub initial_len: usize,
+    /// Whether keys and values are kept in 8 bits with one scale per token and head, in about a quarter of the memory of
+    /// f32; each number is then off by at most 1/254 of the largest of its row.
+    ///
+    /// For backends that have 8-bit integers: the CPU backends do.
+    #[config(default = false)]
+    pub quantized: bool,
+}
+
+impl KvCacheConfig {
+    /// Whether a cache can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the field that is zero.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::check_positive(
+            "KvCacheConfig",
+            &[("max_len", self.max_len), ("initial_len", self.initial_len)],
+        )
+    }
+}
+
+/// Keys and values of one attention layer: those of its `n_kv_heads` only, and nothing else.
+///
+/// Every sequence of the batch has a length of its own; its tokens stand at the front, what follows is room. The memory
+/// doubles when it is full. A layer with a window keeps what its window reaches and drops the rest.
+///
+/// # Cost
+///
+/// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them
+/// in place, where nobody else holds the tensors: do not keep clones of a cache that goes on.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+///
+/// let device = Device::default();
+/// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+/// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+/// let whole = attention.forward(SelfAttentionInput::new(x.clone()));
+///
+/// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
+/// attention.forward_cached(SelfAttentionInput::new(x.clone().narrow(1, 0, 6)), &mut cache);
+/// let last = attention.forward_cached(SelfAttentionInput::new(x.narrow(1, 6, 1)), &mut cache);
+/// whole.narrow(1, 6, 1).into_data().assert_approx_eq::<f32>(&last.into_data(), Default::default());
+/// ```
+#[derive(Clone, Debug)]
+pub struct KvCache {
+    /// Absent only while it is written.
+    keys: Option<Buffer>,
+    values: Option<Buffer>,
+    key_layout: Layout,
+    value_layout: Layout,
+    /// Tokens in the buffers, of each sequence.
+    stored: Vec<usize>,
+    /// Tokens that were there before them and have been dropped, of each sequence.
+    dropped: Vec<usize>,
+    max_len: usize,
+    initial_len: usize,
+    /// How many tokens before itself a token looks back at, if not at all.
+    window: Option<usize>,
+}
+
+/// What a layer that makes a cache knows.
+pub(crate) struct Shape {
+    pub(crate) batch: usize,
+    pub(crate) n_kv_heads: usize,
+    pub(crate) d_head: usize,
+    pub(crate) d_value_head: usize,
+    pub(crate) dtype: DType,
+    pub(crate) device: Device,
+    pub(crate) window: Option<usize>,
+}
+
+/// What there is to look at after an append.
+pub(crate) struct Context {
+    /// `[batch, n_kv_heads, len_kv, d_head]`, and the same of the values.
+    pub(crate) key: Tensor<4>,
+    pub(crate) value: Tensor<4>,
+    /// Index in the above at which each sequence's new tokens start.
+    pub(crate) new_at: Vec<usize>,
+}
+
+impl KvCache {
+    pub(crate) fn new(shape: Shape, config: &KvCacheConfig) -> Self {
+        crate::error::expect_valid(config.validate());
+        let layout = |dim| Layout {
+            batch: shape.batch,
+            heads: shape.n_kv_heads,
+            dim,
+            dtype: shape.dtype,
+            device: shape.device.clone(),
+            quantized: config.quantized,
+        };
+        let (key_layout, value_layout) = (layout(shape.d_head), layout(shape.d_value_head));
+        let capacity = config.initial_len.min(config.max_len);
+        Self {
+            keys: Some(Buffer::new(&key_layout, capacity)),
+            values: Some(Buffer::new(&value_layout, capacity)),
+            key_layout,
+            value_layout,
+            stored: vec![0; shape.batch],
+            dropped: vec![0; shape.batch],
+            max_len: config.max_len,
+            initial_len: capacity,
+            window: shape.window,
+        }
+    }
+
+    /// Tokens of each sequence so far, those that a window has left behind included.
+    pub fn lengths(&self) -> Vec<usize> {
+        let both = self.stored.iter().zip(&self.dropped);
+        both.map(|(stored, dropped)| stored + dropped).collect()
+    }
+
+    /// Sequences.
+    pub fn batch(&self) -> usize {
+        self.stored.len()
+    }
+
+    /// Tokens there is room for in each sequence before the memory grows.
+    pub fn capacity(&self) -> usize {
+        self.keys().capacity()
+    }
+
+    /// Memory held (bytes).
+    pub fn bytes(&self) -> usize {
+        self.keys().bytes() + self.values().bytes()
+    }
+
+    /// Sequence `b` becomes what sequence `rows[b]` was, as beam search needs it; there may be more or fewer than before.
+    ///
+    /// # Panics
+    ///
+    /// When there is no such sequence.
+    ///
+    /// # Cost
+    ///
+    /// A copy of the cache, or nothing if every sequence stays where it is.
+    pub fn reorder(&mut self, rows: &[usize]) {
+        let batch = self.batch();
+        if let Some(row) = rows.iter().find(|&&row| row >= batch) {
+            panic!("KvCache: there is no sequence {row} among {batch} to reorder to");
+        }
+        if rows.iter().copied().eq(0..batch) {
+            return;
+        }
+        self.stored = rows.iter().map(|&row| self.stored[row]).collect();
+        self.dropped = rows.iter().map(|&row| self.dropped[row]).collect();
+        self.key_layout.batch = rows.len();
+        self.value_layout.batch = rows.len();
+        if rows.is_empty() {
+            self.keys = Some(Buffer::new(&self.key_layout, self.initial_len));
+            self.values = Some(Buffer::new(&self.value_layout, self.initial_len));
+            return;
+        }
+        let items: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let items = TensorData::new(items, [rows.len()]);
+        let items = Tensor::<1, Int>::from_data(items, &self.key_layout.device);
+        self.keys = self.keys.take().map(|keys| keys.select(items.clone()));
+        self.values = self.values.take().map(|values| values.select(items));
+    }
+
+    /// Forgets all but the first `lengths[b]` tokens of each sequence `b`: those that a draft model guessed wrong, say.
+    ///
+    /// # Panics
+    ///
+    /// When a length is beyond what the sequence has, or among what a window has dropped.
+    pub fn truncate(&mut self, lengths: &[usize]) {
+        assert!(
+            lengths.len() == self.batch(),
+            "KvCache: {} lengths for {} sequences",
+            lengths.len(),
+            self.batch()
+        );
+        for (b, &length) in lengths.iter().enumerate() {
+            let (stored, dropped) = (self.stored[b], self.dropped[b]);
+            assert!(
+                length <= stored + dropped,
+                "KvCache: sequence {b} has {} tokens and cannot be truncated to {length}",
+                stored + dropped
+            );
+            // Its next token looks back at the window before it.
+            let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
+            assert!(
+                dropped <= needed,
+                "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
+                 {needed} on, but those before {dropped} have been dropped"
+            );
+        }
+        for (b, &length) in lengths.iter().enumerate() {
+            self.stored[b] = length - self.dropped[b];
+        }
+    }
+
+    /// Forgets everything and keeps the memory.
+    pub fn reset(&mut self) {
+        self.stored.fill(0);
+        self.dropped.fill(0);
+    }
+
+    /// Adds the first `counts[b]` tokens of each sequence `b`.
+    ///
+    /// # Panics
+    ///
+    /// When keys or values are not those of the layer the cache was made for, or a sequence gets too long.
+    pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
+        self.check(&key, &value, counts);
+        let [_, _, new, _] = key.dims();
+        self.make_room(new, counts);
+        let even = self.is_even();
+        let new_at = self.stored.clone();
+        for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
+            // Taken out, so that nobody else holds it and it is written in place.
+            let Some(old) = buffer.take() else {
+                unreachable!("a buffer is absent only here")
+            };
+            *buffer = Some(match even {
+                // What a shorter sequence gets too much is room that its next token overwrites.
+                true if new == 0 => old,
+                true => old.write(rows, 0, new_at[0]),
+                false => counts.iter().enumerate().fold(old, |buffer, (b, &count)| {
+                    if count == 0 {
+                        return buffer;
+                    }
+                    let rows = rows.clone().narrow(0, b, 1).narrow(2, 0, count);
+                    buffer.write(rows, b, new_at[b])
+                }),
+            });
+        }
+        for (stored, count) in self.stored.iter_mut().zip(counts) {
+            *stored += count;
+        }
+        // Even sequences may leave out what no new token looks back at.
+        let first = match self.window {
+            Some(window) if even => new_at[0].saturating_sub(window),
+            _ => 0,
+        };
+        let end = match even {
+            true => new_at[0] + new,
+            false => self.stored.iter().copied().max().unwrap_or(0),
+        };
+        Context {
+            key: self.keys().read(&self.key_layout, first, end - first),
+            value: self.values().read(&self.value_layout, first, end - first),
+            new_at: new_at.iter().map(|at| at - first).collect(),
+        }
+    }
+
+    /// Whether all sequences have as many tokens in the buffers.
+    fn is_even(&self) -> bool {
+        self.stored.iter().all(|&stored| stored == self.stored[0])
+    }
+
+    fn check(&self, key: &Tensor<4>, value: &Tensor<4>, counts: &[usize]) {
+        for (name, tensor, layout) in [
+            ("keys", key, &self.key_layout),
+            ("values", value, &self.value_layout),
+        ] {
+            let [batch, heads, _, dim] = tensor.dims();
+            assert!(
+                batch == layout.batch,
+                "KvCache: {name} of {batch} sequences do not fit a cache of {}",
+                layout.batch
+            );
+            assert!(
+                [heads, dim] == [layout.heads, layout.dim],
+                "KvCache: {name} of {heads} heads of width {dim} do not fit a cache of {} heads of width {}: it was made \
+                 for another layer",
+                layout.heads,
+                layout.dim
+            );
+            assert!(
+                tensor.dtype() == layout.dtype,
+                "KvCache: {name} in {:?} do not fit a cache in {:?}",
+                tensor.dtype(),
+                layout.dtype
+            );
+        }
+        let [batch, _, new, _] = key.dims();
+        assert!(
+            counts.len() == batch,
+            "KvCache: {} counts of new tokens for {batch} sequences",
+            counts.len()
+        );
+        for (b, (&count, length)) in counts.iter().zip(self.lengths()).enumerate() {
+            assert!(
+                count <= new,
+                "KvCache: sequence {b} has {count} new tokens among {new}"
+            );
+            assert!(
+                length + count <= self.max_len,
+                "KvCache: sequence {b} has {length} tokens and cannot take {count} more: its max_len is {}",
+                self.max_len
+            );
+        }
+    }
+
+    /// Makes room for `new` more tokens of every sequence.
+    fn make_room(&mut self, new: usize, counts: &[usize]) {
+        let longest = self.stored.iter().copied().max().unwrap_or(0);
+        // Even sequences are written all at once, the shorter ones' padding included.
+        let needed = match self.is_even() {
+            true => longest + new,
+            false => {
+                let ends = self.stored.iter().zip(counts);
+                ends.map(|(stored, count)| stored + count)
+                    .max()
+                    .unwrap_or(0)
+            }
+        };
+        let capacity = self.capacity();
+        if needed <= capacity {
+            return;
+        }
+        let mut from = vec![0; self.batch()];
+        let mut kept = longest;
+        let mut grown = (2 * capacity).max(needed).min(self.max_len.max(needed));
+        if let Some(window) = self.window {
+            // What the window has left behind goes; twice the window is room for as many tokens as it takes to move.
+            kept = kept.min(window);
+            for (b, from) in from.iter_mut().enumerate() {
+                *from = self.stored[b].saturating_sub(window);
+                self.stored[b] -= *from;
+                self.dropped[b] += *from;
+            }
+            let enough = (2 * window).max(self.initial_len);
+            grown = grown.min(enough.max(kept + new));
+        }
+        for (buffer, layout) in [
+            (&mut self.keys, &self.key_layout),
+            (&mut self.values, &self.value_layout),
+        ] {
+            *buffer = buffer
+                .take()
+                .map(|buffer| buffer.moved(layout, &from, kept, grown));
+        }
+    }
+
+    fn keys(&self) -> &Buffer {
+        self.keys
+            .as_ref()
+            .expect("a buffer is absent only while it is written")
+    }
+
+    fn values(&self) -> &Buffer {
+        self.values
+            .as_ref()
+            .expect("a buffer is absent only while it is written")
+    }
+}

@@ -1,0 +1,59 @@
+//! Decoding with a cache is decoding without one, only cheaper.
+
+mod errors;
+mod memory;
+mod sameness;
+
+use burn::tensor::{Device, Tensor};
+use burn_attn::{
+    KvCache, KvCacheConfig, QkNormConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
+};
+
+use crate::numbers::filled;
+
+pub const D_MODEL: usize = 30;
+
+/// A causal module for each choice that a cache has to respect.
+pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
+    let config = || SelfAttentionConfig::new(D_MODEL, 6).with_causal(true);
+    [
+        ("plain", config()),
+        ("grouped", config().with_n_kv_heads(2)),
+        ("multi-query", config().with_n_kv_heads(1)),
+        ("narrow heads", config().with_d_head(3).with_d_value_head(7)),
+        ("window", config().with_window(Some(4))),
+        (
+            "window, grouped",
+            config().with_window(Some(5)).with_n_kv_heads(3),
+        ),
+        (
+            "softcap, sinks, scale",
+            config().with_softcap(2.0).with_sinks(true).with_scale(0.7),
+        ),
+        ("rms", config().with_qk_norm(QkNormConfig::rms())),
+        ("l2", config().with_qk_norm(QkNormConfig::l2())),
+    ]
+    .map(|(name, config)| (name, filled(config.init(device), 3)))
+    .into()
+}
+
+/// Feeds `x` in pieces of these lengths.
+pub fn in_pieces(
+    module: &SelfAttention,
+    cache: &mut KvCache,
+    x: &Tensor<3>,
+    pieces: &[usize],
+) -> Tensor<3> {
+    let mut first = 0;
+    let outputs = pieces.iter().map(|&len| {
+        let piece = x.clone().narrow(1, first, len);
+        first += len;
+        module.forward_cached(SelfAttentionInput::new(piece), cache)
+    });
+    Tensor::cat(outputs.collect(), 1)
+}
+
+/// Room for few tokens at first, so that it has to grow.
+pub fn small(max_len: usize) -> KvCacheConfig {
+    KvCacheConfig::new(max_len).with_initial_len(2)
+}

@@ -1,0 +1,166 @@
+//! The same numbers with and without a cache.
+
+use burn::tensor::Tensor;
+use burn_attn::{
+    CrossAttentionConfig, CrossAttentionInput, KvCacheConfig, SelfAttention, SelfAttentionInput,
+};
+
+use super::{D_MODEL, in_pieces, modules, small};
+use crate::{
+    compare::{assert_close, assert_same, error},
+    devices,
+    numbers::{filled, tensor},
+};
+
+const TOLERANCE: f32 = 2e-6;
+
+#[test]
+fn any_pieces_give_the_whole() {
+    for (backend, device) in devices::cpu() {
+        let x = tensor([2, 23, D_MODEL], 1, &device);
+        for (name, module) in modules(&device) {
+            let whole = module.forward(SelfAttentionInput::new(x.clone()));
+            for pieces in [vec![23], vec![7, 1, 1, 11, 3], vec![1; 23]] {
+                let mut cache = module.cache(2, &small(23));
+                let cached = in_pieces(&module, &mut cache, &x, &pieces);
+                assert_eq!(cache.lengths(), [23, 23]);
+                let what = format!("{backend}, {name}, {pieces:?}");
+                assert_close(&what, &cached.into_data(), &whole.to_data(), TOLERANCE);
+            }
+        }
+    }
+}
+
+/// Each sequence alone, without padding and without a cache.
+fn alone(module: &SelfAttention, x: &Tensor<3>, b: usize, len: usize) -> Tensor<3> {
+    let x = x.clone().narrow(0, b, 1).narrow(1, 0, len);
+    module.forward(SelfAttentionInput::new(x))
+}
+
+#[test]
+fn sequences_of_unequal_lengths_do_not_disturb_each_other() {
+    // Prompts, then pieces, of each of three sequences.
+    let steps = [
+        [5, 2, 7],
+        [1, 1, 1],
+        [3, 1, 0],
+        [1, 1, 1],
+        [1, 0, 1],
+        [2, 2, 2],
+    ];
+    for (backend, device) in devices::cpu() {
+        let x = tensor([3, 17, D_MODEL], 1, &device);
+        for (name, module) in modules(&device) {
+            let mut cache = module.cache(3, &small(40));
+            let mut at = [0; 3];
+            for counts in steps {
+                let longest = counts.into_iter().max().expect("three sequences");
+                let rows = (0..3).map(|b| x.clone().narrow(0, b, 1).narrow(1, at[b], longest));
+                let input =
+                    SelfAttentionInput::new(Tensor::cat(rows.collect(), 0)).lengths(&counts);
+                let output = module.forward_cached(input, &mut cache);
+                for b in 0..3 {
+                    let end = at[b] + counts[b];
+                    if counts[b] > 0 {
+                        let expected = alone(&module, &x, b, end).narrow(1, at[b], counts[b]);
+                        let actual = output.clone().narrow(0, b, 1).narrow(1, 0, counts[b]);
+                        let what = format!("{backend}, {name}, sequence {b} at {}", at[b]);
+                        assert_close(&what, &actual.into_data(), &expected.into_data(), TOLERANCE);
+                    }
+                    at[b] = end;
+                }
+                assert_eq!(cache.lengths(), at);
+            }
+        }
+    }
+}
+
+#[test]
+fn reordered_sequences_go_on_as_what_they_were() {
+    let device = devices::any();
+    let x = tensor([3, 9, D_MODEL], 1, &device);
+    for (name, module) in modules(&device) {
+        let whole = module.forward(SelfAttentionInput::new(x.clone()));
+        let mut cache = module.cache(3, &small(9));
+        in_pieces(&module, &mut cache, &x.clone().narrow(1, 0, 7), &[7]);
+        let rows = [2, 0, 0, 1];
+        cache.reorder(&rows);
+        let of_rows = |x: &Tensor<3>| {
+            let rows = rows
+                .iter()
+                .map(|&row| x.clone().narrow(0, row, 1).narrow(1, 7, 2));
+            Tensor::cat(rows.collect(), 0)
+        };
+        let output = module.forward_cached(SelfAttentionInput::new(of_rows(&x)), &mut cache);
+        assert_close(
+            name,
+            &output.into_data(),
+            &of_rows(&whole).into_data(),
+            TOLERANCE,
+        );
+    }
+}
+
+#[test]
+fn truncated_sequences_go_on_where_they_were_cut() {
+    let device = devices::any();
+    let x = tensor([2, 13, D_MODEL], 1, &device);
+    let wrong = tensor([2, 5, D_MODEL], 2, &device);
+    for (name, module) in modules(&device) {
+        let whole = module.forward(SelfAttentionInput::new(x.clone()));
+        let mut cache = module.cache(2, &KvCacheConfig::new(13));
+        in_pieces(&module, &mut cache, &x, &[8]);
+        in_pieces(&module, &mut cache, &wrong, &[5]);
+        cache.truncate(&[8, 8]);
+        let rest = in_pieces(&module, &mut cache, &x.clone().narrow(1, 8, 5), &[1, 4]);
+        let expected = whole.narrow(1, 8, 5);
+        assert_close(name, &rest.into_data(), &expected.into_data(), TOLERANCE);
+    }
+}
+
+#[test]
+fn a_reset_cache_is_a_new_one() {
+    let device = devices::any();
+    let x = tensor([2, 6, D_MODEL], 1, &device);
+    for (_, module) in modules(&device) {
+        let mut cache = module.cache(2, &small(6));
+        let first = in_pieces(&module, &mut cache, &x, &[4, 2]);
+        cache.reset();
+        assert_same(&in_pieces(&module, &mut cache, &x, &[4, 2]), &first);
+    }
+}
+
+#[test]
+fn eight_bits_are_nearly_exact() {
+    for (backend, device) in devices::cpu() {
+        let x = tensor([2, 23, D_MODEL], 1, &device);
+        for (name, module) in modules(&device) {
+            let whole = module.forward(SelfAttentionInput::new(x.clone()));
+            let mut cache = module.cache(2, &small(23).with_quantized(true));
+            let cached = in_pieces(&module, &mut cache, &x, &[7, 1, 1, 11, 3]);
+            let error = error(&cached.into_data(), &whole.into_data());
+            println!("{backend}, {name}: error {error:.1e}");
+            // Each key and value is off by up to 1/254 of its row's largest number: visibly more than rounding.
+            assert!(
+                (1e-5..6e-3).contains(&error),
+                "{backend}, {name}: {error:.1e}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_memory_projected_once_is_the_same() {
+    for (_, device) in devices::cpu() {
+        let config = CrossAttentionConfig::new(D_MODEL, 6)
+            .with_n_kv_heads(2)
+            .with_d_memory(Some(11));
+        let module = filled(config.init(&device), 1);
+        let memory = tensor([2, 7, 11], 2, &device);
+        let query = tensor([2, 5, D_MODEL], 3, &device);
+        let whole = module.forward(CrossAttentionInput::new(query.clone(), memory.clone()));
+        let projected = module.project_memory(memory);
+        let again = module.forward(CrossAttentionInput::new(query, projected));
+        assert_same(&again, &whole);
+    }
+}
