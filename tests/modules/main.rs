@@ -6,6 +6,7 @@
 //! | `persistence` | configurations and weights survive a file |
 //! | `parity` | every backend trains the same |
 //! | `behaviour` | what the documentation promises |
+//! | `positions` | the papers' numbers, and the modules that have them |
 //! | `bad_input` | every mistake has its sentence |
 //! | `seq2seq` | the translation model and its search |
 //!
@@ -22,4 +23,5 @@ mod numbers;
 mod parameters;
 mod parity;
 mod persistence;
+mod positions;
 mod seq2seq;
