@@ -1,6 +1,6 @@
 //! The angles of the stretches, against values of another implementation.
 //!
-//! The pinned numbers were computed in f64 with NumPy, line by line as `_compute_default_rope_parameters`,
+//! The pinned numbers were computed in f64 with PyTorch 2.15, line by line as `_compute_default_rope_parameters`,
 //! `_compute_linear_scaling_rope_parameters` and `_compute_yarn_parameters` of Hugging Face's `transformers` do it (for YaRN:
 //! `find_correction_range` rounded outwards, the linear ramp, `0.1 · ln(factor) + 1`), and for NTK as the default at the base
 //! `base · factor^(dim / (dim − 2))`.
