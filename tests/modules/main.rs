@@ -7,6 +7,7 @@
 //! | `parity` | every backend trains the same |
 //! | `behaviour` | what the documentation promises |
 //! | `cache` | a cache changes the cost, never the numbers |
+//! | `positions` | the papers' numbers, and the modules that have them |
 //! | `bad_input` | every mistake has its sentence |
 //! | `seq2seq` | the translation model and its search |
 //!
@@ -24,4 +25,5 @@ mod numbers;
 mod parameters;
 mod parity;
 mod persistence;
+mod positions;
 mod seq2seq;

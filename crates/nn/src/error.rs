@@ -35,6 +35,13 @@ pub enum ConfigError {
         /// The probability given.
         dropout: f64,
     },
+    /// Anything else that cannot be built.
+    Invalid {
+        /// The configuration.
+        config: &'static str,
+        /// What is wrong, with the offending values.
+        reason: String,
+    },
 }
 
 impl fmt::Display for ConfigError {
@@ -55,6 +62,7 @@ impl fmt::Display for ConfigError {
             Self::Dropout { config, dropout } => {
                 write!(f, "{config}: dropout must be in [0, 1), got {dropout}")
             }
+            Self::Invalid { config, reason } => write!(f, "{config}: {reason}"),
         }
     }
 }

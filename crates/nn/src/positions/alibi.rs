@@ -1,0 +1,100 @@
+//! Positions as a penalty on distance.
+
+use burn::{
+    config::Config,
+    module::{Module, Param},
+    tensor::{Device, Tensor, TensorData},
+};
+use burn_attn_ops::{AttentionBias, alibi_slopes};
+
+use crate::error::{ConfigError, expect_valid};
+
+/// Configuration of [`Alibi`].
+#[derive(Config, Debug, PartialEq, Eq)]
+pub struct AlibiConfig {
+    /// Whether training changes the slopes, which start as the paper's. The paper's are fixed.
+    #[config(default = false)]
+    pub learnable: bool,
+}
+
+impl AlibiConfig {
+    /// Whether a module can be built for `n_heads` heads.
+    ///
+    /// # Errors
+    ///
+    /// When there are no heads.
+    pub fn validate(&self, n_heads: usize) -> Result<(), ConfigError> {
+        ConfigError::check_positive("AlibiConfig", &[("n_heads", n_heads)])
+    }
+
+    /// Builds the module for `n_heads` heads of queries.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, n_heads: usize, device: &Device) -> Alibi {
+        expect_valid(self.validate(n_heads));
+        let paper = TensorData::new(alibi_slopes(n_heads), [n_heads]);
+        let slopes = self
+            .learnable
+            .then(|| Param::from_data(paper.clone(), device));
+        Alibi {
+            slopes,
+            paper: Tensor::from_data(paper, device),
+        }
+    }
+}
+
+/// Lets every head look less at distant keys, each with a slope of its own.
+///
+/// ```text
+/// score[i, j] −= slope[h] · |j − position(i)|,   slope[h] = 2^(−8 · h / n_heads) for h = 1 … n_heads
+/// ```
+///
+/// If `n_heads` is no power of two, the next smaller power of two has its slopes, and the other heads take every second
+/// slope of twice as many. The last query stands on the last key.
+///
+/// # Source
+///
+/// Press et al., "Train short, test long: attention with linear biases enables input length extrapolation"
+/// (arXiv:2108.12409), section 3, and `get_slopes` of the authors' code. PyTorch equivalent: `alibi_mod` of FlexAttention.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{SelfAttentionConfig, SelfAttentionInput, positions::AlibiConfig};
+///
+/// let device = Device::default();
+/// let alibi = AlibiConfig::new().init(4, &device);
+/// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
+/// let output = attention.forward(SelfAttentionInput::new(x).bias(alibi.bias()));
+/// assert_eq!(output.dims(), [2, 7, 32]);
+/// ```
+#[derive(Module, Debug)]
+pub struct Alibi {
+    /// `[n_heads]`, if they are learned.
+    slopes: Option<Param<Tensor<1>>>,
+    /// Not a parameter, so that fixed slopes are neither stored with a model nor unfrozen with it.
+    paper: Tensor<1>,
+}
+
+impl Alibi {
+    /// The slope of every head: `[n_heads]`.
+    pub fn slopes(&self) -> Tensor<1> {
+        match &self.slopes {
+            Some(learned) => learned.val(),
+            None => self.paper.clone(),
+        }
+    }
+
+    /// What is added to the scores.
+    ///
+    /// # Cost
+    ///
+    /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
+    pub fn bias(&self) -> AttentionBias {
+        AttentionBias::alibi(self.slopes())
+    }
+}

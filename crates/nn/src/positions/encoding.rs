@@ -1,0 +1,146 @@
+//! The position encoding of an attention module: one of three, or none.
+
+use burn::{
+    config::Config,
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use burn_attn_ops::AttentionBias;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Alibi, AlibiConfig, Positions, RelativeBias, RelativeBiasConfig, Rotary, RotaryConfig,
+};
+use crate::error::ConfigError;
+
+/// How the heads of an attention module know where their queries and keys stand.
+///
+/// ```
+/// use burn_attn::positions::{PositionEncoding, RotaryConfig};
+///
+/// let encoding = PositionEncoding::rotary();
+/// let encoding = PositionEncoding::Rotary(RotaryConfig::new().with_base(500_000.0).with_max_len(8192));
+/// ```
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub enum PositionEncoding {
+    /// They do not: positions were added to the embeddings, or order does not matter.
+    #[default]
+    None,
+    /// Queries and keys are rotated.
+    Rotary(RotaryConfig),
+    /// Distant keys score less.
+    Alibi(AlibiConfig),
+    /// A learned bias per distance.
+    Relative(RelativeBiasConfig),
+}
+
+impl Config for PositionEncoding {}
+
+impl PositionEncoding {
+    /// [`Rotary`] as in the paper, with pairs in halves as most published models have them.
+    pub fn rotary() -> Self {
+        Self::Rotary(RotaryConfig::new())
+    }
+
+    /// [`Alibi`] with the paper's fixed slopes.
+    pub fn alibi() -> Self {
+        Self::Alibi(AlibiConfig::new())
+    }
+
+    /// [`RelativeBias`] of T5's encoder.
+    pub fn relative() -> Self {
+        Self::Relative(RelativeBiasConfig::new())
+    }
+
+    /// Whether a module can be built for `n_heads` heads of queries that are `d_head` wide; `config` is the configuration
+    /// that has this one as its field `position`.
+    ///
+    /// # Errors
+    ///
+    /// Names both configurations, and the fields and values that are wrong.
+    pub fn validate(
+        &self,
+        config: &'static str,
+        n_heads: usize,
+        d_head: usize,
+    ) -> Result<(), ConfigError> {
+        match self {
+            Self::None => Ok(()),
+            Self::Rotary(rotary) => rotary.validate(d_head),
+            Self::Alibi(alibi) => alibi.validate(n_heads),
+            Self::Relative(relative) => relative.validate(n_heads),
+        }
+        .map_err(|error| ConfigError::Invalid {
+            config,
+            reason: format!("position: {error}"),
+        })
+    }
+
+    /// Builds the module for `n_heads` heads of queries that are `d_head` wide.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of the `validate` of the chosen configuration.
+    pub fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> Position {
+        let mut position = Position {
+            rotary: None,
+            alibi: None,
+            relative: None,
+        };
+        match self {
+            Self::None => {}
+            Self::Rotary(rotary) => position.rotary = Some(rotary.init(d_head, device)),
+            Self::Alibi(alibi) => position.alibi = Some(alibi.init(n_heads, device)),
+            Self::Relative(relative) => position.relative = Some(relative.init(n_heads, device)),
+        }
+        position
+    }
+}
+
+/// The position encoding of an attention module, built by [`PositionEncoding::init`]: at most one of the fields is there.
+///
+/// A struct and no enum, so that the names of its parameters in a file are `relative.table` and `alibi.slopes`.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::positions::{PositionEncoding, Positions};
+///
+/// let device = Device::default();
+/// let position = PositionEncoding::rotary().init(3, 8, &device);
+/// let query = position.rotate(Tensor::zeros([2, 3, 5, 8], &device), &Positions::Offset(7));
+/// assert_eq!(query.dims(), [2, 3, 5, 8]);
+/// assert!(position.bias().is_none());
+/// ```
+#[derive(Module, Debug)]
+pub struct Position {
+    /// Rotates queries and keys.
+    pub rotary: Option<Rotary>,
+    /// Adds to the scores.
+    pub alibi: Option<Alibi>,
+    /// Adds to the scores.
+    pub relative: Option<RelativeBias>,
+}
+
+impl Position {
+    /// Queries or keys rotated to their positions, or as they are if the encoding is not rotary.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, heads, len, d_head]`
+    ///
+    /// # Panics
+    ///
+    /// As [`Rotary::forward`].
+    pub fn rotate(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
+        match &self.rotary {
+            Some(rotary) => rotary.forward(x, positions),
+            None => x,
+        }
+    }
+
+    /// What is added to the scores, if anything is.
+    pub fn bias(&self) -> Option<AttentionBias> {
+        let alibi = self.alibi.as_ref().map(Alibi::bias);
+        alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias))
+    }
+}

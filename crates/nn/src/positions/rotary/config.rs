@@ -1,0 +1,131 @@
+//! Which pairs are rotated, and how fast.
+
+use burn::{
+    config::Config,
+    tensor::{Device, Tensor, TensorData},
+};
+use serde::{Deserialize, Serialize};
+
+use super::{Rotary, RotaryScaling};
+use crate::error::{ConfigError, expect_valid};
+
+/// Which two numbers of a head are one pair. Weights trained for one layout are wrong in the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum RotaryLayout {
+    /// Numbers `i` and `i + rotary_dim / 2`: GPT-NeoX, Llama and most models since (`rotate_half` of `transformers`).
+    #[default]
+    HalfSplit,
+    /// Numbers `2i` and `2i + 1`: the paper, GPT-J, Llama's own code (`rotate_every_two` of `transformers`).
+    Interleaved,
+}
+
+/// Configuration of [`Rotary`].
+///
+/// The width of a head belongs to the attention module, so it is no field but an argument of the methods.
+#[derive(Config, Debug, PartialEq)]
+pub struct RotaryConfig {
+    /// Number of positions (tokens).
+    #[config(default = 4096)]
+    pub max_len: usize,
+    /// Where the wavelengths end: they go from 2π towards `base` · 2π (tokens).
+    #[config(default = 10_000.0)]
+    pub base: f64,
+    /// How many of a head's numbers, the first ones, are rotated; the others stay as they are. Default: all.
+    pub rotary_dim: Option<usize>,
+    /// Which numbers are a pair.
+    #[config(default = "RotaryLayout::HalfSplit")]
+    pub layout: RotaryLayout,
+    /// How the angles are stretched for sequences longer than those trained on.
+    #[config(default = "RotaryScaling::None")]
+    pub scaling: RotaryScaling,
+}
+
+impl RotaryConfig {
+    /// Whether a module can be built for heads of width `d_head`.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self, d_head: usize) -> Result<(), ConfigError> {
+        const CONFIG: &str = "RotaryConfig";
+        let rotary_dim = self.rotary_dim(d_head);
+        ConfigError::check_positive(
+            CONFIG,
+            &[
+                ("max_len", self.max_len),
+                ("d_head", d_head),
+                ("rotary_dim", rotary_dim),
+            ],
+        )?;
+        let invalid = |reason| ConfigError::Invalid {
+            config: CONFIG,
+            reason,
+        };
+        if rotary_dim > d_head {
+            return Err(invalid(format!(
+                "rotary_dim {rotary_dim} is more than d_head {d_head}"
+            )));
+        }
+        if !rotary_dim.is_multiple_of(2) {
+            let field = self.rotary_dim.map_or("d_head", |_| "rotary_dim");
+            return Err(invalid(format!(
+                "{field} {rotary_dim} is odd, but numbers are rotated in pairs"
+            )));
+        }
+        if !(self.base.is_finite() && self.base > 1.0) {
+            return Err(invalid(format!(
+                "base must be finite and more than 1, got {}",
+                self.base
+            )));
+        }
+        self.scaling.check(rotary_dim).map_err(invalid)
+    }
+
+    /// Builds the tables for heads of width `d_head`.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    ///
+    /// # Cost
+    ///
+    /// `max_len · rotary_dim` numbers of memory.
+    pub fn init(&self, d_head: usize, device: &Device) -> Rotary {
+        let frequencies = self.frequencies(d_head);
+        let factor = self.scaling.attention_factor();
+        // In f64: in f32 the angles of late positions are off by several hundredths.
+        let table = |wave: fn(f64) -> f64| {
+            let angles = (0..self.max_len).flat_map(|position| {
+                let angle = move |frequency| position as f64 * frequency;
+                frequencies.iter().map(angle)
+            });
+            let values: Vec<f64> = angles.map(|angle| factor * wave(angle)).collect();
+            let data = TensorData::new(values, [self.max_len, frequencies.len()]);
+            Tensor::from_data(data, device)
+        };
+        Rotary {
+            cos: table(f64::cos),
+            sin: table(f64::sin),
+            d_head,
+            layout: self.layout,
+        }
+    }
+
+    /// The angle that one token adds to each pair (radians), stretched as [`scaling`](RotaryScaling) says.
+    ///
+    /// # Shapes
+    ///
+    /// `[rotary_dim / 2]`
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn frequencies(&self, d_head: usize) -> Vec<f64> {
+        expect_valid(self.validate(d_head));
+        self.scaling.frequencies(self.base, self.rotary_dim(d_head))
+    }
+
+    fn rotary_dim(&self, d_head: usize) -> usize {
+        self.rotary_dim.unwrap_or(d_head)
+    }
+}

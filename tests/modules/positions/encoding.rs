@@ -1,0 +1,185 @@
+//! One field of a configuration chooses among the encodings.
+
+use burn::{config::Config, module::Module, nn::Initializer, tensor::Device};
+use burn_attn::positions::{
+    AlibiConfig, Position, PositionEncoding, Positions, RelativeBiasConfig, RotaryConfig,
+    RotaryLayout, RotaryScaling,
+};
+
+use super::scores;
+use crate::{
+    compare::{assert_same, differs},
+    devices,
+    numbers::tensor,
+    parameters,
+};
+
+const HEADS: usize = 3;
+const LEN: usize = 5;
+const D_HEAD: usize = 14;
+
+fn init(encoding: &PositionEncoding, device: &Device) -> Position {
+    encoding.init(HEADS, D_HEAD, device)
+}
+
+#[test]
+fn rotary_rotates_and_adds_nothing() {
+    for (_, device) in devices::cpu() {
+        let position = init(&PositionEncoding::rotary(), &device);
+        let x = tensor([2, HEADS, LEN, D_HEAD], 1, &device);
+        let positions = Positions::from(vec![7, 3]);
+        let expected = RotaryConfig::new()
+            .init(D_HEAD, &device)
+            .forward(x.clone(), &positions);
+        assert!(differs(&expected, &x));
+        assert_same(&position.rotate(x, &positions), &expected);
+        assert!(position.bias().is_none());
+    }
+}
+
+#[test]
+fn the_others_do_not_rotate() {
+    for (_, device) in devices::cpu() {
+        for encoding in [
+            PositionEncoding::default(),
+            PositionEncoding::alibi(),
+            PositionEncoding::relative(),
+        ] {
+            let x = tensor([2, HEADS, LEN, D_HEAD], 1, &device);
+            let position = init(&encoding, &device);
+            assert_same(&position.rotate(x.clone(), &Positions::Offset(7)), &x);
+        }
+        assert!(init(&PositionEncoding::None, &device).bias().is_none());
+    }
+}
+
+#[test]
+fn the_bias_is_that_of_the_chosen_module() {
+    for (_, device) in devices::cpu() {
+        let bias = |encoding| init(&encoding, &device).bias().expect("a bias");
+        let scores = |bias| scores(bias, HEADS, LEN, &device);
+        let alibi = AlibiConfig::new().init(HEADS, &device).bias();
+        assert_eq!(scores(bias(PositionEncoding::alibi())), scores(alibi));
+        let config =
+            RelativeBiasConfig::new().with_initializer(Initializer::Constant { value: 0.25 });
+        let relative = config.init(HEADS, &device).bias();
+        assert_eq!(
+            scores(bias(PositionEncoding::Relative(config))),
+            scores(relative)
+        );
+    }
+}
+
+#[test]
+fn parameters_have_plain_names() {
+    let device = devices::any();
+    let names = |encoding: PositionEncoding| -> Vec<String> {
+        let position = init(&encoding, &device);
+        parameters::values(&position).into_keys().collect()
+    };
+    assert!(names(PositionEncoding::None).is_empty());
+    assert!(names(PositionEncoding::rotary()).is_empty());
+    assert!(names(PositionEncoding::alibi()).is_empty());
+    assert_eq!(names(PositionEncoding::relative()), ["relative.table"]);
+    let learned = AlibiConfig::new().with_learnable(true);
+    assert_eq!(names(PositionEncoding::Alibi(learned)), ["alibi.slopes"]);
+}
+
+#[test]
+fn tables_move_with_the_module() {
+    for (_, device) in devices::cpu() {
+        for (_, other) in devices::cpu() {
+            let x = tensor([2, HEADS, LEN, D_HEAD], 1, &other);
+            let positions = Positions::Offset(7);
+            let encoding = PositionEncoding::rotary();
+            let moved = init(&encoding, &device).to_device(&other);
+            let expected = init(&encoding, &other).rotate(x.clone(), &positions);
+            assert_same(&moved.rotate(x, &positions), &expected);
+        }
+    }
+}
+
+#[test]
+fn json_keeps_every_field() {
+    let scalings = [
+        RotaryScaling::None,
+        RotaryScaling::Linear { factor: 3.0 },
+        RotaryScaling::Ntk { factor: 5.0 },
+        RotaryScaling::Yarn {
+            factor: 7.0,
+            original_max_len: 509,
+            beta_fast: 31.0,
+            beta_slow: 1.25,
+        },
+    ];
+    let rotary = scalings.map(|scaling| {
+        PositionEncoding::Rotary(
+            RotaryConfig::new()
+                .with_max_len(31)
+                .with_base(500_000.0)
+                .with_rotary_dim(Some(6))
+                .with_layout(RotaryLayout::Interleaved)
+                .with_scaling(scaling),
+        )
+    });
+    let others = [
+        PositionEncoding::None,
+        PositionEncoding::rotary(),
+        PositionEncoding::Alibi(AlibiConfig::new().with_learnable(true)),
+        PositionEncoding::Relative(
+            RelativeBiasConfig::new()
+                .with_buckets(13)
+                .with_max_distance(61)
+                .with_bidirectional(false)
+                .with_initializer(Initializer::Constant { value: 0.25 }),
+        ),
+    ];
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    let path = folder.path().join("position.json");
+    for encoding in rotary.into_iter().chain(others) {
+        encoding.save(&path).expect("saved");
+        let loaded = PositionEncoding::load(&path).expect("loaded");
+        // `Debug` prints every field, so equal text is equal configuration.
+        assert_eq!(format!("{loaded:?}"), format!("{encoding:?}"));
+    }
+}
+
+#[test]
+fn errors_name_the_configuration_around_them() {
+    let cases = [
+        (
+            PositionEncoding::rotary(),
+            HEADS,
+            13,
+            "RotaryConfig: d_head 13 is odd, but numbers are rotated in pairs",
+        ),
+        (
+            PositionEncoding::alibi(),
+            0,
+            D_HEAD,
+            "AlibiConfig: n_heads must be at least 1, got 0",
+        ),
+        (
+            PositionEncoding::Relative(RelativeBiasConfig::new().with_buckets(3)),
+            HEADS,
+            D_HEAD,
+            "RelativeBiasConfig: relative buckets need at least 4 buckets (2 for each direction), but have 3",
+        ),
+    ];
+    for (encoding, n_heads, d_head, sentence) in cases {
+        let error = encoding
+            .validate("SelfAttentionConfig", n_heads, d_head)
+            .expect_err("the configuration is bad");
+        let expected = format!("SelfAttentionConfig: position: {sentence}");
+        assert_eq!(error.to_string(), expected);
+    }
+    for encoding in [
+        PositionEncoding::None,
+        PositionEncoding::rotary(),
+        PositionEncoding::alibi(),
+        PositionEncoding::relative(),
+    ] {
+        let valid = encoding.validate("SelfAttentionConfig", HEADS, D_HEAD);
+        assert_eq!(valid, Ok(()));
+    }
+}

@@ -1,0 +1,196 @@
+//! The angles of the stretches, against values of another implementation.
+//!
+//! The pinned numbers were computed in f64 with PyTorch 2.15, line by line as `_compute_default_rope_parameters`,
+//! `_compute_linear_scaling_rope_parameters` and `_compute_yarn_parameters` of Hugging Face's `transformers` do it (for YaRN:
+//! `find_correction_range` rounded outwards, the linear ramp, `0.1 · ln(factor) + 1`), and for NTK as the default at the base
+//! `base · factor^(dim / (dim − 2))`.
+
+use burn::tensor::Tensor;
+use burn_attn::positions::{Positions, RotaryConfig, RotaryScaling};
+
+use crate::{compare::numbers, devices};
+
+/// Of 14 numbers at the base 10000.
+const TRAINED: [f64; 7] = [
+    1.0,
+    0.268269579527973,
+    0.0719685673001152,
+    0.0193069772888325,
+    0.00517947467923121,
+    0.00138949549437314,
+    0.000372759372031494,
+];
+
+/// A factor of 4.
+const LINEAR: [f64; 7] = [
+    0.25,
+    0.0670673948819931,
+    0.0179921418250288,
+    0.00482674432220813,
+    0.0012948686698078,
+    0.000347373873593284,
+    9.31898430078735e-05,
+];
+
+/// A factor of 4: the base becomes 50396.84.
+const NTK: [f64; 7] = [
+    1.0,
+    0.212925706376885,
+    0.0453373564360955,
+    0.00965348864441625,
+    0.00205547588861357,
+    0.0004376636555237,
+    9.31898430078735e-05,
+];
+
+/// Of 22 numbers: a factor of 8 from 509 tokens, the ramp from pair 1 to pair 6.
+const YARN: [f64; 11] = [
+    1.0,
+    0.432876128108306,
+    0.154589937385982,
+    0.0527235040013297,
+    0.0166781607375219,
+    0.0045597332488588,
+    0.00082241653082196,
+    0.000356004483554475,
+    0.000154105842430258,
+    6.67087403900788e-05,
+    2.88766212510395e-05,
+];
+
+/// Of 22 numbers at the base 500000: a factor of 16 from 8191 tokens, 64 and 2 turns, the ramp from pair 2 to pair 6.
+const YARN_OF_ANOTHER_BASE: [f64; 11] = [
+    1.0,
+    0.303327522408296,
+    0.0920075858503551,
+    0.0213673940606107,
+    0.00449724154744306,
+    0.000762311929085103,
+    4.86800397371943e-05,
+    1.47659958442205e-05,
+    4.47893293531859e-06,
+    1.3585836303031e-06,
+    4.12095806564309e-07,
+];
+
+/// `YARN` with 1.0001 and 1 turns: a step from pair 5 to pair 6.
+const YARN_STEP: [f64; 11] = [
+    1.0,
+    0.432876128108306,
+    0.187381742286038,
+    0.0811130830789687,
+    0.0351119173421513,
+    0.0151991108295293,
+    0.00082241653082196,
+    0.000356004483554475,
+    0.000154105842430258,
+    6.67087403900788e-05,
+    2.88766212510395e-05,
+];
+
+fn yarn(factor: f64, original_max_len: usize, beta_fast: f64, beta_slow: f64) -> RotaryScaling {
+    RotaryScaling::Yarn {
+        factor,
+        original_max_len,
+        beta_fast,
+        beta_slow,
+    }
+}
+
+#[track_caller]
+fn assert_frequencies(config: &RotaryConfig, d_head: usize, expected: &[f64]) {
+    let actual = config.frequencies(d_head);
+    assert_eq!(actual.len(), expected.len());
+    for (pair, (actual, expected)) in actual.into_iter().zip(expected).enumerate() {
+        assert!(
+            (actual / expected - 1.0).abs() < 1e-12,
+            "pair {pair} turns by {actual} instead of {expected}"
+        );
+    }
+}
+
+#[test]
+fn frequencies_are_the_references() {
+    let config = RotaryConfig::new();
+    let scaled = |scaling| config.clone().with_scaling(scaling);
+    assert_frequencies(&config, 14, &TRAINED);
+    assert_frequencies(&scaled(RotaryScaling::Linear { factor: 4.0 }), 14, &LINEAR);
+    assert_frequencies(&scaled(RotaryScaling::Ntk { factor: 4.0 }), 14, &NTK);
+    assert_frequencies(&scaled(RotaryScaling::yarn(8.0, 509)), 22, &YARN);
+    assert_frequencies(&scaled(yarn(8.0, 509, 1.0001, 1.0)), 22, &YARN_STEP);
+    let config = scaled(yarn(16.0, 8191, 64.0, 2.0)).with_base(500_000.0);
+    assert_frequencies(&config, 22, &YARN_OF_ANOTHER_BASE);
+    // The pairs that are rotated decide, not the width of the head.
+    let partial = scaled(RotaryScaling::yarn(8.0, 509)).with_rotary_dim(Some(22));
+    assert_frequencies(&partial, 30, &YARN);
+}
+
+#[test]
+fn a_ramp_within_one_pair_is_a_step_and_never_turns_around() {
+    // Sequences of three tokens turn no pair even once: the ramp starts and ends at pair 0, all later ones are interpolated.
+    let config = RotaryConfig::new().with_scaling(RotaryScaling::yarn(8.0, 3));
+    let mut expected = TRAINED.map(|angle| angle / 8.0);
+    expected[0] = 1.0;
+    assert_frequencies(&config, 14, &expected);
+}
+
+#[test]
+fn a_factor_of_one_changes_nothing() {
+    for scaling in [
+        RotaryScaling::Linear { factor: 1.0 },
+        RotaryScaling::Ntk { factor: 1.0 },
+        RotaryScaling::yarn(1.0, 509),
+    ] {
+        assert_frequencies(&RotaryConfig::new().with_scaling(scaling), 14, &TRAINED);
+        assert_eq!(scaling.attention_factor(), 1.0);
+    }
+}
+
+#[test]
+fn attention_factors_are_the_references() {
+    assert_eq!(RotaryScaling::None.attention_factor(), 1.0);
+    assert_eq!(
+        RotaryScaling::Linear { factor: 4.0 }.attention_factor(),
+        1.0
+    );
+    assert_eq!(RotaryScaling::Ntk { factor: 4.0 }.attention_factor(), 1.0);
+    let factor = RotaryScaling::yarn(8.0, 509).attention_factor();
+    assert!((factor - 1.2079441541679836).abs() < 1e-15);
+    let factor = yarn(16.0, 8191, 64.0, 2.0).attention_factor();
+    assert!((factor - 1.2772588722239782).abs() < 1e-15);
+}
+
+/// The tables hold what the configuration says: pair `i` of `(1, 0)` becomes `factor · (cos, sin)(position · angle[i])`.
+#[test]
+fn the_tables_have_the_scaled_angles() {
+    let cases: [(RotaryScaling, f64, &[f64]); 4] = [
+        (RotaryScaling::None, 1.0, &TRAINED),
+        (RotaryScaling::Linear { factor: 4.0 }, 1.0, &LINEAR),
+        (RotaryScaling::Ntk { factor: 4.0 }, 1.0, &NTK),
+        (RotaryScaling::yarn(8.0, 509), 1.2079441541679836, &YARN),
+    ];
+    for (_, device) in devices::cpu() {
+        for (scaling, factor, angles) in cases {
+            let half = angles.len();
+            let rotary = RotaryConfig::new()
+                .with_scaling(scaling)
+                .init(2 * half, &device);
+            let ones = Tensor::<4>::ones([1, 1, 1, half], &device);
+            let x = Tensor::cat(vec![ones.clone(), ones.zeros_like()], 3);
+            for position in [1, 97, 4095] {
+                let rotated = numbers(&rotary.forward(x.clone(), &Positions::Offset(position)));
+                for (i, angle) in angles.iter().enumerate() {
+                    let (sin, cos) = (position as f64 * angle).sin_cos();
+                    let actual = [rotated[i], rotated[half + i]].map(f64::from);
+                    let expected = [factor * cos, factor * sin];
+                    for (actual, expected) in actual.into_iter().zip(expected) {
+                        assert!(
+                            (actual - expected).abs() < 2e-7,
+                            "{scaling:?}, pair {i} at {position}: {actual} instead of {expected}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
