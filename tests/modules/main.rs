@@ -7,6 +7,7 @@
 //! | `parity` | every backend trains the same |
 //! | `behaviour` | what the documentation promises |
 //! | `bad_input` | every mistake has its sentence |
+//! | `generate` | generation over models whose probabilities are written down |
 //! | `seq2seq` | the translation model and its search |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
@@ -17,6 +18,7 @@ mod behaviour;
 mod compare;
 #[path = "../devices.rs"]
 mod devices;
+mod generate;
 mod golden;
 mod numbers;
 mod parameters;
