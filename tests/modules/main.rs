@@ -9,6 +9,7 @@
 //! | `cache` | a cache changes the cost, never the numbers |
 //! | `positions` | the papers' numbers, and the modules that have them |
 //! | `bad_input` | every mistake has its sentence |
+//! | `generate` | generation over models whose probabilities are written down |
 //! | `seq2seq` | the translation model and its search |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
@@ -20,6 +21,7 @@ mod cache;
 mod compare;
 #[path = "../devices.rs"]
 mod devices;
+mod generate;
 mod golden;
 mod numbers;
 mod parameters;

@@ -1,9 +1,9 @@
-//! Whole models made of the modules of [`burn_attn`], one file each, and search for the best output.
+//! Whole models made of the modules of [`burn_attn`], and generation with any of them.
 //!
-//! | file | what it is |
+//! | module | what it is |
 //! | --- | --- |
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
-//! | [`generate`] | greedy and beam search |
+//! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
 
 pub mod generate;
 pub mod seq2seq;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::Device;
-use burn_attn_models::generate::{SearchOptions, search};
+use burn_attn_models::generate::{BeamOptions, beam_search};
 use burn_attn_models::seq2seq::Seq2Seq;
 
 use crate::batches;
@@ -95,18 +95,15 @@ impl Translator {
                 .unwrap_or(0);
             let rows = chunk.iter().map(|&index| sentences[index].as_slice());
             let (source, lengths) = batches::sources(rows, &self.device);
-            let options = SearchOptions {
-                bos: BOS,
-                eos: EOS,
-                max_len: (2 * longest + 20).min(self.config.model.max_len),
-                beam: self.beam,
-                length_penalty: 0.6,
-            };
-            for (&index, found) in chunk
-                .iter()
-                .zip(search(&self.model, source, lengths, &options))
-            {
-                translations[index] = found.tokens;
+            let limit = (2 * longest + 20).min(self.config.model.max_len);
+            let options = BeamOptions::new(self.beam, limit)
+                .stop_tokens([EOS])
+                .length_penalty(0.6);
+            let start = self.model.start(source, lengths);
+            let prompts = vec![vec![BOS]; chunk.len()];
+            let found = beam_search(&self.model, start, &prompts, &options);
+            for (&index, mut best) in chunk.iter().zip(found) {
+                translations[index] = best.swap_remove(0).generation.tokens;
             }
         }
         translations

@@ -6,7 +6,7 @@ mod search;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::{
-    generate::SearchOptions,
+    generate::{BeamOptions, Generation, Hypothesis, beam_search},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
 };
 
@@ -14,6 +14,12 @@ use crate::{numbers::filled, parameters};
 
 const VOCABULARY: usize = 13;
 const MAX_LEN: usize = 11;
+/// Begins every output.
+const BOS: u32 = 0;
+/// Ends every output, where a test does not say otherwise.
+const EOS: u32 = 1;
+/// Longest output.
+const LIMIT: usize = 8;
 
 /// A tiny model that nobody trained.
 fn model(seed: u64, device: &Device) -> Seq2Seq {
@@ -41,14 +47,22 @@ fn model(seed: u64, device: &Device) -> Seq2Seq {
     })
 }
 
-fn options(beam: usize) -> SearchOptions {
-    SearchOptions {
-        bos: 0,
-        eos: 1,
-        max_len: 8,
-        beam,
-        length_penalty: 0.0,
-    }
+fn options(beam: usize) -> BeamOptions {
+    BeamOptions::new(beam, LIMIT).stop_tokens([EOS])
+}
+
+/// The best output for every source.
+fn search(
+    model: &Seq2Seq,
+    source: Tensor<2, Int>,
+    source_lengths: Tensor<1, Int>,
+    options: &BeamOptions,
+) -> Vec<Generation> {
+    let prompts = vec![vec![BOS]; source.dims()[0]];
+    let start = model.start(source, source_lengths);
+    let found = beam_search(model, start, &prompts, options);
+    let best = |mut found: Vec<Hypothesis>| found.swap_remove(0).generation;
+    found.into_iter().map(best).collect()
 }
 
 /// Sources padded with `padding` to a common length, and their own lengths.

@@ -1,79 +1,93 @@
-//! The limits of a search, and the sentences for what is beyond.
+//! The limits of a generation, and the sentences for what is beyond.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn_attn_models::generate::{Generation, SearchOptions, search};
+use burn::tensor::Tensor;
+use burn_attn_models::generate::{Autoregressive, BeamOptions, Finish, Generation};
 
-use super::{MAX_LEN, VOCABULARY, batch, model, options, sources};
+use super::{EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
 use crate::devices;
 
-fn run(options: &SearchOptions) -> Result<Vec<Generation>, String> {
+fn run(options: &BeamOptions) -> Vec<Generation> {
     let device = devices::any();
-    let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-    catch_unwind(AssertUnwindSafe(|| {
-        search(&model, tokens, lengths, options)
-    }))
-    .map_err(|panic| *panic.downcast::<String>().expect("a sentence with values"))
+    search(&model(1, &device), tokens, lengths, options)
+}
+
+/// The sentence of the panic.
+fn refused<T>(run: impl FnOnce() -> T) -> Option<String> {
+    let panic = catch_unwind(AssertUnwindSafe(run)).err()?;
+    Some(*panic.downcast::<String>().expect("a sentence with values"))
 }
 
 #[test]
-fn a_beam_of_none_or_wider_than_the_vocabulary() {
-    for beam in [0, VOCABULARY + 1] {
-        assert_eq!(
-            run(&options(beam)),
-            Err(format!(
-                "search: beam must be between 1 and the vocabulary's 13 tokens, got {beam}"
-            ))
-        );
-    }
-    assert!(run(&options(VOCABULARY)).is_ok());
-}
-
-#[test]
-fn outputs_longer_than_the_model() {
-    let longest = SearchOptions {
-        max_len: MAX_LEN,
-        ..options(2)
-    };
-    assert!(run(&longest).is_ok());
-    let too_long = SearchOptions {
-        max_len: MAX_LEN + 1,
-        ..options(2)
-    };
+fn a_beam_wider_than_the_vocabulary() {
+    let too_wide = options(VOCABULARY + 1);
     assert_eq!(
-        run(&too_long),
-        Err("search: max_len 12 exceeds the model's 11 positions".to_owned())
+        refused(|| run(&too_wide)).as_deref(),
+        Some("generate: a beam of 14 is wider than the vocabulary of 13 tokens")
     );
+    assert_eq!(run(&options(VOCABULARY)).len(), 3);
+}
+
+#[test]
+fn outputs_end_where_the_model_does() {
+    // The begin token takes one position, and the last token needs none. No end stops them.
+    let endless = run(&BeamOptions::new(2, 99));
+    for generation in endless {
+        assert_eq!(generation.tokens.len(), MAX_LEN);
+        assert_eq!(generation.finish, Finish::Length);
+    }
 }
 
 #[test]
 fn outputs_of_no_length() {
-    let nothing = SearchOptions {
-        max_len: 0,
-        ..options(2)
-    };
-    let expected = Generation {
-        tokens: Vec::new(),
-        log_probability: 0.0,
-    };
-    assert_eq!(run(&nothing), Ok(vec![expected; 3]));
+    assert_eq!(run(&BeamOptions::new(2, 0)), vec![Generation::default(); 3]);
 }
 
 #[test]
 fn no_output_is_longer_than_asked_or_has_an_end_in_it() {
     for beam in [1, 4, VOCABULARY] {
-        let options = options(beam);
-        for generation in run(&options).expect("a sound search") {
-            assert!(generation.tokens.len() <= options.max_len);
-            assert!(!generation.tokens.contains(&options.eos));
+        for generation in run(&options(beam)) {
+            assert!(generation.tokens.len() <= LIMIT);
+            assert!(!generation.tokens.contains(&EOS));
         }
     }
 }
 
 #[test]
 fn a_batch_of_none() {
+    for (_, device) in devices::cpu() {
+        let (tokens, lengths) = batch(&[], 0, 5, &device);
+        assert_eq!(search(&model(1, &device), tokens, lengths, &options(2)), []);
+    }
+}
+
+#[test]
+fn tokens_for_another_number_of_rows() {
     let device = devices::any();
-    let (tokens, lengths) = batch(&[], 0, 5, &device);
-    assert_eq!(search(&model(1, &device), tokens, lengths, &options(2)), []);
+    let model = model(1, &device);
+    let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+    let mut state = model.start(tokens, lengths);
+    assert_eq!(
+        refused(|| model.advance(&mut state, &[&[0], &[0]])).as_deref(),
+        Some("Seq2Seq: tokens of 2 rows for a state of 3")
+    );
+}
+
+#[test]
+fn targets_of_impossible_lengths() {
+    let device = devices::any();
+    let model = model(1, &device);
+    let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+    let memory = model.encode(tokens, lengths);
+    for length in [0, 3] {
+        let target = || Tensor::from_data([[0, 2], [0, 3], [0, 4]], &device);
+        assert_eq!(
+            refused(|| model.next_token(target(), &[2, length, 1], &memory)),
+            Some(format!(
+                "Seq2Seq: the length of target 1 must be between 1 and the 2 tokens given, got {length}"
+            ))
+        );
+    }
 }

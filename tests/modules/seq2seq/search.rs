@@ -4,17 +4,22 @@ use std::cell::Cell;
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use burn_attn_models::{
-    generate::{Generation, SearchOptions, search},
+    generate::{
+        Autoregressive, BeamOptions, Finish, GenerateOptions, Generation, Sampling, generate,
+    },
     seq2seq::Seq2Seq,
 };
 
-use super::{VOCABULARY, batch, model, options, sources};
-use crate::{compare::numbers, devices};
+use super::{BOS, EOS, LIMIT, VOCABULARY, batch, model, options, search, sources};
+use crate::{
+    compare::{assert_close, numbers},
+    devices,
+};
 
-fn generate(
+fn best(
     model: &Seq2Seq,
     sources: &[Vec<i32>],
-    options: &SearchOptions,
+    options: &BeamOptions,
     device: &Device,
 ) -> Vec<Generation> {
     let (tokens, lengths) = batch(sources, 0, 5, device);
@@ -37,20 +42,15 @@ fn log_probabilities(
 }
 
 /// The log-probability of `generation` from one run of the decoder over all of it.
-fn log_probability(
-    model: &Seq2Seq,
-    source: &[i32],
-    generation: &Generation,
-    options: &SearchOptions,
-) -> f64 {
+fn log_probability(model: &Seq2Seq, source: &[i32], generation: &Generation) -> f64 {
     let device = devices::any();
-    let mut target = vec![options.bos as i32];
+    let mut target = vec![BOS as i32];
     target.extend(generation.tokens.iter().map(|&token| token as i32));
     let rows = log_probabilities(model, source, &target, &device);
     let mut next = target[1..].to_vec();
     // An output cut off at the limit has no end whose probability counts.
-    if generation.tokens.len() < options.max_len {
-        next.push(options.eos as i32);
+    if let Finish::Stop(token) = generation.finish {
+        next.push(token as i32);
     }
     let of_tokens = next.iter().zip(&rows);
     of_tokens
@@ -59,14 +59,9 @@ fn log_probability(
 }
 
 /// The most probable token, one after the other.
-fn greedy_by_hand(
-    model: &Seq2Seq,
-    source: &[i32],
-    options: &SearchOptions,
-    device: &Device,
-) -> Vec<u32> {
-    let mut target = vec![options.bos as i32];
-    while target.len() <= options.max_len {
+fn greedy_by_hand(model: &Seq2Seq, source: &[i32], eos: u32, device: &Device) -> Vec<u32> {
+    let mut target = vec![BOS as i32];
+    while target.len() <= LIMIT {
         let rows = log_probabilities(model, source, &target, device);
         let last = rows.last().expect("a row for the last token");
         let best = (0..VOCABULARY).reduce(|best, token| {
@@ -77,7 +72,7 @@ fn greedy_by_hand(
             }
         });
         let best = best.expect("a vocabulary") as i32;
-        if best == options.eos as i32 {
+        if best == eos as i32 {
             break;
         }
         target.push(best);
@@ -86,18 +81,12 @@ fn greedy_by_hand(
 }
 
 /// Runs `check` with every token as the end: some outputs stop at once, some late and some never.
-fn with_every_end(beam: usize, check: impl Fn(&Seq2Seq, SearchOptions)) {
+fn with_every_end(check: impl Fn(&Seq2Seq, u32)) {
     let device = devices::any();
     for seed in 1..4 {
         let model = model(seed, &device);
         for eos in 1..VOCABULARY as u32 {
-            check(
-                &model,
-                SearchOptions {
-                    eos,
-                    ..options(beam)
-                },
-            );
+            check(&model, eos);
         }
     }
 }
@@ -105,13 +94,21 @@ fn with_every_end(beam: usize, check: impl Fn(&Seq2Seq, SearchOptions)) {
 #[test]
 fn a_beam_of_one_is_greedy() {
     let device = devices::any();
-    with_every_end(1, |model, options| {
-        let generations = generate(model, &sources(), &options, &device);
-        for (source, generation) in sources().iter().zip(generations) {
+    with_every_end(|model, eos| {
+        let narrow = best(model, &sources(), &options(1).stop_tokens([eos]), &device);
+        let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+        let prompts = vec![vec![BOS]; sources().len()];
+        let greedy = GenerateOptions::new(LIMIT).stop_tokens([eos]);
+        let greedy = generate(model, model.start(tokens, lengths), &prompts, &greedy);
+        for (narrow, greedy) in narrow.iter().zip(&greedy) {
             assert_eq!(
-                generation.tokens,
-                greedy_by_hand(model, source, &options, &device)
+                (&narrow.tokens, narrow.finish),
+                (&greedy.tokens, greedy.finish)
             );
+            assert!((narrow.log_probability() - greedy.log_probability()).abs() < 1e-5);
+        }
+        for (source, greedy) in sources().iter().zip(greedy) {
+            assert_eq!(greedy.tokens, greedy_by_hand(model, source, eos, &device));
         }
     });
 }
@@ -120,12 +117,13 @@ fn a_beam_of_one_is_greedy() {
 fn the_log_probability_is_the_models() {
     let device = devices::any();
     for beam in [1, 2, 4, VOCABULARY] {
-        with_every_end(beam, |model, options| {
-            let generations = generate(model, &sources(), &options, &device);
+        with_every_end(|model, eos| {
+            let options = options(beam).stop_tokens([eos]);
+            let generations = best(model, &sources(), &options, &device);
             for (source, generation) in sources().iter().zip(generations) {
-                let expected = log_probability(model, source, &generation, &options);
+                let expected = log_probability(model, source, &generation);
                 assert!(
-                    (generation.log_probability - expected).abs() < 1e-4,
+                    (generation.log_probability() - expected).abs() < 1e-4,
                     "{options:?}: {generation:?} against {expected}"
                 );
             }
@@ -137,21 +135,18 @@ fn the_log_probability_is_the_models() {
 fn a_wide_beam_finds_something_at_least_as_probable_as_greedy() {
     let device = devices::any();
     let (ended, better) = (Cell::new(0), Cell::new(0));
-    with_every_end(1, |model, options| {
-        let greedy = generate(model, &sources(), &options, &device);
-        let wide = SearchOptions {
-            beam: VOCABULARY,
-            ..options.clone()
-        };
-        let wide = generate(model, &sources(), &wide, &device);
+    with_every_end(|model, eos| {
+        let greedy = best(model, &sources(), &options(1).stop_tokens([eos]), &device);
+        let wide = options(VOCABULARY).stop_tokens([eos]);
+        let wide = best(model, &sources(), &wide, &device);
         for (greedy, wide) in greedy.iter().zip(&wide) {
             // An output that ended is preferred to a more probable one that did not: only ended ones compare.
-            if greedy.tokens.len() == options.max_len {
+            if greedy.finish == Finish::Length {
                 continue;
             }
             assert!(
-                wide.log_probability >= greedy.log_probability - 1e-6,
-                "{options:?}: {wide:?} against {greedy:?}"
+                wide.log_probability() >= greedy.log_probability() - 1e-6,
+                "end {eos}: {wide:?} against {greedy:?}"
             );
             ended.set(ended.get() + 1);
             better.set(better.get() + usize::from(wide.tokens != greedy.tokens));
@@ -170,12 +165,9 @@ fn a_length_penalty_favours_longer_outputs() {
     let device = devices::any();
     let tokens = |length_penalty| {
         let count = Cell::new(0);
-        with_every_end(4, |model, options| {
-            let options = SearchOptions {
-                length_penalty,
-                ..options
-            };
-            for generation in generate(model, &sources(), &options, &device) {
+        with_every_end(|model, eos| {
+            let options = options(4).stop_tokens([eos]).length_penalty(length_penalty);
+            for generation in best(model, &sources(), &options, &device) {
                 count.set(count.get() + generation.tokens.len());
             }
         });
@@ -198,7 +190,7 @@ fn padding_changes_nothing() {
             assert_eq!(run(12, 5), expected);
             for (longer, expected) in run(3, 9).iter().zip(&expected) {
                 assert_eq!(longer.tokens, expected.tokens);
-                assert!((longer.log_probability - expected.log_probability).abs() < 1e-5);
+                assert!((longer.log_probability() - expected.log_probability()).abs() < 1e-5);
             }
         }
     }
@@ -209,23 +201,23 @@ fn the_order_of_a_batch_does_not_matter() {
     for (_, device) in devices::cpu() {
         let model = model(1, &device);
         for beam in [1, 4] {
-            let expected = generate(&model, &sources(), &options(beam), &device);
+            let expected = best(&model, &sources(), &options(beam), &device);
             let reversed: Vec<_> = sources().into_iter().rev().collect();
-            let reversed = generate(&model, &reversed, &options(beam), &device);
+            let reversed = best(&model, &reversed, &options(beam), &device);
             for (one, expected) in reversed.iter().rev().zip(&expected) {
                 assert_eq!(one.tokens, expected.tokens);
-                assert!((one.log_probability - expected.log_probability).abs() < 1e-5);
+                assert!((one.log_probability() - expected.log_probability()).abs() < 1e-5);
             }
             // Nor does the company.
             for (source, expected) in sources().iter().zip(&expected) {
-                let alone = generate(
+                let alone = best(
                     &model,
                     std::slice::from_ref(source),
                     &options(beam),
                     &device,
                 );
                 assert_eq!(alone[0].tokens, expected.tokens);
-                assert!((alone[0].log_probability - expected.log_probability).abs() < 1e-5);
+                assert!((alone[0].log_probability() - expected.log_probability()).abs() < 1e-5);
             }
         }
     }
@@ -235,6 +227,63 @@ fn the_order_of_a_batch_does_not_matter() {
 fn a_search_repeats() {
     let device = devices::any();
     let model = model(1, &device);
-    let first = generate(&model, &sources(), &options(4), &device);
-    assert_eq!(generate(&model, &sources(), &options(4), &device), first);
+    let first = best(&model, &sources(), &options(4), &device);
+    assert_eq!(best(&model, &sources(), &options(4), &device), first);
+}
+
+/// Targets of different lengths that start as they like.
+fn prompts() -> Vec<Vec<u32>> {
+    vec![vec![BOS, 6, 2], vec![BOS], vec![BOS, 11, 3, 9, 9]]
+}
+
+#[test]
+fn prompts_of_different_lengths_do_not_see_each_other() {
+    for (_, device) in devices::cpu() {
+        let model = model(2, &device);
+        let sampled = GenerateOptions::new(LIMIT)
+            .stop_tokens([EOS, 2])
+            .sampling(Sampling::temperature(1.5).top_p(0.9))
+            .seed(5);
+        for options in [GenerateOptions::new(LIMIT).stop_tokens([EOS, 2]), sampled] {
+            let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+            let expected = generate(&model, model.start(tokens, lengths), &prompts(), &options);
+            for index in 0..3 {
+                // The same row, next to copies of itself: rows before it keep their streams.
+                let source = sources()[index].clone();
+                let (tokens, lengths) = batch(&vec![source; index + 1], 0, 5, &device);
+                let alone = vec![prompts()[index].clone(); index + 1];
+                let alone = generate(&model, model.start(tokens, lengths), &alone, &options);
+                assert_eq!(alone[index].tokens, expected[index].tokens);
+                let error = alone[index].log_probability() - expected[index].log_probability();
+                assert!(error.abs() < 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_step_gives_the_logits_of_the_whole_decoder() {
+    for (name, device) in devices::cpu() {
+        let model = model(3, &device);
+        let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+        let mut state = model.start(tokens, lengths);
+        let prompts = prompts();
+        let rows: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
+        model.advance(&mut state, &rows);
+        // Row 0 comes twice, row 1 is gone.
+        model.reorder(&mut state, &[2, 0, 0]);
+        let logits = model.advance(&mut state, &[&[7], &[4, 8], &[5]]);
+        assert_eq!(model.lengths(&state), [6, 5, 4]);
+        let targets: [&[i32]; 3] = [&[0, 11, 3, 9, 9, 7], &[0, 6, 2, 4, 8], &[0, 6, 2, 5]];
+        for (row, (target, source)) in targets.into_iter().zip([2, 0, 0]).enumerate() {
+            let (tokens, lengths) = batch(&[sources()[source].clone()], 0, 5, &device);
+            let memory = model.encode(tokens, lengths);
+            let data = TensorData::new(target.to_vec(), [1, target.len()]);
+            let expected = model.decode(Tensor::from_data(data, &device), &memory);
+            let expected = expected.slice([0..1, target.len() - 1..target.len()]);
+            let expected = expected.reshape([1, VOCABULARY]).into_data();
+            let actual = logits.clone().narrow(0, row, 1).into_data();
+            assert_close(name, &actual, &expected, 1e-5);
+        }
+    }
 }

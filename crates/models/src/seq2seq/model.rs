@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, Embedding, EmbeddingConfig, Initializer},
-    tensor::{Device, Int, Tensor, activation::log_softmax},
+    tensor::{Device, Int, Tensor, TensorData},
 };
 use burn_attn::{
     AttentionMask, ConfigError, Transformer, TransformerConfig, TransformerDecoderInput,
@@ -185,6 +185,15 @@ impl Seq2Seq {
     ///
     /// When a source is longer than `max_len`.
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
+        let [batch, len] = source.dims();
+        if batch == 0 {
+            // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+            let [_, d_model] = self.embedding.weight.dims();
+            return Memory {
+                states: Tensor::zeros([0, len, d_model], &source.device()),
+                lengths: source_lengths,
+            };
+        }
         let input = TransformerEncoderInput::new(self.embed(source))
             .mask(AttentionMask::key_lengths(source_lengths.clone()));
         Memory {
@@ -216,19 +225,38 @@ impl Seq2Seq {
         logits.reshape([batch, len, vocab_size])
     }
 
-    /// Log-probabilities of the token that follows each whole target, `[batch, vocab_size]`.
+    /// Logits of the token that follows each whole target.
+    ///
+    /// # Shapes
+    ///
+    /// - `target`: `[batch, len_target]`, padded behind `target_lengths` with any token
+    /// - `target_lengths`: one of at least 1 for each batch item
+    /// - output: `[batch, vocab_size]`
     ///
     /// # Panics
     ///
-    /// As [`decode`](Self::decode).
-    pub fn next_token(&self, target: Tensor<2, Int>, memory: &Memory) -> Tensor<2> {
+    /// When a length is 0 or more than `len_target`, and as [`decode`](Self::decode).
+    pub fn next_token(
+        &self,
+        target: Tensor<2, Int>,
+        target_lengths: &[usize],
+        memory: &Memory,
+    ) -> Tensor<2> {
         let states = self
             .transformer
             .decoder
             .forward(self.decoder_input(target, memory));
         let [batch, len, d_model] = states.dims();
-        let last = states.narrow(1, len - 1, 1).reshape([batch, d_model]);
-        log_softmax(self.project(last), 1)
+        let last = target_lengths.iter().enumerate().map(|(item, &length)| {
+            assert!(
+                (1..=len).contains(&length),
+                "Seq2Seq: the length of target {item} must be between 1 and the {len} tokens given, got {length}"
+            );
+            (item * len + length - 1) as i32
+        });
+        let last = TensorData::new(last.collect(), [batch]);
+        let last = Tensor::<1, Int>::from_data(last, &states.device());
+        self.project(states.reshape([batch * len, d_model]).select(0, last))
     }
 
     /// Logits for training, where the whole target is known.

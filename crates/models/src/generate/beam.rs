@@ -1,0 +1,253 @@
+//! The search for the most probable outputs.
+
+use std::slice;
+
+use super::{
+    Autoregressive, BeamOptions, Finish, Generation,
+    logits::{NextLogits, log_sum_exp},
+    prompts::room,
+};
+
+/// One output that a search found.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hypothesis {
+    /// The output.
+    pub generation: Generation,
+    /// Its log-probability divided by the length penalty; see [`BeamOptions::length_penalty`].
+    pub score: f64,
+}
+
+/// The best outputs for every prompt, best first, by beam search (greedy with a beam of 1).
+///
+/// Outputs that a stop token ended come first, in the order of their scores, then, where there are too few of them, those cut off by the
+/// limit. A search ends when it has as many endings as the beam is wide and no live hypothesis scores better than the worst of
+/// them, each judged by its length so far; this is `early_stopping=False` of Hugging Face's transformers. Ties go to the smaller token,
+/// so the result is repeatable. Tokens of probability zero are never chosen: fewer outputs than [`n_best`](BeamOptions::n_best) may be
+/// found, but always one.
+///
+/// # Arguments
+///
+/// As [`stream`](super::stream()).
+///
+/// # Panics
+///
+/// When the beam is wider than the vocabulary, and as [`stream`](super::stream()).
+///
+/// # Cost
+///
+/// The state holds up to `beam` rows for each prompt. A step reads the logits `[rows, vocab_size]` from the device once.
+///
+/// # Example
+///
+/// See [the module](super#example).
+pub fn beam_search<M: Autoregressive>(
+    model: &M,
+    mut state: M::State,
+    prompts: &[Vec<u32>],
+    options: &BeamOptions,
+) -> Vec<Vec<Hypothesis>> {
+    assert!(
+        options.beam <= model.vocab_size(),
+        "generate: a beam of {} is wider than the vocabulary of {} tokens",
+        options.beam,
+        model.vocab_size()
+    );
+    let room = room(
+        model,
+        &state,
+        prompts,
+        &options.stop_tokens,
+        options.max_new_tokens,
+    );
+    let rows = prompts.iter().zip(room);
+    let mut beams: Vec<Beam> = rows
+        .map(|(prompt, room)| Beam::new(prompt, room, options))
+        .collect();
+    loop {
+        let unread: Vec<&[u32]> = beams.iter().flat_map(Beam::unread).collect();
+        if unread.is_empty() {
+            break;
+        }
+        let logits = NextLogits::read(model, &mut state, &unread);
+        let mut logits = logits.rows();
+        let (mut parents, mut row) = (Vec::new(), 0);
+        for beam in beams.iter_mut().filter(|beam| !beam.live.is_empty()) {
+            let count = beam.live.len();
+            beam.advance(logits.by_ref().take(count), options);
+            parents.extend(beam.live.iter().map(|live| row + live.parent));
+            row += count;
+        }
+        if !parents.is_empty() {
+            model.reorder(&mut state, &parents);
+        }
+    }
+    beams.into_iter().map(|beam| beam.best(options)).collect()
+}
+
+/// The hypotheses that continue one prompt.
+struct Beam<'a> {
+    prompt: &'a [u32],
+    /// How many steps are left.
+    room: usize,
+    /// Those that go on, most probable first: a row of the state each.
+    live: Vec<Live>,
+    /// Those that a stop token ended, best first.
+    ended: Vec<Hypothesis>,
+    /// Those that the limit ended, best first.
+    cut_off: Vec<Hypothesis>,
+}
+
+/// A hypothesis on its way.
+#[derive(Default)]
+struct Live {
+    /// Which live hypothesis of the step before it continues.
+    parent: usize,
+    generation: Generation,
+}
+
+/// A live hypothesis with one more token.
+struct Candidate {
+    parent: usize,
+    token: u32,
+    /// Of that token.
+    log_probability: f64,
+    /// Of all tokens.
+    total: f64,
+}
+
+impl<'a> Beam<'a> {
+    fn new(prompt: &'a [u32], room: usize, options: &BeamOptions) -> Self {
+        let mut beam = Self {
+            prompt,
+            room,
+            live: vec![Live::default()],
+            ended: Vec::new(),
+            cut_off: Vec::new(),
+        };
+        beam.cut_off_where_full(options);
+        beam
+    }
+
+    /// What the model has to read of every live hypothesis.
+    fn unread(&self) -> impl Iterator<Item = &[u32]> {
+        self.live.iter().map(|live| {
+            let last = live.generation.tokens.last();
+            last.map_or(self.prompt, slice::from_ref)
+        })
+    }
+
+    /// Replaces the live hypotheses by their best continuations, given the next token's logits of each.
+    fn advance<'l>(&mut self, rows: impl Iterator<Item = &'l [f32]>, options: &BeamOptions) {
+        let mut live = Vec::with_capacity(options.beam);
+        for (rank, candidate) in self.candidates(rows, options).into_iter().enumerate() {
+            if live.len() == options.beam {
+                break;
+            }
+            let Candidate { parent, token, .. } = candidate;
+            let is_end = options.stop_tokens.contains(&token);
+            // An end outside the beam would not have been kept as a continuation either.
+            if is_end && rank >= options.beam {
+                continue;
+            }
+            let mut generation = self.live[parent].generation.clone();
+            generation.log_probabilities.push(candidate.log_probability);
+            if is_end {
+                generation.finish = Finish::Stop(token);
+                self.ended.push(Hypothesis::new(generation, options));
+            } else {
+                generation.tokens.push(token);
+                live.push(Live { parent, generation });
+            }
+        }
+        self.live = live;
+        // Sorting is stable: of equal scores the earlier ending stays ahead.
+        self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));
+        self.ended.truncate(options.beam);
+        self.room -= 1;
+        if self.is_done(options) {
+            self.live.clear();
+        }
+        self.cut_off_where_full(options);
+    }
+
+    /// The continuations that may matter, most probable first; of equals those of the better parent, then the smaller token.
+    fn candidates<'l>(
+        &self,
+        rows: impl Iterator<Item = &'l [f32]>,
+        options: &BeamOptions,
+    ) -> Vec<Candidate> {
+        // More continuations of one parent cannot matter, even if all stop tokens are among them.
+        let count = options.beam + options.stop_tokens.len();
+        let mut candidates = Vec::new();
+        for (parent, (live, logits)) in self.live.iter().zip(rows).enumerate() {
+            let so_far = live.generation.log_probability();
+            let normaliser = log_sum_exp(logits);
+            for token in best_tokens(logits, count) {
+                let log_probability = f64::from(logits[token]) - normaliser;
+                candidates.push(Candidate {
+                    parent,
+                    token: token as u32,
+                    log_probability,
+                    total: so_far + log_probability,
+                });
+            }
+        }
+        candidates.retain(|candidate| candidate.total > f64::NEG_INFINITY);
+        // Sorting is stable, and that is the order they come in.
+        candidates.sort_by(|a, b| b.total.total_cmp(&a.total));
+        candidates
+    }
+
+    /// Whether there are as many endings as wanted, and the best live hypothesis is no better than the worst of them.
+    ///
+    /// Counting endings alone would not do: after a confident step, improbable ends fill the beam.
+    fn is_done(&self, options: &BeamOptions) -> bool {
+        let (Some(worst), Some(live)) = (self.ended.last(), self.live.first()) else {
+            return self.live.is_empty();
+        };
+        self.ended.len() == options.beam && live.generation.score(options) <= worst.score
+    }
+
+    fn cut_off_where_full(&mut self, options: &BeamOptions) {
+        if self.room == 0 {
+            let live = self.live.drain(..);
+            self.cut_off = live
+                .map(|live| Hypothesis::new(live.generation, options))
+                .collect();
+        }
+    }
+
+    fn best(self, options: &BeamOptions) -> Vec<Hypothesis> {
+        let found = self.ended.into_iter().chain(self.cut_off);
+        found.take(options.n_best).collect()
+    }
+}
+
+impl Hypothesis {
+    fn new(generation: Generation, options: &BeamOptions) -> Self {
+        Self {
+            score: generation.score(options),
+            generation,
+        }
+    }
+}
+
+impl Generation {
+    fn score(&self, options: &BeamOptions) -> f64 {
+        self.log_probability() / options.penalty(self.log_probabilities.len())
+    }
+}
+
+/// Indices of the `count` largest numbers, largest first, smaller index first among equals.
+fn best_tokens(row: &[f32], count: usize) -> Vec<usize> {
+    let mut best: Vec<usize> = Vec::with_capacity(count + 1);
+    for (token, &value) in row.iter().enumerate() {
+        if best.len() == count && best.last().is_some_and(|&last| value <= row[last]) {
+            continue;
+        }
+        let at = best.partition_point(|&other| row[other] >= value);
+        best.insert(at, token);
+        best.truncate(count);
+    }
+    best
+}

@@ -1,0 +1,240 @@
+//! Generation step by step, and to its end.
+
+use std::{collections::BTreeSet, iter::FusedIterator};
+
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::{
+    Autoregressive, GenerateOptions,
+    logits::{NextLogits, log_sum_exp},
+    prompts::room,
+};
+
+/// Why a row ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Finish {
+    /// This stop token was chosen.
+    Stop(u32),
+    /// It is as long as was asked for, or as the model holds.
+    #[default]
+    Length,
+}
+
+/// What became of one row in one step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Choice {
+    /// Which prompt the token continues.
+    pub row: usize,
+    /// The token; the stop token, where that is what ended the row.
+    pub token: u32,
+    /// How probable it was to the model itself (nats).
+    pub log_probability: f64,
+    /// Whether this was the last token of the row, and why.
+    pub finish: Option<Finish>,
+}
+
+/// What follows one prompt.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Generation {
+    /// The new tokens, without the stop token.
+    pub tokens: Vec<u32>,
+    /// How probable each was to the model itself (nats), and, where a stop token ended the row, that one last.
+    pub log_probabilities: Vec<f64>,
+    /// Why it ended.
+    pub finish: Finish,
+}
+
+impl Generation {
+    /// Sum of the log-probabilities of the tokens and of the stop token, if there is one (nats).
+    pub fn log_probability(&self) -> f64 {
+        self.log_probabilities.iter().sum()
+    }
+
+    fn push(&mut self, choice: &Choice) {
+        self.log_probabilities.push(choice.log_probability);
+        match choice.finish {
+            Some(Finish::Stop(token)) => self.finish = Finish::Stop(token),
+            Some(Finish::Length) | None => self.tokens.push(choice.token),
+        }
+    }
+}
+
+/// Continues every prompt to its end; see [`stream`].
+///
+/// # Panics
+///
+/// As [`stream`].
+pub fn generate<M: Autoregressive>(
+    model: &M,
+    state: M::State,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+) -> Vec<Generation> {
+    let mut generations = vec![Generation::default(); prompts.len()];
+    for choice in stream(model, state, prompts, options).flatten() {
+        generations[choice.row].push(&choice);
+    }
+    generations
+}
+
+/// Continues every prompt, one token of every row a step.
+///
+/// The model works only when the next step is asked for: dropping the iterator stops it. Rows that ended are dropped from the state, the
+/// others go on.
+///
+/// # Arguments
+///
+/// - `state`: one row for each prompt, as it was before reading it
+/// - `prompts`: the tokens every row continues, of different lengths if need be; for an encoder–decoder the begin token
+///
+/// # Panics
+///
+/// When the number of prompts is not that of the state's rows, a prompt is empty or longer than the model holds, or a token of a
+/// prompt or a stop token is outside the vocabulary.
+///
+/// # Cost
+///
+/// A step reads the logits `[rows, vocab_size]` from the device once; choosing is O(rows · vocab_size) on the host, see
+/// [`Sampling::distribution`](super::Sampling::distribution).
+///
+/// # Example
+///
+/// See [the module](super#example).
+pub fn stream<'a, M: Autoregressive>(
+    model: &'a M,
+    state: M::State,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+) -> Stream<'a, M> {
+    let room = room(
+        model,
+        &state,
+        prompts,
+        &options.stop_tokens,
+        options.max_new_tokens,
+    );
+    let rows = prompts.iter().zip(room).enumerate();
+    Stream {
+        model,
+        state,
+        options: options.clone(),
+        rows: rows
+            .map(|(index, (prompt, room))| Row::new(index, prompt, room, options))
+            .collect(),
+    }
+}
+
+/// The steps of a generation; see [`stream`].
+///
+/// Each item has one [`Choice`] for every row that had not ended before, in the order of the prompts.
+pub struct Stream<'a, M: Autoregressive> {
+    model: &'a M,
+    state: M::State,
+    options: GenerateOptions,
+    /// The rows of the state, in its order.
+    rows: Vec<Row>,
+}
+
+impl<M: Autoregressive> Iterator for Stream<'_, M> {
+    type Item = Vec<Choice>;
+
+    fn next(&mut self) -> Option<Vec<Choice>> {
+        self.drop_ended();
+        if self.rows.is_empty() {
+            return None;
+        }
+        let unread: Vec<&[u32]> = self.rows.iter().map(|row| row.unread.as_slice()).collect();
+        let logits = NextLogits::read(self.model, &mut self.state, &unread);
+        let rows = self.rows.iter_mut().zip(logits.rows());
+        let choices = rows.map(|(row, logits)| row.choose(logits, &self.options));
+        Some(choices.collect())
+    }
+}
+
+impl<M: Autoregressive> FusedIterator for Stream<'_, M> {}
+
+impl<M: Autoregressive> Stream<'_, M> {
+    fn drop_ended(&mut self) {
+        let rows = self.rows.iter().enumerate();
+        let live: Vec<usize> = rows
+            .filter(|(_, row)| row.room > 0)
+            .map(|(at, _)| at)
+            .collect();
+        if !live.is_empty() && live.len() < self.rows.len() {
+            self.model.reorder(&mut self.state, &live);
+        }
+        self.rows.retain(|row| row.room > 0);
+    }
+}
+
+/// A row that is being continued.
+struct Row {
+    index: usize,
+    /// How many tokens it may still be given; 0 once it has ended.
+    room: usize,
+    /// What the model has not read yet.
+    unread: Vec<u32>,
+    /// Its tokens so far, each once, where they are penalised.
+    seen: BTreeSet<u32>,
+    random: ChaCha8Rng,
+}
+
+impl Row {
+    fn new(index: usize, prompt: &[u32], room: usize, options: &GenerateOptions) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&options.seed.to_le_bytes());
+        let mut random = ChaCha8Rng::from_seed(key);
+        // Rows share no numbers, so that none depends on what another one does.
+        random.set_stream(index as u64);
+        let seen = options.repetition_penalty.map(|_| prompt.iter().copied());
+        Self {
+            index,
+            room,
+            unread: prompt.to_vec(),
+            seen: seen.into_iter().flatten().collect(),
+            random,
+        }
+    }
+
+    fn choose(&mut self, logits: &[f32], options: &GenerateOptions) -> Choice {
+        let token = match options.repetition_penalty {
+            Some(penalty) => {
+                let penalised = self.penalised(logits, penalty);
+                options.sampling.choose(&penalised, &mut self.random)
+            }
+            None => options.sampling.choose(logits, &mut self.random),
+        };
+        if options.repetition_penalty.is_some() {
+            self.seen.insert(token);
+        }
+        self.unread.clear();
+        self.unread.push(token);
+        self.room -= 1;
+        let mut finish = (self.room == 0).then_some(Finish::Length);
+        if options.stop_tokens.contains(&token) {
+            self.room = 0;
+            finish = Some(Finish::Stop(token));
+        }
+        Choice {
+            row: self.index,
+            token,
+            log_probability: f64::from(logits[token as usize]) - log_sum_exp(logits),
+            finish,
+        }
+    }
+
+    /// The logits with those of the tokens so far moved towards or away from improbable.
+    fn penalised(&self, logits: &[f32], penalty: f64) -> Vec<f32> {
+        let mut logits = logits.to_vec();
+        for &token in &self.seen {
+            let logit = f64::from(logits[token as usize]);
+            let moved = if logit < 0.0 {
+                logit * penalty
+            } else {
+                logit / penalty
+            };
+            logits[token as usize] = moved as f32;
+        }
+        logits
+    }
+}

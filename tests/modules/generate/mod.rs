@@ -1,0 +1,150 @@
+//! Generation, over models whose probabilities are written down.
+
+mod bad_input;
+mod beam;
+mod penalty;
+mod rows;
+mod sampling;
+
+use std::{
+    cell::RefCell,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
+
+use burn::tensor::{Device, Tensor, TensorData};
+use burn_attn_models::generate::{
+    Autoregressive, BeamOptions, GenerateOptions, Generation, Hypothesis, beam_search, generate,
+};
+
+use crate::{devices, numbers::uniform};
+
+const VOCABULARY: usize = 7;
+
+/// A model whose logits follow from all tokens of a row by a rule; its state is these tokens.
+struct Scripted<F> {
+    rule: F,
+    max_len: Option<usize>,
+    device: Device,
+    /// Number of rows of every step so far.
+    steps: RefCell<Vec<usize>>,
+}
+
+impl<F: Fn(&[u32]) -> Vec<f32>> Scripted<F> {
+    fn new(rule: F) -> Self {
+        Self {
+            rule,
+            max_len: None,
+            device: devices::any(),
+            steps: RefCell::new(Vec::new()),
+        }
+    }
+
+    fn with_max_len(mut self, max_len: usize) -> Self {
+        self.max_len = Some(max_len);
+        self
+    }
+
+    fn generate(&self, prompts: &[Vec<u32>], options: &GenerateOptions) -> Vec<Generation> {
+        generate(self, self.start(prompts), prompts, options)
+    }
+
+    fn search(&self, prompts: &[Vec<u32>], options: &BeamOptions) -> Vec<Vec<Hypothesis>> {
+        beam_search(self, self.start(prompts), prompts, options)
+    }
+
+    fn start(&self, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+        vec![Vec::new(); prompts.len()]
+    }
+
+    /// Log-probability of each of `tokens` after `prompt`, in f64.
+    fn log_probabilities(&self, prompt: &[u32], tokens: &[u32]) -> Vec<f64> {
+        let mut so_far = prompt.to_vec();
+        let mut log_probabilities = Vec::new();
+        for &token in tokens {
+            let logits = (self.rule)(&so_far);
+            let sum: f64 = logits.iter().map(|&logit| f64::from(logit).exp()).sum();
+            log_probabilities.push(f64::from(logits[token as usize]) - sum.ln());
+            so_far.push(token);
+        }
+        log_probabilities
+    }
+}
+
+impl<F: Fn(&[u32]) -> Vec<f32>> Autoregressive for Scripted<F> {
+    type State = Vec<Vec<u32>>;
+
+    fn vocab_size(&self) -> usize {
+        VOCABULARY
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        self.max_len
+    }
+
+    fn lengths(&self, state: &Self::State) -> Vec<usize> {
+        state.iter().map(Vec::len).collect()
+    }
+
+    fn advance(&self, state: &mut Self::State, tokens: &[&[u32]]) -> Tensor<2> {
+        assert_eq!(state.len(), tokens.len());
+        self.steps.borrow_mut().push(tokens.len());
+        let mut logits = Vec::new();
+        for (row, new) in state.iter_mut().zip(tokens) {
+            assert!(!new.is_empty());
+            row.extend_from_slice(new);
+            assert!(self.max_len.is_none_or(|max_len| row.len() <= max_len));
+            logits.extend((self.rule)(row));
+        }
+        let width = logits.len() / tokens.len();
+        Tensor::from_data(TensorData::new(logits, [tokens.len(), width]), &self.device)
+    }
+
+    fn reorder(&self, state: &mut Self::State, rows: &[usize]) {
+        *state = rows.iter().map(|&row| state[row].clone()).collect();
+    }
+}
+
+/// Logits that depend on every token so far, in `[-scale, scale)`.
+fn arbitrary(seed: u64, scale: f32) -> impl Fn(&[u32]) -> Vec<f32> {
+    move |tokens| {
+        let history = tokens.iter().fold(seed + 1, |hash, &token| {
+            hash.wrapping_mul(31).wrapping_add(u64::from(token) + 1)
+        });
+        let logits = uniform(history, VOCABULARY);
+        logits.into_iter().map(|logit| logit * scale).collect()
+    }
+}
+
+/// After token `t` comes `t + 1`, and after the last one 0.
+fn clock(tokens: &[u32]) -> Vec<f32> {
+    let mut logits = vec![0.0; VOCABULARY];
+    logits[(tokens[tokens.len() - 1] as usize + 1) % VOCABULARY] = 5.0;
+    logits
+}
+
+/// Logits of these probabilities.
+fn logits_of(probabilities: [f32; VOCABULARY]) -> Vec<f32> {
+    probabilities.map(f32::ln).to_vec()
+}
+
+/// Prompts of different lengths.
+fn prompts() -> Vec<Vec<u32>> {
+    vec![vec![3], vec![5, 1, 2], vec![2, 4], vec![6, 6, 0, 1, 3]]
+}
+
+/// The sentence of the panic.
+#[track_caller]
+fn sentence<T>(run: impl FnOnce() -> T) -> String {
+    match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(_) => panic!("accepted"),
+        Err(panic) => panic.downcast_ref::<&str>().map_or_else(
+            || {
+                panic
+                    .downcast_ref::<String>()
+                    .expect("a sentence with values")
+                    .clone()
+            },
+            ToString::to_string,
+        ),
+    }
+}
