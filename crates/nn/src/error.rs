@@ -21,13 +21,6 @@ pub enum ConfigError {
         /// The number of heads.
         n_heads: usize,
     },
-    /// Values that contradict each other.
-    Invalid {
-        /// The configuration.
-        config: &'static str,
-        /// The fields and their values, as a sentence.
-        reason: String,
-    },
     /// A dropout probability outside `[0, 1)`.
     Dropout {
         /// The configuration.
@@ -58,7 +51,6 @@ impl fmt::Display for ConfigError {
                 f,
                 "{config}: d_model {d_model} is not divisible by n_heads {n_heads}"
             ),
-            Self::Invalid { config, reason } => write!(f, "{config}: {reason}"),
             Self::Dropout { config, dropout } => {
                 write!(f, "{config}: dropout must be in [0, 1), got {dropout}")
             }

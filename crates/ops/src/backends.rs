@@ -25,6 +25,13 @@ macro_rules! on_the_host {
             crate::fused::forward::<Self>(inputs, value)
         }
 
+        fn product(
+            x: burn::backend::tensor::FloatTensor<Self>,
+            weight: burn::backend::tensor::FloatTensor<Self>,
+        ) -> burn::backend::tensor::FloatTensor<Self> {
+            crate::fused::product::<Self>(x, weight)
+        }
+
         // Burn's CPU generator samples one number after the other; the counting one needs a few integer operations each.
         fn dropout_factors(
             like: burn::backend::tensor::FloatTensor<Self>,

@@ -14,7 +14,7 @@ use burn::backend::{
 };
 use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
 
-use crate::{composed, heads};
+use crate::{composed, heads, linear};
 
 /// A float tensor or nothing.
 #[derive(ExtensionType)]
@@ -155,6 +155,11 @@ pub trait AttentionOps: Backend {
     /// `[batch, len, sum(heads) · d_head]`.
     fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
         heads::split::<Self>(x, &heads)
+    }
+
+    /// `[rows, depth]` times `[depth, columns]`.
+    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
+        linear::product::<Self>(x, weight)
     }
 
     /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.

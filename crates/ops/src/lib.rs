@@ -39,6 +39,7 @@ mod dropout;
 mod extension;
 mod fused;
 mod heads;
+mod linear;
 mod mask;
 mod options;
 mod seed;
@@ -55,6 +56,7 @@ pub use fused::{
     Wanted,
 };
 pub use heads::split_heads;
+pub use linear::linear;
 pub use mask::AttentionMask;
 pub use options::AttentionOptions;
 pub use seed::{next_dropout_seed, seed};

@@ -7,6 +7,7 @@ mod sameness;
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
     KvCache, KvCacheConfig, QkNormConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
+    positions::PositionEncoding,
 };
 
 use crate::numbers::filled;
@@ -29,6 +30,40 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
         (
             "softcap, sinks, scale",
             config().with_softcap(2.0).with_sinks(true).with_scale(0.7),
+        ),
+        (
+            "rotary",
+            config()
+                .with_position(PositionEncoding::rotary())
+                .with_d_head(6),
+        ),
+        (
+            "rotary, window, grouped, rms",
+            config()
+                .with_position(PositionEncoding::rotary())
+                .with_d_head(4)
+                .with_window(Some(5))
+                .with_n_kv_heads(2)
+                .with_qk_norm(QkNormConfig::rms()),
+        ),
+        ("alibi", config().with_position(PositionEncoding::alibi())),
+        (
+            "alibi, window",
+            config()
+                .with_position(PositionEncoding::alibi())
+                .with_window(Some(3)),
+        ),
+        (
+            "relative, grouped",
+            config()
+                .with_position(PositionEncoding::relative())
+                .with_n_kv_heads(3),
+        ),
+        (
+            "relative, window",
+            config()
+                .with_position(PositionEncoding::relative())
+                .with_window(Some(6)),
         ),
         ("rms", config().with_qk_norm(QkNormConfig::rms())),
         ("l2", config().with_qk_norm(QkNormConfig::l2())),

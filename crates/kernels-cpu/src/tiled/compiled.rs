@@ -1,7 +1,8 @@
 //! The code that is compiled for every instruction set, once for f32 and once for f64.
 
 use super::{
-    backward::TileBackward, decode::Decode, forward::TileForward, parallel::Execution, real::Real,
+    backward::TileBackward, decode::Decode, few_rows::Part, forward::TileForward,
+    parallel::Execution, real::Real,
 };
 
 /// Runs the vectorised parts.
@@ -15,6 +16,8 @@ pub trait Compiled: Real {
     fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>);
     /// One query.
     fn decode(execution: Execution, decode: Decode<'_, Self>);
+    /// Some terms of a product of few rows.
+    fn few_rows(execution: Execution, part: Part<'_, Self>);
 }
 
 macro_rules! compiled {
@@ -28,6 +31,9 @@ macro_rules! compiled {
             }
             fn decode(execution: Execution, decode: Decode<'_, Self>) {
                 execution.dispatch(decode);
+            }
+            fn few_rows(execution: Execution, part: Part<'_, Self>) {
+                execution.dispatch(part);
             }
         }
     };

@@ -45,6 +45,7 @@ mod backward;
 mod compiled;
 mod decode;
 mod element;
+mod few_rows;
 mod forward;
 mod inputs;
 mod parallel;
@@ -58,6 +59,7 @@ mod unseen;
 
 pub use backward::{Gradients, Upstream, backward, backward_scratch};
 pub use element::Element;
+pub use few_rows::{FEW_ROWS, FewRows};
 pub use forward::{forward, forward_scratch};
 pub use inputs::{Inputs, KernelError};
 pub use parallel::{Execution, Instructions};

@@ -127,20 +127,20 @@ impl<R: Real> Product<'_, R> {
             // of each slice, which are its largest offsets.
             unsafe {
                 let out = out.add(row * self.out_row + column);
-                match self.rows - row {
+                row += match self.rows - row {
+                    // Seven or eight rows are two blocks: a block of one or two waits for its own sums.
+                    8 | 7 | 4 => self.block::<S, 4, VECTORS>(simd, row, column, out),
                     ROWS.. => self.block::<S, ROWS, VECTORS>(simd, row, column, out),
                     5 => self.block::<S, 5, VECTORS>(simd, row, column, out),
-                    4 => self.block::<S, 4, VECTORS>(simd, row, column, out),
                     3 => self.block::<S, 3, VECTORS>(simd, row, column, out),
                     2 => self.block::<S, 2, VECTORS>(simd, row, column, out),
                     _ => self.block::<S, 1, VECTORS>(simd, row, column, out),
-                }
+                };
             }
-            row += ROWS;
         }
     }
 
-    /// `COUNT` rows of the output from row `first` on, kept in registers while the sums grow.
+    /// `COUNT` rows of the output from row `first` on, kept in registers while the sums grow; returns how many.
     ///
     /// # Safety
     /// `out` points at column `column` of row `first`; `COUNT` rows from there lie in the output, and `strip` has checked the
@@ -152,7 +152,7 @@ impl<R: Real> Product<'_, R> {
         first: usize,
         column: usize,
         out: *mut R,
-    ) {
+    ) -> usize {
         let lanes = R::lanes::<S>();
         let zero = R::splat(simd, R::default());
         let mut sums = [[zero; VECTORS]; COUNT];
@@ -207,6 +207,7 @@ impl<R: Real> Product<'_, R> {
                 }
             }
         }
+        COUNT
     }
 }
 

@@ -16,6 +16,7 @@ mod determinism;
 mod dropout;
 mod errors;
 mod extreme;
+mod few_rows;
 mod gradients;
 mod hidden;
 mod matrix;

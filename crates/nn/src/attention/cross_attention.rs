@@ -13,7 +13,10 @@ use super::{
     heads_config::{HeadsConfig, Sizes, heads_builders},
     projections::{ProjectionBias, apply, linear},
 };
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    positions::Positions,
+};
 
 /// Configuration of [`CrossAttention`].
 #[derive(Config, Debug)]
@@ -177,6 +180,7 @@ pub struct CrossAttentionInput {
     memory: CrossMemory,
     mask: AttentionMask,
     bias: Option<AttentionBias>,
+    offset: usize,
 }
 
 impl CrossAttentionInput {
@@ -188,7 +192,14 @@ impl CrossAttentionInput {
             memory: memory.into(),
             mask: AttentionMask::none(),
             bias: None,
+            offset: 0,
         }
+    }
+
+    /// The queries are those from position `offset` on, which a rotary encoding has to know. Default: 0.
+    pub fn offset(mut self, offset: usize) -> Self {
+        self.offset = offset;
+        self
     }
 
     /// Which positions of the memory may be seen.
@@ -222,10 +233,10 @@ impl CrossAttention {
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
-        let projected = self.project(input.query, input.memory);
-        let context = self
-            .heads
-            .attend_prepared(projected, input.mask, input.bias);
+        let projected = self.project(input.query, input.memory, input.offset);
+        let context =
+            self.heads
+                .attend_prepared(projected, input.mask, self.heads.with_position(input.bias));
         apply(&self.output, context)
     }
 
@@ -239,10 +250,12 @@ impl CrossAttention {
     ///
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
-        let projected = self.project(input.query, input.memory);
-        let (context, weights) = self
-            .heads
-            .attend_prepared_with_weights(projected, input.mask, input.bias);
+        let projected = self.project(input.query, input.memory, input.offset);
+        let (context, weights) = self.heads.attend_prepared_with_weights(
+            projected,
+            input.mask,
+            self.heads.with_position(input.bias),
+        );
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -268,13 +281,13 @@ impl CrossAttention {
         assert_shape!(memory, [_, _, d_memory]);
         let [key, value] = self.heads.split_memory(apply(&self.key_value, memory));
         ProjectedMemory {
-            key: self.heads.prepare_key(key),
+            key: self.heads.prepare_key(key, &Positions::default()),
             value,
         }
     }
 
     /// Query, key and value, prepared.
-    fn project(&self, query: Tensor<3>, memory: CrossMemory) -> Projected {
+    fn project(&self, query: Tensor<3>, memory: CrossMemory, offset: usize) -> Projected {
         let [d_model, _] = self.query.weight.dims();
         let [d_memory, _] = self.key_value.weight.dims();
         let [batch, _, _] = query.dims();
@@ -287,6 +300,6 @@ impl CrossAttention {
             CrossMemory::Projected(memory) => memory,
         };
         let query = self.heads.split_query(apply(&self.query, query));
-        [self.heads.prepare_query(query), key, value]
+        [self.heads.prepare_query(query, &offset.into()), key, value]
     }
 }

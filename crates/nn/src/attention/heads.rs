@@ -14,6 +14,7 @@ use super::{heads_config::Sizes, qk_norm::QkNorm};
 use crate::{
     cache::{Context, KvCache, KvCacheConfig, Shape},
     dropout::is_active,
+    positions::{Position, Positions},
 };
 
 /// What an attention module returns when asked for its weights.
@@ -39,19 +40,26 @@ pub struct Heads {
     pub qk_norm: Option<QkNorm>,
     /// `[n_heads]`: a score that joins every softmax and has no value.
     pub sinks: Option<Param<Tensor<1>>>,
+    /// How they know where a key lies.
+    pub position: Position,
 }
 
 /// Query, key and value, each `[batch, heads, len, dim]`.
 pub(super) type Projected = [Tensor<4>; 3];
 
+/// The parts of the heads that may have parameters.
+pub(super) struct Parameters {
+    pub(super) qk_norm: Option<QkNorm>,
+    pub(super) sinks: Option<Param<Tensor<1>>>,
+    pub(super) position: Position,
+}
+
 impl Heads {
     pub(super) fn new(
         sizes: Sizes,
+        parameters: Parameters,
+        [scale, softcap]: [Option<f64>; 2],
         dropout: Dropout,
-        scale: Option<f64>,
-        softcap: Option<f64>,
-        qk_norm: Option<QkNorm>,
-        sinks: Option<Param<Tensor<1>>>,
     ) -> Self {
         let Sizes {
             n_heads,
@@ -59,6 +67,11 @@ impl Heads {
             d_head,
             d_value_head,
         } = sizes;
+        let Parameters {
+            qk_norm,
+            sinks,
+            position,
+        } = parameters;
         let of_norm = qk_norm.as_ref().and_then(QkNorm::scale);
         Self {
             n_heads,
@@ -70,6 +83,7 @@ impl Heads {
             dropout,
             qk_norm,
             sinks,
+            position,
         }
     }
 
@@ -130,35 +144,57 @@ impl Heads {
         x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
     }
 
-    /// Queries as they enter the dot products.
-    pub(super) fn prepare_query(&self, query: Tensor<4>) -> Tensor<4> {
-        match &self.qk_norm {
-            Some(norm) if query.shape().num_elements() > 0 => norm.query(query),
-            _ => query,
+    /// Queries at these positions as they enter the dot products.
+    pub(super) fn prepare_query(&self, query: Tensor<4>, positions: &Positions) -> Tensor<4> {
+        if query.shape().num_elements() == 0 {
+            return query;
         }
+        let query = match &self.qk_norm {
+            Some(norm) => norm.query(query),
+            None => query,
+        };
+        self.position.rotate(query, positions)
     }
 
-    /// Keys as they enter the dot products.
-    pub(super) fn prepare_key(&self, key: Tensor<4>) -> Tensor<4> {
-        match &self.qk_norm {
-            Some(norm) if key.shape().num_elements() > 0 => norm.key(key),
-            _ => key,
+    /// As [`prepare_query`](Self::prepare_query), for keys.
+    pub(super) fn prepare_key(&self, key: Tensor<4>, positions: &Positions) -> Tensor<4> {
+        if key.shape().num_elements() == 0 {
+            return key;
         }
+        let key = match &self.qk_norm {
+            Some(norm) => norm.key(key),
+            None => key,
+        };
+        self.position.rotate(key, positions)
+    }
+
+    /// Queries and keys of one sequence, from its start.
+    fn prepare(&self, [query, key, value]: Projected) -> Projected {
+        let start = Positions::default();
+        [
+            self.prepare_query(query, &start),
+            self.prepare_key(key, &start),
+            value,
+        ]
     }
 
     /// Attention of the queries of all heads over their keys and values, heads merged again; all of them as they come from
     /// the projections.
     pub(super) fn attend(
         &self,
-        [query, key, value]: Projected,
+        projected: Projected,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> Tensor<3> {
-        self.attend_prepared(
-            [self.prepare_query(query), self.prepare_key(key), value],
-            mask,
-            bias,
-        )
+        self.attend_prepared(self.prepare(projected), mask, self.with_position(bias))
+    }
+
+    /// A bias, and that of the positions, whose last query stands on the last key.
+    pub(super) fn with_position(&self, bias: Option<AttentionBias>) -> Option<AttentionBias> {
+        match (bias, self.position.bias()) {
+            (Some(bias), Some(of_position)) => Some(bias.and(of_position)),
+            (one, None) | (None, one) => one,
+        }
     }
 
     /// [`attend`](Self::attend) of queries and keys that are prepared.
@@ -178,15 +214,12 @@ impl Heads {
     /// [`attend`](Self::attend), and the weights it uses, before dropout.
     pub(super) fn attend_with_weights(
         &self,
-        [query, key, value]: Projected,
+        projected: Projected,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> (Tensor<3>, Tensor<4>) {
-        self.attend_prepared_with_weights(
-            [self.prepare_query(query), self.prepare_key(key), value],
-            mask,
-            bias,
-        )
+        let bias = self.with_position(bias);
+        self.attend_prepared_with_weights(self.prepare(projected), mask, bias)
     }
 
     /// [`attend_with_weights`](Self::attend_with_weights) of queries and keys that are prepared.
@@ -231,11 +264,14 @@ impl Heads {
         cache: &mut KvCache,
     ) -> Tensor<3> {
         let [_, _, len_q, _] = query.dims();
-        let query = self.prepare_query(query);
-        let key = self.prepare_key(key);
+        let positions = cache.positions();
+        let query = self.prepare_query(query, &positions);
+        let key = self.prepare_key(key, &positions);
         let Context { key, value, new_at } = cache.append(key, value, counts);
-        let mask = causal_from(&new_at, len_q, key.dims()[2], window, &query.device());
-        self.attend_prepared([query, key, value], mask, None)
+        let [_, _, len_kv, _] = key.dims();
+        let mask = causal_from(&new_at, len_q, len_kv, window, &query.device());
+        let bias = self.position.bias_from(&new_at, len_q, len_kv);
+        self.attend_prepared([query, key, value], mask, bias)
     }
 
     /// What the caller says and these heads are made of.

@@ -2,13 +2,15 @@
 
 use burn::{
     config::Config,
-    module::Param,
     nn::{DropoutConfig, Initializer},
     tensor::Device,
 };
 
-use super::{heads::Heads, qk_norm::QkNormConfig};
-use crate::error::ConfigError;
+use super::{
+    heads::{Heads, Parameters},
+    qk_norm::QkNormConfig,
+};
+use crate::{error::ConfigError, positions::PositionEncoding};
 
 /// What the heads of an attention module look like, beyond their number: the same choices for every module and stack.
 ///
@@ -42,6 +44,9 @@ pub struct HeadsConfig {
     /// nothing (gpt-oss, arXiv:2508.10925). It starts at 0.
     #[config(default = false)]
     pub sinks: bool,
+    /// How the heads know where a key lies. Default: not at all.
+    #[config(default = "PositionEncoding::None")]
+    pub position: PositionEncoding,
 }
 
 impl Default for HeadsConfig {
@@ -111,6 +116,7 @@ impl HeadsConfig {
         if let Some(qk_norm) = &self.qk_norm {
             qk_norm.validate(config)?;
         }
+        self.position.validate(config, n_heads, d_head)?;
         Ok(Sizes {
             n_heads,
             n_kv_heads,
@@ -121,19 +127,19 @@ impl HeadsConfig {
 
     /// The heads, with their parameters.
     pub(super) fn init(&self, sizes: Sizes, dropout: f64, device: &Device) -> Heads {
+        let Sizes {
+            n_heads, d_head, ..
+        } = sizes;
         let qk_norm = self.qk_norm.as_ref();
-        let qk_norm = qk_norm.map(|norm| norm.init(sizes.n_heads, sizes.d_head, device));
-        let sinks: Option<Param<_>> = self
-            .sinks
-            .then(|| Initializer::Zeros.init([sizes.n_heads], device));
-        Heads::new(
-            sizes,
-            DropoutConfig::new(dropout).init(),
-            self.scale,
-            self.softcap,
-            qk_norm,
-            sinks,
-        )
+        let parameters = Parameters {
+            qk_norm: qk_norm.map(|norm| norm.init(n_heads, d_head, device)),
+            sinks: self
+                .sinks
+                .then(|| Initializer::Zeros.init([n_heads], device)),
+            position: self.position.init(n_heads, d_head, device),
+        };
+        let dropout = DropoutConfig::new(dropout).init();
+        Heads::new(sizes, parameters, [self.scale, self.softcap], dropout)
     }
 }
 
@@ -180,6 +186,12 @@ macro_rules! heads_builders {
             /// Whether to learn sinks; see [`HeadsConfig::sinks`](crate::HeadsConfig::sinks).
             pub fn with_sinks(mut self, sinks: bool) -> Self {
                 self.heads.sinks = sinks;
+                self
+            }
+
+            /// How the heads know where a key lies.
+            pub fn with_position(mut self, position: crate::positions::PositionEncoding) -> Self {
+                self.heads.position = position;
                 self
             }
         }

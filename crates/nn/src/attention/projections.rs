@@ -7,6 +7,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 
+use burn_attn_ops as ops;
+
 use crate::error::ConfigError;
 
 /// Which projections add a learned bias.
@@ -100,7 +102,8 @@ pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     }
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
     let rows = x.reshape([batch * len, d_input]);
-    linear.forward(rows).reshape([batch, len, d_output])
+    let bias = linear.bias.as_ref().map(Param::val);
+    ops::linear(rows, linear.weight.val(), bias).reshape([batch, len, d_output])
 }
 
 /// Several layers of the same input as one, whose outputs lie side by side; a missing bias is zeros where another has one.

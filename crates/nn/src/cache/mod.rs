@@ -7,7 +7,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor, TensorData},
 };
 
-use crate::error::ConfigError;
+use crate::{error::ConfigError, positions::Positions};
 use buffer::{Buffer, Layout};
 
 /// Configuration of a [`KvCache`].
@@ -133,6 +133,15 @@ impl KvCache {
     pub fn lengths(&self) -> Vec<usize> {
         let both = self.stored.iter().zip(&self.dropped);
         both.map(|(stored, dropped)| stored + dropped).collect()
+    }
+
+    /// Where each sequence's next token stands.
+    pub(crate) fn positions(&self) -> Positions {
+        let lengths = self.lengths();
+        match lengths.as_slice() {
+            [first, rest @ ..] if rest.iter().all(|other| other == first) => (*first).into(),
+            _ => lengths.into(),
+        }
     }
 
     /// Sequences.

@@ -143,4 +143,20 @@ impl Position {
         let alibi = self.alibi.as_ref().map(Alibi::bias);
         alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias))
     }
+
+    /// [`bias`](Self::bias) for `len_q` queries that start at key `new_at[b]` in each sequence `b`, among `len_kv` keys.
+    ///
+    /// Only for causal attention: that of ALiBi is right for each row but for a constant, which the softmax does not see.
+    pub(crate) fn bias_from(
+        &self,
+        new_at: &[usize],
+        len_q: usize,
+        len_kv: usize,
+    ) -> Option<AttentionBias> {
+        let aligned = new_at.iter().all(|&at| at + len_q == len_kv);
+        match &self.relative {
+            Some(relative) if !aligned => Some(relative.bias_from(new_at, len_q, len_kv)),
+            _ => self.bias(),
+        }
+    }
 }

@@ -16,10 +16,10 @@ use super::{Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstre
 use crate::AttentionScalars;
 
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
-pub(super) type Strided<'a, T> = (&'a [T], Vec<usize>);
+pub(crate) type Strided<'a, T> = (&'a [T], Vec<usize>);
 
 /// A backend whose tensors lie in host memory.
-pub(super) trait Host: Backend {
+pub(crate) trait Host: Backend {
     /// The elements where they lie; nothing if their order cannot be said with strides that are not negative.
     ///
     /// # Panics
@@ -46,7 +46,7 @@ pub(super) trait Host: Backend {
 }
 
 /// A number that lies in a tensor as it lies in a slice.
-pub(super) trait Plain: Element + bytemuck::Pod {}
+pub(crate) trait Plain: Element + bytemuck::Pod {}
 impl<T: Element + bytemuck::Pod> Plain for T {}
 
 /// A float type that both Burn and the kernels know.

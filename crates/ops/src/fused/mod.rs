@@ -5,6 +5,7 @@
 //! | `mod.rs` | [`AttentionKernels`]: which backend has kernels, and what they take and give |
 //! | `host.rs` | the kernels of `kernels-cpu` over any backend whose tensors lie in host memory |
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
+//! | `product.rs` | the product of few rows, for decoding |
 //! | `autodiff.rs` | the gradient rule |
 
 #[cfg(feature = "autodiff")]
@@ -15,8 +16,13 @@ mod flex;
 mod host;
 #[cfg(feature = "ndarray")]
 mod ndarray;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod product;
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
+
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub(crate) use product::product;
 
 use burn::backend::{
     Backend,

@@ -1,0 +1,195 @@
+//! The product of a few rows with a large matrix, as decoding makes it: the matrix is read once, and that is what it costs.
+//!
+//! Libraries for products rearrange the matrix first, which pays only if many rows follow.
+
+use core::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::{
+    Element, Execution, Real,
+    compiled::Compiled,
+    parallel::for_each,
+    raw::{Product, Start},
+    rows::take,
+};
+
+/// More rows than this are better multiplied by a library.
+pub const FEW_ROWS: usize = 16;
+/// Terms of the sums that are added at once: the rows of the matrix that are read side by side, each from start to end.
+const DEPTH: usize = 16;
+/// Numbers of the widest vector.
+const WIDEST: usize = 16;
+/// As many parts as this keep every core of a small machine busy.
+const PARTS: usize = 8;
+
+/// `out[r][c] = sum_k x[r][k] · weight[k][c]`
+#[derive(Clone, Copy, Debug)]
+pub struct FewRows<'a, T: Element> {
+    /// `[rows, depth]`, contiguous.
+    pub x: &'a [T::Real],
+    /// `[depth, columns]`, contiguous.
+    pub weight: &'a [T::Real],
+    /// Number of rows.
+    pub rows: usize,
+    /// Terms of each sum.
+    pub depth: usize,
+    /// Number of columns.
+    pub columns: usize,
+}
+
+impl<T: Element> FewRows<'_, T> {
+    /// Terms of the sums that belong to one part, a function of the sizes alone, and so are the bits of the result.
+    ///
+    /// Every part is a contiguous piece of the matrix: nothing else is read as fast.
+    fn part(&self) -> usize {
+        self.depth.div_ceil(PARTS).next_multiple_of(DEPTH)
+    }
+
+    fn parts(&self) -> usize {
+        self.depth.div_ceil(self.part().max(1)).max(1)
+    }
+
+    fn workers(&self, execution: Execution) -> usize {
+        // A number of the matrix is worth several operations: it comes from memory.
+        let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
+        execution.workers(self.parts(), operations)
+    }
+
+    /// Numbers of the sums of one part.
+    fn sums(&self) -> usize {
+        self.rows * self.columns.next_multiple_of(WIDEST)
+    }
+
+    /// Length of the scratch buffer of [`run`](Self::run), in numbers.
+    #[must_use]
+    pub fn scratch(&self, execution: Execution) -> usize {
+        self.parts() * self.sums() + self.workers(execution) * DEPTH * WIDEST
+    }
+
+    /// The product, into `[rows, columns]`, contiguous.
+    ///
+    /// Same input, same bits, whatever the number of threads.
+    ///
+    /// # Panics
+    /// A slice is too short for the sizes.
+    ///
+    /// # Cost
+    /// `2 · rows · depth · columns` operations. What takes the time is to read `depth · columns` numbers once.
+    pub fn run(&self, out: &mut [T::Real], mut scratch: &mut [T::Real], execution: Execution) {
+        let Self {
+            rows,
+            depth,
+            columns,
+            ..
+        } = *self;
+        for (name, available, needed) in [
+            ("x", self.x.len(), rows * depth),
+            ("weight", self.weight.len(), depth * columns),
+            ("out", out.len(), rows * columns),
+            ("scratch", scratch.len(), self.scratch(execution)),
+        ] {
+            assert!(
+                available >= needed,
+                "{name} needs {needed} elements for {rows} rows, {depth} terms and {columns} columns, but has {available}"
+            );
+        }
+        if rows * columns == 0 {
+            return;
+        }
+        let sums = take(&mut scratch, self.parts() * self.sums());
+        for_each(
+            self.workers(execution),
+            scratch,
+            DEPTH * WIDEST,
+            sums.chunks_exact_mut(self.sums()).enumerate(),
+            |(part, sums), rest| {
+                let first = part * self.part();
+                let part = Part {
+                    x: self.x,
+                    weight: self.weight,
+                    sizes: [rows, depth, columns],
+                    terms: first..depth.min(first + self.part()),
+                    sums,
+                    rest,
+                };
+                T::Real::few_rows(execution, part);
+            },
+        );
+        let (total, others) = sums.split_at_mut(self.sums());
+        for part in others.chunks_exact(total.len()) {
+            for (total, &sum) in total.iter_mut().zip(part) {
+                *total = *total + sum;
+            }
+        }
+        let total = total.chunks_exact(columns.next_multiple_of(WIDEST));
+        for (out, total) in out.chunks_exact_mut(columns).zip(total) {
+            out.copy_from_slice(&total[..columns]);
+        }
+    }
+}
+
+/// Some terms of all sums.
+pub struct Part<'a, R> {
+    x: &'a [R],
+    weight: &'a [R],
+    /// Rows, depth and columns.
+    sizes: [usize; 3],
+    terms: Range<usize>,
+    /// `[rows, columns]`, rows padded.
+    sums: &'a mut [R],
+    /// The last columns, which do not fill a vector: `[DEPTH, WIDEST]`.
+    rest: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for Part<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (x, weight) = (self.x, self.weight);
+        let [rows, depth, columns] = self.sizes;
+        let padded = columns.next_multiple_of(WIDEST);
+        let lanes = R::lanes::<S>();
+        let whole = columns / lanes * lanes;
+        self.sums.fill(R::default());
+        self.rest.fill(R::default());
+        for k in self.terms.clone().step_by(DEPTH) {
+            let count = DEPTH.min(self.terms.end - k);
+            let matrix = &weight[k * columns..];
+            Product {
+                rows,
+                depth: count,
+                left: &x[k..],
+                left_row: depth,
+                left_step: 1,
+                right: matrix,
+                right_step: columns,
+                out: &mut *self.sums,
+                out_row: padded,
+                start: Start::Keep,
+            }
+            .run_wide(simd, whole);
+            if whole == columns {
+                continue;
+            }
+            for (row, rest) in self.rest.chunks_exact_mut(WIDEST).enumerate().take(count) {
+                let row = &matrix[row * columns..(row + 1) * columns];
+                rest[..columns - whole].copy_from_slice(&row[whole..]);
+            }
+            Product {
+                rows,
+                depth: count,
+                left: &x[k..],
+                left_row: depth,
+                left_step: 1,
+                right: &*self.rest,
+                right_step: WIDEST,
+                out: &mut self.sums[whole..],
+                out_row: padded,
+                start: Start::Keep,
+            }
+            .run_wide(simd, lanes);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Products of few rows.
+
+use burn_attn_kernels_cpu::tiled::{Execution, FEW_ROWS, FewRows, Instructions, Real};
+
+use crate::{case::coarse, number::Number};
+
+const DEPTHS: [usize; 6] = [0, 1, 15, 17, 131, 1024];
+const COLUMNS: [usize; 6] = [1, 7, 8, 16, 67, 256];
+
+fn run<T: Number>(
+    [rows, depth, columns]: [usize; 3],
+    x: &[T::Real],
+    weight: &[T::Real],
+    execution: Execution,
+) -> Vec<T::Real> {
+    let product = FewRows::<T> {
+        x,
+        weight,
+        rows,
+        depth,
+        columns,
+    };
+    // What is read before it is written, or written nowhere, is NaN.
+    let nan = T::Real::from_f64(f64::NAN);
+    let mut out = vec![nan; rows * columns];
+    let mut scratch = vec![nan; product.scratch(execution)];
+    product.run(&mut out, &mut scratch, execution);
+    out
+}
+
+fn check<T: Number>() {
+    for rows in [1, 2, 5, 6, 7, 8, FEW_ROWS] {
+        for depth in DEPTHS {
+            for columns in COLUMNS {
+                let real = |stream, count| -> Vec<T::Real> {
+                    let numbers = coarse(stream, count);
+                    numbers.into_iter().map(T::Real::from_f64).collect()
+                };
+                let (x, weight) = (real(1, rows * depth), real(2, depth * columns));
+                for instructions in [Instructions::Widest, Instructions::Portable] {
+                    let execution = Execution {
+                        threads: 1,
+                        instructions,
+                    };
+                    let out = run::<T>([rows, depth, columns], &x, &weight, execution);
+                    for (index, actual) in out.into_iter().enumerate() {
+                        let (row, column) = (index / columns, index % columns);
+                        let terms = (0..depth).map(|k| {
+                            x[row * depth + k].to_f64() * weight[k * columns + column].to_f64()
+                        });
+                        let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), term: f64| {
+                            (sum + term, size + term.abs())
+                        });
+                        // Each of the additions rounds by half an epsilon of what has been added so far, at most.
+                        let bound = T::EPSILON * size * (1.0 + (depth as f64).sqrt());
+                        assert!(
+                            (actual.to_f64() - sum).abs() <= bound,
+                            "{} rows {rows}, depth {depth}, columns {columns} at {row}, {column}: {actual:?} for {sum}",
+                            T::NAME
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn sums_are_right_in_f32() {
+    check::<f32>();
+}
+
+#[test]
+fn sums_are_right_in_f64() {
+    check::<f64>();
+}
+
+#[cfg(feature = "rayon")]
+#[test]
+fn threads_change_nothing() {
+    let sizes = [8, 2048, 513];
+    let numbers =
+        |stream, count| -> Vec<f32> { coarse(stream, count).iter().map(|&x| x as f32).collect() };
+    let (x, weight) = (numbers(1, 8 * 2048), numbers(2, 2048 * 513));
+    let pool = rayon::ThreadPoolBuilder::new()
+        .num_threads(5)
+        .build()
+        .unwrap();
+    let on = |threads| {
+        let execution = Execution {
+            threads,
+            ..Execution::sequential()
+        };
+        pool.install(|| run::<f32>(sizes, &x, &weight, execution))
+    };
+    let alone = on(1);
+    assert!(on(2) == alone && on(5) == alone);
+}
+
+#[test]
+#[should_panic(expected = "weight needs 35 elements for 3 rows, 5 terms and 7 columns, but has 34")]
+fn a_matrix_that_is_too_short() {
+    run::<f32>([3, 5, 7], &[0.0; 15], &[0.0; 34], Execution::sequential());
+}
