@@ -1,6 +1,8 @@
 //! Biases that depend only on how far a key lies from its query: ALiBi and T5's relative bias.
 
-use crate::{CausalAlignment, Mask, Problem};
+use alloc::vec::Vec;
+
+use crate::{CausalAlignment, Mask, Problem, math};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -112,8 +114,8 @@ impl RelativeBuckets {
         // In f32, as T5 does it, since at the edge of a bucket the last bit decides. The logarithms are rounded from
         // f64, because that of f32 differs between platforms.
         let ratio = distance as f32 / exact as f32;
-        let share = f64::from(ratio).ln() as f32
-            / (self.max_distance as f64 / exact as f64).ln() as f32
+        let share = math::ln(f64::from(ratio)) as f32
+            / math::ln(self.max_distance as f64 / exact as f64) as f32
             * (buckets - exact) as f32;
         first + exact.saturating_add(share as usize).min(buckets - 1)
     }
@@ -151,7 +153,7 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
         return Vec::new();
     };
     let power = 1_usize << log;
-    let slope = |numerator: usize, of: usize| (-8.0 * numerator as f64 / of as f64).exp2();
+    let slope = |numerator: usize, of: usize| math::exp2(-8.0 * numerator as f64 / of as f64);
     let first = (1..=power).map(|k| slope(k, power));
     let between = (0..heads - power).map(|k| slope(2 * k + 1, 2 * power));
     first.chain(between).collect()

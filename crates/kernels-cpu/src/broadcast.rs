@@ -188,7 +188,7 @@ mod tests {
     fn all_sixteen_shapes_repeat_along_their_ones() {
         let full = [2, 3, 5, 7];
         for pattern in 0..16 {
-            let shape: [usize; 4] = std::array::from_fn(|axis| {
+            let shape: [usize; 4] = core::array::from_fn(|axis| {
                 if pattern >> axis & 1 == 1 {
                     1
                 } else {

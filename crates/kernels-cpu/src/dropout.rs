@@ -1,5 +1,6 @@
 //! Which attention weights are dropped, as a pure function of their indices.
 
+use crate::math;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -104,7 +105,7 @@ impl Dropout {
     pub fn threshold(&self) -> u32 {
         const STEPS: f64 = (1_u32 << 31) as f64;
         // Capped, because rounding a probability just below 1 could leave 31 bits.
-        (self.probability * STEPS).round().min(STEPS - 1.0) as u32
+        math::round(self.probability * STEPS).min(STEPS - 1.0) as u32
     }
 
     /// Hashes everything but the key, once per row of scores. `head` is the query head.

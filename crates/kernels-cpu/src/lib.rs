@@ -12,6 +12,16 @@
 //! | [`oracle`] | forward and backward straight from the formula, in f64, never optimised |
 //! | [`tiled`] | forward and backward as fast as we can, in memory linear in the lengths |
 //!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `std` | yes | vector instructions found at run time, f16 in hardware, elementary functions of `std` instead of `libm` |
+//! | `rayon` | yes | threads; implies `std` |
+//!
+//! Without both, the crate needs `core` and `alloc` alone and runs on the calling thread. So it builds for wasm32 and for
+//! machines without an operating system. Which instructions it uses there is said at [`tiled::Instructions`].
+//!
 //! # The contract of attention
 //!
 //! Every implementation in this workspace, on every backend, does what this section says.
@@ -120,10 +130,18 @@
 //! PyTorch: `torch.nn.functional.scaled_dot_product_attention`, which aligns top-left, reads a bool mask as *visible*
 //! and has neither softcap, ALiBi, relative bias nor sinks.
 
+// Unit tests always have `std`.
+#![cfg_attr(not(test), no_std)]
+
+extern crate alloc;
+#[cfg(feature = "std")]
+extern crate std;
+
 mod bias;
 mod broadcast;
 mod dropout;
 mod mask;
+mod math;
 pub mod oracle;
 mod problem;
 pub mod tiled;

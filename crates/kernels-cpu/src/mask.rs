@@ -1,8 +1,9 @@
 //! Which keys a query may see.
 
+use core::ops::Range;
+
 use crate::{Broadcast, BroadcastError, Problem};
 use serde::{Deserialize, Serialize};
-use std::ops::Range;
 use thiserror::Error;
 
 #[cfg(test)]

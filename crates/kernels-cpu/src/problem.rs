@@ -1,5 +1,6 @@
 //! The sizes of one attention call.
 
+use crate::math;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -108,7 +109,7 @@ impl Problem {
     /// The factor on the scores when the caller names none: `1 / sqrt(dim_qk)`.
     #[must_use]
     pub fn default_scale(&self) -> f64 {
-        1.0 / (self.dim_qk as f64).sqrt()
+        1.0 / math::sqrt(self.dim_qk as f64)
     }
 
     /// Number of elements of the query: `batch · heads_q · len_q · dim_qk`.

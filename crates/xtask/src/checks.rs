@@ -12,6 +12,8 @@ pub struct Options {
     pub wgpu: bool,
     /// Type-check cuda.
     pub cuda: bool,
+    /// Type-check the CPU kernels for wasm32.
+    pub wasm: bool,
 }
 
 /// Runs every check until one fails.
@@ -27,6 +29,16 @@ pub fn run(options: &Options) -> Result<(), String> {
         "warnings",
     ];
     cargo(&clippy, &[])?;
+    let clippy_without_std = [
+        "clippy",
+        "-p",
+        "burn-attn-kernels-cpu",
+        "--no-default-features",
+        "--",
+        "-D",
+        "warnings",
+    ];
+    cargo(&clippy_without_std, &[])?;
     cargo(
         &["doc", "--workspace", "--no-deps"],
         &[("RUSTDOCFLAGS", "-D warnings")],
@@ -45,6 +57,9 @@ pub fn run(options: &Options) -> Result<(), String> {
         ];
         cargo(&check, &[("DOCS_RS", "1")])?;
     }
+    if options.wasm {
+        wasm()?;
+    }
     if options.wgpu {
         // A target directory of its own: another set of features would rebuild the default one.
         let test = [
@@ -59,6 +74,51 @@ pub fn run(options: &Options) -> Result<(), String> {
         cargo(&test, &[])?;
     }
     cargo(&["test"], &[])
+}
+
+/// Type-checks the CPU kernels for wasm32, without `std` and with it.
+fn wasm() -> Result<(), String> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    // Where Debian's packages put their compiler, which needs no server of rustup's.
+    const DEBIAN: &str = "/usr/bin/rustc";
+    let (flags, environment): (&[&str], &[(&str, &str)]) = if has_component("rustc", TARGET) {
+        (&[], &[])
+    } else if has_component(DEBIAN, "src/rust/library") {
+        (
+            &["-Z", "build-std=std,panic_abort"],
+            &[("RUSTC", DEBIAN), ("RUSTC_BOOTSTRAP", "1")],
+        )
+    } else {
+        return Err(format!(
+            "--wasm needs `rustup target add {TARGET}`, or {DEBIAN} with its sources (Debian: rustc-web, rust-web-src)"
+        ));
+    };
+    let check = [
+        "check",
+        "-p",
+        "burn-attn-kernels-cpu",
+        "--target",
+        TARGET,
+        "--target-dir",
+        "target/wasm",
+        "--no-default-features",
+    ];
+    for features in [&[][..], &["--features", "std"]] {
+        cargo(&[&check, features, flags].concat(), environment)?;
+    }
+    Ok(())
+}
+
+/// Whether a compiler has a folder in its `lib/rustlib`: a target, or the sources of the standard library.
+fn has_component(rustc: &str, folder: &str) -> bool {
+    Command::new(rustc)
+        .args(["--print", "sysroot"])
+        .output()
+        .is_ok_and(|output| {
+            let sysroot = String::from_utf8_lossy(&output.stdout);
+            let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
+            output.status.success() && rustlib.join(folder).is_dir()
+        })
 }
 
 /// Trains for a few steps, then uses every subcommand on what came out.

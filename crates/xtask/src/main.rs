@@ -5,9 +5,10 @@ mod checks;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run-checks [--wgpu] [--cuda]
+const USAGE: &str = "usage: cargo run-checks [--wgpu] [--cuda] [--wasm]
   --wgpu  also test on wgpu (a long build of its own; without an adapter the tests say so and pass)
-  --cuda  also type-check the cuda feature (a long check)";
+  --cuda  also type-check the cuda feature (a long check)
+  --wasm  also type-check the CPU kernels for wasm32 (once a long check, if the standard library has to be built)";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -20,6 +21,7 @@ fn main() -> ExitCode {
         match argument.as_str() {
             "--wgpu" => options.wgpu = true,
             "--cuda" => options.cuda = true,
+            "--wasm" => options.wasm = true,
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

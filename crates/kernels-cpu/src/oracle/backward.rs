@@ -1,10 +1,12 @@
 //! The backward pass.
 
+use alloc::{vec, vec::Vec};
+
 use super::forward::forward;
 use super::inputs::check_length;
 use super::score::{At, alibi_factor, dropout_factor, relative_index, score};
 use super::{InputError, Inputs};
-use crate::Problem;
+use crate::{Problem, math};
 
 /// What [`backward`] returns: one gradient per differentiable input, in that input's own shape.
 ///
@@ -170,7 +172,7 @@ pub fn backward(
                 if let (Some(sinks), Some(gradient)) = (inputs.sinks, &mut gradients.sinks) {
                     // No sink, no gradient: the incoming one may be NaN in a row that has nothing to sum.
                     if sinks[head] != f64::NEG_INFINITY {
-                        let weight = (sinks[head] - logsumexp).exp();
+                        let weight = math::exp(sinks[head] - logsumexp);
                         gradient[head] += weight * (d_logsumexp - mean);
                     }
                 }

@@ -1,8 +1,10 @@
 //! The forward pass.
 
+use alloc::{vec, vec::Vec};
+
 use super::score::{At, dropout_factor, score};
 use super::{InputError, Inputs};
-use crate::Problem;
+use crate::{Problem, math};
 
 /// What [`forward`] returns.
 ///
@@ -98,8 +100,8 @@ fn logsumexp(terms: &[f64]) -> f64 {
         return f64::NEG_INFINITY;
     }
     let largest = terms.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    let sum: f64 = terms.iter().map(|term| (term - largest).exp()).sum();
-    largest + sum.ln()
+    let sum: f64 = terms.iter().map(|term| math::exp(term - largest)).sum();
+    largest + math::ln(sum)
 }
 
 /// `exp(score - logsumexp)`, 0 for a score of −∞ also in a row that has nothing else.
@@ -107,6 +109,6 @@ fn exp_difference(score: f64, logsumexp: f64) -> f64 {
     if score == f64::NEG_INFINITY {
         0.0
     } else {
-        (score - logsumexp).exp()
+        math::exp(score - logsumexp)
     }
 }

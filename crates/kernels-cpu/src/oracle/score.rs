@@ -1,7 +1,7 @@
 //! One score.
 
 use super::Inputs;
-use crate::{Problem, RelativeBuckets};
+use crate::{Problem, RelativeBuckets, math};
 
 /// The indices of one score.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     let scaled = inputs.scale.unwrap_or_else(|| problem.default_scale()) * dot;
     let (capped, slope) = match inputs.softcap {
         Some(softcap) => {
-            let tanh = (scaled / softcap).tanh();
+            let tanh = math::tanh(scaled / softcap);
             (softcap * tanh, 1.0 - tanh * tanh)
         }
         None => (scaled, 1.0),

@@ -19,7 +19,7 @@ use super::{
     tile::blocks,
     work,
 };
-use crate::Problem;
+use crate::{Problem, math};
 
 /// Keys whose scores are held at once.
 const KEYS: usize = 256;
@@ -148,7 +148,7 @@ fn merge<'a, T: Element>(
         output.fill(T::default());
         return T::Real::NEG_INFINITY;
     }
-    let factor = |of_part: f64| (of_part - maximum).exp2();
+    let factor = |of_part: f64| math::exp2(of_part - maximum);
     let sum = parts.clone().fold(factor(sink), |sum, part| {
         sum + factor(part[0].to_f64()) * part[1].to_f64()
     });
@@ -161,7 +161,7 @@ fn merge<'a, T: Element>(
         store(&[T::Real::from_f64(total * kept_scale / sum)], &mut rounded);
         *output = rounded[0];
     }
-    T::Real::from_f64((maximum + sum.log2()) * LN_2)
+    T::Real::from_f64((maximum + math::log2(sum)) * LN_2)
 }
 
 /// Some keys of one key/value head, with the queries of all heads that share it.
@@ -266,7 +266,7 @@ fn weigh<S: Simd, R: Real>(simd: S, scores: &mut [R], part: &mut [R]) {
     let largest = if largest > R::MAX { R::MAX } else { largest };
     let least = R::default() - R::MAX;
     let reference = if largest > least { largest } else { least };
-    let shrink = R::from_f64((part[0] - reference).to_f64().exp2());
+    let shrink = R::from_f64(math::exp2((part[0] - reference).to_f64()));
     part[0] = largest;
     for sum in &mut part[1..] {
         *sum = *sum * shrink;

@@ -18,7 +18,7 @@ use super::{
     transpose::rows_to_panels,
     work,
 };
-use crate::Problem;
+use crate::{Problem, math};
 
 /// Length of the scratch buffer of [`forward`], in numbers of the precision of the computation.
 #[must_use]
@@ -305,7 +305,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             *logsumexp = if hidden {
                 R::NEG_INFINITY
             } else {
-                R::from_f64((maximum[query].to_f64() + total.log2()) * LN_2)
+                R::from_f64((maximum[query].to_f64() + math::log2(total)) * LN_2)
             };
             shrink[query] = R::from_f64(if hidden { 0.0 } else { kept_scale / total });
         }

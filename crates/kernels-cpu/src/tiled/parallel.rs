@@ -1,15 +1,14 @@
 //! Sharing tasks out among threads.
 
-use std::sync::Mutex;
-
-use pulp::{Arch, Scalar, Simd, WithSimd};
+use pulp::{Scalar, Simd, WithSimd};
 
 /// On what a call runs: how many threads, and which of their instructions.
 ///
 /// The result does not depend on the number of threads, to the last bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// The most threads of rayon's current pool that work at once, the calling one included.
+    /// The most threads of rayon's current pool that work at once, the calling one included. Without feature `rayon` there
+    /// is only that one.
     pub threads: usize,
     /// Which vector instructions are used.
     pub instructions: Instructions,
@@ -19,6 +18,9 @@ pub struct Execution {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instructions {
     /// The widest of the machine: AVX-512, AVX2 with FMA, NEON, or none.
+    ///
+    /// Found at run time with feature `std`. Without it NEON if the target has it, and none on x86, whose wide registers only
+    /// work if the operating system saves them. On wasm32, 128 bits with `-C target-feature=+simd128`, else none.
     Widest,
     /// None: what runs everywhere.
     Portable,
@@ -52,19 +54,28 @@ impl Execution {
         // Waking a thread costs some ten microseconds, in which one core does about a million operations.
         const OPERATIONS_PER_THREAD: f64 = 1e6;
         let worthwhile = (operations / OPERATIONS_PER_THREAD) as usize;
-        self.threads.min(tasks).min(worthwhile).max(1)
+        let threads = if cfg!(feature = "rayon") {
+            self.threads
+        } else {
+            1
+        };
+        threads.min(tasks).min(worthwhile).max(1)
     }
 
     /// Runs code that is written for any vectors with those of this execution.
     pub(super) fn dispatch<Op: WithSimd>(self, op: Op) -> Op::Output {
         match self.instructions {
-            Instructions::Widest => Arch::new().dispatch(op),
-            Instructions::Portable => Scalar.vectorize(op),
+            // Without `std`, pulp knows what an x86 processor has, but not whether the operating system saves its registers.
+            #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
+            Instructions::Widest => pulp::Arch::new().dispatch(op),
+            _ => Scalar.vectorize(op),
         }
     }
 }
 
 /// Calls `work` once for every task, each worker with a piece of `scratch` of its own.
+///
+/// `workers` is what [`Execution::workers`] has said, and `scratch` has as many pieces.
 pub(super) fn for_each<Task: Send, R: Send>(
     workers: usize,
     scratch: &mut [R],
@@ -72,7 +83,27 @@ pub(super) fn for_each<Task: Send, R: Send>(
     tasks: impl Iterator<Item = Task> + Send,
     work: impl Fn(Task, &mut [R]) + Sync,
 ) {
-    let tasks = Mutex::new(tasks);
+    #[cfg(feature = "rayon")]
+    if workers > 1 {
+        return share_out(workers, scratch, per_worker, tasks, work);
+    }
+    debug_assert_eq!(workers, 1);
+    let own = &mut scratch[..per_worker];
+    for task in tasks {
+        work(task, own);
+    }
+}
+
+/// The same on several threads, each of which takes the next task when it has finished one.
+#[cfg(feature = "rayon")]
+fn share_out<Task: Send, R: Send>(
+    workers: usize,
+    scratch: &mut [R],
+    per_worker: usize,
+    tasks: impl Iterator<Item = Task> + Send,
+    work: impl Fn(Task, &mut [R]) + Sync,
+) {
+    let tasks = std::sync::Mutex::new(tasks);
     let work_off = |scratch: &mut [R]| {
         loop {
             // The lock is held only while the next task is taken, so a panic in `work` cannot poison it.
@@ -83,22 +114,13 @@ pub(super) fn for_each<Task: Send, R: Send>(
             }
         }
     };
-    let mut pieces = (0..workers).scan(scratch, |rest, _| {
-        let (piece, others) = std::mem::take(rest).split_at_mut(per_worker);
-        *rest = others;
-        Some(piece)
+    let (own, mut others) = scratch.split_at_mut(per_worker);
+    rayon::in_place_scope(|scope| {
+        for _ in 1..workers {
+            let (piece, rest) = core::mem::take(&mut others).split_at_mut(per_worker);
+            others = rest;
+            scope.spawn(|_| work_off(piece));
+        }
+        work_off(own);
     });
-    let own = pieces.next().unwrap_or_default();
-    #[cfg(feature = "rayon")]
-    if workers > 1 {
-        rayon::in_place_scope(|scope| {
-            for piece in pieces {
-                scope.spawn(|_| work_off(piece));
-            }
-            work_off(own);
-        });
-        return;
-    }
-    drop(pieces);
-    work_off(own);
 }

@@ -1,5 +1,7 @@
 //! NaN and infinity in keys that nobody sees.
 
+use alloc::vec::Vec;
+
 use super::{Element, Inputs, Real, Rows};
 use crate::{DistanceAxis, Problem};
 

@@ -4,6 +4,7 @@
 //! Where there are few heads, their tiles are shared out among several tasks with sums of their own, which are added up in
 //! the order of the tasks. How many there are depends on the problem alone, and so do the bits of the result.
 
+use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
 use super::{

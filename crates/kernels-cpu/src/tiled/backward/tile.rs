@@ -15,7 +15,7 @@ use super::{
     },
     sums::{BiasGradient, dot, sum_over_queries},
 };
-use crate::Problem;
+use crate::{Problem, math};
 
 /// Which gradients are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,7 +169,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     if self.sink == f64::NEG_INFINITY {
                         0.0
                     } else {
-                        exponent.exp() * shift[query].to_f64()
+                        math::exp(exponent) * shift[query].to_f64()
                     }
                 })
                 .sum();
