@@ -101,6 +101,27 @@ fn masks_and_biases_that_do_not_fit() {
 }
 
 #[test]
+fn tables_of_blocks_that_do_not_fit() {
+    let device = &devices::any();
+    let table = |shape: [usize; 4]| Tensor::<4, Bool>::full(shape, true, device);
+    let of_mask = |mask: AttentionMask| message(GOOD, |_| AttentionOptions::default().mask(mask));
+    let good = || AttentionMask::visible_blocks(table([2, 6, 2, 3]), [3, 4]);
+    let sentence = "attention: visible_blocks [1, 6, 2, 4] do not broadcast to [2, 6, 2, 3], the [batch, heads, rows, columns] of \
+                    5 queries in blocks of 3 and 11 keys in blocks of 4";
+    let bad = || AttentionMask::visible_blocks(table([1, 6, 2, 4]), [3, 4]);
+    assert_eq!(of_mask(bad()), sentence);
+    // Also behind one that fits.
+    assert_eq!(of_mask(good().and(bad())), sentence);
+    let empty = catch_unwind(AssertUnwindSafe(|| {
+        AttentionMask::visible_blocks(table([1; 4]), [64, 0])
+    }));
+    assert_eq!(
+        empty.unwrap_err().downcast_ref::<String>().unwrap(),
+        "a block of a mask needs at least 1 query and 1 key, but has 64 and 0"
+    );
+}
+
+#[test]
 fn slopes_tables_and_sinks_that_do_not_fit() {
     let of_bias = |bias: AttentionBias| message(GOOD, |_| AttentionOptions::default().bias(bias));
     let device = &devices::any();

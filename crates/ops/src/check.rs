@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use crate::{AttentionBias, AttentionOptions, bias::Relative};
+use crate::{AttentionBias, AttentionOptions, bias::Relative, blocks::VisibleBlocks};
 
 /// Panics unless the values fit the keys.
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
@@ -51,6 +51,9 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     if let Some(masked) = &mask.masked {
         broadcastable("mask", masked.dims(), scores);
     }
+    for blocks in &mask.visible_blocks {
+        visible_blocks(blocks, scores);
+    }
     if let Some(bias) = &options.bias {
         biases(bias, scores);
     }
@@ -81,6 +84,22 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         );
     }
     numbers(options);
+}
+
+/// Panics unless the table stretches to the blocks of the scores.
+fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize; 4]) {
+    let (dims, size) = (blocks.table.dims(), blocks.size);
+    let [rows, columns] = size.table(len_q, len_kv);
+    let table = [batch, heads, rows, columns];
+    assert!(
+        dims.iter()
+            .zip(table)
+            .all(|(&dim, full)| dim == full || dim == 1),
+        "attention: visible_blocks {dims:?} do not broadcast to {table:?}, the [batch, heads, rows, columns] of {len_q} queries in \
+         blocks of {} and {len_kv} keys in blocks of {}",
+        size.queries,
+        size.keys
+    );
 }
 
 /// Panics unless every part of the bias fits the scores `[batch, heads, len_q, len_kv]`.

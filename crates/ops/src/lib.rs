@@ -21,8 +21,8 @@
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
 //!
-//! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a caller says),
-//! `distance` (ALiBi and the relative bias as one operand), `dropout`,
+//! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a
+//! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
 //! operations), `heads` (one projection for several operands), `seed` (repeatable dropout).
@@ -32,6 +32,7 @@
 mod attention;
 mod backends;
 mod bias;
+mod blocks;
 mod check;
 mod composed;
 mod distance;
@@ -46,7 +47,9 @@ mod seed;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
-pub use burn_attn_kernels_cpu::{CausalAlignment, Dropout, RelativeBuckets, Window, alibi_slopes};
+pub use burn_attn_kernels_cpu::{
+    BlockSize, CausalAlignment, Dropout, RelativeBuckets, Window, alibi_slopes,
+};
 pub use dropout::dropout;
 pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
