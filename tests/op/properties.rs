@@ -298,6 +298,26 @@ fn strided_inputs_give_what_contiguous_ones_give() {
 }
 
 #[test]
+fn lengths_hide_what_lies_behind_them() {
+    let device = &devices::any();
+    let case = Case::usual("key lengths");
+    let hidden = (0..22).map(|at| at % 11 >= [11, 4][at / 11]).collect();
+    let dense = Case {
+        masked: Some(([2, 1, 1, 11], hidden)),
+        ..case.clone()
+    };
+    let lengths = Tensor::<1, Int>::from_data([11, 4], device);
+    let options = AttentionOptions::default().mask(AttentionMask::key_lengths(lengths));
+    let padded = attention(
+        case.query(device, F32),
+        case.key(device, F32),
+        case.value(device, F32),
+        options,
+    );
+    assert_eq!(bits(padded), bits(output(&dense, device)));
+}
+
+#[test]
 fn tables_of_blocks_compose_whatever_their_sizes() {
     let table = |seed, shape: [usize; 4]| -> Vec<bool> {
         let numbers = numbers(seed, shape.iter().product());

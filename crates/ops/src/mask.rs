@@ -85,7 +85,12 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `lengths`: `[batch]`.
+    /// `lengths`: `[batch]`, each from 0 to `len_kv`.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, on the CPU backends: when a length is negative or exceeds `len_kv`. Other backends would have
+    /// to wait for the device to know; there, a length beyond the keys hides nothing, and a negative one hides every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
             key_lengths: Some(lengths),

@@ -274,7 +274,8 @@ impl<B: Host> Readable<B> {
             visible_blocks: visible_blocks.as_ref().map(readable_bools::<B>),
             masked: masked.as_ref().map(readable_bools::<B>),
             key_lengths: key_lengths.as_ref().map(|lengths| {
-                // A length beyond the keys hides nothing, a negative one everything.
+                // As in the composed body, for those who call without a check: a length beyond the keys hides nothing, a
+                // negative one everything.
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),
