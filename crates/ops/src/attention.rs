@@ -61,7 +61,8 @@ pub fn attention(
 
 /// [`attention`], and the logarithm of the sum of the exponentials of each row's scores.
 ///
-/// With the logsumexp, attention over parts of the keys can be put together exactly. Both results are differentiable.
+/// With the logsumexp, attention over parts of the keys can be put together exactly: see
+/// [`merge_partial`](crate::merge_partial). Both results are differentiable.
 ///
 /// # Shapes
 ///

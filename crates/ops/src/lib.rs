@@ -14,6 +14,7 @@
 //! | --- | --- |
 //! | the output | [`attention`] |
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
+//! | attention over a context that was split, in one piece | [`merge_partial`] |
 //! | to look at the weights | [`attention_weights`] |
 //! | to say who sees whom | [`AttentionMask`] |
 //! | the heads of a packed projection | [`split_heads`] |
@@ -21,7 +22,7 @@
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
 //!
-//! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a
+//! The crate is laid out as: `attention` (the public functions), `merge` (of partial results), `options`, `mask`, `bias` (what a
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
@@ -42,6 +43,7 @@ mod fused;
 mod heads;
 mod linear;
 mod mask;
+mod merge;
 mod options;
 mod seed;
 
@@ -61,5 +63,6 @@ pub use fused::{
 pub use heads::split_heads;
 pub use linear::linear;
 pub use mask::AttentionMask;
+pub use merge::merge_partial;
 pub use options::AttentionOptions;
 pub use seed::{next_dropout_seed, seed};
