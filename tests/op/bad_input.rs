@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use burn::tensor::{Bool, Device, Int, Tensor};
 use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets,
-    ops::attention,
+    ops::{attention, attention_weights},
 };
 
 use crate::devices;
@@ -97,6 +97,80 @@ fn masks_and_biases_that_do_not_fit() {
     assert_eq!(
         message(GOOD, segments),
         "attention: segments of shapes [2, 5] and [2, 5] do not fit batch 2, 5 queries and 11 keys"
+    );
+}
+
+#[test]
+fn dense_masks_and_padding_that_do_not_fit() {
+    let of_mask = |mask: AttentionMask| message(GOOD, |_| AttentionOptions::default().mask(mask));
+    let device = &devices::any();
+    let visible = Tensor::<4, Bool>::full([1, 6, 4, 11], true, device);
+    assert_eq!(
+        of_mask(AttentionMask::visible(visible)),
+        "attention: mask [1, 6, 4, 11] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
+    );
+    let tokens = Tensor::<2, Int>::ones([2, 10], device);
+    assert_eq!(
+        of_mask(AttentionMask::padding(tokens, 0)),
+        "attention: mask [2, 1, 1, 10] does not broadcast to the scores [2, 6, 5, 11] [batch, heads, len_q, len_kv]"
+    );
+}
+
+#[test]
+fn key_lengths_beyond_the_keys() {
+    for device in crate::devices() {
+        let lengths = |lengths: [i64; 2]| {
+            let lengths = Tensor::<1, Int>::from_data(lengths, &device);
+            AttentionOptions::default().mask(AttentionMask::key_lengths(lengths))
+        };
+        let run = |given: [i64; 2], weights: bool| {
+            let [query, key, value] = GOOD.map(|shape| zeros(shape, &device));
+            catch_unwind(AssertUnwindSafe(|| {
+                if weights {
+                    attention_weights(query, key, lengths(given))
+                } else {
+                    attention(query, key, value, lengths(given))
+                }
+            }))
+        };
+        // A GPU would have to be waited for.
+        let checked = crate::devices::cpu().iter().any(|(_, cpu)| *cpu == device);
+        for (given, item, length) in [([11, 12], 1, 12), ([-1, 11], 0, -1)] {
+            for weights in [false, true] {
+                let result = run(given, weights);
+                assert_eq!(result.is_err(), checked);
+                if let Err(panic) = result {
+                    assert_eq!(
+                        panic.downcast_ref::<String>().unwrap(),
+                        &format!(
+                            "attention: the key length of batch item {item} is {length}, but there are 11 keys"
+                        )
+                    );
+                }
+            }
+        }
+        assert!(run([0, 11], false).is_ok());
+    }
+}
+
+#[test]
+fn tables_of_blocks_that_do_not_fit() {
+    let device = &devices::any();
+    let table = |shape: [usize; 4]| Tensor::<4, Bool>::full(shape, true, device);
+    let of_mask = |mask: AttentionMask| message(GOOD, |_| AttentionOptions::default().mask(mask));
+    let good = || AttentionMask::visible_blocks(table([2, 6, 2, 3]), [3, 4]);
+    let sentence = "attention: visible_blocks [1, 6, 2, 4] do not broadcast to [2, 6, 2, 3], the [batch, heads, rows, columns] of \
+                    5 queries in blocks of 3 and 11 keys in blocks of 4";
+    let bad = || AttentionMask::visible_blocks(table([1, 6, 2, 4]), [3, 4]);
+    assert_eq!(of_mask(bad()), sentence);
+    // Also behind one that fits.
+    assert_eq!(of_mask(good().and(bad())), sentence);
+    let empty = catch_unwind(AssertUnwindSafe(|| {
+        AttentionMask::visible_blocks(table([1; 4]), [64, 0])
+    }));
+    assert_eq!(
+        empty.unwrap_err().downcast_ref::<String>().unwrap(),
+        "a block of a mask needs at least 1 query and 1 key, but has 64 and 0"
     );
 }
 

@@ -4,7 +4,9 @@ use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
 };
-use burn_attn_kernels_cpu::{Broadcast, Dropout, Mask, Problem, Segments, oracle};
+use burn_attn_kernels_cpu::{
+    BlockSize, Blocks, Broadcast, Dropout, Mask, Problem, Segments, oracle,
+};
 
 use crate::option_tensors::{OptionTensors, gradient};
 
@@ -33,6 +35,7 @@ pub struct Case {
     pub window: Option<Window>,
     pub key_lengths: Option<Vec<usize>>,
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
+    pub visible_blocks: Option<([usize; 4], Vec<bool>, BlockSize)>,
     pub masked: Option<([usize; 4], Vec<bool>)>,
     pub bias: Option<([usize; 4], Vec<f64>)>,
     pub alibi: Option<Vec<f64>>,
@@ -82,6 +85,7 @@ impl Case {
             window: None,
             key_lengths: None,
             segments: None,
+            visible_blocks: None,
             masked: None,
             bias: None,
             alibi: None,
@@ -105,6 +109,18 @@ impl Case {
             .map(|&x| x > 0.3)
             .collect();
         self.masked = Some((shape, hidden));
+        self
+    }
+
+    /// A table of blocks that shows about half, the same for the dimensions in which `ones` is true.
+    pub fn with_blocks(mut self, size: impl Into<BlockSize>, ones: [bool; 4]) -> Self {
+        let (p, size) = (self.problem, size.into());
+        let [rows, columns] = size.table(p.len_q, p.len_kv);
+        let full = [p.batch, p.heads_q, rows, columns];
+        let shape: [usize; 4] = std::array::from_fn(|axis| if ones[axis] { 1 } else { full[axis] });
+        let visible = numbers(11, shape.iter().product());
+        let visible = visible.iter().map(|&x| x > 0.0).collect();
+        self.visible_blocks = Some((shape, visible, size));
         self
     }
 
@@ -155,6 +171,13 @@ impl Case {
                     .segments
                     .as_ref()
                     .map(|(queries, keys)| Segments { queries, keys }),
+                blocks: self
+                    .visible_blocks
+                    .as_ref()
+                    .map(|(shape, data, size)| Blocks {
+                        visible: Broadcast::new(data, *shape).unwrap(),
+                        size: *size,
+                    }),
                 masked: self
                     .masked
                     .as_ref()
@@ -264,6 +287,10 @@ impl Case {
                 tensor(queries, p.len_q),
                 tensor(keys, p.len_kv),
             ));
+        }
+        if let Some((shape, data, size)) = &self.visible_blocks {
+            let table = Tensor::<4, Bool>::from_data(TensorData::new(data.clone(), *shape), device);
+            mask = mask.and(AttentionMask::visible_blocks(table, *size));
         }
         if let Some((shape, data)) = &self.masked {
             let masked =

@@ -81,6 +81,15 @@ pub fn every_case() -> Vec<Case> {
         usual("dense mask of queries and keys").with_masked([1, 1, 7, 11]),
         usual("dense mask of heads").with_masked([1, 5, 1, 11]),
         usual("dense mask of queries").with_masked([2, 1, 7, 1]),
+        usual("blocks").with_blocks([3, 4], [false; 4]),
+        usual("blocks of one size for all").with_blocks(2, [true, true, false, false]),
+        usual("blocks of keys").with_blocks([2, 1], [false, true, true, false]),
+        usual("blocks of queries").with_blocks([1, 5], [true, false, false, true]),
+        causal(
+            usual("causal blocks").with_blocks(3, [false, true, false, false]),
+            BottomRight,
+        ),
+        usual("one block that shows or hides a head").with_blocks(13, [false; 4]),
         usual("dense bias").with_bias([2, 5, 7, 11]),
         usual("bias of heads").with_bias([1, 5, 7, 11]),
         usual("bias of keys").with_bias([2, 1, 1, 11]),
@@ -150,6 +159,7 @@ pub fn every_case() -> Vec<Case> {
             causal: Some(BottomRight),
             ..Case::new("one query", [2, 3, 3, 1, 13, 5, 7])
         },
+        Case::new("one query and blocks", [2, 6, 3, 1, 13, 5, 7]).with_blocks([1, 2], [false; 4]),
         Case::new("one of everything", [1, 1, 1, 1, 1, 1, 1]),
         Case {
             causal: Some(BottomRight),
@@ -163,6 +173,7 @@ pub fn every_case() -> Vec<Case> {
                 seed: 3,
             }),
             ..Case::new("everything at once", [2, 6, 2, 7, 11, 5, 3])
+                .with_blocks([2, 3], [true, false, false, false])
                 .with_masked([2, 1, 7, 11])
                 .with_bias([1, 6, 7, 11])
                 .with_alibi()

@@ -5,6 +5,7 @@ mod bias;
 mod case;
 mod dropout;
 mod every_case;
+mod merge;
 mod option_tensors;
 mod oracle;
 mod properties;

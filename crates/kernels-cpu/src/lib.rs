@@ -5,7 +5,7 @@
 //! | item | what it holds |
 //! | --- | --- |
 //! | [`Problem`] | the seven sizes of one call, and where each row lies in the flat buffers |
-//! | [`Mask`] | which keys a query may see: [`CausalAlignment`], [`Window`], key lengths, [`Segments`], a bool tensor |
+//! | [`Mask`] | which keys a query may see: [`CausalAlignment`], [`Window`], key lengths, [`Segments`], [`Blocks`], a bool tensor |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
 //! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand of both |
 //! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
@@ -38,6 +38,7 @@
 //! | output | `[batch, heads_q, len_q, dim_v]` |
 //! | logsumexp | `[batch, heads_q, len_q]` |
 //! | bool mask, bias | `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]` |
+//! | block table | `[batch or 1, heads_q or 1, ⌈len_q / block⌉ or 1, ⌈len_kv / block⌉ or 1]` |
 //! | ALiBi slopes | `[heads_q]` |
 //! | relative table | `[buckets, heads_q]` |
 //! | distance bias | `[heads_q, len_q + len_kv - 1]`, what kernels get instead of the two above |
@@ -76,6 +77,9 @@
 //!
 //! **masked**: `true` hides. **visible**: `true` shows. A bool never travels without one of the two in its name.
 //! All parts of a mask are a conjunction: a key is visible if no part hides it.
+//!
+//! A block table says *visible*, one bool for each block of queries and keys, counted from the first query and the first key
+//! (see [`Blocks`]). It means what the bool tensor would in which every entry is repeated over its block.
 //!
 //! ## Causal alignment
 //!
@@ -149,5 +153,5 @@ pub mod tiled;
 pub use bias::{DistanceAxis, RelativeBuckets, RelativeBucketsError, alibi_slopes};
 pub use broadcast::{Broadcast, BroadcastError};
 pub use dropout::{Dropout, DropoutError, DropoutRow};
-pub use mask::{CausalAlignment, Mask, MaskError, Segments, Window};
+pub use mask::{BlockSize, Blocks, CausalAlignment, Mask, MaskError, Segments, Window};
 pub use problem::{Problem, ProblemError};

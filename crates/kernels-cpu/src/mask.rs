@@ -6,8 +6,11 @@ use crate::{Broadcast, BroadcastError, Problem};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+pub(crate) mod blocks;
 #[cfg(test)]
 mod tests;
+
+pub use blocks::{BlockSize, Blocks};
 
 /// The corner to which the causal diagonal is pinned when `len_q != len_kv`.
 ///
@@ -124,8 +127,9 @@ pub struct Segments<'a> {
 /// The default hides nothing.
 ///
 /// # Cost
-/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most; only
-/// [`masked`](Self::masked) may have the size of the scores, and broadcasts where it need not.
+/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
+/// [`blocks`](Self::blocks) has one bool per block; only [`masked`](Self::masked) may have the size of the scores, and
+/// broadcasts where it need not.
 ///
 /// # Source
 /// PyTorch: `torch.nn.attention.flex_attention.create_block_mask` combines such parts with `and_masks`.
@@ -155,6 +159,8 @@ pub struct Mask<'a> {
     pub key_lengths: Option<&'a [usize]>,
     /// Hides the keys of other sequences.
     pub segments: Option<Segments<'a>>,
+    /// Hides the blocks that a table does not show.
+    pub blocks: Option<Blocks<'a>>,
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where `true`.
     pub masked: Option<Broadcast<'a, bool>>,
 }
@@ -181,6 +187,28 @@ pub enum MaskError {
         length: usize,
         /// The number of keys of the problem.
         len_kv: usize,
+    },
+    /// A block of a table has no queries or no keys.
+    #[error(
+        "a block needs at least 1 query and 1 key, but has {} and {}",
+        .size.queries, .size.keys
+    )]
+    BlockSize {
+        /// The size that was given.
+        size: BlockSize,
+    },
+    /// The table of blocks does not broadcast to the blocks of the scores.
+    #[error(
+        "a table of shape {shape:?} does not broadcast to {table:?}, the [batch, heads_q, rows, columns] of blocks of {} queries and {} keys",
+        .size.queries, .size.keys
+    )]
+    Blocks {
+        /// The shape that was given.
+        shape: [usize; 4],
+        /// The shape of a table that repeats nothing.
+        table: [usize; 4],
+        /// The block size that was given.
+        size: BlockSize,
     },
     /// The bool tensor does not broadcast to the scores.
     #[error("the bool mask does not fit: {0}")]
@@ -224,6 +252,9 @@ impl Mask<'_> {
             )?;
             check("segments.keys", segments.keys.len(), problem.batch * len_kv)?;
         }
+        if let Some(blocks) = &self.blocks {
+            blocks.validate(problem)?;
+        }
         if let Some(masked) = &self.masked {
             masked.validate(problem)?;
         }
@@ -244,7 +275,7 @@ impl Mask<'_> {
 
     /// The keys that causality, window and key length leave to a query; all others are hidden, in every head.
     ///
-    /// Segments and the bool tensor may hide keys inside the range, so ask [`visible`](Self::visible) about those; a
+    /// Segments, blocks and the bool tensor may hide keys inside the range, so ask [`visible`](Self::visible) about those; a
     /// kernel skips what lies outside. The range may be empty, and its ends never decrease from one query to the next.
     #[must_use]
     pub fn key_range(&self, problem: &Problem, batch_item: usize, query: usize) -> Range<usize> {
@@ -280,6 +311,9 @@ impl Mask<'_> {
         });
         self.key_range(problem, batch_item, query).contains(&key)
             && same_segment
+            && self
+                .blocks
+                .is_none_or(|blocks| blocks.shows(batch_item, head, query, key))
             && !self
                 .masked
                 .is_some_and(|masked| masked.get(batch_item, head, query, key))

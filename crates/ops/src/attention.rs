@@ -8,7 +8,8 @@ use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
     AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat,
-    OptionalInt, ScoreInputs, check, composed::statistics_dtype, distance::distance_bias,
+    OptionalInt, ScoreInputs, blocks::VisibleBlocks, check, composed::statistics_dtype,
+    distance::distance_bias,
 };
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, biases, softcap, sinks
@@ -60,7 +61,8 @@ pub fn attention(
 
 /// [`attention`], and the logarithm of the sum of the exponentials of each row's scores.
 ///
-/// With the logsumexp, attention over parts of the keys can be put together exactly. Both results are differentiable.
+/// With the logsumexp, attention over parts of the keys can be put together exactly: see
+/// [`merge_partial`](crate::merge_partial). Both results are differentiable.
 ///
 /// # Shapes
 ///
@@ -123,6 +125,12 @@ pub(crate) fn score_inputs(
         }
         None => (None, None),
     };
+    let lengths = [query.dims()[2], key.dims()[2]];
+    let (visible_blocks, block_size) =
+        match VisibleBlocks::intersection(mask.visible_blocks, lengths) {
+            Some(VisibleBlocks { table, size }) => (Some(table), Some(size)),
+            None => (None, None),
+        };
     let scalars = AttentionScalars {
         scale: options
             .scale
@@ -130,6 +138,7 @@ pub(crate) fn score_inputs(
         softcap: options.softcap,
         causal: mask.causal,
         window: mask.window,
+        block_size,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
     };
     ScoreInputs {
@@ -138,6 +147,7 @@ pub(crate) fn score_inputs(
         bias: optional_float(bias),
         distance_bias: optional_float(distance_bias),
         sinks: optional_float(options.sinks.map(|sinks| sinks.cast(statistics))),
+        visible_blocks: optional_bool(visible_blocks),
         masked: optional_bool(mask.masked),
         key_lengths: optional_int(mask.key_lengths),
         query_segments: optional_int(query_segments),

@@ -1,8 +1,8 @@
 //! Bad shapes and options become one sentence with the offending values.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Int, Tensor};
 
-use crate::{AttentionBias, AttentionOptions, bias::Relative};
+use crate::{AttentionBias, AttentionOptions, bias::Relative, blocks::VisibleBlocks};
 
 /// Panics unless the values fit the keys.
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
@@ -51,6 +51,9 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     if let Some(masked) = &mask.masked {
         broadcastable("mask", masked.dims(), scores);
     }
+    for blocks in &mask.visible_blocks {
+        visible_blocks(blocks, scores);
+    }
     if let Some(bias) = &options.bias {
         biases(bias, scores);
     }
@@ -69,6 +72,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
             lengths.dims()[0],
             q[0]
         );
+        key_lengths(lengths, k[2]);
     }
     if let Some(segments) = &mask.segments {
         let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
@@ -81,6 +85,56 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         );
     }
     numbers(options);
+}
+
+/// Panics unless every length is one of the keys, where the lengths can be read without waiting for a device.
+fn key_lengths(lengths: &Tensor<1, Int>, len_kv: usize) {
+    if !in_host_memory(&lengths.device()) {
+        return;
+    }
+    let lengths = lengths.clone().into_data();
+    for (batch_item, length) in lengths.iter::<i64>().enumerate() {
+        assert!(
+            usize::try_from(length).is_ok_and(|length| length <= len_kv),
+            "attention: the key length of batch item {batch_item} is {length}, but there are {len_kv} keys"
+        );
+    }
+}
+
+/// Whether tensors on the device are plain memory of this process.
+fn in_host_memory(device: &Device) -> bool {
+    #[cfg(feature = "flex")]
+    if *device == Device::flex() {
+        return true;
+    }
+    #[cfg(feature = "ndarray")]
+    {
+        #[allow(
+            deprecated,
+            reason = "deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
+        )]
+        let ndarray = Device::ndarray();
+        if *device == ndarray {
+            return true;
+        }
+    }
+    false
+}
+
+/// Panics unless the table stretches to the blocks of the scores.
+fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize; 4]) {
+    let (dims, size) = (blocks.table.dims(), blocks.size);
+    let [rows, columns] = size.table(len_q, len_kv);
+    let table = [batch, heads, rows, columns];
+    assert!(
+        dims.iter()
+            .zip(table)
+            .all(|(&dim, full)| dim == full || dim == 1),
+        "attention: visible_blocks {dims:?} do not broadcast to {table:?}, the [batch, heads, rows, columns] of {len_q} queries in \
+         blocks of {} and {len_kv} keys in blocks of {}",
+        size.queries,
+        size.keys
+    );
 }
 
 /// Panics unless every part of the bias fits the scores `[batch, heads, len_q, len_kv]`.

@@ -12,7 +12,7 @@ use burn::backend::{
     Backend, ExtensionType, backend_extension,
     tensor::{BoolTensor, FloatTensor, IntTensor},
 };
-use burn_attn_kernels_cpu::{CausalAlignment, Dropout, Window};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, Window};
 
 use crate::{composed, heads, linear};
 
@@ -84,6 +84,8 @@ pub struct AttentionScalars {
     pub causal: Option<CausalAlignment>,
     /// Sliding window (tokens).
     pub window: Option<Window>,
+    /// Size of the blocks of [`ScoreInputs::visible_blocks`]; there is one exactly if there is the other.
+    pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
     pub dropout: Option<Dropout>,
 }
@@ -104,6 +106,9 @@ pub struct ScoreInputs<B: Backend> {
     /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
     #[extension_type]
     pub sinks: OptionalFloat<B>,
+    /// True shows a block of queries and keys; broadcastable to `[batch, heads_q, blocks of queries, blocks of keys]`.
+    #[extension_type]
+    pub visible_blocks: OptionalBool<B>,
     /// True hides a key; broadcastable to `[batch, heads_q, len_q, len_kv]`.
     #[extension_type]
     pub masked: OptionalBool<B>,

@@ -14,6 +14,7 @@
 //! | --- | --- |
 //! | the output | [`attention`] |
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
+//! | attention over a context that was split, in one piece | [`merge_partial`] |
 //! | to look at the weights | [`attention_weights`] |
 //! | to say who sees whom | [`AttentionMask`] |
 //! | the heads of a packed projection | [`split_heads`] |
@@ -21,8 +22,8 @@
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
 //!
-//! The crate is laid out as: `attention` (the public functions), `options`, `mask`, `bias` (what a caller says),
-//! `distance` (ALiBi and the relative bias as one operand), `dropout`,
+//! The crate is laid out as: `attention` (the public functions), `merge` (of partial results), `options`, `mask`, `bias` (what a
+//! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
 //! operations), `heads` (one projection for several operands), `seed` (repeatable dropout).
@@ -32,6 +33,7 @@
 mod attention;
 mod backends;
 mod bias;
+mod blocks;
 mod check;
 mod composed;
 mod distance;
@@ -41,12 +43,15 @@ mod fused;
 mod heads;
 mod linear;
 mod mask;
+mod merge;
 mod options;
 mod seed;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
-pub use burn_attn_kernels_cpu::{CausalAlignment, Dropout, RelativeBuckets, Window, alibi_slopes};
+pub use burn_attn_kernels_cpu::{
+    BlockSize, CausalAlignment, Dropout, RelativeBuckets, Window, alibi_slopes,
+};
 pub use dropout::dropout;
 pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
@@ -58,5 +63,6 @@ pub use fused::{
 pub use heads::split_heads;
 pub use linear::linear;
 pub use mask::AttentionMask;
+pub use merge::merge_partial;
 pub use options::AttentionOptions;
 pub use seed::{next_dropout_seed, seed};

@@ -1,12 +1,23 @@
 //! Which keys a query may see, as a value that composes.
 
 use burn::tensor::{Bool, Int, Tensor};
-use burn_attn_kernels_cpu::{CausalAlignment, Window};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Window};
+
+use crate::blocks::VisibleBlocks;
 
 /// Which keys each query may see: a conjunction of parts, every one of which must show a key.
 ///
-/// Structural parts (causal, window, key lengths, segments) are kept as numbers, so that an implementation can skip
-/// what is hidden; only [`masked`](Self::masked) and [`visible`](Self::visible) carry a dense tensor.
+/// | part | what it takes |
+/// | --- | --- |
+/// | [`causal`](Self::causal), [`window`](Self::window) | nothing, two numbers |
+/// | [`key_lengths`](Self::key_lengths) | a length per sequence |
+/// | [`segments`](Self::segments) | a number per token: packed sequences |
+/// | [`visible_blocks`](Self::visible_blocks) | a bool per block of queries and keys: block-sparse attention |
+/// | [`padding`](Self::padding) | token ids, and the id of padding |
+/// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools |
+///
+/// All but the last two rows are structural: kept as numbers, so that an implementation can skip what is hidden, in memory
+/// that does not grow with `len_q · len_kv`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -24,6 +35,7 @@ pub struct AttentionMask {
     pub(crate) window: Option<Window>,
     pub(crate) key_lengths: Option<Tensor<1, Int>>,
     pub(crate) segments: Option<Segments>,
+    pub(crate) visible_blocks: Vec<VisibleBlocks>,
     pub(crate) masked: Option<Tensor<4, Bool>>,
 }
 
@@ -73,7 +85,12 @@ impl AttentionMask {
     ///
     /// # Shapes
     ///
-    /// `lengths`: `[batch]`.
+    /// `lengths`: `[batch]`, each from 0 to `len_kv`.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, on the CPU backends: when a length is negative or exceeds `len_kv`. Other backends would have
+    /// to wait for the device to know; there, a length beyond the keys hides nothing, and a negative one hides every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
             key_lengths: Some(lengths),
@@ -104,6 +121,56 @@ impl AttentionMask {
         }
     }
 
+    /// Block-sparse attention: a query sees a key only if the entry for their blocks is `true`.
+    ///
+    /// `size` is the number of queries and of keys per block: a number for both, or `[queries, keys]`. Query `i` and key `j`
+    /// look at entry `(i / queries, j / keys)`: blocks are counted from the first query and the first key, whatever the causal
+    /// alignment.
+    ///
+    /// # Shapes
+    ///
+    /// `visible`: `[batch or 1, heads_q or 1, ⌈len_q / queries⌉ or 1, ⌈len_kv / keys⌉ or 1]`: dimensions of size 1 are broadcast.
+    ///
+    /// # Panics
+    ///
+    /// When a size is 0; in the call of attention, when the table does not fit the scores.
+    ///
+    /// # Cost
+    ///
+    /// On the CPU backends, time in proportion to what is shown, for blocks of 32 keys or more; the table is never expanded.
+    /// The composed body of the others expands it.
+    ///
+    /// # Source
+    ///
+    /// Child et al., "Sparse transformers" (arXiv:1904.10509), section 5.5; Zaheer et al., "Big Bird" (arXiv:2007.14062),
+    /// appendix D. PyTorch equivalent: the `BlockMask` of `torch.nn.attention.flex_attention`.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_attn_ops::AttentionMask;
+    ///
+    /// // 256 queries and keys, in blocks of 64: each block sees itself, and all see the first.
+    /// let visible = [[true, false, false, false], [true, true, false, false], [true, false, true, false], [true, false, false, true]];
+    /// let visible = Tensor::from_data([[visible]], &Device::default());
+    /// let mask = AttentionMask::visible_blocks(visible, 64).and(AttentionMask::causal());
+    /// ```
+    pub fn visible_blocks(visible: Tensor<4, Bool>, size: impl Into<BlockSize>) -> Self {
+        let size = size.into();
+        assert!(
+            size.queries > 0 && size.keys > 0,
+            "a block of a mask needs at least 1 query and 1 key, but has {} and {}",
+            size.queries,
+            size.keys
+        );
+        Self {
+            visible_blocks: vec![VisibleBlocks {
+                table: visible,
+                size,
+            }],
+            ..Self::default()
+        }
+    }
+
     /// A dense mask in which `true` hides a key (the meaning of Burn's masks and of PyTorch's `key_padding_mask`).
     ///
     /// # Shapes
@@ -127,10 +194,15 @@ impl AttentionMask {
 
     /// Shows a key only if both masks show it.
     ///
+    /// Every part stays what it is, but for two of a kind: of two packings, one becomes a dense mask; tables of blocks become one
+    /// in blocks of the greatest common divisor of their sizes, so that tables of one size, or of sizes that divide each other,
+    /// stay small.
+    ///
     /// # Panics
     ///
     /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment.
-    pub fn and(self, other: Self) -> Self {
+    pub fn and(mut self, other: Self) -> Self {
+        self.visible_blocks.extend(other.visible_blocks);
         let (segments, second_segments) = match (self.segments, other.segments) {
             (None, one) | (one, None) => (one, None),
             (first, second) => (first, second),
@@ -158,6 +230,7 @@ impl AttentionMask {
                 first.min_pair(second)
             }),
             segments,
+            visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
         }
     }
@@ -168,6 +241,7 @@ impl AttentionMask {
             && self.window.is_none()
             && self.key_lengths.is_none()
             && self.segments.is_none()
+            && self.visible_blocks.is_empty()
             && self.masked.is_none()
     }
 }
@@ -186,8 +260,8 @@ fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bo
     first.expand(dims).bool_or(second.expand(dims))
 }
 
-/// The shape two dense masks have in common when dimensions of size 1 stretch.
-fn broadcast_dims(first: [usize; 4], second: [usize; 4]) -> [usize; 4] {
+/// The shape two masks have in common when dimensions of size 1 stretch.
+pub(crate) fn broadcast_dims(first: [usize; 4], second: [usize; 4]) -> [usize; 4] {
     core::array::from_fn(|dim| {
         let (a, b) = (first[dim], second[dim]);
         assert!(

@@ -130,6 +130,35 @@ fn segments_are_blocks() {
 }
 
 #[test]
+fn blocks_are_drawn_as_documented() {
+    let blocks = |size| Blocks {
+        visible: Broadcast::new(&[true, false, false, true], [1, 1, 2, 2]).unwrap(),
+        size,
+    };
+    let mask = |size: [usize; 2]| Mask {
+        blocks: Some(blocks(BlockSize::from(size))),
+        ..Mask::default()
+    };
+    assert_eq!(draw(mask([2, 3]), 3, 5), ["###..", "###..", "...##"]);
+    assert_eq!(draw(mask([3, 1]), 4, 2), ["#.", "#.", "#.", ".#"]);
+    // From the first query and the first key, whatever the alignment.
+    let causal = Mask {
+        causal: Some(BottomRight),
+        ..mask([2, 3])
+    };
+    assert_eq!(draw(causal, 3, 5), ["###..", "###..", "...##"]);
+    // Blocks of any size, one entry for all.
+    let one = Mask {
+        blocks: Some(Blocks {
+            visible: Broadcast::new(&[false], [1; 4]).unwrap(),
+            size: BlockSize::from(usize::MAX),
+        }),
+        ..Mask::default()
+    };
+    assert_eq!(draw(one, 2, 3), ["...", "..."]);
+}
+
+#[test]
 fn key_lengths_and_segments_belong_to_their_batch_item() {
     let problem = problem(2, 3, 2, 5);
     let mask = Mask {
@@ -200,6 +229,7 @@ struct Owned {
     window: Option<Window>,
     key_lengths: Option<Vec<usize>>,
     segments: Option<(Vec<i64>, Vec<i64>)>,
+    blocks: Option<(Vec<bool>, [usize; 4], BlockSize)>,
     masked: Option<(Vec<bool>, [usize; 4])>,
 }
 
@@ -213,6 +243,10 @@ impl Owned {
                 .segments
                 .as_ref()
                 .map(|(queries, keys)| Segments { queries, keys }),
+            blocks: self.blocks.as_ref().map(|(data, shape, size)| Blocks {
+                visible: Broadcast::new(data, *shape).unwrap(),
+                size: *size,
+            }),
             masked: self
                 .masked
                 .as_ref()
@@ -271,6 +305,22 @@ impl Owned {
                     *cell &= own == *key;
                 }
             }
+            if let Some((data, shape, size)) = &self.blocks {
+                // Cut into pieces instead of divided.
+                let queries: Vec<usize> = (0..len_q).collect();
+                let mut pieces = queries.chunks(size.queries);
+                let table_row = pieces.position(|piece| piece.contains(&query)).unwrap();
+                for (column, cells) in row.chunks_mut(size.keys).enumerate() {
+                    let at = [item, head, table_row, column];
+                    let flat = at
+                        .iter()
+                        .zip(shape)
+                        .fold(0, |flat, (at, size)| flat * size + at % size);
+                    if !data[flat] {
+                        cells.fill(false);
+                    }
+                }
+            }
             if let Some((data, shape)) = &self.masked {
                 for (key, cell) in row.iter_mut().enumerate() {
                     // Modulo broadcasts: anything modulo 1 is 0.
@@ -299,11 +349,18 @@ fn owned() -> impl Strategy<Value = Owned> {
         1..12_usize,
         0..12_usize,
         any::<[bool; 4]>(),
+        (1..9_usize, 1..9_usize),
     );
-    sizes.prop_flat_map(|(batch, heads_q, len_q, len_kv, ones)| {
+    sizes.prop_flat_map(|(batch, heads_q, len_q, len_kv, ones, (queries, keys))| {
         let full = [batch, heads_q, len_q, len_kv];
         let shape: [usize; 4] = std::array::from_fn(|axis| if ones[axis] { 1 } else { full[axis] });
         let elements: usize = shape.iter().product();
+        let size = BlockSize { queries, keys };
+        let [rows, columns] = size.table(len_q, len_kv);
+        let full = [batch, heads_q, rows, columns];
+        let table: [usize; 4] =
+            std::array::from_fn(|axis| if ones[3 - axis] { 1 } else { full[axis] });
+        let entries: usize = table.iter().product();
         let ids = |len| prop::collection::vec(0..3_i64, len);
         let reach = || prop::option::of(0..14_usize);
         (
@@ -311,15 +368,17 @@ fn owned() -> impl Strategy<Value = Owned> {
             prop::option::of((reach(), reach()).prop_map(|(left, right)| Window { left, right })),
             prop::option::of(prop::collection::vec(0..=len_kv, batch)),
             prop::option::of((ids(batch * len_q), ids(batch * len_kv))),
+            prop::option::of(prop::collection::vec(prop::bool::weighted(0.7), entries)),
             prop::option::of(prop::collection::vec(prop::bool::weighted(0.2), elements)),
         )
             .prop_map(
-                move |(causal, window, key_lengths, segments, masked)| Owned {
+                move |(causal, window, key_lengths, segments, blocks, masked)| Owned {
                     problem: problem(batch, heads_q, len_q, len_kv),
                     causal,
                     window,
                     key_lengths,
                     segments,
+                    blocks: blocks.map(|data| (data, table, size)),
                     masked: masked.map(|data| (data, shape)),
                 },
             )
@@ -348,7 +407,7 @@ proptest! {
 
     #[test]
     fn key_ranges_are_exact_for_structural_masks_and_never_go_back(owned in owned()) {
-        let owned = Owned { segments: None, masked: None, ..owned };
+        let owned = Owned { segments: None, blocks: None, masked: None, ..owned };
         let (mask, problem, painted) = (owned.borrow(), owned.problem, owned.paint());
         for batch_item in 0..problem.batch {
             let mut previous = 0..0;

@@ -195,7 +195,9 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             part.fill(R::default());
             part[0] = R::NEG_INFINITY;
         }
-        for keys in blocks(self.keys, KEYS) {
+        let heads = self.head_kv * group..(self.head_kv + 1) * group;
+        let runs = self.scoring.runs(self.batch_item, heads, 0..1, self.keys);
+        for keys in runs.flat_map(|run| blocks(run, KEYS)) {
             let key = self.k.passing(keys.clone(), dim_qk, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let query = &self.queries[row * dim_qk..][..dim_qk];

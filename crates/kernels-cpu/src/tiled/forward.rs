@@ -13,9 +13,10 @@ use super::{
     raw::{Product, RowsMut, Start},
     real::Real,
     rows::{Block, Head, HeadRows, store, take},
-    scores::{Scores, Scoring, Visibility},
+    scores::{Scores, Scoring},
     tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
     transpose::rows_to_panels,
+    visibility::Visibility,
     work,
 };
 use crate::{Problem, math};
@@ -244,10 +245,11 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             1.0
         }));
 
-        let keys = self
-            .scoring
-            .key_range(tile.batch_item, tile.query..tile.query + tile.queries);
-        for keys in blocks(keys, FORWARD_KEYS) {
+        let queries = tile.query..tile.query + tile.queries;
+        let keys = self.scoring.key_range(tile.batch_item, queries.clone());
+        let heads = tile.head..tile.head + 1;
+        let runs = self.scoring.runs(tile.batch_item, heads, queries, keys);
+        for keys in runs.flat_map(|run| blocks(run, FORWARD_KEYS)) {
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
             let value = self.v.block(
                 keys.clone(),
@@ -338,7 +340,7 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
 ) {
     let Problem { dim_qk, dim_v, .. } = scoring.problem;
     // What no query of the panel sees is not even computed.
-    let range = scoring.key_range(panel.batch_item, panel.query..panel.query + panel.queries);
+    let range = scoring.key_range(panel.batch_item, panel.all_queries());
     let keys = range.start.max(block.start)..range.end.min(block.end);
     if keys.is_empty() {
         return;

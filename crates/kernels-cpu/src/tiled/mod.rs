@@ -7,7 +7,8 @@
 //! | `forward.rs` | [`forward`]: output and logsumexp, tile by tile, with an online softmax |
 //! | `decode.rs` | the same for a single query, shared out over keys |
 //! | `backward/` | [`backward`]: all gradients, from the saved output and logsumexp |
-//! | `scores.rs` | softcap, biases, masks and dropout on the scores of one panel |
+//! | `scores.rs` | softcap, biases and dropout on the scores of one panel |
+//! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `unseen.rs` | NaN in keys that nobody sees |
 //! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
 //! | `raw.rs` | the only unsafe code: the innermost product, and rows that several threads write |
@@ -19,7 +20,8 @@
 //! the keys. So every one of the five products of attention multiplies broadcast numbers of one matrix, read where it
 //! lies, with vectors of the other; maxima and sums of the softmax are vectors too, and nothing is ever summed across a
 //! vector. A panel skips the keys that causality, window and key lengths hide from all its queries, one by one, and blocks
-//! that segments or a mask hide; a mask is applied only to blocks that are partly hidden.
+//! that segments or a mask hide; a mask is applied only to blocks that are partly hidden. The blocks of keys end where a
+//! block table does, so that what the table hides is skipped to the key.
 //!
 //! What was tried and measured on the way is in `NOTEBOOK.md` beside this crate's `Cargo.toml`.
 //!
@@ -56,6 +58,7 @@ mod scores;
 mod tile;
 mod transpose;
 mod unseen;
+mod visibility;
 
 pub use backward::{Gradients, Upstream, backward, backward_scratch};
 pub use element::Element;

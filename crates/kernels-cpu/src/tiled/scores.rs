@@ -1,4 +1,4 @@
-//! What happens to the scores of one panel and one block of keys: softcap, biases, mask, dropout.
+//! What happens to the scores of one panel and one block of keys: softcap, biases, dropout, and when the mask.
 //!
 //! Scores are in units of log 2 here: the query was multiplied by `scale · log2(e)`, so that the softmax is one of
 //! powers of two.
@@ -12,6 +12,7 @@ use super::{
     real::Real,
     tile::{Panel, WIDEST_PANEL},
     transpose::transpose_eights,
+    visibility::Visibility,
 };
 use crate::{Broadcast, Dropout, Mask, Problem};
 
@@ -35,17 +36,6 @@ pub(super) struct Scores<'a, R> {
     pub(super) slopes: &'a mut [R],
 }
 
-/// How much of a panel and a block is visible.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Visibility {
-    /// Nothing: the block is skipped.
-    Hidden,
-    /// Everything: no mask is applied.
-    Visible,
-    /// Some pairs are hidden by causality, window or key length, maybe by segments or a tensor, too.
-    Partial,
-}
-
 impl<'a, R: Real> Scoring<'a, R> {
     pub(super) fn new<T: Element<Real = R>>(inputs: &Inputs<'a, T>) -> Self {
         Self {
@@ -55,95 +45,6 @@ impl<'a, R: Real> Scoring<'a, R> {
             distance_bias: inputs.distance_bias,
             softcap: inputs.softcap,
             dropout: inputs.dropout,
-        }
-    }
-
-    /// The keys that causality, window and key length leave to any query of `queries`.
-    pub(super) fn key_range(&self, batch_item: usize, queries: Range<usize>) -> Range<usize> {
-        let range = |query| self.mask.key_range(&self.problem, batch_item, query);
-        // Neither end decreases from one query to the next.
-        let (first, last) = (range(queries.start), range(queries.end - 1));
-        // Rows without keys may come first (more queries than keys): their range is empty and begins no later.
-        first.start.min(last.start)..last.end
-    }
-
-    /// Whether `keys` are hidden from or visible to all queries of the panel.
-    pub(super) fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
-        let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
-        let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
-        let in_range = if keys.end <= first.start || keys.start >= last.end {
-            return Visibility::Hidden;
-        } else {
-            last.start <= keys.start && keys.end <= first.end
-        };
-        let segments = self.segments(panel, &keys);
-        let masked = self.masked(panel, &keys);
-        match (segments, masked) {
-            (Visibility::Hidden, _) | (_, Visibility::Hidden) => Visibility::Hidden,
-            (Visibility::Visible, Visibility::Visible) if in_range => Visibility::Visible,
-            _ => Visibility::Partial,
-        }
-    }
-
-    fn segments(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
-        let Some(segments) = self.mask.segments else {
-            return Visibility::Visible;
-        };
-        let first = panel.batch_item * self.problem.len_q + panel.query;
-        let queries = &segments.queries[first..first + panel.queries];
-        let first = panel.batch_item * self.problem.len_kv;
-        let keys = &segments.keys[first + keys.start..first + keys.end];
-        let extremes = |ids: &[i64]| {
-            ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| {
-                (low.min(id), high.max(id))
-            })
-        };
-        let (query_low, query_high) = extremes(queries);
-        let (key_low, key_high) = extremes(keys);
-        if query_high < key_low || key_high < query_low {
-            Visibility::Hidden
-        } else if query_low == query_high && key_low == key_high {
-            Visibility::Visible
-        } else {
-            Visibility::Partial
-        }
-    }
-
-    fn masked(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
-        let Some(masked) = self.mask.masked else {
-            return Visibility::Visible;
-        };
-        let (mut some_hidden, mut some_visible) = (false, false);
-        for query in 0..panel.queries {
-            let start = masked.index(
-                panel.batch_item,
-                panel.head,
-                panel.query + query,
-                keys.start,
-            );
-            let stride = masked.strides()[3];
-            if stride <= 1 {
-                let row = &masked.data()[start..start + (keys.len() - 1) * stride + 1];
-                some_hidden |= row.iter().any(|&masked| masked);
-                some_visible |= !row.iter().all(|&masked| masked);
-            } else {
-                let row = masked.data()[start..]
-                    .iter()
-                    .step_by(stride)
-                    .take(keys.len());
-                row.for_each(|&masked| {
-                    some_hidden |= masked;
-                    some_visible |= !masked;
-                });
-            }
-            if masked.strides()[2] == 0 || (some_hidden && some_visible) {
-                break;
-            }
-        }
-        match (some_hidden, some_visible) {
-            (true, true) => Visibility::Partial,
-            (true, false) => Visibility::Hidden,
-            (false, _) => Visibility::Visible,
         }
     }
 
@@ -205,15 +106,7 @@ impl<'a, R: Real> Scoring<'a, R> {
             if let Some(bias) = &self.bias {
                 *score = plus_bias(*score, bias.get(batch_item, head, 0, key));
             }
-            let other_segment = self.mask.segments.is_some_and(|segments| {
-                segments.queries[batch_item] != segments.keys[batch_item * len_kv + key]
-            });
-            if other_segment
-                || self
-                    .mask
-                    .masked
-                    .is_some_and(|masked| masked.get(batch_item, head, 0, key))
-            {
+            if self.hides_in_range(batch_item, head, key) {
                 *score = R::NEG_INFINITY;
             }
         }
@@ -234,100 +127,6 @@ impl<'a, R: Real> Scoring<'a, R> {
             let biases = &head[panel.query + len_kv - 1 - key..][..panel.queries];
             for (score, &bias) in row.iter_mut().zip(biases) {
                 *score = plus_bias(*score, bias);
-            }
-        }
-    }
-
-    /// Sets hidden scores to −∞, whatever they are.
-    #[inline(always)]
-    fn hide<S: Simd>(
-        &self,
-        simd: S,
-        panel: &Panel,
-        keys: &Range<usize>,
-        scores: &mut [R],
-        stride: usize,
-    ) {
-        self.hide_by_range::<S>(simd, panel, keys, scores, stride);
-        if let Some(segments) = self.mask.segments {
-            let first = panel.batch_item * self.problem.len_q + panel.query;
-            let queries = &segments.queries[first..first + panel.queries];
-            let first = panel.batch_item * self.problem.len_kv;
-            let keys = &segments.keys[first + keys.start..first + keys.end];
-            for (row, key) in scores.chunks_mut(stride).zip(keys) {
-                for (score, query) in row.iter_mut().zip(queries) {
-                    *score = if query == key {
-                        *score
-                    } else {
-                        R::NEG_INFINITY
-                    };
-                }
-            }
-        }
-        if let Some(masked) = &self.mask.masked {
-            let [_, _, of_queries, of_keys] = masked.strides();
-            for query in 0..panel.queries {
-                let start = masked.index(
-                    panel.batch_item,
-                    panel.head,
-                    panel.query + query,
-                    keys.start,
-                );
-                let row = &masked.data()[start..];
-                for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
-                    let masked = row[key * of_keys];
-                    if of_queries > 0 {
-                        let score = &mut row_of_scores[query];
-                        *score = if masked { R::NEG_INFINITY } else { *score };
-                    } else if masked {
-                        row_of_scores[..panel.columns].fill(R::NEG_INFINITY);
-                    }
-                }
-                if of_queries == 0 {
-                    break;
-                }
-            }
-        }
-    }
-
-    #[inline(always)]
-    fn hide_by_range<S: Simd>(
-        &self,
-        simd: S,
-        panel: &Panel,
-        keys: &Range<usize>,
-        scores: &mut [R],
-        stride: usize,
-    ) {
-        let Mask {
-            causal,
-            window,
-            key_lengths,
-            ..
-        } = self.mask;
-        if causal.is_none() && window.is_none() && key_lengths.is_none() {
-            return;
-        }
-        // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
-        let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
-        for query in 0..panel.queries {
-            let range = self
-                .mask
-                .key_range(&self.problem, panel.batch_item, panel.query + query);
-            let relative = |key: usize| {
-                R::from_f64(key.clamp(keys.start, keys.end) as f64 - keys.start as f64)
-            };
-            starts[query] = relative(range.start);
-            ends[query] = relative(range.end);
-        }
-        let hidden = R::splat(simd, R::NEG_INFINITY);
-        let (starts, ends) = (R::vectors::<S>(&starts), R::vectors::<S>(&ends));
-        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
-            let key = R::splat(simd, R::from_f64(key as f64));
-            let row = R::vectors_mut::<S>(&mut row[..panel.columns]);
-            for ((score, &start), &end) in row.iter_mut().zip(starts).zip(ends) {
-                let before_end = R::select_less(simd, key, end, *score, hidden);
-                *score = R::select_less(simd, key, start, hidden, before_end);
             }
         }
     }

@@ -34,6 +34,13 @@ pub(super) struct Panel {
     pub(super) column: usize,
 }
 
+impl Panel {
+    /// The queries of the panel.
+    pub(super) fn all_queries(&self) -> Range<usize> {
+        self.query..self.query + self.queries
+    }
+}
+
 /// Neighbouring queries of one head.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Tile {

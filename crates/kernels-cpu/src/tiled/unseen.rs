@@ -7,8 +7,8 @@ use crate::{DistanceAxis, Problem};
 
 /// Runs `body` on inputs in which no key or value that is hidden from all queries of its batch item is NaN or infinite.
 ///
-/// Causality, windows and key lengths never let a kernel touch such rows. Segments, bool tensors and biases of −∞ may hide
-/// single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row,
+/// Causality, windows and key lengths never let a kernel touch such rows. Segments, small blocks of a table, bool tensors and
+/// biases of −∞ may hide single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row,
 /// keys and values are copied with zeros in its place.
 pub(super) fn without_unseen<T: Element, Out>(
     inputs: &Inputs<'_, T>,
@@ -18,7 +18,8 @@ pub(super) fn without_unseen<T: Element, Out>(
     // A dense bias is longer than keys and values; one of distances is shorter.
     let hides = |bias: &[T::Real]| bias.contains(&T::Real::NEG_INFINITY);
     let bias = inputs.bias.is_some() || inputs.distance_bias.is_some_and(hides);
-    if inputs.mask.segments.is_none() && inputs.mask.masked.is_none() && !bias {
+    let mask = &inputs.mask;
+    if mask.segments.is_none() && mask.blocks.is_none() && mask.masked.is_none() && !bias {
         return body(inputs);
     }
     let Problem {

@@ -1,8 +1,8 @@
 //! One attention problem, said once and given to the oracle, to a plain witness and to the kernels.
 
 use burn_attn_kernels_cpu::{
-    Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, Problem, RelativeBuckets, Segments,
-    Window, oracle,
+    BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, Problem,
+    RelativeBuckets, Segments, Window, oracle,
 };
 
 /// Results and gradients by name, in f64, which holds those of every precision exactly.
@@ -45,6 +45,7 @@ pub struct Case {
     pub window: Option<Window>,
     pub key_lengths: Option<Vec<usize>>,
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
+    pub visible_blocks: Option<([usize; 4], Vec<bool>, BlockSize)>,
     pub masked: Option<([usize; 4], Vec<bool>)>,
     pub bias: Option<([usize; 4], Vec<f64>)>,
     pub alibi: Option<Vec<f64>>,
@@ -91,6 +92,7 @@ impl Case {
             window: None,
             key_lengths: None,
             segments: None,
+            visible_blocks: None,
             masked: None,
             bias: None,
             alibi: None,
@@ -110,14 +112,26 @@ impl Case {
         [p.batch, p.heads_q, p.len_q, p.len_kv]
     }
 
+    /// The sizes of a table of blocks that repeats nothing.
+    pub fn table(&self, size: BlockSize) -> [usize; 4] {
+        let [batch, heads, len_q, len_kv] = self.scores();
+        let [rows, columns] = size.table(len_q, len_kv);
+        [batch, heads, rows, columns]
+    }
+
     pub fn mask(&self) -> Mask<'_> {
         let masked = self.masked.as_ref();
+        let blocks = self.visible_blocks.as_ref();
         let segments = self.segments.as_ref();
         Mask {
             causal: self.causal,
             window: self.window,
             key_lengths: self.key_lengths.as_deref(),
             segments: segments.map(|(queries, keys)| Segments { queries, keys }),
+            blocks: blocks.map(|(shape, data, size)| Blocks {
+                visible: Broadcast::new(data, *shape).unwrap(),
+                size: *size,
+            }),
             masked: masked.map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
         }
     }

@@ -1,7 +1,7 @@
 //! Every way to be refused; the messages are pinned, because they are read by people.
 
 use burn_attn_kernels_cpu::{
-    Broadcast, Dropout, Mask, Problem,
+    BlockSize, Blocks, Broadcast, Dropout, Mask, Problem,
     tiled::{
         Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, backward_scratch, forward,
         forward_scratch,
@@ -112,6 +112,23 @@ fn masks_and_biases_that_do_not_fit() {
     refused(
         &Inputs { mask, ..inputs() },
         "the key length of batch item 1 is 8, but len_kv is 7",
+    );
+    let blocks = |shape: [usize; 4], size| {
+        let visible = Broadcast::new(&[true; 12][..shape.iter().product()], shape).unwrap();
+        let mask = Mask {
+            blocks: Some(Blocks { visible, size }),
+            ..Mask::default()
+        };
+        Inputs { mask, ..inputs() }
+    };
+    refused(
+        &blocks([1; 4], BlockSize::from([3, 0])),
+        "a block needs at least 1 query and 1 key, but has 3 and 0",
+    );
+    refused(
+        &blocks([1, 1, 4, 3], BlockSize::from([2, 3])),
+        "a table of shape [1, 1, 4, 3] does not broadcast to [2, 6, 3, 3], the [batch, heads_q, rows, columns] of blocks of \
+         2 queries and 3 keys",
     );
     let swapped = Broadcast::new(&ZEROS[..35], [1, 1, 7, 5]).unwrap();
     refused(

@@ -1,6 +1,6 @@
 //! What hidden means: rows that see nothing, padding of NaN, and scores beside hidden ones.
 
-use burn_attn_kernels_cpu::{CausalAlignment, RelativeBuckets, Window};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, RelativeBuckets, Window};
 use half::f16;
 
 use crate::{
@@ -41,6 +41,12 @@ fn cases_with_hidden_rows() -> Vec<Case> {
                 .map(|at| i64::from(at % 3 == 0))
                 .collect();
             case.segments = Some((queries, vec![0; batch * len_kv]));
+        });
+        with(&|case| {
+            let size = BlockSize::from([3, 1000]);
+            let shape = case.table(size);
+            let visible = (0..shape.iter().product()).map(|block| block % 5 != 1);
+            case.visible_blocks = Some((shape, visible.collect(), size));
         });
         with(&|case| {
             let rows = batch * heads * len_q;
@@ -136,6 +142,13 @@ fn cases_with_padding() -> Vec<Case> {
                 .map(|at| i64::from(padding(at)))
                 .collect();
             case.segments = Some((vec![0; batch * len_q], keys));
+        });
+        with("block table", &|case| {
+            case.visible_blocks = Some((
+                [batch, 1, 1, len_kv],
+                (0..batch * len_kv).map(|at| !padding(at)).collect(),
+                BlockSize::from([5, 1]),
+            ));
         });
         with("dense mask", &|case| {
             case.masked = Some((

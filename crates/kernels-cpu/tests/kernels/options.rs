@@ -1,6 +1,7 @@
 //! Every option of the kernels, alone and all together.
 
 use burn_attn_kernels_cpu::{
+    BlockSize,
     CausalAlignment::{BottomRight, TopLeft},
     Dropout, RelativeBuckets, Window, alibi_slopes,
 };
@@ -14,6 +15,7 @@ type Plain<'a> = &'a dyn Fn() -> Case;
 pub fn every_option(plain: Plain<'_>) -> Vec<Case> {
     let mut cases = vec![named(plain, "no option", |_| {})];
     cases.extend(masks(plain));
+    cases.extend(block_tables(plain));
     cases.extend(biases(plain));
     cases.extend(others(plain));
     cases.push(named(plain, "everything at once", everything));
@@ -78,6 +80,36 @@ fn masks(plain: Plain<'_>) -> Vec<Case> {
             case.masked = Some((shape, hides_a_third(shape)));
         }));
     }
+    cases
+}
+
+fn block_tables(plain: Plain<'_>) -> Vec<Case> {
+    let mut cases = Vec::new();
+    // Smaller than a panel, than a block of the kernels, larger than either, than everything.
+    for size in [[1, 1], [3, 5], [17, 37], [67, 41], [150, 3], [5000, 61]].map(BlockSize::from) {
+        cases.push(named(plain, &format!("{size:?}"), |case| {
+            let shape = case.table(size);
+            case.visible_blocks = Some((shape, shows_a_third(shape), size));
+        }));
+    }
+    for pattern in [[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]] {
+        cases.push(named(plain, &format!("blocks of {pattern:?}"), |case| {
+            let size = BlockSize::from([11, 43]);
+            let table = case.table(size);
+            let shape =
+                std::array::from_fn(|axis| if pattern[axis] == 1 { 1 } else { table[axis] });
+            case.visible_blocks = Some((shape, shows_a_third(shape), size));
+        }));
+    }
+    cases.push(named(plain, "causal blocks", |case| {
+        let size = BlockSize::from([7, 34]);
+        let shape = case.table(size);
+        case.causal = Some(BottomRight);
+        case.visible_blocks = Some((shape, shows_a_third(shape), size));
+    }));
+    cases.push(named(plain, "blocks that show nothing", |case| {
+        case.visible_blocks = Some(([1; 4], vec![false], BlockSize::from(64)));
+    }));
     cases
 }
 
@@ -184,6 +216,11 @@ pub fn everything(case: &mut Case) {
     });
     case.key_lengths = Some(key_lengths(case));
     case.segments = Some(sorted_segments(case));
+    let size = BlockSize::from([23, 17]);
+    let shape = case.table(size);
+    let most = coarse(8, shape.iter().product());
+    let most = most.iter().map(|&x| x < 0.7).collect();
+    case.visible_blocks = Some((shape, most, size));
     let shape = [batch, 1, len_q, len_kv];
     case.masked = Some((shape, hides_a_third(shape)));
     let shape = [1, heads, len_q, len_kv];
@@ -217,6 +254,14 @@ pub fn shapes(scores: [usize; 4]) -> Vec<[usize; 4]> {
 /// A mask that hides about a third.
 pub fn hides_a_third(shape: [usize; 4]) -> Vec<bool> {
     coarse(5, shape.iter().product())
+        .iter()
+        .map(|&x| x > 0.3)
+        .collect()
+}
+
+/// A table of blocks that shows about a third.
+pub fn shows_a_third(shape: [usize; 4]) -> Vec<bool> {
+    coarse(8, shape.iter().product())
         .iter()
         .map(|&x| x > 0.3)
         .collect()

@@ -1,13 +1,14 @@
 //! A case from a few arbitrary numbers, for property tests and for the fuzzer.
 
 use burn_attn_kernels_cpu::{
+    BlockSize,
     CausalAlignment::{BottomRight, TopLeft},
     Dropout, RelativeBuckets, Window,
 };
 
 use crate::{
     case::{Case, coarse},
-    options::{hides_a_third, key_lengths, shapes},
+    options::{hides_a_third, key_lengths, shapes, shows_a_third},
 };
 
 /// Any numbers make a case.
@@ -92,6 +93,14 @@ impl Choices {
             probability: 0.3,
             seed,
         });
+        if chosen(26) {
+            let size = BlockSize {
+                queries: 1 + usize::from(self.seed) % 40,
+                keys: 1 + usize::from(self.seed / 40) % 90,
+            };
+            let shape = shapes(case.table(size))[(self.options >> 27 & 15) as usize];
+            case.visible_blocks = Some((shape, shows_a_third(shape), size));
+        }
         case.logsumexp_gradient = chosen(25).then(|| coarse(seed + 7, batch * heads * len_q));
         case
     }

@@ -1,7 +1,7 @@
 //! One call of the kernels, forward and backward.
 
 use burn_attn_kernels_cpu::{
-    Broadcast, Mask,
+    Blocks, Broadcast, Mask,
     tiled::{
         Element, Execution, Gradients, Inputs, Instructions, Real, Rows, RowsMut, Upstream,
         backward, backward_scratch, forward, forward_scratch,
@@ -255,6 +255,11 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
     let [k, v] = buffers::<T, 2>(pairs, of_keys, [p.dim_qk, p.dim_v], how.layout);
     let masked = case.masked.as_ref();
     let masked = masked.map(|(shape, data)| Operand::new(data, *shape, case.scores(), how.layout));
+    let blocks = case.visible_blocks.as_ref();
+    let blocks = blocks.map(|(shape, data, size)| {
+        let table = Operand::new(data, *shape, case.table(*size), how.layout);
+        (table, *size)
+    });
     let bias = case.bias.as_ref();
     let bias = bias
         .map(|(shape, data)| Operand::new(&reals::<T>(data), *shape, case.scores(), how.layout));
@@ -266,6 +271,10 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
         k: k.rows(),
         v: v.rows(),
         mask: Mask {
+            blocks: blocks.as_ref().map(|(table, size)| Blocks {
+                visible: table.broadcast(),
+                size: *size,
+            }),
             masked: masked.as_ref().map(Operand::broadcast),
             ..case.mask()
         },

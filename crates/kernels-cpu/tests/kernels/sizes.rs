@@ -7,7 +7,7 @@ use crate::{
     run::{PORTABLE, USUAL, run},
     tolerance::assert_as_good_as_plain,
 };
-use burn_attn_kernels_cpu::{CausalAlignment, alibi_slopes};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, alibi_slopes};
 
 const DIMS: [usize; 11] = [1, 2, 3, 5, 8, 16, 40, 59, 64, 111, 512];
 
@@ -65,6 +65,9 @@ fn nothing_goes_in_and_zeros_come_out() {
         all.name = format!("{name}, with options");
         all.bias = Some((all.scores(), coarse(6, all.scores().iter().product())));
         all.masked = Some((all.scores(), vec![false; all.scores().iter().product()]));
+        let size = BlockSize::from(3);
+        let table = all.table(size);
+        all.visible_blocks = Some((table, vec![true; table.iter().product()], size));
         all.alibi = Some(alibi_slopes(all.problem.heads_q));
         all.key_lengths = Some(vec![0; all.problem.batch]);
         all.causal = Some(CausalAlignment::BottomRight);

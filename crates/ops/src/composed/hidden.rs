@@ -9,7 +9,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::CausalAlignment;
 
-use crate::AttentionScalars;
+use crate::{AttentionScalars, blocks::repeat};
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv]`.
 pub(super) struct Hidden<B: Backend> {
@@ -23,6 +23,7 @@ impl<B: Backend> Hidden<B> {
         device: &Device<B>,
         [batch, _, len_q, len_kv]: [usize; 4],
         scalars: &AttentionScalars,
+        visible_blocks: Option<BoolTensor<B>>,
         masked: Option<BoolTensor<B>>,
         key_lengths: Option<IntTensor<B>>,
         segments: Option<(IntTensor<B>, IntTensor<B>)>,
@@ -31,6 +32,7 @@ impl<B: Backend> Hidden<B> {
         let bool_dtype = settings.bool_dtype;
         // With bottom-right alignment alone, the last query sees every key.
         let may_have_unseen = masked.is_some()
+            || visible_blocks.is_some()
             || key_lengths.is_some()
             || segments.is_some()
             || scalars.window.is_some()
@@ -65,7 +67,13 @@ impl<B: Backend> Hidden<B> {
                 bool_dtype,
             )
         });
-        let tensor = [structural, padding, segments, masked]
+        let blocks = visible_blocks.zip(scalars.block_size);
+        let blocks = blocks.map(|(visible, size)| {
+            let visible = repeat::<B>(visible, 2, size.queries, len_q);
+            let visible = repeat::<B>(visible, 3, size.keys, len_kv);
+            B::bool_not(visible)
+        });
+        let tensor = [structural, padding, segments, blocks, masked]
             .into_iter()
             .flatten()
             .reduce(either::<B>);

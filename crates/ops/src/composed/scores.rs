@@ -35,6 +35,7 @@ impl<B: Backend> Scores<B> {
             &inputs.query.device(),
             [batch, heads_q, len_q, len_kv],
             &scalars,
+            inputs.visible_blocks.into_option(),
             inputs.masked.into_option(),
             inputs.key_lengths.into_option(),
             inputs

@@ -182,6 +182,7 @@ fn inner<B: AttentionKernels, C: CheckpointStrategy>(
     let optional =
         |tensor: Option<FloatTensor<Autodiff<B, C>>>| tensor.map(|tensor| tensor.into_primitive());
     let Fixed {
+        visible_blocks,
         masked,
         key_lengths,
         segments,
@@ -196,6 +197,7 @@ fn inner<B: AttentionKernels, C: CheckpointStrategy>(
         sinks: optional(operands.sinks),
         // Bool and int tensors have no graph.
         fixed: Fixed {
+            visible_blocks,
             masked,
             key_lengths,
             segments,

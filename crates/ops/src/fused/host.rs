@@ -8,7 +8,7 @@ use burn::{
     tensor::{DType, Element, FloatDType, Shape, bf16, f16},
 };
 use burn_attn_kernels_cpu::{
-    Broadcast, Mask, Problem, Segments,
+    Blocks, Broadcast, Mask, Problem, Segments,
     tiled::{self, Execution, KernelError, Rows, RowsMut},
 };
 
@@ -229,6 +229,7 @@ struct Readable<B: Backend> {
     bias: Option<FloatTensor<B>>,
     distance_bias: Option<FloatTensor<B>>,
     sinks: Option<FloatTensor<B>>,
+    visible_blocks: Option<BoolTensor<B>>,
     masked: Option<BoolTensor<B>>,
     key_lengths: Option<Vec<usize>>,
     segments: Option<[Vec<i64>; 2]>,
@@ -240,6 +241,7 @@ impl<B: Host> Readable<B> {
         let [batch, heads_q, len_q, dim_qk] = operands.query.shape().dims::<4>();
         let [_, heads_kv, len_kv, dim_v] = operands.value.shape().dims::<4>();
         let Fixed {
+            visible_blocks,
             masked,
             key_lengths,
             segments,
@@ -269,15 +271,11 @@ impl<B: Host> Readable<B> {
             }),
             distance_bias: operands.distance_bias.as_ref().map(row_major::<B, T::Real>),
             sinks: operands.sinks.as_ref().map(row_major::<B, T::Real>),
-            masked: masked.as_ref().map(|masked| {
-                if B::bools(masked).is_some() {
-                    masked.clone()
-                } else {
-                    B::copy_bools(masked)
-                }
-            }),
+            visible_blocks: visible_blocks.as_ref().map(readable_bools::<B>),
+            masked: masked.as_ref().map(readable_bools::<B>),
             key_lengths: key_lengths.as_ref().map(|lengths| {
-                // A length beyond the keys hides nothing, a negative one everything.
+                // As in the composed body, for those who call without a check: a length beyond the keys hides nothing, a
+                // negative one everything.
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),
@@ -303,6 +301,12 @@ impl<B: Host> Readable<B> {
                     .segments
                     .as_ref()
                     .map(|[queries, keys]| Segments { queries, keys }),
+                blocks: self.visible_blocks.as_ref().zip(scalars.block_size).map(
+                    |(table, size)| Blocks {
+                        visible: broadcast(B::bools(table), table.shape().dims()),
+                        size,
+                    },
+                ),
                 masked: self
                     .masked
                     .as_ref()
@@ -318,6 +322,15 @@ impl<B: Host> Readable<B> {
             scale: Some(scalars.scale),
             dropout: scalars.dropout,
         }
+    }
+}
+
+/// The tensor, copied if it could not be read as a slice.
+fn readable_bools<B: Host>(tensor: &BoolTensor<B>) -> BoolTensor<B> {
+    if B::bools(tensor).is_some() {
+        tensor.clone()
+    } else {
+        B::copy_bools(tensor)
     }
 }
 

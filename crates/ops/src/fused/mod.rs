@@ -97,6 +97,8 @@ pub struct Operands<B: Backend> {
 /// The operands that have no gradient.
 #[derive(Clone, Debug)]
 pub struct Fixed<B: Backend> {
+    /// True shows a block; broadcastable to the blocks of the scores.
+    pub visible_blocks: Option<BoolTensor<B>>,
     /// True hides a key; broadcastable to the scores.
     pub masked: Option<BoolTensor<B>>,
     /// `[batch]`
@@ -130,6 +132,7 @@ impl<B: Backend> Operands<B> {
             distance_bias: inputs.distance_bias.into_option(),
             sinks: inputs.sinks.into_option(),
             fixed: Fixed {
+                visible_blocks: inputs.visible_blocks.into_option(),
                 masked: inputs.masked.into_option(),
                 key_lengths: inputs.key_lengths.into_option(),
                 segments: inputs

@@ -2,7 +2,7 @@
 
 use burn::{
     backend::Dispatch,
-    tensor::{Device, Int, Tensor, TensorData},
+    tensor::{Bool, Device, Int, Tensor, TensorData},
 };
 
 use crate::{
@@ -65,8 +65,13 @@ impl Leaves {
         let device = self.bias.device();
         let lengths = Tensor::<1, Int>::from_data(TensorData::from([11_i64, 8]), &device);
         let bias = AttentionBias::dense(self.bias.clone());
+        let visible = Tensor::<4, Bool>::from_data(
+            [[[[true, true, true], [true, false, true], [false, true, true]]]],
+            &device,
+        );
+        let mask = AttentionMask::causal().and(AttentionMask::key_lengths(lengths));
         AttentionOptions::default()
-            .mask(AttentionMask::causal().and(AttentionMask::key_lengths(lengths)))
+            .mask(mask.and(AttentionMask::visible_blocks(visible, [3, 4])))
             .bias(bias.and(AttentionBias::alibi(self.slopes.clone())))
             .softcap(3.0)
             .dropout(0.2, 5)

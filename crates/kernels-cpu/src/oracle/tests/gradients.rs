@@ -2,7 +2,10 @@
 
 use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
 use crate::CausalAlignment::{BottomRight, TopLeft};
-use crate::{Broadcast, Dropout, Mask, Problem, RelativeBuckets, Segments, Window, alibi_slopes};
+use crate::{
+    BlockSize, Blocks, Broadcast, Dropout, Mask, Problem, RelativeBuckets, Segments, Window,
+    alibi_slopes,
+};
 
 /// What [`Case::backward`] differentiates; hidden rows add nothing.
 fn loss(case: &Case<'_>) -> f64 {
@@ -342,6 +345,24 @@ fn masked() {
 }
 
 #[test]
+fn block_tables() {
+    for shape in [[2, 6, 3, 2], [2, 1, 1, 2], [1, 6, 3, 1]] {
+        let random = numbers(8, shape.iter().product());
+        let visible: Vec<bool> = random.into_iter().map(|number| number < 0.2).collect();
+        check_mask(
+            PRIMES,
+            Mask {
+                blocks: Some(Blocks {
+                    visible: Broadcast::new(&visible, shape).unwrap(),
+                    size: BlockSize::from([2, 4]),
+                }),
+                ..Mask::default()
+            },
+        );
+    }
+}
+
+#[test]
 fn all_masks_together() {
     let queries = [0, 0, 0, 1, 1].repeat(2);
     let keys = [0, 0, 0, 1, 1, 1, 1].repeat(2);
@@ -361,6 +382,11 @@ fn all_masks_together() {
             segments: Some(Segments {
                 queries: &queries,
                 keys: &keys,
+            }),
+            blocks: Some(Blocks {
+                visible: Broadcast::new(&[true, true, true, true, false, true], [1, 1, 2, 3])
+                    .unwrap(),
+                size: BlockSize::from(3),
             }),
             masked: Some(Broadcast::new(&hidden, [2, 1, 1, 7]).unwrap()),
         },

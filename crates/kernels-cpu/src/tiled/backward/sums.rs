@@ -81,16 +81,13 @@ pub(super) fn sum_over_queries<S: Simd, R: Real>(
     strips: &[R],
     sums: &mut [R],
 ) {
-    // The ends of the panels' ranges never decrease, so the panels that know a row stand together; rows known to the
-    // same panels are summed in one product.
+    // One bit per panel that knows the row. Rows known to the same panels are summed in one product for each group of
+    // neighbouring panels.
     let known = |row: usize| {
-        let first = computed
-            .iter()
-            .position(|&(first, end)| first <= row && row < end);
-        let last = computed
-            .iter()
-            .rposition(|&(first, end)| first <= row && row < end);
-        first.zip(last)
+        let panels = computed.iter().rev();
+        panels.fold(0_u64, |known, &(first, end)| {
+            known << 1 | u64::from(first <= row && row < end)
+        })
     };
     let mut row = 0;
     while row < keys {
@@ -100,8 +97,13 @@ pub(super) fn sum_over_queries<S: Simd, R: Real>(
             end += ROWS;
         }
         let end = end.min(keys);
-        if let Some((first, last)) = panels {
-            let (first, last) = (tile.panel(first), tile.panel(last));
+        let mut rest = panels;
+        while rest != 0 {
+            let first = rest.trailing_zeros();
+            let count = (rest >> first).trailing_ones();
+            rest &= !(u64::MAX >> (u64::BITS - count) << first);
+            let last = tile.panel((first + count - 1) as usize);
+            let first = tile.panel(first as usize);
             let (from, to) = (first.column, last.column + last.columns);
             let mut start = 0;
             for (dimension, width) in strip_widths(padded(dim), tile.lanes) {

@@ -9,9 +9,10 @@ use super::{
         raw::{Product, ROWS, Start},
         real::Real,
         rows::{Block, Head, take},
-        scores::{Scores, Scoring, Visibility},
+        scores::{Scores, Scoring},
         tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
         transpose::{rows_to_panels, rows_to_strips},
+        visibility::Visibility,
     },
     sums::{BiasGradient, dot, sum_over_queries},
 };
@@ -216,10 +217,11 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             logsumexp,
             shift,
         };
-        let keys = self
-            .scoring
-            .key_range(tile.batch_item, tile.query..tile.query + queries);
-        for keys in blocks(keys, BACKWARD_KEYS) {
+        let all_queries = tile.query..tile.query + queries;
+        let keys = self.scoring.key_range(tile.batch_item, all_queries.clone());
+        let heads = tile.head..tile.head + 1;
+        let runs = self.scoring.runs(tile.batch_item, heads, all_queries, keys);
+        for keys in runs.flat_map(|run| blocks(run, BACKWARD_KEYS)) {
             let key = self.k.block(
                 keys.clone(),
                 dim_qk,
@@ -330,7 +332,7 @@ impl<R: Real> Step<'_, '_, R> {
         let (panel, block, stride) = (self.panel, self.block, self.stride);
         let range = self
             .scoring
-            .key_range(panel.batch_item, panel.query..panel.query + panel.queries);
+            .key_range(panel.batch_item, panel.all_queries());
         if range.start >= block.end || range.end <= block.start {
             return (0, 0);
         }
@@ -348,13 +350,7 @@ impl<R: Real> Step<'_, '_, R> {
 
         let visibility = self.scoring.visibility(panel, keys.clone());
         if visibility == Visibility::Hidden {
-            for row in weights
-                .chunks_mut(stride)
-                .chain(gradients.chunks_mut(stride))
-            {
-                row[..columns].fill(R::default());
-            }
-            return (first, end);
+            return (0, 0);
         }
         let panels = |all: &[R], dim: usize| {
             panel.column * dim..(panel.column * dim + columns * dim).min(all.len())

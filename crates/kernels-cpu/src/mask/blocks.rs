@@ -1,0 +1,131 @@
+//! Visibility by blocks of queries and keys.
+
+use core::ops::Range;
+
+use serde::{Deserialize, Serialize};
+
+use super::MaskError;
+use crate::{Broadcast, Problem};
+
+/// How many neighbouring queries and keys share one entry of a block table.
+///
+/// ```
+/// use burn_attn_kernels_cpu::BlockSize;
+///
+/// assert_eq!(BlockSize::from(64), BlockSize { queries: 64, keys: 64 });
+/// assert_eq!(BlockSize::from([32, 64]).table(100, 128), [4, 2]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct BlockSize {
+    /// Queries per block, in tokens.
+    pub queries: usize,
+    /// Keys per block, in tokens.
+    pub keys: usize,
+}
+
+impl BlockSize {
+    /// Rows and columns of the table of so many queries and keys: the last block of each may be cut short.
+    ///
+    /// # Panics
+    /// A size is zero.
+    #[must_use]
+    pub fn table(self, len_q: usize, len_kv: usize) -> [usize; 2] {
+        [len_q.div_ceil(self.queries), len_kv.div_ceil(self.keys)]
+    }
+}
+
+impl From<usize> for BlockSize {
+    /// As many queries as keys.
+    fn from(tokens: usize) -> Self {
+        Self {
+            queries: tokens,
+            keys: tokens,
+        }
+    }
+}
+
+impl From<[usize; 2]> for BlockSize {
+    /// Queries, then keys.
+    fn from([queries, keys]: [usize; 2]) -> Self {
+        Self { queries, keys }
+    }
+}
+
+/// A table that says for each block of queries and keys whether it is seen: block-sparse attention.
+///
+/// Query `i` sees key `j` only if entry `(i / size.queries, j / size.keys)` is `true`. Blocks are counted from the first
+/// query and the first key, whatever the causal alignment.
+///
+/// ```text
+/// table  # .     size 2 x 3, len_q 3, len_kv 5:    # # # . .
+///        . #                                       # # # . .
+///                                                  . . . # #
+/// ```
+///
+/// # Shapes
+/// `[batch or 1, heads_q or 1, ⌈len_q / size.queries⌉ or 1, ⌈len_kv / size.keys⌉ or 1]`
+///
+/// # Cost
+/// Time in proportion to what is shown, for blocks of 32 keys or more; the table is never expanded.
+///
+/// # Source
+/// Child et al., *Generating Long Sequences with Sparse Transformers* (2019), section 5.5; Zaheer et al., *Big Bird* (2020),
+/// appendix D. PyTorch: the `BlockMask` of `torch.nn.attention.flex_attention`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Blocks<'a> {
+    /// The table: shows where `true`.
+    pub visible: Broadcast<'a, bool>,
+    /// What one entry stands for.
+    pub size: BlockSize,
+}
+
+impl Blocks<'_> {
+    /// Checks the block size, and the shape of the table against the problem.
+    ///
+    /// # Errors
+    /// A block is empty, or a size of the table is neither 1 nor that of the problem.
+    pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
+        let (size, shape) = (self.size, self.visible.shape());
+        if size.queries == 0 || size.keys == 0 {
+            return Err(MaskError::BlockSize { size });
+        }
+        let [rows, columns] = size.table(problem.len_q, problem.len_kv);
+        let table = [problem.batch, problem.heads_q, rows, columns];
+        if shape
+            .iter()
+            .zip(table)
+            .all(|(&dim, full)| dim == 1 || dim == full)
+        {
+            Ok(())
+        } else {
+            Err(MaskError::Blocks { shape, table, size })
+        }
+    }
+
+    /// Whether the table shows a key to a query of a query head.
+    ///
+    /// # Panics
+    /// An index is out of range, or a block is empty.
+    #[must_use]
+    pub fn shows(&self, batch_item: usize, head: usize, query: usize, key: usize) -> bool {
+        let (row, column) = (query / self.size.queries, key / self.size.keys);
+        self.visible.get(batch_item, head, row, column)
+    }
+
+    /// The rows of the table that have some of these queries.
+    pub(crate) fn rows(&self, queries: &Range<usize>) -> Range<usize> {
+        queries.start / self.size.queries..queries.end.div_ceil(self.size.queries)
+    }
+
+    /// The columns of the table that have some of these keys.
+    pub(crate) fn columns(&self, keys: &Range<usize>) -> Range<usize> {
+        keys.start / self.size.keys..keys.end.div_ceil(self.size.keys)
+    }
+}
+
+/// What a row or a column of the table has of `tokens`, counted from the first of them.
+pub(crate) fn within(tokens: &Range<usize>, index: usize, size: usize) -> Range<usize> {
+    let first = (index * size).max(tokens.start);
+    let end = (index * size).saturating_add(size).min(tokens.end);
+    first - tokens.start..end - tokens.start
+}

@@ -1,0 +1,86 @@
+//! Tables of blocks: the structure of block-sparse attention.
+
+use burn::{
+    backend::{Backend, Dispatch, TensorMetadata, tensor::BoolTensor},
+    tensor::{Bool, Shape, Slice, Tensor},
+};
+use burn_attn_kernels_cpu::BlockSize;
+
+use crate::mask::broadcast_dims;
+
+/// Which blocks of queries and keys are seen.
+#[derive(Clone, Debug)]
+pub(crate) struct VisibleBlocks {
+    /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`
+    pub(crate) table: Tensor<4, Bool>,
+    pub(crate) size: BlockSize,
+}
+
+impl VisibleBlocks {
+    /// One table that shows what all show, nothing if there are none.
+    ///
+    /// Its blocks are as large as the blocks of all tables can be put together from.
+    pub(crate) fn intersection(
+        tables: Vec<Self>,
+        [len_q, len_kv]: [usize; 2],
+    ) -> Option<VisibleBlocks> {
+        if len_q == 0 || len_kv == 0 {
+            // There is nothing to hide, and an operation on an empty tensor divides by zero on ndarray.
+            return None;
+        }
+        tables.into_iter().reduce(|first, second| {
+            let size = BlockSize {
+                queries: greatest_common_divisor(first.size.queries, second.size.queries),
+                keys: greatest_common_divisor(first.size.keys, second.size.keys),
+            };
+            let [first, second] =
+                [first, second].map(|one| one.in_blocks_of(size, [len_q, len_kv]));
+            let dims = broadcast_dims(first.dims(), second.dims());
+            Self {
+                table: first.expand(dims).bool_and(second.expand(dims)),
+                size,
+            }
+        })
+    }
+
+    /// The same table in smaller blocks, which divide its own.
+    fn in_blocks_of(self, size: BlockSize, [len_q, len_kv]: [usize; 2]) -> Tensor<4, Bool> {
+        let [rows, columns] = size.table(len_q, len_kv);
+        let table = self.table.into_dispatch();
+        let table = repeat::<Dispatch>(table, 2, self.size.queries / size.queries, rows);
+        let table = repeat::<Dispatch>(table, 3, self.size.keys / size.keys, columns);
+        Tensor::from_dispatch(table)
+    }
+}
+
+/// Repeats every entry of a dimension `times` times, as far as `len` entries; a single one, which stands for all, stays alone.
+pub(crate) fn repeat<B: Backend>(
+    table: BoolTensor<B>,
+    dim: usize,
+    times: usize,
+    len: usize,
+) -> BoolTensor<B> {
+    let mut dims = table.shape().dims::<4>();
+    if times == 1 || dims[dim] == 1 {
+        return table;
+    }
+    // Not a selection: Burn 0.22.1's flex forgets that the result is a bool tensor.
+    let mut apart = [dims[0], dims[1], dims[2], dims[3], 1];
+    apart[dim + 1..].rotate_right(1);
+    let table = B::bool_reshape(table, Shape::new(apart));
+    apart[dim + 1] = times;
+    let table = B::bool_expand(table, Shape::new(apart));
+    dims[dim] *= times;
+    let table = B::bool_reshape(table, Shape::new(dims));
+    let mut slices = [Slice::full(); 4];
+    slices[dim] = Slice::from(0..len);
+    B::bool_slice(table, &slices)
+}
+
+fn greatest_common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 {
+        a
+    } else {
+        greatest_common_divisor(b, a % b)
+    }
+}

@@ -1,0 +1,131 @@
+//! Attention over a context that was split, put together.
+
+use burn::tensor::{Bool, Tensor};
+
+/// Puts attention over parts of the keys together: exactly what attention over all of them would have given.
+///
+/// Each part is what [`attention_with_logsumexp`](crate::attention_with_logsumexp) gave for the same queries and some of the
+/// keys; every key belongs to one part, in any order.
+///
+/// ```text
+/// logsumexp = log(sum_i exp(logsumexp_i))
+/// output    = sum_i exp(logsumexp_i − logsumexp) · output_i
+/// ```
+///
+/// A row that saw nothing in a part (a logsumexp of −∞) takes nothing from it, whatever its output there; one that saw
+/// nothing in any part has output 0 and logsumexp −∞. Both results are differentiable, through both results of every part.
+///
+/// What counts keys must be said for each part by the caller: a causal mask, a window, ALiBi and the relative bias place the
+/// queries at the end (or the beginning) of the keys they are given. Keys that lie before all queries need no causal mask; a
+/// dense mask can be cut anywhere. [Sinks](crate::AttentionOptions::sinks) join the sum once: give them to one part only.
+/// Dropout drops other weights than it would in one piece, because it counts the keys of each part from zero.
+///
+/// # Shapes
+///
+/// - parts: outputs `[batch, heads_q, len_q, dim_v]`, logsumexps `[batch, heads_q, len_q]`
+/// - results: the same, in the dtypes of the first part; computed in that of its logsumexp
+///
+/// # Panics
+///
+/// With one sentence when there are no parts, or when their shapes or dtypes differ.
+///
+/// # Cost
+///
+/// A few operations per number of all parts, and as many floats of memory.
+///
+/// # Source
+///
+/// Dao et al., "FlashAttention" (arXiv:2205.14135), section 3.1; Juravsky et al., "Hydragen" (arXiv:2402.05099), section 3.1.
+/// PyTorch equivalent: `_SDPAMerger` inside the context parallelism of `torch.distributed.tensor.experimental`; vLLM's
+/// `merge_attn_states`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn_ops::{AttentionOptions, attention_with_logsumexp, merge_partial};
+///
+/// let device = Device::default();
+/// let random = |len| Tensor::<4>::random([2, 3, len, 5], Distribution::Default, &device);
+/// let (query, key, value) = (random(7), random(11), random(11));
+/// let part = |first, count| {
+///     let (key, value) = (key.clone().narrow(2, first, count), value.clone().narrow(2, first, count));
+///     attention_with_logsumexp(query.clone(), key, value, AttentionOptions::default())
+/// };
+/// let (output, logsumexp) = merge_partial(&[part(0, 4), part(4, 7)]);
+///
+/// let (whole, _) = part(0, 11);
+/// assert!((output - whole).abs().max().into_scalar::<f32>() < 1e-5);
+/// assert_eq!(logsumexp.dims(), [2, 3, 7]);
+/// ```
+pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>) {
+    let Some((first, others)) = parts.split_first() else {
+        panic!("merge_partial: there are no parts to merge");
+    };
+    check(parts);
+    if others.is_empty() || first.1.shape().num_elements() == 0 {
+        return first.clone();
+    }
+    let (dtype, statistics) = (first.0.dtype(), first.1.dtype());
+
+    // The results do not depend on the maximum, so it needs no gradient. Where every part saw nothing, any finite number in
+    // the place of −∞ makes every factor exactly 0 instead of NaN.
+    let maximum = others
+        .iter()
+        .fold(first.1.clone().detach(), |maximum, (_, logsumexp)| {
+            maximum.max_pair(logsumexp.clone().detach())
+        });
+    let sees_nothing = is_minus_infinity(&maximum);
+    let maximum = maximum.clamp_min(LEAST);
+
+    let mut sum = Tensor::zeros_like(&maximum);
+    let mut output = Tensor::zeros_like(&first.0.clone().cast(statistics));
+    for (part, logsumexp) in parts {
+        let factor = (logsumexp.clone() - maximum.clone()).exp();
+        // Selected, not multiplied: zero times NaN would be NaN.
+        let hidden = is_minus_infinity(logsumexp).unsqueeze_dim::<4>(3);
+        let part = part.clone().cast(statistics);
+        let part = part.clone().mask_fill(hidden.expand(part.dims()), 0.0);
+        output = output + part * factor.clone().unsqueeze_dim::<4>(3);
+        sum = sum + factor;
+    }
+    // A row that sees something has a factor of exp(0).
+    let sum = sum.mask_fill(sees_nothing.clone(), 1.0);
+    let output = output / sum.clone().unsqueeze_dim::<4>(3);
+    let logsumexp = maximum + sum.log();
+    (
+        output.cast(dtype),
+        logsumexp.mask_fill(sees_nothing, f64::NEG_INFINITY),
+    )
+}
+
+/// Less than every logsumexp of a row that sees something.
+const LEAST: f32 = f32::MIN;
+
+fn is_minus_infinity(logsumexp: &Tensor<3>) -> Tensor<3, Bool> {
+    logsumexp.clone().lower_elem(LEAST)
+}
+
+/// Panics unless all parts have the shapes and dtypes of the first.
+fn check(parts: &[(Tensor<4>, Tensor<3>)]) {
+    let (output, logsumexp) = &parts[0];
+    let shape = output.dims();
+    for (index, (of_part, logsumexp_of_part)) in parts.iter().enumerate() {
+        let (dims, rows) = (of_part.dims(), logsumexp_of_part.dims());
+        assert!(
+            rows == dims[..3],
+            "merge_partial: the output {dims:?} and the logsumexp {rows:?} of part {index} must have the same batch, heads \
+             and length"
+        );
+        assert!(
+            dims == shape,
+            "merge_partial: part 0 has an output {shape:?} but part {index} has {dims:?}"
+        );
+        let dtypes = [output.dtype(), logsumexp.dtype()];
+        let of_part = [of_part.dtype(), logsumexp_of_part.dtype()];
+        assert!(
+            of_part == dtypes,
+            "merge_partial: part 0 is {dtypes:?} (output, logsumexp) but part {index} is {of_part:?}"
+        );
+    }
+}
