@@ -6,6 +6,7 @@
 //! | `persistence` | configurations and weights survive a file |
 //! | `parity` | every backend trains the same |
 //! | `behaviour` | what the documentation promises |
+//! | `blocks` | every norm, placement, activation and arrangement of a layer is its formula |
 //! | `bad_input` | every mistake has its sentence |
 //! | `seq2seq` | the translation model and its search |
 //!
@@ -14,6 +15,7 @@
 
 mod bad_input;
 mod behaviour;
+mod blocks;
 mod compare;
 #[path = "../devices.rs"]
 mod devices;

@@ -7,8 +7,8 @@ use burn::{
     tensor::{Device, Int, Tensor, activation::log_softmax},
 };
 use burn_attn::{
-    AttentionMask, ConfigError, Transformer, TransformerConfig, TransformerDecoderInput,
-    TransformerEncoderInput, dropout,
+    AttentionMask, BlockConfig, ConfigError, NormPlacement, Transformer, TransformerConfig,
+    TransformerDecoderInput, TransformerEncoderInput, dropout,
     positions::{Sinusoidal, SinusoidalConfig},
 };
 
@@ -38,9 +38,9 @@ pub struct Seq2SeqConfig {
     /// Longest source or target (tokens).
     #[config(default = 256)]
     pub max_len: usize,
-    /// Pre-norm (true) or, as in the paper, post-norm.
-    #[config(default = true)]
-    pub norm_first: bool,
+    /// Where the norms are; the paper's is `Post`.
+    #[config(default = "NormPlacement::Pre")]
+    pub norm_placement: NormPlacement,
 }
 
 impl Seq2SeqConfig {
@@ -101,9 +101,12 @@ impl Seq2SeqConfig {
             self.n_encoder_layers,
             self.n_decoder_layers,
         )
-        .with_dropout(self.dropout)
-        .with_norm_first(self.norm_first)
-        .with_initializer(Initializer::XavierUniform { gain: 1.0 })
+        .with_block(
+            BlockConfig::new()
+                .with_dropout(self.dropout)
+                .with_norm_placement(self.norm_placement)
+                .with_initializer(Initializer::XavierUniform { gain: 1.0 }),
+        )
     }
 }
 

@@ -21,6 +21,13 @@ pub enum ConfigError {
         /// The number of heads.
         n_heads: usize,
     },
+    /// Values that contradict each other.
+    Invalid {
+        /// The configuration.
+        config: &'static str,
+        /// The fields and their values, as a sentence.
+        reason: String,
+    },
     /// A dropout probability outside `[0, 1)`.
     Dropout {
         /// The configuration.
@@ -44,6 +51,7 @@ impl fmt::Display for ConfigError {
                 f,
                 "{config}: d_model {d_model} is not divisible by n_heads {n_heads}"
             ),
+            Self::Invalid { config, reason } => write!(f, "{config}: {reason}"),
             Self::Dropout { config, dropout } => {
                 write!(f, "{config}: dropout must be in [0, 1), got {dropout}")
             }
@@ -92,8 +100,9 @@ impl ConfigError {
 /// # Panics
 ///
 /// With the error's sentence.
-pub(crate) fn expect_valid(result: Result<(), ConfigError>) {
-    if let Err(error) = result {
-        panic!("{error}");
+pub(crate) fn expect_valid<T>(result: Result<T, ConfigError>) -> T {
+    match result {
+        Ok(valid) => valid,
+        Err(error) => panic!("{error}"),
     }
 }
