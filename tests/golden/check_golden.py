@@ -27,7 +27,7 @@ def wide(t):
 def attention(t, prefix, q, k, v, lengths, causal, heads):
     """Multi-head attention, written out. `visible` has the meaning True = may be seen."""
     w = np.split(t[prefix + "in_proj_weight"], 3)
-    b = np.split(t[prefix + "in_proj_bias"], 3)
+    b = np.split(t.get(prefix + "in_proj_bias", np.zeros(3 * len(w[0]))), 3)
     q, k, v = (x @ w[i].T + b[i] for i, x in enumerate((q, k, v)))
     q, k, v = (x.reshape(*x.shape[:2], heads, -1).transpose(0, 2, 1, 3) for x in (q, k, v))
     scores = q @ k.transpose(0, 1, 3, 2) / np.sqrt(q.shape[-1])
@@ -39,7 +39,11 @@ def attention(t, prefix, q, k, v, lengths, causal, heads):
     e = np.where(visible, np.exp(scores - scores.max(-1, keepdims=True)), 0.0)
     weights = e / e.sum(-1, keepdims=True)
     out = (weights @ v).transpose(0, 2, 1, 3).reshape(q.shape[0], q.shape[2], -1)
-    return out @ t[prefix + "out_proj.weight"].T + t[prefix + "out_proj.bias"], weights
+    return linear(t, prefix + "out_proj", out), weights
+
+
+def linear(t, name, x):
+    return x @ t[name + ".weight"].T + t.get(name + ".bias", 0.0)
 
 
 def norm(t, name, x):
@@ -79,6 +83,37 @@ def decoder(t, p, c, x, memory, lengths, memory_lengths, kinks):
     return layer(t, p, c, x, [self_attn, cross], kinks)
 
 
+def block(t, c, x):
+    """A layer of `Block`: c says which norm, where, and what is between the linear layers."""
+
+    def block_norm(name, x):
+        if c["norm"] == "layer":
+            x = x - x.mean(-1, keepdims=True)
+        size = np.sqrt((x**2).mean(-1, keepdims=True) + c["eps"])
+        return x / size * t[name + ".weight"] + t.get(name + ".bias", 0.0)
+
+    def residual(i, x, sublayer):
+        if c["placement"] == "post":
+            return block_norm(f"norm{i}", x + sublayer(x))
+        y = sublayer(block_norm(f"norm{i}", x))
+        return x + (block_norm(f"norm{i}_output", y) if c["placement"] == "sandwich" else y)
+
+    def ff(x):
+        h = linear(t, "linear1", x)
+        if c["activation"] == "gelu_tanh":
+            h = h / 2 * (1 + np.tanh(np.sqrt(2 / np.pi) * (h + 0.044715 * h**3)))
+        else:
+            gate, up = np.split(h, 2, -1)
+            phi = 1 / (1 + np.exp(-gate)) if c["activation"] == "swiglu" else (1 + erf(gate / np.sqrt(2))) / 2
+            h = gate * phi * up
+        return linear(t, "linear2", h)
+
+    attend = lambda y: attention(t, "self_attn.", y, y, y, t["lengths"], c["causal"], c["nhead"])[0]
+    if c["parallel"]:
+        return residual(1, x, lambda y: attend(y) + ff(y))
+    return residual(2, residual(1, x, attend), ff)
+
+
 def forward(name, t, c, kinks):
     if name.startswith("mha"):
         q = t["x"] if "x" in t else t["query"]
@@ -86,6 +121,8 @@ def forward(name, t, c, kinks):
         v = t.get("value", k)
         lengths = t.get("lengths", t.get("memory_lengths"))
         return attention(t, "", q, k, v, lengths, c["causal"], c["num_heads"])
+    if name.startswith("block"):
+        return block(t, c, t["x"]), None
     if name.startswith("encoder"):
         return encoder(t, "", c, t["x"], t["lengths"], kinks), None
     if name.startswith("decoder"):

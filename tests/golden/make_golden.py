@@ -12,6 +12,7 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from torch import nn
+from torch.nn import functional as F
 
 OUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
 torch.use_deterministic_algorithms(True)
@@ -166,6 +167,68 @@ def transformer_training(name, seed, norm_first):
     save(name, tensors, {**options, **optimizer, "layer_norm_eps": 1e-5, "causal": True})
 
 
+ACTIVATIONS = {
+    "gelu_tanh": lambda x: F.gelu(x, approximate="tanh"),
+    "swiglu": F.silu,
+    "geglu": F.gelu,
+}
+
+
+class Block(nn.Module):
+    """A layer that nn.TransformerEncoderLayer cannot be, from PyTorch's own parts, with its names.
+
+    `norm1_output` and `norm2_output` are the norms behind a sublayer; a gated `linear1` has the gate's rows first."""
+
+    def __init__(self, norm, placement, activation, parallel, bias, eps):
+        super().__init__()
+        d_model, d_ff = LAYER["d_model"], LAYER["dim_feedforward"]
+        self.placement, self.parallel = placement, parallel
+        self.activation, self.gated = ACTIVATIONS[activation], activation.endswith("glu")
+        if norm == "rms":
+            make_norm = lambda: nn.RMSNorm(d_model, eps=eps)  # noqa: E731
+        else:
+            make_norm = lambda: nn.LayerNorm(d_model, eps=eps, bias=bias)  # noqa: E731
+        self.self_attn = nn.MultiheadAttention(d_model, LAYER["nhead"], bias=bias, batch_first=True)
+        self.linear1 = nn.Linear(d_model, (2 if self.gated else 1) * d_ff, bias=bias)
+        self.linear2 = nn.Linear(d_ff, d_model, bias=bias)
+        for i in (1,) if parallel else (1, 2):
+            setattr(self, f"norm{i}", make_norm())
+            if placement == "sandwich":
+                setattr(self, f"norm{i}_output", make_norm())
+
+    def residual(self, i, x, sublayer):
+        norm = getattr(self, f"norm{i}")
+        if self.placement == "post":
+            return norm(x + sublayer(x))
+        y = sublayer(norm(x))
+        return x + (getattr(self, f"norm{i}_output")(y) if self.placement == "sandwich" else y)
+
+    def feed_forward(self, x):
+        h = self.linear1(x)
+        if self.gated:
+            gate, up = h.chunk(2, -1)
+            return self.linear2(self.activation(gate) * up)
+        return self.linear2(self.activation(h))
+
+    def forward(self, x, **masks):
+        attention = lambda x: self.self_attn(x, x, x, need_weights=False, **masks)[0]  # noqa: E731
+        if self.parallel:
+            return self.residual(1, x, lambda x: attention(x) + self.feed_forward(x))
+        return self.residual(2, self.residual(1, x, attention), self.feed_forward)
+
+
+def block(name, seed, causal, **options):
+    torch.manual_seed(seed)
+    module = prepare(Block(**options))
+    x = data(2, 7, 15)
+    masks = {"key_padding_mask": padding_mask([7, 5], 7)}
+    if causal:
+        masks["attn_mask"] = causal_mask(7)
+    output = module(x, **masks)
+    tensors = {**with_gradients(module, {"x": x}, output), "lengths": torch.tensor([7, 5])}
+    save(name, tensors, {**LAYER, **options, "causal": causal})
+
+
 mha("mha_self", 1, "self")
 mha("mha_cross", 2, "cross")
 mha("mha_general", 3, "general")
@@ -175,3 +238,6 @@ decoder_layer("decoder_layer_post", 6, False, "relu")
 decoder_layer("decoder_layer_pre", 7, True, "gelu")
 transformer_training("transformer_training", 8, False)
 transformer_training("transformer_training_pre", 9, True)
+block("block_sandwich", 10, True, norm="rms", placement="sandwich", activation="swiglu", parallel=False, bias=False, eps=1e-6)
+block("block_parallel", 11, True, norm="layer", placement="pre", activation="geglu", parallel=True, bias=False, eps=1e-5)
+block("block_post_rms", 12, False, norm="rms", placement="post", activation="gelu_tanh", parallel=False, bias=True, eps=1e-5)

@@ -8,6 +8,7 @@
 //! | `behaviour` | what the documentation promises |
 //! | `cache` | a cache changes the cost, never the numbers |
 //! | `positions` | the papers' numbers, and the modules that have them |
+//! | `blocks` | every norm, placement, activation and arrangement of a layer is its formula |
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
 //! | `seq2seq` | the translation model and its search |
@@ -17,6 +18,7 @@
 
 mod bad_input;
 mod behaviour;
+mod blocks;
 mod cache;
 mod compare;
 #[path = "../devices.rs"]

@@ -21,19 +21,19 @@ pub enum ConfigError {
         /// The number of heads.
         n_heads: usize,
     },
+    /// Values that contradict each other.
+    Invalid {
+        /// The configuration.
+        config: &'static str,
+        /// The fields and their values, as a sentence.
+        reason: String,
+    },
     /// A dropout probability outside `[0, 1)`.
     Dropout {
         /// The configuration.
         config: &'static str,
         /// The probability given.
         dropout: f64,
-    },
-    /// Anything else that cannot be built.
-    Invalid {
-        /// The configuration.
-        config: &'static str,
-        /// What is wrong, with the offending values.
-        reason: String,
     },
 }
 

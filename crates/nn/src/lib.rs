@@ -6,6 +6,7 @@ mod cache;
 mod dropout;
 mod error;
 pub mod positions;
+mod tied_embedding;
 mod transformer;
 
 pub use attention::{
@@ -22,9 +23,13 @@ pub use ops::{
     AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window,
     alibi_slopes, seed,
 };
+pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
-    Residual, Transformer, TransformerConfig, TransformerDecoder, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerDecoderLayer, TransformerDecoderOutput, TransformerEncoder,
-    TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderLayer,
-    TransformerEncoderOutput, TransformerInput, TransformerOutput,
+    BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput,
+    CausalTransformerOutput, FeedForward, FeedForwardActivation, FeedForwardConfig, Norm,
+    NormConfig, NormPlacement, Residual, Transformer, TransformerConfig, TransformerDecoder,
+    TransformerDecoderCache, TransformerDecoderConfig, TransformerDecoderInput,
+    TransformerDecoderLayer, TransformerDecoderOutput, TransformerEncoder,
+    TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderOutput, TransformerInput,
+    TransformerLayer, TransformerOutput,
 };

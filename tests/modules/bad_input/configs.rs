@@ -1,7 +1,8 @@
 //! Configurations that contradict themselves: `validate` returns the error, and `init` panics with its sentence.
 
 use burn_attn::{
-    ConfigError, CrossAttentionConfig, MultiHeadAttentionConfig, SelfAttentionConfig,
+    BlockConfig, CausalTransformerConfig, ConfigError, CrossAttentionConfig, FeedForwardConfig,
+    MultiHeadAttentionConfig, NormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
     TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
@@ -34,6 +35,22 @@ fn sound_configurations_are_accepted() {
         Ok(())
     );
     assert_eq!(TransformerConfig::new(15, 29, 3, 2, 2).validate(), Ok(()));
+    let parallel = BlockConfig::new().with_parallel(true);
+    assert_eq!(
+        CausalTransformerConfig::new(15, 29, 3, 2)
+            .with_block(parallel.clone())
+            .validate(),
+        Ok(())
+    );
+    assert_eq!(
+        TransformerEncoderConfig::new(15, 29, 3, 2)
+            .with_block(parallel)
+            .validate(),
+        Ok(())
+    );
+    assert_eq!(FeedForwardConfig::new(15, 29).validate(), Ok(()));
+    assert_eq!(NormConfig::layer_norm().validate(), Ok(()));
+    assert_eq!(TiedEmbeddingConfig::new(23, 15).validate(), Ok(()));
     assert_eq!(SinusoidalConfig::new(15).validate(), Ok(()));
     assert_eq!(LearnedConfig::new(15, 31).validate(), Ok(()));
     assert_eq!(Seq2SeqConfig::new(23).validate(), Ok(()));
@@ -142,6 +159,8 @@ fn stacks_without_size() {
         |sizes: [usize; 4]| TransformerEncoderConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
     let decoder =
         |sizes: [usize; 4]| TransformerDecoderConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
+    let causal =
+        |sizes: [usize; 4]| CausalTransformerConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
     let cases = [
         ([0, 29, 3, 2], "d_model"),
         ([15, 0, 3, 2], "d_ff"),
@@ -152,6 +171,10 @@ fn stacks_without_size() {
         refused!(
             encoder(sizes),
             format!("TransformerEncoderConfig: {field} must be at least 1, got 0")
+        );
+        refused!(
+            causal(sizes),
+            format!("CausalTransformerConfig: {field} must be at least 1, got 0")
         );
         refused!(
             decoder(sizes),
@@ -178,6 +201,81 @@ fn stacks_without_size() {
                 .with_n_encoder_layers(n_encoder_layers)
                 .with_n_decoder_layers(n_decoder_layers),
             format!("Seq2SeqConfig: {field} must be at least 1, got 0")
+        );
+    }
+}
+
+#[test]
+fn blocks_that_contradict_themselves() {
+    let parallel = BlockConfig::new().with_parallel(true);
+    let expected = |name: &str| {
+        format!(
+            "{name}: parallel is true, but attention and feed-forward side by side leave no place for cross-attention"
+        )
+    };
+    refused!(
+        TransformerDecoderConfig::new(15, 29, 3, 2).with_block(parallel.clone()),
+        expected("TransformerDecoderConfig")
+    );
+    refused!(
+        TransformerConfig::new(15, 29, 3, 2, 2).with_block(parallel),
+        expected("TransformerConfig")
+    );
+    for (epsilon, shown) in [
+        (0.0, "0"),
+        (-1e-5, "-0.00001"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "inf"),
+    ] {
+        for (norm, named) in [
+            (NormConfig::RmsNorm { epsilon }, "RmsNorm"),
+            (
+                NormConfig::LayerNorm {
+                    epsilon,
+                    bias: true,
+                },
+                "LayerNorm",
+            ),
+        ] {
+            let expected =
+                |name: &str| format!("{name}: {named}: epsilon must be positive, got {shown}");
+            let error = norm.validate().expect_err("the configuration is bad");
+            assert_eq!(error.to_string(), expected("NormConfig"));
+            let built = sentence(|| norm.init(15, &devices::any()));
+            assert_eq!(built, expected("NormConfig"));
+            let block = BlockConfig::new().with_norm(norm);
+            refused!(
+                TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+                expected("TransformerEncoderConfig")
+            );
+            refused!(
+                CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
+                expected("CausalTransformerConfig")
+            );
+            refused!(
+                TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+                expected("TransformerDecoderConfig")
+            );
+            refused!(
+                TransformerConfig::new(15, 29, 3, 2, 2).with_block(block),
+                expected("TransformerConfig")
+            );
+        }
+    }
+}
+
+#[test]
+fn parts_without_size() {
+    for ([d_model, d_ff], field) in [([0, 29], "d_model"), ([15, 0], "d_ff")] {
+        refused!(
+            FeedForwardConfig::new(d_model, d_ff),
+            format!("FeedForwardConfig: {field} must be at least 1, got 0")
+        );
+    }
+    for ([vocab_size, d_model], field) in [([0, 15], "vocab_size"), ([23, 0], "d_model")] {
+        refused!(
+            TiedEmbeddingConfig::new(vocab_size, d_model),
+            format!("TiedEmbeddingConfig: {field} must be at least 1, got 0")
         );
     }
 }
@@ -223,6 +321,7 @@ fn dropout_that_is_no_probability_or_drops_everything() {
         (f64::NAN, "NaN"),
         (f64::INFINITY, "inf"),
     ] {
+        let block = BlockConfig::new().with_dropout(dropout);
         let expected = |name: &str| format!("{name}: dropout must be in [0, 1), got {shown}");
         refused!(
             SelfAttentionConfig::new(15, 3).with_dropout(dropout),
@@ -237,16 +336,24 @@ fn dropout_that_is_no_probability_or_drops_everything() {
             expected("MultiHeadAttentionConfig")
         );
         refused!(
-            TransformerEncoderConfig::new(15, 29, 3, 2).with_dropout(dropout),
+            TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
             expected("TransformerEncoderConfig")
         );
         refused!(
-            TransformerDecoderConfig::new(15, 29, 3, 2).with_dropout(dropout),
+            TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
             expected("TransformerDecoderConfig")
         );
         refused!(
-            TransformerConfig::new(15, 29, 3, 2, 2).with_dropout(dropout),
+            TransformerConfig::new(15, 29, 3, 2, 2).with_block(block.clone()),
             expected("TransformerConfig")
+        );
+        refused!(
+            CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
+            expected("CausalTransformerConfig")
+        );
+        refused!(
+            FeedForwardConfig::new(15, 29).with_dropout(dropout),
+            expected("FeedForwardConfig")
         );
         refused!(
             Seq2SeqConfig::new(23).with_dropout(dropout),

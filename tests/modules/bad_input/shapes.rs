@@ -2,10 +2,11 @@
 
 use burn::tensor::{Device, Int, Tensor};
 use burn_attn::{
-    CrossAttention, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
-    MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttention, SelfAttentionConfig,
-    SelfAttentionInput, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
+    BlockConfig, CrossAttention, CrossAttentionConfig, CrossAttentionInput, FeedForwardConfig,
+    MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig,
+    NormPlacement, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig,
+    TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
+    TransformerEncoderInput, TransformerInput,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -134,7 +135,8 @@ fn keys_and_values_of_different_lengths() {
 fn stacks_refuse_what_their_attention_refuses() {
     let device = devices::any();
     // With the norm last, the attention is the first to see the input.
-    let encoder = TransformerEncoderConfig::new(15, 29, 3, 1).with_norm_first(false);
+    let encoder = TransformerEncoderConfig::new(15, 29, 3, 1)
+        .with_block(BlockConfig::new().with_norm_placement(NormPlacement::Post));
     let encoder = filled(encoder.init(&device), 1);
     assert_eq!(
         sentence(|| encoder.forward(TransformerEncoderInput::new(zeros([2, 7, 16])))),
@@ -166,6 +168,26 @@ fn stacks_with_norm_first_name_the_width_too() {
         sentence.contains("15") && sentence.contains("16"),
         "{sentence}"
     );
+}
+
+#[test]
+fn parts_of_blocks_name_the_width() {
+    let device = devices::any();
+    let network = filled(FeedForwardConfig::new(15, 29).init(&device), 1);
+    assert_eq!(
+        sentence(|| network.forward(zeros([2, 7, 16]))),
+        "assert_shape!(x, [.., d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
+    );
+    let embedding = filled(TiedEmbeddingConfig::new(23, 15).init(&device), 1);
+    assert_eq!(
+        sentence(|| embedding.logits(zeros([2, 7, 16]))),
+        "assert_shape!(states, [.., d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
+    );
+    for norm in [NormConfig::layer_norm(), NormConfig::rms_norm()] {
+        let norm = filled(norm.init(15, &device), 1);
+        let sentence = sentence(|| norm.forward(zeros([2, 7, 16])));
+        assert!(sentence.contains("expected 15, got 16"), "{sentence}");
+    }
 }
 
 #[test]

@@ -5,8 +5,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{
-    SelfAttention, SelfAttentionConfig, SelfAttentionInput, Transformer, TransformerConfig,
-    TransformerInput,
+    BlockConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput, Transformer,
+    TransformerConfig, TransformerInput,
 };
 
 use crate::{
@@ -29,7 +29,8 @@ fn attend(module: &SelfAttention, device: &Device) -> Tensor<3> {
 }
 
 fn transformer(dropout: f64, device: &Device) -> Transformer {
-    let config = TransformerConfig::new(15, 29, 3, 2, 2).with_dropout(dropout);
+    let config = TransformerConfig::new(15, 29, 3, 2, 2)
+        .with_block(BlockConfig::new().with_dropout(dropout));
     filled(config.init(device), 1)
 }
 

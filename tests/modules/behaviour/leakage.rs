@@ -2,6 +2,7 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
+    BlockConfig, CausalTransformerConfig, CausalTransformerInput, NormPlacement,
     SelfAttentionConfig, SelfAttentionInput, TransformerConfig, TransformerDecoderConfig,
     TransformerDecoderInput, TransformerInput,
 };
@@ -18,26 +19,40 @@ const SHAPE: [usize; 3] = [2, LEN, 15];
 /// Something that maps `[2, LEN, 15]` to the same shape.
 type Forward = Box<dyn Fn(Tensor<3>) -> Tensor<3>>;
 
+fn block(placement: NormPlacement) -> BlockConfig {
+    BlockConfig::new()
+        .with_dropout(0.0)
+        .with_norm_placement(placement)
+}
+
 /// Every causal module of the crate.
 fn causal(device: &Device) -> Vec<Forward> {
     let attention = SelfAttentionConfig::new(15, 3)
         .with_causal(true)
         .with_dropout(0.0);
     let attention = filled(attention.init(device), 1);
-    let decoder = |norm_first| {
-        let config = TransformerDecoderConfig::new(15, 29, 3, 2)
-            .with_dropout(0.0)
-            .with_norm_first(norm_first);
+    let decoder = |placement| {
+        let block = block(placement);
+        let config = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block);
         let module = filled(config.init(device), 1);
         let memory = tensor([2, 11, 15], 4, device);
         let forward: Forward =
             Box::new(move |x| module.forward(TransformerDecoderInput::new(x, memory.clone())));
         forward
     };
+    let stack = |block| {
+        let config = CausalTransformerConfig::new(15, 29, 3, 2).with_block(block);
+        let module = filled(config.init(device), 1);
+        let forward: Forward = Box::new(move |x| module.forward(CausalTransformerInput::new(x)));
+        forward
+    };
     vec![
         Box::new(move |x| attention.forward(SelfAttentionInput::new(x))),
-        decoder(true),
-        decoder(false),
+        decoder(NormPlacement::Pre),
+        decoder(NormPlacement::Post),
+        stack(block(NormPlacement::Pre)),
+        stack(block(NormPlacement::Post)),
+        stack(block(NormPlacement::Sandwich).with_parallel(true)),
     ]
 }
 
@@ -85,7 +100,7 @@ fn a_later_token_gets_no_gradient_from_before_it() {
 fn batch_items_do_not_see_each_other() {
     for (_, device) in devices::cpu() {
         let device = device.autodiff();
-        let config = TransformerConfig::new(15, 29, 3, 2, 2).with_dropout(0.0);
+        let config = TransformerConfig::new(15, 29, 3, 2, 2).with_block(block(NormPlacement::Pre));
         let module = filled(config.init(&device), 1);
         let forward = |source: &Tensor<3>, target: &Tensor<3>| {
             module.forward(TransformerInput::new(source.clone(), target.clone()))

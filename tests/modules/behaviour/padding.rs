@@ -5,9 +5,9 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{
-    AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerInput,
+    AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, TransformerConfig, TransformerDecoderConfig,
+    TransformerDecoderInput, TransformerInput,
 };
 
 use crate::{
@@ -112,7 +112,7 @@ fn of_a_decoders_memory() {
     check(
         |device| {
             TransformerDecoderConfig::new(15, 29, 3, 2)
-                .with_dropout(0.0)
+                .with_block(BlockConfig::new().with_dropout(0.0))
                 .init(device)
         },
         |module, x, memory, mask| {

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Bool, Device, Tensor};
 use burn_attn::{
-    AttentionMask, AttentionOutput, CrossAttentionConfig, CrossAttentionInput,
+    AttentionMask, AttentionOutput, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
     MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
     TransformerConfig, TransformerInput,
 };
@@ -132,7 +132,8 @@ fn the_weights_of_a_transformer_cover_every_layer_and_change_nothing() {
     let _alone = alone();
     for (_, device) in devices::cpu() {
         let device = device.autodiff();
-        let module = TransformerConfig::new(15, 29, 3, 2, 4).with_dropout(0.5);
+        let module = TransformerConfig::new(15, 29, 3, 2, 4)
+            .with_block(BlockConfig::new().with_dropout(0.5));
         let module = filled(module.init(&device), 1);
         let input = || {
             TransformerInput::new(

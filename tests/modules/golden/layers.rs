@@ -1,9 +1,8 @@
 //! One layer of `nn.TransformerEncoder` and `nn.TransformerDecoder`, norm last with ReLU and norm first with GELU.
 
-use burn::nn::activation::ActivationConfig;
 use burn_attn::{
-    TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
-    TransformerEncoderInput,
+    BlockConfig, FeedForwardActivation, NormPlacement, TransformerDecoderConfig,
+    TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput,
 };
 
 use super::{file::GoldenFile, inputs::Inputs, layout::Layout, on_every_device};
@@ -15,14 +14,24 @@ const D_MODEL: usize = 15;
 const D_FF: usize = 29;
 const N_HEADS: usize = 3;
 
-fn check_encoder(name: &str, norm_first: bool, activation: ActivationConfig) {
+fn post_relu() -> BlockConfig {
+    BlockConfig::new()
+        .with_dropout(0.0)
+        .with_norm_placement(NormPlacement::Post)
+}
+
+fn pre_gelu() -> BlockConfig {
+    BlockConfig::new()
+        .with_dropout(0.0)
+        .with_activation(FeedForwardActivation::Gelu)
+}
+
+fn check_encoder(name: &str, block: BlockConfig) {
     on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
-            .with_dropout(0.0)
-            .with_norm_first(norm_first)
-            .with_final_norm(Some(false))
-            .with_activation(activation.clone());
+            .with_block(block.clone())
+            .with_final_norm(Some(false));
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = TransformerEncoderInput::new(inputs.read("x")).mask(inputs.mask("lengths"));
@@ -37,22 +46,20 @@ fn check_encoder(name: &str, norm_first: bool, activation: ActivationConfig) {
 
 #[test]
 fn encoder_with_norm_last_is_pytorchs() {
-    check_encoder("encoder_layer_post", false, ActivationConfig::Relu);
+    check_encoder("encoder_layer_post", post_relu());
 }
 
 #[test]
 fn encoder_with_norm_first_is_pytorchs() {
-    check_encoder("encoder_layer_pre", true, ActivationConfig::Gelu);
+    check_encoder("encoder_layer_pre", pre_gelu());
 }
 
-fn check_decoder(name: &str, norm_first: bool, activation: ActivationConfig) {
+fn check_decoder(name: &str, block: BlockConfig) {
     on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
-            .with_dropout(0.0)
-            .with_norm_first(norm_first)
-            .with_final_norm(Some(false))
-            .with_activation(activation.clone());
+            .with_block(block.clone())
+            .with_final_norm(Some(false));
         let module = Layout::DecoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = TransformerDecoderInput::new(inputs.read("target"), inputs.read("memory"))
@@ -69,10 +76,10 @@ fn check_decoder(name: &str, norm_first: bool, activation: ActivationConfig) {
 
 #[test]
 fn decoder_with_norm_last_is_pytorchs() {
-    check_decoder("decoder_layer_post", false, ActivationConfig::Relu);
+    check_decoder("decoder_layer_post", post_relu());
 }
 
 #[test]
 fn decoder_with_norm_first_is_pytorchs() {
-    check_decoder("decoder_layer_pre", true, ActivationConfig::Gelu);
+    check_decoder("decoder_layer_pre", pre_gelu());
 }

@@ -10,7 +10,7 @@ use crate::parameters;
 pub enum Layout {
     /// An `nn.MultiheadAttention`.
     Attention,
-    /// One `nn.TransformerEncoderLayer`, ours in a stack of one.
+    /// One `nn.TransformerEncoderLayer` or a `Block` of the script, ours in a stack of one.
     EncoderLayer,
     /// One `nn.TransformerDecoderLayer`, ours in a stack of one.
     DecoderLayer,
@@ -38,6 +38,8 @@ impl Layout {
 
     /// Where our parameter `path` is.
     pub fn place(self, path: &str) -> Place {
+        // Which norm it is belongs to our paths alone.
+        let path = path.replace(".LayerNorm", "").replace(".RmsNorm", "");
         let (module, parameter) = path.rsplit_once('.').expect("a parameter is in a module");
         let (parent, linear) = module.rsplit_once('.').unwrap_or(("", module));
         let decoder = self == Self::DecoderLayer || path.starts_with("decoder.");
@@ -85,6 +87,7 @@ impl Layout {
             .next()
             .is_some_and(|last| last.starts_with("norm"));
         let name = match (in_residual, parent.is_empty()) {
+            (true, _) if linear == "output_norm" => format!("{parent}_output.{parameter}"),
             (true, _) => format!("{parent}.{parameter}"),
             (false, true) => format!("{linear}{separator}{parameter}"),
             (false, false) => format!("{parent}.{linear}{separator}{parameter}"),

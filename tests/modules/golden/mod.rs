@@ -1,6 +1,7 @@
 //! PyTorch's values, gradients and a training curve; `tests/golden/README.md` says how they were made.
 
 mod attention;
+mod blocks;
 mod file;
 mod inputs;
 mod layers;

@@ -4,7 +4,7 @@ use burn::{
     optim::{AdamConfig, GradientsParams},
     tensor::{Tensor, TensorData},
 };
-use burn_attn::{AttentionMask, TransformerConfig, TransformerInput};
+use burn_attn::{AttentionMask, BlockConfig, NormPlacement, TransformerConfig, TransformerInput};
 
 use super::{file::GoldenFile, layout::Layout, on_every_device};
 use crate::compare::assert_close;
@@ -12,12 +12,14 @@ use crate::compare::assert_close;
 /// About three times the worst error that was seen on flex and ndarray; PyTorch in float32 is off by 3e-7.
 const TOLERANCE: f32 = 2e-6;
 
-fn check(name: &str, norm_first: bool) {
+fn check(name: &str, placement: NormPlacement) {
     on_every_device(|device| {
         let file = GoldenFile::open(name);
-        let config = TransformerConfig::new(16, 32, 2, 2, 2)
+        let block = BlockConfig::new()
             .with_dropout(0.0)
-            .with_norm_first(norm_first)
+            .with_norm_placement(placement);
+        let config = TransformerConfig::new(16, 32, 2, 2, 2)
+            .with_block(block)
             // `nn.Transformer` has its last norms with the norm last as well.
             .with_final_norm(Some(true));
         let mut model = Layout::Transformer.load(config.init(device), &file);
@@ -48,10 +50,10 @@ fn check(name: &str, norm_first: bool) {
 
 #[test]
 fn losses_with_norm_last_are_pytorchs() {
-    check("transformer_training", false);
+    check("transformer_training", NormPlacement::Post);
 }
 
 #[test]
 fn losses_with_norm_first_are_pytorchs() {
-    check("transformer_training_pre", true);
+    check("transformer_training_pre", NormPlacement::Pre);
 }

@@ -2,13 +2,12 @@
 
 use std::fmt::Debug;
 
-use burn::{
-    config::Config,
-    nn::{Initializer, activation::ActivationConfig},
-};
+use burn::{config::Config, nn::Initializer};
 use burn_attn::{
-    CrossAttentionConfig, MultiHeadAttentionConfig, ProjectionBias, SelfAttentionConfig,
-    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
+    FeedForwardConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
+    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
+    TransformerEncoderConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -50,31 +49,79 @@ fn attention() {
     );
 }
 
+fn block() -> BlockConfig {
+    BlockConfig::new()
+        .with_dropout(0.3)
+        .with_norm(NormConfig::RmsNorm { epsilon: 0.125 })
+        .with_norm_placement(NormPlacement::Sandwich)
+        .with_parallel(true)
+        .with_activation(FeedForwardActivation::GeGluTanh)
+        .with_bias(false)
+        .with_initializer(INITIALIZER)
+}
+
 #[test]
 fn transformers() {
+    check(block());
+    check(block().with_norm(NormConfig::LayerNorm {
+        epsilon: 0.125,
+        bias: false,
+    }));
+    check(
+        CausalTransformerConfig::new(15, 29, 3, 2)
+            .with_block(block())
+            .with_final_norm(Some(true)),
+    );
     check(
         TransformerEncoderConfig::new(15, 29, 3, 2)
-            .with_dropout(0.3)
-            .with_norm_first(false)
-            .with_final_norm(Some(true))
-            .with_activation(ActivationConfig::Gelu)
-            .with_initializer(INITIALIZER),
+            .with_block(block())
+            .with_final_norm(Some(true)),
     );
     check(
         TransformerDecoderConfig::new(15, 29, 3, 2)
-            .with_dropout(0.3)
-            .with_norm_first(false)
-            .with_final_norm(Some(true))
-            .with_activation(ActivationConfig::Gelu)
-            .with_initializer(INITIALIZER),
+            .with_block(block())
+            .with_final_norm(Some(true)),
     );
     check(
         TransformerConfig::new(15, 29, 3, 2, 4)
-            .with_dropout(0.3)
-            .with_norm_first(false)
-            .with_final_norm(Some(true))
-            .with_activation(ActivationConfig::Gelu)
-            .with_initializer(INITIALIZER),
+            .with_block(block())
+            .with_final_norm(Some(true)),
+    );
+}
+
+#[test]
+fn parts_of_transformers() {
+    check(NormConfig::LayerNorm {
+        epsilon: 0.125,
+        bias: false,
+    });
+    for placement in [
+        NormPlacement::Pre,
+        NormPlacement::Post,
+        NormPlacement::Sandwich,
+    ] {
+        check(placement);
+    }
+    for activation in [
+        FeedForwardActivation::Relu,
+        FeedForwardActivation::Gelu,
+        FeedForwardActivation::GeluTanh,
+        FeedForwardActivation::SwiGlu,
+        FeedForwardActivation::GeGlu,
+        FeedForwardActivation::GeGluTanh,
+    ] {
+        check(
+            FeedForwardConfig::new(15, 29)
+                .with_activation(activation)
+                .with_dropout(0.3)
+                .with_bias(false)
+                .with_initializer(INITIALIZER),
+        );
+    }
+    check(
+        TiedEmbeddingConfig::new(23, 15)
+            .with_scaled(false)
+            .with_initializer(Some(INITIALIZER)),
     );
 }
 
@@ -99,6 +146,6 @@ fn models() {
             .with_d_ff(29)
             .with_dropout(0.3)
             .with_max_len(31)
-            .with_norm_first(false),
+            .with_norm_placement(NormPlacement::Sandwich),
     );
 }

@@ -7,10 +7,11 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    ProjectionBias, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
-    TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
-    TransformerEncoderInput, TransformerInput,
+    BlockConfig, CausalTransformerConfig, CausalTransformerInput, CrossAttentionConfig,
+    CrossAttentionInput, FeedForwardActivation, MultiHeadAttentionConfig, MultiHeadAttentionInput,
+    NormConfig, NormPlacement, ProjectionBias, SelfAttentionConfig, SelfAttentionInput,
+    TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
+    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -115,6 +116,33 @@ fn transformers() {
         TransformerConfig::new(15, 29, 3, 2, 2).init(&device),
         |module| module.forward(TransformerInput::new(memory(), x())),
     );
+}
+
+#[test]
+fn causal_transformers() {
+    let device = devices::any();
+    let block = BlockConfig::new()
+        .with_norm(NormConfig::rms_norm())
+        .with_norm_placement(NormPlacement::Sandwich)
+        .with_activation(FeedForwardActivation::SwiGlu)
+        .with_bias(false);
+    for parallel in [false, true] {
+        let config = CausalTransformerConfig::new(15, 29, 3, 2)
+            .with_block(block.clone().with_parallel(parallel));
+        check(config.init(&device), |module| {
+            module.forward(CausalTransformerInput::new(tensor([2, 7, 15], 3, &device)))
+        });
+    }
+}
+
+#[test]
+fn tied_embeddings() {
+    let device = devices::any();
+    let tokens = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
+    let config = TiedEmbeddingConfig::new(23, 15);
+    check(config.init(&device), |module| {
+        module.logits(module.forward(tokens.clone()))
+    });
 }
 
 #[test]

@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn::tensor::Tensor;
 use burn_attn_models::generate::{Autoregressive, BeamOptions, Finish, Generation};
 
 use super::{EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
@@ -76,18 +75,13 @@ fn tokens_for_another_number_of_rows() {
 }
 
 #[test]
-fn targets_of_impossible_lengths() {
+fn a_row_without_a_token() {
     let device = devices::any();
     let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-    let memory = model.encode(tokens, lengths);
-    for length in [0, 3] {
-        let target = || Tensor::from_data([[0, 2], [0, 3], [0, 4]], &device);
-        assert_eq!(
-            refused(|| model.next_token(target(), &[2, length, 1], &memory)),
-            Some(format!(
-                "Seq2Seq: the length of target 1 must be between 1 and the 2 tokens given, got {length}"
-            ))
-        );
-    }
+    let mut state = model.start(tokens, lengths);
+    assert_eq!(
+        refused(|| model.advance(&mut state, &[&[0], &[], &[0]])).as_deref(),
+        Some("Seq2Seq: row 1 has no new token")
+    );
 }

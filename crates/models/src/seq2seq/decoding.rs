@@ -1,15 +1,15 @@
-//! How the translation model generates: it reads its own output again at every step.
+//! How the translation model generates: it reads each source and each token once.
 
 use burn::tensor::{Int, Tensor, TensorData};
+use burn_attn::{KvCacheConfig, TransformerDecoderCache};
 
 use super::{Memory, Seq2Seq};
 use crate::generate::Autoregressive;
 
-/// What [`Seq2Seq`] keeps while it generates: what the encoder made of the sources, and the tokens so far.
+/// What [`Seq2Seq`] keeps while it generates: the keys and values of the sources and of the tokens so far.
 #[derive(Clone, Debug)]
 pub struct Seq2SeqState {
-    memory: Memory,
-    tokens: Vec<Vec<u32>>,
+    cache: TransformerDecoderCache,
 }
 
 impl Seq2Seq {
@@ -28,17 +28,17 @@ impl Seq2Seq {
     ///
     /// See [`generate`](crate::generate#example).
     pub fn start(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Seq2SeqState {
-        let [batch, _] = source.dims();
+        let Memory { states, lengths } = self.encode(source, source_lengths);
+        let config = KvCacheConfig::new(self.max_len());
         Seq2SeqState {
-            memory: self.encode(source, source_lengths),
-            tokens: vec![Vec::new(); batch],
+            cache: self.transformer.decoder.cache(states, lengths, &config),
         }
     }
 }
 
 /// # Cost
 ///
-/// A step runs the decoder over all tokens so far: O(len) positions.
+/// A step runs the decoder over the new tokens only; its attention is O(len).
 impl Autoregressive for Seq2Seq {
     type State = Seq2SeqState;
 
@@ -52,37 +52,48 @@ impl Autoregressive for Seq2Seq {
     }
 
     fn lengths(&self, state: &Seq2SeqState) -> Vec<usize> {
-        state.tokens.iter().map(Vec::len).collect()
+        state.cache.lengths()
     }
 
     fn advance(&self, state: &mut Seq2SeqState, tokens: &[&[u32]]) -> Tensor<2> {
+        let so_far = state.cache.lengths();
         assert!(
-            tokens.len() == state.tokens.len(),
+            tokens.len() == so_far.len(),
             "Seq2Seq: tokens of {} rows for a state of {}",
             tokens.len(),
-            state.tokens.len()
+            so_far.len()
         );
-        for (so_far, new) in state.tokens.iter_mut().zip(tokens) {
-            so_far.extend_from_slice(new);
+        let batch = tokens.len();
+        let lengths: Vec<usize> = tokens.iter().map(|row| row.len()).collect();
+        if let Some(row) = lengths.iter().position(|&length| length == 0) {
+            panic!("Seq2Seq: row {row} has no new token");
         }
-        let lengths = self.lengths(state);
         let longest = lengths.iter().copied().max().unwrap_or(0);
         // Any token fills a row up: the decoder is causal.
-        let target: Vec<i32> = state
-            .tokens
+        let padded: Vec<i32> = tokens
             .iter()
             .flat_map(|row| (0..longest).map(|at| row.get(at).map_or(0, |&token| token as i32)))
             .collect();
-        let device = state.memory.states.device();
-        let target = Tensor::from_data(TensorData::new(target, [tokens.len(), longest]), &device);
-        self.next_token(target, &lengths, &state.memory)
+        let device = self.embedding.weight.device();
+        let target = Tensor::from_data(TensorData::new(padded, [batch, longest]), &device);
+        let states = self.transformer.decoder.forward_cached(
+            self.embed(target, so_far),
+            &lengths,
+            &mut state.cache,
+        );
+        let [_, _, d_model] = states.dims();
+        let states = states.reshape([batch * longest, d_model]);
+        if longest == 1 {
+            return self.project(states);
+        }
+        let last = lengths.iter().enumerate();
+        let last = last.map(|(row, &length)| (row * longest + length - 1) as i32);
+        let last = TensorData::new(last.collect(), [batch]);
+        let last = Tensor::<1, Int>::from_data(last, &device);
+        self.project(states.select(0, last))
     }
 
     fn reorder(&self, state: &mut Seq2SeqState, rows: &[usize]) {
-        state.tokens = rows.iter().map(|&row| state.tokens[row].clone()).collect();
-        let device = state.memory.states.device();
-        let items: Vec<i32> = rows.iter().map(|&row| row as i32).collect();
-        let items = Tensor::from_data(TensorData::new(items, [rows.len()]), &device);
-        state.memory = state.memory.select(items);
+        state.cache.reorder(rows);
     }
 }

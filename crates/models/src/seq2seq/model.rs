@@ -4,12 +4,12 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, Embedding, EmbeddingConfig, Initializer},
-    tensor::{Device, Int, Tensor, TensorData},
+    tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, ConfigError, Transformer, TransformerConfig, TransformerDecoderInput,
-    TransformerEncoderInput, dropout,
-    positions::{Sinusoidal, SinusoidalConfig},
+    AttentionMask, BlockConfig, ConfigError, NormPlacement, Transformer, TransformerConfig,
+    TransformerDecoderInput, TransformerEncoderInput, dropout,
+    positions::{Positions, Sinusoidal, SinusoidalConfig},
 };
 
 /// Configuration of [`Seq2Seq`].
@@ -38,9 +38,9 @@ pub struct Seq2SeqConfig {
     /// Longest source or target (tokens).
     #[config(default = 256)]
     pub max_len: usize,
-    /// Pre-norm (true) or, as in the paper, post-norm.
-    #[config(default = true)]
-    pub norm_first: bool,
+    /// Where the norms are; the paper's is `Post`.
+    #[config(default = "NormPlacement::Pre")]
+    pub norm_placement: NormPlacement,
 }
 
 impl Seq2SeqConfig {
@@ -101,9 +101,12 @@ impl Seq2SeqConfig {
             self.n_encoder_layers,
             self.n_decoder_layers,
         )
-        .with_dropout(self.dropout)
-        .with_norm_first(self.norm_first)
-        .with_initializer(Initializer::XavierUniform { gain: 1.0 })
+        .with_block(
+            BlockConfig::new()
+                .with_dropout(self.dropout)
+                .with_norm_placement(self.norm_placement)
+                .with_initializer(Initializer::XavierUniform { gain: 1.0 }),
+        )
     }
 }
 
@@ -194,7 +197,7 @@ impl Seq2Seq {
                 lengths: source_lengths,
             };
         }
-        let input = TransformerEncoderInput::new(self.embed(source))
+        let input = TransformerEncoderInput::new(self.embed(source, 0))
             .mask(AttentionMask::key_lengths(source_lengths.clone()));
         Memory {
             states: self.transformer.encoder.forward(input),
@@ -223,40 +226,6 @@ impl Seq2Seq {
         let logits = self.project(states.reshape([batch * len, d_model]));
         let [_, vocab_size] = logits.dims();
         logits.reshape([batch, len, vocab_size])
-    }
-
-    /// Logits of the token that follows each whole target.
-    ///
-    /// # Shapes
-    ///
-    /// - `target`: `[batch, len_target]`, padded behind `target_lengths` with any token
-    /// - `target_lengths`: one of at least 1 for each batch item
-    /// - output: `[batch, vocab_size]`
-    ///
-    /// # Panics
-    ///
-    /// When a length is 0 or more than `len_target`, and as [`decode`](Self::decode).
-    pub fn next_token(
-        &self,
-        target: Tensor<2, Int>,
-        target_lengths: &[usize],
-        memory: &Memory,
-    ) -> Tensor<2> {
-        let states = self
-            .transformer
-            .decoder
-            .forward(self.decoder_input(target, memory));
-        let [batch, len, d_model] = states.dims();
-        let last = target_lengths.iter().enumerate().map(|(item, &length)| {
-            assert!(
-                (1..=len).contains(&length),
-                "Seq2Seq: the length of target {item} must be between 1 and the {len} tokens given, got {length}"
-            );
-            (item * len + length - 1) as i32
-        });
-        let last = TensorData::new(last.collect(), [batch]);
-        let last = Tensor::<1, Int>::from_data(last, &states.device());
-        self.project(states.reshape([batch * len, d_model]).select(0, last))
     }
 
     /// Logits for training, where the whole target is known.
@@ -290,7 +259,7 @@ impl Seq2Seq {
         source_lengths: Tensor<1, Int>,
         target: Tensor<2, Int>,
     ) -> Seq2SeqAttention {
-        let input = TransformerEncoderInput::new(self.embed(source))
+        let input = TransformerEncoderInput::new(self.embed(source, 0))
             .mask(AttentionMask::key_lengths(source_lengths.clone()));
         let encoded = self.transformer.encoder.forward_with_weights(input);
         let memory = Memory {
@@ -307,17 +276,24 @@ impl Seq2Seq {
     }
 
     fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> TransformerDecoderInput {
-        TransformerDecoderInput::new(self.embed(target), memory.states.clone())
+        TransformerDecoderInput::new(self.embed(target, 0), memory.states.clone())
             .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))
     }
 
-    fn embed(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+    pub(super) fn embed(
+        &self,
+        tokens: Tensor<2, Int>,
+        positions: impl Into<Positions>,
+    ) -> Tensor<3> {
         let [_, d_model] = self.embedding.weight.dims();
         let embedded = self.embedding.forward(tokens) * (d_model as f64).sqrt();
-        dropout(&self.dropout, self.positions.forward(embedded))
+        dropout(
+            &self.dropout,
+            self.positions.forward_from(embedded, positions),
+        )
     }
 
-    fn project(&self, states: Tensor<2>) -> Tensor<2> {
+    pub(super) fn project(&self, states: Tensor<2>) -> Tensor<2> {
         states.matmul(self.embedding.weight.val().transpose())
     }
 }

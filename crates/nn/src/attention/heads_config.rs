@@ -81,6 +81,16 @@ impl Sizes {
 }
 
 impl HeadsConfig {
+    /// Whether `n_heads` such heads can be built in `config`.
+    pub(crate) fn validate(
+        &self,
+        config: &'static str,
+        d_model: usize,
+        n_heads: usize,
+    ) -> Result<(), ConfigError> {
+        self.sizes(config, d_model, n_heads).map(|_| ())
+    }
+
     /// The sizes.
     ///
     /// # Errors

@@ -23,7 +23,9 @@ pub use cross_attention::{
 };
 pub use heads::{AttentionOutput, Heads};
 pub use heads_config::HeadsConfig;
+pub(crate) use heads_config::heads_builders;
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;
+pub(crate) use projections::apply_to_rows;
 pub use qk_norm::{CosinePair, L2QkNorm, QkNorm, QkNormConfig, RmsPair, RmsQkNorm};
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};

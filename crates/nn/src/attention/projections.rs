@@ -94,7 +94,7 @@ pub(super) fn linear(
 ///
 /// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
 /// ndarray.
-pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, len, d_input] = x.dims();
     let [_, d_output] = linear.weight.dims();
     if batch == 0 || len == 0 {
@@ -102,8 +102,13 @@ pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     }
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
     let rows = x.reshape([batch * len, d_input]);
+    apply_to_rows(linear, rows).reshape([batch, len, d_output])
+}
+
+/// `linear` of some rows, fast for the single rows of decoding too.
+pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
     let bias = linear.bias.as_ref().map(Param::val);
-    ops::linear(rows, linear.weight.val(), bias).reshape([batch, len, d_output])
+    ops::linear(rows, linear.weight.val(), bias)
 }
 
 /// Several layers of the same input as one, whose outputs lie side by side; a missing bias is zeros where another has one.

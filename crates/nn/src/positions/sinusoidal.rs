@@ -6,7 +6,7 @@ use burn::{
     tensor::{Device, Tensor, TensorData, assert_shape},
 };
 
-use super::check_len;
+use super::{Positions, add_rows};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`Sinusoidal`].
@@ -106,16 +106,14 @@ impl Sinusoidal {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus the positions `offset .. offset + len`, for a sequence that goes on.
+    /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own.
     ///
     /// # Panics
     ///
     /// As [`forward`](Self::forward).
-    pub fn forward_from(&self, x: Tensor<3>, offset: usize) -> Tensor<3> {
-        let [max_len, d_model] = self.table.dims();
-        let [_, len, _] = x.dims();
+    pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
+        let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);
-        check_len("Sinusoidal", offset, len, max_len);
-        x + self.table.clone().narrow(0, offset, len).unsqueeze()
+        add_rows("Sinusoidal", x, self.table.clone(), &positions.into())
     }
 }

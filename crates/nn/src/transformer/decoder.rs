@@ -3,18 +3,17 @@
 use burn::{
     config::Config,
     module::Module,
-    nn::{
-        Initializer, LayerNorm, LayerNormConfig,
-        activation::ActivationConfig,
-        transformer::{PositionWiseFeedForward, PositionWiseFeedForwardConfig},
-    },
-    tensor::{Device, Tensor},
+    tensor::{Device, Int, Tensor, TensorData},
 };
 use burn_attn_ops::AttentionMask;
 
-use super::residual::{Residual, feed_forward};
+use super::{
+    BlockConfig, FeedForward, Norm, Residual,
+    block::LayerParts,
+    layer::{check_caches, finish},
+};
 use crate::{
-    CrossAttention, CrossAttentionConfig, CrossAttentionInput, SelfAttention, SelfAttentionConfig,
+    CrossAttention, CrossAttentionInput, KvCache, KvCacheConfig, ProjectedMemory, SelfAttention,
     SelfAttentionInput,
     error::{ConfigError, expect_valid},
 };
@@ -24,28 +23,17 @@ use crate::{
 pub struct TransformerDecoderConfig {
     /// Width of the input, the memory and the output.
     pub d_model: usize,
-    /// Width inside the feed-forward layers.
+    /// Width inside the feed-forward networks.
     pub d_ff: usize,
     /// Number of heads.
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// Probability of dropping a number in training, in attention weights, feed-forward and residual sums.
-    #[config(default = 0.1)]
-    pub dropout: f64,
-    /// Whether each sublayer normalises its input (pre-norm) or its output (post-norm, as in the paper).
-    #[config(default = true)]
-    pub norm_first: bool,
-    /// Whether a last norm follows the stack. Default: only with `norm_first`, whose sums are not normalised.
+    /// How every layer is built; not `parallel`.
+    #[config(default = "BlockConfig::new()")]
+    pub block: BlockConfig,
+    /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
     pub final_norm: Option<bool>,
-    /// Between the two layers of the feed-forward network.
-    #[config(default = "ActivationConfig::Relu")]
-    pub activation: ActivationConfig,
-    /// How the projections start.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
-    pub initializer: Initializer,
 }
 
 impl TransformerDecoderConfig {
@@ -56,9 +44,8 @@ impl TransformerDecoderConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerDecoderConfig";
-        ConfigError::check_heads(NAME, self.d_model, self.n_heads)?;
-        ConfigError::check_positive(NAME, &[("d_ff", self.d_ff), ("n_layers", self.n_layers)])?;
-        ConfigError::check_dropout(NAME, self.dropout)
+        self.parts().validate_with_memory(NAME)?;
+        ConfigError::check_positive(NAME, &[("n_layers", self.n_layers)])
     }
 
     /// Builds the module.
@@ -68,33 +55,21 @@ impl TransformerDecoderConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TransformerDecoder {
         expect_valid(self.validate());
-        let final_norm = self.final_norm.unwrap_or(self.norm_first);
+        let parts = self.parts();
         TransformerDecoder {
-            layers: (0..self.n_layers).map(|_| self.layer(device)).collect(),
-            norm: final_norm.then(|| LayerNormConfig::new(self.d_model).init(device)),
+            layers: (0..self.n_layers)
+                .map(|_| TransformerDecoderLayer::new(&parts, device))
+                .collect(),
+            norm: parts.final_norm(self.final_norm, device),
         }
     }
 
-    fn layer(&self, device: &Device) -> TransformerDecoderLayer {
-        let residual = || Residual::new(self.d_model, self.dropout, self.norm_first, device);
-        TransformerDecoderLayer {
-            self_attention: SelfAttentionConfig::new(self.d_model, self.n_heads)
-                .with_causal(true)
-                .with_dropout(self.dropout)
-                .with_initializer(self.initializer.clone())
-                .init(device),
-            self_attention_residual: residual(),
-            cross_attention: CrossAttentionConfig::new(self.d_model, self.n_heads)
-                .with_dropout(self.dropout)
-                .with_initializer(self.initializer.clone())
-                .init(device),
-            cross_attention_residual: residual(),
-            feed_forward: PositionWiseFeedForwardConfig::new(self.d_model, self.d_ff)
-                .with_dropout(self.dropout)
-                .with_activation(self.activation.clone())
-                .with_initializer(self.initializer.clone())
-                .init(device),
-            feed_forward_residual: residual(),
+    fn parts(&self) -> LayerParts<'_> {
+        LayerParts {
+            d_model: self.d_model,
+            d_ff: self.d_ff,
+            n_heads: self.n_heads,
+            block: &self.block,
         }
     }
 }
@@ -111,12 +86,13 @@ pub struct TransformerDecoderLayer {
     /// The sum and norm around the cross-attention.
     pub cross_attention_residual: Residual,
     /// Every position thinks on its own.
-    pub feed_forward: PositionWiseFeedForward,
+    pub feed_forward: FeedForward,
     /// The sum and norm around the feed-forward network.
     pub feed_forward_residual: Residual,
 }
 
-/// A stack of causal self-attention, cross-attention and feed-forward layers.
+/// A stack of causal self-attention, cross-attention and feed-forward layers. Without an encoder to look at, take
+/// [`CausalTransformer`](crate::CausalTransformer).
 ///
 /// # Source
 ///
@@ -143,7 +119,7 @@ pub struct TransformerDecoder {
     /// The layers, first to last.
     pub layers: Vec<TransformerDecoderLayer>,
     /// The last norm, if there is one.
-    pub norm: Option<LayerNorm>,
+    pub norm: Option<Norm>,
 }
 
 /// What [`TransformerDecoder`] reads.
@@ -210,7 +186,7 @@ impl TransformerDecoder {
             );
             x
         });
-        self.finish(states)
+        finish(self.norm.as_ref(), states)
     }
 
     /// The states, and the attention weights of every layer.
@@ -242,17 +218,123 @@ impl TransformerDecoder {
             x
         });
         TransformerDecoderOutput {
-            states: self.finish(states),
+            states: finish(self.norm.as_ref(), states),
             self_weights,
             cross_weights,
         }
     }
+}
 
-    fn finish(&self, states: Tensor<3>) -> Tensor<3> {
-        match &self.norm {
-            Some(norm) => norm.forward(states),
-            None => states,
+/// What a [`TransformerDecoder`] keeps while it decodes: the keys and values of every layer, of its own tokens and of the
+/// memory.
+#[derive(Clone, Debug)]
+pub struct TransformerDecoderCache {
+    layers: Vec<(KvCache, ProjectedMemory)>,
+    /// Real positions of each memory, `[batch]`.
+    memory_lengths: Tensor<1, Int>,
+}
+
+impl TransformerDecoderCache {
+    /// Tokens of each sequence so far.
+    pub fn lengths(&self) -> Vec<usize> {
+        let first = self.layers.first();
+        first.map_or_else(Vec::new, |(cache, _)| cache.lengths())
+    }
+
+    /// Memory held by the keys and values of the tokens (bytes).
+    pub fn bytes(&self) -> usize {
+        self.layers.iter().map(|(cache, _)| cache.bytes()).sum()
+    }
+
+    /// Sequence `b` becomes what sequence `rows[b]` was; see [`KvCache::reorder`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no such sequence.
+    pub fn reorder(&mut self, rows: &[usize]) {
+        let batch = self.lengths().len();
+        let stays = rows.iter().copied().eq(0..batch);
+        let items: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+        let items = TensorData::new(items, [rows.len()]);
+        let items = Tensor::<1, Int>::from_data(items, &self.memory_lengths.device());
+        for (cache, memory) in &mut self.layers {
+            cache.reorder(rows);
+            if !stays {
+                *memory = memory.select(items.clone());
+            }
         }
+        if !stays {
+            self.memory_lengths = self.memory_lengths.clone().select(0, items);
+        }
+    }
+}
+
+impl TransformerDecoder {
+    /// A cache for [`forward_cached`](Self::forward_cached) over a memory, whose keys and values are projected here, once.
+    ///
+    /// # Shapes
+    ///
+    /// - `memory`: `[batch, len_kv, d_model]`
+    /// - `memory_lengths`: `[batch]`
+    ///
+    /// # Panics
+    ///
+    /// When the memory's width is not `d_model`, or a size of `config` is zero.
+    pub fn cache(
+        &self,
+        memory: Tensor<3>,
+        memory_lengths: Tensor<1, Int>,
+        config: &KvCacheConfig,
+    ) -> TransformerDecoderCache {
+        let [batch, _, _] = memory.dims();
+        let layers = self.layers.iter().map(|layer| {
+            (
+                layer.self_attention.cache(batch, config),
+                layer.cross_attention.project_memory(memory.clone()),
+            )
+        });
+        TransformerDecoderCache {
+            layers: layers.collect(),
+            memory_lengths,
+        }
+    }
+
+    /// The states of the next tokens of each target, which join the cache: the same as [`forward`](Self::forward) of the whole
+    /// targets has there.
+    ///
+    /// Target `b` has `lengths[b]` new tokens; what stands behind them is padding.
+    ///
+    /// # Shapes
+    ///
+    /// - `target`, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the cache is another stack's, of another batch or dtype, or full.
+    pub fn forward_cached(
+        &self,
+        target: Tensor<3>,
+        lengths: &[usize],
+        cache: &mut TransformerDecoderCache,
+    ) -> Tensor<3> {
+        check_caches("TransformerDecoder", self.layers.len(), &cache.layers);
+        let mask = AttentionMask::key_lengths(cache.memory_lengths.clone());
+        let layers = self.layers.iter().zip(&mut cache.layers);
+        let states = layers.fold(target, |x, (layer, (cache, memory))| {
+            let (x, (), ()) = layer.forward(
+                x,
+                |attention, x| {
+                    let input = SelfAttentionInput::new(x).lengths(lengths);
+                    (attention.forward_cached(input, cache), ())
+                },
+                |attention, x| {
+                    let input = CrossAttentionInput::new(x, memory.clone()).mask(mask.clone());
+                    (attention.forward(input), ())
+                },
+            );
+            x
+        });
+        finish(self.norm.as_ref(), states)
     }
 }
 
@@ -267,6 +349,17 @@ impl TransformerDecoderInput {
 }
 
 impl TransformerDecoderLayer {
+    fn new(parts: &LayerParts, device: &Device) -> Self {
+        Self {
+            self_attention: parts.self_attention(true, device),
+            self_attention_residual: parts.residual(device),
+            cross_attention: parts.cross_attention(device),
+            cross_attention_residual: parts.residual(device),
+            feed_forward: parts.feed_forward(device),
+            feed_forward_residual: parts.residual(device),
+        }
+    }
+
     fn forward<S, T>(
         &self,
         x: Tensor<3>,
@@ -281,7 +374,7 @@ impl TransformerDecoderLayer {
             .forward(x, |x| attend_memory(&self.cross_attention, x));
         let (x, ()) = self
             .feed_forward_residual
-            .forward(x, |x| feed_forward(&self.feed_forward, x));
+            .forward(x, |x| (self.feed_forward.forward(x), ()));
         (x, of_self, of_cross)
     }
 }

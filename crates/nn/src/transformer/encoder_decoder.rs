@@ -3,14 +3,13 @@
 use burn::{
     config::Config,
     module::Module,
-    nn::{Initializer, activation::ActivationConfig},
     tensor::{Device, Tensor},
 };
 use burn_attn_ops::AttentionMask;
 
 use super::{
-    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
-    TransformerEncoderConfig, TransformerEncoderInput,
+    BlockConfig, TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput,
+    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput, block::LayerParts,
 };
 use crate::error::{ConfigError, expect_valid};
 
@@ -19,7 +18,7 @@ use crate::error::{ConfigError, expect_valid};
 pub struct TransformerConfig {
     /// Width of the inputs and the output.
     pub d_model: usize,
-    /// Width inside the feed-forward layers.
+    /// Width inside the feed-forward networks.
     pub d_ff: usize,
     /// Number of heads.
     pub n_heads: usize,
@@ -27,22 +26,11 @@ pub struct TransformerConfig {
     pub n_encoder_layers: usize,
     /// Number of decoder layers.
     pub n_decoder_layers: usize,
-    /// Probability of dropping a number in training, in attention weights, feed-forward and residual sums.
-    #[config(default = 0.1)]
-    pub dropout: f64,
-    /// Whether each sublayer normalises its input (pre-norm) or its output (post-norm, as in the paper).
-    #[config(default = true)]
-    pub norm_first: bool,
-    /// Whether a last norm follows each stack. Default: only with `norm_first`, whose sums are not normalised.
+    /// How every layer of both stacks is built; not `parallel`.
+    #[config(default = "BlockConfig::new()")]
+    pub block: BlockConfig,
+    /// Whether a last norm follows each stack. Default: unless the block is post-norm, whose sums are normalised.
     pub final_norm: Option<bool>,
-    /// Between the two layers of the feed-forward network.
-    #[config(default = "ActivationConfig::Relu")]
-    pub activation: ActivationConfig,
-    /// How the projections start.
-    #[config(
-        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
-    )]
-    pub initializer: Initializer,
 }
 
 impl TransformerConfig {
@@ -53,16 +41,20 @@ impl TransformerConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerConfig";
-        ConfigError::check_heads(NAME, self.d_model, self.n_heads)?;
+        let parts = LayerParts {
+            d_model: self.d_model,
+            d_ff: self.d_ff,
+            n_heads: self.n_heads,
+            block: &self.block,
+        };
+        parts.validate_with_memory(NAME)?;
         ConfigError::check_positive(
             NAME,
             &[
-                ("d_ff", self.d_ff),
                 ("n_encoder_layers", self.n_encoder_layers),
                 ("n_decoder_layers", self.n_decoder_layers),
             ],
-        )?;
-        ConfigError::check_dropout(NAME, self.dropout)
+        )
     }
 
     /// Builds the module.
@@ -72,27 +64,22 @@ impl TransformerConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Transformer {
         expect_valid(self.validate());
+        let [d_model, d_ff, n_heads] = [self.d_model, self.d_ff, self.n_heads];
         let encoder = TransformerEncoderConfig {
+            d_model,
+            d_ff,
+            n_heads,
             n_layers: self.n_encoder_layers,
-            d_model: self.d_model,
-            d_ff: self.d_ff,
-            n_heads: self.n_heads,
-            dropout: self.dropout,
-            norm_first: self.norm_first,
+            block: self.block.clone(),
             final_norm: self.final_norm,
-            activation: self.activation.clone(),
-            initializer: self.initializer.clone(),
         };
         let decoder = TransformerDecoderConfig {
+            d_model,
+            d_ff,
+            n_heads,
             n_layers: self.n_decoder_layers,
-            d_model: self.d_model,
-            d_ff: self.d_ff,
-            n_heads: self.n_heads,
-            dropout: self.dropout,
-            norm_first: self.norm_first,
+            block: self.block.clone(),
             final_norm: self.final_norm,
-            activation: self.activation.clone(),
-            initializer: self.initializer.clone(),
         };
         Transformer {
             encoder: encoder.init(device),

@@ -1,17 +1,30 @@
-//! The transformer of the paper: stacks of attention and feed-forward layers.
+//! The stacks of transformers, and the blocks that their layers are made of.
 
+mod activation;
+mod block;
+mod causal;
 mod decoder;
 mod encoder;
 mod encoder_decoder;
+mod feed_forward;
+mod layer;
+mod norm;
 mod residual;
 
+pub use activation::FeedForwardActivation;
+pub use block::BlockConfig;
+pub use causal::{
+    CausalTransformer, CausalTransformerConfig, CausalTransformerInput, CausalTransformerOutput,
+};
 pub use decoder::{
-    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerDecoderLayer,
-    TransformerDecoderOutput,
+    TransformerDecoder, TransformerDecoderCache, TransformerDecoderConfig, TransformerDecoderInput,
+    TransformerDecoderLayer, TransformerDecoderOutput,
 };
 pub use encoder::{
-    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderLayer,
-    TransformerEncoderOutput,
+    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderOutput,
 };
 pub use encoder_decoder::{Transformer, TransformerConfig, TransformerInput, TransformerOutput};
-pub use residual::Residual;
+pub use feed_forward::{FeedForward, FeedForwardConfig};
+pub use layer::TransformerLayer;
+pub use norm::{Norm, NormConfig};
+pub use residual::{NormPlacement, Residual};

@@ -1,31 +1,61 @@
-//! The sum around every sublayer, with its norm before or after.
+//! The sum around every sublayer, and where its norms are.
 
 use burn::{
+    config::Config,
     module::Module,
-    nn::{
-        Dropout, DropoutConfig, LayerNorm, LayerNormConfig, activation::Activation,
-        transformer::PositionWiseFeedForward,
-    },
+    nn::{Dropout, DropoutConfig},
     tensor::{Device, Tensor},
 };
 
+use super::{Norm, NormConfig};
 use crate::dropout;
 
-/// `x + dropout(sublayer(norm(x)))` with the norm first, else `norm(x + dropout(sublayer(x)))`.
+/// Where a sublayer (attention or feed-forward) is normalised.
+#[derive(Config, Debug, Copy, PartialEq, Eq)]
+pub enum NormPlacement {
+    /// Its input: `x + sublayer(norm(x))`. Trains stably without warmup ("On layer normalization in the transformer
+    /// architecture", arXiv:2002.04745); GPT-2, Llama. PyTorch equivalent: `norm_first=True`.
+    Pre,
+    /// The sum: `norm(x + sublayer(x))`, as in "Attention is all you need"; BERT. PyTorch equivalent:
+    /// `norm_first=False`.
+    Post,
+    /// Its input and its output, with a norm of its own each: `x + norm(sublayer(norm(x)))` ("CogView",
+    /// arXiv:2105.13290, section 2.4); Gemma 2 (arXiv:2408.00118, section 2).
+    Sandwich,
+}
+
+/// The sum of a sublayer's input and output, with the norms of a [`NormPlacement`].
+///
+/// ```text
+/// Pre:      x + dropout(sublayer(norm(x)))
+/// Post:     norm(x + dropout(sublayer(x)))
+/// Sandwich: x + dropout(output_norm(sublayer(norm(x))))
+/// ```
 #[derive(Module, Debug)]
 pub struct Residual {
-    /// The layer norm.
-    pub norm: LayerNorm,
+    /// The norm before the sublayer, or (`Post`) of the sum.
+    pub norm: Norm,
+    /// The norm behind the sublayer (`Sandwich`).
+    pub output_norm: Option<Norm>,
     dropout: Dropout,
-    norm_first: bool,
+    #[module(skip)]
+    placement: NormPlacement,
 }
 
 impl Residual {
-    pub(super) fn new(d_model: usize, dropout: f64, norm_first: bool, device: &Device) -> Self {
+    pub(super) fn new(
+        d_model: usize,
+        dropout: f64,
+        norm: &NormConfig,
+        placement: NormPlacement,
+        device: &Device,
+    ) -> Self {
+        let sandwich = placement == NormPlacement::Sandwich;
         Self {
-            norm: LayerNormConfig::new(d_model).init(device),
+            norm: norm.init(d_model, device),
+            output_norm: sandwich.then(|| norm.init(d_model, device)),
             dropout: DropoutConfig::new(dropout).init(),
-            norm_first,
+            placement,
         }
     }
 
@@ -35,37 +65,15 @@ impl Residual {
         x: Tensor<3>,
         sublayer: impl FnOnce(Tensor<3>) -> (Tensor<3>, T),
     ) -> (Tensor<3>, T) {
-        if self.norm_first {
-            let (y, extra) = sublayer(self.norm.forward(x.clone()));
-            (x + dropout(&self.dropout, y), extra)
-        } else {
+        if self.placement == NormPlacement::Post {
             let (y, extra) = sublayer(x.clone());
-            (self.norm.forward(x + dropout(&self.dropout, y)), extra)
+            return (self.norm.forward(x + dropout(&self.dropout, y)), extra);
         }
+        let (y, extra) = sublayer(self.norm.forward(x.clone()));
+        let y = match &self.output_norm {
+            Some(norm) => norm.forward(y),
+            None => y,
+        };
+        (x + dropout(&self.dropout, y), extra)
     }
-}
-
-/// The feed-forward network as a sublayer, also where there is nothing to feed (see `attention::heads::apply`).
-pub(super) fn feed_forward(network: &PositionWiseFeedForward, x: Tensor<3>) -> (Tensor<3>, ()) {
-    if x.shape().num_elements() == 0 {
-        return (x, ());
-    }
-    // The network's own `forward`, but for the faster dropout and the exact gradient of GELU.
-    let inner = network.linear_inner.forward(x);
-    let inner = match &network.activation {
-        Activation::Gelu(kind) if !kind.approximate => gelu(inner),
-        activation => activation.forward(inner),
-    };
-    let output = network
-        .linear_outer
-        .forward(dropout(&network.dropout, inner));
-    (output, ())
-}
-
-/// `x · (1 + erf(x / √2)) / 2`.
-///
-/// Burn 0.22.1 computes the same forward, but on most backends its gradient is that of the tanh approximation.
-fn gelu(x: Tensor<3>) -> Tensor<3> {
-    let scaled = x.clone() * core::f64::consts::FRAC_1_SQRT_2;
-    x * ((scaled.erf() + 1.0) * 0.5)
 }

@@ -1,0 +1,139 @@
+//! One table for the tokens on the way in and the logits on the way out.
+
+use burn::{
+    config::Config,
+    module::{Module, Param},
+    nn::Initializer,
+    tensor::{Device, Int, Tensor, assert_shape, module::embedding},
+};
+
+use crate::error::{ConfigError, expect_valid};
+
+/// Configuration of [`TiedEmbedding`].
+#[derive(Config, Debug)]
+pub struct TiedEmbeddingConfig {
+    /// Number of tokens.
+    pub vocab_size: usize,
+    /// Width of an embedded token.
+    pub d_model: usize,
+    /// Whether embedded tokens are multiplied by `√d_model`, as in the paper and Gemma, or not, as in GPT-2.
+    #[config(default = true)]
+    pub scaled: bool,
+    /// How the table starts. Default: normal with a variance of `1 / d_model`, which gives scaled tokens and the logits
+    /// of normalised states a variance of about 1.
+    pub initializer: Option<Initializer>,
+}
+
+impl TiedEmbeddingConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names a size that is zero.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        ConfigError::check_positive(
+            "TiedEmbeddingConfig",
+            &[("vocab_size", self.vocab_size), ("d_model", self.d_model)],
+        )
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> TiedEmbedding {
+        expect_valid(self.validate());
+        let default = Initializer::Normal {
+            mean: 0.0,
+            std: (self.d_model as f64).powf(-0.5),
+        };
+        let initializer = self.initializer.as_ref().unwrap_or(&default);
+        TiedEmbedding {
+            weight: initializer.init([self.vocab_size, self.d_model], device),
+            scaled: self.scaled,
+        }
+    }
+}
+
+/// A table that embeds tokens, and whose transpose is the output projection: it learns from both ways.
+///
+/// ```text
+/// x      = weight[token] · √d_model      the factor only if `scaled`
+/// logits = states · weightᵀ
+/// ```
+///
+/// # Source
+///
+/// "Using the output embedding to improve language models" (arXiv:1608.05859); the factor: "Attention is all you need"
+/// (arXiv:1706.03762), section 3.4. PyTorch equivalent: an `nn.Embedding` and an `nn.Linear(bias=False)` with
+/// `linear.weight = embedding.weight`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::TiedEmbeddingConfig;
+///
+/// let device = Device::default();
+/// let embedding = TiedEmbeddingConfig::new(100, 32).init(&device);
+/// let x = embedding.forward(Tensor::from_data([[5, 6, 7], [8, 9, 0]], &device));
+/// assert_eq!(x.dims(), [2, 3, 32]);
+/// assert_eq!(embedding.logits(x).dims(), [2, 3, 100]);
+/// ```
+#[derive(Module, Debug)]
+pub struct TiedEmbedding {
+    /// One row a token: `[vocab_size, d_model]`.
+    pub weight: Param<Tensor<2>>,
+    scaled: bool,
+}
+
+impl TiedEmbedding {
+    /// The embedded tokens.
+    ///
+    /// # Shapes
+    ///
+    /// - tokens: `[batch, len]`, each below `vocab_size`
+    /// - output: `[batch, len, d_model]`
+    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let [_, d_model] = self.weight.dims();
+        let [batch, len] = tokens.dims();
+        if batch == 0 || len == 0 {
+            return Tensor::zeros([batch, len, d_model], &tokens.device());
+        }
+        let x = embedding(self.weight.val(), tokens);
+        match self.scaled {
+            true => x * (d_model as f64).sqrt(),
+            false => x,
+        }
+    }
+
+    /// How well each token of the vocabulary fits each state.
+    ///
+    /// # Shapes
+    ///
+    /// - states: `[.., d_model]`
+    /// - output: `[.., vocab_size]`
+    ///
+    /// # Panics
+    ///
+    /// When the last axis is not `d_model`.
+    ///
+    /// # Cost
+    ///
+    /// `2 · states · d_model · vocab_size` operations.
+    pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
+        let [vocab_size, d_model] = self.weight.dims();
+        assert_shape!(states, [.., d_model]);
+        let mut shape = states.dims();
+        shape[D - 1] = vocab_size;
+        let count = states.shape().num_elements() / d_model;
+        // Products of nothing: see `attention::heads::apply`.
+        if count == 0 {
+            return Tensor::zeros(shape, &states.device());
+        }
+        // As one matrix, the gradient of the table is one product instead of one per batch item and their sum.
+        let rows: Tensor<2> = states.reshape([count, d_model]);
+        rows.matmul(self.weight.val().transpose()).reshape(shape)
+    }
+}

@@ -1,0 +1,158 @@
+//! The feed-forward network: every position on its own.
+
+use burn::{
+    config::Config,
+    module::Module,
+    nn::{Dropout, DropoutConfig, Initializer, Linear},
+    tensor::{Device, Tensor, assert_shape},
+};
+use burn_attn_ops::split_heads;
+
+use super::FeedForwardActivation;
+use crate::{
+    attention::apply_to_rows,
+    dropout,
+    error::{ConfigError, expect_valid},
+};
+
+/// Configuration of [`FeedForward`].
+#[derive(Config, Debug)]
+pub struct FeedForwardConfig {
+    /// Width of the input and output.
+    pub d_model: usize,
+    /// Width between the linear layers.
+    pub d_ff: usize,
+    /// The function between the linear layers, with or without a gate.
+    #[config(default = "FeedForwardActivation::Relu")]
+    pub activation: FeedForwardActivation,
+    /// Probability of dropping a number between the linear layers in training.
+    #[config(default = 0.1)]
+    pub dropout: f64,
+    /// Whether the linear layers add a learned bias.
+    #[config(default = true)]
+    pub bias: bool,
+    /// How the linear layers start.
+    #[config(
+        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
+    )]
+    pub initializer: Initializer,
+}
+
+impl FeedForwardConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        const NAME: &str = "FeedForwardConfig";
+        ConfigError::check_positive(NAME, &[("d_model", self.d_model), ("d_ff", self.d_ff)])?;
+        ConfigError::check_dropout(NAME, self.dropout)
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> FeedForward {
+        expect_valid(self.validate());
+        let parts = if self.activation.is_gated() { 2 } else { 1 };
+        FeedForward {
+            linear_inner: self.linear(self.d_model, [parts, self.d_ff], device),
+            linear_outer: self.linear(self.d_ff, [1, self.d_model], device),
+            dropout: DropoutConfig::new(self.dropout).init(),
+            activation: self.activation,
+        }
+    }
+
+    /// `parts` layers of the same input side by side, each of which starts as if it were alone.
+    fn linear(&self, d_input: usize, [parts, d_output]: [usize; 2], device: &Device) -> Linear {
+        let (fan_in, fan_out) = (Some(d_input), Some(d_output));
+        let init = &self.initializer;
+        Linear {
+            weight: init.init_with([d_input, parts * d_output], fan_in, fan_out, device),
+            bias: self
+                .bias
+                .then(|| init.init_with([parts * d_output], fan_in, fan_out, device)),
+        }
+    }
+}
+
+/// Two linear layers and a function between them, for every position on its own.
+///
+/// ```text
+/// plain: dropout(activation(x · W_inner)) · W_outer
+/// gated: dropout(activation(x · W_gate) ⊙ (x · W_up)) · W_outer      W_inner = [W_gate | W_up]: one product
+/// ```
+///
+/// # Source
+///
+/// "Attention is all you need" (arXiv:1706.03762), section 3.3; gated: "GLU variants improve transformer"
+/// (arXiv:2002.05202), equation 6. PyTorch equivalent: `linear1`, `activation`, `dropout` and `linear2` of an
+/// `nn.TransformerEncoderLayer`; Llama's `gate_proj`, `up_proj` and `down_proj`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{FeedForwardActivation, FeedForwardConfig};
+///
+/// let device = Device::default();
+/// let network = FeedForwardConfig::new(32, 64)
+///     .with_activation(FeedForwardActivation::SwiGlu)
+///     .with_bias(false)
+///     .init(&device);
+/// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+/// assert_eq!(network.forward(x).dims(), [2, 7, 32]);
+/// ```
+#[derive(Module, Debug)]
+pub struct FeedForward {
+    /// `[d_model, d_ff]`; with a gate `[d_model, 2 · d_ff]`, first the columns of the gate.
+    pub linear_inner: Linear,
+    /// `[d_ff, d_model]`
+    pub linear_outer: Linear,
+    dropout: Dropout,
+    #[module(skip)]
+    activation: FeedForwardActivation,
+}
+
+impl FeedForward {
+    /// What the network makes of every position.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[.., d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the last axis is not `d_model`.
+    ///
+    /// # Cost
+    ///
+    /// `4 · positions · d_model · d_ff` operations, with a gate `6 · positions · d_model · d_ff`.
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let [d_model, _] = self.linear_inner.weight.dims();
+        assert_shape!(x, [.., d_model]);
+        let shape = x.shape();
+        // Products of nothing: see `attention::heads::apply`.
+        if shape.num_elements() == 0 {
+            return x;
+        }
+        // As one matrix, the gradient of a weight is one product instead of one per batch item and their sum.
+        let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
+        let inner = self.activate(apply_to_rows(&self.linear_inner, rows));
+        let inner = dropout(&self.dropout, inner);
+        apply_to_rows(&self.linear_outer, inner).reshape(shape)
+    }
+
+    fn activate(&self, inner: Tensor<2>) -> Tensor<2> {
+        if !self.activation.is_gated() {
+            return self.activation.apply(inner);
+        }
+        let [rows, width] = inner.dims();
+        // Gate and up projection are split like two heads: views, whose gradients come together in one pass.
+        let [gate, up] = split_heads(inner.unsqueeze(), [1, 1]);
+        (self.activation.apply(gate) * up).reshape([rows, width / 2])
+    }
+}

@@ -1,0 +1,89 @@
+//! The layer of encoder and causal stack: self-attention and feed-forward.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+
+use super::{FeedForward, Norm, Residual, block::LayerParts};
+use crate::SelfAttention;
+
+/// One layer of a [`TransformerEncoder`](crate::TransformerEncoder) or
+/// [`CausalTransformer`](crate::CausalTransformer): self-attention and feed-forward, each in a residual sum, or
+/// ([`parallel`](crate::BlockConfig::parallel)) both in one.
+///
+/// The two differ by the causal mask of the attention alone.
+#[derive(Module, Debug)]
+pub struct TransformerLayer {
+    /// Every position looks at all positions, or (causal) at itself and what came before.
+    pub attention: SelfAttention,
+    /// The sum and norm around the attention, in parallel layers around both.
+    pub attention_residual: Residual,
+    /// Every position thinks on its own.
+    pub feed_forward: FeedForward,
+    /// The sum and norm around the feed-forward network; parallel layers have none.
+    pub feed_forward_residual: Option<Residual>,
+}
+
+impl TransformerLayer {
+    pub(super) fn new(parts: &LayerParts, causal: bool, device: &Device) -> Self {
+        Self {
+            attention: parts.self_attention(causal, device),
+            attention_residual: parts.residual(device),
+            feed_forward: parts.feed_forward(device),
+            feed_forward_residual: (!parts.block.parallel).then(|| parts.residual(device)),
+        }
+    }
+
+    /// Runs the layer; `attend` runs its attention, and what it returns besides is handed out.
+    fn forward<T>(
+        &self,
+        x: Tensor<3>,
+        attend: impl FnOnce(&SelfAttention, Tensor<3>) -> (Tensor<3>, T),
+    ) -> (Tensor<3>, T) {
+        let Some(feed_forward_residual) = &self.feed_forward_residual else {
+            return self.attention_residual.forward(x, |x| {
+                let (attended, extra) = attend(&self.attention, x.clone());
+                (attended + self.feed_forward.forward(x), extra)
+            });
+        };
+        let (x, extra) = self
+            .attention_residual
+            .forward(x, |x| attend(&self.attention, x));
+        let (x, ()) = feed_forward_residual.forward(x, |x| (self.feed_forward.forward(x), ()));
+        (x, extra)
+    }
+}
+
+/// Runs layers one after the other, then the last norm; `attend` runs the attention of each, in order.
+pub(super) fn forward<T>(
+    layers: &[TransformerLayer],
+    norm: Option<&Norm>,
+    mut x: Tensor<3>,
+    mut attend: impl FnMut(&SelfAttention, Tensor<3>) -> (Tensor<3>, T),
+) -> (Tensor<3>, Vec<T>) {
+    let mut extras = Vec::with_capacity(layers.len());
+    for layer in layers {
+        let extra;
+        (x, extra) = layer.forward(x, &mut attend);
+        extras.push(extra);
+    }
+    (finish(norm, x), extras)
+}
+
+/// The last norm of a stack, if it has one.
+pub(super) fn finish(norm: Option<&Norm>, states: Tensor<3>) -> Tensor<3> {
+    match norm {
+        Some(norm) => norm.forward(states),
+        None => states,
+    }
+}
+
+/// Panics unless there is a cache for every layer.
+pub(super) fn check_caches<T>(stack: &str, layers: usize, caches: &[T]) {
+    assert!(
+        caches.len() == layers,
+        "{stack}: a cache of {} layers does not fit a stack of {layers}",
+        caches.len()
+    );
+}

@@ -1,0 +1,128 @@
+//! Layers from the formulas of the papers, in plain tensor operations. Attention alone is the module's own, which has
+//! tests of its own.
+
+use burn::{
+    nn::Linear,
+    tensor::{
+        Tensor,
+        activation::{relu, sigmoid},
+    },
+};
+use burn_attn::{
+    BlockConfig, CrossAttentionInput, FeedForward, FeedForwardActivation, Norm, NormConfig,
+    NormPlacement, Residual, SelfAttentionInput, TransformerDecoderLayer, TransformerLayer,
+};
+
+/// What `config` says about a norm, with the parameters of `module`.
+pub fn norm<const D: usize>(config: &NormConfig, module: &Norm, x: Tensor<D>) -> Tensor<D> {
+    match (config, module) {
+        (NormConfig::LayerNorm { epsilon, bias }, Norm::LayerNorm(module)) => {
+            let centred = x.clone() - x.mean_dim(D - 1);
+            let variance = centred.clone().powi_scalar(2).mean_dim(D - 1);
+            let y = centred / (variance + *epsilon).sqrt() * module.gamma.val().unsqueeze();
+            assert_eq!(module.beta.is_some(), *bias);
+            match &module.beta {
+                Some(beta) => y + beta.val().unsqueeze(),
+                None => y,
+            }
+        }
+        (NormConfig::RmsNorm { epsilon }, Norm::RmsNorm(module)) => {
+            let squares = x.clone().powi_scalar(2).mean_dim(D - 1);
+            x / (squares + *epsilon).sqrt() * module.gamma.val().unsqueeze()
+        }
+        _ => panic!("{config:?} made {module:?}"),
+    }
+}
+
+/// The columns `first .. first + count` of a linear layer.
+fn columns(linear: &Linear, first: usize, count: usize, x: Tensor<3>) -> Tensor<3> {
+    let weight = linear.weight.val().narrow(1, first, count);
+    let y = x.matmul(weight.unsqueeze());
+    match &linear.bias {
+        Some(bias) => y + bias.val().narrow(0, first, count).unsqueeze(),
+        None => y,
+    }
+}
+
+fn gelu(x: Tensor<3>) -> Tensor<3> {
+    x.clone() * ((x / 2f64.sqrt()).erf() + 1.0) / 2.0
+}
+
+fn gelu_tanh(x: Tensor<3>) -> Tensor<3> {
+    let cubic = x.clone() + x.clone() * x.clone() * x.clone() * 0.044715;
+    let factor = (2.0 / core::f64::consts::PI).sqrt();
+    x * ((cubic * factor).tanh() + 1.0) / 2.0
+}
+
+/// The feed-forward network, gate and up projection one after the other.
+pub fn feed_forward(
+    activation: FeedForwardActivation,
+    module: &FeedForward,
+    x: Tensor<3>,
+) -> Tensor<3> {
+    let [d_ff, d_model] = module.linear_outer.weight.dims();
+    let inner = |part| columns(&module.linear_inner, part * d_ff, d_ff, x.clone());
+    let inner = match activation {
+        FeedForwardActivation::Relu => relu(inner(0)),
+        FeedForwardActivation::Gelu => gelu(inner(0)),
+        FeedForwardActivation::GeluTanh => gelu_tanh(inner(0)),
+        FeedForwardActivation::SwiGlu => inner(0) * sigmoid(inner(0)) * inner(1),
+        FeedForwardActivation::GeGlu => gelu(inner(0)) * inner(1),
+        FeedForwardActivation::GeGluTanh => gelu_tanh(inner(0)) * inner(1),
+    };
+    columns(&module.linear_outer, 0, d_model, inner)
+}
+
+fn residual(
+    block: &BlockConfig,
+    module: &Residual,
+    x: Tensor<3>,
+    sublayer: impl Fn(Tensor<3>) -> Tensor<3>,
+) -> Tensor<3> {
+    let first = |x| norm(&block.norm, &module.norm, x);
+    let second = module.output_norm.as_ref();
+    match block.norm_placement {
+        NormPlacement::Pre => x.clone() + sublayer(first(x)),
+        NormPlacement::Post => first(x.clone() + sublayer(x)),
+        NormPlacement::Sandwich => {
+            let second = second.expect("a norm behind the sublayer");
+            x.clone() + norm(&block.norm, second, sublayer(first(x)))
+        }
+    }
+}
+
+/// A layer of encoder or causal stack.
+pub fn layer(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Tensor<3> {
+    let attend = |x| module.attention.forward(SelfAttentionInput::new(x));
+    let think = |x| feed_forward(block.activation, &module.feed_forward, x);
+    let around = &module.attention_residual;
+    match &module.feed_forward_residual {
+        Some(behind) => {
+            assert!(!block.parallel);
+            let x = residual(block, around, x, attend);
+            residual(block, behind, x, think)
+        }
+        None => {
+            assert!(block.parallel);
+            residual(block, around, x, |x| attend(x.clone()) + think(x))
+        }
+    }
+}
+
+/// A layer of the encoder–decoder's decoder.
+pub fn decoder_layer(
+    block: &BlockConfig,
+    module: &TransformerDecoderLayer,
+    x: Tensor<3>,
+    memory: &Tensor<3>,
+) -> Tensor<3> {
+    let attend = |x| module.self_attention.forward(SelfAttentionInput::new(x));
+    let look_over = |x| {
+        let input = CrossAttentionInput::new(x, memory.clone());
+        module.cross_attention.forward(input)
+    };
+    let think = |x| feed_forward(block.activation, &module.feed_forward, x);
+    let x = residual(block, &module.self_attention_residual, x, attend);
+    let x = residual(block, &module.cross_attention_residual, x, look_over);
+    residual(block, &module.feed_forward_residual, x, think)
+}

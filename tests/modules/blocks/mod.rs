@@ -1,0 +1,67 @@
+//! The choices of a block, every one with every other, against the same written out in plain tensor operations.
+
+mod by_hand;
+mod feed_forward;
+mod norm;
+mod stacks;
+mod tied_embedding;
+
+use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
+
+const D_MODEL: usize = 15;
+const D_FF: usize = 29;
+const N_HEADS: usize = 3;
+const N_LAYERS: usize = 2;
+
+const PLACEMENTS: [NormPlacement; 3] = [
+    NormPlacement::Pre,
+    NormPlacement::Post,
+    NormPlacement::Sandwich,
+];
+
+const ACTIVATIONS: [FeedForwardActivation; 6] = [
+    FeedForwardActivation::Relu,
+    FeedForwardActivation::Gelu,
+    FeedForwardActivation::GeluTanh,
+    FeedForwardActivation::SwiGlu,
+    FeedForwardActivation::GeGlu,
+    FeedForwardActivation::GeGluTanh,
+];
+
+/// The epsilons are so large that another one would be seen.
+fn norms() -> [NormConfig; 3] {
+    [
+        NormConfig::LayerNorm {
+            epsilon: 0.07,
+            bias: true,
+        },
+        NormConfig::LayerNorm {
+            epsilon: 0.07,
+            bias: false,
+        },
+        NormConfig::RmsNorm { epsilon: 0.03 },
+    ]
+}
+
+/// Every norm, placement and activation, one after the other or in parallel; each with and without biases in turn.
+fn every_block() -> Vec<BlockConfig> {
+    let mut blocks = Vec::new();
+    for norm in norms() {
+        for placement in PLACEMENTS {
+            for activation in ACTIVATIONS {
+                for parallel in [false, true] {
+                    blocks.push(
+                        BlockConfig::new()
+                            .with_dropout(0.0)
+                            .with_norm(norm.clone())
+                            .with_norm_placement(placement)
+                            .with_activation(activation)
+                            .with_parallel(parallel)
+                            .with_bias(blocks.len() % 2 == 0),
+                    );
+                }
+            }
+        }
+    }
+    blocks
+}
