@@ -75,8 +75,9 @@ fn transpose_rows<R: Real>(
 pub(super) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) -> [[R; 8]; 4] {
     let mut out = [[R::default(); 8]; 4];
     let lanes = R::lanes::<S>();
-    if lanes == 8 {
+    if size_of::<R::Vector<S>>() == 32 && lanes == 8 {
         // AVX2 puts the structures of the lower halves before those of the upper ones: rows 0 to 3 go into lower halves.
+        // AVX-512, which has eight numbers of f64, has another order.
         let mut vectors = [R::splat(simd, R::default()); 4];
         for (index, vector) in vectors.iter_mut().enumerate() {
             let mut pair = [R::default(); 8];
@@ -147,4 +148,45 @@ pub(super) fn strip_widths(padded: usize, lanes: usize) -> impl Iterator<Item = 
     (0..padded)
         .step_by(2 * lanes)
         .map(move |first| (first, (padded - first).min(2 * lanes)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Row and column of every number, as one number.
+    const ROWS: [[f64; 4]; 8] = {
+        let mut rows = [[0.0; 4]; 8];
+        let mut index = 0;
+        while index < 32 {
+            rows[index / 4][index % 4] = (10 * (index / 4) + index % 4) as f64;
+            index += 1;
+        }
+        rows
+    };
+
+    struct Eights;
+
+    impl pulp::WithSimd for Eights {
+        type Output = ();
+
+        fn with_simd<S: Simd>(self, simd: S) {
+            let of_f64 = transpose_eights(simd, &ROWS);
+            let of_f32 = transpose_eights(simd, &ROWS.map(|row| row.map(|x| x as f32)));
+            for column in 0..4 {
+                for row in 0..8 {
+                    assert_eq!(of_f64[column][row], ROWS[row][column]);
+                    assert_eq!(of_f32[column][row], ROWS[row][column] as f32);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn eight_rows_in_vectors_of_every_width() {
+        pulp::Arch::new().dispatch(Eights);
+        pulp::Scalar.vectorize(Eights);
+        // As wide as AVX-512.
+        pulp::Scalar512b.vectorize(Eights);
+    }
 }
