@@ -238,6 +238,15 @@ decoder_layer("decoder_layer_post", 6, False, "relu")
 decoder_layer("decoder_layer_pre", 7, True, "gelu")
 transformer_training("transformer_training", 8, False)
 transformer_training("transformer_training_pre", 9, True)
-block("block_sandwich", 10, True, norm="rms", placement="sandwich", activation="swiglu", parallel=False, bias=False, eps=1e-6)
-block("block_parallel", 11, True, norm="layer", placement="pre", activation="geglu", parallel=True, bias=False, eps=1e-5)
-block("block_post_rms", 12, False, norm="rms", placement="post", activation="gelu_tanh", parallel=False, bias=True, eps=1e-5)
+block(
+    "block_sandwich", 10, True,
+    norm="rms", placement="sandwich", activation="swiglu", parallel=False, bias=False, eps=1e-6,
+)  # fmt: skip
+block(
+    "block_parallel", 11, True,
+    norm="layer", placement="pre", activation="geglu", parallel=True, bias=False, eps=1e-5,
+)  # fmt: skip
+block(
+    "block_post_rms", 12, False,
+    norm="rms", placement="post", activation="gelu_tanh", parallel=False, bias=True, eps=1e-5,
+)  # fmt: skip

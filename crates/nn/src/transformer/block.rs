@@ -12,7 +12,7 @@ use crate::{
     positions::PositionEncoding,
 };
 
-/// How every layer of a stack is built, besides its sizes. The defaults are pre-norm with layer norm, ReLU and dropout 0.1.
+/// How every layer of a stack is built, besides its sizes: by default pre-norm with layer norm, ReLU and dropout 0.1.
 ///
 /// # Example
 ///

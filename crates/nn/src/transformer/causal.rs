@@ -69,10 +69,10 @@ impl CausalTransformerConfig {
     }
 }
 
-/// A stack of causal self-attention and feed-forward layers without a memory: the decoder-only transformer of GPT and Llama.
+/// A stack of causal self-attention and feed-forward layers: the decoder-only transformer of GPT and Llama.
 ///
-/// Its layers are those of a [`TransformerEncoder`](crate::TransformerEncoder), but no position sees a later one. It reads
-/// embedded tokens; [`TiedEmbedding`](crate::TiedEmbedding) makes them, and logits of what comes out.
+/// Its layers are those of a [`TransformerEncoder`](crate::TransformerEncoder), but no position sees a later one. It
+/// reads embedded tokens; [`TiedEmbedding`](crate::TiedEmbedding) makes them, and logits of what comes out.
 ///
 /// # Source
 ///
