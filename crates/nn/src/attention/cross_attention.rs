@@ -131,6 +131,10 @@ pub struct CrossAttention {
 
 /// What [`CrossAttention`] looks at: an encoder's states, or what it has already made of them.
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "handles of tensors, moved once per call; a box would be one more allocation"
+)]
 pub enum CrossMemory {
     /// `[batch, len_kv, d_memory]`
     States(Tensor<3>),

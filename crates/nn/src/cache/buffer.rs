@@ -4,6 +4,10 @@ use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic
 
 /// `[batch, heads, capacity, dim]`
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "handles of tensors, one pair per layer; a box would be one more allocation"
+)]
 pub(super) enum Buffer {
     /// In the dtype of the model.
     Exact(Tensor<4>),
