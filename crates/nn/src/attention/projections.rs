@@ -121,9 +121,9 @@ pub(super) fn fuse(layers: Vec<Linear>) -> Linear {
             Tensor::zeros([d_output], &layer.weight.device())
         }
     });
-    let bias = any_bias.then(|| Param::from_tensor(Tensor::cat(biases.collect(), 0)));
+    let bias = any_bias.then(|| parameter(Tensor::cat(biases.collect(), 0)));
     let weights = layers.iter().map(|layer| layer.weight.val()).collect();
-    let weight = Param::from_tensor(Tensor::cat(weights, 1));
+    let weight = parameter(Tensor::cat(weights, 1));
     Linear { weight, bias }
 }
 
@@ -134,12 +134,17 @@ pub(super) fn separate<const N: usize>(layer: Linear, widths: [usize; N]) -> [Li
         let weight = layer.weight.val().narrow(1, first, width);
         let bias = layer.bias.as_ref().map(|bias| {
             let bias = bias.val().narrow(0, first, width);
-            Param::from_tensor(bias)
+            parameter(bias)
         });
         first += width;
         Linear {
-            weight: Param::from_tensor(weight),
+            weight: parameter(weight),
             bias,
         }
     })
+}
+
+/// A parameter with these numbers, wherever they come from.
+fn parameter<const D: usize>(numbers: Tensor<D>) -> Param<Tensor<D>> {
+    Param::from_tensor(numbers.detach())
 }
