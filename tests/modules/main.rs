@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `golden` | PyTorch's values, gradients and a training curve |
 //! | `persistence` | configurations and weights survive a file |
+//! | `import` | weights from PyTorch and burn-nn |
 //! | `parity` | every backend trains the same |
 //! | `behaviour` | what the documentation promises |
 //! | `cache` | a cache changes the cost, never the numbers |
@@ -25,6 +26,7 @@ mod compare;
 mod devices;
 mod generate;
 mod golden;
+mod import;
 mod numbers;
 mod parameters;
 mod parity;

@@ -1,0 +1,172 @@
+//! `nn.MultiheadAttention`, packed and separate, into the three attention modules.
+
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{DType, Device, Tensor},
+};
+use burn_attn::{
+    CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, ProjectionBias, SelfAttentionConfig, SelfAttentionInput,
+};
+
+use super::{assert_is, from_both_files, value};
+use crate::numbers::filled;
+
+fn config() -> MultiHeadAttentionConfig {
+    MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)
+}
+
+fn from_x(module: &MultiHeadAttention, device: &Device) -> Tensor<3> {
+    module.forward(MultiHeadAttentionInput::self_attention(value("x", device)))
+}
+
+fn from_three(module: &MultiHeadAttention, device: &Device) -> Tensor<3> {
+    let [x, key, value] = ["x", "key", "value"].map(|name| value(name, device));
+    module.forward(MultiHeadAttentionInput::new(x, key, value))
+}
+
+#[test]
+fn packed_projections() {
+    from_both_files("import_attention", |mut weights, device| {
+        let mut module = config().init(device);
+        weights.load("packed", &mut module).expect("loaded");
+        assert_is("packed.self_attention", from_x(&module, device));
+
+        let [x, memory] = ["x", "memory"].map(|name| value(name, device));
+        let input = MultiHeadAttentionInput::cross_attention(x, memory);
+        assert_is("packed.cross_attention", module.forward(input));
+    });
+}
+
+#[test]
+fn packed_projections_into_one_linear_layer() {
+    from_both_files("import_attention", |mut weights, device| {
+        for (causal, expected) in [(false, "packed.self_attention"), (true, "packed.causal")] {
+            let config = SelfAttentionConfig::new(12, 3)
+                .with_dropout(0.0)
+                .with_causal(causal);
+            let mut module = config.init(device);
+            weights.load("packed", &mut module).expect("loaded");
+            let input = SelfAttentionInput::new(value("x", device));
+            assert_is(expected, module.forward(input));
+        }
+    });
+}
+
+#[test]
+fn packed_projections_into_two_linear_layers() {
+    from_both_files("import_attention", |mut weights, device| {
+        let config = CrossAttentionConfig::new(12, 3).with_dropout(0.0);
+        let mut module = config.init(device);
+        weights.load("packed", &mut module).expect("loaded");
+        let [x, memory] = ["x", "memory"].map(|name| value(name, device));
+        let input = CrossAttentionInput::new(x, memory);
+        assert_is("packed.cross_attention", module.forward(input));
+    });
+}
+
+#[test]
+fn separate_projections() {
+    from_both_files("import_attention", |mut weights, device| {
+        let config = config().with_d_key_in(Some(5)).with_d_value_in(Some(7));
+        let mut module = config.init(device);
+        weights.load("separate", &mut module).expect("loaded");
+        assert_is("separate.output", from_three(&module, device));
+    });
+}
+
+#[test]
+fn separate_projections_of_one_memory() {
+    from_both_files("import_attention", |mut weights, device| {
+        let config = CrossAttentionConfig::new(12, 3).with_d_memory(Some(5));
+        let mut module = config.with_dropout(0.0).init(device);
+        weights.load("one_memory", &mut module).expect("loaded");
+        let [x, memory] = ["x", "narrow_memory"].map(|name| value(name, device));
+        let input = CrossAttentionInput::new(x, memory);
+        assert_is("one_memory.output", module.forward(input));
+    });
+}
+
+#[test]
+fn no_bias() {
+    from_both_files("import_attention", |mut weights, device| {
+        let config = config().with_bias(ProjectionBias::none());
+        let mut module = config.init(device);
+        weights.load("no_bias", &mut module).expect("loaded");
+        assert_is("no_bias.output", from_x(&module, device));
+
+        let config = config.with_d_key_in(Some(5)).with_d_value_in(Some(7));
+        let mut module = config.init(device);
+        weights
+            .load("separate_no_bias", &mut module)
+            .expect("loaded");
+        assert_is("separate_no_bias.output", from_three(&module, device));
+
+        let config = SelfAttentionConfig::new(12, 3)
+            .with_dropout(0.0)
+            .with_bias(ProjectionBias::none());
+        let mut module = config.init(device);
+        weights.load("no_bias.", &mut module).expect("loaded");
+        let input = SelfAttentionInput::new(value("x", device));
+        assert_is("no_bias.output", module.forward(input));
+    });
+}
+
+#[test]
+fn every_float_becomes_the_modules_dtype() {
+    from_both_files("import_attention", |mut weights, device| {
+        for (prefix, expected) in [("half", "half.output"), ("double", "packed.self_attention")] {
+            let mut module = config().init(device);
+            weights.load(prefix, &mut module).expect("loaded");
+            assert_eq!(module.query.weight.val().dtype(), DType::F32);
+            assert_is(expected, from_x(&module, device));
+        }
+        let mut module = wide(config().init(device));
+        weights.load("double", &mut module).expect("loaded");
+        assert_eq!(module.query.weight.val().dtype(), DType::F64);
+    });
+}
+
+/// The module in f64.
+fn wide(module: MultiHeadAttention) -> MultiHeadAttention {
+    struct Wide;
+    impl ModuleMapper for Wide {
+        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            parameter.map(|tensor| tensor.cast(DType::F64).detach())
+        }
+    }
+    module.map(&mut Wide)
+}
+
+#[test]
+fn parameters_keep_who_they_are() {
+    from_both_files("import_attention", |mut weights, device| {
+        let mut module = filled(config().init(device), 1);
+        module.key = module.key.no_grad();
+        let ids = |module: &MultiHeadAttention| {
+            [&module.query, &module.key].map(|linear| linear.weight.id)
+        };
+        let (before, trained) = (ids(&module), module.query.weight.val().is_require_grad());
+        weights.load("packed", &mut module).expect("loaded");
+        assert_eq!(ids(&module), before);
+        assert_eq!(module.query.weight.val().is_require_grad(), trained);
+        assert!(!module.key.weight.val().is_require_grad());
+    });
+}
+
+#[test]
+fn finish_knows_what_nobody_took() {
+    from_both_files("import_attention", |mut weights, device| {
+        let names: Vec<String> = weights.names().map(str::to_string).collect();
+        assert!(names.contains(&"packed.in_proj_weight".to_string()));
+        weights
+            .load("packed", &mut config().init(device))
+            .expect("loaded");
+        let error = weights.finish().expect_err("the others were not taken");
+        assert_eq!(
+            error.to_string(),
+            "the module has no parameter for double.in_proj_bias, double.in_proj_weight, double.out_proj.bias, \
+             double.out_proj.weight, half.in_proj_bias and 21 more"
+        );
+    });
+}

@@ -1,0 +1,228 @@
+//! burn-nn's attention modules, from memory, records and files.
+
+use burn::{
+    module::Module,
+    nn::attention::{
+        CrossAttention as BurnNnCross, CrossAttentionConfig as BurnNnCrossConfig, MhaInput,
+        MultiHeadAttention as BurnNnAttention, MultiHeadAttentionConfig as BurnNnConfig,
+    },
+    tensor::{Device, Tensor},
+};
+use burn_attn::{
+    AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
+};
+use burn_attn_models::import::{self, Checkpoint, ImportError};
+use burn_store::{ModuleSnapshot, SafetensorsStore};
+
+use super::TOLERANCE;
+use crate::{
+    compare::assert_close,
+    devices,
+    numbers::{filled, tensor},
+};
+
+/// One module in a record, a burnpack and a safetensors file.
+fn in_every_form<M: Module>(module: &M) -> Vec<Checkpoint> {
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    let [burnpack, safetensors] =
+        ["weights.bpk", "weights.safetensors"].map(|name| folder.path().join(name));
+    module.clone().save_file(&burnpack).expect("saved");
+    module
+        .save_into(&mut SafetensorsStore::from_file(&safetensors))
+        .expect("saved");
+    vec![
+        import::burn_nn_record(module.clone().into_record()).expect("a record"),
+        import::burn_nn(&burnpack).expect("a burnpack"),
+        import::burn_nn(&safetensors).expect("a safetensors file"),
+    ]
+}
+
+fn on_every_device(check: impl Fn(&Device)) {
+    for (name, device) in devices::cpu() {
+        println!("on {name}");
+        check(&device);
+        check(&device.autodiff());
+    }
+}
+
+fn theirs(device: &Device) -> BurnNnAttention {
+    let config = BurnNnConfig::new(15, 3).with_dropout(0.0);
+    filled(config.init(device), 1)
+}
+
+#[track_caller]
+fn assert_equal(ours: Tensor<3>, theirs: Tensor<3>) {
+    assert_close("ours", &ours.to_data(), &theirs.to_data(), TOLERANCE);
+}
+
+#[test]
+fn multi_head_attention() {
+    on_every_device(|device| {
+        let [x, memory] = [tensor([2, 5, 15], 3, device), tensor([2, 7, 15], 4, device)];
+        let theirs = theirs(device);
+        let input = MhaInput::new(x.clone(), memory.clone(), memory.clone());
+        let expected = theirs.forward(input).context;
+        let input = || MultiHeadAttentionInput::cross_attention(x.clone(), memory.clone());
+
+        for mut weights in in_every_form(&theirs) {
+            let config = MultiHeadAttentionConfig::new(15, 3).with_dropout(0.0);
+            let mut ours = config.init(device);
+            weights.load("", &mut ours).expect("loaded");
+            assert_equal(ours.forward(input()), expected.clone());
+
+            let config = CrossAttentionConfig::new(15, 3).with_dropout(0.0);
+            let mut ours = config.init(device);
+            weights.load("", &mut ours).expect("loaded");
+            let memory = CrossAttentionInput::new(x.clone(), memory.clone());
+            assert_equal(ours.forward(memory), expected.clone());
+            weights.finish().expect("everything is taken");
+        }
+        let ours = import::multi_head_attention(theirs).expect("possible");
+        assert_equal(ours.forward(input()), expected);
+    });
+}
+
+#[test]
+fn self_attention_with_a_mask() {
+    on_every_device(|device| {
+        let x = tensor([2, 7, 15], 3, device);
+        let theirs = theirs(device);
+        let lengths = || Tensor::from_data([7, 5], device);
+        let hidden = Tensor::from_data(
+            [[false; 7], [false, false, false, false, false, true, true]],
+            device,
+        );
+        let expected = theirs.forward(MhaInput::self_attn(x.clone()).mask_pad(hidden));
+        let input = SelfAttentionInput::new(x).mask(AttentionMask::key_lengths(lengths()));
+
+        for mut weights in in_every_form(&theirs) {
+            let config = SelfAttentionConfig::new(15, 3).with_dropout(0.0);
+            let mut ours = config.init(device);
+            weights.load("", &mut ours).expect("loaded");
+            assert_equal(ours.forward(input.clone()), expected.context.clone());
+        }
+        let ours = import::multi_head_attention(theirs).expect("possible");
+        let ours = ours.no_grad().into_self_attention(false);
+        assert_equal(ours.forward(input), expected.context);
+    });
+}
+
+#[test]
+fn quiet_softmax_is_a_sink_at_zero() {
+    on_every_device(|device| {
+        let x = tensor([2, 7, 15], 3, device);
+        let config = BurnNnConfig::new(15, 3).with_dropout(0.0);
+        let theirs = filled(config.with_quiet_softmax(true).init(device), 1);
+        let expected = theirs.forward(MhaInput::self_attn(x.clone())).context;
+        let input = || MultiHeadAttentionInput::self_attention(x.clone());
+
+        let mut weights = import::burn_nn_record(theirs.clone().into_record()).expect("a record");
+        let config = MultiHeadAttentionConfig::new(15, 3).with_dropout(0.0);
+        let mut ours = config.with_sinks(true).init(device);
+        weights.load("", &mut ours).expect("loaded");
+        assert_equal(ours.forward(input()), expected.clone());
+
+        let ours = import::multi_head_attention(theirs).expect("possible");
+        let sinks = ours.heads.sinks.as_ref().expect("sinks").val();
+        assert!(!sinks.is_require_grad());
+        assert_equal(ours.forward(input()), expected);
+    });
+}
+
+#[test]
+fn biases_one_by_one() {
+    on_every_device(|device| {
+        let x = tensor([2, 7, 15], 3, device);
+        let config = BurnNnConfig::new(15, 3)
+            .with_dropout(0.0)
+            .with_key_bias(false)
+            .with_output_bias(false);
+        let theirs = filled(config.init(device), 1);
+        let expected = theirs.forward(MhaInput::self_attn(x.clone())).context;
+        let ours = import::multi_head_attention(theirs).expect("possible");
+        assert!(ours.key.bias.is_none() && ours.query.bias.is_some());
+        let input = MultiHeadAttentionInput::self_attention(x);
+        assert_equal(ours.forward(input), expected);
+    });
+}
+
+#[test]
+fn cross_attention_with_grouped_heads() {
+    on_every_device(|device| {
+        let [x, memory] = [tensor([2, 5, 15], 3, device), tensor([2, 7, 11], 4, device)];
+        let config = BurnNnCrossConfig::new(15, 11, 6, 2, 5).with_dropout(0.0);
+        let theirs: BurnNnCross = filled(config.init(device), 1);
+        let hidden = Tensor::from_data(
+            [[false; 7], [false, false, false, false, false, true, true]],
+            device,
+        );
+        let expected = theirs.forward(x.clone(), memory.clone(), Some(hidden));
+        let lengths = AttentionMask::key_lengths(Tensor::from_data([7, 5], device));
+
+        for mut weights in in_every_form(&theirs) {
+            let config = CrossAttentionConfig::new(15, 6)
+                .with_d_memory(Some(11))
+                .with_n_kv_heads(2)
+                .with_d_head(5)
+                .with_dropout(0.0);
+            let mut ours = config.init(device);
+            weights.load("", &mut ours).expect("loaded");
+            let input = CrossAttentionInput::new(x.clone(), memory.clone());
+            assert_equal(ours.forward(input.mask(lengths.clone())), expected.clone());
+            weights.finish().expect("everything is taken");
+        }
+    });
+}
+
+#[test]
+fn a_model_of_several() {
+    #[derive(Module, Debug)]
+    struct Model {
+        encoder: BurnNnAttention,
+        decoder: BurnNnAttention,
+    }
+
+    let device = devices::any();
+    let attention = BurnNnConfig::new(15, 3).init(&device);
+    let model = Model {
+        encoder: attention.clone(),
+        decoder: attention,
+    };
+    let model = filled(model, 1);
+    let mut weights = import::burn_nn_record(model.clone().into_record()).expect("a record");
+    let mut ours = MultiHeadAttentionConfig::new(15, 3).init(&device);
+    weights.load("decoder", &mut ours).expect("loaded");
+    let numbers = |module: &MultiHeadAttention| module.key.weight.val().to_data();
+    assert_eq!(numbers(&ours), model.decoder.key.weight.val().to_data());
+    assert_eq!(
+        weights.finish().unwrap_err().to_string(),
+        "the module has no parameter for encoder.key.bias, encoder.key.weight, encoder.output.bias, \
+         encoder.output.weight, encoder.query.bias and 3 more"
+    );
+}
+
+#[test]
+fn what_burn_nn_accepts_and_cannot_run() {
+    let theirs = BurnNnConfig::new(15, 4).init(&devices::any());
+    let error = import::multi_head_attention(theirs).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "MultiHeadAttentionConfig: d_model 15 is not divisible by n_heads 4"
+    );
+}
+
+#[test]
+fn parameters_that_burn_nn_has_not() {
+    let device = devices::any();
+    let mut weights = import::burn_nn_record(theirs(&device).into_record()).expect("a record");
+    let config = MultiHeadAttentionConfig::new(15, 3);
+    let config = config.with_qk_norm(burn_attn::QkNormConfig::rms());
+    let error = weights.load("", &mut config.init(&device)).unwrap_err();
+    assert!(matches!(error, ImportError::Unsupported { .. }));
+    assert_eq!(
+        error.to_string(),
+        "heads: the module's heads have 10 parameters of their own (QK norm, sinks or positions), which the source \
+         cannot have; load into a module without them"
+    );
+}

@@ -1,0 +1,226 @@
+//! PyTorch's transformer layers and stacks.
+
+use burn::tensor::Device;
+use burn_attn::{
+    BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation,
+    NormConfig, NormPlacement, TransformerConfig, TransformerDecoderConfig,
+    TransformerDecoderInput, TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
+    TransformerInput,
+};
+use burn_attn_models::import;
+
+use super::{assert_is, from_both_files, value};
+use crate::{compare::assert_same, devices, numbers::filled};
+
+/// `norm_first=False, activation="relu"`, PyTorch's defaults.
+fn post() -> BlockConfig {
+    BlockConfig::new()
+        .with_dropout(0.0)
+        .with_norm_placement(NormPlacement::Post)
+}
+
+/// `norm_first=True, activation="gelu"`.
+fn pre() -> BlockConfig {
+    BlockConfig::new()
+        .with_dropout(0.0)
+        .with_activation(FeedForwardActivation::Gelu)
+}
+
+/// `bias=False`.
+fn no_bias() -> BlockConfig {
+    let norm = NormConfig::LayerNorm {
+        epsilon: 1e-5,
+        bias: false,
+    };
+    post().with_bias(false).with_norm(norm)
+}
+
+/// One layer alone.
+fn encoder(block: BlockConfig, device: &Device) -> TransformerEncoder {
+    TransformerEncoderConfig::new(12, 7, 3, 1)
+        .with_block(block)
+        .with_final_norm(Some(false))
+        .init(device)
+}
+
+fn from_x(encoder: &TransformerEncoder, device: &Device) -> burn::tensor::Tensor<3> {
+    encoder.forward(TransformerEncoderInput::new(value("x", device)))
+}
+
+fn to_decode(device: &Device) -> TransformerDecoderInput {
+    TransformerDecoderInput::new(value("x", device), value("memory", device))
+}
+
+#[test]
+fn encoder_layers() {
+    from_both_files("import_layers", |mut weights, device| {
+        for (name, block) in [
+            ("encoder_layer_post", post()),
+            ("encoder_layer_pre", pre()),
+            ("encoder_layer_no_bias", no_bias()),
+        ] {
+            let mut encoder = encoder(block, device);
+            weights.load(name, &mut encoder.layers[0]).expect("loaded");
+            assert_is(&format!("{name}.output"), from_x(&encoder, device));
+        }
+    });
+}
+
+#[test]
+fn decoder_layers() {
+    from_both_files("import_layers", |mut weights, device| {
+        for (name, block) in [("decoder_layer_post", post()), ("decoder_layer_pre", pre())] {
+            let config = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(block);
+            let mut decoder = config.with_final_norm(Some(false)).init(device);
+            weights.load(name, &mut decoder.layers[0]).expect("loaded");
+            let output = decoder.forward(to_decode(device));
+            assert_is(&format!("{name}.output"), output);
+        }
+    });
+}
+
+#[test]
+fn every_layer_is_taken() {
+    from_both_files("import_layers", |mut weights, device| {
+        for (name, block) in [
+            ("encoder_layer_post", post()),
+            ("encoder_layer_pre", pre()),
+            ("encoder_layer_no_bias", no_bias()),
+        ] {
+            let mut encoder = encoder(block, device);
+            weights.load(name, &mut encoder.layers[0]).expect("loaded");
+        }
+        let config = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(post());
+        for name in ["decoder_layer_post", "decoder_layer_pre"] {
+            let mut decoder = config.init(device);
+            weights.load(name, &mut decoder.layers[0]).expect("loaded");
+        }
+        weights.finish().expect("nothing is left");
+    });
+}
+
+#[test]
+fn stacks() {
+    from_both_files("import_stacks", |mut weights, device| {
+        let config = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(post());
+        let mut encoder = config.init(device);
+        weights.load("encoder", &mut encoder).expect("loaded");
+        assert_is("encoder.output", from_x(&encoder, device));
+
+        let config = CausalTransformerConfig::new(12, 7, 3, 2).with_block(post());
+        let mut causal = config.init(device);
+        weights.load("encoder", &mut causal).expect("loaded");
+        let input = CausalTransformerInput::new(value("x", device));
+        assert_is("encoder.causal", causal.forward(input));
+
+        let block = pre().with_activation(FeedForwardActivation::Relu);
+        let config = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(block);
+        let mut decoder = config.init(device);
+        weights.load("decoder", &mut decoder).expect("loaded");
+        assert_is("decoder.output", decoder.forward(to_decode(device)));
+
+        let config = TransformerConfig::new(12, 7, 3, 1, 1).with_block(post());
+        let mut transformer = config.with_final_norm(Some(true)).init(device);
+        weights
+            .load("transformer", &mut transformer)
+            .expect("loaded");
+        let input = TransformerInput::new(value("memory", device), value("x", device));
+        assert_is("transformer.output", transformer.forward(input));
+        weights.finish().expect("nothing is left");
+    });
+}
+
+/// What loading into an encoder's only layer says; the layer stays as it was.
+#[track_caller]
+fn refused(name: &str, block: BlockConfig, sentence: &str) {
+    from_both_files("import_layers", |mut weights, device| {
+        let mut encoder = filled(encoder(block.clone(), device), 1);
+        let before = from_x(&encoder, device);
+        let error = weights.load(name, &mut encoder.layers[0]).unwrap_err();
+        assert_eq!(error.to_string(), sentence);
+        assert_same(&from_x(&encoder, device), &before);
+    });
+}
+
+#[test]
+fn layers_that_pytorch_cannot_have() {
+    refused(
+        "encoder_layer_post",
+        post().with_norm(NormConfig::rms_norm()),
+        "encoder_layer_post.norm1: the module has RMS norms, PyTorch's transformers have layer norms",
+    );
+    refused(
+        "encoder_layer_pre",
+        pre().with_norm_placement(NormPlacement::Sandwich),
+        "encoder_layer_pre.norm1: the module has a norm behind each sublayer as well (NormPlacement::Sandwich), \
+         PyTorch's has not",
+    );
+    refused(
+        "encoder_layer_pre",
+        pre().with_parallel(true),
+        "encoder_layer_pre.norm2: the module's attention and feed-forward are parallel, PyTorch's one after the other",
+    );
+    refused(
+        "encoder_layer_post",
+        post().with_activation(FeedForwardActivation::SwiGlu),
+        "tensor encoder_layer_post.linear1.weight has shape [7, 12], but the module needs [14, 12]",
+    );
+    refused(
+        "encoder_layer_post",
+        no_bias(),
+        "the module has no parameter for encoder_layer_post.linear1.bias, encoder_layer_post.linear2.bias, \
+         encoder_layer_post.norm1.bias, encoder_layer_post.norm2.bias, encoder_layer_post.self_attn.in_proj_bias and \
+         1 more",
+    );
+    refused(
+        "decoder_layer_post",
+        post(),
+        "the module has no parameter for decoder_layer_post.multihead_attn.in_proj_bias, \
+         decoder_layer_post.multihead_attn.in_proj_weight, decoder_layer_post.multihead_attn.out_proj.bias, \
+         decoder_layer_post.multihead_attn.out_proj.weight, decoder_layer_post.norm3.bias and 1 more",
+    );
+}
+
+#[test]
+fn stacks_of_another_height() {
+    from_both_files("import_stacks", |mut weights, device| {
+        let config =
+            |n_layers| TransformerEncoderConfig::new(12, 7, 3, n_layers).with_block(post());
+        let error = weights.load("encoder", &mut config(3).init(device));
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "tensor encoder.layers.2.self_attn.in_proj_weight of shape [36, 12] is missing, which the module needs"
+        );
+        let error = weights.load("encoder", &mut config(1).init(device));
+        let sentence = error.unwrap_err().to_string();
+        assert!(
+            sentence.starts_with("the module has no parameter for encoder.layers.1.linear1.bias, "),
+            "{sentence}"
+        );
+        let with_norm = config(2).with_final_norm(Some(true));
+        let error = weights.load("encoder", &mut with_norm.init(device));
+        assert_eq!(
+            error.unwrap_err().to_string(),
+            "tensor encoder.norm.weight of shape [12] is missing, which the module needs"
+        );
+    });
+}
+
+#[test]
+fn transformers_of_burn_nn() {
+    use burn::{module::Module, nn::transformer::TransformerEncoderConfig as BurnNnConfig};
+
+    let device = devices::any();
+    let theirs = BurnNnConfig::new(12, 7, 3, 1).init(&device);
+    let mut weights = import::burn_nn_record(theirs.into_record()).expect("a record");
+    let mut encoder = encoder(post(), &device);
+    let error = weights
+        .load("layers.0", &mut encoder.layers[0])
+        .unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "layers.0: the weights of burn-nn's transformers cannot be loaded as a whole, only their attention"
+    );
+    let attention = &mut encoder.layers[0].attention;
+    weights.load("layers.0.mha", attention).expect("loaded");
+}
