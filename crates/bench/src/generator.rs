@@ -42,6 +42,10 @@ pub mod seed {
     pub const WEIGHTS: [u32; 4] = [11, 12, 13, 14];
     /// Their biases.
     pub const BIASES: [u32; 4] = [21, 22, 23, 24];
+    /// Weight and bias of the inner and the outer layer of a feed-forward network.
+    pub const FEED_FORWARD: [[u32; 2]; 2] = [[15, 25], [16, 26]];
+    /// Between the seeds of one layer of a stack and those of the next.
+    pub const LAYER: u32 = 100;
 }
 
 /// Queries are larger than the rest, so that the softmax is far from uniform.

@@ -224,6 +224,63 @@ def translation(work):
     return step, results
 
 
+def decoding(work):
+    """What somebody writes who wants it fast: packed projections, and a cache that is written in place."""
+    if work["context"] or work["window"] is not None:
+        raise NotImplementedError("PyTorch decodes from the first token here, without a window")
+    batch, length, d_model, heads = (work[k] for k in ("batch", "tokens", "d_model", "heads"))
+    d_head = d_model // heads
+
+    def linear(layer, seeds, d_input, d_output):
+        scale = float(torch.tensor(3.0 / d_input).sqrt())
+        weight = numbers(seeds[0] + 100 * layer, (d_input, d_output), scale)
+        return weight.T, numbers(seeds[1] + 100 * layer, (d_output,), 0.125)
+
+    layers = []
+    for layer in range(work["layers"]):
+        parts = [linear(layer, (11 + part, 21 + part), d_model, d_model) for part in range(4)]
+        pairs = [
+            (torch.cat([weight for weight, _ in parts[:3]]), torch.cat([b for _, b in parts[:3]])),
+            parts[3],
+            linear(layer, (15, 25), d_model, 4 * d_model),
+            linear(layer, (16, 26), 4 * d_model, d_model),
+        ]
+        linears = []
+        for weight, bias in pairs:
+            module = torch.nn.Linear(weight.shape[1], weight.shape[0])
+            module.weight.data.copy_(weight)
+            module.bias.data.copy_(bias)
+            linears.append(module)
+        norms = [torch.nn.LayerNorm(d_model) for _ in range(2)]
+        cache = [torch.zeros(batch, heads, length, d_head) for _ in range(2)]
+        layers.append((*linears, *norms, *cache))
+    x = numbers(1, (batch, length, d_model))
+
+    def decode():
+        with torch.inference_mode():
+            for token in range(length):
+                state = x[:, token : token + 1]
+                for packed, output, inner, outer, norm_1, norm_2, keys, values in layers:
+                    projected = packed(norm_1(state)).view(batch, 1, 3, heads, d_head)
+                    query, key, value = projected.permute(2, 0, 3, 1, 4)
+                    keys[:, :, token : token + 1] = key
+                    values[:, :, token : token + 1] = value
+                    context = F.scaled_dot_product_attention(
+                        query, keys[:, :, : token + 1], values[:, :, : token + 1]
+                    )
+                    context = context.transpose(1, 2).reshape(batch, 1, d_model)
+                    state = state + output(context)
+                    state = state + outer(F.gelu(inner(norm_2(state))))
+            return state
+
+    def step():
+        start = time.perf_counter()
+        decode()
+        return time.perf_counter() - start
+
+    return step, lambda: [("state", decode())]
+
+
 def sgemm(size):
     a, b = numbers(1, (size, size)), numbers(2, (size, size))
 
@@ -235,7 +292,13 @@ def sgemm(size):
     return step, lambda: []
 
 
-SUBJECTS = {"op": op, "module": module, "translation": translation, "sgemm": sgemm}
+SUBJECTS = {
+    "op": op,
+    "module": module,
+    "translation": translation,
+    "decoding": decoding,
+    "sgemm": sgemm,
+}
 
 
 # Serving, as in contestant.rs.
@@ -247,6 +310,9 @@ def tiny(kind, work):
     small = dict(work)
     if kind == "translation":
         small["batch"] = 2
+        return small
+    if kind == "decoding":
+        small["tokens"] = 2
         return small
     for length in ("len_q", "len_kv"):
         small[length] = min(small[length], 16)

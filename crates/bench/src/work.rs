@@ -12,6 +12,8 @@ pub enum Work {
     Module(Module),
     /// One training step of an encoder–decoder, optimizer included.
     Translation(Translation),
+    /// A continuation, token by token, by a decoder-only stack.
+    Decoding(Decoding),
     /// An f32 product of two square matrices of this size: what the machine can do.
     Sgemm(usize),
 }
@@ -196,6 +198,26 @@ pub struct Translation {
     pub dropout: f64,
 }
 
+/// Token by token through a pre-norm stack with GELU and without a last norm, on the keys and values of what came before;
+/// the tokens are given, as embeddings.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Decoding {
+    /// Sequences.
+    pub batch: usize,
+    /// Tokens that are in the cache before the first one that is timed.
+    pub context: usize,
+    /// Tokens that are timed.
+    pub tokens: usize,
+    /// Width of the model; the feed-forward layers are four times as wide.
+    pub d_model: usize,
+    /// Heads.
+    pub heads: usize,
+    /// Layers.
+    pub layers: usize,
+    /// How many earlier tokens a token sees; all if absent.
+    pub window: Option<usize>,
+}
+
 impl Translation {
     /// Real tokens of each sentence: the first is half padding, the last has none.
     pub fn lengths(&self) -> Vec<usize> {
@@ -213,7 +235,7 @@ impl Work {
         match self {
             Self::Op(op) => Some(op.operations()),
             Self::Sgemm(size) => Some(2.0 * (*size as f64).powi(3)),
-            Self::Module(_) | Self::Translation(_) => None,
+            Self::Module(_) | Self::Translation(_) | Self::Decoding(_) => None,
         }
     }
 
@@ -229,6 +251,11 @@ impl Work {
             Self::Translation(step) => Self::Translation(Translation {
                 batch: 2,
                 ..step.clone()
+            }),
+            Self::Decoding(decoding) => Self::Decoding(Decoding {
+                context: 0,
+                tokens: 2,
+                ..decoding.clone()
             }),
             Self::Sgemm(size) => Self::Sgemm(size / 16),
         }

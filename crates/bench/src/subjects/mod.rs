@@ -6,6 +6,7 @@ use crate::case::{Library, Task};
 use crate::work::Work;
 
 mod candle;
+mod decoding;
 mod module;
 mod op;
 mod oracle;
@@ -30,6 +31,7 @@ pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
         (Work::Op(op), Library::Candle) => candle::build(op),
         (Work::Op(op), library) => op::build(op, library),
         (Work::Module(module), library) => module::build(module, library),
+        (Work::Decoding(decoding), library) => decoding::build(decoding, library),
         (Work::Translation(step), library) => translation::build(step, library),
         (Work::Sgemm(_), library) => Err(format!("{} has no sgemm here", library.name())),
     }

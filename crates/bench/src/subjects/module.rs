@@ -51,7 +51,7 @@ pub fn build(module: &Module, library: Library) -> Result<Box<dyn Subject>, Stri
 fn parameters(module: &Module, layers: &[&[usize]]) -> Vec<Vec<f32>> {
     layers
         .iter()
-        .flat_map(|parts| projection(module.d_model, parts))
+        .flat_map(|parts| projection(0, module.d_model, parts))
         .collect()
 }
 

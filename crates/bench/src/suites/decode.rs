@@ -1,10 +1,13 @@
-//! Generation: one query against the keys so far, 8 heads of width 64, forward.
+//! Generation: one query against the keys so far, and whole continuations by a stack of six layers; 8 heads of width 64.
 
 use crate::case::{
     Case,
-    Library::{Burn, Candle, Pytorch},
+    Library::{Burn, BurnNn, Candle, Pytorch},
 };
-use crate::work::{Op, Pass, Work};
+use crate::work::{Decoding, Op, Pass, Work};
+
+/// Tokens of a continuation.
+const CONTINUATION: usize = 512;
 
 /// The cases.
 pub fn cases() -> Vec<Case> {
@@ -25,5 +28,37 @@ pub fn cases() -> Vec<Case> {
             });
         }
     }
+    for batch in [1, 8] {
+        let decoding = continuation(batch, 0, CONTINUATION);
+        let case = Case::new(
+            format!("{CONTINUATION} tokens, 6 layers, batch {batch}"),
+            Work::Decoding(decoding),
+        );
+        // Minutes, because burn-nn's time grows with the square of the length.
+        cases.push(case.against(&[Pytorch, BurnNn]).thorough());
+    }
+    // A window of 512: the length of the context does not matter.
+    let windowed = |context| {
+        Work::Decoding(Decoding {
+            window: Some(512),
+            ..continuation(1, context, 64)
+        })
+    };
+    cases.push(
+        Case::new("64 tokens after 4096, window 512", windowed(4096))
+            .against_self("after 512", windowed(512)),
+    );
     cases
+}
+
+fn continuation(batch: usize, context: usize, tokens: usize) -> Decoding {
+    Decoding {
+        batch,
+        context,
+        tokens,
+        d_model: 512,
+        heads: 8,
+        layers: 6,
+        window: None,
+    }
 }

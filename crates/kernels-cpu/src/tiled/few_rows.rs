@@ -17,7 +17,7 @@ use super::{
 /// More rows than this are better multiplied by a library.
 pub const FEW_ROWS: usize = 16;
 /// Terms of the sums that are added at once: the rows of the matrix that are read side by side, each from start to end.
-const DEPTH: usize = 16;
+const DEPTH: usize = 8;
 /// Numbers of the widest vector.
 const WIDEST: usize = 16;
 /// As many parts as this keep every core of a small machine busy.
@@ -56,9 +56,15 @@ impl<T: Element> FewRows<'_, T> {
         execution.workers(self.parts(), operations)
     }
 
+    /// Numbers from one row of sums to the next. Rows that begin a power of two apart would push each other out of the nearest
+    /// cache.
+    fn sums_row(&self) -> usize {
+        self.columns.next_multiple_of(WIDEST) + WIDEST
+    }
+
     /// Numbers of the sums of one part.
     fn sums(&self) -> usize {
-        self.rows * self.columns.next_multiple_of(WIDEST)
+        self.rows * self.sums_row()
     }
 
     /// Length of the scratch buffer of [`run`](Self::run), in numbers.
@@ -111,6 +117,7 @@ impl<T: Element> FewRows<'_, T> {
                     sizes: [rows, depth, columns],
                     terms: first..depth.min(first + self.part()),
                     sums,
+                    sums_row: self.sums_row(),
                     rest,
                 };
                 T::Real::few_rows(execution, part);
@@ -122,7 +129,7 @@ impl<T: Element> FewRows<'_, T> {
                 *total = *total + sum;
             }
         }
-        let total = total.chunks_exact(columns.next_multiple_of(WIDEST));
+        let total = total.chunks_exact(self.sums_row());
         for (out, total) in out.chunks_exact_mut(columns).zip(total) {
             out.copy_from_slice(&total[..columns]);
         }
@@ -138,6 +145,7 @@ pub struct Part<'a, R> {
     terms: Range<usize>,
     /// `[rows, columns]`, rows padded.
     sums: &'a mut [R],
+    sums_row: usize,
     /// The last columns, which do not fill a vector: `[DEPTH, WIDEST]`.
     rest: &'a mut [R],
 }
@@ -149,7 +157,6 @@ impl<R: Real> WithSimd for Part<'_, R> {
     fn with_simd<S: Simd>(self, simd: S) {
         let (x, weight) = (self.x, self.weight);
         let [rows, depth, columns] = self.sizes;
-        let padded = columns.next_multiple_of(WIDEST);
         let lanes = R::lanes::<S>();
         let whole = columns / lanes * lanes;
         self.sums.fill(R::default());
@@ -166,7 +173,7 @@ impl<R: Real> WithSimd for Part<'_, R> {
                 right: matrix,
                 right_step: columns,
                 out: &mut *self.sums,
-                out_row: padded,
+                out_row: self.sums_row,
                 start: Start::Keep,
             }
             .run_wide(simd, whole);
@@ -186,7 +193,7 @@ impl<R: Real> WithSimd for Part<'_, R> {
                 right: &*self.rest,
                 right_step: WIDEST,
                 out: &mut self.sums[whole..],
-                out_row: padded,
+                out_row: self.sums_row,
                 start: Start::Keep,
             }
             .run_wide(simd, lanes);

@@ -11,8 +11,9 @@
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `unseen.rs` | NaN in keys that nobody sees |
 //! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
-//! | `raw.rs` | the only unsafe code: the innermost product, and rows that several threads write |
-//! | `transpose.rs`, `compiled.rs`, `parallel.rs` | between rows and panels; what is compiled once; who works on what |
+//! | `raw.rs` | the innermost product, and rows that several threads write: with `crew.rs` the only unsafe code |
+//! | `transpose.rs`, `compiled.rs` | between rows and panels; what is compiled once |
+//! | `parallel.rs`, `crew.rs` | who works on what; threads that help as far as they come in time |
 //!
 //! # How it works
 //!
@@ -45,6 +46,8 @@
 
 mod backward;
 mod compiled;
+#[cfg(feature = "rayon")]
+mod crew;
 mod decode;
 mod element;
 mod few_rows;

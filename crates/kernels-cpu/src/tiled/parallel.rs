@@ -2,6 +2,9 @@
 
 use pulp::{Scalar, Simd, WithSimd};
 
+#[cfg(feature = "rayon")]
+use super::crew::work_together;
+
 /// On what a call runs: how many threads, and which of their instructions.
 ///
 /// The result does not depend on the number of threads, to the last bit.
@@ -114,13 +117,10 @@ fn share_out<Task: Send, R: Send>(
             }
         }
     };
-    let (own, mut others) = scratch.split_at_mut(per_worker);
-    rayon::in_place_scope(|scope| {
-        for _ in 1..workers {
-            let (piece, rest) = core::mem::take(&mut others).split_at_mut(per_worker);
-            others = rest;
-            scope.spawn(|_| work_off(piece));
-        }
-        work_off(own);
+    let pieces = std::sync::Mutex::new(scratch.chunks_exact_mut(per_worker.max(1)));
+    let next_piece = || pieces.lock().ok().and_then(|mut pieces| pieces.next());
+    work_together(workers - 1, &|| {
+        // Everybody has a piece: there are as many as workers.
+        work_off(next_piece().unwrap_or_default());
     });
 }
