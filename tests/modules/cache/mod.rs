@@ -2,6 +2,7 @@
 
 mod errors;
 mod memory;
+mod positions;
 mod sameness;
 
 use burn::tensor::{Device, Tensor};

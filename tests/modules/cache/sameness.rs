@@ -46,6 +46,7 @@ fn sequences_of_unequal_lengths_do_not_disturb_each_other() {
         [3, 1, 0],
         [1, 1, 1],
         [1, 0, 1],
+        [0, 1, 1],
         [2, 2, 2],
     ];
     for (backend, device) in devices::cpu() {

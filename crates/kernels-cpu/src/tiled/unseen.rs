@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use super::{Element, Inputs, Real, Rows};
-use crate::{DistanceAxis, Problem};
+use crate::{Broadcast, DistanceAxis, Problem};
 
 /// Runs `body` on inputs in which no key or value that is hidden from all queries of its batch item is NaN or infinite.
 ///
@@ -15,9 +15,11 @@ pub(super) fn without_unseen<T: Element, Out>(
     body: impl FnOnce(&Inputs<'_, T>) -> Out,
 ) -> Out {
     let problem = inputs.problem;
-    // A dense bias is longer than keys and values; one of distances is shorter.
+    // To look for one that hides is worth it where the bias is shorter than keys and values: one of distances, or of a
+    // single query.
     let hides = |bias: &[T::Real]| bias.contains(&T::Real::NEG_INFINITY);
-    let bias = inputs.bias.is_some() || inputs.distance_bias.is_some_and(hides);
+    let dense = |bias| problem.len_q > 1 || any_row(bias, hides);
+    let bias = inputs.bias.is_some_and(dense) || inputs.distance_bias.is_some_and(hides);
     let mask = &inputs.mask;
     if mask.segments.is_none() && mask.blocks.is_none() && mask.masked.is_none() && !bias {
         return body(inputs);
@@ -39,6 +41,24 @@ pub(super) fn without_unseen<T: Element, Out>(
         inputs.v = Rows::contiguous(value, heads_kv, len_kv, dim_v);
     }
     body(&inputs)
+}
+
+/// Whether `found` is true of any row of the bias, or piece of one.
+fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
+    let [batch, heads, queries, keys] = bias.shape();
+    let [_, _, _, of_keys] = bias.strides();
+    let row = |batch_item, head, query| {
+        let row = &bias.data()[bias.index(batch_item, head, query, 0)..];
+        match of_keys {
+            0 | 1 => found(&row[..keys]),
+            _ => row
+                .iter()
+                .step_by(of_keys)
+                .take(keys)
+                .any(|number| found(core::slice::from_ref(number))),
+        }
+    };
+    (0..batch).any(|b| (0..heads).any(|head| (0..queries).any(|query| row(b, head, query))))
 }
 
 /// A contiguous copy with zeros for unseen rows that are not finite, if there are any.

@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param},
     nn::Dropout,
-    tensor::{Bool, DType, Device, Int, Tensor, TensorData},
+    tensor::{DType, Device, Int, Tensor, TensorData},
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
@@ -263,15 +263,58 @@ impl Heads {
         window: Option<usize>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
-        let [_, _, len_q, _] = query.dims();
+        let [batch, _, len_q, _] = query.dims();
         let positions = cache.positions();
         let query = self.prepare_query(query, &positions);
         let key = self.prepare_key(key, &positions);
         let Context { key, value, new_at } = cache.append(key, value, counts);
         let [_, _, len_kv, _] = key.dims();
-        let mask = causal_from(&new_at, len_q, len_kv, window, &query.device());
-        let bias = self.position.bias_from(&new_at, len_q, len_kv);
-        self.attend_prepared([query, key, value], mask, bias)
+        if new_at.iter().all(|&at| at + len_q == len_kv) {
+            return self.attend_from_last([query, key, value], window, cache);
+        }
+        // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
+        if len_q == 1 && window.is_none() && self.position.relative.is_none() {
+            // Without a diagonal: what ALiBi adds is then right but for a constant per sequence, which the softmax does not see.
+            let mask = ending_at(&new_at, counts, &query.device());
+            let bias = cache.bias_of_last_query(&self.position, len_kv);
+            return self.attend_prepared([query, key, value], mask, bias);
+        }
+        // One after the other, each with its own: no mask or bias of `len_kv` numbers has to be made.
+        let width = self.n_heads * self.d_value_head;
+        let options = (&query.device(), query.dtype());
+        let mut context = Tensor::zeros([batch, len_q, width], options);
+        for (b, (&at, &count)) in new_at.iter().zip(counts).enumerate() {
+            if count == 0 {
+                continue;
+            }
+            let first = at.saturating_sub(window.unwrap_or(at));
+            let rows =
+                |x: &Tensor<4>, from, to| x.clone().slice([b..b + 1, 0..x.dims()[1], from..to]);
+            let end = at + count;
+            let sequence = [
+                rows(&query, 0, count),
+                rows(&key, first, end),
+                rows(&value, first, end),
+            ];
+            let attended = self.attend_from_last(sequence, window, cache);
+            context = context.slice_assign([b..b + 1, 0..count, 0..width], attended);
+        }
+        context
+    }
+
+    /// Causal attention of queries that end with the last key.
+    fn attend_from_last(
+        &self,
+        [query, key, value]: Projected,
+        window: Option<usize>,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        let ([_, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
+        let bias = match len_q {
+            1 => cache.bias_of_last_query(&self.position, len_kv),
+            _ => self.position.bias(),
+        };
+        self.attend_prepared([query, key, value], causal(window), bias)
     }
 
     /// What the caller says and these heads are made of.
@@ -287,34 +330,14 @@ impl Heads {
     }
 }
 
-/// A causal mask for queries that start at key `new_at[b]` in each sequence `b`.
-fn causal_from(
-    new_at: &[usize],
-    len_q: usize,
-    len_kv: usize,
-    window: Option<usize>,
-    device: &Device,
-) -> AttentionMask {
-    let aligned = new_at.iter().all(|&at| at + len_q == len_kv);
-    if aligned {
-        return causal(window);
-    }
-    let batch = new_at.len();
-    if len_q == 1 && window.is_none() {
-        let lengths: Vec<i64> = new_at.iter().map(|&at| at as i64 + 1).collect();
-        let lengths = TensorData::new(lengths, [batch]);
-        return AttentionMask::key_lengths(Tensor::<1, Int>::from_data(lengths, device));
-    }
-    // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
-    let mut visible = Vec::with_capacity(batch * len_q * len_kv);
-    for &at in new_at {
-        for query in at..at + len_q {
-            let first = query.saturating_sub(window.unwrap_or(query));
-            visible.extend((0..len_kv).map(|key| first <= key && key <= query));
-        }
-    }
-    let visible = TensorData::new(visible, [batch, 1, len_q, len_kv]);
-    AttentionMask::visible(Tensor::<4, Bool>::from_data(visible, device))
+/// Hides the keys behind the last of the new tokens of each sequence.
+fn ending_at(new_at: &[usize], counts: &[usize], device: &Device) -> AttentionMask {
+    let lengths = new_at
+        .iter()
+        .zip(counts)
+        .map(|(at, count)| (at + count) as i64);
+    let lengths = TensorData::new(lengths.collect::<Vec<_>>(), [new_at.len()]);
+    AttentionMask::key_lengths(Tensor::<1, Int>::from_data(lengths, device))
 }
 
 /// A position sees itself and what came before, as far back as the window reaches.

@@ -4,10 +4,14 @@ mod buffer;
 
 use burn::{
     config::Config,
-    tensor::{DType, Device, Int, Tensor, TensorData},
+    tensor::{DType, Device, FloatDType, Int, Tensor, TensorData},
 };
+use burn_attn_ops::AttentionBias;
 
-use crate::{error::ConfigError, positions::Positions};
+use crate::{
+    error::ConfigError,
+    positions::{Position, Positions},
+};
 use buffer::{Buffer, Layout};
 
 /// Configuration of a [`KvCache`].
@@ -20,6 +24,10 @@ pub struct KvCacheConfig {
     pub initial_len: usize,
     /// Whether keys and values are kept in 8 bits with one scale per token and head, in about a quarter of the memory of
     /// f32; each number is then off by at most 1/254 of the largest of its row.
+    ///
+    /// It saves memory that stays, not memory in use: every token makes floats of all codes that its layer reads,
+    /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` numbers, and lets go of them when the layer is done. That also
+    /// takes time.
     ///
     /// For backends that have 8-bit integers: the CPU backends do.
     #[config(default = false)]
@@ -49,6 +57,10 @@ impl KvCacheConfig {
 ///
 /// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them
 /// in place, where nobody else holds the tensors: do not keep clones of a cache that goes on.
+///
+/// With ALiBi or a relative bias also `n_heads · capacity` numbers: what positions add to the scores of one query, which
+/// every token reads. Like keys and values they are those of the module that the first token of the sequences saw; a cache
+/// that is [`reset`](Self::reset) begins anew.
 ///
 /// # Example
 ///
@@ -81,6 +93,8 @@ pub struct KvCache {
     initial_len: usize,
     /// How many tokens before itself a token looks back at, if not at all.
     window: Option<usize>,
+    /// What positions add to the scores of a query that stands on the last of so many keys: `[1, n_heads, 1, len]`.
+    last_query_bias: Option<Tensor<4>>,
 }
 
 /// What a layer that makes a cache knows.
@@ -126,6 +140,7 @@ impl KvCache {
             max_len: config.max_len,
             initial_len: capacity,
             window: shape.window,
+            last_query_bias: None,
         }
     }
 
@@ -156,7 +171,9 @@ impl KvCache {
 
     /// Memory held (bytes).
     pub fn bytes(&self) -> usize {
-        self.keys().bytes() + self.values().bytes()
+        let bias = self.last_query_bias.as_ref();
+        let of_bias = bias.map_or(0, |bias| bias.shape().num_elements() * bias.dtype().size());
+        self.keys().bytes() + self.values().bytes() + of_bias
     }
 
     /// Sequence `b` becomes what sequence `rows[b]` was, as beam search needs it; there may be more or fewer than before.
@@ -238,6 +255,11 @@ impl KvCache {
     pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
         self.check(&key, &value, counts);
         let [_, _, new, _] = key.dims();
+        let mut both = self.stored.iter().zip(&self.dropped);
+        if both.all(|(stored, dropped)| stored + dropped == 0) {
+            // The parameters may have changed since the sequences that were here before.
+            self.last_query_bias = None;
+        }
         self.make_room(new, counts);
         let even = self.is_even();
         let new_at = self.stored.clone();
@@ -276,6 +298,30 @@ impl KvCache {
             value: self.values().read(&self.value_layout, first, end - first),
             new_at: new_at.iter().map(|at| at - first).collect(),
         }
+    }
+
+    /// What positions add to the scores of a query that stands on the last of `len_kv` keys, as the cache holds them.
+    ///
+    /// A view of what was made for the whole capacity, so that a token needs no memory for it.
+    pub(crate) fn bias_of_last_query(
+        &mut self,
+        position: &Position,
+        len_kv: usize,
+    ) -> Option<AttentionBias> {
+        let made = self.last_query_bias.take();
+        self.last_query_bias = made.filter(|bias| bias.dims()[3] >= len_kv).or_else(|| {
+            let reach = self
+                .window
+                .map_or(usize::MAX, |window| window.saturating_add(1));
+            let statistics = match self.key_layout.dtype {
+                DType::F64 => FloatDType::F64,
+                _ => FloatDType::F32,
+            };
+            position.bias_of_last_query(self.capacity().min(reach), statistics)
+        });
+        let bias = self.last_query_bias.clone()?;
+        let [_, _, _, len] = bias.dims();
+        Some(AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv)))
     }
 
     /// Whether all sequences have as many tokens in the buffers.

@@ -3,7 +3,7 @@
 use burn::{
     config::Config,
     module::{Module, Param},
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, FloatDType, Tensor, TensorData},
 };
 use burn_attn_ops::{AttentionBias, alibi_slopes};
 
@@ -96,5 +96,15 @@ impl Alibi {
     /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
         AttentionBias::alibi(self.slopes())
+    }
+
+    /// What the scores of a query get that stands on the last of `len` keys: `[n_heads, len]` in `dtype`.
+    pub(super) fn of_last_query(&self, len: usize, dtype: FloatDType) -> Tensor<2> {
+        // Cast first: f16 cannot count beyond 2048.
+        let slopes = self.slopes().cast(dtype);
+        let distances: Vec<f64> = (0..len).rev().map(|distance| -(distance as f64)).collect();
+        let distances = TensorData::new(distances, [1, len]);
+        let distances = Tensor::<2>::from_data(distances, (&slopes.device(), slopes.dtype()));
+        slopes.unsqueeze_dim::<2>(1) * distances
     }
 }

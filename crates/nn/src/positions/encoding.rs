@@ -3,7 +3,7 @@
 use burn::{
     config::Config,
     module::Module,
-    tensor::{Device, Tensor},
+    tensor::{Device, FloatDType, Tensor},
 };
 use burn_attn_ops::AttentionBias;
 use serde::{Deserialize, Serialize};
@@ -144,19 +144,17 @@ impl Position {
         alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias))
     }
 
-    /// [`bias`](Self::bias) for `len_q` queries that start at key `new_at[b]` in each sequence `b`, among `len_kv` keys.
+    /// What [`bias`](Self::bias) adds to the scores of a query that stands on the last of `len` keys, in `dtype`:
+    /// `[1, n_heads, 1, len]`.
     ///
-    /// Only for causal attention: that of ALiBi is right for each row but for a constant, which the softmax does not see.
-    pub(crate) fn bias_from(
-        &self,
-        new_at: &[usize],
-        len_q: usize,
-        len_kv: usize,
-    ) -> Option<AttentionBias> {
-        let aligned = new_at.iter().all(|&at| at + len_q == len_kv);
-        match &self.relative {
-            Some(relative) if !aligned => Some(relative.bias_from(new_at, len_q, len_kv)),
-            _ => self.bias(),
-        }
+    /// For fewer keys, it is the end of this.
+    pub(crate) fn bias_of_last_query(&self, len: usize, dtype: FloatDType) -> Option<Tensor<4>> {
+        let bias = match (&self.alibi, &self.relative) {
+            (Some(alibi), _) => alibi.of_last_query(len, dtype),
+            (None, Some(relative)) => relative.of_last_query(len, dtype),
+            (None, None) => return None,
+        };
+        let [n_heads, _] = bias.dims();
+        Some(bias.reshape([1, n_heads, 1, len]))
     }
 }

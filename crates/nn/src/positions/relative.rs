@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     module::{Module, Param},
     nn::Initializer,
-    tensor::{Device, Int, Tensor, TensorData},
+    tensor::{Device, FloatDType, Int, Tensor, TensorData},
 };
 use burn_attn_ops::{AttentionBias, RelativeBuckets};
 
@@ -113,23 +113,13 @@ impl RelativeBias {
         AttentionBias::relative(self.table.val(), self.buckets)
     }
 
-    /// [`bias`](Self::bias) for `len_q` queries that start at key `new_at[b]` in each sequence `b`, among `len_kv` keys.
-    pub(super) fn bias_from(&self, new_at: &[usize], len_q: usize, len_kv: usize) -> AttentionBias {
-        let [_, n_heads] = self.table.dims();
-        let batch = new_at.len();
-        let mut rows = Vec::with_capacity(batch * len_q * len_kv);
-        for &at in new_at {
-            for query in at..at + len_q {
-                let keys = 0..len_kv as isize;
-                rows.extend(keys.map(|key| self.buckets.bucket(key - query as isize) as i64));
-            }
-        }
-        let rows = TensorData::new(rows, [batch * len_q * len_kv]);
-        let rows = Tensor::<1, Int>::from_data(rows, &self.table.device());
-        let bias = self.table.val().select(0, rows);
-        AttentionBias::dense(
-            bias.reshape([batch, len_q, len_kv, n_heads])
-                .permute([0, 3, 1, 2]),
-        )
+    /// What the scores of a query get that stands on the last of `len` keys: `[n_heads, len]` in `dtype`.
+    pub(super) fn of_last_query(&self, len: usize, dtype: FloatDType) -> Tensor<2> {
+        let keys = 1 - len as isize..=0;
+        let buckets: Vec<i64> = keys.map(|key| self.buckets.bucket(key) as i64).collect();
+        let buckets = TensorData::new(buckets, [len]);
+        let buckets = Tensor::<1, Int>::from_data(buckets, &self.table.device());
+        let table = self.table.val().cast(dtype);
+        table.transpose().select(1, buckets)
     }
 }
