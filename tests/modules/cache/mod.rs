@@ -2,6 +2,7 @@
 
 mod errors;
 mod memory;
+mod multi_head;
 mod sameness;
 
 use burn::tensor::{Device, Tensor};

@@ -135,6 +135,13 @@ impl KvCache {
         both.map(|(stored, dropped)| stored + dropped).collect()
     }
 
+    /// Whether every sequence has as many tokens as in `other`.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        let tokens = |cache: &Self, b: usize| cache.stored[b] + cache.dropped[b];
+        self.batch() == other.batch()
+            && (0..self.batch()).all(|b| tokens(self, b) == tokens(other, b))
+    }
+
     /// Where each sequence's next token stands.
     pub(crate) fn positions(&self) -> Positions {
         let lengths = self.lengths();
@@ -230,13 +237,8 @@ impl KvCache {
         self.dropped.fill(0);
     }
 
-    /// Adds the first `counts[b]` tokens of each sequence `b`.
-    ///
-    /// # Panics
-    ///
-    /// When keys or values are not those of the layer the cache was made for, or a sequence gets too long.
+    /// Adds the first `counts[b]` tokens of each sequence `b`, which [`check`](Self::check) accepts.
     pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
-        self.check(&key, &value, counts);
         let [_, _, new, _] = key.dims();
         self.make_room(new, counts);
         let even = self.is_even();
@@ -283,7 +285,15 @@ impl KvCache {
         self.stored.iter().all(|&stored| stored == self.stored[0])
     }
 
-    fn check(&self, key: &Tensor<4>, value: &Tensor<4>, counts: &[usize]) {
+    /// Panics unless the layer with these new keys, values and window is the one that the cache was made for, and no sequence
+    /// gets too long.
+    pub(crate) fn check(
+        &self,
+        key: &Tensor<4>,
+        value: &Tensor<4>,
+        counts: &[usize],
+        window: Option<usize>,
+    ) {
         for (name, tensor, layout) in [
             ("keys", key, &self.key_layout),
             ("values", value, &self.value_layout),
@@ -307,7 +317,24 @@ impl KvCache {
                 tensor.dtype(),
                 layout.dtype
             );
+            // Devices are equal whether or not they record for autodiff.
+            let device = tensor.device();
+            assert!(
+                device == layout.device && device.is_autodiff() == layout.device.is_autodiff(),
+                "KvCache: {name} on {device:?} do not fit a cache on {:?}",
+                layout.device
+            );
         }
+        let described = |window: Option<usize>| match window {
+            Some(window) => format!("a window of {window}"),
+            None => "no window".to_owned(),
+        };
+        assert!(
+            window == self.window,
+            "KvCache: a cache for {} does not fit a layer with {}: it was made for another layer",
+            described(self.window),
+            described(window)
+        );
         let [batch, _, new, _] = key.dims();
         assert!(
             counts.len() == batch,
@@ -355,7 +382,7 @@ impl KvCache {
                 self.stored[b] -= *from;
                 self.dropped[b] += *from;
             }
-            let enough = (2 * window).max(self.initial_len);
+            let enough = window.saturating_mul(2).max(self.initial_len);
             grown = grown.min(enough.max(kept + new));
         }
         for (buffer, layout) in [
