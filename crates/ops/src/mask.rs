@@ -200,7 +200,8 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment.
+    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment. When dense masks, or
+    /// numbers of key lengths, do not fit each other.
     pub fn and(mut self, other: Self) -> Self {
         self.visible_blocks.extend(other.visible_blocks);
         let (segments, second_segments) = match (self.segments, other.segments) {
@@ -227,6 +228,11 @@ impl AttentionMask {
                 right: merge(first.right, second.right, usize::min),
             }),
             key_lengths: merge(self.key_lengths, other.key_lengths, |first, second| {
+                let ([first_batch], [second_batch]) = (first.dims(), second.dims());
+                assert!(
+                    first_batch == second_batch,
+                    "masks of {first_batch} and {second_batch} key lengths are of different batches"
+                );
                 first.min_pair(second)
             }),
             segments,

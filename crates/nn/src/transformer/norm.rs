@@ -66,9 +66,13 @@ impl NormConfig {
     ///
     /// # Panics
     ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// With the sentence of [`validate`](Self::validate), and when the width is 0.
     pub fn init(&self, d_model: usize, device: &Device) -> Norm {
         expect_valid(self.validate());
+        expect_valid(ConfigError::check_positive(
+            "NormConfig",
+            &[("d_model", d_model)],
+        ));
         match *self {
             Self::LayerNorm { epsilon, bias } => Norm::LayerNorm(
                 LayerNormConfig::new(d_model)
