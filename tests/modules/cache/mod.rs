@@ -1,5 +1,6 @@
 //! Decoding with a cache is decoding without one, only cheaper.
 
+mod eight_bits;
 mod errors;
 mod memory;
 mod multi_head;

@@ -21,6 +21,10 @@ pub struct KvCacheConfig {
     /// Whether keys and values are kept in 8 bits with one scale per token and head, in about a quarter of the memory of
     /// f32; each number is then off by at most 1/254 of the largest of its row.
     ///
+    /// Measured over 512 tokens in heads of width 64, the error of a head's context as a part of its length: of normal numbers
+    /// 0.8 % on average and 1.5 % at most; where 2 of the 64 channels of keys and values are 10 times as large, 4.3 % and 24 %.
+    /// `cargo test --test modules eight_bits -- --nocapture` prints it.
+    ///
     /// For backends that have 8-bit integers: the CPU backends do.
     #[config(default = false)]
     pub quantized: bool,
