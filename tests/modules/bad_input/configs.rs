@@ -227,8 +227,9 @@ fn blocks_that_contradict_themselves() {
                 "LayerNorm",
             ),
         ] {
-            let expected =
-                |name: &str| format!("{name}: {named}: epsilon must be positive, got {shown}");
+            let expected = |name: &str| {
+                format!("{name}: {named}: epsilon must be positive and finite, got {shown}")
+            };
             let error = norm.validate().expect_err("the configuration is bad");
             assert_eq!(error.to_string(), expected("NormConfig"));
             let built = sentence(|| norm.init(15, &devices::any()));

@@ -58,7 +58,7 @@ impl NormConfig {
         if *epsilon > 0.0 && epsilon.is_finite() {
             return Ok(());
         }
-        let reason = format!("{name}: epsilon must be positive, got {epsilon}");
+        let reason = format!("{name}: epsilon must be positive and finite, got {epsilon}");
         Err(ConfigError::Invalid { config, reason })
     }
 
