@@ -2,8 +2,8 @@
 
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, Window,
-    ops::{BlockSize, attention},
+    AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window,
+    ops::attention,
 };
 use proptest::prelude::*;
 

@@ -20,8 +20,8 @@ pub use cache::{KvCache, KvCacheConfig};
 pub use dropout::dropout;
 pub use error::ConfigError;
 pub use ops::{
-    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window,
-    alibi_slopes, seed,
+    AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Dropout,
+    DropoutError, RelativeBuckets, RelativeBucketsError, Window, alibi_slopes, seed,
 };
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{

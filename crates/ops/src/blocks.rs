@@ -24,7 +24,8 @@ impl VisibleBlocks {
         tables: Vec<Self>,
         [len_q, len_kv]: [usize; 2],
     ) -> Option<VisibleBlocks> {
-        if len_q == 0 || len_kv == 0 {
+        let of_nothing = tables.iter().any(|table| table.table.dims().contains(&0));
+        if len_q == 0 || len_kv == 0 || of_nothing {
             // There is nothing to hide, and an operation on an empty tensor divides by zero on ndarray.
             return None;
         }

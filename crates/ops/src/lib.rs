@@ -50,7 +50,8 @@ mod seed;
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{
-    BlockSize, CausalAlignment, Dropout, RelativeBuckets, Window, alibi_slopes,
+    BlockSize, CausalAlignment, Dropout, DropoutError, DropoutRow, RelativeBuckets,
+    RelativeBucketsError, Window, alibi_slopes,
 };
 pub use dropout::dropout;
 pub use extension::{

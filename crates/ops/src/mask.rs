@@ -1,6 +1,6 @@
 //! Which keys a query may see, as a value that composes.
 
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, Device, Int, Tensor, kind::Basic};
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Window};
 
 use crate::blocks::VisibleBlocks;
@@ -104,8 +104,8 @@ impl AttentionMask {
     ///
     /// `tokens`: `[batch, len_kv]`.
     pub fn padding(tokens: Tensor<2, Int>, pad_id: i64) -> Self {
-        let [batch, len_kv] = tokens.dims();
-        Self::masked(tokens.equal_elem(pad_id).reshape([batch, 1, 1, len_kv]))
+        let hidden = tokens.equal_elem(pad_id);
+        Self::masked(with_ones_behind(hidden).permute([0, 2, 3, 1]))
     }
 
     /// Several sequences packed into each row: a query sees a key only if their segment numbers are equal.
@@ -200,7 +200,8 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment.
+    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment. When dense masks, or
+    /// numbers of key lengths, do not fit each other.
     pub fn and(mut self, other: Self) -> Self {
         self.visible_blocks.extend(other.visible_blocks);
         let (segments, second_segments) = match (self.segments, other.segments) {
@@ -208,10 +209,13 @@ impl AttentionMask {
             (first, second) => (first, second),
         };
         let second_segments = second_segments.map(|segments| {
-            let query = segments.query.unsqueeze_dims::<4>(&[1, 3]);
-            let key = segments.key.unsqueeze_dims::<4>(&[1, 2]);
+            let query = with_ones_behind(segments.query).permute([0, 2, 1, 3]);
+            let key = with_ones_behind(segments.key).permute([0, 2, 3, 1]);
             let dims = broadcast_dims(query.dims(), key.dims());
-            query.expand(dims).not_equal(key.expand(dims))
+            match dims.contains(&0) {
+                true => of_nothing(dims, &query.device()),
+                false => query.expand(dims).not_equal(key.expand(dims)),
+            }
         });
         let dense = merge(self.masked, other.masked, either_hides);
         Self {
@@ -227,6 +231,11 @@ impl AttentionMask {
                 right: merge(first.right, second.right, usize::min),
             }),
             key_lengths: merge(self.key_lengths, other.key_lengths, |first, second| {
+                let ([first_batch], [second_batch]) = (first.dims(), second.dims());
+                assert!(
+                    first_batch == second_batch,
+                    "masks of {first_batch} and {second_batch} key lengths are of different batches"
+                );
                 first.min_pair(second)
             }),
             segments,
@@ -246,6 +255,14 @@ impl AttentionMask {
     }
 }
 
+/// `[batch, len]` as `[batch, len, 1, 1]`.
+///
+/// In Burn 0.22.1 only the dimensions that keep their place may be empty in a reshape.
+fn with_ones_behind<K: Basic>(x: Tensor<2, K>) -> Tensor<4, K> {
+    let [batch, len] = x.dims();
+    x.reshape([batch, len, 1, 1])
+}
+
 /// Both where both are there, else the one that is.
 fn merge<T>(first: Option<T>, second: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (first, second) {
@@ -257,7 +274,15 @@ fn merge<T>(first: Option<T>, second: Option<T>, both: impl FnOnce(T, T) -> T) -
 /// Hidden in either of two dense masks, broadcast against each other.
 fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bool> {
     let dims = broadcast_dims(first.dims(), second.dims());
-    first.expand(dims).bool_or(second.expand(dims))
+    match dims.contains(&0) {
+        true => of_nothing(dims, &first.device()),
+        false => first.expand(dims).bool_or(second.expand(dims)),
+    }
+}
+
+/// A mask of no scores: Burn 0.22.1 expands nothing to an empty shape.
+fn of_nothing(dims: [usize; 4], device: &Device) -> Tensor<4, Bool> {
+    Tensor::full(dims, false, device)
 }
 
 /// The shape two masks have in common when dimensions of size 1 stretch.

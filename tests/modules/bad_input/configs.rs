@@ -11,16 +11,6 @@ use burn_attn_models::seq2seq::Seq2SeqConfig;
 use super::sentence;
 use crate::devices;
 
-/// Sees that a configuration is refused with this sentence by both of its methods.
-macro_rules! refused {
-    ($config:expr, $sentence:expr) => {
-        let config = $config;
-        let error: ConfigError = config.validate().expect_err("the configuration is bad");
-        assert_eq!(error.to_string(), $sentence);
-        assert_eq!(sentence(|| config.init(&devices::any())), $sentence);
-    };
-}
-
 #[test]
 fn sound_configurations_are_accepted() {
     assert_eq!(SelfAttentionConfig::new(15, 3).validate(), Ok(()));
@@ -237,8 +227,9 @@ fn blocks_that_contradict_themselves() {
                 "LayerNorm",
             ),
         ] {
-            let expected =
-                |name: &str| format!("{name}: {named}: epsilon must be positive, got {shown}");
+            let expected = |name: &str| {
+                format!("{name}: {named}: epsilon must be positive and finite, got {shown}")
+            };
             let error = norm.validate().expect_err("the configuration is bad");
             assert_eq!(error.to_string(), expected("NormConfig"));
             let built = sentence(|| norm.init(15, &devices::any()));
@@ -265,7 +256,27 @@ fn blocks_that_contradict_themselves() {
 }
 
 #[test]
+fn windows_of_encoders() {
+    let block = BlockConfig::new().with_window(Some(5));
+    refused!(
+        TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        "TransformerEncoderConfig: the block has a window of 5, but an encoder is not causal; AttentionMask::window is for \
+         both directions"
+    );
+    // Beside a decoder, they are the decoder's.
+    let config = TransformerConfig::new(15, 29, 3, 1, 1).with_block(block);
+    assert_eq!(config.validate(), Ok(()));
+    config.init(&devices::any());
+}
+
+#[test]
 fn parts_without_size() {
+    for norm in [NormConfig::layer_norm(), NormConfig::rms_norm()] {
+        assert_eq!(
+            sentence(|| norm.init(0, &devices::any())),
+            "NormConfig: d_model must be at least 1, got 0"
+        );
+    }
     for ([d_model, d_ff], field) in [([0, 29], "d_model"), ([15, 0], "d_ff")] {
         refused!(
             FeedForwardConfig::new(d_model, d_ff),

@@ -1,6 +1,6 @@
 //! Nothing in, nothing out: a batch of none is not a mistake.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Bool, Int, Tensor};
 use burn_attn::{
     AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
@@ -73,5 +73,35 @@ fn a_sequence_of_none() {
             .val();
         let expected = bias.unsqueeze::<3>().expand([2, 7, 15]);
         crate::compare::assert_same(&module.forward(input), &expected);
+    }
+}
+
+#[test]
+fn masks_of_nothing() {
+    for (_, device) in devices::cpu() {
+        let module = filled(SelfAttentionConfig::new(15, 3).init(&device), 1);
+        for [batch, len] in [[0, 7], [2, 0]] {
+            let tokens = || Tensor::<2, Int>::zeros([batch, len], &device);
+            let padding = || AttentionMask::padding(tokens(), 0);
+            let segments = || AttentionMask::segments(tokens(), tokens());
+            let dense =
+                || AttentionMask::masked(Tensor::<4, Bool>::full([1, 1, len, len], true, &device));
+            let blocks = |batch, size| {
+                let table = Tensor::<4, Bool>::full([batch, 1, 1, 1], true, &device);
+                AttentionMask::visible_blocks(table, size)
+            };
+            for mask in [
+                padding(),
+                padding().and(dense()),
+                segments().and(segments()),
+                blocks(batch, 7).and(blocks(1, 14)),
+                padding().and(segments()).and(segments()),
+            ] {
+                let x = Tensor::zeros([batch, len, 15], &device);
+                let output = module.forward_with_weights(SelfAttentionInput::new(x).mask(mask));
+                assert_eq!(output.context.dims(), [batch, len, 15]);
+                assert_eq!(output.weights.dims(), [batch, 3, len, len]);
+            }
+        }
     }
 }

@@ -84,6 +84,19 @@ fn segments() {
 
 #[test]
 fn masks_that_cannot_be_combined() {
+    let lengths = |lengths: &[i64]| {
+        AttentionMask::key_lengths(Tensor::<1, Int>::from_data(lengths, &devices::any()))
+    };
+    for (first, second) in [(&[5, 3][..], &[5][..]), (&[5], &[5, 3])] {
+        assert_eq!(
+            sentence(|| lengths(first).and(lengths(second))),
+            format!(
+                "masks of {} and {} key lengths are of different batches",
+                first.len(),
+                second.len()
+            )
+        );
+    }
     assert_eq!(
         sentence(|| masked([2, 1, 7, 11]).and(masked([2, 1, 8, 11]))),
         "masks of shapes [2, 1, 7, 11] and [2, 1, 8, 11] do not broadcast: dimension 2 is 7 and 8"

@@ -1,7 +1,18 @@
 //! Every mistake has its sentence, with the values that were wrong.
 
+/// Sees that a configuration is refused with this sentence by both of its methods.
+macro_rules! refused {
+    ($config:expr, $sentence:expr) => {
+        let config = $config;
+        let error: ConfigError = config.validate().expect_err("the configuration is bad");
+        assert_eq!(error.to_string(), $sentence);
+        assert_eq!(sentence(|| config.init(&devices::any())), $sentence);
+    };
+}
+
 mod configs;
 mod empty;
+mod heads;
 mod masks;
 mod shapes;
 

@@ -2,7 +2,10 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::{
-    AttentionMask, KvCacheConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
+    AttentionMask, BlockConfig, CausalTransformer, CausalTransformerConfig, KvCacheConfig,
+    SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerDecoder,
+    TransformerDecoderConfig,
+    positions::{LearnedConfig, PositionEncoding, RotaryConfig},
 };
 
 use super::D_MODEL;
@@ -144,5 +147,149 @@ fn sequences_and_lengths_that_are_not_there() {
     assert_eq!(
         sentence(|| module.cache(2, &KvCacheConfig::new(0))),
         "KvCacheConfig: max_len must be at least 1, got 0"
+    );
+}
+
+#[test]
+fn a_cache_on_another_device() {
+    let device = devices::any();
+    let module = module();
+    let tracked = device.clone().autodiff();
+    let mut cache = SelfAttentionConfig::new(D_MODEL, 6)
+        .init(&tracked)
+        .cache(2, &KvCacheConfig::new(5));
+    assert_eq!(
+        sentence(|| module.forward_cached(tokens(2, 3), &mut cache)),
+        format!("KvCache: keys on {device:?} do not fit a cache on {tracked:?}")
+    );
+}
+
+#[test]
+fn positions_past_a_table() {
+    let device = devices::any();
+    let rotary = RotaryConfig::new().with_max_len(4);
+    let module = SelfAttentionConfig::new(D_MODEL, 5)
+        .with_causal(true)
+        .with_position(PositionEncoding::Rotary(rotary))
+        .init(&device);
+    let mut cache = module.cache(2, &KvCacheConfig::new(9));
+    module.forward_cached(tokens(2, 3), &mut cache);
+    assert_eq!(
+        sentence(|| module.forward_cached(tokens(2, 2), &mut cache.clone())),
+        "Rotary: 2 tokens from position 3 on need 5 positions, but there are 4"
+    );
+    // Nothing is lost.
+    assert_eq!(cache.lengths(), [3, 3]);
+    module.forward_cached(tokens(2, 1), &mut cache);
+
+    let learned = LearnedConfig::new(D_MODEL, 4).init(&device);
+    let x = || tensor([2, 2, D_MODEL], 1, &device);
+    assert_eq!(
+        sentence(|| learned.forward_from(x(), vec![1, 3])),
+        "Learned: 2 tokens from position 3 on need 5 positions, but there are 4"
+    );
+    assert_eq!(
+        sentence(|| learned.forward_from(x(), vec![1, 2, 0])),
+        "Learned: 3 offsets for 2 sequences"
+    );
+}
+
+fn stack(n_layers: usize, window: Option<usize>) -> CausalTransformer {
+    let block = BlockConfig::new().with_window(window);
+    let config = CausalTransformerConfig::new(D_MODEL, 31, 6, n_layers).with_block(block);
+    filled(config.init(&devices::any()), 1)
+}
+
+#[test]
+fn a_cache_of_another_stack() {
+    let (model, config) = (stack(3, None), KvCacheConfig::new(9));
+    let x = |batch, len| tensor([batch, len, D_MODEL], 1, &devices::any());
+    let mut cache = stack(2, None).cache(2, &config);
+    assert_eq!(
+        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        "CausalTransformer: a cache of 2 layers does not fit a stack of 3"
+    );
+    let mut cache = stack(3, Some(4)).cache(2, &config);
+    assert_eq!(
+        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        "KvCache: a cache for a window of 4 does not fit a layer with no window: it was made for another layer"
+    );
+    let mut cache = model.cache(2, &config);
+    cache.reverse();
+    model.forward_cached(x(2, 3), &[3, 2], &mut cache);
+    cache[2].truncate(&[3, 1]);
+    assert_eq!(
+        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        "CausalTransformer: the cache of layer 2 has [3, 1] tokens, that of layer 0 has [3, 2]"
+    );
+    cache[2].reorder(&[0]);
+    assert_eq!(
+        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        "CausalTransformer: the cache of layer 2 has [3] tokens, that of layer 0 has [3, 2]"
+    );
+    let mut cache = model.cache(2, &config);
+    assert_eq!(
+        sentence(|| model.forward_cached(x(2, 3), &[3, 4], &mut cache)),
+        "KvCache: sequence 1 has 4 new tokens among 3"
+    );
+    assert_eq!(
+        sentence(|| model.forward_cached(x(3, 1), &[1; 3], &mut cache)),
+        "KvCache: keys of 3 sequences do not fit a cache of 2"
+    );
+}
+
+fn decoder(n_layers: usize, n_kv_heads: usize) -> TransformerDecoder {
+    let block = BlockConfig::new().with_n_kv_heads(n_kv_heads);
+    let config = TransformerDecoderConfig::new(D_MODEL, 31, 6, n_layers).with_block(block);
+    filled(config.init(&devices::any()), 1)
+}
+
+#[test]
+fn a_decoders_cache_of_something_else() {
+    let device = devices::any();
+    let (model, config) = (decoder(2, 6), KvCacheConfig::new(9));
+    let x = |batch, len| tensor([batch, len, D_MODEL], 1, &device);
+    let cache = |of: &TransformerDecoder, lengths: &[i64]| {
+        of.cache(x(2, 7), Tensor::from_data(lengths, &device), &config)
+    };
+    let next = |mut cache| sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache));
+    assert_eq!(
+        next(cache(&decoder(1, 6), &[7, 5])),
+        "TransformerDecoder: a cache of 1 layers does not fit a stack of 2"
+    );
+    assert_eq!(
+        next(cache(&decoder(2, 3), &[7, 5])),
+        "KvCache: keys of 6 heads of width 5 do not fit a cache of 3 heads of width 5: it was made for another layer"
+    );
+    assert_eq!(
+        next(cache(&model, &[7, 8])),
+        "attention: the key length of batch item 1 is 8, but there are 7 keys"
+    );
+    assert_eq!(
+        next(cache(&model, &[7, 5, 3])),
+        "attention: 3 key lengths were given for a batch of 2"
+    );
+    assert_eq!(
+        sentence(|| cache(&model, &[7, 5]).reorder(&[0, 2])),
+        "KvCache: there is no sequence 2 among 2 to reorder to"
+    );
+}
+
+#[test]
+fn limits_at_the_ends_of_their_range() {
+    let device = devices::any();
+    let module = SelfAttentionConfig::new(D_MODEL, 6)
+        .with_causal(true)
+        .with_window(Some(usize::MAX))
+        .init(&device);
+    let unlimited = KvCacheConfig::new(usize::MAX).with_initial_len(1);
+    let mut cache = module.cache(1, &unlimited);
+    module.forward_cached(tokens(1, 2), &mut cache);
+    module.forward_cached(tokens(1, 3), &mut cache);
+    assert_eq!(cache.lengths(), [5]);
+    let zero = KvCacheConfig::new(5).with_initial_len(0);
+    assert_eq!(
+        sentence(|| module.cache(1, &zero)),
+        "KvCacheConfig: initial_len must be at least 1, got 0"
     );
 }

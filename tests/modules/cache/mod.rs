@@ -1,7 +1,9 @@
 //! Decoding with a cache is decoding without one, only cheaper.
 
+mod eight_bits;
 mod errors;
 mod memory;
+mod multi_head;
 mod positions;
 mod sameness;
 

@@ -7,7 +7,7 @@ use burn_attn::{
 
 use super::{D_MODEL, in_pieces, modules, small};
 use crate::{
-    compare::{assert_close, assert_same, error},
+    compare::{assert_close, assert_same},
     devices,
     numbers::{filled, tensor},
 };
@@ -128,25 +128,6 @@ fn a_reset_cache_is_a_new_one() {
         let first = in_pieces(&module, &mut cache, &x, &[4, 2]);
         cache.reset();
         assert_same(&in_pieces(&module, &mut cache, &x, &[4, 2]), &first);
-    }
-}
-
-#[test]
-fn eight_bits_are_nearly_exact() {
-    for (backend, device) in devices::cpu() {
-        let x = tensor([2, 23, D_MODEL], 1, &device);
-        for (name, module) in modules(&device) {
-            let whole = module.forward(SelfAttentionInput::new(x.clone()));
-            let mut cache = module.cache(2, &small(23).with_quantized(true));
-            let cached = in_pieces(&module, &mut cache, &x, &[7, 1, 1, 11, 3]);
-            let error = error(&cached.into_data(), &whole.into_data());
-            println!("{backend}, {name}: error {error:.1e}");
-            // Each key and value is off by up to 1/254 of its row's largest number: visibly more than rounding.
-            assert!(
-                (1e-5..6e-3).contains(&error),
-                "{backend}, {name}: {error:.1e}"
-            );
-        }
     }
 }
 

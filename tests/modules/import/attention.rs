@@ -5,12 +5,13 @@ use burn::{
     tensor::{DType, Device, Tensor},
 };
 use burn_attn::{
-    CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, ProjectionBias, SelfAttentionConfig, SelfAttentionInput,
+    CrossAttention, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias, SelfAttention,
+    SelfAttentionConfig, SelfAttentionInput,
 };
 
 use super::{assert_is, from_both_files, value};
-use crate::numbers::filled;
+use crate::{numbers::filled, parameters};
 
 fn config() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)
@@ -151,6 +152,35 @@ fn parameters_keep_who_they_are() {
         assert_eq!(ids(&module), before);
         assert_eq!(module.query.weight.val().is_require_grad(), trained);
         assert!(!module.key.weight.val().is_require_grad());
+    });
+}
+
+#[test]
+fn loaded_modules_are_trained() {
+    from_both_files("import_attention", |mut weights, device| {
+        let mut of_self = SelfAttentionConfig::new(12, 3).init(device);
+        let mut of_memory = CrossAttentionConfig::new(12, 3).init(device);
+        let ids = |of_self: &SelfAttention, of_memory: &CrossAttention| {
+            [&of_self.query_key_value, &of_memory.key_value].map(|linear| linear.weight.id)
+        };
+        let before = ids(&of_self, &of_memory);
+        weights.load("packed", &mut of_self).expect("loaded");
+        weights.load("packed", &mut of_memory).expect("loaded");
+        assert_eq!(ids(&of_self, &of_memory), before);
+        if !device.is_autodiff() {
+            return;
+        }
+        let [x, memory] = ["x", "memory"].map(|name| value(name, device));
+        let output = of_self.forward(SelfAttentionInput::new(x.clone()));
+        let loss = (output.square()).sum()
+            + of_memory
+                .forward(CrossAttentionInput::new(x, memory))
+                .square()
+                .sum();
+        let gradients = loss.backward();
+        // Weight and bias of every projection, those that are one layer counted once.
+        assert_eq!(parameters::gradients(&of_self, &gradients).len(), 4);
+        assert_eq!(parameters::gradients(&of_memory, &gradients).len(), 6);
     });
 }
 

@@ -85,3 +85,20 @@ fn a_row_without_a_token() {
         Some("Seq2Seq: row 1 has no new token")
     );
 }
+
+#[test]
+fn tokens_outside_the_vocabulary() {
+    let device = devices::any();
+    let model = model(1, &device);
+    let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+    let mut state = model.start(tokens, lengths);
+    for token in [13, u32::MAX] {
+        assert_eq!(
+            refused(|| model.advance(&mut state, &[&[0], &[12, token], &[0]])),
+            Some(format!(
+                "Seq2Seq: token {token} of row 1 is outside the vocabulary of 13 tokens"
+            ))
+        );
+    }
+    assert_eq!(model.lengths(&state), [0; 3]);
+}

@@ -159,11 +159,17 @@ impl<R: Real> WithSimd for Part<'_, R> {
         let [rows, depth, columns] = self.sizes;
         let lanes = R::lanes::<S>();
         let whole = columns / lanes * lanes;
-        self.sums.fill(R::default());
+        if self.terms.is_empty() {
+            self.sums.fill(R::default());
+        }
         self.rest.fill(R::default());
         for k in self.terms.clone().step_by(DEPTH) {
             let count = DEPTH.min(self.terms.end - k);
             let matrix = &weight[k * columns..];
+            let start = || match k == self.terms.start {
+                true => Start::Zero,
+                false => Start::Keep,
+            };
             Product {
                 rows,
                 depth: count,
@@ -174,7 +180,7 @@ impl<R: Real> WithSimd for Part<'_, R> {
                 right_step: columns,
                 out: &mut *self.sums,
                 out_row: self.sums_row,
-                start: Start::Keep,
+                start: start(),
             }
             .run_wide(simd, whole);
             if whole == columns {
@@ -194,7 +200,7 @@ impl<R: Real> WithSimd for Part<'_, R> {
                 right_step: WIDEST,
                 out: &mut self.sums[whole..],
                 out_row: self.sums_row,
-                start: Start::Keep,
+                start: start(),
             }
             .run_wide(simd, lanes);
         }

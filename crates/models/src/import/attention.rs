@@ -24,8 +24,7 @@ impl Import for MultiHeadAttention {
 
 impl Import for SelfAttention {
     fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        // Pieces of a tracked parameter are no parameters.
-        let like = self.clone().no_grad().into_multi_head();
+        let like = self.clone().into_multi_head();
         let [query, key, value, output] = projections(part, &like)?;
         let mut module = self.clone();
         module.query_key_value =
@@ -37,8 +36,7 @@ impl Import for SelfAttention {
 
 impl Import for CrossAttention {
     fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        // Pieces of a tracked parameter are no parameters.
-        let like = self.clone().no_grad().into_multi_head();
+        let like = self.clone().into_multi_head();
         let [query, key, value, output] = projections(part, &like)?;
         Ok(Self {
             query: query.into_linear(&self.query),

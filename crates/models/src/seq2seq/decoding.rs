@@ -68,6 +68,14 @@ impl Autoregressive for Seq2Seq {
         if let Some(row) = lengths.iter().position(|&length| length == 0) {
             panic!("Seq2Seq: row {row} has no new token");
         }
+        let vocab_size = self.vocab_size();
+        for (row, tokens) in tokens.iter().enumerate() {
+            if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab_size) {
+                panic!(
+                    "Seq2Seq: token {token} of row {row} is outside the vocabulary of {vocab_size} tokens"
+                );
+            }
+        }
         let longest = lengths.iter().copied().max().unwrap_or(0);
         // Any token fills a row up: the decoder is causal.
         let padded: Vec<i32> = tokens

@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Initializer, Linear},
-    tensor::{Device, Int, Tensor, assert_shape},
+    tensor::{DType, Device, Int, Tensor, assert_shape},
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
@@ -200,7 +200,8 @@ impl CrossAttentionInput {
         }
     }
 
-    /// The queries are those from position `offset` on, which a rotary encoding has to know. Default: 0.
+    /// The queries are those from position `offset` on, which a rotary encoding has to know. Default: 0, the only one for
+    /// encodings that add to the scores.
     pub fn offset(mut self, offset: usize) -> Self {
         self.offset = offset;
         self
@@ -230,7 +231,7 @@ impl CrossAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, the batches differ or the mask does not fit.
+    /// When a width is not the module's, the batches differ, the mask does not fit, or another module projected the memory.
     ///
     /// # Cost
     ///
@@ -290,6 +291,36 @@ impl CrossAttention {
         }
     }
 
+    /// Panics unless a module like this one projected the memory, of as many sequences.
+    fn check(&self, memory: &ProjectedMemory, batch: usize, dtype: DType) {
+        let Sizes {
+            n_kv_heads,
+            d_head,
+            d_value_head,
+            ..
+        } = self.heads.sizes();
+        for (name, tensor, width) in [
+            ("keys", &memory.key, d_head),
+            ("values", &memory.value, d_value_head),
+        ] {
+            let [of_batch, heads, _, of_width] = tensor.dims();
+            assert!(
+                of_batch == batch,
+                "CrossAttention: a memory of {of_batch} sequences does not fit queries of {batch}"
+            );
+            assert!(
+                [heads, of_width] == [n_kv_heads, width],
+                "CrossAttention: a memory with {name} of {heads} heads of width {of_width} does not fit a module with \
+                 {n_kv_heads} heads of width {width}: another module projected it"
+            );
+            assert!(
+                tensor.dtype() == dtype,
+                "CrossAttention: a memory with {name} in {:?} does not fit queries in {dtype:?}",
+                tensor.dtype()
+            );
+        }
+    }
+
     /// Query, key and value, prepared.
     fn project(&self, query: Tensor<3>, memory: CrossMemory, offset: usize) -> Projected {
         let [d_model, _] = self.query.weight.dims();
@@ -301,8 +332,16 @@ impl CrossAttention {
                 assert_shape!(memory, [batch, _, d_memory]);
                 self.project_memory(memory)
             }
-            CrossMemory::Projected(memory) => memory,
+            CrossMemory::Projected(memory) => {
+                self.check(&memory, batch, query.dtype());
+                memory
+            }
         };
+        assert!(
+            offset == 0 || self.heads.position.bias().is_none(),
+            "CrossAttention: queries from position {offset} on, but with ALiBi or a relative bias the last query stands on the \
+             last key"
+        );
         let query = self.heads.split_query(apply(&self.query, query));
         [self.heads.prepare_query(query, &offset.into()), key, value]
     }

@@ -9,11 +9,14 @@ use burn::{
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{
-    heads::{AttentionOutput, Heads, Projected},
+    heads::{AttentionOutput, Heads, Projected, check_cacheable, hide_padding},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     projections::{ProjectionBias, apply, linear},
 };
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    cache::{KvCache, KvCacheConfig},
+    error::{ConfigError, expect_valid},
+};
 
 /// Configuration of [`MultiHeadAttention`].
 #[derive(Config, Debug)]
@@ -138,6 +141,7 @@ pub struct MultiHeadAttentionInput {
     value: Tensor<3>,
     mask: AttentionMask,
     bias: Option<AttentionBias>,
+    lengths: Option<Vec<usize>>,
 }
 
 impl MultiHeadAttentionInput {
@@ -149,6 +153,7 @@ impl MultiHeadAttentionInput {
             value,
             mask: AttentionMask::none(),
             bias: None,
+            lengths: None,
         }
     }
 
@@ -162,6 +167,12 @@ impl MultiHeadAttentionInput {
         Self::new(query, memory.clone(), memory)
     }
 
+    /// Sequence `b` has `lengths[b]` keys; those behind them are padding that nobody sees and no cache keeps.
+    pub fn lengths(mut self, lengths: &[usize]) -> Self {
+        self.lengths = Some(lengths.to_vec());
+        self
+    }
+
     /// Which keys each query may see.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = mask;
@@ -172,6 +183,12 @@ impl MultiHeadAttentionInput {
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(bias);
         self
+    }
+
+    /// Everything that hides a key.
+    fn whole_mask(&self) -> AttentionMask {
+        let lengths = self.lengths.as_deref();
+        hide_padding("MultiHeadAttention", self.mask.clone(), lengths, &self.key)
     }
 }
 
@@ -194,8 +211,9 @@ impl MultiHeadAttention {
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
+        let mask = input.whole_mask();
         let projected = self.project(input.query, input.key, input.value);
-        let context = self.heads.attend(projected, input.mask, input.bias);
+        let context = self.heads.attend(projected, mask, input.bias);
         apply(&self.output, context)
     }
 
@@ -209,14 +227,77 @@ impl MultiHeadAttention {
     ///
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
+        let mask = input.whole_mask();
         let projected = self.project(input.query, input.key, input.value);
-        let (context, weights) = self
-            .heads
-            .attend_with_weights(projected, input.mask, input.bias);
+        let (context, weights) = self.heads.attend_with_weights(projected, mask, input.bias);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
         }
+    }
+
+    /// An empty cache for [`forward_cached`](Self::forward_cached).
+    ///
+    /// # Panics
+    ///
+    /// When a size of `config` is zero.
+    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
+        let weight = self.key.weight.val();
+        let place = (weight.device(), weight.dtype());
+        self.heads.cache(batch, config, None, place)
+    }
+
+    /// The context of the next tokens of each sequence, whose keys and values join the cache: causal attention, the same as
+    /// [`forward`](Self::forward) of the whole sequences with [`AttentionMask::causal`] has there.
+    ///
+    /// Queries, keys and values are those of the new tokens, of any number of them: a whole prompt, then one token after the
+    /// other. Prompts of different lengths stand at the front of their rows; see [`MultiHeadAttentionInput::lengths`].
+    ///
+    /// # Shapes
+    ///
+    /// - query, output: `[batch, len, d_model]`; rows of padding mean nothing
+    /// - key: `[batch, len, d_key_in]`
+    /// - value: `[batch, len, d_value_in]`
+    ///
+    /// # Panics
+    ///
+    /// When a width is not the module's, lengths differ, the input has a mask or a bias, or the cache is another layer's, of
+    /// another batch, dtype or window, or full.
+    ///
+    /// # Cost
+    ///
+    /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
+    /// where `len_kv` counts the tokens so far; no memory that grows with it.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{AttentionMask, KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput as Input};
+    ///
+    /// let device = Device::default();
+    /// let attention = MultiHeadAttentionConfig::new(32, 4).init(&device);
+    /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+    /// let whole = attention.forward(Input::self_attention(x.clone()).mask(AttentionMask::causal()));
+    ///
+    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
+    /// attention.forward_cached(Input::self_attention(x.clone().narrow(1, 0, 6)), &mut cache);
+    /// let last = attention.forward_cached(Input::self_attention(x.narrow(1, 6, 1)), &mut cache);
+    /// whole.narrow(1, 6, 1).into_data().assert_approx_eq::<f32>(&last.into_data(), Default::default());
+    /// ```
+    pub fn forward_cached(&self, input: MultiHeadAttentionInput, cache: &mut KvCache) -> Tensor<3> {
+        check_cacheable("MultiHeadAttention", &input.mask, input.bias.as_ref());
+        let ([_, len_q, _], [_, len_kv, _]) = (input.query.dims(), input.key.dims());
+        assert!(
+            len_q == len_kv,
+            "MultiHeadAttention: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and \
+             {len_kv} keys"
+        );
+        let projected = self.project(input.query, input.key, input.value);
+        let context = self
+            .heads
+            .attend_cached(projected, input.lengths, None, cache);
+        apply(&self.output, context)
     }
 
     fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {

@@ -54,15 +54,21 @@ impl QkNormConfig {
     }
 
     pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
-        let (name, epsilon) = match self {
-            Self::Rms(norm) => ("Rms", norm.epsilon),
-            Self::L2(norm) => ("L2", norm.epsilon),
+        let (name, numbers) = match self {
+            Self::Rms(norm) => ("Rms", vec![("epsilon", norm.epsilon)]),
+            Self::L2(norm) => {
+                let numbers = vec![("epsilon", norm.epsilon), ("factor", norm.factor)];
+                ("L2", numbers)
+            }
         };
-        if epsilon > 0.0 && epsilon.is_finite() {
-            return Ok(());
+        for (field, number) in numbers {
+            if !(number > 0.0 && number.is_finite()) {
+                let reason =
+                    format!("qk_norm {name}: {field} must be positive and finite, got {number}");
+                return Err(ConfigError::Invalid { config, reason });
+            }
         }
-        let reason = format!("qk_norm {name}: epsilon must be positive, got {epsilon}");
-        Err(ConfigError::Invalid { config, reason })
+        Ok(())
     }
 
     pub(super) fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> QkNorm {

@@ -4,12 +4,12 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Initializer, Linear},
-    tensor::{Device, Int, Tensor, TensorData, assert_shape},
+    tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{
-    heads::{AttentionOutput, Heads, Projected, causal},
+    heads::{AttentionOutput, Heads, Projected, causal, check_cacheable, hide_padding},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     projections::{ProjectionBias, apply, linear},
 };
@@ -238,8 +238,8 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, the input has a mask or a bias, or the cache is another layer's, of another batch or
-    /// dtype, or full.
+    /// When the module is not causal, the input has a mask or a bias, or the cache is another layer's, of another batch, dtype
+    /// or window, or full.
     ///
     /// # Cost
     ///
@@ -250,21 +250,12 @@ impl SelfAttention {
             self.causal,
             "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
         );
-        assert!(
-            input.mask.is_none() && input.bias.is_none(),
-            "SelfAttention: a mask or a bias cannot go with a cache; lengths can"
-        );
-        let [batch, len, _] = input.x.dims();
-        if batch == 0 || len == 0 {
-            return input.x;
-        }
-        let counts = input.lengths.unwrap_or_else(|| vec![len; batch]);
+        check_cacheable("SelfAttention", &input.mask, input.bias.as_ref());
         let projected = self.project(input.x);
-        apply(
-            &self.output,
-            self.heads
-                .attend_cached(projected, &counts, self.window, cache),
-        )
+        let context = self
+            .heads
+            .attend_cached(projected, input.lengths, self.window, cache);
+        apply(&self.output, context)
     }
 
     fn project(&self, x: Tensor<3>) -> Projected {
@@ -275,18 +266,8 @@ impl SelfAttention {
 
     /// Everything that hides a position.
     fn mask(&self, input: &SelfAttentionInput) -> AttentionMask {
-        let mut mask = input.mask.clone();
-        if let Some(lengths) = &input.lengths {
-            let [batch, len, _] = input.x.dims();
-            assert!(
-                lengths.len() == batch && lengths.iter().all(|&length| length <= len),
-                "SelfAttention: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
-            );
-            let lengths: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
-            let lengths = TensorData::new(lengths, [batch]);
-            let lengths = Tensor::<1, Int>::from_data(lengths, &input.x.device());
-            mask = mask.and(AttentionMask::key_lengths(lengths));
-        }
+        let (mask, lengths) = (input.mask.clone(), input.lengths.as_deref());
+        let mask = hide_padding("SelfAttention", mask, lengths, &input.x);
         match self.causal {
             true => mask.and(causal(self.window)),
             false => mask,

@@ -29,6 +29,10 @@ pub struct KvCacheConfig {
     /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` numbers, and lets go of them when the layer is done. That also
     /// takes time.
     ///
+    /// Measured over 512 tokens in heads of width 64, the error of a head's context as a part of its length: of normal numbers
+    /// 0.8 % on average and 1.5 % at most; where 2 of the 64 channels of keys and values are 10 times as large, 4.3 % and 24 %.
+    /// `cargo test --test modules eight_bits -- --nocapture` prints it.
+    ///
     /// For backends that have 8-bit integers: the CPU backends do.
     #[config(default = false)]
     pub quantized: bool,
@@ -150,6 +154,13 @@ impl KvCache {
         both.map(|(stored, dropped)| stored + dropped).collect()
     }
 
+    /// Whether every sequence has as many tokens as in `other`.
+    pub(crate) fn agrees_with(&self, other: &Self) -> bool {
+        let tokens = |cache: &Self, b: usize| cache.stored[b] + cache.dropped[b];
+        self.batch() == other.batch()
+            && (0..self.batch()).all(|b| tokens(self, b) == tokens(other, b))
+    }
+
     /// Where each sequence's next token stands.
     pub(crate) fn positions(&self) -> Positions {
         let lengths = self.lengths();
@@ -247,13 +258,8 @@ impl KvCache {
         self.dropped.fill(0);
     }
 
-    /// Adds the first `counts[b]` tokens of each sequence `b`.
-    ///
-    /// # Panics
-    ///
-    /// When keys or values are not those of the layer the cache was made for, or a sequence gets too long.
+    /// Adds the first `counts[b]` tokens of each sequence `b`, which [`check`](Self::check) accepts.
     pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
-        self.check(&key, &value, counts);
         let [_, _, new, _] = key.dims();
         let mut both = self.stored.iter().zip(&self.dropped);
         if both.all(|(stored, dropped)| stored + dropped == 0) {
@@ -329,7 +335,15 @@ impl KvCache {
         self.stored.iter().all(|&stored| stored == self.stored[0])
     }
 
-    fn check(&self, key: &Tensor<4>, value: &Tensor<4>, counts: &[usize]) {
+    /// Panics unless the layer with these new keys, values and window is the one that the cache was made for, and no sequence
+    /// gets too long.
+    pub(crate) fn check(
+        &self,
+        key: &Tensor<4>,
+        value: &Tensor<4>,
+        counts: &[usize],
+        window: Option<usize>,
+    ) {
         for (name, tensor, layout) in [
             ("keys", key, &self.key_layout),
             ("values", value, &self.value_layout),
@@ -353,7 +367,24 @@ impl KvCache {
                 tensor.dtype(),
                 layout.dtype
             );
+            // Devices are equal whether or not they record for autodiff.
+            let device = tensor.device();
+            assert!(
+                device == layout.device && device.is_autodiff() == layout.device.is_autodiff(),
+                "KvCache: {name} on {device:?} do not fit a cache on {:?}",
+                layout.device
+            );
         }
+        let described = |window: Option<usize>| match window {
+            Some(window) => format!("a window of {window}"),
+            None => "no window".to_owned(),
+        };
+        assert!(
+            window == self.window,
+            "KvCache: a cache for {} does not fit a layer with {}: it was made for another layer",
+            described(self.window),
+            described(window)
+        );
         let [batch, _, new, _] = key.dims();
         assert!(
             counts.len() == batch,
@@ -401,7 +432,7 @@ impl KvCache {
                 self.stored[b] -= *from;
                 self.dropped[b] += *from;
             }
-            let enough = (2 * window).max(self.initial_len);
+            let enough = window.saturating_mul(2).max(self.initial_len);
             grown = grown.min(enough.max(kept + new));
         }
         for (buffer, layout) in [

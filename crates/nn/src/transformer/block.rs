@@ -57,7 +57,7 @@ pub struct BlockConfig {
     /// What the heads of every attention look like. Their position is that of the self-attention: cross-attention has none.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// In causal self-attention: how many positions before itself a position sees. Default: all.
+    /// In causal self-attention: how many positions before itself a position sees; a stack without one refuses it. Default: all.
     pub window: Option<usize>,
     /// How the projections and the feed-forward network start.
     #[config(

@@ -200,7 +200,7 @@ impl CausalTransformer {
         lengths: &[usize],
         cache: &mut [KvCache],
     ) -> Tensor<3> {
-        layer::check_caches("CausalTransformer", self.layers.len(), cache);
+        layer::check_caches("CausalTransformer", self.layers.len(), cache.iter());
         let mut caches = cache.iter_mut();
         let (states, _) = layer::forward(&self.layers, self.norm.as_ref(), x, |attention, x| {
             let input = SelfAttentionInput::new(x).lengths(lengths);

@@ -317,7 +317,8 @@ impl TransformerDecoder {
         lengths: &[usize],
         cache: &mut TransformerDecoderCache,
     ) -> Tensor<3> {
-        check_caches("TransformerDecoder", self.layers.len(), &cache.layers);
+        let caches = cache.layers.iter().map(|(cache, _)| cache);
+        check_caches("TransformerDecoder", self.layers.len(), caches);
         let mask = AttentionMask::key_lengths(cache.memory_lengths.clone());
         let layers = self.layers.iter().zip(&mut cache.layers);
         let states = layers.fold(target, |x, (layer, (cache, memory))| {

@@ -24,7 +24,7 @@ pub struct TransformerEncoderConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// How every layer is built.
+    /// How every layer is built; without a `window`.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
@@ -40,6 +40,15 @@ impl TransformerEncoderConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerEncoderConfig";
         self.parts().validate(NAME)?;
+        if let Some(window) = self.block.window {
+            let reason = format!(
+                "the block has a window of {window}, but an encoder is not causal; AttentionMask::window is for both directions"
+            );
+            return Err(ConfigError::Invalid {
+                config: NAME,
+                reason,
+            });
+        }
         ConfigError::check_positive(NAME, &[("n_layers", self.n_layers)])
     }
 

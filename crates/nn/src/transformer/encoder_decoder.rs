@@ -26,7 +26,7 @@ pub struct TransformerConfig {
     pub n_encoder_layers: usize,
     /// Number of decoder layers.
     pub n_decoder_layers: usize,
-    /// How every layer of both stacks is built; not `parallel`.
+    /// How every layer of both stacks is built; not `parallel`. A `window` is the decoder's.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Whether a last norm follows each stack. Default: unless the block is post-norm, whose sums are normalised.
@@ -70,7 +70,8 @@ impl TransformerConfig {
             d_ff,
             n_heads,
             n_layers: self.n_encoder_layers,
-            block: self.block.clone(),
+            // Windows are for the causal self-attention of the decoder.
+            block: self.block.clone().with_window(None),
             final_norm: self.final_norm,
         };
         let decoder = TransformerDecoderConfig {

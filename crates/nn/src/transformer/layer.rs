@@ -6,7 +6,7 @@ use burn::{
 };
 
 use super::{FeedForward, Norm, Residual, block::LayerParts};
-use crate::SelfAttention;
+use crate::{KvCache, SelfAttention};
 
 /// One layer of a [`TransformerEncoder`](crate::TransformerEncoder) or
 /// [`CausalTransformer`](crate::CausalTransformer): self-attention and feed-forward, each in a residual sum, or
@@ -79,11 +79,24 @@ pub(super) fn finish(norm: Option<&Norm>, states: Tensor<3>) -> Tensor<3> {
     }
 }
 
-/// Panics unless there is a cache for every layer.
-pub(super) fn check_caches<T>(stack: &str, layers: usize, caches: &[T]) {
+/// Panics unless there is a cache for every layer, and all of them have the same tokens.
+pub(super) fn check_caches<'a>(
+    stack: &str,
+    layers: usize,
+    mut caches: impl ExactSizeIterator<Item = &'a KvCache>,
+) {
     assert!(
         caches.len() == layers,
         "{stack}: a cache of {} layers does not fit a stack of {layers}",
         caches.len()
     );
+    let Some(first) = caches.next() else { return };
+    for (layer, cache) in (1..).zip(caches) {
+        assert!(
+            cache.agrees_with(first),
+            "{stack}: the cache of layer {layer} has {:?} tokens, that of layer 0 has {:?}",
+            cache.lengths(),
+            first.lengths()
+        );
+    }
 }

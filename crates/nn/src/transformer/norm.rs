@@ -58,7 +58,7 @@ impl NormConfig {
         if *epsilon > 0.0 && epsilon.is_finite() {
             return Ok(());
         }
-        let reason = format!("{name}: epsilon must be positive, got {epsilon}");
+        let reason = format!("{name}: epsilon must be positive and finite, got {epsilon}");
         Err(ConfigError::Invalid { config, reason })
     }
 
@@ -66,9 +66,13 @@ impl NormConfig {
     ///
     /// # Panics
     ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// With the sentence of [`validate`](Self::validate), and when the width is 0.
     pub fn init(&self, d_model: usize, device: &Device) -> Norm {
         expect_valid(self.validate());
+        expect_valid(ConfigError::check_positive(
+            "NormConfig",
+            &[("d_model", d_model)],
+        ));
         match *self {
             Self::LayerNorm { epsilon, bias } => Norm::LayerNorm(
                 LayerNormConfig::new(d_model)

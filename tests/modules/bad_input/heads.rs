@@ -1,0 +1,188 @@
+//! Heads that contradict themselves, in every configuration that has some, and what does not go with them.
+
+use burn::tensor::Tensor;
+use burn_attn::{
+    BlockConfig, CausalTransformerConfig, ConfigError, CrossAttention, CrossAttentionConfig,
+    CrossAttentionInput, HeadsConfig, L2QkNorm, MultiHeadAttentionConfig, QkNormConfig, RmsQkNorm,
+    SelfAttentionConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},
+};
+
+use super::sentence;
+use crate::{
+    devices,
+    numbers::{filled, tensor},
+};
+
+/// Sees that every configuration refuses these heads, in its own name.
+#[track_caller]
+fn refused_everywhere(heads: HeadsConfig, reason: &str) {
+    let block = BlockConfig::new().with_heads(heads.clone());
+    let expected = |name: &str| format!("{name}: {reason}");
+    refused!(
+        SelfAttentionConfig::new(15, 3).with_heads(heads.clone()),
+        expected("SelfAttentionConfig")
+    );
+    refused!(
+        CrossAttentionConfig::new(15, 3).with_heads(heads.clone()),
+        expected("CrossAttentionConfig")
+    );
+    refused!(
+        MultiHeadAttentionConfig::new(15, 3).with_heads(heads),
+        expected("MultiHeadAttentionConfig")
+    );
+    refused!(
+        CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        expected("CausalTransformerConfig")
+    );
+    refused!(
+        TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        expected("TransformerEncoderConfig")
+    );
+    refused!(
+        TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        expected("TransformerDecoderConfig")
+    );
+    refused!(
+        TransformerConfig::new(15, 29, 3, 2, 2).with_block(block),
+        expected("TransformerConfig")
+    );
+}
+
+#[test]
+fn numbers_and_widths() {
+    let heads = HeadsConfig::new;
+    refused_everywhere(
+        heads().with_n_kv_heads(Some(0)),
+        "n_kv_heads must be at least 1, got 0",
+    );
+    for n_kv_heads in [2, 4, 6] {
+        refused_everywhere(
+            heads().with_n_kv_heads(Some(n_kv_heads)),
+            &format!("n_heads 3 is not divisible by n_kv_heads {n_kv_heads}"),
+        );
+    }
+    refused_everywhere(
+        heads().with_d_head(Some(0)),
+        "d_head must be at least 1, got 0",
+    );
+    refused_everywhere(
+        heads().with_d_value_head(Some(0)),
+        "d_value_head must be at least 1, got 0",
+    );
+}
+
+#[test]
+fn factors() {
+    let heads = HeadsConfig::new;
+    for (number, shown) in [
+        (0.0, "0"),
+        (-0.5, "-0.5"),
+        (f64::NAN, "NaN"),
+        (f64::INFINITY, "inf"),
+    ] {
+        refused_everywhere(
+            heads().with_scale(Some(number)),
+            &format!("scale must be positive and finite, got {shown}"),
+        );
+        refused_everywhere(
+            heads().with_softcap(Some(number)),
+            &format!("softcap must be positive and finite, got {shown}"),
+        );
+        let l2 = L2QkNorm::new;
+        for (norm, named) in [
+            (
+                QkNormConfig::Rms(RmsQkNorm::new().with_epsilon(number)),
+                "Rms: epsilon",
+            ),
+            (QkNormConfig::L2(l2().with_epsilon(number)), "L2: epsilon"),
+            (QkNormConfig::L2(l2().with_factor(number)), "L2: factor"),
+        ] {
+            refused_everywhere(
+                heads().with_qk_norm(Some(norm)),
+                &format!("qk_norm {named} must be positive and finite, got {shown}"),
+            );
+        }
+    }
+}
+
+#[test]
+fn position_encodings() {
+    let heads = HeadsConfig::new;
+    refused_everywhere(
+        heads().with_position(PositionEncoding::rotary()),
+        "position: RotaryConfig: d_head 5 is odd, but numbers are rotated in pairs",
+    );
+    let wide = RotaryConfig::new().with_rotary_dim(Some(6));
+    refused_everywhere(
+        heads().with_position(PositionEncoding::Rotary(wide)),
+        "position: RotaryConfig: rotary_dim 6 is more than d_head 5",
+    );
+    let few = RelativeBiasConfig::new().with_buckets(3);
+    refused_everywhere(
+        heads().with_position(PositionEncoding::Relative(few)),
+        "position: RelativeBiasConfig: relative buckets need at least 4 buckets (2 for each direction), but have 3",
+    );
+}
+
+#[test]
+fn windows_without_a_direction() {
+    refused!(
+        SelfAttentionConfig::new(15, 3).with_window(Some(5)),
+        "SelfAttentionConfig: a window of 5 needs causal true"
+    );
+}
+
+/// Cross-attention with 3 heads of width 5.
+fn cross(n_kv_heads: usize, d_value_head: usize) -> CrossAttention {
+    let config = CrossAttentionConfig::new(15, 3)
+        .with_n_kv_heads(n_kv_heads)
+        .with_d_value_head(d_value_head);
+    filled(config.init(&devices::any()), 1)
+}
+
+#[test]
+fn memories_that_another_module_projected() {
+    let device = devices::any();
+    let module = cross(3, 5);
+    let query: Tensor<3> = tensor([2, 7, 15], 1, &device);
+    let of = |other: CrossAttention, batch| {
+        let memory = other.project_memory(tensor([batch, 11, 15], 2, &device));
+        sentence(|| module.forward(CrossAttentionInput::new(query.clone(), memory)))
+    };
+    // Three heads of queries could share one of keys.
+    assert_eq!(
+        of(cross(1, 5), 2),
+        "CrossAttention: a memory with keys of 1 heads of width 5 does not fit a module with 3 heads of width 5: another \
+         module projected it"
+    );
+    assert_eq!(
+        of(cross(3, 7), 2),
+        "CrossAttention: a memory with values of 3 heads of width 7 does not fit a module with 3 heads of width 5: another \
+         module projected it"
+    );
+    assert_eq!(
+        of(cross(3, 5), 1),
+        "CrossAttention: a memory of 1 sequences does not fit queries of 2"
+    );
+}
+
+#[test]
+fn offsets_that_a_bias_does_not_know() {
+    let device = devices::any();
+    for position in [PositionEncoding::alibi(), PositionEncoding::relative()] {
+        let config = CrossAttentionConfig::new(15, 3).with_position(position);
+        let module = filled(config.init(&device), 1);
+        let input = || {
+            CrossAttentionInput::new(
+                tensor([2, 7, 15], 1, &device),
+                tensor::<3>([2, 11, 15], 2, &device),
+            )
+        };
+        assert_eq!(
+            sentence(|| module.forward(input().offset(4))),
+            "CrossAttention: queries from position 4 on, but with ALiBi or a relative bias the last query stands on the last key"
+        );
+        module.forward(input());
+    }
+}

@@ -1,0 +1,117 @@
+//! What keeping keys and values in 8 bits costs in accuracy.
+
+use std::f32::consts::TAU;
+
+use burn::tensor::{Device, Tensor, TensorData};
+use burn_attn::{
+    KvCacheConfig, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
+    ProjectionBias, SelfAttentionInput,
+};
+
+use crate::{
+    compare::{error, numbers},
+    devices,
+    numbers::{tensor, uniform},
+    parameters,
+};
+
+use super::{D_MODEL, in_pieces, modules, small};
+
+const HEADS: usize = 3;
+const D_HEAD: usize = 64;
+const WIDTH: usize = HEADS * D_HEAD;
+const LEN: usize = 512;
+
+/// Attention that leaves queries, keys, values and contexts as they come.
+fn bare(device: &Device) -> MultiHeadAttention {
+    let config = MultiHeadAttentionConfig::new(WIDTH, HEADS).with_bias(ProjectionBias::none());
+    parameters::replace(config.init(device), |_, _| {
+        let mut identity = vec![0.0; WIDTH * WIDTH];
+        for at in 0..WIDTH {
+            identity[at * WIDTH + at] = 1.0;
+        }
+        identity
+    })
+}
+
+/// Normal numbers; the first `outliers` channels of each head are 10 times as large.
+fn normal(seed: u64, outliers: usize, device: &Device) -> Tensor<3> {
+    let pairs = uniform(seed, 2 * LEN * WIDTH);
+    let numbers = pairs.chunks_exact(2).enumerate().map(|(at, pair)| {
+        // Box and Muller's, of numbers in (0, 1] and [-1, 1).
+        let radius = (-2.0 * (1.0 - (pair[0] + 1.0) / 2.0).max(1e-7).ln()).sqrt();
+        let factor = if at % D_HEAD < outliers { 10.0 } else { 1.0 };
+        factor * radius * (TAU / 2.0 * pair[1]).cos()
+    });
+    let data = TensorData::new(numbers.collect::<Vec<f32>>(), [1, LEN, WIDTH]);
+    Tensor::from_data(data, device)
+}
+
+/// The contexts of all heads and positions with a cache like this.
+fn contexts(module: &MultiHeadAttention, outliers: usize, quantized: bool) -> Vec<f32> {
+    let device = module.query.weight.device();
+    let input = MultiHeadAttentionInput::new(
+        normal(1, 0, &device),
+        normal(2, outliers, &device),
+        normal(3, outliers, &device),
+    );
+    let config = KvCacheConfig::new(LEN).with_quantized(quantized);
+    numbers(&module.forward_cached(input, &mut module.cache(1, &config)))
+}
+
+fn length(vector: &[f32]) -> f32 {
+    vector.iter().map(|x| x * x).sum::<f32>().sqrt()
+}
+
+/// Of each head's context at each position: how long the error is, as a part of the context. The mean and the largest.
+fn relative_errors(actual: &[f32], exact: &[f32]) -> [f32; 2] {
+    let contexts = actual.chunks_exact(D_HEAD).zip(exact.chunks_exact(D_HEAD));
+    let errors: Vec<f32> = contexts
+        .map(|(actual, exact)| {
+            let off: Vec<f32> = actual.iter().zip(exact).map(|(a, b)| a - b).collect();
+            length(&off) / length(exact)
+        })
+        .collect();
+    let mean = errors.iter().sum::<f32>() / errors.len() as f32;
+    [mean, errors.into_iter().fold(0.0, f32::max)]
+}
+
+#[test]
+fn eight_bits_have_the_documented_error() {
+    for (backend, device) in devices::cpu() {
+        let module = bare(&device);
+        for (what, outliers, documented) in [
+            ("normal numbers", 0, [0.0080, 0.0148]),
+            ("2 of 64 channels 10 times as large", 2, [0.0426, 0.2431]),
+        ] {
+            let exact = contexts(&module, outliers, false);
+            let [mean, largest] = relative_errors(&contexts(&module, outliers, true), &exact);
+            println!("{backend}, {what}: mean {mean:.4}, largest {largest:.4}");
+            for (measured, documented) in [mean, largest].into_iter().zip(documented) {
+                assert!(
+                    measured > 0.5 * documented && measured < 1.2 * documented,
+                    "{backend}, {what}: {measured} is not the documented {documented}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn eight_bits_are_nearly_exact() {
+    for (backend, device) in devices::cpu() {
+        let x = tensor([2, 23, D_MODEL], 1, &device);
+        for (name, module) in modules(&device) {
+            let whole = module.forward(SelfAttentionInput::new(x.clone()));
+            let mut cache = module.cache(2, &small(23).with_quantized(true));
+            let cached = in_pieces(&module, &mut cache, &x, &[7, 1, 1, 11, 3]);
+            let error = error(&cached.into_data(), &whole.into_data());
+            println!("{backend}, {name}: error {error:.1e}");
+            // Each key and value is off by up to 1/254 of its row's largest number: visibly more than rounding.
+            assert!(
+                (1e-5..6e-3).contains(&error),
+                "{backend}, {name}: {error:.1e}"
+            );
+        }
+    }
+}
