@@ -97,4 +97,23 @@ impl Alibi {
     pub fn bias(&self) -> AttentionBias {
         AttentionBias::alibi(self.slopes())
     }
+
+    /// [`bias`](Self::bias) for `len_q` queries that start at key `new_at[b]` in each sequence `b`, among `len_kv` keys that are not
+    /// after them.
+    pub(super) fn bias_from(&self, new_at: &[usize], len_q: usize, len_kv: usize) -> AttentionBias {
+        let slopes = self.slopes();
+        let [n_heads] = slopes.dims();
+        let batch = new_at.len();
+        let mut distances = Vec::with_capacity(batch * len_q * len_kv);
+        for &at in new_at {
+            for query in at..at + len_q {
+                let keys = 0..len_kv as i32;
+                distances.extend(keys.map(|key| (query as i32 - key) as f32));
+            }
+        }
+        let distances = TensorData::new(distances, [batch, 1, len_q, len_kv]);
+        let options = (&slopes.device(), slopes.dtype());
+        let distances = Tensor::<4>::from_data(distances, options);
+        AttentionBias::dense(slopes.reshape([1, n_heads, 1, 1]).neg() * distances)
+    }
 }

@@ -146,7 +146,7 @@ impl Position {
 
     /// [`bias`](Self::bias) for `len_q` queries that start at key `new_at[b]` in each sequence `b`, among `len_kv` keys.
     ///
-    /// Only for causal attention: that of ALiBi is right for each row but for a constant, which the softmax does not see.
+    /// Only for causal attention: that of ALiBi may be off by a constant for each row, which the softmax does not see.
     pub(crate) fn bias_from(
         &self,
         new_at: &[usize],
@@ -154,8 +154,11 @@ impl Position {
         len_kv: usize,
     ) -> Option<AttentionBias> {
         let aligned = new_at.iter().all(|&at| at + len_q == len_kv);
-        match &self.relative {
-            Some(relative) if !aligned => Some(relative.bias_from(new_at, len_q, len_kv)),
+        // A query that stands after where the last ones would stand sees keys on both sides of that place.
+        let within = new_at.iter().all(|&at| at + len_q <= len_kv);
+        match (&self.relative, &self.alibi) {
+            (Some(relative), _) if !aligned => Some(relative.bias_from(new_at, len_q, len_kv)),
+            (_, Some(alibi)) if !within => Some(alibi.bias_from(new_at, len_q, len_kv)),
             _ => self.bias(),
         }
     }
