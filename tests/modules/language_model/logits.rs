@@ -6,7 +6,7 @@ use burn_attn_models::{generate::Autoregressive, language_model::LanguageModel};
 
 use super::{Case, MAX_LEN, PROMPTS, VOCABULARY, batch, cases, model, small, texts};
 use crate::{
-    compare::{differs, error},
+    compare::{assert_close, differs, error},
     devices,
     numbers::filled,
 };
@@ -102,6 +102,28 @@ fn every_case_is_another_model() {
     for (at, (name, logits_of_one)) in logits.iter().enumerate() {
         for (other, logits_of_other) in &logits[..at] {
             assert!(differs(logits_of_one, logits_of_other), "{name} = {other}");
+        }
+    }
+}
+
+#[test]
+fn tokens_that_were_taken_back_leave_nothing() {
+    let device = devices::any();
+    for Case { name, config, .. } in cases() {
+        let model = model(&config, &device);
+        let texts = texts(2);
+        let whole = model.forward(batch(&texts, &device));
+        // Room for all: of what has left a window, nothing can be taken back.
+        let mut state = model.start(2);
+        model.advance(&mut state, &[&texts[0][..3], &texts[1][..6]]);
+        model.advance(&mut state, &[&[1, 2, 3, 4], &[5]]);
+        state.truncate(&[3, 6]);
+        let logits = model.advance(&mut state, &[&texts[0][3..5], &texts[1][6..10]]);
+        for (row, end) in [5, 10].into_iter().enumerate() {
+            let expected = whole.clone().narrow(0, row, 1).narrow(1, end - 1, 1);
+            let expected = expected.reshape([1, VOCABULARY]).into_data();
+            let actual = logits.clone().narrow(0, row, 1).into_data();
+            assert_close(&format!("{name}, row {row}"), &actual, &expected, 1e-5);
         }
     }
 }
