@@ -12,6 +12,7 @@
 //! | `blocks` | every norm, placement, activation and arrangement of a layer is its formula |
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
+//! | `language_model` | the language model, cached and not, for every position, mask and grouping |
 //! | `seq2seq` | the translation model and its search |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
@@ -27,6 +28,7 @@ mod devices;
 mod generate;
 mod golden;
 mod import;
+mod language_model;
 mod numbers;
 mod parameters;
 mod parity;

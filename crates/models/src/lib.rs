@@ -2,10 +2,13 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
+//! | [`language_model`] | the decoder-only language model of GPT and Llama |
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
 //! | [`import`] | weights of PyTorch's and burn-nn's modules, and how to move from them |
 
 pub mod generate;
 pub mod import;
+pub mod language_model;
+mod new_tokens;
 pub mod seq2seq;

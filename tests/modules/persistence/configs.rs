@@ -10,7 +10,10 @@ use burn_attn::{
     TransformerEncoderConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
-use burn_attn_models::seq2seq::Seq2SeqConfig;
+use burn_attn_models::{
+    language_model::{AbsolutePosition, LanguageModelConfig},
+    seq2seq::Seq2SeqConfig,
+};
 
 /// Writes and reads `config`. `Debug` prints every field, so equal text is equal configuration.
 fn check<C: Config + Debug>(config: C) {
@@ -147,5 +150,17 @@ fn models() {
             .with_dropout(0.3)
             .with_max_len(31)
             .with_norm_placement(NormPlacement::Sandwich),
+    );
+    check(
+        LanguageModelConfig::new(23)
+            .with_d_model(15)
+            .with_n_heads(3)
+            .with_n_layers(5)
+            .with_d_ff(29)
+            .with_max_len(31)
+            .with_block(block())
+            .with_position(AbsolutePosition::Learned)
+            .with_scaled_embedding(false)
+            .with_tied(false),
     );
 }

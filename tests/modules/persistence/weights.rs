@@ -14,7 +14,10 @@ use burn_attn::{
     TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
     positions::{LearnedConfig, SinusoidalConfig},
 };
-use burn_attn_models::seq2seq::Seq2SeqConfig;
+use burn_attn_models::{
+    language_model::{AbsolutePosition, LanguageModelConfig},
+    seq2seq::Seq2SeqConfig,
+};
 use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
 
 use crate::{
@@ -171,4 +174,15 @@ fn models() {
     check(config.init(&device), |module| {
         module.forward(source.clone(), lengths.clone(), target.clone())
     });
+    for tied in [true, false] {
+        let config = LanguageModelConfig::new(23)
+            .with_d_model(15)
+            .with_n_heads(3)
+            .with_d_ff(29)
+            .with_position(AbsolutePosition::Learned)
+            .with_tied(tied);
+        check(config.init(&device), |module| {
+            module.forward(target.clone())
+        });
+    }
 }

@@ -1,10 +1,10 @@
 //! How the translation model generates: it reads each source and each token once.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor};
 use burn_attn::{KvCacheConfig, TransformerDecoderCache};
 
 use super::{Memory, Seq2Seq};
-use crate::generate::Autoregressive;
+use crate::{generate::Autoregressive, new_tokens::NewTokens};
 
 /// What [`Seq2Seq`] keeps while it generates: the keys and values of the sources and of the tokens so far.
 #[derive(Clone, Debug)]
@@ -57,48 +57,14 @@ impl Autoregressive for Seq2Seq {
 
     fn advance(&self, state: &mut Seq2SeqState, tokens: &[&[u32]]) -> Tensor<2> {
         let so_far = state.cache.lengths();
-        assert!(
-            tokens.len() == so_far.len(),
-            "Seq2Seq: tokens of {} rows for a state of {}",
-            tokens.len(),
-            so_far.len()
-        );
-        let batch = tokens.len();
-        let lengths: Vec<usize> = tokens.iter().map(|row| row.len()).collect();
-        if let Some(row) = lengths.iter().position(|&length| length == 0) {
-            panic!("Seq2Seq: row {row} has no new token");
-        }
-        let vocab_size = self.vocab_size();
-        for (row, tokens) in tokens.iter().enumerate() {
-            if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab_size) {
-                panic!(
-                    "Seq2Seq: token {token} of row {row} is outside the vocabulary of {vocab_size} tokens"
-                );
-            }
-        }
-        let longest = lengths.iter().copied().max().unwrap_or(0);
-        // Any token fills a row up: the decoder is causal.
-        let padded: Vec<i32> = tokens
-            .iter()
-            .flat_map(|row| (0..longest).map(|at| row.get(at).map_or(0, |&token| token as i32)))
-            .collect();
-        let device = self.embedding.weight.device();
-        let target = Tensor::from_data(TensorData::new(padded, [batch, longest]), &device);
+        let new = NewTokens::new("Seq2Seq", tokens, so_far.len(), self.vocab_size());
+        let target = new.padded(&self.embedding.weight.device());
         let states = self.transformer.decoder.forward_cached(
             self.embed(target, so_far),
-            &lengths,
+            &new.lengths,
             &mut state.cache,
         );
-        let [_, _, d_model] = states.dims();
-        let states = states.reshape([batch * longest, d_model]);
-        if longest == 1 {
-            return self.project(states);
-        }
-        let last = lengths.iter().enumerate();
-        let last = last.map(|(row, &length)| (row * longest + length - 1) as i32);
-        let last = TensorData::new(last.collect(), [batch]);
-        let last = Tensor::<1, Int>::from_data(last, &device);
-        self.project(states.select(0, last))
+        self.embedding.logits(new.last(states))
     }
 
     fn reorder(&self, state: &mut Seq2SeqState, rows: &[usize]) {

@@ -3,12 +3,12 @@
 use burn::{
     config::Config,
     module::Module,
-    nn::{Dropout, DropoutConfig, Embedding, EmbeddingConfig, Initializer},
+    nn::{Dropout, DropoutConfig, Initializer},
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, ConfigError, NormPlacement, Transformer, TransformerConfig,
-    TransformerDecoderInput, TransformerEncoderInput, dropout,
+    AttentionMask, BlockConfig, ConfigError, NormPlacement, TiedEmbedding, TiedEmbeddingConfig,
+    Transformer, TransformerConfig, TransformerDecoderInput, TransformerEncoderInput, dropout,
     positions::{Positions, Sinusoidal, SinusoidalConfig},
 };
 
@@ -74,16 +74,8 @@ impl Seq2SeqConfig {
         if let Err(error) = self.validate() {
             panic!("{error}");
         }
-        // The embedding is scaled by √d_model on the way in, and its transpose makes the logits on the way out:
-        // this spread gives both about unit variance.
-        let initializer = Initializer::Normal {
-            mean: 0.0,
-            std: (self.d_model as f64).powf(-0.5),
-        };
         Seq2Seq {
-            embedding: EmbeddingConfig::new(self.vocab_size, self.d_model)
-                .with_initializer(initializer)
-                .init(device),
+            embedding: TiedEmbeddingConfig::new(self.vocab_size, self.d_model).init(device),
             positions: SinusoidalConfig::new(self.d_model)
                 .with_max_len(self.max_len)
                 .init(device),
@@ -133,7 +125,7 @@ impl Seq2SeqConfig {
 #[derive(Module, Debug)]
 pub struct Seq2Seq {
     /// `[vocab_size, d_model]`, also the output projection.
-    pub embedding: Embedding,
+    pub embedding: TiedEmbedding,
     positions: Sinusoidal,
     dropout: Dropout,
     /// Encoder and decoder.
@@ -218,14 +210,9 @@ impl Seq2Seq {
     ///
     /// When a target is longer than `max_len` or the batches differ.
     pub fn decode(&self, target: Tensor<2, Int>, memory: &Memory) -> Tensor<3> {
-        let states = self
-            .transformer
-            .decoder
-            .forward(self.decoder_input(target, memory));
-        let [batch, len, d_model] = states.dims();
-        let logits = self.project(states.reshape([batch * len, d_model]));
-        let [_, vocab_size] = logits.dims();
-        logits.reshape([batch, len, vocab_size])
+        let input = self.decoder_input(target, memory);
+        self.embedding
+            .logits(self.transformer.decoder.forward(input))
     }
 
     /// Logits for training, where the whole target is known.
@@ -285,15 +272,10 @@ impl Seq2Seq {
         tokens: Tensor<2, Int>,
         positions: impl Into<Positions>,
     ) -> Tensor<3> {
-        let [_, d_model] = self.embedding.weight.dims();
-        let embedded = self.embedding.forward(tokens) * (d_model as f64).sqrt();
+        let embedded = self.embedding.forward(tokens);
         dropout(
             &self.dropout,
             self.positions.forward_from(embedded, positions),
         )
-    }
-
-    pub(super) fn project(&self, states: Tensor<2>) -> Tensor<2> {
-        states.matmul(self.embedding.weight.val().transpose())
     }
 }

@@ -1,0 +1,148 @@
+//! Sizes, blocks, positions and head of a language model.
+
+use burn::{
+    config::Config,
+    nn::{DropoutConfig, LinearConfig},
+    tensor::Device,
+};
+use burn_attn::{
+    BlockConfig, CausalTransformerConfig, ConfigError, TiedEmbeddingConfig,
+    positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
+};
+use serde::{Deserialize, Serialize};
+
+use super::LanguageModel;
+
+/// What is added to the embedded tokens, for heads that do not know the order by themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum AbsolutePosition {
+    /// Nothing: the position is that of the heads, [`HeadsConfig::position`](burn_attn::HeadsConfig::position).
+    #[default]
+    None,
+    /// [`Sinusoidal`](burn_attn::positions::Sinusoidal), as in the paper of the transformer.
+    Sinusoidal,
+    /// [`Learned`](burn_attn::positions::Learned), as in GPT-2.
+    Learned,
+}
+
+/// Configuration of [`LanguageModel`].
+///
+/// # Example
+///
+/// A small Llama and a small GPT-2.
+///
+/// ```
+/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, positions::PositionEncoding};
+/// use burn_attn_models::language_model::{AbsolutePosition, LanguageModelConfig};
+///
+/// let llama = LanguageModelConfig::new(100)
+///     .with_block(
+///         BlockConfig::new()
+///             .with_norm(NormConfig::rms_norm())
+///             .with_activation(FeedForwardActivation::SwiGlu)
+///             .with_bias(false)
+///             .with_n_kv_heads(2)
+///             .with_position(PositionEncoding::rotary()),
+///     )
+///     .with_tied(false)
+///     .with_scaled_embedding(false);
+/// let gpt2 = LanguageModelConfig::new(100)
+///     .with_block(BlockConfig::new().with_activation(FeedForwardActivation::GeluTanh))
+///     .with_position(AbsolutePosition::Learned)
+///     .with_scaled_embedding(false);
+/// assert!(llama.validate().is_ok() && gpt2.validate().is_ok());
+/// ```
+#[derive(Config, Debug)]
+pub struct LanguageModelConfig {
+    /// Number of tokens in the vocabulary.
+    pub vocab_size: usize,
+    /// Width of the model.
+    #[config(default = 128)]
+    pub d_model: usize,
+    /// Number of heads.
+    #[config(default = 8)]
+    pub n_heads: usize,
+    /// Number of layers.
+    #[config(default = 2)]
+    pub n_layers: usize,
+    /// Width inside the feed-forward layers.
+    #[config(default = 512)]
+    pub d_ff: usize,
+    /// Longest sequence (tokens): room in the caches, and rows of the table of positions, if there is one.
+    #[config(default = 256)]
+    pub max_len: usize,
+    /// How every layer is built. Its dropout is also that of the embedded tokens.
+    #[config(default = "BlockConfig::new()")]
+    pub block: BlockConfig,
+    /// What is added to the embedded tokens.
+    #[config(default = "AbsolutePosition::None")]
+    pub position: AbsolutePosition,
+    /// Whether embedded tokens are multiplied by `√d_model`; see
+    /// [`TiedEmbeddingConfig::scaled`](burn_attn::TiedEmbeddingConfig::scaled).
+    #[config(default = true)]
+    pub scaled_embedding: bool,
+    /// Whether the embedding is the output projection as well, or the model has a head of its own.
+    #[config(default = true)]
+    pub tied: bool,
+}
+
+impl LanguageModelConfig {
+    /// Whether a model can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        const NAME: &str = "LanguageModelConfig";
+        ConfigError::check_positive(
+            NAME,
+            &[("vocab_size", self.vocab_size), ("max_len", self.max_len)],
+        )?;
+        self.transformer().validate()?;
+        match &self.block.heads.position {
+            PositionEncoding::Rotary(rotary) if rotary.max_len < self.max_len => {
+                Err(ConfigError::Invalid {
+                    config: NAME,
+                    reason: format!(
+                        "max_len {} is more than the max_len {} of the heads' rotary positions",
+                        self.max_len, rotary.max_len
+                    ),
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Builds the model.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> LanguageModel {
+        if let Err(error) = self.validate() {
+            panic!("{error}");
+        }
+        let sinusoidal = SinusoidalConfig::new(self.d_model).with_max_len(self.max_len);
+        let learned = LearnedConfig::new(self.d_model, self.max_len);
+        let head = LinearConfig::new(self.d_model, self.vocab_size)
+            .with_bias(false)
+            .with_initializer(self.block.initializer.clone());
+        LanguageModel {
+            embedding: TiedEmbeddingConfig::new(self.vocab_size, self.d_model)
+                .with_scaled(self.scaled_embedding)
+                .init(device),
+            sinusoidal: (self.position == AbsolutePosition::Sinusoidal)
+                .then(|| sinusoidal.init(device)),
+            learned: (self.position == AbsolutePosition::Learned).then(|| learned.init(device)),
+            dropout: DropoutConfig::new(self.block.dropout).init(),
+            transformer: self.transformer().init(device),
+            head: (!self.tied).then(|| head.init(device)),
+            max_len: self.max_len,
+        }
+    }
+
+    fn transformer(&self) -> CausalTransformerConfig {
+        CausalTransformerConfig::new(self.d_model, self.d_ff, self.n_heads, self.n_layers)
+            .with_block(self.block.clone())
+    }
+}

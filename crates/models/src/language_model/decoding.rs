@@ -1,0 +1,91 @@
+//! How the language model generates: it reads each token once.
+
+use burn::tensor::Tensor;
+use burn_attn::{KvCache, KvCacheConfig};
+
+use super::LanguageModel;
+use crate::{generate::Autoregressive, new_tokens::NewTokens};
+
+/// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far, one cache a layer.
+#[derive(Clone, Debug)]
+pub struct LanguageModelState {
+    caches: Vec<KvCache>,
+}
+
+impl LanguageModelState {
+    /// Forgets all but the first `lengths[r]` tokens of each row `r`, such as those guessed wrong in speculative decoding.
+    ///
+    /// # Panics
+    ///
+    /// As [`KvCache::truncate`].
+    pub fn truncate(&mut self, lengths: &[usize]) {
+        for cache in &mut self.caches {
+            cache.truncate(lengths);
+        }
+    }
+}
+
+impl LanguageModel {
+    /// A state of this many rows that have read nothing.
+    ///
+    /// # Example
+    ///
+    /// See [`LanguageModel`](Self#example).
+    pub fn start(&self, rows: usize) -> LanguageModelState {
+        self.start_with(rows, &KvCacheConfig::new(self.max_len()))
+    }
+
+    /// [`start`](Self::start) with caches of another kind, such as one of 8 bits.
+    ///
+    /// # Panics
+    ///
+    /// When a size of `config` is zero, or its `max_len` less than the model's.
+    pub fn start_with(&self, rows: usize, config: &KvCacheConfig) -> LanguageModelState {
+        assert!(
+            config.max_len >= self.max_len(),
+            "LanguageModel: a cache of max_len {} is too short for a model of max_len {}",
+            config.max_len,
+            self.max_len()
+        );
+        LanguageModelState {
+            caches: self.transformer.cache(rows, config),
+        }
+    }
+}
+
+/// # Cost
+///
+/// A step runs the layers over the new tokens only; its attention is O(len).
+impl Autoregressive for LanguageModel {
+    type State = LanguageModelState;
+
+    fn vocab_size(&self) -> usize {
+        let [vocab_size, _] = self.embedding.weight.dims();
+        vocab_size
+    }
+
+    fn max_len(&self) -> Option<usize> {
+        Some(self.max_len())
+    }
+
+    fn lengths(&self, state: &LanguageModelState) -> Vec<usize> {
+        state.caches[0].lengths()
+    }
+
+    fn advance(&self, state: &mut LanguageModelState, tokens: &[&[u32]]) -> Tensor<2> {
+        let so_far = self.lengths(state);
+        let new = NewTokens::new("LanguageModel", tokens, so_far.len(), self.vocab_size());
+        let device = self.embedding.weight.device();
+        let x = self.embed_checked(new.padded(&device), so_far.into());
+        let states = self
+            .transformer
+            .forward_cached(x, &new.lengths, &mut state.caches);
+        self.logits(new.last(states))
+    }
+
+    fn reorder(&self, state: &mut LanguageModelState, rows: &[usize]) {
+        for cache in &mut state.caches {
+            cache.reorder(rows);
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! The decoder-only language model: tokens in, logits of the tokens that follow out.
+
+use burn::{
+    module::Module,
+    nn::{Dropout, Linear},
+    tensor::{Int, Tensor, assert_shape},
+};
+use burn_attn::{
+    CausalTransformer, CausalTransformerInput, TiedEmbedding, dropout,
+    positions::{Learned, Positions, Sinusoidal},
+};
+
+/// A stack of causal layers between an embedding and the logits of the next token.
+///
+/// ```text
+/// logits = head(transformer(embedding(tokens) + positions))      the head is the transposed embedding, unless it is its own
+/// ```
+///
+/// # Source
+///
+/// GPT-2; "Generating Wikipedia by summarizing long sequences" (arXiv:1801.10198), section 4.2.3; tied embeddings: "Using the
+/// output embedding to improve language models" (arXiv:1608.05859). PyTorch equivalent: `GPT2LMHeadModel` and
+/// `LlamaForCausalLM` of Hugging Face's `transformers`.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn_models::{
+///     generate::{GenerateOptions, generate},
+///     language_model::{AbsolutePosition, LanguageModelConfig},
+/// };
+///
+/// let device = Device::default();
+/// let model = LanguageModelConfig::new(100)
+///     .with_d_model(32)
+///     .with_n_heads(4)
+///     .with_position(AbsolutePosition::Sinusoidal)
+///     .init(&device);
+/// let logits = model.forward(Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device));
+/// assert_eq!(logits.dims(), [2, 3, 100]);
+///
+/// let prompts = [vec![5, 6, 7], vec![8]];
+/// let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11));
+/// assert_eq!(outputs[1].tokens.len(), 11);
+/// ```
+#[derive(Module, Debug)]
+pub struct LanguageModel {
+    /// `[vocab_size, d_model]`, also the output projection, unless there is a [`head`](Self::head).
+    pub embedding: TiedEmbedding,
+    pub(super) sinusoidal: Option<Sinusoidal>,
+    /// Added to the embedded tokens, where positions are learned.
+    pub learned: Option<Learned>,
+    pub(super) dropout: Dropout,
+    /// The layers and the last norm.
+    pub transformer: CausalTransformer,
+    /// The output projection, if it is not the embedding.
+    pub head: Option<Linear>,
+    pub(super) max_len: usize,
+}
+
+impl LanguageModel {
+    /// Longest sequence (tokens) that can be generated, or read at all where a table has the positions.
+    pub fn max_len(&self) -> usize {
+        self.max_len
+    }
+
+    /// Logits of the token that follows each position, for training or to score a text.
+    ///
+    /// Padding at the end of a sequence changes nothing before it: the model is causal.
+    ///
+    /// # Shapes
+    ///
+    /// - `tokens`: `[batch, len]`
+    /// - output: `[batch, len, vocab_size]`
+    ///
+    /// # Panics
+    ///
+    /// As [`embed`](Self::embed).
+    ///
+    /// # Example
+    ///
+    /// See [`LanguageModel`](Self#example). With a mask, such as that of several texts packed into one row, it is written out:
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Int, Tensor};
+    /// use burn_attn::{AttentionMask, BlockConfig, CausalTransformerInput, positions::PositionEncoding};
+    /// use burn_attn_models::language_model::LanguageModelConfig;
+    ///
+    /// let device = Device::default();
+    /// let block = BlockConfig::new().with_position(PositionEncoding::rotary());
+    /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).with_block(block).init(&device);
+    /// let tokens = Tensor::from_data([[5, 6, 7, 8, 9]], &device);
+    /// let texts = Tensor::<2, Int>::from_data([[0, 0, 0, 1, 1]], &device);
+    /// let input = CausalTransformerInput::new(model.embed(tokens, 0))
+    ///     .mask(AttentionMask::segments(texts.clone(), texts));
+    /// let logits = model.logits(model.transformer.forward(input));
+    /// assert_eq!(logits.dims(), [1, 5, 100]);
+    /// ```
+    pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let input = CausalTransformerInput::new(self.embed(tokens, 0));
+        self.logits(self.transformer.forward(input))
+    }
+
+    /// The attention weights of every layer and head, one `[batch, heads, len, len]` a layer.
+    ///
+    /// # Panics
+    ///
+    /// As [`embed`](Self::embed).
+    pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
+        let input = CausalTransformerInput::new(self.embed(tokens, 0));
+        self.transformer.forward_with_weights(input).weights
+    }
+
+    /// The tokens as the transformer reads them: embedded, with their positions added where these are not the heads'.
+    ///
+    /// # Shapes
+    ///
+    /// - `tokens`: `[batch, len]`, from these `positions` on
+    /// - output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When a token is outside the vocabulary, or a position past the table of positions.
+    ///
+    /// # Cost
+    ///
+    /// The tokens are read from the device once, to check them.
+    pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
+        let [vocab_size, _] = self.embedding.weight.dims();
+        let vocabulary = 0..vocab_size as i64;
+        let read = tokens.to_data();
+        if let Some(token) = read.iter::<i64>().find(|token| !vocabulary.contains(token)) {
+            panic!("LanguageModel: token {token} is outside the vocabulary of {vocab_size} tokens");
+        }
+        self.embed_checked(tokens, positions.into())
+    }
+
+    /// [`embed`](Self::embed) of tokens that are known to be in the vocabulary.
+    pub(super) fn embed_checked(&self, tokens: Tensor<2, Int>, positions: Positions) -> Tensor<3> {
+        let x = self.embedding.forward(tokens);
+        let x = match (&self.sinusoidal, &self.learned) {
+            (Some(sinusoidal), _) => sinusoidal.forward_from(x, positions),
+            (_, Some(learned)) => learned.forward_from(x, positions),
+            (None, None) => x,
+        };
+        dropout(&self.dropout, x)
+    }
+
+    /// Logits of the token that follows each state of the transformer.
+    ///
+    /// # Shapes
+    ///
+    /// - `states`: `[.., d_model]`
+    /// - output: `[.., vocab_size]`
+    ///
+    /// # Panics
+    ///
+    /// When the last axis is not `d_model`.
+    pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
+        let Some(head) = &self.head else {
+            return self.embedding.logits(states);
+        };
+        let [d_model, vocab_size] = head.weight.dims();
+        assert_shape!(states, [.., d_model]);
+        let mut shape = states.dims();
+        shape[D - 1] = vocab_size;
+        let count = states.shape().num_elements() / d_model;
+        // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+        if count == 0 {
+            return Tensor::zeros(shape, &states.device());
+        }
+        let rows: Tensor<2> = states.reshape([count, d_model]);
+        head.forward(rows).reshape(shape)
+    }
+}

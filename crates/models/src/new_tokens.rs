@@ -1,0 +1,65 @@
+//! The new tokens of one step of a generation, as a causal stack reads them.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+/// At least one new token of every row, checked.
+pub(crate) struct NewTokens<'a> {
+    rows: &'a [&'a [u32]],
+    /// How many each row has.
+    pub(crate) lengths: Vec<usize>,
+    longest: usize,
+}
+
+impl<'a> NewTokens<'a> {
+    /// # Panics
+    ///
+    /// In the name of `model`, unless there are `count` rows of at least one token each, all within the vocabulary.
+    pub(crate) fn new(model: &str, rows: &'a [&'a [u32]], count: usize, vocab_size: usize) -> Self {
+        assert!(
+            rows.len() == count,
+            "{model}: tokens of {} rows for a state of {count}",
+            rows.len()
+        );
+        for (row, tokens) in rows.iter().enumerate() {
+            assert!(!tokens.is_empty(), "{model}: row {row} has no new token");
+            if let Some(token) = tokens.iter().find(|&&token| token as usize >= vocab_size) {
+                panic!(
+                    "{model}: token {token} of row {row} is outside the vocabulary of {vocab_size} tokens"
+                );
+            }
+        }
+        let lengths: Vec<usize> = rows.iter().map(|row| row.len()).collect();
+        let longest = lengths.iter().copied().max().unwrap_or(0);
+        Self {
+            rows,
+            lengths,
+            longest,
+        }
+    }
+
+    /// The tokens as `[rows, longest]`. Any token fills a row up: what reads them is causal.
+    pub(crate) fn padded(&self, device: &Device) -> Tensor<2, Int> {
+        let rows = self.rows.iter();
+        let padded: Vec<i32> = rows
+            .flat_map(|row| {
+                (0..self.longest).map(|at| row.get(at).map_or(0, |&token| token as i32))
+            })
+            .collect();
+        let shape = [self.rows.len(), self.longest];
+        Tensor::from_data(TensorData::new(padded, shape), device)
+    }
+
+    /// Of states `[rows, longest, d_model]` those of each row's last token, `[rows, d_model]`.
+    pub(crate) fn last(&self, states: Tensor<3>) -> Tensor<2> {
+        let [rows, longest, d_model] = states.dims();
+        let states = states.reshape([rows * longest, d_model]);
+        if longest == 1 {
+            return states;
+        }
+        let last = self.lengths.iter().enumerate();
+        let last = last.map(|(row, &length)| (row * longest + length - 1) as i32);
+        let last = TensorData::new(last.collect(), [rows]);
+        let last = Tensor::<1, Int>::from_data(last, &states.device());
+        states.select(0, last)
+    }
+}
