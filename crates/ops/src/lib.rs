@@ -27,8 +27,8 @@
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
-//! operations), `heads` (one projection for several operands), `rotation`
-//! (rotary positions), `seed` (repeatable dropout).
+//! operations), `heads` (one projection for several operands), `rotation` (rotary
+//! positions), `seed` (repeatable dropout).
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 

@@ -1,8 +1,9 @@
 //! The gradient rules.
 //!
-//! A node of Burn has one result. So in operations with several, one node does the work, and the others, its children, only leave their gradients
-//! where it finds them and make sure that it runs. In attention the working node is that of the logsumexp, whose parents
-//! are all tensors that have a gradient; where heads are split, it is one without a result of its own.
+//! A node of Burn has one result. So in operations with several, one node does the work, and the others, its children,
+//! only leave their gradients where it finds them and make sure that it runs. In attention the working node is that of the
+//! logsumexp, whose parents are all tensors that have a gradient; where heads are split, it is one without a result of its
+//! own.
 
 use std::sync::{Arc, Mutex};
 
