@@ -9,6 +9,7 @@ mod merge;
 mod option_tensors;
 mod oracle;
 mod properties;
+mod rotation;
 
 use burn::tensor::{DType, Device};
 

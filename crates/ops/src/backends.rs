@@ -32,6 +32,15 @@ macro_rules! on_the_host {
             crate::fused::product::<Self>(x, weight)
         }
 
+        fn rotate(
+            x: burn::backend::tensor::FloatTensor<Self>,
+            cos: burn::backend::tensor::FloatTensor<Self>,
+            sin: burn::backend::tensor::FloatTensor<Self>,
+            rotation: crate::Rotation,
+        ) -> burn::backend::tensor::FloatTensor<Self> {
+            crate::fused::rotate::<Self>(x, cos, sin, rotation)
+        }
+
         // Burn's CPU generator samples one number after the other; the counting one needs a few integer operations each.
         fn dropout_factors(
             like: burn::backend::tensor::FloatTensor<Self>,

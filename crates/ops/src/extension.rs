@@ -14,7 +14,10 @@ use burn::backend::{
 };
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, Window};
 
-use crate::{composed, heads, linear};
+use crate::{
+    composed, heads, linear,
+    rotation::{self, Rotation},
+};
 
 /// A float tensor or nothing.
 #[derive(ExtensionType)]
@@ -165,6 +168,16 @@ pub trait AttentionOps: Backend {
     /// `[rows, depth]` times `[depth, columns]`.
     fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
         linear::product::<Self>(x, weight)
+    }
+
+    /// `x` of shape `[batch, heads, len, d_head]`, its pairs rotated by the angles in tables `[positions, pairs]`.
+    fn rotate(
+        x: FloatTensor<Self>,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+        rotation: Rotation,
+    ) -> FloatTensor<Self> {
+        rotation::composed::<Self>(x, cos, sin, &rotation)
     }
 
     /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.

@@ -18,6 +18,7 @@
 //! | to look at the weights | [`attention_weights`] |
 //! | to say who sees whom | [`AttentionMask`] |
 //! | the heads of a packed projection | [`split_heads`] |
+//! | rotary positions | [`rotate`] |
 //! | dropout of any tensor, cheaply | [`dropout`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
@@ -26,7 +27,8 @@
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
-//! operations), `heads` (one projection for several operands), `seed` (repeatable dropout).
+//! operations), `heads` (one projection for several operands), `rotation` (rotary
+//! positions), `seed` (repeatable dropout).
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 
@@ -45,6 +47,7 @@ mod linear;
 mod mask;
 mod merge;
 mod options;
+mod rotation;
 mod seed;
 
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
@@ -66,4 +69,5 @@ pub use linear::linear;
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
 pub use options::AttentionOptions;
+pub use rotation::{RotaryLayout, Rotation, rotate};
 pub use seed::{next_dropout_seed, seed};

@@ -2,7 +2,7 @@
 
 use super::{
     backward::TileBackward, decode::Decode, few_rows::Part, forward::TileForward,
-    parallel::Execution, real::Real,
+    parallel::Execution, real::Real, rotation::Piece,
 };
 
 /// Runs the vectorised parts.
@@ -18,6 +18,8 @@ pub trait Compiled: Real {
     fn decode(execution: Execution, decode: Decode<'_, Self>);
     /// Some terms of a product of few rows.
     fn few_rows(execution: Execution, part: Part<'_, Self>);
+    /// Some rows with rotary positions.
+    fn rotate(execution: Execution, piece: Piece<'_, Self>);
 }
 
 macro_rules! compiled {
@@ -34,6 +36,9 @@ macro_rules! compiled {
             }
             fn few_rows(execution: Execution, part: Part<'_, Self>) {
                 execution.dispatch(part);
+            }
+            fn rotate(execution: Execution, piece: Piece<'_, Self>) {
+                execution.dispatch(piece);
             }
         }
     };

@@ -9,6 +9,7 @@
 //! | `backward/` | [`backward`]: all gradients, from the saved output and logsumexp |
 //! | `scores.rs` | softcap, biases and dropout on the scores of one panel |
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
+//! | `rotation.rs` | [`Rotation`]: rotary positions |
 //! | `unseen.rs` | NaN in keys that nobody sees |
 //! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
 //! | `raw.rs` | the innermost product, and rows that several threads write: with `crew.rs` the only unsafe code |
@@ -56,6 +57,7 @@ mod inputs;
 mod parallel;
 mod raw;
 mod real;
+mod rotation;
 mod rows;
 mod scores;
 mod tile;
@@ -71,6 +73,7 @@ pub use inputs::{Inputs, KernelError};
 pub use parallel::{Execution, Instructions};
 pub use raw::RowsMut;
 pub use real::Real;
+pub use rotation::{RotaryLayout, Rotation};
 pub use rows::Rows;
 
 use crate::Problem;

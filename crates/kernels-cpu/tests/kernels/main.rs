@@ -25,6 +25,7 @@ mod options;
 mod paths;
 mod properties;
 mod random;
+mod rotation;
 mod run;
 mod sizes;
 #[cfg(feature = "rayon")]

@@ -1,8 +1,9 @@
-//! The gradient rules of operations with several results.
+//! The gradient rules.
 //!
-//! A node of Burn has one result. So one node does the work, and the others, its children, only leave their gradients
-//! where it finds them and make sure that it runs. In attention the working node is that of the logsumexp, whose parents
-//! are all tensors that have a gradient; where heads are split, it is one without a result of its own.
+//! A node of Burn has one result. So in operations with several, one node does the work, and the others, its children,
+//! only leave their gradients where it finds them and make sure that it runs. In attention the working node is that of the
+//! logsumexp, whose parents are all tensors that have a gradient; where heads are split, it is one without a result of its
+//! own.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,7 +18,7 @@ use burn_autodiff::{
 
 use super::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Results, Upstream};
 use crate::{
-    AttentionOps, ScoreInputs, composed,
+    AttentionOps, Rotation, ScoreInputs, composed,
     heads::{self, Packed},
 };
 
@@ -66,6 +67,49 @@ where
                 .into_iter()
                 .map(<Self as AutodiffBackend>::from_inner)
                 .collect(),
+        }
+    }
+
+    fn rotate(
+        x: FloatTensor<Self>,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+        rotation: Rotation,
+    ) -> FloatTensor<Self> {
+        let [cos, sin] = [cos, sin].map(|table| table.into_primitive());
+        match RotationRule
+            .prepare::<C>([x.node()])
+            .compute_bound()
+            .stateful()
+        {
+            OpsKind::Tracked(prep) => {
+                let state = (cos.clone(), sin.clone(), rotation.clone());
+                prep.finish(state, B::rotate(x.into_primitive(), cos, sin, rotation))
+            }
+            OpsKind::UnTracked(prep) => {
+                prep.finish(B::rotate(x.into_primitive(), cos, sin, rotation))
+            }
+        }
+    }
+}
+
+/// Rotates the gradient back.
+#[derive(Debug)]
+struct RotationRule;
+
+impl<B: AttentionOps> Backward<B, 1> for RotationRule {
+    type State = (FloatTensor<B>, FloatTensor<B>, Rotation);
+
+    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
+        let gradient = gradients.consume::<B>(&ops.node);
+        let (cos, sin, rotation) = ops.state;
+        let [parent] = ops.parents;
+        if let Some(parent) = parent {
+            let opposite = Rotation {
+                opposite: !rotation.opposite,
+                ..rotation
+            };
+            gradients.register::<B>(parent.id, B::rotate(gradient, cos, sin, opposite));
         }
     }
 }

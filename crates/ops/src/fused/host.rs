@@ -50,7 +50,7 @@ pub(crate) trait Plain: Element + bytemuck::Pod {}
 impl<T: Element + bytemuck::Pod> Plain for T {}
 
 /// A float type that both Burn and the kernels know.
-trait HostElement: tiled::Element<Real: Plain> + Plain {}
+pub(crate) trait HostElement: tiled::Element<Real: Plain> + Plain {}
 impl<T: tiled::Element<Real: Plain> + Plain> HostElement for T {}
 
 fn forward<B: Host>(operands: &Operands<B>) -> Results<B> {
@@ -344,7 +344,7 @@ fn broadcast<T>(strided: Option<Strided<'_, T>>, shape: [usize; 4]) -> Broadcast
 }
 
 /// The tensor with contiguous rows.
-fn with_rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
+pub(crate) fn with_rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
     match B::floats::<T>(tensor) {
         Some((_, strides)) if strides[3] == 1 || tensor.shape().dims::<4>()[3] == 1 => {
             tensor.clone()
@@ -354,13 +354,13 @@ fn with_rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
 }
 
 /// The rows of a tensor that [`with_rows`] has returned.
-fn rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> Rows<'_, T> {
+pub(crate) fn rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> Rows<'_, T> {
     let (data, strides) = B::floats::<T>(tensor).expect(READABLE);
     Rows::new(data, [strides[0], strides[1], strides[2]])
 }
 
 /// The tensor in the dtype of `R`, row-major.
-fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
+pub(crate) fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
     let tensor = in_dtype::<B>(tensor.clone(), <R as Element>::dtype());
     let shape = tensor.shape();
     let mut expected = 1;
@@ -379,7 +379,7 @@ fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
 }
 
 /// The elements of a tensor that [`row_major`] has returned.
-fn elements<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> &[R] {
+pub(crate) fn elements<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> &[R] {
     let (data, _) = B::floats::<R>(tensor).expect(READABLE);
     &data[..tensor.shape().num_elements()]
 }

@@ -6,6 +6,7 @@
 //! | `host.rs` | the kernels of `kernels-cpu` over any backend whose tensors lie in host memory |
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
 //! | `product.rs` | the product of few rows, for decoding |
+//! | `rotation.rs` | rotary positions |
 //! | `autodiff.rs` | the gradient rule |
 
 #[cfg(feature = "autodiff")]
@@ -18,11 +19,15 @@ mod host;
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod product;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod rotation;
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use product::product;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub(crate) use rotation::rotate;
 
 use burn::backend::{
     Backend,

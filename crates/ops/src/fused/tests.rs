@@ -6,7 +6,8 @@ use burn::{
 };
 
 use crate::{
-    AttentionBias, AttentionMask, AttentionOptions, attention, attention_with_logsumexp, composed,
+    AttentionBias, AttentionMask, AttentionOps, AttentionOptions, RotaryLayout, Rotation,
+    attention, attention_with_logsumexp, composed, rotation,
 };
 
 type Results = (Tensor<4>, Tensor<3>);
@@ -236,5 +237,47 @@ fn heads_split_from_one_projection_get_their_gradients_joined() {
             .unwrap()
             .into_data()
             .assert_eq(&joined, true);
+    }
+}
+
+#[test]
+fn rotations_are_those_of_the_composed_body() {
+    let device = Device::flex().autodiff();
+    let tensor = |count: usize, shape: &[usize]| {
+        let numbers: Vec<f32> = (0..count).map(|x| (x as f32).sin()).collect();
+        TensorData::new(numbers, shape.to_vec())
+    };
+    let numbers = |x: Tensor<4>| x.into_data().iter::<f32>().collect();
+    for pairs in [3, 7] {
+        let table = Tensor::<2>::from_data(tensor(23 * pairs, &[23, pairs]), &device);
+        for layout in [RotaryLayout::HalfSplit, RotaryLayout::Interleaved] {
+            for offsets in [vec![11], vec![3, 16, 0]] {
+                for opposite in [false, true] {
+                    let run = |rotate: fn(_, _, _, Rotation) -> _| -> Vec<Vec<f32>> {
+                        let x = tensor(3 * 5 * 7 * 14, &[3, 5, 7, 14]);
+                        let x = Tensor::<4>::from_data(x, &device).require_grad();
+                        let rotation = Rotation {
+                            offsets: offsets.clone(),
+                            layout,
+                            opposite,
+                        };
+                        let [cos, sin] = [table.clone() * 0.75, table.clone() * 1.5];
+                        let rotated = Tensor::<4>::from_dispatch(rotate(
+                            x.clone().into_dispatch(),
+                            cos.into_dispatch(),
+                            sin.into_dispatch(),
+                            rotation,
+                        ));
+                        let gradients = rotated.clone().powi_scalar(2).sum().backward();
+                        vec![numbers(rotated), numbers(x.grad(&gradients).unwrap())]
+                    };
+                    let composed = run(|x, cos, sin, rotation| {
+                        rotation::composed::<Dispatch>(x, cos, sin, &rotation)
+                    });
+                    let fused = run(<Dispatch as AttentionOps>::rotate);
+                    assert_close(&composed, &fused, &format!("{layout:?} {offsets:?}"));
+                }
+            }
+        }
     }
 }

@@ -4,20 +4,10 @@ use burn::{
     config::Config,
     tensor::{Device, Tensor, TensorData},
 };
-use serde::{Deserialize, Serialize};
+use burn_attn_ops::RotaryLayout;
 
 use super::{Rotary, RotaryScaling};
 use crate::error::{ConfigError, expect_valid};
-
-/// Which two numbers of a head are one pair. Weights trained for one layout are wrong in the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum RotaryLayout {
-    /// Numbers `i` and `i + rotary_dim / 2`: GPT-NeoX, Llama and most models since (`rotate_half` of `transformers`).
-    #[default]
-    HalfSplit,
-    /// Numbers `2i` and `2i + 1`: the paper, GPT-J, Llama's own code (`rotate_every_two` of `transformers`).
-    Interleaved,
-}
 
 /// Configuration of [`Rotary`].
 ///

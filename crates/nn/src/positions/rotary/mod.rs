@@ -4,6 +4,7 @@ mod config;
 mod rotation;
 mod scaling;
 
-pub use config::{RotaryConfig, RotaryLayout};
+pub use burn_attn_ops::RotaryLayout;
+pub use config::RotaryConfig;
 pub use rotation::Rotary;
 pub use scaling::RotaryScaling;
