@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Gradients, Tensor, TensorData},
+    tensor::{DType, Gradients, Tensor, TensorData},
 };
 
 /// Numbers by the path of their parameter, such as `layers.0.attention.output.weight`.
@@ -28,6 +28,17 @@ pub fn replace<M: Module>(module: M, make: impl FnMut(&str, &[usize]) -> Vec<f32
         path: Vec::new(),
         make,
     })
+}
+
+/// The module in f64.
+pub fn wide<M: Module>(module: M) -> M {
+    struct Wide;
+    impl ModuleMapper for Wide {
+        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            parameter.map(|tensor| tensor.cast(DType::F64).detach())
+        }
+    }
+    module.map(&mut Wide)
 }
 
 struct Reader<'a> {

@@ -99,7 +99,10 @@ impl TiedEmbedding {
         let [_, d_model] = self.weight.dims();
         let [batch, len] = tokens.dims();
         if batch == 0 || len == 0 {
-            return Tensor::zeros([batch, len, d_model], &tokens.device());
+            return Tensor::zeros(
+                [batch, len, d_model],
+                (&tokens.device(), self.weight.dtype()),
+            );
         }
         let x = embedding(self.weight.val(), tokens);
         match self.scaled {
@@ -130,7 +133,7 @@ impl TiedEmbedding {
         let count = states.shape().num_elements() / d_model;
         // Products of nothing: see `attention::heads::apply`.
         if count == 0 {
-            return Tensor::zeros(shape, &states.device());
+            return Tensor::zeros(shape, (&states.device(), states.dtype()));
         }
         // As one matrix, the gradient of the table is one product instead of one per batch item and their sum.
         let rows: Tensor<2> = states.reshape([count, d_model]);

@@ -41,7 +41,9 @@ pub fn split_heads<const N: usize>(x: Tensor<3>, heads: [usize; N]) -> [Tensor<4
     );
     if batch == 0 || len == 0 {
         // A view of nothing divides by zero on ndarray.
-        return heads.map(|heads| Tensor::zeros([batch, heads, len, width / all], &x.device()));
+        return heads.map(|heads| {
+            Tensor::zeros([batch, heads, len, width / all], (&x.device(), x.dtype()))
+        });
     }
     if N == 1 {
         let heads = x.reshape([batch, len, all, width / all]).swap_dims(1, 2);

@@ -1,15 +1,16 @@
 //! Nothing in, nothing out: a batch of none is not a mistake.
 
-use burn::tensor::{Bool, Int, Tensor};
+use burn::tensor::{Bool, DType, Int, Tensor};
 use burn_attn::{
     AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
-    TransformerInput,
+    MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig,
+    TransformerConfig, TransformerInput,
 };
 
 use crate::{
     devices,
     numbers::{filled, tensor},
+    parameters::wide,
 };
 
 #[test]
@@ -73,6 +74,21 @@ fn a_sequence_of_none() {
             .val();
         let expected = bias.unsqueeze::<3>().expand([2, 7, 15]);
         crate::compare::assert_same(&module.forward(input), &expected);
+    }
+}
+
+#[test]
+fn nothing_keeps_its_dtype() {
+    for (_, device) in devices::cpu() {
+        let x = Tensor::<3>::zeros([0, 7, 15], (&device, DType::F64));
+        let module = wide(SelfAttentionConfig::new(15, 3).init(&device));
+        let output = module.forward(SelfAttentionInput::new(x.clone()));
+        assert_eq!(output.dtype(), DType::F64);
+
+        let embedding = wide(TiedEmbeddingConfig::new(23, 15).init(&device));
+        assert_eq!(embedding.logits(x).dtype(), DType::F64);
+        let tokens = Tensor::<2, Int>::zeros([0, 7], &device);
+        assert_eq!(embedding.forward(tokens).dtype(), DType::F64);
     }
 }
 

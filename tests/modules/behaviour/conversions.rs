@@ -1,6 +1,6 @@
 //! Each attention module made of another has the same numbers, and trains.
 
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 use burn_attn::{
     CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
     ProjectionBias, SelfAttentionInput,
@@ -10,6 +10,7 @@ use crate::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
+    parameters::wide,
 };
 
 const TOLERANCE: f32 = 1e-6;
@@ -57,6 +58,22 @@ fn one_layer_or_several_are_the_same() {
                 check("separated memory", again, &expected);
             }
         }
+    }
+}
+
+#[test]
+fn a_missing_bias_has_the_dtype_of_the_others() {
+    for (backend, device) in devices::cpu() {
+        let config = MultiHeadAttentionConfig::new(30, 6)
+            .with_bias(ProjectionBias::all().with_key(false))
+            .with_dropout(0.0);
+        let separate = wide(filled(config.init(&device), 3));
+        let x = tensor::<3>([2, 7, 30], 1, &device).cast(DType::F64);
+        let expected = separate.forward(MultiHeadAttentionInput::self_attention(x.clone()));
+        let fused = separate.into_self_attention(false);
+        let actual = fused.forward(SelfAttentionInput::new(x));
+        assert_eq!(actual.dtype(), DType::F64);
+        assert_close(backend, &actual.into_data(), &expected.into_data(), 1e-12);
     }
 }
 

@@ -1,7 +1,7 @@
 //! `nn.MultiheadAttention`, packed and separate, into the three attention modules.
 
 use burn::{
-    module::{Module, ModuleMapper, Param},
+    module::Module,
     tensor::{DType, Device, Tensor},
 };
 use burn_attn::{
@@ -122,21 +122,10 @@ fn every_float_becomes_the_modules_dtype() {
             assert_eq!(module.query.weight.val().dtype(), DType::F32);
             assert_is(expected, from_x(&module, device));
         }
-        let mut module = wide(config().init(device));
+        let mut module = parameters::wide(config().init(device));
         weights.load("double", &mut module).expect("loaded");
         assert_eq!(module.query.weight.val().dtype(), DType::F64);
     });
-}
-
-/// The module in f64.
-fn wide(module: MultiHeadAttention) -> MultiHeadAttention {
-    struct Wide;
-    impl ModuleMapper for Wide {
-        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            parameter.map(|tensor| tensor.cast(DType::F64).detach())
-        }
-    }
-    module.map(&mut Wide)
 }
 
 #[test]

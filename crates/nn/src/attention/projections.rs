@@ -57,7 +57,7 @@ impl ProjectionBias {
     /// # Errors
     ///
     /// When one of them has a bias and another has none.
-    pub(super) fn shared(
+    pub(crate) fn shared(
         config: &'static str,
         parts: &[(&str, bool)],
     ) -> Result<bool, ConfigError> {
@@ -98,7 +98,7 @@ pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, len, d_input] = x.dims();
     let [_, d_output] = linear.weight.dims();
     if batch == 0 || len == 0 {
-        return Tensor::zeros([batch, len, d_output], &x.device());
+        return Tensor::zeros([batch, len, d_output], (&x.device(), x.dtype()));
     }
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
     let rows = x.reshape([batch * len, d_input]);
@@ -118,7 +118,7 @@ pub(super) fn fuse(layers: Vec<Linear>) -> Linear {
         Some(bias) => bias.val(),
         None => {
             let [_, d_output] = layer.weight.dims();
-            Tensor::zeros([d_output], &layer.weight.device())
+            Tensor::zeros([d_output], (&layer.weight.device(), layer.weight.dtype()))
         }
     });
     let bias = any_bias.then(|| parameter(Tensor::cat(biases.collect(), 0)));
