@@ -1,6 +1,7 @@
 //! The choices of a block, every one with every other, against the same written out in plain tensor operations.
 
 mod by_hand;
+mod decoder_cache;
 mod feed_forward;
 mod norm;
 mod stacks;

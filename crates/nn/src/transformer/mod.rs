@@ -4,6 +4,7 @@ mod activation;
 mod block;
 mod causal;
 mod decoder;
+mod decoder_cache;
 mod encoder;
 mod encoder_decoder;
 mod feed_forward;
@@ -17,9 +18,10 @@ pub use causal::{
     CausalTransformer, CausalTransformerConfig, CausalTransformerInput, CausalTransformerOutput,
 };
 pub use decoder::{
-    TransformerDecoder, TransformerDecoderCache, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerDecoderLayer, TransformerDecoderOutput,
+    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerDecoderLayer,
+    TransformerDecoderOutput,
 };
+pub use decoder_cache::TransformerDecoderCache;
 pub use encoder::{
     TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderOutput,
 };

@@ -1,0 +1,105 @@
+//! A decoder that decodes is one that reads the whole target, also where its cache was cut or put in another order.
+
+use burn::tensor::{Device, Int, Tensor};
+use burn_attn::{
+    AttentionMask, BlockConfig, KvCacheConfig, TransformerDecoder, TransformerDecoderCache,
+    TransformerDecoderConfig, TransformerDecoderInput,
+    positions::{PositionEncoding, RotaryConfig},
+};
+
+use super::{D_FF, D_MODEL, N_HEADS, N_LAYERS, PLACEMENTS};
+use crate::{
+    compare::assert_close,
+    devices,
+    numbers::{filled, tensor},
+};
+
+const TOLERANCE: f32 = 5e-6;
+const LEN: usize = 11;
+
+struct Decoding {
+    decoder: TransformerDecoder,
+    target: Tensor<3>,
+    /// The states of the whole target, read at once.
+    whole: Tensor<3>,
+    cache: TransformerDecoderCache,
+}
+
+fn decodings(device: &Device) -> [Decoding; 3] {
+    PLACEMENTS.map(|placement| {
+        let block = BlockConfig::new()
+            .with_dropout(0.0)
+            .with_norm_placement(placement)
+            .with_d_head(6)
+            .with_position(PositionEncoding::Rotary(
+                RotaryConfig::new().with_max_len(LEN),
+            ));
+        let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS);
+        let decoder = filled(config.with_block(block).init(device), 1);
+        let (target, memory) = (
+            tensor([2, LEN, D_MODEL], 2, device),
+            tensor([2, 7, D_MODEL], 3, device),
+        );
+        let lengths = Tensor::<1, Int>::from_data([7, 4], device);
+        let input = TransformerDecoderInput::new(target.clone(), memory.clone())
+            .memory_mask(AttentionMask::key_lengths(lengths.clone()));
+        let config = KvCacheConfig::new(LEN).with_initial_len(2);
+        Decoding {
+            whole: decoder.forward(input),
+            cache: decoder.cache(memory, lengths, &config),
+            decoder,
+            target,
+        }
+    })
+}
+
+impl Decoding {
+    /// Reads the tokens `from .. from + len` of the sequences `rows`, and compares with the whole.
+    fn read(&mut self, rows: &[usize], from: usize, len: usize) {
+        let of_rows = |x: &Tensor<3>| {
+            let rows = rows.iter().map(|&row| x.clone().narrow(0, row, 1));
+            Tensor::cat(rows.collect(), 0).narrow(1, from, len)
+        };
+        let (target, counts) = (of_rows(&self.target), vec![len; rows.len()]);
+        let states = self
+            .decoder
+            .forward_cached(target, &counts, &mut self.cache);
+        let expected = of_rows(&self.whole);
+        let what = format!("{rows:?} from {from}");
+        assert_close(&what, &states.into_data(), &expected.into_data(), TOLERANCE);
+    }
+}
+
+#[test]
+fn pieces_are_the_whole() {
+    for (_, device) in devices::cpu() {
+        for mut decoding in decodings(&device) {
+            for (from, len) in [(0, 5), (5, 1), (6, 1), (7, 4)] {
+                decoding.read(&[0, 1], from, len);
+            }
+            assert_eq!(decoding.cache.lengths(), [LEN, LEN]);
+        }
+    }
+}
+
+#[test]
+fn truncated_targets_go_on_where_they_were_cut() {
+    for mut decoding in decodings(&devices::any()) {
+        decoding.read(&[0, 1], 0, 5);
+        let guess = tensor([2, 3, D_MODEL], 9, &devices::any());
+        let cache = &mut decoding.cache;
+        decoding.decoder.forward_cached(guess, &[3, 3], cache);
+        decoding.cache.truncate(&[4, 4]);
+        assert_eq!(decoding.cache.lengths(), [4, 4]);
+        decoding.read(&[0, 1], 4, 7);
+    }
+}
+
+#[test]
+fn a_reordered_target_keeps_its_memory() {
+    for mut decoding in decodings(&devices::any()) {
+        decoding.read(&[0, 1], 0, 5);
+        decoding.cache.reorder(&[1, 0, 1]);
+        decoding.read(&[1, 0, 1], 5, 1);
+    }
+}
