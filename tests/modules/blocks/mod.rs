@@ -1,5 +1,6 @@
 //! The choices of a block, every one with every other, against the same written out in plain tensor operations.
 
+mod attentions;
 mod by_hand;
 mod decoder_cache;
 mod feed_forward;

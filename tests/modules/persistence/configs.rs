@@ -60,6 +60,8 @@ fn block() -> BlockConfig {
         .with_parallel(true)
         .with_activation(FeedForwardActivation::GeGluTanh)
         .with_bias(false)
+        .with_attention_dropout(Some(0.2))
+        .with_projection_bias(Some(ProjectionBias::all().with_output(false)))
         .with_initializer(INITIALIZER)
 }
 

@@ -37,6 +37,8 @@ pub struct BlockConfig {
     /// Probability of dropping a number in training, in attention weights, feed-forward and residual sums.
     #[config(default = 0.1)]
     pub dropout: f64,
+    /// Probability of dropping an attention weight in training. Default: `dropout`.
+    pub attention_dropout: Option<f64>,
     /// Which norm.
     #[config(default = "NormConfig::layer_norm()")]
     pub norm: NormConfig,
@@ -54,6 +56,9 @@ pub struct BlockConfig {
     /// Whether the projections and the feed-forward network add a learned bias.
     #[config(default = true)]
     pub bias: bool,
+    /// Which projections of the attentions add a learned bias. Default: all or none, as `bias` says. Qwen 2 (arXiv:2407.10671)
+    /// has those of query, key and value alone: `ProjectionBias::all().with_output(false)`, and `bias` false.
+    pub projection_bias: Option<ProjectionBias>,
     /// What the heads of every attention look like. Their position is that of the self-attention: cross-attention has none.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
@@ -84,6 +89,18 @@ impl LayerParts<'_> {
             .validate(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
         ConfigError::check_dropout(config, self.block.dropout)?;
+        let attention_dropout = self.attention_dropout();
+        if !(0.0..1.0).contains(&attention_dropout) {
+            let reason = format!("attention_dropout must be in [0, 1), got {attention_dropout}");
+            return Err(ConfigError::Invalid { config, reason });
+        }
+        let bias = self.projection_bias();
+        let of_one_input = [
+            ("query", bias.query),
+            ("key", bias.key),
+            ("value", bias.value),
+        ];
+        ProjectionBias::shared(config, &of_one_input)?;
         self.block.norm.validate_within(config)
     }
 
@@ -106,7 +123,7 @@ impl LayerParts<'_> {
             .with_heads(self.block.heads.clone())
             .with_causal(causal)
             .with_window(self.block.window.filter(|_| causal))
-            .with_dropout(self.block.dropout)
+            .with_dropout(self.attention_dropout())
             .with_bias(self.projection_bias())
             .with_initializer(self.block.initializer.clone())
             .init(device)
@@ -121,17 +138,21 @@ impl LayerParts<'_> {
             .with_position(PositionEncoding::None);
         CrossAttentionConfig::new(self.d_model, self.n_heads)
             .with_heads(heads)
-            .with_dropout(self.block.dropout)
+            .with_dropout(self.attention_dropout())
             .with_bias(self.projection_bias())
             .with_initializer(self.block.initializer.clone())
             .init(device)
     }
 
     fn projection_bias(&self) -> ProjectionBias {
-        match self.block.bias {
+        self.block.projection_bias.unwrap_or(match self.block.bias {
             true => ProjectionBias::all(),
             false => ProjectionBias::none(),
-        }
+        })
+    }
+
+    fn attention_dropout(&self) -> f64 {
+        self.block.attention_dropout.unwrap_or(self.block.dropout)
     }
 
     pub(super) fn feed_forward(&self, device: &Device) -> FeedForward {

@@ -1,0 +1,70 @@
+//! What a block says of its attentions alone.
+
+use burn::tensor::Tensor;
+use burn_attn::{
+    BlockConfig, CausalTransformerConfig, ProjectionBias, SelfAttentionInput,
+    TransformerDecoderConfig, TransformerDecoderLayer,
+};
+
+use super::{D_FF, D_MODEL, N_HEADS};
+use crate::{
+    compare::{assert_same, differs},
+    devices,
+    numbers::{alone, filled, tensor},
+    parameters,
+};
+
+fn layer(block: BlockConfig) -> TransformerDecoderLayer {
+    let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
+    config.init(&devices::any()).layers.remove(0)
+}
+
+/// The parameters that are biases of linear layers.
+fn biases(layer: &TransformerDecoderLayer) -> Vec<String> {
+    let paths = parameters::values(layer).into_keys();
+    paths.filter(|path| path.ends_with(".bias")).collect()
+}
+
+#[test]
+fn projections_may_have_other_biases_than_the_feed_forward() {
+    let qwen = ProjectionBias::all().with_output(false);
+    let block = || BlockConfig::new().with_projection_bias(Some(qwen));
+    let attentions = [
+        "cross_attention.key_value.bias",
+        "cross_attention.query.bias",
+        "self_attention.query_key_value.bias",
+    ];
+    assert_eq!(biases(&layer(block().with_bias(false))), attentions);
+
+    let feed_forward = [
+        "feed_forward.linear_inner.bias",
+        "feed_forward.linear_outer.bias",
+    ];
+    let all = [&attentions[..2], &feed_forward, &attentions[2..]].concat();
+    assert_eq!(biases(&layer(block())), all);
+    let none = BlockConfig::new().with_projection_bias(Some(ProjectionBias::none()));
+    assert_eq!(biases(&layer(none)), feed_forward);
+}
+
+#[test]
+fn attention_weights_may_have_a_dropout_of_their_own() {
+    let _alone = alone();
+    for (_, device) in devices::cpu() {
+        let device = device.autodiff();
+        let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
+        let attended = |dropout, of_attention| {
+            let block = BlockConfig::new()
+                .with_dropout(dropout)
+                .with_attention_dropout(of_attention);
+            let stack = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
+            let stack = filled(stack.init(&device), 1);
+            stack.layers[0]
+                .attention
+                .forward(SelfAttentionInput::new(x.clone()))
+        };
+        let whole = attended(0.0, None);
+        assert_same(&attended(0.5, Some(0.0)), &whole);
+        assert!(differs(&attended(0.5, None), &whole));
+        assert!(differs(&attended(0.0, Some(0.5)), &whole));
+    }
+}
