@@ -19,6 +19,7 @@
 //! | to say who sees whom | [`AttentionMask`] |
 //! | the heads of a packed projection | [`split_heads`] |
 //! | rotary positions | [`rotate`] |
+//! | a linear layer, also of the few rows of decoding | [`linear`] |
 //! | dropout of any tensor, cheaply | [`dropout`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
@@ -27,8 +28,8 @@
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
-//! operations), `heads` (one projection for several operands), `rotation` (rotary
-//! positions), `seed` (repeatable dropout).
+//! operations), `heads` (one projection for several operands), `linear` (a linear layer), `rotation` (rotary positions), `seed`
+//! (repeatable dropout).
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 
