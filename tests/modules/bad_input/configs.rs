@@ -2,7 +2,7 @@
 
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, ConfigError, CrossAttentionConfig, FeedForwardConfig,
-    MultiHeadAttentionConfig, NormConfig, ProjectionBias, SelfAttentionConfig, TiedEmbeddingConfig,
+    MultiHeadAttentionConfig, NormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
     TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
@@ -252,38 +252,6 @@ fn blocks_that_contradict_themselves() {
                 expected("TransformerConfig")
             );
         }
-    }
-}
-
-#[test]
-fn blocks_whose_attention_cannot_be_built() {
-    let bias = ProjectionBias::all().with_key(false);
-    let of_projections = "projections that are one linear layer all have a bias or none has, got query true, key false, \
-        value true";
-    let cases = [
-        (
-            BlockConfig::new().with_attention_dropout(Some(1.5)),
-            "attention_dropout must be in [0, 1), got 1.5",
-        ),
-        (
-            BlockConfig::new().with_projection_bias(Some(bias)),
-            of_projections,
-        ),
-    ];
-    for (block, reason) in cases {
-        let expected = |name: &str| format!("{name}: {reason}");
-        refused!(
-            CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
-            expected("CausalTransformerConfig")
-        );
-        refused!(
-            TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-            expected("TransformerDecoderConfig")
-        );
-        refused!(
-            TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block),
-            expected("TransformerEncoderConfig")
-        );
     }
 }
 

@@ -68,3 +68,28 @@ fn attention_weights_may_have_a_dropout_of_their_own() {
         assert!(differs(&attended(0.0, Some(0.5)), &whole));
     }
 }
+
+#[test]
+fn attentions_that_cannot_be_built() {
+    let bias = ProjectionBias::all().with_key(false);
+    for (block, reason) in [
+        (
+            BlockConfig::new().with_attention_dropout(Some(1.5)),
+            "attention_dropout must be in [0, 1), got 1.5",
+        ),
+        (
+            BlockConfig::new().with_projection_bias(Some(bias)),
+            "projections that are one linear layer all have a bias or none has, got query true, key false, value true",
+        ),
+    ] {
+        let causal = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1);
+        let error = causal.with_block(block.clone()).validate();
+        let error = error.expect_err("the block is bad").to_string();
+        assert_eq!(error, format!("CausalTransformerConfig: {reason}"));
+
+        let decoder = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1);
+        let error = decoder.with_block(block).validate();
+        let error = error.expect_err("the block is bad").to_string();
+        assert_eq!(error, format!("TransformerDecoderConfig: {reason}"));
+    }
+}
