@@ -99,6 +99,14 @@ fn more_tokens_than_positions() {
             sentence(|| model.forward(tokens(12))),
             format!("{name}: 12 tokens from position 0 on need 12 positions, but there are 11")
         );
+        // Of rows with different numbers of new tokens, the one that is too long.
+        let mut state = model.start(2);
+        model.advance(&mut state, &[&[7; 10], &[7; 3]]);
+        assert_eq!(
+            sentence(|| model.advance(&mut state, &[&[7; 2], &[7; 5]])),
+            format!("{name}: 2 tokens from position 10 on need 12 positions, but there are 11")
+        );
+        model.advance(&mut state, &[&[7], &[7; 5]]);
     }
 }
 
