@@ -37,11 +37,23 @@ fn configurations_that_contradict_themselves() {
     refused(config().with_max_len(0), &zero("max_len"));
     refused(
         config().with_n_heads(4),
-        "CausalTransformerConfig: d_model 15 is not divisible by n_heads 4",
+        "LanguageModelConfig: d_model 15 is not divisible by n_heads 4",
     );
+    refused(config().with_d_model(0), &zero("d_model"));
+    refused(config().with_n_heads(0), &zero("n_heads"));
+    refused(config().with_d_ff(0), &zero("d_ff"));
+    refused(config().with_n_layers(0), &zero("n_layers"));
     refused(
         config().with_block(BlockConfig::new().with_n_kv_heads(2)),
-        "CausalTransformerConfig: n_heads 3 is not divisible by n_kv_heads 2",
+        "LanguageModelConfig: n_heads 3 is not divisible by n_kv_heads 2",
+    );
+    refused(
+        config().with_block(BlockConfig::new().with_dropout(1.0)),
+        "LanguageModelConfig: dropout must be in [0, 1), got 1",
+    );
+    refused(
+        config().with_block(BlockConfig::new().with_position(PositionEncoding::rotary())),
+        "LanguageModelConfig: position: RotaryConfig: d_head 5 is odd, but numbers are rotated in pairs",
     );
     let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(10));
     let block = BlockConfig::new().with_d_head(4).with_position(rotary);
