@@ -5,6 +5,7 @@ mod misuse;
 mod parts;
 mod stack;
 mod tokens;
+mod training;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::{
