@@ -84,7 +84,8 @@ impl LayerParts<'_> {
             .validate(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
         ConfigError::check_dropout(config, self.block.dropout)?;
-        self.block.norm.validate_within(config)
+        let norm = self.block.norm.validate();
+        norm.map_err(|error| error.in_name_of(config))
     }
 
     /// [`validate`](Self::validate) of layers with cross-attention.
