@@ -1,6 +1,7 @@
 //! The new tokens of one step of a generation, as a causal stack reads them.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn_attn::positions::Positions;
 
 /// At least one new token of every row, checked.
 pub(crate) struct NewTokens<'a> {
@@ -47,6 +48,14 @@ impl<'a> NewTokens<'a> {
             .collect();
         let shape = [self.rows.len(), self.longest];
         Tensor::from_data(TensorData::new(padded, shape), device)
+    }
+
+    /// Where they stand in rows that have so many tokens so far.
+    pub(crate) fn positions(&self, so_far: Vec<usize>) -> Positions {
+        match self.lengths.iter().all(|&length| length == self.longest) {
+            true => so_far.into(),
+            false => Positions::padded(so_far, self.lengths.clone()),
+        }
     }
 
     /// Of states `[rows, longest, d_model]` those of each row's last token, `[rows, d_model]`.

@@ -62,6 +62,27 @@ impl fmt::Display for ConfigError {
 impl Error for ConfigError {}
 
 impl ConfigError {
+    /// The same error of another configuration, which has these fields too: the one that the user wrote.
+    ///
+    /// ```
+    /// use burn_attn::SelfAttentionConfig;
+    ///
+    /// let error = SelfAttentionConfig::new(15, 4).validate().unwrap_err();
+    /// assert_eq!(
+    ///     error.in_name_of("ModelConfig").to_string(),
+    ///     "ModelConfig: d_model 15 is not divisible by n_heads 4"
+    /// );
+    /// ```
+    pub fn in_name_of(mut self, name: &'static str) -> Self {
+        match &mut self {
+            Self::Zero { config, .. }
+            | Self::Indivisible { config, .. }
+            | Self::Invalid { config, .. }
+            | Self::Dropout { config, .. } => *config = name,
+        }
+        self
+    }
+
     /// Fails if any of the sizes, given with their names, is zero.
     pub fn check_positive(
         config: &'static str,

@@ -77,6 +77,34 @@ fn sequences_of_unequal_lengths_do_not_disturb_each_other() {
 }
 
 #[test]
+fn padding_behind_all_sequences_needs_no_room() {
+    let device = devices::any();
+    let x = tensor([2, 8, D_MODEL], 1, &device);
+    for (name, module) in modules(&device) {
+        let whole = module.forward(SelfAttentionInput::new(x.clone()));
+        let mut cache = module.cache(2, &small(8));
+        let first = SelfAttentionInput::new(x.clone().narrow(1, 0, 7)).lengths(&[7, 6]);
+        module.forward_cached(first, &mut cache);
+        // The last position of the first sequence, the one before it of the second, and more padding than any needs: in
+        // a window of 6, both have as many tokens left.
+        let of_both = |x: &Tensor<3>| {
+            let of_one = |b, at| x.clone().narrow(0, b, 1).narrow(1, at, 1);
+            Tensor::cat(vec![of_one(0, 7), of_one(1, 6)], 0)
+        };
+        let padding = Tensor::ones([2, 2, D_MODEL], &device);
+        let next = SelfAttentionInput::new(Tensor::cat(vec![of_both(&x), padding], 1));
+        let output = module.forward_cached(next.lengths(&[1, 1]), &mut cache);
+        assert_eq!(cache.lengths(), [8, 7]);
+        assert_close(
+            name,
+            &output.narrow(1, 0, 1).into_data(),
+            &of_both(&whole).into_data(),
+            TOLERANCE,
+        );
+    }
+}
+
+#[test]
 fn reordered_sequences_go_on_as_what_they_were() {
     let device = devices::any();
     let x = tensor([3, 9, D_MODEL], 1, &device);

@@ -127,3 +127,29 @@ fn tokens_that_were_taken_back_leave_nothing() {
         }
     }
 }
+
+#[test]
+fn padding_needs_no_positions() {
+    for (backend, device) in devices::cpu() {
+        for Case { name, config, .. } in cases() {
+            let model = model(&config, &device);
+            let texts = texts(3);
+            let whole = model.forward(batch(&texts, &device));
+            let mut state = model.start_with(3, &small());
+            model.advance(
+                &mut state,
+                &[&texts[0][..12], &texts[1][..5], &texts[2][..9]],
+            );
+            // The padding behind the first row would stand on positions up to 15.
+            let new = [&texts[0][12..13], &texts[1][5..9], &texts[2][9..11]];
+            let logits = model.advance(&mut state, &new);
+            for (row, end) in [13, 9, 11].into_iter().enumerate() {
+                let expected = whole.clone().narrow(0, row, 1).narrow(1, end - 1, 1);
+                let expected = expected.reshape([1, VOCABULARY]).into_data();
+                let actual = logits.clone().narrow(0, row, 1).into_data();
+                let what = format!("{backend}, {name}, row {row}");
+                assert_close(&what, &actual, &expected, 1e-5);
+            }
+        }
+    }
+}

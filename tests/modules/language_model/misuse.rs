@@ -37,11 +37,23 @@ fn configurations_that_contradict_themselves() {
     refused(config().with_max_len(0), &zero("max_len"));
     refused(
         config().with_n_heads(4),
-        "CausalTransformerConfig: d_model 15 is not divisible by n_heads 4",
+        "LanguageModelConfig: d_model 15 is not divisible by n_heads 4",
     );
+    refused(config().with_d_model(0), &zero("d_model"));
+    refused(config().with_n_heads(0), &zero("n_heads"));
+    refused(config().with_d_ff(0), &zero("d_ff"));
+    refused(config().with_n_layers(0), &zero("n_layers"));
     refused(
         config().with_block(BlockConfig::new().with_n_kv_heads(2)),
-        "CausalTransformerConfig: n_heads 3 is not divisible by n_kv_heads 2",
+        "LanguageModelConfig: n_heads 3 is not divisible by n_kv_heads 2",
+    );
+    refused(
+        config().with_block(BlockConfig::new().with_dropout(1.0)),
+        "LanguageModelConfig: dropout must be in [0, 1), got 1",
+    );
+    refused(
+        config().with_block(BlockConfig::new().with_position(PositionEncoding::rotary())),
+        "LanguageModelConfig: position: RotaryConfig: d_head 5 is odd, but numbers are rotated in pairs",
     );
     let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(10));
     let block = BlockConfig::new().with_d_head(4).with_position(rotary);
@@ -99,6 +111,14 @@ fn more_tokens_than_positions() {
             sentence(|| model.forward(tokens(12))),
             format!("{name}: 12 tokens from position 0 on need 12 positions, but there are 11")
         );
+        // Of rows with different numbers of new tokens, the one that is too long.
+        let mut state = model.start(2);
+        model.advance(&mut state, &[&[7; 10], &[7; 3]]);
+        assert_eq!(
+            sentence(|| model.advance(&mut state, &[&[7; 2], &[7; 5]])),
+            format!("{name}: 2 tokens from position 10 on need 12 positions, but there are 11")
+        );
+        model.advance(&mut state, &[&[7], &[7; 5]]);
     }
 }
 

@@ -5,6 +5,7 @@ mod misuse;
 mod parts;
 mod stack;
 mod tokens;
+mod training;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::{
@@ -41,8 +42,7 @@ struct Case {
 
 /// How the heads know the order, or what is added to the embedded tokens.
 fn positions() -> Vec<(&'static str, PositionEncoding, AbsolutePosition)> {
-    // The padding behind rows that are shorter than others stands on positions too.
-    let rotary = || RotaryConfig::new().with_max_len(MAX_LEN + 4);
+    let rotary = || RotaryConfig::new().with_max_len(MAX_LEN);
     let yarn = RotaryScaling::Yarn {
         factor: 4.0,
         original_max_len: 11,

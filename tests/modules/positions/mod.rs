@@ -2,6 +2,7 @@
 
 mod alibi;
 mod encoding;
+mod padding;
 mod relative;
 mod rotary;
 mod rotary_mistakes;

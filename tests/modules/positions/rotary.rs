@@ -249,12 +249,14 @@ fn tables_follow_the_type_of_the_input() {
         let x = tensor(SHAPE, 1, &device).cast(dtype);
         for layout in LAYOUTS {
             let rotary = config(layout).init(D_HEAD, &device);
-            for positions in [Positions::Offset(331), Positions::Offsets(vec![331, 7])] {
+            for (positions, offsets) in [
+                (Positions::Offset(331), [331, 331]),
+                (Positions::Offsets(vec![331, 7]), [331, 7]),
+            ] {
                 let rotated = rotary.forward(x.clone(), &positions);
                 assert_eq!(rotated.dtype(), dtype);
-                let expected = naive(&x, layout, D_HEAD, |sequence, i| match &positions {
-                    Positions::Offset(offset) => (offset + i) as f64,
-                    Positions::Offsets(offsets) => (offsets[sequence] + i) as f64,
+                let expected = naive(&x, layout, D_HEAD, |sequence, i| {
+                    (offsets[sequence] + i) as f64
                 });
                 let what = format!("{dtype:?}, {layout:?}, {positions:?}");
                 assert_close(&what, &rotated.to_data(), &expected, tolerance);

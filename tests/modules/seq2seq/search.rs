@@ -287,3 +287,38 @@ fn a_step_gives_the_logits_of_the_whole_decoder() {
         }
     }
 }
+
+#[test]
+fn padding_needs_no_positions() {
+    for (name, device) in devices::cpu() {
+        let model = model(3, &device);
+        let (tokens, lengths) = batch(&sources(), 0, 5, &device);
+        let targets: [&[u32]; 3] = [
+            &[0, 6, 2, 9, 4, 7, 11, 3, 5, 8, 12],
+            &[0, 7, 3, 11, 5],
+            &[0, 4, 9, 2, 6, 10, 8],
+        ];
+        let mut state = model.start(tokens.clone(), lengths.clone());
+        model.advance(
+            &mut state,
+            &[&targets[0][..10], &targets[1][..1], &targets[2][..5]],
+        );
+        // The padding behind the first row would stand on positions up to 13, and the model has 11.
+        let new = [&targets[0][10..], &targets[1][1..], &targets[2][5..]];
+        let logits = model.advance(&mut state, &new);
+        let memory = model.encode(tokens, lengths);
+        for (row, target) in targets.into_iter().enumerate() {
+            let data: Vec<i32> = target.iter().map(|&token| token as i32).collect();
+            let data = TensorData::new(data, [1, target.len()]);
+            let row_of_memory = Tensor::from_data([row as i32], &device);
+            let expected = model.decode(
+                Tensor::from_data(data, &device),
+                &memory.select(row_of_memory),
+            );
+            let expected = expected.narrow(1, target.len() - 1, 1);
+            let expected = expected.reshape([1, VOCABULARY]).into_data();
+            let actual = logits.clone().narrow(0, row, 1).into_data();
+            assert_close(&format!("{name}, row {row}"), &actual, &expected, 1e-5);
+        }
+    }
+}

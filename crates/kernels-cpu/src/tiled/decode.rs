@@ -47,8 +47,9 @@ fn tasks(problem: &Problem) -> usize {
 }
 
 fn workers(problem: &Problem, execution: Execution) -> usize {
-    // Memory is the bound here, not arithmetic: a byte takes as long as several operations.
-    execution.workers(tasks(problem), 4.0 * work(problem))
+    // Memory is the bound here, not arithmetic: a byte takes as long as several operations. And who decodes has called helpers
+    // for the projections just before, so they are awake.
+    execution.workers(tasks(problem), 16.0 * work(problem))
 }
 
 /// Maximum, sum and weighted values of each query head of the group.

@@ -20,8 +20,9 @@ pub const FEW_ROWS: usize = 16;
 const DEPTH: usize = 8;
 /// Numbers of the widest vector.
 const WIDEST: usize = 16;
-/// As many parts as this keep every core of a small machine busy.
-const PARTS: usize = 8;
+/// Where the parts end, in 64ths of the depth: as many as keep every core of a small machine busy, and the last ones small, so
+/// that all threads end together.
+const ENDS: [usize; 10] = [8, 16, 24, 32, 40, 48, 54, 58, 62, 64];
 
 /// `out[r][c] = sum_k x[r][k] · weight[k][c]`
 #[derive(Clone, Copy, Debug)]
@@ -39,21 +40,21 @@ pub struct FewRows<'a, T: Element> {
 }
 
 impl<T: Element> FewRows<'_, T> {
-    /// Terms of the sums that belong to one part, a function of the sizes alone, and so are the bits of the result.
+    /// Terms of the sums that belong to each part, a function of the sizes alone, and so are the bits of the result.
     ///
     /// Every part is a contiguous piece of the matrix: nothing else is read as fast.
-    fn part(&self) -> usize {
-        self.depth.div_ceil(PARTS).next_multiple_of(DEPTH)
-    }
-
-    fn parts(&self) -> usize {
-        self.depth.div_ceil(self.part().max(1)).max(1)
+    fn terms(&self, part: usize) -> Range<usize> {
+        let end = |part: usize| {
+            let end = self.depth * ENDS[part] / 64;
+            end.next_multiple_of(DEPTH).min(self.depth)
+        };
+        part.checked_sub(1).map_or(0, end)..end(part)
     }
 
     fn workers(&self, execution: Execution) -> usize {
         // A number of the matrix is worth several operations: it comes from memory.
         let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
-        execution.workers(self.parts(), operations)
+        execution.workers(ENDS.len(), operations)
     }
 
     /// Numbers from one row of sums to the next. Rows that begin a power of two apart would push each other out of the nearest
@@ -70,7 +71,7 @@ impl<T: Element> FewRows<'_, T> {
     /// Length of the scratch buffer of [`run`](Self::run), in numbers.
     #[must_use]
     pub fn scratch(&self, execution: Execution) -> usize {
-        self.parts() * self.sums() + self.workers(execution) * DEPTH * WIDEST
+        ENDS.len() * self.sums() + self.workers(execution) * DEPTH * WIDEST
     }
 
     /// The product, into `[rows, columns]`, contiguous.
@@ -103,19 +104,18 @@ impl<T: Element> FewRows<'_, T> {
         if rows * columns == 0 {
             return;
         }
-        let sums = take(&mut scratch, self.parts() * self.sums());
+        let sums = take(&mut scratch, ENDS.len() * self.sums());
         for_each(
             self.workers(execution),
             scratch,
             DEPTH * WIDEST,
             sums.chunks_exact_mut(self.sums()).enumerate(),
             |(part, sums), rest| {
-                let first = part * self.part();
                 let part = Part {
                     x: self.x,
                     weight: self.weight,
                     sizes: [rows, depth, columns],
-                    terms: first..depth.min(first + self.part()),
+                    terms: self.terms(part),
                     sums,
                     sums_row: self.sums_row(),
                     rest,

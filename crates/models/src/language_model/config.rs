@@ -94,11 +94,10 @@ impl LanguageModelConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "LanguageModelConfig";
-        ConfigError::check_positive(
-            NAME,
-            &[("vocab_size", self.vocab_size), ("max_len", self.max_len)],
-        )?;
-        self.transformer().validate()?;
+        let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];
+        ConfigError::check_positive(NAME, &sizes)?;
+        let transformer = self.transformer().validate();
+        transformer.map_err(|error| error.in_name_of(NAME))?;
         match &self.block.heads.position {
             PositionEncoding::Rotary(rotary) if rotary.max_len < self.max_len => {
                 Err(ConfigError::Invalid {

@@ -60,7 +60,7 @@ impl Autoregressive for Seq2Seq {
         let new = NewTokens::new("Seq2Seq", tokens, so_far.len(), self.vocab_size());
         let target = new.padded(&self.embedding.weight.device());
         let states = self.transformer.decoder.forward_cached(
-            self.embed(target, so_far),
+            self.embed(target, new.positions(so_far)),
             &new.lengths,
             &mut state.cache,
         );

@@ -51,18 +51,10 @@ impl Seq2SeqConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "Seq2SeqConfig";
-        ConfigError::check_heads(NAME, self.d_model, self.n_heads)?;
-        ConfigError::check_positive(
-            NAME,
-            &[
-                ("vocab_size", self.vocab_size),
-                ("max_len", self.max_len),
-                ("d_ff", self.d_ff),
-                ("n_encoder_layers", self.n_encoder_layers),
-                ("n_decoder_layers", self.n_decoder_layers),
-            ],
-        )?;
-        ConfigError::check_dropout(NAME, self.dropout)
+        let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];
+        ConfigError::check_positive(NAME, &sizes)?;
+        let transformer = self.transformer().validate();
+        transformer.map_err(|error| error.in_name_of(NAME))
     }
 
     /// Builds the model.

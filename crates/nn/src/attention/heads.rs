@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param},
     nn::Dropout,
-    tensor::{DType, Device, Int, Tensor, TensorData},
+    tensor::Tensor,
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
@@ -12,7 +12,6 @@ use burn_attn_ops::{
 
 use super::{heads_config::Sizes, qk_norm::QkNorm};
 use crate::{
-    cache::{Context, KvCache, KvCacheConfig, Shape},
     dropout::is_active,
     positions::{Position, Positions},
 };
@@ -235,95 +234,6 @@ impl Heads {
         (context, weights)
     }
 
-    /// An empty cache for these heads.
-    pub(super) fn cache(
-        &self,
-        batch: usize,
-        config: &KvCacheConfig,
-        window: Option<usize>,
-        (device, dtype): (Device, DType),
-    ) -> KvCache {
-        let shape = Shape {
-            batch,
-            n_kv_heads: self.n_kv_heads,
-            d_head: self.d_head,
-            d_value_head: self.d_value_head,
-            dtype,
-            device,
-            window,
-        };
-        KvCache::new(shape, config)
-    }
-
-    /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves,
-    /// which join it.
-    pub(super) fn attend_cached(
-        &self,
-        [query, key, value]: Projected,
-        lengths: Option<Vec<usize>>,
-        window: Option<usize>,
-        cache: &mut KvCache,
-    ) -> Tensor<3> {
-        let [batch, n_heads, len_q, _] = query.dims();
-        let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
-        cache.check(&key, &value, &counts, window);
-        if batch == 0 || len_q == 0 {
-            let width = n_heads * self.d_value_head;
-            return Tensor::zeros([batch, len_q, width], (&query.device(), query.dtype()));
-        }
-        let positions = cache.positions();
-        let query = self.prepare_query(query, &positions);
-        let key = self.prepare_key(key, &positions);
-        let Context { key, value, new_at } = cache.append(key, value, &counts);
-        let [_, _, len_kv, _] = key.dims();
-        if new_at.iter().all(|&at| at + len_q == len_kv) {
-            return self.attend_from_last([query, key, value], window, cache);
-        }
-        // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
-        if len_q == 1 && window.is_none() && self.position.relative.is_none() {
-            // Without a diagonal: what ALiBi adds is then right but for a constant per sequence, which the softmax does not see.
-            let mask = ending_at(&new_at, &counts, &query.device());
-            let bias = cache.bias_of_last_query(&self.position, len_kv);
-            return self.attend_prepared([query, key, value], mask, bias);
-        }
-        // One after the other, each with its own: no mask or bias of `len_kv` numbers has to be made.
-        let width = self.n_heads * self.d_value_head;
-        let options = (&query.device(), query.dtype());
-        let mut context = Tensor::zeros([batch, len_q, width], options);
-        for (b, (&at, &count)) in new_at.iter().zip(&counts).enumerate() {
-            if count == 0 {
-                continue;
-            }
-            let first = at.saturating_sub(window.unwrap_or(at));
-            let rows =
-                |x: &Tensor<4>, from, to| x.clone().slice([b..b + 1, 0..x.dims()[1], from..to]);
-            let end = at + count;
-            let sequence = [
-                rows(&query, 0, count),
-                rows(&key, first, end),
-                rows(&value, first, end),
-            ];
-            let attended = self.attend_from_last(sequence, window, cache);
-            context = context.slice_assign([b..b + 1, 0..count, 0..width], attended);
-        }
-        context
-    }
-
-    /// Causal attention of queries that end with the last key.
-    fn attend_from_last(
-        &self,
-        [query, key, value]: Projected,
-        window: Option<usize>,
-        cache: &mut KvCache,
-    ) -> Tensor<3> {
-        let ([_, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
-        let bias = match len_q {
-            1 => cache.bias_of_last_query(&self.position, len_kv),
-            _ => self.position.bias(),
-        };
-        self.attend_prepared([query, key, value], causal(window), bias)
-    }
-
     /// What the caller says and these heads are made of.
     fn options(&self, mask: AttentionMask, bias: Option<AttentionBias>) -> AttentionOptions {
         AttentionOptions {
@@ -334,54 +244,5 @@ impl Heads {
             sinks: self.sinks.as_ref().map(Param::val),
             dropout: None,
         }
-    }
-}
-
-/// Hides the keys behind the last of the new tokens of each sequence.
-fn ending_at(new_at: &[usize], counts: &[usize], device: &Device) -> AttentionMask {
-    let lengths = new_at
-        .iter()
-        .zip(counts)
-        .map(|(at, count)| (at + count) as i64);
-    let lengths = TensorData::new(lengths.collect::<Vec<_>>(), [new_at.len()]);
-    AttentionMask::key_lengths(Tensor::<1, Int>::from_data(lengths, device))
-}
-
-/// `mask`, and nobody sees what stands behind the `lengths` of `sequences`.
-///
-/// # Panics
-///
-/// In the name of `module`, when the lengths do not fit the sequences.
-pub(super) fn hide_padding(
-    module: &str,
-    mask: AttentionMask,
-    lengths: Option<&[usize]>,
-    sequences: &Tensor<3>,
-) -> AttentionMask {
-    let Some(lengths) = lengths else { return mask };
-    let [batch, len, _] = sequences.dims();
-    assert!(
-        lengths.len() == batch && lengths.iter().all(|&length| length <= len),
-        "{module}: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
-    );
-    let lengths: Vec<i64> = lengths.iter().map(|&length| length as i64).collect();
-    let lengths = TensorData::new(lengths, [batch]);
-    let lengths = Tensor::<1, Int>::from_data(lengths, &sequences.device());
-    mask.and(AttentionMask::key_lengths(lengths))
-}
-
-/// Panics, in the name of `module`, if the input has what cannot go with a cache.
-pub(super) fn check_cacheable(module: &str, mask: &AttentionMask, bias: Option<&AttentionBias>) {
-    assert!(
-        mask.is_none() && bias.is_none(),
-        "{module}: a mask or a bias cannot go with a cache; lengths can"
-    );
-}
-
-/// A position sees itself and what came before, as far back as the window reaches.
-pub(super) fn causal(window: Option<usize>) -> AttentionMask {
-    match window {
-        Some(window) => AttentionMask::causal().and(AttentionMask::window(window, 0)),
-        None => AttentionMask::causal(),
     }
 }

@@ -5,14 +5,18 @@
 //! | `self_attention.rs`, `cross_attention.rs`, `multi_head.rs` | the modules, each with its configuration and input |
 //! | `heads_config.rs` | what all of them can be told about their heads |
 //! | `heads.rs` | what happens between the projections |
+//! | `cached.rs` | the same over a cache |
+//! | `masks.rs` | the masks that the modules make |
 //! | `projections.rs` | the projections |
 //! | `qk_norm.rs` | normalised queries and keys |
 //! | `convert.rs` | each module made of another |
 
+mod cached;
 mod convert;
 mod cross_attention;
 mod heads;
 mod heads_config;
+mod masks;
 mod multi_head;
 mod projections;
 mod qk_norm;

@@ -9,8 +9,10 @@ use burn::{
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{
-    heads::{AttentionOutput, Heads, Projected, check_cacheable, hide_padding},
+    cached::check_cacheable,
+    heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
+    masks::hide_padding,
     projections::{ProjectionBias, apply, linear},
 };
 use crate::{

@@ -1,56 +1,28 @@
 //! Keys and values of the tokens so far, so that the next token costs one token's work.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `mod.rs` | [`KvCache`]: what there is of each sequence, and how to take it back |
+//! | `append.rs` | new tokens, and the room for them |
+//! | `check.rs` | what is refused: another layer's tokens, and too many |
+//! | `buffer.rs` | the memory, exact or in 8 bits |
+//! | `config.rs` | [`KvCacheConfig`] |
 
+mod append;
 mod buffer;
+mod check;
+mod config;
 
-use burn::{
-    config::Config,
-    tensor::{DType, Device, FloatDType, Int, Tensor, TensorData},
-};
+use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
 use burn_attn_ops::AttentionBias;
 
 use crate::{
-    error::ConfigError,
+    error::expect_valid,
     positions::{Position, Positions},
 };
+pub(crate) use append::Context;
 use buffer::{Buffer, Layout};
-
-/// Configuration of a [`KvCache`].
-#[derive(Config, Debug)]
-pub struct KvCacheConfig {
-    /// Most tokens a sequence may have (tokens).
-    pub max_len: usize,
-    /// How many tokens there is room for at first (tokens); it doubles when it is full.
-    #[config(default = 64)]
-    pub initial_len: usize,
-    /// Whether keys and values are kept in 8 bits with one scale per token and head, in about a quarter of the memory of
-    /// f32; each number is then off by at most 1/254 of the largest of its row.
-    ///
-    /// It saves memory that stays, not memory in use: every token makes floats of all codes that its layer reads,
-    /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` numbers, and lets go of them when the layer is done. That also
-    /// takes time.
-    ///
-    /// Measured over 512 tokens in heads of width 64, the error of a head's context as a part of its length: of normal numbers
-    /// 0.8 % on average and 1.5 % at most; where 2 of the 64 channels of keys and values are 10 times as large, 4.3 % and 24 %.
-    /// `cargo test --test modules eight_bits -- --nocapture` prints it.
-    ///
-    /// For backends that have 8-bit integers: the CPU backends do.
-    #[config(default = false)]
-    pub quantized: bool,
-}
-
-impl KvCacheConfig {
-    /// Whether a cache can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the field that is zero.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        ConfigError::check_positive(
-            "KvCacheConfig",
-            &[("max_len", self.max_len), ("initial_len", self.initial_len)],
-        )
-    }
-}
+pub use config::KvCacheConfig;
 
 /// Keys and values of one attention layer: those of its `n_kv_heads` only, and nothing else.
 ///
@@ -112,18 +84,9 @@ pub(crate) struct Shape {
     pub(crate) window: Option<usize>,
 }
 
-/// What there is to look at after an append.
-pub(crate) struct Context {
-    /// `[batch, n_kv_heads, len_kv, d_head]`, and the same of the values.
-    pub(crate) key: Tensor<4>,
-    pub(crate) value: Tensor<4>,
-    /// Index in the above at which each sequence's new tokens start.
-    pub(crate) new_at: Vec<usize>,
-}
-
 impl KvCache {
     pub(crate) fn new(shape: Shape, config: &KvCacheConfig) -> Self {
-        crate::error::expect_valid(config.validate());
+        expect_valid(config.validate());
         let layout = |dim| Layout {
             batch: shape.batch,
             heads: shape.n_kv_heads,
@@ -161,12 +124,12 @@ impl KvCache {
             && (0..self.batch()).all(|b| tokens(self, b) == tokens(other, b))
     }
 
-    /// Where each sequence's next token stands.
-    pub(crate) fn positions(&self) -> Positions {
+    /// Where the next tokens stand, of which sequence `b` has `counts[b]`, padded to `len`.
+    pub(crate) fn positions(&self, counts: &[usize], len: usize) -> Positions {
         let lengths = self.lengths();
-        match lengths.as_slice() {
-            [first, rest @ ..] if rest.iter().all(|other| other == first) => (*first).into(),
-            _ => lengths.into(),
+        match counts.iter().all(|&count| count == len) {
+            true => lengths.into(),
+            false => Positions::padded(lengths, counts.to_vec()),
         }
     }
 
@@ -258,54 +221,6 @@ impl KvCache {
         self.dropped.fill(0);
     }
 
-    /// Adds the first `counts[b]` tokens of each sequence `b`, which [`check`](Self::check) accepts.
-    pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
-        let [_, _, new, _] = key.dims();
-        let mut both = self.stored.iter().zip(&self.dropped);
-        if both.all(|(stored, dropped)| stored + dropped == 0) {
-            // The parameters may have changed since the sequences that were here before.
-            self.last_query_bias = None;
-        }
-        self.make_room(new, counts);
-        let even = self.is_even();
-        let new_at = self.stored.clone();
-        for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
-            // Taken out, so that nobody else holds it and it is written in place.
-            let Some(old) = buffer.take() else {
-                unreachable!("a buffer is absent only here")
-            };
-            *buffer = Some(match even {
-                // What a shorter sequence gets too much is room that its next token overwrites.
-                true if new == 0 => old,
-                true => old.write(rows, 0, new_at[0]),
-                false => counts.iter().enumerate().fold(old, |buffer, (b, &count)| {
-                    if count == 0 {
-                        return buffer;
-                    }
-                    let rows = rows.clone().narrow(0, b, 1).narrow(2, 0, count);
-                    buffer.write(rows, b, new_at[b])
-                }),
-            });
-        }
-        for (stored, count) in self.stored.iter_mut().zip(counts) {
-            *stored += count;
-        }
-        // Even sequences may leave out what no new token looks back at.
-        let first = match self.window {
-            Some(window) if even => new_at[0].saturating_sub(window),
-            _ => 0,
-        };
-        let end = match even {
-            true => new_at[0] + new,
-            false => self.stored.iter().copied().max().unwrap_or(0),
-        };
-        Context {
-            key: self.keys().read(&self.key_layout, first, end - first),
-            value: self.values().read(&self.value_layout, first, end - first),
-            new_at: new_at.iter().map(|at| at - first).collect(),
-        }
-    }
-
     /// What positions add to the scores of a query that stands on the last of `len_kv` keys, as the cache holds them.
     ///
     /// A view of what was made for the whole capacity, so that a token needs no memory for it.
@@ -333,116 +248,6 @@ impl KvCache {
     /// Whether all sequences have as many tokens in the buffers.
     fn is_even(&self) -> bool {
         self.stored.iter().all(|&stored| stored == self.stored[0])
-    }
-
-    /// Panics unless the layer with these new keys, values and window is the one that the cache was made for, and no sequence
-    /// gets too long.
-    pub(crate) fn check(
-        &self,
-        key: &Tensor<4>,
-        value: &Tensor<4>,
-        counts: &[usize],
-        window: Option<usize>,
-    ) {
-        for (name, tensor, layout) in [
-            ("keys", key, &self.key_layout),
-            ("values", value, &self.value_layout),
-        ] {
-            let [batch, heads, _, dim] = tensor.dims();
-            assert!(
-                batch == layout.batch,
-                "KvCache: {name} of {batch} sequences do not fit a cache of {}",
-                layout.batch
-            );
-            assert!(
-                [heads, dim] == [layout.heads, layout.dim],
-                "KvCache: {name} of {heads} heads of width {dim} do not fit a cache of {} heads of width {}: it was made \
-                 for another layer",
-                layout.heads,
-                layout.dim
-            );
-            assert!(
-                tensor.dtype() == layout.dtype,
-                "KvCache: {name} in {:?} do not fit a cache in {:?}",
-                tensor.dtype(),
-                layout.dtype
-            );
-            // Devices are equal whether or not they record for autodiff.
-            let device = tensor.device();
-            assert!(
-                device == layout.device && device.is_autodiff() == layout.device.is_autodiff(),
-                "KvCache: {name} on {device:?} do not fit a cache on {:?}",
-                layout.device
-            );
-        }
-        let described = |window: Option<usize>| match window {
-            Some(window) => format!("a window of {window}"),
-            None => "no window".to_owned(),
-        };
-        assert!(
-            window == self.window,
-            "KvCache: a cache for {} does not fit a layer with {}: it was made for another layer",
-            described(self.window),
-            described(window)
-        );
-        let [batch, _, new, _] = key.dims();
-        assert!(
-            counts.len() == batch,
-            "KvCache: {} counts of new tokens for {batch} sequences",
-            counts.len()
-        );
-        for (b, (&count, length)) in counts.iter().zip(self.lengths()).enumerate() {
-            assert!(
-                count <= new,
-                "KvCache: sequence {b} has {count} new tokens among {new}"
-            );
-            assert!(
-                length + count <= self.max_len,
-                "KvCache: sequence {b} has {length} tokens and cannot take {count} more: its max_len is {}",
-                self.max_len
-            );
-        }
-    }
-
-    /// Makes room for `new` more tokens of every sequence.
-    fn make_room(&mut self, new: usize, counts: &[usize]) {
-        let longest = self.stored.iter().copied().max().unwrap_or(0);
-        // Even sequences are written all at once, the shorter ones' padding included.
-        let needed = match self.is_even() {
-            true => longest + new,
-            false => {
-                let ends = self.stored.iter().zip(counts);
-                ends.map(|(stored, count)| stored + count)
-                    .max()
-                    .unwrap_or(0)
-            }
-        };
-        let capacity = self.capacity();
-        if needed <= capacity {
-            return;
-        }
-        let mut from = vec![0; self.batch()];
-        let mut kept = longest;
-        let mut grown = (2 * capacity).max(needed).min(self.max_len.max(needed));
-        if let Some(window) = self.window {
-            // What the window has left behind goes; twice the window is room for as many tokens as it takes to move.
-            kept = kept.min(window);
-            for (b, from) in from.iter_mut().enumerate() {
-                *from = self.stored[b].saturating_sub(window);
-                self.stored[b] -= *from;
-                self.dropped[b] += *from;
-            }
-            let enough = window.saturating_mul(2).max(self.initial_len);
-            grown = grown.min(enough.max(kept + new));
-        }
-        for (buffer, layout) in [
-            (&mut self.keys, &self.key_layout),
-            (&mut self.values, &self.value_layout),
-        ] {
-            *buffer = buffer
-                .take()
-                .map(|buffer| buffer.moved(layout, &from, kept, grown));
-        }
     }
 
     fn keys(&self) -> &Buffer {

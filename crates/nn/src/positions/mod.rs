@@ -11,7 +11,7 @@
 //! The last three belong to the heads of an attention module: [`PositionEncoding`] is how its configuration names one of
 //! them, [`Position`] is the one that was built.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 
 mod alibi;
 mod encoding;
@@ -27,46 +27,32 @@ pub use learned::{Learned, LearnedConfig};
 pub use relative::{RelativeBias, RelativeBiasConfig};
 pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling};
 pub use rows::Positions;
+use rows::TableRows;
 pub use sinusoidal::{Sinusoidal, SinusoidalConfig};
 
 /// `x` plus the rows of a table at its positions.
 fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions) -> Tensor<3> {
     let [batch, len, _] = x.dims();
     let [max_len, d_model] = table.dims();
-    match positions {
-        Positions::Offset(offset) => {
-            check_len(module, *offset, len, max_len);
-            x + table.narrow(0, *offset, len).unsqueeze()
-        }
-        Positions::Offsets(offsets) => {
-            if let [first, rest @ ..] = offsets.as_slice()
-                && rest.len() + 1 == batch
-                && rest.iter().all(|other| other == first)
-            {
-                return add_rows(module, x, table, &Positions::Offset(*first));
-            }
-            assert!(
-                offsets.len() == batch,
-                "{module}: {} offsets for {batch} sequences",
-                offsets.len()
-            );
-            for &offset in offsets {
-                check_len(module, offset, len, max_len);
-            }
-            let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
-            let rows: Vec<i64> = rows.map(|row| row as i64).collect();
-            let rows = TensorData::new(rows, [batch * len]);
-            let rows = Tensor::<1, Int>::from_data(rows, &x.device());
-            x + table.select(0, rows).reshape([batch, len, d_model])
-        }
+    let rows = positions.table_rows(module, [batch, len], max_len);
+    // A reshape of Burn takes 0 for the size that was there.
+    if batch == 0 || len == 0 {
+        return x;
     }
+    let rows = match rows {
+        TableRows::Together(offset) => return x + table.narrow(0, offset, len).unsqueeze(),
+        TableRows::Apart(offsets) => {
+            let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
+            indices(rows, &x.device())
+        }
+        TableRows::OneByOne(rows) => indices(rows, &x.device()),
+    };
+    x + table.select(0, rows).reshape([batch, len, d_model])
 }
 
-/// Panics unless positions `offset .. offset + len` are within `max_len`.
-fn check_len(module: &str, offset: usize, len: usize, max_len: usize) {
-    assert!(
-        offset.saturating_add(len) <= max_len,
-        "{module}: {len} tokens from position {offset} on need {} positions, but there are {max_len}",
-        offset.saturating_add(len)
-    );
+/// Rows of a table, as a tensor to select them with.
+fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+    let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
+    let count = rows.len();
+    Tensor::from_data(TensorData::new(rows, [count]), device)
 }

@@ -3,7 +3,8 @@
 /// At which positions of their sequences the rows of a `[batch, …, len, …]` tensor stand: row `i` of sequence `b` is token
 /// `offset + i`.
 ///
-/// Queries that follow what is in a cache start where the cache ends, which may differ from sequence to sequence.
+/// Queries that follow what is in a cache start where the cache ends, which may differ from sequence to sequence, and so
+/// may how many of them there are.
 ///
 /// ```
 /// use burn_attn::positions::Positions;
@@ -11,6 +12,8 @@
 /// assert_eq!(Positions::default(), Positions::Offset(0));
 /// assert_eq!(Positions::from(7), Positions::Offset(7));
 /// assert_eq!(Positions::from(vec![7, 3]), Positions::Offsets(vec![7, 3]));
+/// let padded = Positions::Padded { offsets: vec![7, 3], lengths: vec![1, 5] };
+/// assert_eq!(Positions::padded(vec![7, 3], vec![1, 5]), padded);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Positions {
@@ -18,6 +21,72 @@ pub enum Positions {
     Offset(usize),
     /// Sequence `b` starts at position `offsets[b]` (tokens).
     Offsets(Vec<usize>),
+    /// Sequence `b` starts at position `offsets[b]`, and only its first `lengths[b]` rows are tokens. What stands behind
+    /// them is padding, which may stand anywhere: it needs no positions.
+    Padded {
+        /// Where each sequence starts (tokens).
+        offsets: Vec<usize>,
+        /// How many of its rows are tokens.
+        lengths: Vec<usize>,
+    },
+}
+
+impl Positions {
+    /// [`Padded`](Self::Padded): sequence `b` has `lengths[b]` tokens from position `offsets[b]` on, then padding.
+    pub fn padded(offsets: Vec<usize>, lengths: Vec<usize>) -> Self {
+        Self::Padded { offsets, lengths }
+    }
+
+    /// Which rows of a table with a row for each of `max_len` positions belong to `batch` sequences of `len` rows.
+    ///
+    /// # Panics
+    ///
+    /// In the name of `module`, when a token stands past the table, or these are positions of another tensor.
+    pub(super) fn table_rows(
+        &self,
+        module: &str,
+        [batch, len]: [usize; 2],
+        max_len: usize,
+    ) -> TableRows<'_> {
+        let offsets = match self {
+            Self::Offset(offset) => {
+                check_len(module, *offset, len, max_len);
+                return TableRows::Together(*offset);
+            }
+            Self::Offsets(offsets) | Self::Padded { offsets, .. } => offsets,
+        };
+        assert!(
+            offsets.len() == batch,
+            "{module}: {} offsets for {batch} sequences",
+            offsets.len()
+        );
+        if let Self::Padded { lengths, .. } = self {
+            assert!(
+                lengths.len() == batch && lengths.iter().all(|&length| length <= len),
+                "{module}: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
+            );
+            for (&offset, &length) in offsets.iter().zip(lengths) {
+                check_len(module, offset, length, max_len);
+            }
+            if offsets.iter().any(|offset| offset + len > max_len) {
+                let last = max_len - 1;
+                let rows = offsets
+                    .iter()
+                    .flat_map(|&offset| (offset..offset + len).map(move |row| row.min(last)));
+                return TableRows::OneByOne(rows.collect());
+            }
+        } else {
+            for &offset in offsets {
+                check_len(module, offset, len, max_len);
+            }
+        }
+        match offsets.as_slice() {
+            [first, rest @ ..] if rest.iter().all(|other| other == first) => {
+                TableRows::Together(*first)
+            }
+            _ => TableRows::Apart(offsets),
+        }
+    }
 }
 
 impl Default for Positions {
@@ -37,4 +106,23 @@ impl From<Vec<usize>> for Positions {
     fn from(offsets: Vec<usize>) -> Self {
         Self::Offsets(offsets)
     }
+}
+
+/// Rows of a table of positions.
+pub(super) enum TableRows<'a> {
+    /// Every sequence takes those from this one on.
+    Together(usize),
+    /// Each sequence takes those from its own one on.
+    Apart(&'a [usize]),
+    /// All of them, sequence after sequence. Padding past the table takes its last row.
+    OneByOne(Vec<usize>),
+}
+
+/// Panics unless positions `offset .. offset + len` are within `max_len`.
+fn check_len(module: &str, offset: usize, len: usize, max_len: usize) {
+    assert!(
+        offset.saturating_add(len) <= max_len,
+        "{module}: {len} tokens from position {offset} on need {} positions, but there are {max_len}",
+        offset.saturating_add(len)
+    );
 }

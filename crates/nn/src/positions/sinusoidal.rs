@@ -106,11 +106,12 @@ impl Sinusoidal {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own.
+    /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own, with padding behind it
+    /// or without.
     ///
     /// # Panics
     ///
-    /// As [`forward`](Self::forward).
+    /// When a token stands past the table, the positions are not those of the batch or the width differs.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);

@@ -101,7 +101,8 @@ impl LayerParts<'_> {
             ("value", bias.value),
         ];
         ProjectionBias::shared(config, &of_one_input)?;
-        self.block.norm.validate_within(config)
+        let norm = self.block.norm.validate();
+        norm.map_err(|error| error.in_name_of(config))
     }
 
     /// [`validate`](Self::validate) of layers with cross-attention.

@@ -46,11 +46,6 @@ impl NormConfig {
     ///
     /// Names an epsilon that is not positive.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        self.validate_within("NormConfig")
-    }
-
-    /// [`validate`](Self::validate) in the name of the configuration that the user wrote.
-    pub(super) fn validate_within(&self, config: &'static str) -> Result<(), ConfigError> {
         let (name, epsilon) = match self {
             Self::LayerNorm { epsilon, .. } => ("LayerNorm", epsilon),
             Self::RmsNorm { epsilon } => ("RmsNorm", epsilon),
@@ -59,7 +54,10 @@ impl NormConfig {
             return Ok(());
         }
         let reason = format!("{name}: epsilon must be positive and finite, got {epsilon}");
-        Err(ConfigError::Invalid { config, reason })
+        Err(ConfigError::Invalid {
+            config: "NormConfig",
+            reason,
+        })
     }
 
     /// Builds the norm of vectors of width `d_model`.

@@ -12,6 +12,7 @@ use burn_attn_kernels_cpu::{
     tiled::{self, Execution, KernelError, Rows, RowsMut},
 };
 
+use super::scratch::with_scratch;
 use super::{Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstream, Wanted};
 use crate::AttentionScalars;
 
@@ -83,7 +84,6 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
     let mut output = vec![T::default(); problem.output_elements()];
     let mut logsumexp = vec![T::Real::default(); problem.query_rows()];
     let execution = Execution::available();
-    let mut scratch = vec![T::Real::default(); tiled::forward_scratch(&problem, execution)];
     let inputs = readable.inputs::<T>();
     let Problem {
         batch,
@@ -95,7 +95,9 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
     let shape = [batch, heads_q, len_q, dim_v];
     let order = Order::of::<B, T>(&operands.query);
     let rows = order.rows(&mut output, shape);
-    tiled::forward(&inputs, rows, &mut logsumexp, &mut scratch, execution).unwrap_or_else(refuse);
+    with_scratch(tiled::forward_scratch(&problem, execution), |scratch| {
+        tiled::forward(&inputs, rows, &mut logsumexp, scratch, execution).unwrap_or_else(refuse);
+    });
     (
         order.tensor::<B, T>(output, shape),
         B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
@@ -147,9 +149,13 @@ fn backward_in<B: Host, T: HostElement>(
         sinks: sinks.as_deref_mut(),
     };
     let execution = Execution::available();
-    let mut scratch =
-        vec![T::Real::default(); tiled::backward_scratch(&inputs, &gradients, execution)];
-    tiled::backward(&inputs, &upstream, gradients, &mut scratch, execution).unwrap_or_else(refuse);
+    with_scratch(
+        tiled::backward_scratch(&inputs, &gradients, execution),
+        |scratch| {
+            tiled::backward(&inputs, &upstream, gradients, scratch, execution)
+                .unwrap_or_else(refuse);
+        },
+    );
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
         elements.map(|elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like)))

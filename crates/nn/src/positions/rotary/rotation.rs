@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_ops::{RotaryLayout, rotate};
 
-use crate::positions::{Positions, check_len};
+use crate::positions::{Positions, TableRows, indices};
 
 /// Rotates every pair of numbers of a query or key by an angle that grows with its position.
 ///
@@ -56,40 +56,31 @@ impl Rotary {
     ///
     /// # Panics
     ///
-    /// When a position is not below `max_len`, the number of offsets is not `batch` or the width differs.
+    /// When the position of a token is not below `max_len`, the positions are not those of `batch` sequences or the width
+    /// differs.
     ///
     /// # Cost
     ///
-    /// `3 · batch · heads · len · rotary_dim` operations. [`rotate`] says what else; `x` may be a view.
+    /// `3 · batch · heads · len · rotary_dim` operations. [`rotate`] says what else; `x` may be a view. Padding past the table
+    /// costs a copy of `batch · len` rows of it.
     pub fn forward(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         let [batch, n_heads, len, _] = x.dims();
         let (d_head, [max_len, _]) = (self.d_head, self.cos.dims());
         assert_shape!(x, [_, _, _, d_head]);
-        check_positions(positions, [batch, len], max_len);
+        let rows = positions.table_rows("Rotary", [batch, len], max_len);
         if batch == 0 || n_heads == 0 || len == 0 {
             return x;
         }
-        let offsets = match positions {
-            Positions::Offset(offset) => vec![*offset],
-            Positions::Offsets(offsets) => offsets.clone(),
-        };
-        rotate(x, self.cos.clone(), self.sin.clone(), offsets, self.layout)
-    }
-}
-
-/// Panics unless every row of `batch` sequences of `len` tokens stands within the table.
-fn check_positions(positions: &Positions, [batch, len]: [usize; 2], max_len: usize) {
-    match positions {
-        Positions::Offset(offset) => check_len("Rotary", *offset, len, max_len),
-        Positions::Offsets(offsets) => {
-            assert!(
-                offsets.len() == batch,
-                "Rotary: {} offsets for {batch} sequences",
-                offsets.len()
-            );
-            for &offset in offsets {
-                check_len("Rotary", offset, len, max_len);
+        let (cos, sin) = (self.cos.clone(), self.sin.clone());
+        let (cos, sin, offsets) = match rows {
+            TableRows::Together(offset) => (cos, sin, vec![offset]),
+            TableRows::Apart(offsets) => (cos, sin, offsets.to_vec()),
+            TableRows::OneByOne(rows) => {
+                let rows = indices(rows, &cos.device());
+                let (cos, sin) = (cos.select(0, rows.clone()), sin.select(0, rows));
+                (cos, sin, (0..batch).map(|item| item * len).collect())
             }
-        }
+        };
+        rotate(x, cos, sin, offsets, self.layout)
     }
 }

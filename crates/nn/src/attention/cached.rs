@@ -1,0 +1,116 @@
+//! Causal attention over a cache and the new tokens that join it.
+
+use burn::tensor::{DType, Device, Tensor};
+use burn_attn_ops::{AttentionBias, AttentionMask};
+
+use super::{
+    heads::{Heads, Projected},
+    heads_config::Sizes,
+    masks::{causal, first_keys},
+};
+use crate::cache::{Context, KvCache, KvCacheConfig, Shape};
+
+impl Heads {
+    /// An empty cache for these heads.
+    pub(super) fn cache(
+        &self,
+        batch: usize,
+        config: &KvCacheConfig,
+        window: Option<usize>,
+        (device, dtype): (Device, DType),
+    ) -> KvCache {
+        let Sizes {
+            n_kv_heads,
+            d_head,
+            d_value_head,
+            ..
+        } = self.sizes();
+        let shape = Shape {
+            batch,
+            n_kv_heads,
+            d_head,
+            d_value_head,
+            dtype,
+            device,
+            window,
+        };
+        KvCache::new(shape, config)
+    }
+
+    /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves,
+    /// which join it.
+    pub(super) fn attend_cached(
+        &self,
+        [query, key, value]: Projected,
+        lengths: Option<Vec<usize>>,
+        window: Option<usize>,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        let [batch, _, len_q, _] = query.dims();
+        let (device, dtype) = (query.device(), query.dtype());
+        let width = self.sizes().context();
+        let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
+        cache.check(&key, &value, &counts, window);
+        if batch == 0 || len_q == 0 {
+            return Tensor::zeros([batch, len_q, width], (&device, dtype));
+        }
+        let positions = cache.positions(&counts, len_q);
+        let query = self.prepare_query(query, &positions);
+        let key = self.prepare_key(key, &positions);
+        let Context { key, value, new_at } = cache.append(key, value, &counts);
+        let [_, _, len_kv, _] = key.dims();
+        if new_at.iter().all(|&at| at + len_q == len_kv) {
+            return self.attend_from_last([query, key, value], window, cache);
+        }
+        // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
+        if len_q == 1 && window.is_none() && self.position.relative.is_none() {
+            // Without a diagonal: what ALiBi adds is then right but for a constant per sequence, which the softmax does not see.
+            let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
+            let mask = first_keys(ends, &device);
+            let bias = cache.bias_of_last_query(&self.position, len_kv);
+            return self.attend_prepared([query, key, value], mask, bias);
+        }
+        // One after the other, each with its own: no mask or bias of `len_kv` numbers has to be made.
+        let mut context = Tensor::zeros([batch, len_q, width], (&device, dtype));
+        for (b, (&at, &count)) in new_at.iter().zip(&counts).enumerate() {
+            if count == 0 {
+                continue;
+            }
+            let first = at.saturating_sub(window.unwrap_or(at));
+            let rows =
+                |x: &Tensor<4>, from, to| x.clone().slice([b..b + 1, 0..x.dims()[1], from..to]);
+            let end = at + count;
+            let sequence = [
+                rows(&query, 0, count),
+                rows(&key, first, end),
+                rows(&value, first, end),
+            ];
+            let attended = self.attend_from_last(sequence, window, cache);
+            context = context.slice_assign([b..b + 1, 0..count, 0..width], attended);
+        }
+        context
+    }
+
+    /// Causal attention of queries that end with the last key.
+    fn attend_from_last(
+        &self,
+        [query, key, value]: Projected,
+        window: Option<usize>,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        let ([_, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
+        let bias = match len_q {
+            1 => cache.bias_of_last_query(&self.position, len_kv),
+            _ => self.position.bias(),
+        };
+        self.attend_prepared([query, key, value], causal(window), bias)
+    }
+}
+
+/// Panics, in the name of `module`, if the input has what cannot go with a cache.
+pub(super) fn check_cacheable(module: &str, mask: &AttentionMask, bias: Option<&AttentionBias>) {
+    assert!(
+        mask.is_none() && bias.is_none(),
+        "{module}: a mask or a bias cannot go with a cache; lengths can"
+    );
+}

@@ -1,0 +1,105 @@
+//! New tokens join a cache: room is made, they are written, and what there is to look at comes back.
+
+use burn::tensor::Tensor;
+
+use super::KvCache;
+
+/// What there is to look at after an append.
+pub(crate) struct Context {
+    /// `[batch, n_kv_heads, len_kv, d_head]`, and the same of the values.
+    pub(crate) key: Tensor<4>,
+    pub(crate) value: Tensor<4>,
+    /// Index in the above at which each sequence's new tokens start.
+    pub(crate) new_at: Vec<usize>,
+}
+
+impl KvCache {
+    /// Adds the first `counts[b]` tokens of each sequence `b`, which [`check`](Self::check) accepts.
+    pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
+        let [_, _, new, _] = key.dims();
+        let mut both = self.stored.iter().zip(&self.dropped);
+        if both.all(|(stored, dropped)| stored + dropped == 0) {
+            // The parameters may have changed since the sequences that were here before.
+            self.last_query_bias = None;
+        }
+        self.make_room(new, counts);
+        let even = self.is_even();
+        let new_at = self.stored.clone();
+        for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
+            // Taken out, so that nobody else holds it and it is written in place.
+            let Some(old) = buffer.take() else {
+                unreachable!("a buffer is absent only here")
+            };
+            *buffer = Some(match even {
+                // What a shorter sequence gets too much is room that its next token overwrites.
+                true => old.write(rows, 0, new_at[0]),
+                false => counts.iter().enumerate().fold(old, |buffer, (b, &count)| {
+                    if count == 0 {
+                        return buffer;
+                    }
+                    let rows = rows.clone().narrow(0, b, 1).narrow(2, 0, count);
+                    buffer.write(rows, b, new_at[b])
+                }),
+            });
+        }
+        for (stored, count) in self.stored.iter_mut().zip(counts) {
+            *stored += count;
+        }
+        // Even sequences may leave out what no new token looks back at.
+        let first = match self.window {
+            Some(window) if even => new_at[0].saturating_sub(window),
+            _ => 0,
+        };
+        let end = match even {
+            true => new_at[0] + new,
+            false => self.stored.iter().copied().max().unwrap_or(0),
+        };
+        Context {
+            key: self.keys().read(&self.key_layout, first, end - first),
+            value: self.values().read(&self.value_layout, first, end - first),
+            new_at: new_at.iter().map(|at| at - first).collect(),
+        }
+    }
+
+    /// Makes room for `new` more tokens of every sequence.
+    fn make_room(&mut self, new: usize, counts: &[usize]) {
+        let longest = self.stored.iter().copied().max().unwrap_or(0);
+        // Even sequences are written all at once, the shorter ones' padding included.
+        let needed = match self.is_even() {
+            true => longest + new,
+            false => {
+                let ends = self.stored.iter().zip(counts);
+                ends.map(|(stored, count)| stored + count)
+                    .max()
+                    .unwrap_or(0)
+            }
+        };
+        let capacity = self.capacity();
+        if needed <= capacity {
+            return;
+        }
+        let mut from = vec![0; self.batch()];
+        let mut kept = longest;
+        let mut grown = (2 * capacity).max(needed).min(self.max_len.max(needed));
+        if let Some(window) = self.window {
+            // What the window has left behind goes; twice the window is room for as many tokens as it takes to move.
+            kept = kept.min(window);
+            for (b, from) in from.iter_mut().enumerate() {
+                *from = self.stored[b].saturating_sub(window);
+                self.stored[b] -= *from;
+                self.dropped[b] += *from;
+            }
+            let enough = window.saturating_mul(2).max(self.initial_len);
+            // What is left may be even, and is then written all at once.
+            grown = grown.min(enough).max(kept + new);
+        }
+        for (buffer, layout) in [
+            (&mut self.keys, &self.key_layout),
+            (&mut self.values, &self.value_layout),
+        ] {
+            *buffer = buffer
+                .take()
+                .map(|buffer| buffer.moved(layout, &from, kept, grown));
+        }
+    }
+}
