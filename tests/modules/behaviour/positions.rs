@@ -2,9 +2,9 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, Tensor},
 };
-use burn_attn::positions::{Learned, LearnedConfig, Sinusoidal, SinusoidalConfig};
+use burn_attn::positions::{Learned, LearnedConfig, Positions, Sinusoidal, SinusoidalConfig};
 
 use crate::{
     compare::{assert_same, numbers},
@@ -139,5 +139,16 @@ fn sinusoidal_has_nothing_to_learn_and_moves_with_its_module() {
         let gradients = sinusoidal(&training).forward(x.clone()).sum().backward();
         let gradient = x.grad(&gradients).expect("the gradient of the input");
         assert!(numbers(&gradient).iter().all(|&number| number == 1.0));
+    }
+}
+
+#[test]
+fn tables_follow_the_type_of_the_input() {
+    for (_, device) in devices::cpu() {
+        let x = Tensor::<3>::zeros([2, 5, D_MODEL], (&device, DType::F64));
+        for positions in [Positions::from(3), Positions::from(vec![3, 1])] {
+            let output = sinusoidal(&device).forward_from(x.clone(), positions);
+            assert_eq!(output.dtype(), DType::F64);
+        }
     }
 }

@@ -51,6 +51,12 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
         ),
         ("alibi", config().with_position(PositionEncoding::alibi())),
         (
+            "alibi, sinks",
+            config()
+                .with_position(PositionEncoding::alibi())
+                .with_sinks(true),
+        ),
+        (
             "alibi, window",
             config()
                 .with_position(PositionEncoding::alibi())

@@ -63,8 +63,10 @@ impl Heads {
             return self.attend_from_last([query, key, value], window, cache);
         }
         // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
-        if len_q == 1 && window.is_none() && self.position.relative.is_none() {
-            // Without a diagonal: what ALiBi adds is then right but for a constant per sequence, which the softmax does not see.
+        // What ALiBi adds may be off by a constant per sequence, which the softmax does not see, unless a sink stands beside.
+        let may_be_shifted = self.position.alibi.is_none() || self.sinks.is_none();
+        if len_q == 1 && window.is_none() && self.position.relative.is_none() && may_be_shifted {
+            // Without a diagonal.
             let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
             let mask = first_keys(ends, &device);
             let bias = cache.bias_of_last_query(&self.position, len_kv);

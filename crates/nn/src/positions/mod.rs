@@ -39,15 +39,23 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
     if batch == 0 || len == 0 {
         return x;
     }
+    // A fixed table is no parameter, so what casts a model leaves it as it is; only the rows that are needed are cast.
+    let dtype = x.dtype();
     let rows = match rows {
-        TableRows::Together(offset) => return x + table.narrow(0, offset, len).unsqueeze(),
+        TableRows::Together(offset) => {
+            let rows = table.narrow(0, offset, len).cast(dtype);
+            return x + rows.unsqueeze();
+        }
         TableRows::Apart(offsets) => {
             let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
             indices(rows, &x.device())
         }
         TableRows::OneByOne(rows) => indices(rows, &x.device()),
     };
-    x + table.select(0, rows).reshape([batch, len, d_model])
+    x + table
+        .select(0, rows)
+        .cast(dtype)
+        .reshape([batch, len, d_model])
 }
 
 /// Rows of a table, as a tensor to select them with.
