@@ -38,8 +38,8 @@ const LOOKS: usize = 32;
 /// up again.
 const LAST_LOOKS: usize = 2000;
 
-/// Runs `work` on the calling thread and on up to `helpers` threads of rayon's current pool at once, and returns when all
-/// that have begun it are done.
+/// Runs `work` on the calling thread and on up to `helpers` threads of rayon's pools at once, and returns when all that have
+/// begun it are done. Helpers that are awake come first; others are called from the current pool.
 ///
 /// A panic of a helper goes on in the caller.
 pub(super) fn work_together(helpers: usize, work: &(dyn Fn() + Sync)) {

@@ -168,7 +168,7 @@ impl LanguageModel {
         let count = states.shape().num_elements() / d_model;
         // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
         if count == 0 {
-            return Tensor::zeros(shape, &states.device());
+            return Tensor::zeros(shape, (&states.device(), states.dtype()));
         }
         let rows: Tensor<2> = states.reshape([count, d_model]);
         head.forward(rows).reshape(shape)

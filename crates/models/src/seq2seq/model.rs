@@ -175,9 +175,10 @@ impl Seq2Seq {
         let [batch, len] = source.dims();
         if batch == 0 {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
-            let [_, d_model] = self.embedding.weight.dims();
+            let weight = self.embedding.weight.val();
+            let [_, d_model] = weight.dims();
             return Memory {
-                states: Tensor::zeros([0, len, d_model], &source.device()),
+                states: Tensor::zeros([0, len, d_model], (&weight.device(), weight.dtype())),
                 lengths: source_lengths,
             };
         }
