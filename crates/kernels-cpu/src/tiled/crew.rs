@@ -3,7 +3,7 @@
 //! A scope of rayon ends when every thread it has called has come, found something to do or not, and gone; and a thread without
 //! work goes to sleep at once. Waking it takes longer than a short call: on the machine of the notebook, a product of 50 µs
 //! ended after 500 µs. Here a call ends when its work is done, and who comes later finds a closed door; and who has helped
-//! stays awake for a moment, because the next call of a model that decodes is some ten microseconds away.
+//! with a short one stays awake for a moment, because the next call of a model that decodes is some ten microseconds away.
 
 #![allow(
     unsafe_code,
@@ -30,6 +30,9 @@ use std::{
 /// How long a helper waits for the next call: longer than what lies between two parallel calls of a decoded token, and so short
 /// that nobody sees it.
 const PATIENCE: Duration = Duration::from_micros(200);
+
+/// A helper waits for the next call only after work this short: one of the calls of a decoded token, not of training.
+const SHORT: Duration = Duration::from_millis(1);
 
 /// How often a helper looks before it asks the clock, and the rest of rayon's pool for work.
 const LOOKS: usize = 32;
@@ -131,10 +134,12 @@ impl Crew {
         let mut next = self.next();
         let nested = HELPS.replace(true);
         while let Some(invitation) = next {
+            let start = Instant::now();
             invitation.follow();
-            next = match nested {
-                true => self.next(),
-                false => self.wait(),
+            let may_wait = !nested && start.elapsed() < SHORT;
+            next = match may_wait {
+                true => self.wait(),
+                false => self.next(),
             };
         }
         HELPS.set(nested);
