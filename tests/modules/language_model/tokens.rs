@@ -133,3 +133,41 @@ fn a_row_ends_where_the_model_does() {
         assert_eq!(output.tokens.len(), MAX_LEN - len + 1);
     }
 }
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn wgpu_generates_what_the_cpu_generates() {
+    let Some(wgpu) = devices::wgpu() else {
+        println!("skipped: no adapter");
+        return;
+    };
+    for Case { name, config, .. } in cases() {
+        // One grouping is enough: every one is compared on the CPU.
+        if config.block.heads.n_kv_heads != Some(2) {
+            continue;
+        }
+        for lengths in PROMPTS {
+            let [expected, found] = [&devices::any(), &wgpu].map(|device| {
+                let model = model(&config, device);
+                let start = model.start_with(3, &small());
+                generate(&model, start, &prompts(lengths), &GenerateOptions::new(7))
+            });
+            for (expected, found) in expected.iter().zip(found) {
+                assert_eq!(
+                    found.tokens, expected.tokens,
+                    "{name}, prompts of {lengths:?}"
+                );
+                let pairs = found
+                    .log_probabilities
+                    .iter()
+                    .zip(&expected.log_probabilities);
+                for (found, expected) in pairs {
+                    assert!(
+                        (found - expected).abs() < 1e-3,
+                        "{name}: {found}, not {expected}"
+                    );
+                }
+            }
+        }
+    }
+}
