@@ -158,3 +158,37 @@ fn nothing_to_attend_to_or_from_takes_every_option() {
         }
     }
 }
+
+/// How a bias lies in memory is not what it says: expanded along the keys, or with its keys apart.
+#[test]
+fn a_bias_of_one_query_may_be_a_view() {
+    for device in devices() {
+        let [query, key, value] =
+            [(21, 1), (22, 13), (23, 13)].map(|(seed, len)| tensor(seed, [2, 3, len, 5], &device));
+        let attend = |bias: Tensor<4>| {
+            let options = AttentionOptions::default().bias(AttentionBias::dense(bias));
+            attention(query.clone(), key.clone(), value.clone(), options)
+                .into_data()
+                .iter()
+                .collect::<Vec<f32>>()
+        };
+        let apart = tensor(24, [13, 3], &device);
+        let hidden = Tensor::full([1, 3, 1, 1], f32::NEG_INFINITY, &device);
+        for (view, copy) in [
+            (
+                tensor(25, [1, 3, 1, 1], &device).expand([2, 3, 1, 13]),
+                tensor(25, [1, 3, 1, 1], &device).repeat_dim(3, 13),
+            ),
+            (
+                hidden.clone().expand([2, 3, 1, 13]),
+                hidden.repeat_dim(3, 13),
+            ),
+            (
+                apart.clone().reshape([1, 1, 13, 3]).permute([0, 3, 1, 2]),
+                apart.transpose().reshape([1, 3, 1, 13]),
+            ),
+        ] {
+            assert_close(&attend(view), &attend(copy));
+        }
+    }
+}

@@ -50,7 +50,9 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
     let row = |batch_item, head, query| {
         let row = &bias.data()[bias.index(batch_item, head, query, 0)..];
         match of_keys {
-            0 | 1 => found(&row[..keys]),
+            // One number for all keys.
+            0 => found(&row[..keys.min(1)]),
+            1 => found(&row[..keys]),
             _ => row
                 .iter()
                 .step_by(of_keys)
