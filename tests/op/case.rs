@@ -23,6 +23,15 @@ pub fn numbers(seed: u64, count: usize) -> Vec<f64> {
         .collect()
 }
 
+/// Which implementation of the operation computes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Body {
+    /// What a user gets: the kernels of the backend, or the composed body where it has none.
+    Backend,
+    /// The composed body, whatever the backend has.
+    Composed,
+}
+
 /// A problem with its mask, options and data.
 #[derive(Clone)]
 pub struct Case {
@@ -44,6 +53,10 @@ pub struct Case {
     pub softcap: Option<f64>,
     pub scale: Option<f64>,
     pub dropout: Option<Dropout>,
+    /// The gradient of the loss with respect to the output.
+    pub output_gradient: Vec<f64>,
+    /// The gradient of the loss with respect to the logsumexp.
+    pub logsumexp_gradient: Vec<f64>,
 }
 
 /// Results and gradients of a case, as the oracle or the operation computed them.
@@ -94,6 +107,8 @@ impl Case {
             softcap: None,
             scale: None,
             dropout: None,
+            output_gradient: numbers(7, problem.output_elements()),
+            logsumexp_gradient: numbers(8, problem.query_rows()),
         }
     }
 
@@ -154,12 +169,6 @@ impl Case {
         self
     }
 
-    /// Gradients of the loss with respect to the output and the logsumexp.
-    fn loss_weights(&self) -> (Vec<f64>, Vec<f64>) {
-        let rows = self.problem.query_rows();
-        (numbers(7, self.problem.output_elements()), numbers(8, rows))
-    }
-
     /// What the naive f64 oracle says.
     pub fn oracle(&self) -> Results {
         let inputs = oracle::Inputs {
@@ -199,9 +208,8 @@ impl Case {
             ..oracle::Inputs::new(&self.query, &self.key, &self.value)
         };
         let forward = oracle::forward(&self.problem, &inputs).unwrap();
-        let (of_output, of_logsumexp) = self.loss_weights();
-        let gradients =
-            oracle::backward(&self.problem, &inputs, &of_output, Some(&of_logsumexp)).unwrap();
+        let upstream = (&self.output_gradient, Some(&*self.logsumexp_gradient));
+        let gradients = oracle::backward(&self.problem, &inputs, upstream.0, upstream.1).unwrap();
         Results {
             output: forward.output,
             logsumexp: forward.logsumexp,
@@ -335,6 +343,11 @@ impl Case {
 
     /// What the operation says on a device with autodiff.
     pub fn run(&self, device: &Device, dtype: DType) -> Results {
+        self.run_by(Body::Backend, device, dtype)
+    }
+
+    /// The same by an implementation of choice.
+    pub fn run_by(&self, body: Body, device: &Device, dtype: DType) -> Results {
         let device = device.clone().autodiff();
         let query = self.query(&device, dtype).require_grad();
         let key = self.key(&device, dtype).require_grad();
@@ -342,22 +355,22 @@ impl Case {
         let tensors = self.option_tensors(&device, dtype).tracked();
         let options = self.options_of(&device, &tensors);
         let weights = ops::attention_weights(query.clone(), key.clone(), options.clone());
-        let (output, logsumexp) =
-            ops::attention_with_logsumexp(query.clone(), key.clone(), value.clone(), options);
+        let attention = match body {
+            Body::Backend => ops::attention_with_logsumexp,
+            Body::Composed => ops::composed_attention,
+        };
+        let (output, logsumexp) = attention(query.clone(), key.clone(), value.clone(), options);
 
-        let (of_output, of_logsumexp) = self.loss_weights();
-        let of_output = Self::tensor(&of_output, output.dims(), &device, dtype);
-        let [batch, heads, len_q] = logsumexp.dims();
+        let of_output = Self::tensor(&self.output_gradient, output.dims(), &device, dtype);
         let of_logsumexp = Self::tensor(
-            &of_logsumexp,
-            [batch, heads, len_q, 1],
+            &self.logsumexp_gradient,
+            logsumexp.dims(),
             &device,
             logsumexp.dtype(),
         );
-        // Rows that see nothing have a logsumexp of −∞, whose gradient is zero by contract.
-        let finite = logsumexp.clone().unsqueeze_dim::<4>(3);
-        let finite = finite.clone().mask_fill(finite.is_inf(), 0.0);
-        let loss = (output.clone() * of_output).sum() + (finite * of_logsumexp).sum().cast(dtype);
+        // The loss itself may be infinite, by the logsumexp of a row that sees nothing; only its gradient is used.
+        let loss = (output.clone() * of_output).sum()
+            + (logsumexp.clone() * of_logsumexp).sum().cast(dtype);
         let gradients = loss.backward();
         Results {
             weights: weights.into_data().iter().collect(),

@@ -24,7 +24,7 @@ pub fn every_case() -> Vec<Case> {
             ],
         ))
     };
-    vec![
+    let mut cases = vec![
         usual("nothing masked"),
         Case {
             causal: Some(BottomRight),
@@ -76,11 +76,6 @@ pub fn every_case() -> Vec<Case> {
             causal: Some(BottomRight),
             ..usual("causal segments")
         },
-        usual("dense mask").with_masked([2, 5, 7, 11]),
-        usual("dense mask of keys").with_masked([2, 1, 1, 11]),
-        usual("dense mask of queries and keys").with_masked([1, 1, 7, 11]),
-        usual("dense mask of heads").with_masked([1, 5, 1, 11]),
-        usual("dense mask of queries").with_masked([2, 1, 7, 1]),
         usual("blocks").with_blocks([3, 4], [false; 4]),
         usual("blocks of one size for all").with_blocks(2, [true, true, false, false]),
         usual("blocks of keys").with_blocks([2, 1], [false, true, true, false]),
@@ -90,9 +85,6 @@ pub fn every_case() -> Vec<Case> {
             BottomRight,
         ),
         usual("one block that shows or hides a head").with_blocks(13, [false; 4]),
-        usual("dense bias").with_bias([2, 5, 7, 11]),
-        usual("bias of heads").with_bias([1, 5, 7, 11]),
-        usual("bias of keys").with_bias([2, 1, 1, 11]),
         usual("ALiBi").with_alibi(),
         causal(usual("causal ALiBi"), BottomRight).with_alibi(),
         causal(usual("causal top-left ALiBi"), TopLeft).with_alibi(),
@@ -162,6 +154,10 @@ pub fn every_case() -> Vec<Case> {
         Case::new("one query and blocks", [2, 6, 3, 1, 13, 5, 7]).with_blocks([1, 2], [false; 4]),
         Case::new("one of everything", [1, 1, 1, 1, 1, 1, 1]),
         Case {
+            key_lengths: Some(vec![0]),
+            ..Case::new("one of everything, hidden", [1, 1, 1, 1, 1, 1, 1])
+        },
+        Case {
             causal: Some(BottomRight),
             window: window(Some(5), None),
             key_lengths: lengths(),
@@ -180,7 +176,19 @@ pub fn every_case() -> Vec<Case> {
                 .with_relative(true)
                 .with_sinks()
         },
-    ]
+    ];
+    for shape in every_broadcast([2, 5, 7, 11]) {
+        cases.push(usual(&format!("dense mask {shape:?}")).with_masked(shape));
+        cases.push(usual(&format!("dense bias {shape:?}")).with_bias(shape));
+    }
+    cases
+}
+
+/// Every shape that stretches to `full`.
+fn every_broadcast(full: [usize; 4]) -> Vec<[usize; 4]> {
+    (0..16)
+        .map(|ones| std::array::from_fn(|axis| if ones >> axis & 1 == 1 { 1 } else { full[axis] }))
+        .collect()
 }
 
 /// A table that hides the far keys of one head, and every key from another.

@@ -7,7 +7,9 @@ mod dropout;
 mod every_case;
 mod merge;
 mod option_tensors;
+mod options;
 mod oracle;
+
 mod properties;
 mod rotation;
 

@@ -1,8 +1,12 @@
 //! The operation against the naive f64 oracle: output, logsumexp, weights and every gradient.
 
-use burn::tensor::DType;
+use burn::tensor::{DType, Device};
 
-use crate::{devices_with, every_case::every_case};
+use crate::{
+    case::{Body, Case, Results},
+    devices_with,
+    every_case::every_case,
+};
 
 /// The largest error, relative to the largest expected number (at least 1).
 fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
@@ -19,36 +23,50 @@ fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
         .fold(0.0, |max, x| if x <= max { max } else { x })
 }
 
+/// Every implementation that computes in `dtype`: the composed body, which other backends run, on the CPU too.
+pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
+    let bodies = [Body::Backend, Body::Composed];
+    let devices = devices_with(dtype);
+    bodies
+        .into_iter()
+        .flat_map(|body| devices.iter().map(move |device| (body, device.clone())))
+        .collect()
+}
+
+/// Everything that was computed, by name, expected and actual.
+fn pairs(expected: Results, actual: Results) -> Vec<(&'static str, Vec<f64>, Vec<f64>)> {
+    let mut pairs = vec![
+        ("output", expected.output, actual.output),
+        ("logsumexp", expected.logsumexp, actual.logsumexp),
+        ("weights", expected.weights, actual.weights),
+    ];
+    let names = ["query gradient", "key gradient", "value gradient"];
+    for (name, (e, a)) in names
+        .into_iter()
+        .zip(expected.gradients.into_iter().zip(actual.gradients))
+    {
+        pairs.push((name, e, a));
+    }
+    assert_eq!(
+        expected.option_gradients.len(),
+        actual.option_gradients.len()
+    );
+    let options = expected.option_gradients.into_iter();
+    for ((name, e), (_, a)) in options.zip(actual.option_gradients) {
+        pairs.push((name, e, a));
+    }
+    pairs
+}
+
 fn agrees(dtype: DType, tolerance: f64) {
-    for device in devices_with(dtype) {
+    for (body, device) in implementations(dtype) {
         for case in every_case() {
-            let (expected, actual) = (case.oracle(), case.run(&device, dtype));
-            let mut pairs = vec![
-                ("output", expected.output, actual.output),
-                ("logsumexp", expected.logsumexp, actual.logsumexp),
-                ("weights", expected.weights, actual.weights),
-            ];
-            let names = ["query gradient", "key gradient", "value gradient"];
-            for (name, (e, a)) in names
-                .into_iter()
-                .zip(expected.gradients.into_iter().zip(actual.gradients))
-            {
-                pairs.push((name, e, a));
-            }
-            assert_eq!(
-                expected.option_gradients.len(),
-                actual.option_gradients.len()
-            );
-            let options = expected.option_gradients.into_iter();
-            for ((name, e), (_, a)) in options.zip(actual.option_gradients) {
-                pairs.push((name, e, a));
-            }
-            for (name, expected, actual) in pairs {
+            let actual = case.run_by(body, &device, dtype);
+            for (name, expected, actual) in pairs(case.oracle(), actual) {
                 let error = error(&case.name, &expected, &actual);
                 assert!(
                     error <= tolerance,
-                    "{} of '{}' on {device:?} in {dtype:?} is off by {error:e}",
-                    name,
+                    "{name} of '{}' by {body:?} on {device:?} in {dtype:?} is off by {error:e}",
                     case.name
                 );
             }
@@ -69,20 +87,14 @@ fn f64_agrees_with_the_oracle() {
 #[cfg(feature = "flex")]
 #[test]
 fn half_precision_has_f32_statistics() {
-    use burn::tensor::Device;
-    for dtype in [DType::F16, DType::BF16] {
-        let epsilon = if dtype == DType::F16 {
-            0.000_976_562_5
-        } else {
-            0.007_812_5
-        };
+    for (dtype, epsilon) in [(DType::F16, 0.000_976_562_5), (DType::BF16, 0.007_812_5)] {
         for case in every_case() {
             // Inputs are rounded to half precision once for both, so that only the computation differs.
             let round = |data: &[f64]| -> Vec<f64> {
                 let data = burn::tensor::TensorData::new(data.to_vec(), [data.len()]);
                 data.convert_dtype(dtype).iter::<f64>().collect()
             };
-            let case = crate::case::Case {
+            let case = Case {
                 query: round(&case.query),
                 key: round(&case.key),
                 value: round(&case.value),
@@ -96,21 +108,24 @@ fn half_precision_has_f32_statistics() {
                     .as_ref()
                     .map(|(table, buckets)| (round(table), *buckets)),
                 sinks: case.sinks.as_deref().map(round),
+                output_gradient: round(&case.output_gradient),
                 ..case
             };
-            let (expected, actual) = (case.oracle(), case.run(&Device::flex(), dtype));
-            let off = error(&case.name, &expected.output, &actual.output);
-            assert!(
-                off <= epsilon,
-                "output of '{}' in {dtype:?} is off by {off:e}",
-                case.name
-            );
-            let off = error(&case.name, &expected.logsumexp, &actual.logsumexp);
-            assert!(
-                off <= 1e-5,
-                "logsumexp of '{}' in {dtype:?} is off by {off:e}",
-                case.name
-            );
+            for body in [Body::Backend, Body::Composed] {
+                let actual = case.run_by(body, &Device::flex(), dtype);
+                for (name, expected, actual) in pairs(case.oracle(), actual) {
+                    let error = error(&case.name, &expected, &actual);
+                    let tolerance = match name {
+                        "logsumexp" => 1e-5,
+                        _ => epsilon,
+                    };
+                    assert!(
+                        error <= tolerance,
+                        "{name} of '{}' by {body:?} in {dtype:?} is off by {error:e}",
+                        case.name
+                    );
+                }
+            }
         }
     }
 }

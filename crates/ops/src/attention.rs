@@ -8,7 +8,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
     AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat,
-    OptionalInt, ScoreInputs, blocks::VisibleBlocks, check, composed::statistics_dtype,
+    OptionalInt, ScoreInputs, blocks::VisibleBlocks, check, composed, composed::statistics_dtype,
     distance::distance_bias,
 };
 
@@ -87,6 +87,24 @@ pub fn attention_with_logsumexp(
     )
 }
 
+/// [`attention_with_logsumexp`] by the composed body, whatever kernels the backend has: for tests, as a second witness of
+/// the kernels, and because it is what backends without kernels compute.
+#[doc(hidden)]
+pub fn composed_attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+) -> (Tensor<4>, Tensor<3>) {
+    check::value(&key, &value);
+    let inputs = score_inputs(query, key, options);
+    let (output, logsumexp) = composed::forward::<Dispatch>(inputs, value.into_dispatch());
+    (
+        Tensor::from_dispatch(output),
+        Tensor::from_dispatch(logsumexp),
+    )
+}
+
 /// The attention weights themselves: `softmax(scores)`, before dropout, for looking at.
 ///
 /// The output never needs them: [`attention`] does not compute them.
@@ -108,7 +126,7 @@ pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOpt
 }
 
 /// Checks query, key and options, and turns them into primitives.
-pub(crate) fn score_inputs(
+fn score_inputs(
     query: Tensor<4>,
     key: Tensor<4>,
     options: AttentionOptions,

@@ -51,6 +51,8 @@ mod options;
 mod rotation;
 mod seed;
 
+#[doc(hidden)]
+pub use attention::composed_attention;
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{

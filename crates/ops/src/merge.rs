@@ -2,6 +2,8 @@
 
 use burn::tensor::{Bool, Tensor};
 
+use crate::composed::least;
+
 /// Puts attention over parts of the keys together: exactly what attention over all of them would have given.
 ///
 /// Each part is what [`attention_with_logsumexp`](crate::attention_with_logsumexp) gave for the same queries and some of the
@@ -76,7 +78,7 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
             maximum.max_pair(logsumexp.clone().detach())
         });
     let sees_nothing = is_minus_infinity(&maximum);
-    let maximum = maximum.clamp_min(LEAST);
+    let maximum = maximum.clamp_min(least(statistics.into()));
 
     let mut sum = Tensor::zeros_like(&maximum);
     let mut output = Tensor::zeros_like(&first.0.clone().cast(statistics));
@@ -99,11 +101,10 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
     )
 }
 
-/// Less than every logsumexp of a row that sees something.
-const LEAST: f32 = f32::MIN;
-
 fn is_minus_infinity(logsumexp: &Tensor<3>) -> Tensor<3, Bool> {
-    logsumexp.clone().lower_elem(LEAST)
+    logsumexp
+        .clone()
+        .lower_elem(least(logsumexp.dtype().into()))
 }
 
 /// Panics unless all parts have the shapes and dtypes of the first.

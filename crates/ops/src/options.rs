@@ -33,21 +33,23 @@ pub struct AttentionOptions {
 }
 
 impl AttentionOptions {
-    /// Replaces the mask.
+    /// Also hides what `mask` hides: [`AttentionMask::and`] says how masks of one kind go together, and when they panic.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = mask;
+        self.mask = self.mask.and(mask);
         self
     }
 
     /// Also hides every key that comes after its query; the last query is aligned with the last key.
-    pub fn causal(mut self) -> Self {
-        self.mask = self.mask.and(AttentionMask::causal());
-        self
+    pub fn causal(self) -> Self {
+        self.mask(AttentionMask::causal())
     }
 
-    /// Adds `bias` to the scores, in place of an earlier one; [`AttentionBias::and`] adds both.
+    /// Adds `bias` to the scores, beside the biases that are there.
     pub fn bias(mut self, bias: AttentionBias) -> Self {
-        self.bias = Some(bias);
+        self.bias = Some(match self.bias {
+            Some(earlier) => earlier.and(bias),
+            None => bias,
+        });
         self
     }
 

@@ -1,21 +1,24 @@
-//! Every part of a mask as one bool tensor: true where a query may not see a key.
+//! Everything that hides, as one bool tensor: true where a query may not see a key.
 
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,
-        tensor::{BoolTensor, Device, IntTensor},
+        tensor::{BoolTensor, Device, FloatTensor, IntTensor},
     },
-    tensor::{BoolDType, DType, IntDType, Shape},
+    tensor::{BoolDType, FloatDType, IntDType, Shape},
 };
 use burn_attn_kernels_cpu::CausalAlignment;
 
+use super::{float_dtype, least};
 use crate::{AttentionScalars, blocks::repeat};
 
-/// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv]`.
+/// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
 pub(super) struct Hidden<B: Backend> {
     tensor: Option<BoolTensor<B>>,
     /// Whether some key may be hidden from every query of its batch item.
     may_have_unseen: bool,
+    /// Whether some query may see no key at all.
+    may_have_blind: bool,
 }
 
 impl<B: Backend> Hidden<B> {
@@ -27,16 +30,20 @@ impl<B: Backend> Hidden<B> {
         masked: Option<BoolTensor<B>>,
         key_lengths: Option<IntTensor<B>>,
         segments: Option<(IntTensor<B>, IntTensor<B>)>,
+        biases: [Option<FloatTensor<B>>; 2],
     ) -> Self {
         let settings = get_or_init_device_settings::<B>(device);
         let bool_dtype = settings.bool_dtype;
-        // With bottom-right alignment alone, the last query sees every key.
-        let may_have_unseen = masked.is_some()
+        let not_causal = masked.is_some()
             || visible_blocks.is_some()
             || key_lengths.is_some()
             || segments.is_some()
             || scalars.window.is_some()
-            || scalars.causal == Some(CausalAlignment::TopLeft);
+            || biases.iter().any(Option::is_some);
+        // With bottom-right alignment alone, the last query sees every key; with top-left alone, every query sees the first.
+        let may_have_unseen = not_causal || scalars.causal == Some(CausalAlignment::TopLeft);
+        let may_have_blind =
+            not_causal || scalars.causal == Some(CausalAlignment::BottomRight) && len_q > len_kv;
 
         let structural = structural::<B>(
             device,
@@ -47,8 +54,10 @@ impl<B: Backend> Hidden<B> {
             bool_dtype,
         );
         let padding = key_lengths.map(|lengths| {
-            let dtype = int_dtype(lengths.dtype());
+            // Not in the type of the lengths, which may be too narrow to count the keys.
+            let dtype = settings.int_dtype;
             let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, dtype);
+            let lengths = B::int_cast(lengths, dtype);
             let lengths = B::int_reshape(lengths, Shape::new([batch, 1, 1, 1]));
             let shape = [batch, 1, 1, len_kv];
             B::int_greater_equal(
@@ -73,34 +82,63 @@ impl<B: Backend> Hidden<B> {
             let visible = repeat::<B>(visible, 3, size.keys, len_kv);
             B::bool_not(visible)
         });
-        let tensor = [structural, padding, segments, blocks, masked]
-            .into_iter()
-            .flatten()
-            .reduce(either::<B>);
+        let [dense, distance] = biases.map(|bias| bias.map(|bias| hides::<B>(bias, bool_dtype)));
+        let tensor = [
+            structural, padding, segments, blocks, masked, dense, distance,
+        ]
+        .into_iter()
+        .flatten()
+        .reduce(either::<B>);
         Self {
             tensor,
             may_have_unseen,
+            may_have_blind,
         }
     }
 
-    /// Keys that no query of their batch item sees, `[batch or 1, 1, len_kv, 1]`.
-    pub(super) fn unseen(&self) -> Option<BoolTensor<B>> {
+    /// Keys that no query of their batch item and of the heads they belong to sees,
+    /// `[batch or 1, heads_kv or 1, len_kv or 1, 1]`.
+    pub(super) fn unseen(&self, heads_kv: usize) -> Option<BoolTensor<B>> {
         if !self.may_have_unseen {
             return None;
         }
-        let mut unseen = self.tensor.clone()?;
-        for dim in [1, 2] {
-            if unseen.shape().dims::<4>()[dim] != 1 {
-                unseen = B::bool_all_dim(unseen, dim);
-            }
-        }
-        let [batch, _, _, len_kv] = unseen.shape().dims::<4>();
-        Some(B::bool_reshape(unseen, Shape::new([batch, 1, len_kv, 1])))
+        let hidden = self.tensor.clone()?;
+        let [batch, heads_q, len_q, len_kv] = hidden.shape().dims::<4>();
+        // The heads that share a key/value head are rows of one, as in the product.
+        let heads = heads_q.min(heads_kv);
+        let queries = heads_q / heads * len_q;
+        let grouped = B::bool_reshape(hidden, Shape::new([batch, heads, queries, len_kv]));
+        let unseen = all::<B>(grouped, 2);
+        Some(B::bool_reshape(
+            unseen,
+            Shape::new([batch, heads, len_kv, 1]),
+        ))
+    }
+
+    /// Queries that see no key, `[batch or 1, heads_q or 1, len_q or 1, 1]`.
+    pub(super) fn blind(&self) -> Option<BoolTensor<B>> {
+        let hidden = self.tensor.clone().filter(|_| self.may_have_blind)?;
+        Some(all::<B>(hidden, 3))
     }
 
     /// Stretched to the shape of the scores.
-    pub(super) fn into_tensor(self, scores: Shape) -> Option<BoolTensor<B>> {
-        self.tensor.map(|tensor| B::bool_expand(tensor, scores))
+    pub(super) fn over(&self, scores: &Shape) -> Option<BoolTensor<B>> {
+        let tensor = self.tensor.clone()?;
+        Some(B::bool_expand(tensor, scores.clone()))
+    }
+}
+
+/// Where a bias is −∞, which hides as a mask does.
+fn hides<B: Backend>(bias: FloatTensor<B>, bool_dtype: BoolDType) -> BoolTensor<B> {
+    let dtype: FloatDType = float_dtype(bias.dtype());
+    B::float_lower_elem(bias, least(dtype).into(), bool_dtype)
+}
+
+/// Whether all entries of a dimension are true; it stays, with size 1.
+fn all<B: Backend>(tensor: BoolTensor<B>, dim: usize) -> BoolTensor<B> {
+    match tensor.shape().dims::<4>()[dim] {
+        1 => tensor,
+        _ => B::bool_all_dim(tensor, dim),
     }
 }
 
@@ -172,8 +210,4 @@ pub(super) fn range<B: Backend>(
 
 pub(super) fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
     B::int_expand(tensor, Shape::new(shape))
-}
-
-fn int_dtype(dtype: DType) -> IntDType {
-    dtype.into()
 }

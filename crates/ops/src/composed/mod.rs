@@ -8,7 +8,10 @@ mod hidden;
 mod scores;
 
 use burn::{
-    backend::{Backend, TensorMetadata, tensor::FloatTensor},
+    backend::{
+        Backend, TensorMetadata, get_or_init_device_settings,
+        tensor::{BoolTensor, FloatTensor},
+    },
     tensor::{DType, FloatDType, Shape},
 };
 
@@ -47,12 +50,12 @@ pub(crate) fn forward<B: Backend>(
 
     let scores = Scores::new(inputs, statistics);
     let value = scores.without_unseen(cast::<B>(value, statistics));
-    let (exponentials, maximum, sum) = exponentials::<B>(scores.tensor, scores.sinks);
-
-    // Rows that see a key or have a sink have a term exp(0), so their sum is at least 1; the others have the sum 0.
-    let bool_dtype = burn::backend::get_or_init_device_settings::<B>(&device).bool_dtype;
-    let sees_nothing = B::float_lower_elem(sum.clone(), 1.0.into(), bool_dtype);
-    let sum = B::float_clamp_min(sum, 1.0.into());
+    let Exponentials {
+        tensor: exponentials,
+        maximum,
+        sum,
+        sees_nothing,
+    } = Exponentials::new(&scores);
     let logsumexp = B::float_add(maximum, B::float_log(sum.clone()));
     let logsumexp = B::float_mask_fill(logsumexp, sees_nothing, f64::NEG_INFINITY.into());
 
@@ -77,6 +80,7 @@ pub(crate) fn forward<B: Backend>(
         Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
         None => output,
     };
+    let output = scores.without_blind(output);
     (
         cast::<B>(output, dtype),
         B::float_reshape(logsumexp, row_shape),
@@ -93,37 +97,57 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
         return B::float_zeros(shape, &inputs.query.device(), dtype);
     }
     let scores = Scores::new(inputs, statistics_dtype(dtype));
-    let (exponentials, _, sum) = exponentials::<B>(scores.tensor, scores.sinks);
-    let sum = B::float_clamp_min(sum, 1.0.into());
-    cast::<B>(B::float_div(exponentials, sum), dtype)
+    let Exponentials { tensor, sum, .. } = Exponentials::new(&scores);
+    cast::<B>(B::float_div(tensor, sum), dtype)
 }
 
-/// `exp(scores − maximum)`, and the maximum and the sum of each row, which the sinks `[1, heads_q, 1, 1]` join.
-fn exponentials<B: Backend>(
-    scores: FloatTensor<B>,
-    sinks: Option<FloatTensor<B>>,
-) -> (FloatTensor<B>, FloatTensor<B>, FloatTensor<B>) {
-    // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
-    // any finite number in its place makes every exponential exactly 0 instead of NaN.
-    let maximum = B::float_max_dim(B::float_detach(scores.clone()), 3);
-    let sinks = sinks.map(|sinks| B::float_expand(sinks, maximum.shape()));
-    let maximum = match sinks.clone() {
-        Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
-        None => maximum,
-    };
-    let maximum = B::float_clamp_min(maximum, f64::from(f32::MIN).into());
-    let exponentials = B::float_exp(B::float_sub(scores, maximum.clone()));
-    let sum = B::float_sum_dim(exponentials.clone(), 3);
-    let sum = match sinks {
-        Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
-        None => sum,
-    };
-    (exponentials, maximum, sum)
+/// `exp(scores − maximum)` and what the rows of it add up to.
+struct Exponentials<B: Backend> {
+    /// `[batch, heads_q, len_q, len_kv]`
+    tensor: FloatTensor<B>,
+    /// `[batch, heads_q, len_q, 1]`, finite
+    maximum: FloatTensor<B>,
+    /// `[batch, heads_q, len_q, 1]`, sinks included; 1 for a row without a term.
+    sum: FloatTensor<B>,
+    /// `[batch, heads_q, len_q, 1]`: rows without a term.
+    sees_nothing: BoolTensor<B>,
+}
+
+impl<B: Backend> Exponentials<B> {
+    fn new(scores: &Scores<B>) -> Self {
+        let Scores { tensor, sinks, .. } = scores;
+        let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
+        // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
+        // any finite number in its place makes every exponential exactly 0 instead of NaN.
+        let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
+        let sinks = sinks.clone();
+        let sinks = sinks.map(|sinks| B::float_expand(sinks, maximum.shape()));
+        let maximum = match sinks.clone() {
+            Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
+            None => maximum,
+        };
+        let least = least(float_dtype(tensor.dtype()));
+        let maximum = B::float_clamp_min(maximum, least.into());
+        let exponentials = B::float_exp(B::float_sub(tensor.clone(), maximum.clone()));
+        let sum = B::float_sum_dim(exponentials.clone(), 3);
+        let sum = match sinks {
+            Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
+            None => sum,
+        };
+        // The largest term is exp(0), or what a backend that computes the scores twice makes of it. A NaN is not lower.
+        let sees_nothing = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
+        Self {
+            tensor: exponentials,
+            maximum,
+            sum: B::float_mask_fill(sum, sees_nothing.clone(), 1.0.into()),
+            sees_nothing,
+        }
+    }
 }
 
 /// The larger of two tensors of one shape; a NaN of the first stays.
 fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
-    let bool_dtype = burn::backend::get_or_init_device_settings::<B>(&first.device()).bool_dtype;
+    let bool_dtype = get_or_init_device_settings::<B>(&first.device()).bool_dtype;
     let lower = B::float_lower(first.clone(), second.clone(), bool_dtype);
     B::float_mask_where(first, lower, second)
 }
@@ -133,6 +157,14 @@ pub(crate) fn statistics_dtype(dtype: FloatDType) -> FloatDType {
     match dtype {
         FloatDType::F64 => FloatDType::F64,
         _ => FloatDType::F32,
+    }
+}
+
+/// The least finite number: only −∞ is lower.
+pub(crate) fn least(dtype: FloatDType) -> f64 {
+    match dtype {
+        FloatDType::F64 => f64::MIN,
+        _ => f64::from(f32::MIN),
     }
 }
 

@@ -15,13 +15,14 @@ use super::{
 };
 use crate::ScoreInputs;
 
-/// The masked scores, and which keys of a batch item nobody sees.
+/// The masked scores, which keys of a batch item nobody sees, and which queries see none.
 pub(super) struct Scores<B: Backend> {
     /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
     pub(super) tensor: FloatTensor<B>,
     /// `[1, heads_q, 1, 1]`
     pub(super) sinks: Option<FloatTensor<B>>,
     unseen: Option<BoolTensor<B>>,
+    blind: Option<BoolTensor<B>>,
 }
 
 impl<B: Backend> Scores<B> {
@@ -31,6 +32,10 @@ impl<B: Backend> Scores<B> {
         let scalars = inputs.scalars;
         let shape = Shape::new([batch, heads_q, len_q, len_kv]);
 
+        let bias = inputs.bias.into_option();
+        let bias = bias.map(|bias| cast::<B>(bias, dtype));
+        let distance = inputs.distance_bias.into_option();
+        let distance = distance.map(|distance| spread::<B>(distance, len_q, len_kv));
         let hidden = Hidden::<B>::new(
             &inputs.query.device(),
             [batch, heads_q, len_q, len_kv],
@@ -42,18 +47,23 @@ impl<B: Backend> Scores<B> {
                 .query_segments
                 .into_option()
                 .zip(inputs.key_segments.into_option()),
+            [bias.clone(), distance.clone()],
         );
-        let unseen = hidden.unseen();
+        let (unseen, blind) = (hidden.unseen(heads_kv), hidden.blind());
         let key = erase::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
+        let query = erase::<B>(cast::<B>(inputs.query, dtype), blind.clone());
 
         // Scaling the query touches `dim_qk` numbers a row, scaling the scores `len_kv`; and it overflows later.
-        let query = B::float_mul_scalar(cast::<B>(inputs.query, dtype), scalars.scale.into());
+        let query = B::float_mul_scalar(query, scalars.scale.into());
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
         let scores = B::float_matmul(reshape::<B>(query, grouped), B::float_transpose(key));
         let scores = reshape::<B>(scores, shape.clone());
+        let hidden = hidden.over(&shape);
 
         let scores = match scalars.softcap {
             Some(softcap) => {
+                // The product of a hidden pair may overflow to NaN, and the gradient of tanh there multiplies by it.
+                let scores = erase::<B>(scores, hidden.clone());
                 // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
                 let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
                 let squashed = B::float_tanh(scaled);
@@ -61,16 +71,12 @@ impl<B: Backend> Scores<B> {
             }
             None => scores,
         };
-        let scores = match inputs.bias.into_option() {
-            Some(bias) => B::float_add(scores, cast::<B>(bias, dtype)),
-            None => scores,
-        };
-        let scores = match inputs.distance_bias.into_option() {
-            Some(distance) => B::float_add(scores, spread::<B>(distance, len_q, len_kv)),
-            None => scores,
-        };
+        let scores = [bias, distance]
+            .into_iter()
+            .flatten()
+            .fold(scores, B::float_add);
         // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
-        let tensor = match hidden.into_tensor(shape) {
+        let tensor = match hidden {
             Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
             None => scores,
         };
@@ -80,12 +86,18 @@ impl<B: Backend> Scores<B> {
             tensor,
             sinks,
             unseen,
+            blind,
         }
     }
 
     /// `[batch, heads_kv, len_kv, _]` with zeros for the keys that nobody sees.
     pub(super) fn without_unseen(&self, value: FloatTensor<B>) -> FloatTensor<B> {
         erase::<B>(value, self.unseen.clone())
+    }
+
+    /// `[batch, heads_q, len_q, _]` with zeros for the queries that see nothing; their gradients are zeros, whatever arrives.
+    pub(super) fn without_blind(&self, rows: FloatTensor<B>) -> FloatTensor<B> {
+        erase::<B>(rows, self.blind.clone())
     }
 }
 
@@ -104,11 +116,11 @@ fn spread<B: Backend>(distance: FloatTensor<B>, len_q: usize, len_kv: usize) -> 
     B::float_reshape(pairs, Shape::new([1, heads_q, len_q, len_kv]))
 }
 
-/// Selects zeros for unseen keys: multiplying a NaN in the padding by a weight of zero would keep the NaN.
-fn erase<B: Backend>(tensor: FloatTensor<B>, unseen: Option<BoolTensor<B>>) -> FloatTensor<B> {
-    let Some(unseen) = unseen else {
+/// Selects zeros, in the gradient too: multiplying a NaN by a weight of zero would keep the NaN.
+fn erase<B: Backend>(tensor: FloatTensor<B>, hidden: Option<BoolTensor<B>>) -> FloatTensor<B> {
+    let Some(hidden) = hidden else {
         return tensor;
     };
     let shape = tensor.shape();
-    B::float_mask_fill(tensor, B::bool_expand(unseen, shape), 0.0.into())
+    B::float_mask_fill(tensor, B::bool_expand(hidden, shape), 0.0.into())
 }

@@ -7,7 +7,7 @@ use burn::{
 
 use crate::{
     AttentionBias, AttentionMask, AttentionOps, AttentionOptions, RotaryLayout, Rotation,
-    attention, attention_with_logsumexp, composed, rotation,
+    attention, attention_with_logsumexp, composed_attention, rotation,
 };
 
 type Results = (Tensor<4>, Tensor<3>);
@@ -18,12 +18,7 @@ fn fused([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Resu
 }
 
 fn composed_body([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
-    let inputs = crate::attention::score_inputs(query, key, options);
-    let (output, logsumexp) = composed::forward::<Dispatch>(inputs, value.into_dispatch());
-    (
-        Tensor::from_dispatch(output),
-        Tensor::from_dispatch(logsumexp),
-    )
+    composed_attention(query, key, value, options)
 }
 
 /// Every tensor that may have a gradient.

@@ -1,0 +1,126 @@
+//! What the options say together, and in which types.
+
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn_attn::{
+    AttentionBias, AttentionMask, AttentionOptions,
+    ops::{attention, attention_with_logsumexp, composed_attention, merge_partial},
+};
+
+use crate::{case::Case, devices, devices_with};
+
+const F32: DType = DType::F32;
+
+fn run(case: &Case, device: &Device, options: AttentionOptions) -> Vec<f64> {
+    let operands = [case.query(device, F32), case.key(device, F32)];
+    let [query, key] = operands;
+    let output = attention(query, key, case.value(device, F32), options);
+    output.into_data().iter().collect()
+}
+
+#[test]
+fn masks_given_one_after_the_other_all_hide() {
+    for device in devices() {
+        let case = Case::usual("masks");
+        let lengths = || AttentionMask::key_lengths(Tensor::from_data([9, 4], &device));
+        let window = || AttentionMask::window(2, 1);
+        let both = AttentionMask::causal().and(lengths()).and(window());
+        let expected = run(&case, &device, AttentionOptions::default().mask(both));
+        for options in [
+            AttentionOptions::default()
+                .causal()
+                .mask(lengths())
+                .mask(window()),
+            AttentionOptions::default()
+                .mask(window())
+                .mask(lengths())
+                .causal(),
+        ] {
+            assert_eq!(run(&case, &device, options), expected);
+        }
+    }
+}
+
+#[test]
+fn biases_given_one_after_the_other_are_added() {
+    for device in devices() {
+        let case = Case::usual("biases");
+        let dense = || {
+            let (_, data) = Case::usual("bias").with_bias([1, 5, 1, 11]).bias.unwrap();
+            let data = TensorData::new(data, [1, 5, 1, 11]).convert_dtype(F32);
+            AttentionBias::dense(Tensor::from_data(data, &device))
+        };
+        let slopes =
+            || AttentionBias::alibi(Tensor::from_data([0.5_f32, 0.25, 0.125, 0.1, 0.0], &device));
+        let options = AttentionOptions::default;
+        let expected = run(&case, &device, options().bias(dense().and(slopes())));
+        assert_eq!(
+            run(&case, &device, options().bias(dense()).bias(slopes())),
+            expected
+        );
+        assert_ne!(run(&case, &device, options().bias(slopes())), expected);
+    }
+}
+
+#[test]
+fn key_lengths_may_be_of_a_type_too_narrow_to_count_the_keys() {
+    let case = Case::new("narrow lengths", [2, 1, 1, 3, 300, 2, 5]);
+    for device in devices() {
+        for attention in [attention_with_logsumexp, composed_attention] {
+            let run = |dtype| {
+                let lengths = TensorData::from([100_i64, 7]).convert_dtype(dtype);
+                let lengths = Tensor::<1, Int>::from_data(lengths, (&device, dtype));
+                let options = AttentionOptions::default().mask(AttentionMask::key_lengths(lengths));
+                let [query, key] = [case.query(&device, F32), case.key(&device, F32)];
+                let (output, _) = attention(query, key, case.value(&device, F32), options);
+                output.into_data().iter::<f32>().collect::<Vec<_>>()
+            };
+            let expected = run(DType::I32);
+            for dtype in [DType::U8, DType::I8, DType::I16] {
+                if device.supports_dtype(dtype) {
+                    assert_eq!(run(dtype), expected, "{dtype:?} on {device:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn scores_below_every_f32_are_scores_in_f64() {
+    let case = Case::usual("far below");
+    for device in devices_with(DType::F64) {
+        let tensors = || {
+            let [query, key] = [
+                case.query(&device, DType::F64),
+                case.key(&device, DType::F64),
+            ];
+            (query, key, case.value(&device, DType::F64))
+        };
+        // One bias for all keys changes no weight.
+        let bias = Tensor::<4>::full([1, 1, 1, 1], -1e60, (&device, DType::F64));
+        let far = AttentionOptions::default().bias(AttentionBias::dense(bias));
+        let numbers = |x: Tensor<4>| x.into_data().iter::<f64>().collect::<Vec<_>>();
+        // At −1e60 the differences of the scores are gone: every key has the same weight.
+        let alike = AttentionOptions::default().scale(0.0);
+        for attention in [attention_with_logsumexp, composed_attention] {
+            let (query, key, value) = tensors();
+            let (expected, _) = attention(query, key, value, alike.clone());
+            let expected = numbers(expected);
+            let (query, key, value) = tensors();
+            let (output, logsumexp) = attention(query, key, value, far.clone());
+            assert!(
+                logsumexp
+                    .clone()
+                    .into_data()
+                    .iter::<f64>()
+                    .all(|x| x == -1e60)
+            );
+            let part = (output.clone(), logsumexp);
+            let (merged, _) = merge_partial(&[part.clone(), part]);
+            for actual in [numbers(output), numbers(merged)] {
+                for (actual, expected) in actual.iter().zip(&expected) {
+                    assert!((actual - expected).abs() < 1e-13, "{actual} {expected}");
+                }
+            }
+        }
+    }
+}
