@@ -36,6 +36,31 @@ pub fn assert_close(what: &str, actual: &TensorData, expected: &TensorData, tole
     );
 }
 
+/// As [`assert_close`], and relative to the largest number: gradients of a thousandth are not compared as if they were of one.
+/// Those below `1e-6` are sums that cancel to zero and have no scale of their own.
+#[track_caller]
+pub fn assert_close_to_scale(
+    what: &str,
+    actual: &TensorData,
+    expected: &TensorData,
+    tolerance: f32,
+) {
+    assert_close(what, actual, expected, tolerance);
+    let largest = expected
+        .iter::<f32>()
+        .fold(0.0, |largest: f32, x| largest.max(x.abs()));
+    if largest < 1e-6 {
+        return;
+    }
+    for (actual, expected) in actual.iter::<f32>().zip(expected.iter::<f32>()) {
+        let error = (actual - expected).abs() / largest;
+        assert!(
+            error <= tolerance,
+            "{what}: {actual} is not {expected}, where the largest is {largest}: error {error:.1e} exceeds {tolerance:.1e}"
+        );
+    }
+}
+
 /// Panics unless two tensors have the same shape and bits.
 #[track_caller]
 pub fn assert_same<const D: usize>(actual: &Tensor<D>, expected: &Tensor<D>) {

@@ -7,7 +7,7 @@ use burn::{
 use burn_attn::AttentionMask;
 
 use super::{file::GoldenFile, layout::Layout};
-use crate::{compare::assert_close, parameters};
+use crate::{compare::assert_close_to_scale, parameters};
 
 /// Inputs by their names in the file, tracked.
 pub struct Inputs<'a> {
@@ -41,7 +41,7 @@ impl<'a> Inputs<'a> {
     pub fn check<M: Module>(self, layout: Layout, module: &M, output: Tensor<3>, tolerance: f32) {
         let close = |name: &str, actual: &Tensor<3>| {
             let expected = self.file.data(name);
-            assert_close(name, &actual.to_data(), &expected, tolerance);
+            assert_close_to_scale(name, &actual.to_data(), &expected, tolerance);
         };
         close("output", &output);
         let loss = (output * self.file.tensor("loss_weight", self.device)).sum();
@@ -55,7 +55,8 @@ impl<'a> Inputs<'a> {
         }
         for (path, gradient) in parameters::gradients(module, &gradients) {
             let expected = layout.place(&path).data(self.file, "grad.");
-            assert_close(&format!("grad of {path}"), &gradient, &expected, tolerance);
+            let name = format!("grad of {path}");
+            assert_close_to_scale(&name, &gradient, &expected, tolerance);
             compared += gradient.shape().num_elements();
         }
         let golden = self.file.names().filter(|name| name.starts_with("grad."));
