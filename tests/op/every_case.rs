@@ -177,6 +177,7 @@ pub fn every_case() -> Vec<Case> {
                 .with_sinks()
         },
     ];
+    cases.extend(wrong_on_wgpu_once());
     for shape in every_broadcast([2, 5, 7, 11]) {
         cases.push(usual(&format!("dense mask {shape:?}")).with_masked(shape));
         cases.push(usual(&format!("dense bias {shape:?}")).with_bias(shape));
@@ -189,6 +190,40 @@ fn every_broadcast(full: [usize; 4]) -> Vec<[usize; 4]> {
     (0..16)
         .map(|ones| std::array::from_fn(|axis| if ones >> axis & 1 == 1 { 1 } else { full[axis] }))
         .collect()
+}
+
+/// The smallest cases of what the composed body computed wrongly on wgpu: one head with both distance biases, one key that some
+/// queries see, and gradients of more than 65,535 terms.
+fn wrong_on_wgpu_once() -> [Case; 5] {
+    let causal = |case| Case {
+        causal: Some(CausalAlignment::BottomRight),
+        ..case
+    };
+    let one_key = |name| Case::new(name, [1, 12, 3, 4, 1, 4, 4]);
+    let long = |name| Case::new(name, [1, 2, 1, 191, 193, 1, 2]);
+    [
+        Case::new("one head, ALiBi and relative bias", [1, 1, 1, 11, 14, 3, 5])
+            .with_alibi()
+            .with_relative(false),
+        Case {
+            segments: Some((vec![1, 2, 1, 2], vec![1])),
+            ..causal(one_key("one key, segments"))
+        },
+        causal(one_key("one key, relative bias")).with_relative(false),
+        causal(long("long, ALiBi and relative bias"))
+            .with_alibi()
+            .with_relative(false),
+        small_gradients(causal(long("long, one number for all")).with_bias([1, 1, 1, 1])),
+    ]
+}
+
+/// The sum of very many terms of either sign has a rounding error of its own, so that they had better be small.
+fn small_gradients(mut case: Case) -> Case {
+    let upstream = case.output_gradient.iter_mut();
+    upstream
+        .chain(&mut case.logsumexp_gradient)
+        .for_each(|x| *x /= 16.0);
+    case
 }
 
 /// A table that hides the far keys of one head, and every key from another.

@@ -48,5 +48,7 @@ fn of_table(axis: DistanceAxis, Relative { table, buckets }: Relative) -> Tensor
         .collect();
     let rows = TensorData::new(rows, [axis.len()]);
     let rows = Tensor::<1, Int>::from_data(rows, &table.device());
-    table.select(0, rows).transpose()
+    // Not the transposed selection: of one head, Burn 0.22.1's fusion reads such a view of one column in vectors, as if it
+    // were a row.
+    table.transpose().select(1, rows)
 }

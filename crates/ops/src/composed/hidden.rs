@@ -199,7 +199,7 @@ fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor
     )
 }
 
-pub(super) fn range<B: Backend>(
+fn range<B: Backend>(
     range: core::ops::Range<i64>,
     shape: [usize; 4],
     device: &Device<B>,
@@ -208,6 +208,6 @@ pub(super) fn range<B: Backend>(
     B::int_reshape(B::int_arange(range, device, dtype), Shape::new(shape))
 }
 
-pub(super) fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
+fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
     B::int_expand(tensor, Shape::new(shape))
 }

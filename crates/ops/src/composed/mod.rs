@@ -20,7 +20,7 @@ pub(crate) use dropout::factors_of_device;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use dropout::factors_of_host;
 use dropout::kept;
-use scores::Scores;
+use scores::{Scores, stretch};
 
 /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
 pub(crate) fn forward<B: Backend>(
@@ -71,9 +71,14 @@ pub(crate) fn forward<B: Backend>(
         ),
         None => exponentials,
     };
-    // The heads that share a key/value head are rows of one product: nothing is repeated.
+    // The heads that share a key/value head are rows of one product: nothing is repeated. One key is no matrix: in Burn
+    // 0.22.1 on wgpu, the gradient of a matrix product with a single column that fusion computed mixes up the heads.
     let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, len_kv]);
-    let output = B::float_matmul(reshape::<B>(exponentials, grouped), value);
+    let exponentials = reshape::<B>(exponentials, grouped);
+    let output = match len_kv {
+        1 => B::float_mul(exponentials, value),
+        _ => B::float_matmul(exponentials, value),
+    };
     let output = B::float_div(reshape::<B>(output, output_shape), sum);
     // Scaling what is left touches `dim_v` numbers a row, scaling the kept weights `len_kv`.
     let output = match dropout {
@@ -121,7 +126,7 @@ impl<B: Backend> Exponentials<B> {
         // any finite number in its place makes every exponential exactly 0 instead of NaN.
         let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
         let sinks = sinks.clone();
-        let sinks = sinks.map(|sinks| B::float_expand(sinks, maximum.shape()));
+        let sinks = sinks.map(|sinks| stretch::<B>(sinks, &maximum.shape()));
         let maximum = match sinks.clone() {
             Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
             None => maximum,

@@ -2,17 +2,13 @@
 
 use burn::{
     backend::{
-        Backend, TensorMetadata, get_or_init_device_settings,
+        Backend, TensorMetadata,
         tensor::{BoolTensor, FloatTensor},
     },
-    tensor::{FloatDType, Shape},
+    tensor::{FloatDType, Shape, Slice},
 };
 
-use super::{
-    cast,
-    hidden::{Hidden, expand_int, range},
-    reshape,
-};
+use super::{cast, hidden::Hidden, reshape};
 use crate::ScoreInputs;
 
 /// The masked scores, which keys of a batch item nobody sees, and which queries see none.
@@ -56,7 +52,12 @@ impl<B: Backend> Scores<B> {
         // Scaling the query touches `dim_qk` numbers a row, scaling the scores `len_kv`; and it overflows later.
         let query = B::float_mul_scalar(query, scalars.scale.into());
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
-        let scores = B::float_matmul(reshape::<B>(query, grouped), B::float_transpose(key));
+        let query = reshape::<B>(query, grouped);
+        // As for the values, one key is no matrix.
+        let scores = match len_kv {
+            1 => B::float_sum_dim(B::float_mul(query, key), 3),
+            _ => B::float_matmul(query, B::float_transpose(key)),
+        };
         let scores = reshape::<B>(scores, shape.clone());
         let hidden = hidden.over(&shape);
 
@@ -71,10 +72,10 @@ impl<B: Backend> Scores<B> {
             }
             None => scores,
         };
-        let scores = [bias, distance]
-            .into_iter()
-            .flatten()
-            .fold(scores, B::float_add);
+        let biases = [bias, distance].into_iter().flatten();
+        let scores = biases.fold(scores, |scores, bias| {
+            B::float_add(scores, stretch::<B>(bias, &shape))
+        });
         // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
         let tensor = match hidden {
             Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
@@ -102,18 +103,49 @@ impl<B: Backend> Scores<B> {
 }
 
 /// The distance bias `[heads_q, len_q + len_kv − 1]` of every pair, `[1, heads_q, len_q, len_kv]`.
+///
+/// Entry `(i, j)` is number `len_q − 1 − i + j` of the reversed bias: every row is the one above, moved by one. So is a row
+/// of `len_q` copies of it that lie one behind the other, read in rows that are one number shorter. No indices, and a
+/// gradient of plain sums: that of a selection is one loop over all pairs in each head, which no GPU shares out, and which
+/// Mesa's software driver leaves after 65,535 rounds.
+///
+/// Source: the relative shift of Transformer-XL (arXiv:1901.02860), appendix B.
 fn spread<B: Backend>(distance: FloatTensor<B>, len_q: usize, len_kv: usize) -> FloatTensor<B> {
-    let [heads_q, _] = distance.shape().dims::<2>();
-    let device = distance.device();
-    let int_dtype = get_or_init_device_settings::<B>(&device).int_dtype;
-    let shape = [1, 1, len_q, len_kv];
-    let axis = |len: usize, shape| range::<B>(0..len as i64, shape, &device, int_dtype);
-    let queries = expand_int::<B>(axis(len_q, [1, 1, len_q, 1]), shape);
-    let keys = expand_int::<B>(axis(len_kv, [1, 1, 1, len_kv]), shape);
-    let entries = B::int_add_scalar(B::int_sub(queries, keys), (len_kv as i64 - 1).into());
-    let entries = B::int_reshape(entries, Shape::new([len_q * len_kv]));
-    let pairs = B::float_select(distance, 1, entries);
-    B::float_reshape(pairs, Shape::new([1, heads_q, len_q, len_kv]))
+    let [heads_q, len] = distance.shape().dims::<2>();
+    let reversed = B::float_flip(distance, &[1]);
+    if len_q == 1 {
+        return B::float_reshape(reversed, Shape::new([1, heads_q, 1, len_kv]));
+    }
+    let copies = B::float_reshape(reversed, Shape::new([1, heads_q, 1, len]));
+    let copies = B::float_expand(copies, Shape::new([1, heads_q, len_q, len]));
+    let copies = B::float_reshape(copies, Shape::new([1, heads_q, len_q * len]));
+    let first = len_q - 1;
+    let rows = [
+        Slice::full(),
+        Slice::full(),
+        Slice::from(first..first + len_q * (len - 1)),
+    ];
+    let rows = B::float_slice(copies, &rows);
+    let rows = B::float_reshape(rows, Shape::new([1, heads_q, len_q, len - 1]));
+    let mut keys = [Slice::full(); 4];
+    keys[3] = Slice::from(0..len_kv);
+    B::float_slice(rows, &keys)
+}
+
+/// Stretched dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
+/// sum over all of them is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
+/// rounds.
+pub(super) fn stretch<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
+    let full = shape.dims::<4>();
+    let mut dims = tensor.shape().dims::<4>();
+    let mut stretched = tensor;
+    for dim in 0..4 {
+        if dims[dim] != full[dim] {
+            dims[dim] = full[dim];
+            stretched = B::float_expand(stretched, Shape::new(dims));
+        }
+    }
+    stretched
 }
 
 /// Selects zeros, in the gradient too: multiplying a NaN by a weight of zero would keep the NaN.
