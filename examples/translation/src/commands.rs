@@ -13,6 +13,7 @@ use crate::device;
 use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
+use crate::files;
 use crate::progress::{Progress, duration};
 use crate::report::{self, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
@@ -37,6 +38,9 @@ pub struct Place {
 pub fn run(cli: Cli) -> Result<u8, Error> {
     let (device, name) = device::choose(cli.shared.device)?;
     let place = Place { device, name };
+    if let Some(report) = &cli.shared.report {
+        files::probe(report)?;
+    }
     match cli.command {
         None => story::tell(&cli.shared, &place),
         Some(Command::Train(args)) => train(&args, &cli.shared, &place),
@@ -80,7 +84,7 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
         (false, Some(path)) => {
             return Err(Error::Occupied {
                 path: shared.out.clone(),
-                checkpoint: checkpoint::name(&path),
+                checkpoint: files::name(&path),
             });
         }
         (true, Some(path)) => resume(args, &path, shared, place)?,
@@ -136,7 +140,7 @@ pub fn resume(
     } else {
         println!(
             "going on from {} in {}, on {}",
-            checkpoint::name(path),
+            files::name(path),
             shared.out.display(),
             place.name
         );

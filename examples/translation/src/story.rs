@@ -5,6 +5,7 @@ use crate::cli::{Shared, TrainArgs};
 use crate::commands::{Place, begin, report_run, resume, say_how_to_resume};
 use crate::error::Error;
 use crate::explain::explain;
+use crate::files;
 use crate::trainer::Outcome;
 use crate::translator::Translator;
 
@@ -77,7 +78,7 @@ fn is_unfinished_story(
     if !same {
         return Err(Error::Occupied {
             path: shared.out.clone(),
-            checkpoint: checkpoint::name(path),
+            checkpoint: files::name(path),
         });
     }
     Ok(!checkpoint.state.finished)

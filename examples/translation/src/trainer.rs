@@ -14,13 +14,14 @@ use burn::tensor::{Device, Tensor};
 use burn_attn_models::seq2seq::Seq2Seq;
 
 use crate::batches::{self, Batch, Sample};
-use crate::checkpoint::{self, Checkpoint, CurvePoint, State};
+use crate::checkpoint::{self, Checkpoint};
 use crate::clip::clip_by_global_norm;
 use crate::data::Split;
 use crate::error::Error;
 use crate::loss::{smoothed_cross_entropy, validation_loss};
 use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;
+use crate::state::{CurvePoint, State};
 use crate::vocabulary::Vocabulary;
 
 /// How often a long epoch is saved on the way.

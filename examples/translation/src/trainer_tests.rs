@@ -191,3 +191,29 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
     );
     Checkpoint::read(&out.path().join("epoch-0000-step-000003")).unwrap();
 }
+
+#[test]
+fn one_state_can_be_saved_twice() {
+    let _turn = TURN
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(2, out.path());
+    trainer
+        .run(&|state| state.step == 3, &Progress::silent())
+        .unwrap();
+    let first = out.path().join("epoch-0000-step-000003");
+    for again in 1..=11 {
+        let name = trainer.save().unwrap();
+        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+        assert_eq!(newest, out.path().join(&name), "time {again}");
+        Checkpoint::read(&newest).unwrap();
+        // A kill would leave the one before as well, whole.
+        Checkpoint::read(&first).unwrap();
+    }
+    checkpoint::tidy(out.path()).unwrap();
+    let left = checkpoint::list(out.path()).unwrap();
+    assert_eq!(left, [out.path().join("epoch-0000-step-000003-again-11")]);
+    // The one that was removed does not make its name free for a newer one.
+    assert_eq!(trainer.save().unwrap(), "epoch-0000-step-000003-again-12");
+}
