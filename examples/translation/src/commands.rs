@@ -131,20 +131,20 @@ pub fn resume(
         checkpoint.state.finished = false;
     }
     let split = checkpoint.config.reload(&shared.out)?;
-    let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
-    if trainer.state.finished {
+    if checkpoint.state.finished {
         println!(
             "{} is complete: nothing is left to train",
             shared.out.display()
         );
-    } else {
-        println!(
-            "going on from {} in {}, on {}",
-            files::name(path),
-            shared.out.display(),
-            place.name
-        );
+        return Ok((split, Outcome::Finished));
     }
+    let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
+    println!(
+        "going on from {} in {}, on {}",
+        files::name(path),
+        shared.out.display(),
+        place.name
+    );
     Ok((split, drive(&mut trainer)?))
 }
 

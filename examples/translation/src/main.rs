@@ -14,6 +14,7 @@ mod evaluate;
 mod explain;
 mod files;
 mod loss;
+mod minutes;
 mod progress;
 mod report;
 mod run_config;

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::minutes::Timing;
+
 /// Where training stands.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -22,6 +24,9 @@ pub struct State {
     pub tokens: usize,
     /// Whether the run has come to its end.
     pub finished: bool,
+    /// The speed of the first steps, for [`crate::minutes`]; older versions did not write it.
+    #[serde(default)]
+    pub timings: Vec<Timing>,
     /// The curve so far.
     pub curve: Vec<CurvePoint>,
 }
