@@ -251,7 +251,7 @@ pub fn prepare(out: &Path) -> Result<(), Error> {
 }
 
 /// Removes a checkpoint so that a kill in the middle leaves no half of it under its name.
-pub fn remove(path: &Path) -> Result<(), Error> {
+fn remove(path: &Path) -> Result<(), Error> {
     let aside = files::aside(path);
     fs::rename(path, &aside).map_err(Error::file("remove", path))?;
     fs::remove_dir_all(&aside).map_err(Error::file("remove", &aside))

@@ -41,7 +41,7 @@ pub struct Shared {
         long,
         global = true,
         value_name = "DIR",
-        default_value = "target/translation"
+        default_value = "translation-run"
     )]
     pub out: PathBuf,
     /// Where to compute; each device but `flex` needs the cargo feature of its name [default: the fastest one built in]
@@ -85,9 +85,9 @@ pub enum Command {
     Explain {
         /// The sentence
         text: String,
-        /// The page to write
-        #[arg(long, value_name = "FILE", default_value = "attention.html")]
-        html: PathBuf,
+        /// The page to write [default: attention.html in --out]
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
         #[command(flatten)]
         search: SearchArgs,
     },

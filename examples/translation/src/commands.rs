@@ -67,6 +67,7 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
         }
         Some(Command::Explain { text, html, search }) => {
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            let html = html.unwrap_or_else(|| cli.shared.out.join("attention.html"));
             println!("{}", explain(&translator, &text, &html)?);
             println!(
                 "The attention of every layer and head is in {}",
