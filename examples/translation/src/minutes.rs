@@ -42,7 +42,7 @@ pub fn steps(minutes: f64, state: &State, tokens_per_step: f64) -> Option<usize>
     // A run of an older version has no timings: its mean speed has to do.
     let pace = match paces.len() {
         0 => 1.0 / state.tokens_per_second(),
-        count => paces[(count - 1) / 2],
+        count => (paces[(count - 1) / 2] + paces[count / 2]) / 2.0,
     };
     // Infinitely many steps, where a clock stands still, are as many as can be counted.
     let more = (left / (pace * tokens_per_step)).round() as usize;
