@@ -19,6 +19,13 @@ pub struct Sample {
     pub target: Vec<u32>,
 }
 
+impl Sample {
+    /// Tokens read and predicted, `<eos>` included twice.
+    pub fn tokens(&self) -> usize {
+        self.source.len() + self.target.len() + 2
+    }
+}
+
 /// A batch on a device.
 pub struct Batch {
     /// `[batch, source]`, ending in `<eos>`, padded.
@@ -118,7 +125,6 @@ impl Batch {
             .map(|sample| [&[BOS], sample.target.as_slice()].concat())
             .collect();
         let target_tokens: usize = expected.iter().map(Vec::len).sum();
-        let source_tokens: usize = samples.iter().map(|sample| sample.source.len() + 1).sum();
         let width = expected.iter().map(Vec::len).max().unwrap_or(0);
         let weights: Vec<f32> = expected
             .iter()
@@ -131,7 +137,7 @@ impl Batch {
             expected: padded(expected, device),
             weights: Tensor::from_data(TensorData::new(weights, [samples.len(), width]), device),
             target_tokens,
-            tokens: source_tokens + target_tokens,
+            tokens: samples.iter().map(|sample| sample.tokens()).sum(),
         }
     }
 }

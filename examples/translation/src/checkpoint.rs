@@ -1,13 +1,13 @@
 //! Checkpoints: folders `epoch-0007` that are written aside and renamed when they are complete.
 //!
 //! A kill at any moment leaves at worst a hidden folder that the next run removes; a full disk leaves nothing but the
-//! older checkpoints. Each holds all that is needed to go on or to translate: the configuration, the vocabulary, the
+//! older checkpoints. None is replaced: a second one of the same step is `epoch-0007-again-1`, and the first is removed
+//! afterwards. Each holds all that is needed to go on or to translate: the configuration, the vocabulary, the
 //! model, the optimizer's moments, and where training stood. `state.json` is written last and knows the size and the hash
 //! of the others.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::Write;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use burn::module::Module;
@@ -19,7 +19,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::Fnv;
 use crate::error::Error;
+use crate::files::{self, UNFINISHED, name};
 use crate::run_config::RunConfig;
+use crate::state::State;
 use crate::vocabulary::Vocabulary;
 
 const CONFIG: &str = "config.json";
@@ -27,62 +29,6 @@ const TOKENIZER: &str = "tokenizer.json";
 const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";
-/// What the name of an unfinished checkpoint begins with.
-const UNFINISHED: &str = ".unfinished-";
-
-/// Where training stands.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct State {
-    /// Complete epochs.
-    pub epoch: usize,
-    /// Complete steps of the epoch under way.
-    pub step_in_epoch: usize,
-    /// Complete steps of all epochs.
-    pub step: usize,
-    /// Sum of the training loss over the tokens of the epoch under way.
-    #[serde(with = "exact")]
-    pub loss_sum: f64,
-    /// Tokens predicted in the epoch under way.
-    pub loss_tokens: usize,
-    /// Seconds of training, without evaluation.
-    pub seconds: f64,
-    /// Tokens read and predicted, without padding.
-    pub tokens: usize,
-    /// Whether the run has come to its end.
-    pub finished: bool,
-    /// The curve so far.
-    pub curve: Vec<CurvePoint>,
-}
-
-/// One epoch of the loss curve.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct CurvePoint {
-    /// The epoch, counted from 1.
-    pub epoch: usize,
-    /// The step after which it was measured.
-    pub step: usize,
-    /// Mean training loss (nats per token, smoothed).
-    #[serde(with = "exact")]
-    pub train: f64,
-    /// Validation loss (nats per token, not smoothed).
-    #[serde(with = "exact")]
-    pub validation: f64,
-}
-
-/// Numbers as texts: a JSON number may come back with another last bit, and a resumed run with another curve.
-mod exact {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    pub fn serialize<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(number)
-    }
-
-    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
-        String::deserialize(deserializer)?
-            .parse()
-            .map_err(D::Error::custom)
-    }
-}
 
 /// `state.json`: the state, and what the other files must look like.
 #[derive(Serialize, Deserialize)]
@@ -92,30 +38,6 @@ struct StateFile {
     validation: Option<f64>,
     /// Size and hash of every other file.
     files: BTreeMap<String, (usize, String)>,
-}
-
-impl State {
-    /// The name of the checkpoint of this state; names sort in the order of training.
-    pub fn checkpoint_name(&self) -> String {
-        if self.step_in_epoch == 0 {
-            format!("epoch-{:04}", self.epoch)
-        } else {
-            format!("epoch-{:04}-step-{:06}", self.epoch, self.step_in_epoch)
-        }
-    }
-
-    /// Tokens read and predicted per second of training.
-    pub fn tokens_per_second(&self) -> f64 {
-        self.tokens as f64 / self.seconds.max(1e-9)
-    }
-
-    /// The validation loss, if it was measured after the last step.
-    fn validation(&self) -> Option<f64> {
-        self.curve
-            .last()
-            .filter(|point| point.step == self.step)
-            .map(|point| point.validation)
-    }
 }
 
 /// A checkpoint in memory, to be written or just read.
@@ -141,7 +63,7 @@ impl Checkpoint {
         optimizer: &ModuleOptimizer,
         state: &State,
     ) -> Result<String, Error> {
-        let name = state.checkpoint_name();
+        let name = free_name(out, state)?;
         let target = out.join(&name);
         let refused = |error: burn::store::RecordError| Error::Checkpoint {
             path: target.clone(),
@@ -171,13 +93,14 @@ impl Checkpoint {
                 .map(|(file, bytes)| (file.clone(), (bytes.len(), hash(bytes))))
                 .collect(),
         };
-        let aside = out.join(format!("{UNFINISHED}{name}"));
-        let written =
-            write_aside(&aside, &files, &json(&state_file)).and_then(|()| replace(&aside, &target));
+        let aside = files::aside(&target);
+        let written = write_aside(&aside, &files, &json(&state_file))
+            .and_then(|()| fs::rename(&aside, &target).map_err(Error::file("write", &target)));
         if written.is_err() {
             // The reason that is reported is the first failure, not this one.
             let _ = fs::remove_dir_all(&aside);
         }
+        files::sync_folder(out);
         written.map(|()| name)
     }
 
@@ -268,12 +191,14 @@ pub fn list(out: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut found = Vec::new();
     for entry in entries {
         let path = entry.map_err(Error::file("read", out))?.path();
-        if name(&path).starts_with("epoch-") && path.is_dir() {
-            found.push(path);
+        if let Some(moment) = Moment::of(&name(&path))
+            && path.is_dir()
+        {
+            found.push((moment, path));
         }
     }
     found.sort();
-    Ok(found)
+    Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
 /// The newest checkpoint of a folder, if there is one.
@@ -326,18 +251,55 @@ pub fn prepare(out: &Path) -> Result<(), Error> {
 }
 
 /// Removes a checkpoint so that a kill in the middle leaves no half of it under its name.
-pub fn remove(path: &Path) -> Result<(), Error> {
-    let aside = path.with_file_name(format!("{UNFINISHED}{}", name(path)));
+fn remove(path: &Path) -> Result<(), Error> {
+    let aside = files::aside(path);
     fs::rename(path, &aside).map_err(Error::file("remove", path))?;
     fs::remove_dir_all(&aside).map_err(Error::file("remove", &aside))
 }
 
-/// The last part of a path.
-pub fn name(path: &Path) -> String {
-    path.file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+/// When a checkpoint was taken, as its name says it: complete epochs, steps of the next one, and which one of that step
+/// it is. They are numbers: `epoch-10000` comes after `epoch-9999`.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Moment {
+    epoch: usize,
+    step: usize,
+    again: usize,
+}
+
+impl Moment {
+    /// What a name says; `None` if it is that of no checkpoint.
+    fn of(name: &str) -> Option<Self> {
+        let mut parts = name.strip_prefix("epoch-")?.split('-');
+        let mut moment = Self {
+            epoch: parts.next()?.parse().ok()?,
+            step: 0,
+            again: 0,
+        };
+        while let Some(label) = parts.next() {
+            let number = parts.next()?.parse().ok()?;
+            match label {
+                "step" => moment.step = number,
+                "again" => moment.again = number,
+                _ => return None,
+            }
+        }
+        Some(moment)
+    }
+}
+
+/// A name for a checkpoint of this state that comes after all others of the step: nothing is ever overwritten, so that
+/// there is a complete checkpoint at every moment.
+fn free_name(out: &Path, state: &State) -> Result<String, Error> {
+    let name = state.checkpoint_name();
+    let last = list(out)?
+        .iter()
+        .filter_map(|path| Moment::of(&files::name(path)))
+        .filter(|moment| (moment.epoch, moment.step) == (state.epoch, state.step_in_epoch))
+        .max();
+    Ok(match last {
+        None => name,
+        Some(moment) => format!("{name}-again-{}", moment.again + 1),
+    })
 }
 
 /// Writes all files of a checkpoint to disk, the state last.
@@ -352,26 +314,9 @@ fn write_aside(aside: &Path, files: &BTreeMap<String, Vec<u8>>, state: &[u8]) ->
         .chain([(STATE, state)])
     {
         let path = aside.join(file);
-        let write = || {
-            let mut file = File::create(&path)?;
-            file.write_all(bytes)?;
-            file.sync_all()
-        };
-        write().map_err(Error::file("write", &path))?;
+        files::write_synced(&path, bytes).map_err(Error::file("write", &path))?;
     }
-    Ok(())
-}
-
-/// Gives a complete checkpoint its name; one of the same name makes room first.
-fn replace(aside: &Path, target: &Path) -> Result<(), Error> {
-    if target.exists() {
-        remove(target)?;
-    }
-    fs::rename(aside, target).map_err(Error::file("write", target))?;
-    // The new name must be on the disk too; where folders cannot be synced, the system takes care of it.
-    if let Some(Ok(folder)) = target.parent().map(File::open) {
-        let _ = folder.sync_all();
-    }
+    files::sync_folder(aside);
     Ok(())
 }
 
@@ -393,4 +338,37 @@ fn hash(bytes: &[u8]) -> String {
     let mut hash = Fnv::default();
     hash.write(bytes);
     hash.to_hex()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checkpoints_are_listed_in_the_order_of_training() {
+        let out = tempfile::tempdir().unwrap();
+        let names = [
+            "epoch-0000-step-000007",
+            "epoch-0001",
+            "epoch-9999",
+            "epoch-9999-step-999999",
+            "epoch-9999-step-1000000",
+            "epoch-9999-step-1000000-again-2",
+            "epoch-9999-step-1000000-again-10",
+            "epoch-10000",
+        ];
+        for name in names.iter().rev() {
+            fs::create_dir(out.path().join(name)).unwrap();
+        }
+        // What somebody else has put there is nobody's checkpoint, and stays.
+        for name in ["epoch-0001.bak", "epoch-0001-old", "epoch-", "notes"] {
+            fs::create_dir(out.path().join(name)).unwrap();
+        }
+        let listed: Vec<String> = list(out.path())
+            .unwrap()
+            .iter()
+            .map(|path| name(path))
+            .collect();
+        assert_eq!(listed, names);
+    }
 }

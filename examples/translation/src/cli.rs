@@ -41,7 +41,7 @@ pub struct Shared {
         long,
         global = true,
         value_name = "DIR",
-        default_value = "target/translation"
+        default_value = "translation-run"
     )]
     pub out: PathBuf,
     /// Where to compute; each device but `flex` needs the cargo feature of its name [default: the fastest one built in]
@@ -53,7 +53,7 @@ pub struct Shared {
         hide_default_value = true
     )]
     pub device: Option<DeviceName>,
-    /// Also write the figures of the run as JSON (story, train and evaluate)
+    /// Also write the figures of the run as JSON (story, train and evaluate), in place of an older file
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }
@@ -85,9 +85,9 @@ pub enum Command {
     Explain {
         /// The sentence
         text: String,
-        /// The page to write
-        #[arg(long, value_name = "FILE", default_value = "attention.html")]
-        html: PathBuf,
+        /// The page to write [default: attention.html in --out]
+        #[arg(long, value_name = "FILE")]
+        html: Option<PathBuf>,
         #[command(flatten)]
         search: SearchArgs,
     },
@@ -113,16 +113,22 @@ pub struct TrainArgs {
     /// Distinct source sentences held out for the report, and as many for choosing the best checkpoint [default: 400]
     #[arg(long, value_name = "N")]
     pub held_out: Option<usize>,
-    /// Passes over the corpus [default: 7; for --data 10; without a limit if --minutes is given]
+    /// Passes over the corpus [default: 7; for --data 10; without a limit if --minutes or --steps is given]
     #[arg(long, value_name = "N")]
     pub epochs: Option<usize>,
-    /// Minutes of training: stop at the step in which they end, and report
+    /// Minutes of training, without evaluation: after 50 steps their number of steps is decided, printed and stored. A
+    /// machine that slows down later takes longer
     #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
     pub minutes: Option<f64>,
+    /// Steps of training: what --minutes came to, to repeat that run exactly. With the cosine, the learning rate falls
+    /// from step 50 on
+    #[arg(long, value_name = "N", conflicts_with = "minutes")]
+    pub steps: Option<usize>,
     /// Sentence pairs per step; those of a batch have about the same length [default: 32; for --data 64]
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
-    /// Where all randomness comes from: the same seed gives the same run [default: 1]
+    /// Where all randomness comes from: with the same options and seed, but --steps instead of --minutes, one machine
+    /// repeats a run exactly [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
     /// The most sub-word tokens in the vocabulary that both languages share [default: 2000; for --data 8000]

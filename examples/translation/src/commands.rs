@@ -13,6 +13,7 @@ use crate::device;
 use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
+use crate::files;
 use crate::progress::{Progress, duration};
 use crate::report::{self, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
@@ -37,6 +38,9 @@ pub struct Place {
 pub fn run(cli: Cli) -> Result<u8, Error> {
     let (device, name) = device::choose(cli.shared.device)?;
     let place = Place { device, name };
+    if let Some(report) = &cli.shared.report {
+        files::probe(report)?;
+    }
     match cli.command {
         None => story::tell(&cli.shared, &place),
         Some(Command::Train(args)) => train(&args, &cli.shared, &place),
@@ -63,6 +67,7 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
         }
         Some(Command::Explain { text, html, search }) => {
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            let html = html.unwrap_or_else(|| cli.shared.out.join("attention.html"));
             println!("{}", explain(&translator, &text, &html)?);
             println!(
                 "The attention of every layer and head is in {}",
@@ -80,7 +85,7 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
         (false, Some(path)) => {
             return Err(Error::Occupied {
                 path: shared.out.clone(),
-                checkpoint: checkpoint::name(&path),
+                checkpoint: files::name(&path),
             });
         }
         (true, Some(path)) => resume(args, &path, shared, place)?,
@@ -127,20 +132,20 @@ pub fn resume(
         checkpoint.state.finished = false;
     }
     let split = checkpoint.config.reload(&shared.out)?;
-    let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
-    if trainer.state.finished {
+    if checkpoint.state.finished {
         println!(
             "{} is complete: nothing is left to train",
             shared.out.display()
         );
-    } else {
-        println!(
-            "going on from {} in {}, on {}",
-            checkpoint::name(path),
-            shared.out.display(),
-            place.name
-        );
+        return Ok((split, Outcome::Finished));
     }
+    let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
+    println!(
+        "going on from {} in {}, on {}",
+        files::name(path),
+        shared.out.display(),
+        place.name
+    );
     Ok((split, drive(&mut trainer)?))
 }
 

@@ -94,6 +94,8 @@ impl DeviceName {
 pub fn choose(asked: Option<DeviceName>) -> Result<(Device, String), Error> {
     let name = match (asked, std::env::var("BURN_DEVICE")) {
         (Some(name), _) => Some(name),
+        // LibTorch has devices of its own, and a remote one has an address: Burn reads the variable, too.
+        (None, Ok(text)) if ["tch", "remote"].contains(&text.to_lowercase().as_str()) => None,
         (None, Ok(text)) => Some(clap::ValueEnum::from_str(&text, true).map_err(|_| {
             Error::Option(format!(
                 "the environment variable BURN_DEVICE names an unknown device {text:?}"

@@ -1,13 +1,20 @@
-//! Progress: a bar with the loss, the speed and the time left on a terminal, one line per epoch anywhere.
+//! Progress: a bar with the loss, the speed and the time left on a terminal, the same as lines anywhere else.
 
+use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+/// The time between two lines of an epoch where there is no bar.
+const LINE_EVERY: Duration = Duration::from_secs(30);
+
 /// Shows how far training is.
 pub struct Progress {
     bar: ProgressBar,
+    print: Box<dyn Fn(&str)>,
+    /// When the last line, or the beginning, was.
+    shown: Cell<Option<Duration>>,
 }
 
 impl Progress {
@@ -23,20 +30,40 @@ impl Progress {
         let style = ProgressStyle::with_template("{prefix} {wide_bar} {msg}")
             .unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style);
-        Self { bar }
+        Self {
+            bar,
+            print: Box::new(|text| println!("{text}")),
+            shown: Cell::default(),
+        }
+    }
+
+    /// Lines without a bar that go to `print`, for tests.
+    #[cfg(test)]
+    pub fn lines_to(print: impl Fn(&str) + 'static) -> Self {
+        Self {
+            bar: ProgressBar::hidden(),
+            print: Box::new(print),
+            shown: Cell::default(),
+        }
     }
 
     /// One that shows nothing, for tests.
     #[cfg(test)]
     pub fn silent() -> Self {
-        Self {
-            bar: ProgressBar::hidden(),
-        }
+        Self::lines_to(|_| {})
     }
 
-    /// Whether anybody sees the bar.
-    pub fn is_visible(&self) -> bool {
-        !self.bar.is_hidden()
+    /// Whether [`step`](Self::step) has something to show at the time `now`: always with a bar, which draws itself only so
+    /// often, and after half a minute without one.
+    pub fn is_due(&self, now: Duration) -> bool {
+        if !self.bar.is_hidden() {
+            return true;
+        }
+        let last = self.shown.get().unwrap_or_else(|| {
+            self.shown.set(Some(now));
+            now
+        });
+        now.saturating_sub(last) >= LINE_EVERY
     }
 
     /// Begins an epoch of `steps` steps.
@@ -46,20 +73,32 @@ impl Progress {
         self.bar.set_position(done as u64);
     }
 
-    /// Moves the bar.
-    pub fn step(&self, done: usize, loss: f64, tokens_per_second: f64, left: Option<f64>) {
+    /// Moves the bar, or prints a line.
+    pub fn step(
+        &self,
+        now: Duration,
+        done: usize,
+        loss: f64,
+        tokens_per_second: f64,
+        left: Option<f64>,
+    ) {
         self.bar.set_position(done as u64);
         let left = left.map_or_else(String::new, |seconds| {
             format!(", {} left", duration(seconds))
         });
-        self.bar.set_message(format!(
-            "loss {loss:.3}, {tokens_per_second:.0} tokens/s{left}"
-        ));
+        let message = format!("loss {loss:.3}, {tokens_per_second:.0} tokens/s{left}");
+        if self.bar.is_hidden() {
+            self.shown.set(Some(now));
+            let (label, steps) = (self.bar.prefix(), self.bar.length().unwrap_or_default());
+            self.line(&format!("{label}, step {done} of {steps}: {message}"));
+        } else {
+            self.bar.set_message(message);
+        }
     }
 
     /// Prints a line above the bar.
     pub fn line(&self, text: &str) {
-        self.bar.suspend(|| println!("{text}"));
+        self.bar.suspend(|| (self.print)(text));
     }
 
     /// Removes the bar.

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::evaluate::Scores;
+use crate::files;
 
 /// How good the translations of one split are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -53,7 +54,7 @@ impl Report {
     /// Writes the report as JSON.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("plain data has a JSON form");
-        std::fs::write(path, json + "\n").map_err(Error::file("write", path))
+        files::replace(path, (json + "\n").as_bytes())
     }
 }
 

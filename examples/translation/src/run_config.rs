@@ -7,10 +7,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{self, Split};
 use crate::error::Error;
+use crate::minutes::DECIDED_AFTER;
 use crate::schedule::Schedule;
 use crate::vocabulary::Vocabulary;
 
-/// The configuration of a run: two runs with equal ones have the same loss curve.
+/// The configuration of a run. On one machine and device, two runs with equal ones have the same loss curve, as soon as
+/// `steps` is known: the speed that turns `minutes` into steps is never the same twice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunConfig {
     /// The corpus.
@@ -25,8 +27,12 @@ pub struct RunConfig {
     pub batch: usize,
     /// Passes over the corpus, if they are limited.
     pub epochs: Option<usize>,
-    /// Minutes of training, if they are limited.
+    /// Minutes of training, if they are limited: they only choose `steps`.
     pub minutes: Option<f64>,
+    /// Steps of the whole run, if they are limited: given, or what `minutes` came to on the machine where the run began.
+    /// Older versions did not write it.
+    #[serde(default)]
+    pub steps: Option<usize>,
     /// How the learning rate falls.
     pub schedule: Schedule,
     /// The highest learning rate.
@@ -79,6 +85,7 @@ impl RunConfig {
             ("--batch", self.batch),
             ("--warmup", self.warmup),
             ("--epochs", self.epochs.unwrap_or(1)),
+            ("--steps", self.steps.unwrap_or(1)),
         ];
         if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Option(format!("{option} must be at least 1, got 0")));
@@ -102,6 +109,22 @@ impl RunConfig {
             )));
         }
         Ok(())
+    }
+
+    /// The part of the training that is done after `step` steps, from 0 to 1, in epochs of `epoch_steps` steps: by the
+    /// epochs or by the steps, whichever ends first.
+    ///
+    /// By the steps it is 0 until `--minutes` would know their number: a run that was given minutes and one that was given
+    /// the steps they came to are the same.
+    pub fn progress(&self, step: usize, epoch_steps: usize) -> f64 {
+        let by_epochs = self
+            .epochs
+            .map_or(0.0, |epochs| step as f64 / (epochs * epoch_steps) as f64);
+        let known = |step: usize| step.saturating_sub(DECIDED_AFTER) as f64;
+        let by_steps = self
+            .steps
+            .map_or(0.0, |steps| known(step) / known(steps).max(1.0));
+        by_epochs.max(by_steps)
     }
 
     /// Reads the corpus and learns the vocabulary, and writes into the configuration what only they can tell.
@@ -137,5 +160,36 @@ impl RunConfig {
             });
         }
         Ok(split)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cli::TrainArgs;
+
+    #[test]
+    fn steps_and_epochs_divide_the_training_and_the_first_to_end_counts() {
+        let mut config = TrainArgs {
+            steps: Some(450),
+            ..TrainArgs::default()
+        }
+        .config()
+        .unwrap();
+        assert_eq!((config.epochs, config.minutes), (None, None));
+        // Nobody knows of the 450 before step 50.
+        let at = |config: &super::RunConfig, step| config.progress(step, 100);
+        assert_eq!(
+            [0, 49, 50, 150, 250, 450].map(|step| at(&config, step)),
+            [0.0, 0.0, 0.0, 0.25, 0.5, 1.0]
+        );
+        config.epochs = Some(2);
+        assert_eq!(
+            [0, 49, 100].map(|step| at(&config, step)),
+            [0.0, 0.245, 0.5]
+        );
+        config.steps = Some(50);
+        assert_eq!([49, 50].map(|step| at(&config, step)), [0.245, 0.25]);
+        (config.epochs, config.steps) = (None, Some(7));
+        assert_eq!([0, 6].map(|step| at(&config, step)), [0.0, 0.0]);
     }
 }

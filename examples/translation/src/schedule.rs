@@ -1,4 +1,4 @@
-//! The learning rate as a pure function of where training stands, so that a resumed run needs no scheduler state.
+//! The learning rate as a pure function of the step, so that a resumed run needs no scheduler state.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// Down to 2 % along half a cosine, at the end of the epochs or of the minutes
+    /// Down to 2 % along half a cosine, at the end of the epochs, steps or minutes
     Cosine,
     /// With one over the square root of the step: training may go on for ever
     Noam,

@@ -3,29 +3,19 @@
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Shared, TrainArgs};
 use crate::commands::{Place, begin, report_run, resume, say_how_to_resume};
+use crate::data::Split;
 use crate::error::Error;
 use crate::explain::explain;
+use crate::files;
 use crate::trainer::Outcome;
 use crate::translator::Translator;
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
 ///
-/// A story that was interrupted goes on; one that was finished is told anew, in place of the old one. Another run in the
+/// A story that was interrupted goes on, and one that is finished is told without another training. Another run in the
 /// folder is left alone, and named.
 pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
-    let args = TrainArgs::default();
-    let (split, outcome) = match checkpoint::newest(&shared.out)? {
-        Some(path) if is_unfinished_story(&path, &args, shared)? => {
-            resume(&args, &path, shared, place)?
-        }
-        Some(_) => {
-            for path in checkpoint::list(&shared.out)? {
-                checkpoint::remove(&path)?;
-            }
-            begin(args.config()?, shared, place)?
-        }
-        None => begin(args.config()?, shared, place)?,
-    };
+    let (split, outcome) = train(shared, place)?;
     if let Outcome::Interrupted(name) = outcome {
         say_how_to_resume(&name, &shared.out);
         println!("(or just tell the story again)");
@@ -56,29 +46,70 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// Whether the checkpoint belongs to a story that was interrupted.
+/// Trains the model of the story, as far as it is not trained yet.
 ///
 /// # Errors
-/// If it belongs to another run: the story must not destroy it.
-fn is_unfinished_story(
-    path: &std::path::Path,
-    args: &TrainArgs,
-    shared: &Shared,
-) -> Result<bool, Error> {
-    let checkpoint = Checkpoint::read(path)?;
+/// If the folder holds another run: the story must not destroy it.
+fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+    let args = TrainArgs::default();
     let mut story = args.config()?;
+    let Some(path) = checkpoint::newest(&shared.out)? else {
+        return begin(story, shared, place);
+    };
+    let Checkpoint { config, state, .. } = Checkpoint::read(&path)?;
     // What only the corpus can tell was not asked for, so it cannot differ.
-    story
-        .data
-        .fingerprint
-        .clone_from(&checkpoint.config.data.fingerprint);
-    story.model.vocab_size = checkpoint.config.model.vocab_size;
-    let same = serde_json::to_value(&story).ok() == serde_json::to_value(&checkpoint.config).ok();
-    if !same {
+    story.data.fingerprint.clone_from(&config.data.fingerprint);
+    story.model.vocab_size = config.model.vocab_size;
+    if serde_json::to_value(&story).ok() != serde_json::to_value(&config).ok() {
         return Err(Error::Occupied {
             path: shared.out.clone(),
-            checkpoint: checkpoint::name(path),
+            checkpoint: files::name(&path),
         });
     }
-    Ok(!checkpoint.state.finished)
+    let trained = resume(&args, &path, shared, place)?;
+    if state.finished {
+        println!("(delete it, or name another folder with --out, to train anew)");
+    }
+    Ok(trained)
+}
+
+#[cfg(test)]
+mod tests {
+    use burn::tensor::Device;
+
+    use super::*;
+    use crate::progress::Progress;
+    use crate::trainer::Trainer;
+
+    #[test]
+    fn a_finished_story_is_kept() {
+        let _turn = crate::trainer::tests::turn();
+        let out = tempfile::tempdir().unwrap();
+        let shared = Shared {
+            out: out.path().join("run"),
+            device: None,
+            report: None,
+        };
+        let place = Place {
+            device: Device::default(),
+            name: "test".into(),
+        };
+        checkpoint::prepare(&shared.out).unwrap();
+        let mut config = TrainArgs::default().config().unwrap();
+        let (split, vocabulary) = config.prepare().unwrap();
+        let mut trainer =
+            Trainer::start(config, &split, vocabulary, &place.device, &shared.out).unwrap();
+        // The story after one step, as if it were the last.
+        trainer
+            .run(&|state| state.step == 1, &Progress::silent())
+            .unwrap();
+        trainer.state.finished = true;
+        trainer.save().unwrap();
+        checkpoint::tidy(&shared.out).unwrap();
+        let before = checkpoint::list(&shared.out).unwrap();
+
+        let (_, outcome) = train(&shared, &place).unwrap();
+        assert_eq!(outcome, Outcome::Finished);
+        assert_eq!(checkpoint::list(&shared.out).unwrap(), before);
+    }
 }

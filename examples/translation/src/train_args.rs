@@ -95,8 +95,9 @@ impl TrainArgs {
             batch: self.batch.unwrap_or(defaults.batch),
             epochs: self
                 .epochs
-                .or(self.minutes.is_none().then_some(defaults.epochs)),
+                .or((self.minutes.is_none() && self.steps.is_none()).then_some(defaults.epochs)),
             minutes: self.minutes,
+            steps: self.steps,
             schedule: self.schedule.unwrap_or(Schedule::Cosine),
             learning_rate: self.learning_rate.unwrap_or(defaults.learning_rate),
             warmup: self.warmup.unwrap_or(defaults.warmup),
@@ -109,8 +110,8 @@ impl TrainArgs {
 
     /// Makes sure that the options given say the same as the run in `out`, and takes over those that may change.
     ///
-    /// With the Noam schedule a run may be given more epochs or minutes; the cosine depends on them. The corpus may have
-    /// been moved: whether it is the same is told by its content. Returns whether the run was given a new end.
+    /// With the Noam schedule a run may be given more epochs, steps or minutes; the cosine depends on them. The corpus may
+    /// have been moved: whether it is the same is told by its content. Returns whether the run was given a new end.
     ///
     /// # Errors
     /// If an option contradicts the run.
@@ -147,13 +148,19 @@ impl TrainArgs {
         if run.schedule == Schedule::Cosine {
             check.same_limit("--epochs", self.epochs, run.epochs)?;
             check.same_limit("--minutes", self.minutes, run.minutes)?;
+            check.same_limit("--steps", self.steps, run.steps)?;
             return Ok(false);
         }
-        let before = (run.epochs, run.minutes);
+        let before = (run.epochs, run.minutes, run.steps);
         run.epochs = self.epochs.or(run.epochs);
-        run.minutes = self.minutes.or(run.minutes);
+        // Steps take the place of minutes; other minutes have yet to be turned into steps.
+        if self.steps.is_some() {
+            (run.minutes, run.steps) = (None, self.steps);
+        } else if self.minutes.is_some() && self.minutes != run.minutes {
+            (run.minutes, run.steps) = (self.minutes, None);
+        }
         run.validate()?;
-        Ok(before != (run.epochs, run.minutes))
+        Ok(before != (run.epochs, run.minutes, run.steps))
     }
 }
 
@@ -246,6 +253,13 @@ mod tests {
         );
         assert_eq!(
             refused(TrainArgs {
+                steps: Some(0),
+                ..args()
+            }),
+            "--steps must be at least 1, got 0"
+        );
+        assert_eq!(
+            refused(TrainArgs {
                 smoothing: Some(1.5),
                 ..args()
             }),
@@ -302,6 +316,48 @@ mod tests {
             error.to_string(),
             "cannot resume with --epochs 20: the run in run was started with 7"
         );
+    }
+
+    #[test]
+    fn the_cosine_keeps_the_steps_that_its_minutes_came_to() {
+        let args = || TrainArgs {
+            minutes: Some(5.0),
+            ..Default::default()
+        };
+        let mut run = args().config().unwrap();
+        run.steps = Some(700);
+        let out = Path::new("run");
+        assert!(!args().agree(&mut run, out).unwrap());
+        assert_eq!((run.minutes, run.steps), (Some(5.0), Some(700)));
+        let error = TrainArgs {
+            steps: Some(800),
+            ..Default::default()
+        }
+        .agree(&mut run, out)
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot resume with --steps 800: the run in run was started with 700"
+        );
+    }
+
+    #[test]
+    fn with_noam_other_minutes_become_other_steps() {
+        let args = |minutes, steps| TrainArgs {
+            schedule: Some(Schedule::Noam),
+            minutes,
+            steps,
+            ..Default::default()
+        };
+        let mut run = args(Some(5.0), None).config().unwrap();
+        run.steps = Some(700);
+        let out = Path::new("run");
+        assert!(!args(Some(5.0), None).agree(&mut run, out).unwrap());
+        assert_eq!((run.minutes, run.steps), (Some(5.0), Some(700)));
+        assert!(args(Some(8.0), None).agree(&mut run, out).unwrap());
+        assert_eq!((run.minutes, run.steps), (Some(8.0), None));
+        assert!(args(None, Some(900)).agree(&mut run, out).unwrap());
+        assert_eq!((run.minutes, run.steps), (None, Some(900)));
     }
 
     #[test]

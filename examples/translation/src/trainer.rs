@@ -2,8 +2,8 @@
 //!
 //! This is no `burn-train`: its learner starts the random numbers and the order of the data anew when it resumes, so that the
 //! loss curve differs from the uninterrupted one, and it writes checkpoints in place, so that a kill leaves a broken one.
-//! Here every step begins with a seed made of the run's seed and the step's number. A checkpoint therefore needs no
-//! generator state, and any step may be the last before a kill.
+//! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
+//! of that number. A checkpoint therefore needs no generator state, and any step may be the last before a kill.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -14,24 +14,29 @@ use burn::tensor::{Device, Tensor};
 use burn_attn_models::seq2seq::Seq2Seq;
 
 use crate::batches::{self, Batch, Sample};
-use crate::checkpoint::{self, Checkpoint, CurvePoint, State};
+use crate::checkpoint::{self, Checkpoint};
 use crate::clip::clip_by_global_norm;
 use crate::data::Split;
 use crate::error::Error;
 use crate::loss::{smoothed_cross_entropy, validation_loss};
+use crate::minutes::{self, Timing};
 use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;
+use crate::state::{CurvePoint, State};
 use crate::vocabulary::Vocabulary;
 
 /// How often a long epoch is saved on the way.
 const SAVE_EVERY: Duration = Duration::from_secs(5 * 60);
 /// Steps between two readings of the loss: reading it waits for the device.
-const READ_EVERY: usize = 10;
+const READ_EVERY: usize = minutes::TIMED;
+
+/// The time since some moment of its own; it never goes back.
+pub type Clock = Box<dyn Fn() -> Duration>;
 
 /// How training ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// All epochs, or all minutes, are over.
+    /// All epochs, or all steps, are over.
     Finished,
     /// Somebody asked it to stop; the checkpoint goes on.
     Interrupted(String),
@@ -43,6 +48,8 @@ pub struct Trainer {
     pub config: RunConfig,
     /// Where it stands.
     pub state: State,
+    /// What tells the time: how long steps take, and when to save.
+    pub clock: Clock,
     vocabulary: Vocabulary,
     out: PathBuf,
     /// The device, with gradients.
@@ -73,6 +80,7 @@ impl Trainer {
         Self {
             config,
             state: State::default(),
+            clock: monotonic(),
             vocabulary,
             out: out.to_path_buf(),
             device,
@@ -96,6 +104,7 @@ impl Trainer {
         Self {
             config: checkpoint.config.clone(),
             state: checkpoint.state.clone(),
+            clock: monotonic(),
             vocabulary: checkpoint.vocabulary()?,
             out: out.to_path_buf(),
             model: Some(checkpoint.model(&device)?),
@@ -127,13 +136,16 @@ impl Trainer {
     /// Trains to the end, or until `interrupted` says so after a step.
     ///
     /// # Errors
-    /// If a checkpoint cannot be written, or the loss is no number any more.
+    /// If a checkpoint cannot be written, or a loss is no number any more.
     pub fn run(
         &mut self,
         interrupted: &dyn Fn(&State) -> bool,
         progress: &Progress,
     ) -> Result<Outcome, Error> {
-        let mut saved = Instant::now();
+        let mut saved = (self.clock)();
+        self.decide_steps(progress);
+        // A new end may lie before what is already trained and measured.
+        self.state.finished |= self.is_over() && self.state.validation().is_some();
         while !self.state.finished {
             let plan = batches::plan(
                 &self.train,
@@ -142,24 +154,25 @@ impl Trainer {
                 self.state.epoch,
             );
             progress.begin_epoch(&self.epoch_label(), plan.len(), self.state.step_in_epoch);
-            let mut over = false;
-            while self.state.step_in_epoch < plan.len() && !over {
+            while self.state.step_in_epoch < plan.len() && !self.is_over() {
                 self.step(&plan)?;
-                self.show(plan.len(), progress);
-                over = self.minutes_are_over();
+                let decided = self.decide_steps(progress);
+                self.show(progress);
                 if interrupted(&self.state) {
                     let name = self.save()?;
                     checkpoint::tidy(&self.out)?;
                     return Ok(Outcome::Interrupted(name));
                 }
-                if saved.elapsed() > SAVE_EVERY {
+                let due = decided || (self.clock)() - saved > SAVE_EVERY;
+                // The end of the epoch, or of the run, saves too.
+                if due && self.state.step_in_epoch < plan.len() && !self.is_over() {
                     self.save()?;
                     checkpoint::tidy(&self.out)?;
-                    saved = Instant::now();
+                    saved = (self.clock)();
                 }
             }
-            self.end_epoch(plan.len(), over, progress)?;
-            saved = Instant::now();
+            self.end_epoch(progress)?;
+            saved = (self.clock)();
         }
         progress.finish();
         Ok(Outcome::Finished)
@@ -167,14 +180,14 @@ impl Trainer {
 
     /// One step of the optimizer.
     fn step(&mut self, plan: &[Vec<usize>]) -> Result<(), Error> {
-        let started = Instant::now();
+        let started = (self.clock)();
         burn_attn::seed(&self.device, mix(self.config.seed, self.state.step as u64));
         let samples: Vec<&Sample> = plan[self.state.step_in_epoch]
             .iter()
             .map(|&index| &self.train[index])
             .collect();
         let batch = Batch::new(&samples, &self.device);
-        let rate = self.learning_rate(plan.len());
+        let rate = self.learning_rate();
         let model = self
             .model
             .take()
@@ -199,12 +212,18 @@ impl Trainer {
         if self.state.step.is_multiple_of(READ_EVERY) {
             self.read_losses()?;
         }
-        self.state.seconds += started.elapsed().as_secs_f64();
+        self.state.seconds += ((self.clock)() - started).as_secs_f64();
+        if self.state.step.is_multiple_of(READ_EVERY) && self.state.step <= minutes::DECIDED_AFTER {
+            self.state.timings.push(Timing {
+                seconds: self.state.seconds,
+                tokens: self.state.tokens,
+            });
+        }
         Ok(())
     }
 
-    /// The learning rate of the coming step, in an epoch of `steps` steps.
-    fn learning_rate(&self, steps: usize) -> f64 {
+    /// The learning rate of the coming step.
+    fn learning_rate(&self) -> f64 {
         let RunConfig {
             schedule,
             learning_rate,
@@ -215,26 +234,37 @@ impl Trainer {
             learning_rate,
             warmup,
             self.state.step + 1,
-            self.progress(steps),
+            self.config.progress(self.state.step, self.epoch_steps()),
         )
     }
 
-    /// The part of the training that is done: by epochs or by minutes, whichever ends first.
-    fn progress(&self, steps: usize) -> f64 {
-        let by_epochs = self.config.epochs.map_or(0.0, |epochs| {
-            self.state.step as f64 / (epochs * steps) as f64
-        });
-        let by_minutes = self
-            .config
-            .minutes
-            .map_or(0.0, |minutes| self.state.seconds / (60.0 * minutes));
-        by_epochs.max(by_minutes)
+    /// Turns the minutes into steps, as soon as the speed is known; says whether that was now.
+    fn decide_steps(&mut self, progress: &Progress) -> bool {
+        let (Some(minutes), None) = (self.config.minutes, self.config.steps) else {
+            return false;
+        };
+        let tokens: usize = self.train.iter().map(Sample::tokens).sum();
+        let tokens_per_step = tokens as f64 / self.epoch_steps() as f64;
+        self.config.steps = minutes::steps(minutes, &self.state, tokens_per_step);
+        if let Some(steps) = self.config.steps {
+            progress.line(&format!(
+                "{minutes} min are {steps} steps at this speed: --steps {steps} instead of --minutes {minutes} \
+                 repeats this run exactly",
+            ));
+        }
+        self.config.steps.is_some()
     }
 
-    fn minutes_are_over(&self) -> bool {
-        self.config
-            .minutes
-            .is_some_and(|minutes| self.state.seconds >= 60.0 * minutes)
+    /// The steps of every epoch.
+    fn epoch_steps(&self) -> usize {
+        self.train.len().div_ceil(self.config.batch)
+    }
+
+    /// Whether all epochs or all steps are over.
+    fn is_over(&self) -> bool {
+        let RunConfig { epochs, steps, .. } = self.config;
+        epochs.is_some_and(|epochs| self.state.epoch >= epochs)
+            || steps.is_some_and(|steps| self.state.step >= steps)
     }
 
     /// Adds the losses that are still on the device to the sum, in the order of the steps.
@@ -242,12 +272,17 @@ impl Trainer {
         for (loss, tokens) in self.unread.drain(..) {
             self.state.loss_sum += f64::from(loss.into_scalar::<f32>()) * tokens as f64;
         }
-        if self.state.loss_sum.is_finite() {
-            return Ok(());
+        self.finite("loss", self.state.loss_sum).map(|_| ())
+    }
+
+    /// A loss that is still a number.
+    fn finite(&self, name: &str, loss: f64) -> Result<f64, Error> {
+        if loss.is_finite() {
+            return Ok(loss);
         }
         Err(Error::Option(format!(
-            "the loss is {} in step {}: training has diverged, try a lower --learning-rate than {}",
-            self.state.loss_sum, self.state.step, self.config.learning_rate
+            "the {name} is {loss} in step {}: training has diverged, try a lower --learning-rate than {}",
+            self.state.step, self.config.learning_rate
         )))
     }
 
@@ -257,13 +292,13 @@ impl Trainer {
     }
 
     /// Measures, saves and reports what the epoch, or the part of it there was time for, has brought.
-    fn end_epoch(&mut self, steps: usize, over: bool, progress: &Progress) -> Result<(), Error> {
+    fn end_epoch(&mut self, progress: &Progress) -> Result<(), Error> {
         self.read_losses()?;
         let point = CurvePoint {
             epoch: self.state.epoch + 1,
             step: self.state.step,
             train: self.train_loss(),
-            validation: self.validate(),
+            validation: self.finite("validation loss", self.validate())?,
         };
         let best = self
             .state
@@ -271,7 +306,7 @@ impl Trainer {
             .iter()
             .all(|earlier| earlier.validation > point.validation);
         let label = self.epoch_label();
-        if self.state.step_in_epoch == steps {
+        if self.state.step_in_epoch == self.epoch_steps() {
             self.state.epoch += 1;
             (
                 self.state.step_in_epoch,
@@ -279,11 +314,7 @@ impl Trainer {
                 self.state.loss_tokens,
             ) = (0, 0.0, 0);
         }
-        self.state.finished = over
-            || self
-                .config
-                .epochs
-                .is_some_and(|epochs| self.state.epoch >= epochs);
+        self.state.finished = self.is_over();
         self.state.curve.push(point.clone());
         self.save()?;
         checkpoint::tidy(&self.out)?;
@@ -293,7 +324,7 @@ impl Trainer {
             point.validation,
             if best { " (best)" } else { "" },
             self.state.tokens_per_second(),
-            self.seconds_left(steps)
+            self.seconds_left()
                 .map_or_else(String::new, |left| format!(", {} left", duration(left))),
         ));
         Ok(())
@@ -318,7 +349,7 @@ impl Trainer {
     }
 
     /// Writes a checkpoint of this moment and returns its name.
-    fn save(&mut self) -> Result<String, Error> {
+    pub fn save(&mut self) -> Result<String, Error> {
         self.read_losses()?;
         Checkpoint::write(
             &self.out,
@@ -331,10 +362,12 @@ impl Trainer {
     }
 
     /// Seconds until the end, from the speed so far.
-    fn seconds_left(&self, steps: usize) -> Option<f64> {
-        let done = self.progress(steps);
-        (done > 0.0 && !self.state.finished)
-            .then(|| self.state.seconds * (1.0 / done - 1.0).max(0.0))
+    fn seconds_left(&self) -> Option<f64> {
+        let by_epochs = self.config.epochs.map(|epochs| epochs * self.epoch_steps());
+        let total = by_epochs.into_iter().chain(self.config.steps).min()?;
+        let more = total.saturating_sub(self.state.step);
+        (self.state.step > 0 && !self.state.finished)
+            .then(|| self.state.seconds / self.state.step as f64 * more as f64)
     }
 
     fn epoch_label(&self) -> String {
@@ -346,15 +379,17 @@ impl Trainer {
     }
 
     /// Moves the bar, if there is one.
-    fn show(&self, steps: usize, progress: &Progress) {
-        if progress.is_visible() {
+    fn show(&self, progress: &Progress) {
+        let now = (self.clock)();
+        if progress.is_due(now) {
             let unread: usize = self.unread.iter().map(|(_, tokens)| tokens).sum();
             let loss = self.state.loss_sum / (self.state.loss_tokens - unread).max(1) as f64;
             progress.step(
+                now,
                 self.state.step_in_epoch,
                 loss,
                 self.state.tokens_per_second(),
-                self.seconds_left(steps),
+                self.seconds_left(),
             );
         }
     }
@@ -373,6 +408,12 @@ fn optimizer() -> ModuleOptimizer {
         .with_beta_2(0.98)
         .with_epsilon(1e-9)
         .init()
+}
+
+/// The time since now.
+fn monotonic() -> Clock {
+    let start = Instant::now();
+    Box::new(move || start.elapsed())
 }
 
 /// A seed from two numbers, with SplitMix64's mixing (Steele et al., 2014).
@@ -394,4 +435,4 @@ impl ModuleVisitor for Touch {
 
 #[cfg(test)]
 #[path = "trainer_tests.rs"]
-mod tests;
+pub(crate) mod tests;

@@ -1,3 +1,6 @@
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
 use super::*;
 use crate::data::Pair;
 use crate::run_config::DataConfig;
@@ -45,6 +48,7 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
         batch: 7,
         epochs: Some(epochs),
         minutes: None,
+        steps: None,
         schedule,
         learning_rate: 1e-2,
         warmup: 5,
@@ -54,6 +58,10 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
 }
 
 fn start(epochs: usize, out: &Path) -> Trainer {
+    start_with(config(epochs, Schedule::Cosine), out)
+}
+
+fn start_with(mut config: RunConfig, out: &Path) -> Trainer {
     let split = split();
     let texts: Vec<&str> = split
         .train
@@ -61,7 +69,6 @@ fn start(epochs: usize, out: &Path) -> Trainer {
         .flat_map(|pair| [pair.source.as_str(), pair.target.as_str()])
         .collect();
     let vocabulary = Vocabulary::train(texts.into_iter(), 300).unwrap();
-    let mut config = config(epochs, Schedule::Cosine);
     config.model.vocab_size = vocabulary.len();
     Trainer::start(config, &split, vocabulary, &Device::default(), out).unwrap()
 }
@@ -72,13 +79,49 @@ fn resume(out: &Path) -> Trainer {
 }
 
 /// Burn's generators and the stream of attention dropout belong to the process: runs that must be repeatable take turns.
-static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+pub fn turn() -> std::sync::MutexGuard<'static, ()> {
+    static TURN: std::sync::Mutex<()> = std::sync::Mutex::new(());
+    TURN.lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+/// A clock that every reading moves on by `tick` seconds: between its two readings, a step takes one tick.
+fn ticking(tick: f64) -> Clock {
+    let now = Cell::new(Duration::ZERO);
+    Box::new(move || {
+        now.set(now.get() + Duration::from_secs_f64(tick));
+        now.get()
+    })
+}
+
+/// A run of so many minutes, of which a step takes `tick` seconds; 11 steps are an epoch.
+fn start_minutes(minutes: f64, tick: f64, out: &Path) -> Trainer {
+    let mut trainer = start_with(
+        RunConfig {
+            epochs: None,
+            minutes: Some(minutes),
+            batch: 3,
+            ..config(1, Schedule::Cosine)
+        },
+        out,
+    );
+    trainer.clock = ticking(tick);
+    trainer
+}
+
+fn resume_ticking(tick: f64, out: &Path) -> Trainer {
+    let mut trainer = resume(out);
+    trainer.clock = ticking(tick);
+    trainer
+}
+
+fn stop_at(step: usize) -> impl Fn(&State) -> bool {
+    move |state| state.step == step
+}
 
 #[test]
 fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
-    let _turn = TURN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = turn();
     let progress = Progress::silent();
     let straight = tempfile::tempdir().unwrap();
     let mut whole = start(4, straight.path());
@@ -93,7 +136,6 @@ fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
     // Stopped after 2 epochs, then again in the middle of the fourth.
     let pieces = tempfile::tempdir().unwrap();
     let steps = whole.state.step / 4;
-    let stop_at = |step: usize| move |state: &State| state.step == step;
     let first = start(4, pieces.path())
         .run(&stop_at(2 * steps), &progress)
         .unwrap();
@@ -113,9 +155,7 @@ fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
 
 #[test]
 fn the_last_and_the_best_checkpoint_are_kept() {
-    let _turn = TURN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     let mut trainer = start(3, out.path());
     trainer.run(&|_| false, &Progress::silent()).unwrap();
@@ -138,9 +178,7 @@ fn the_last_and_the_best_checkpoint_are_kept() {
 
 #[test]
 fn a_truncated_checkpoint_is_refused_in_one_sentence() {
-    let _turn = TURN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     start(1, out.path())
         .run(&|_| false, &Progress::silent())
@@ -169,9 +207,7 @@ fn a_truncated_checkpoint_is_refused_in_one_sentence() {
 
 #[test]
 fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
-    let _turn = TURN
-        .lock()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     let mut trainer = start(2, out.path());
     trainer
@@ -190,4 +226,228 @@ fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
         [out.path().join("epoch-0000-step-000003")]
     );
     Checkpoint::read(&out.path().join("epoch-0000-step-000003")).unwrap();
+}
+
+#[test]
+fn minutes_may_end_in_the_step_in_which_a_checkpoint_is_due() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    // Every step is longer than the five minutes between two checkpoints; the second ends the run.
+    let mut trainer = start_minutes(10.0, 301.0, out.path());
+    assert_eq!(
+        trainer.run(&|_| false, &Progress::silent()).unwrap(),
+        Outcome::Finished
+    );
+    let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+    let stored = Checkpoint::read(&newest).unwrap().state;
+    assert!(stored.finished);
+    assert_eq!((stored.step, stored.curve.len()), (2, 1));
+}
+
+#[test]
+fn minutes_that_ended_with_ctrl_c_are_over() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let stopped = start_minutes(10.0, 301.0, out.path())
+        .run(&stop_at(2), &Progress::silent())
+        .unwrap();
+    assert_eq!(
+        stopped,
+        Outcome::Interrupted("epoch-0000-step-000002".into())
+    );
+    let mut trainer = resume_ticking(301.0, out.path());
+    trainer.run(&|_| false, &Progress::silent()).unwrap();
+    assert_eq!((trainer.state.step, trainer.state.curve.len()), (2, 1));
+    assert_eq!(
+        checkpoint::list(out.path()).unwrap(),
+        [out.path().join("epoch-0000-step-000002-again-1")]
+    );
+}
+
+#[test]
+fn one_state_can_be_saved_twice() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(2, out.path());
+    trainer.run(&stop_at(3), &Progress::silent()).unwrap();
+    let first = out.path().join("epoch-0000-step-000003");
+    for again in 1..=11 {
+        let name = trainer.save().unwrap();
+        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+        assert_eq!(newest, out.path().join(&name), "time {again}");
+        Checkpoint::read(&newest).unwrap();
+        // A kill would leave the one before as well, whole.
+        Checkpoint::read(&first).unwrap();
+    }
+    checkpoint::tidy(out.path()).unwrap();
+    let left = checkpoint::list(out.path()).unwrap();
+    assert_eq!(left, [out.path().join("epoch-0000-step-000003-again-11")]);
+    // The one that was removed does not make its name free for a newer one.
+    assert_eq!(trainer.save().unwrap(), "epoch-0000-step-000003-again-12");
+}
+
+#[test]
+fn a_run_of_minutes_has_one_curve_however_often_it_is_stopped_and_however_fast_the_machine_becomes()
+{
+    let _turn = turn();
+    let progress = Progress::silent();
+    let straight = tempfile::tempdir().unwrap();
+    let mut whole = start_minutes(8.0, 6.0, straight.path());
+    assert_eq!(whole.run(&|_| false, &progress).unwrap(), Outcome::Finished);
+    let seconds = whole.state.seconds;
+    assert!((seconds - 480.0).abs() < 48.0, "{seconds} s of 480 s");
+
+    // Stopped before the steps are decided, and after; the last part is on a machine that is half as fast.
+    let pieces = tempfile::tempdir().unwrap();
+    start_minutes(8.0, 6.0, pieces.path())
+        .run(&stop_at(23), &progress)
+        .unwrap();
+    resume_ticking(6.0, pieces.path())
+        .run(&stop_at(58), &progress)
+        .unwrap();
+    let mut last = resume_ticking(12.0, pieces.path());
+    assert_eq!(last.run(&|_| false, &progress).unwrap(), Outcome::Finished);
+    assert_eq!(last.state.curve, whole.state.curve);
+}
+
+#[test]
+fn a_run_of_minutes_is_repeated_by_its_steps() {
+    let _turn = turn();
+    let printed = Rc::new(RefCell::new(Vec::<String>::new()));
+    let lines = Rc::clone(&printed);
+    let progress = Progress::lines_to(move |line| lines.borrow_mut().push(line.into()));
+    let out = tempfile::tempdir().unwrap();
+    let mut timed = start_minutes(8.0, 6.0, out.path());
+    timed.run(&|_| false, &progress).unwrap();
+    let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+    let stored = Checkpoint::read(&newest).unwrap().config;
+    let steps = stored.steps.unwrap();
+    assert_eq!(timed.state.step, steps);
+    let told = format!("8 min are {steps} steps at this speed: --steps {steps} instead of ");
+    let found = printed
+        .borrow()
+        .iter()
+        .filter(|line| line.starts_with(&told))
+        .count();
+    assert_eq!(found, 1, "{:?}", printed.borrow());
+
+    let out = tempfile::tempdir().unwrap();
+    let mut counted = start_minutes(8.0, 17.0, out.path());
+    (counted.config.minutes, counted.config.steps) = (None, Some(steps));
+    counted.run(&|_| false, &Progress::silent()).unwrap();
+    assert_eq!(counted.state.curve, timed.state.curve);
+}
+
+#[test]
+fn the_number_of_steps_is_stored_as_soon_as_it_is_decided() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start_minutes(8.0, 1.0, out.path());
+    trainer
+        .run(
+            &|state| {
+                // A kill after the next step.
+                state.step == minutes::DECIDED_AFTER + 1 && checkpoint_has_steps(out.path())
+            },
+            &Progress::silent(),
+        )
+        .unwrap();
+    assert_eq!(trainer.state.step, minutes::DECIDED_AFTER + 1);
+}
+
+/// Whether the newest checkpoint knows how long its run is.
+fn checkpoint_has_steps(out: &Path) -> bool {
+    let newest = checkpoint::newest(out).unwrap().unwrap();
+    Checkpoint::read(&newest).unwrap().config.steps.is_some()
+}
+
+#[test]
+fn a_run_of_an_older_version_goes_on() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    start_minutes(8.0, 6.0, out.path())
+        .run(&stop_at(55), &Progress::silent())
+        .unwrap();
+    let mut old = resume_ticking(6.0, out.path());
+    let without = |value: serde_json::Value, key: &str| {
+        let mut value = value;
+        value.as_object_mut().unwrap().remove(key).unwrap();
+        value
+    };
+    let config = without(serde_json::to_value(&old.config).unwrap(), "steps");
+    let state = without(serde_json::to_value(&old.state).unwrap(), "timings");
+    old.config = serde_json::from_value(config).unwrap();
+    old.state = serde_json::from_value(state).unwrap();
+    assert_eq!((old.config.steps, old.state.timings.len()), (None, 0));
+    old.run(&|_| false, &Progress::silent()).unwrap();
+    // 55 steps, five whole epochs, took 330 s.
+    assert_eq!(old.state.step, 80);
+}
+
+#[test]
+fn a_new_end_that_is_already_over_trains_and_measures_nothing() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start_with(config(3, Schedule::Noam), out.path());
+    trainer.run(&|_| false, &Progress::silent()).unwrap();
+    let (step, curve) = (trainer.state.step, trainer.state.curve.clone());
+    let mut shorter = resume(out.path());
+    (shorter.config.epochs, shorter.state.finished) = (Some(2), false);
+    assert_eq!(
+        shorter.run(&|_| false, &Progress::silent()).unwrap(),
+        Outcome::Finished
+    );
+    assert_eq!((shorter.state.step, &shorter.state.curve), (step, &curve));
+}
+
+#[test]
+fn a_validation_loss_that_is_no_number_ends_the_run() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    // One step: its loss is measured before the update that destroys the model.
+    let mut trainer = start_with(
+        RunConfig {
+            batch: 32,
+            learning_rate: 1e38,
+            warmup: 1,
+            ..config(1, Schedule::Noam)
+        },
+        out.path(),
+    );
+    let error = trainer.run(&|_| false, &Progress::silent()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the validation loss is NaN in step 1: training has diverged, try a lower --learning-rate than \
+         100000000000000000000000000000000000000"
+    );
+    assert!(checkpoint::list(out.path()).unwrap().is_empty());
+}
+
+#[test]
+fn without_a_terminal_a_long_epoch_prints_a_line_every_half_minute() {
+    let _turn = turn();
+    let printed = Rc::new(RefCell::new(Vec::<String>::new()));
+    let lines = Rc::clone(&printed);
+    let progress = Progress::lines_to(move |line| lines.borrow_mut().push(line.into()));
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start_with(
+        RunConfig {
+            batch: 1,
+            ..config(1, Schedule::Cosine)
+        },
+        out.path(),
+    );
+    // Besides the step, the time is read to show it and to save it: 4 readings.
+    trainer.clock = ticking(1.0);
+    trainer.run(&|_| false, &progress).unwrap();
+    let steps: Vec<usize> = printed
+        .borrow()
+        .iter()
+        .filter_map(|line| {
+            line.strip_prefix("epoch 1/1, step ")?
+                .split_once(" of 32: loss ")
+        })
+        .map(|(step, _)| step.parse().unwrap())
+        .collect();
+    assert_eq!(steps, [9, 17, 25]);
 }

@@ -10,6 +10,7 @@ use burn_attn_models::seq2seq::Seq2Seq;
 use crate::batches;
 use crate::checkpoint::{self, Checkpoint};
 use crate::error::Error;
+use crate::files;
 use crate::run_config::RunConfig;
 use crate::vocabulary::{BOS, EOS, Vocabulary};
 
@@ -51,7 +52,7 @@ impl Translator {
             model: checkpoint.model(device)?.valid(),
             config: checkpoint.config.clone(),
             vocabulary,
-            checkpoint: checkpoint::name(&path),
+            checkpoint: files::name(&path),
             device: device.clone(),
             beam,
         })

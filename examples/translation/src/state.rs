@@ -1,0 +1,86 @@
+//! Where training stands: everything a run needs to go on, besides the model and the optimizer's moments.
+
+use serde::{Deserialize, Serialize};
+
+use crate::minutes::Timing;
+
+/// Where training stands.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct State {
+    /// Complete epochs.
+    pub epoch: usize,
+    /// Complete steps of the epoch under way.
+    pub step_in_epoch: usize,
+    /// Complete steps of all epochs.
+    pub step: usize,
+    /// Sum of the training loss over the tokens of the epoch under way.
+    #[serde(with = "exact")]
+    pub loss_sum: f64,
+    /// Tokens predicted in the epoch under way.
+    pub loss_tokens: usize,
+    /// Seconds of training, without evaluation.
+    pub seconds: f64,
+    /// Tokens read and predicted, without padding.
+    pub tokens: usize,
+    /// Whether the run has come to its end.
+    pub finished: bool,
+    /// The speed of the first steps, for [`crate::minutes`]; older versions did not write it.
+    #[serde(default)]
+    pub timings: Vec<Timing>,
+    /// The curve so far.
+    pub curve: Vec<CurvePoint>,
+}
+
+/// One epoch of the loss curve.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CurvePoint {
+    /// The epoch, counted from 1.
+    pub epoch: usize,
+    /// The step after which it was measured.
+    pub step: usize,
+    /// Mean training loss (nats per token, smoothed).
+    #[serde(with = "exact")]
+    pub train: f64,
+    /// Validation loss (nats per token, not smoothed).
+    #[serde(with = "exact")]
+    pub validation: f64,
+}
+
+/// Numbers as texts: a JSON number may come back with another last bit, and a resumed run with another curve.
+mod exact {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    pub fn serialize<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(number)
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+        String::deserialize(deserializer)?
+            .parse()
+            .map_err(D::Error::custom)
+    }
+}
+
+impl State {
+    /// The name of the checkpoint of this state; names sort in the order of training.
+    pub fn checkpoint_name(&self) -> String {
+        if self.step_in_epoch == 0 {
+            format!("epoch-{:04}", self.epoch)
+        } else {
+            format!("epoch-{:04}-step-{:06}", self.epoch, self.step_in_epoch)
+        }
+    }
+
+    /// Tokens read and predicted per second of training.
+    pub fn tokens_per_second(&self) -> f64 {
+        self.tokens as f64 / self.seconds.max(1e-9)
+    }
+
+    /// The validation loss, if it was measured after the last step.
+    pub fn validation(&self) -> Option<f64> {
+        self.curve
+            .last()
+            .filter(|point| point.step == self.step)
+            .map(|point| point.validation)
+    }
+}

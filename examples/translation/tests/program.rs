@@ -1,0 +1,209 @@
+//! The program as people run it: exit codes, Ctrl-C, and what is found before anything expensive happens.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+
+/// The smallest model on a corpus of 60 pairs, in the folder `out`.
+fn train(folder: &Path, out: &str) -> Command {
+    let corpus = folder.join("pairs.tsv");
+    let words = ["uno", "dos", "tres", "cuatro", "cinco"];
+    let lines: String = (0..60)
+        .map(|i| format!("{i} {}\t{}\n", words[i % 5], words[i * 3 % 5]))
+        .collect();
+    fs::write(&corpus, lines).unwrap();
+    let mut command = program(folder, out);
+    command.arg("train").arg("--data").arg(corpus);
+    for (option, value) in [
+        ("--d-model", "8"),
+        ("--heads", "2"),
+        ("--layers", "1"),
+        ("--d-ff", "8"),
+        ("--vocabulary", "300"),
+        ("--held-out", "5"),
+        ("--batch", "8"),
+        ("--schedule", "noam"),
+    ] {
+        command.args([option, value]);
+    }
+    command
+}
+
+fn program(folder: &Path, out: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_translation"));
+    command.current_dir(folder).args(["--out", out]);
+    command
+        .env_remove("BURN_DEVICE")
+        .env_remove("RUST_BACKTRACE");
+    command
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The error of a command that could not be carried out.
+fn refused(command: &mut Command) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    assert_eq!(status.code(), Some(1), "{}{}", text(&stdout), text(&stderr));
+    text(&stderr)
+}
+
+/// What a command that was carried out has printed.
+fn done(command: &mut Command) -> String {
+    let Output {
+        status,
+        stdout,
+        stderr,
+    } = command.output().unwrap();
+    assert_eq!(status.code(), Some(0), "{}{}", text(&stdout), text(&stderr));
+    text(&stdout)
+}
+
+/// The loss curve that a checkpoint has stored.
+#[cfg(unix)]
+fn curve(checkpoint: &Path) -> serde_json::Value {
+    let state = fs::read(checkpoint.join("state.json")).unwrap();
+    let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
+    state["state"]["curve"].clone()
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_not_stopped() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+
+    let folder = tempfile::tempdir().unwrap();
+    // More epochs than the test waits for: it is stopped, or the test fails.
+    let mut running = train(folder.path(), "stopped")
+        .args(["--epochs", "1000000"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(running.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("epoch 2/1000000: loss ") {
+        line.clear();
+        assert!(printed.read_line(&mut line).unwrap() > 0, "it ended early");
+    }
+    let interrupt = format!("kill -INT {}", running.id());
+    assert!(
+        Command::new("sh")
+            .args(["-c", &interrupt])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut rest = String::new();
+    printed.read_to_string(&mut rest).unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(130), "{rest}");
+    let (_, name) = rest
+        .split_once("stopped; --resume goes on from epoch-")
+        .unwrap_or_else(|| panic!("{rest}"));
+    let complete: usize = name[..4].parse().unwrap();
+
+    let epochs = (complete + 2).to_string();
+    let resumed = done(program(folder.path(), "stopped").args([
+        "train",
+        "--resume",
+        "--epochs",
+        &epochs,
+        "--report",
+        "report.json",
+    ]));
+    assert!(resumed.starts_with("going on from epoch-"), "{resumed}");
+    let report = fs::read(folder.path().join("report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["held_out"]["sentences"], 5);
+
+    done(train(folder.path(), "straight").args(["--epochs", &epochs]));
+    let last = format!("epoch-{:04}", complete + 2);
+    let [stopped, straight] =
+        ["stopped", "straight"].map(|out| curve(&folder.path().join(out).join(&last)));
+    assert_eq!(stopped.as_array().unwrap().len(), complete + 2);
+    assert_eq!(stopped, straight);
+}
+
+#[test]
+fn a_report_that_cannot_be_written_is_refused_before_training() {
+    let folder = tempfile::tempdir().unwrap();
+    let error = refused(train(folder.path(), "run").args([
+        "--epochs",
+        "1",
+        "--report",
+        "missing/report.json",
+    ]));
+    assert!(
+        error.starts_with("error: cannot write missing/report.json: "),
+        "{error}"
+    );
+    assert!(!folder.path().join("run").exists(), "nothing was trained");
+}
+
+#[test]
+fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
+    let folder = tempfile::tempdir().unwrap();
+    done(train(folder.path(), "run").args(["--steps", "3"]));
+    assert_eq!(
+        refused(train(folder.path(), "run").args(["--steps", "3"])),
+        "error: run already holds the run epoch-0000-step-000003: add --resume to go on with it, or choose another folder \
+         with --out\n"
+    );
+    let told = refused(&mut program(folder.path(), "run"));
+    assert!(
+        told.starts_with("error: run already holds the run "),
+        "{told}"
+    );
+    let again = done(program(folder.path(), "run").args(["train", "--resume"]));
+    assert!(
+        again.starts_with("run is complete: nothing is left to train\n"),
+        "{again}"
+    );
+
+    done(program(folder.path(), "run").args(["explain", "1 uno"]));
+    let page = fs::read_to_string(folder.path().join("run/attention.html")).unwrap();
+    assert!(page.starts_with("<!doctype html>"), "{page}");
+}
+
+#[test]
+fn minutes_and_steps_exclude_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = train(folder.path(), "run")
+        .args(["--steps", "3", "--minutes", "3"])
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert!(
+        text(&output.stderr).contains("cannot be used with"),
+        "{output:?}"
+    );
+}
+
+#[test]
+fn devices_that_only_burn_can_name_are_left_to_burn() {
+    let folder = tempfile::tempdir().unwrap();
+    let device = |name: &str| {
+        refused(
+            program(folder.path(), "run")
+                .env("BURN_DEVICE", name)
+                .arg("evaluate"),
+        )
+    };
+    let unknown = device("abacus");
+    assert!(
+        unknown.contains("names an unknown device \"abacus\""),
+        "{unknown}"
+    );
+    if !cfg!(feature = "tch") {
+        let missing = device("tch");
+        assert!(
+            missing.contains("the 'tch' feature is not enabled"),
+            "{missing}"
+        );
+    }
+}
