@@ -1,7 +1,6 @@
 //! Sizes, blocks, positions and head of a language model.
 
 use burn::{
-    config::Config,
     nn::{DropoutConfig, LinearConfig},
     tensor::Device,
 };
@@ -9,6 +8,7 @@ use burn_attn::{
     BlockConfig, CausalTransformerConfig, ConfigError, TiedEmbeddingConfig,
     positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
 };
+use burn_attn_derive::Config;
 use serde::{Deserialize, Serialize};
 
 use super::LanguageModel;

@@ -1,7 +1,6 @@
 //! The translation model of "Attention is all you need" (arXiv:1706.03762): tokens in, logits of tokens out.
 
 use burn::{
-    config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, Initializer},
     tensor::{Device, Int, Tensor},
@@ -11,6 +10,7 @@ use burn_attn::{
     Transformer, TransformerConfig, TransformerDecoderInput, TransformerEncoderInput, dropout,
     positions::{Positions, Sinusoidal, SinusoidalConfig},
 };
+use burn_attn_derive::Config;
 
 /// Configuration of [`Seq2Seq`].
 #[derive(Config, Debug)]

@@ -1,6 +1,7 @@
 //! How the layers of a stack are built: what encoder, decoder and causal stack choose alike.
 
-use burn::{config::Config, nn::Initializer, tensor::Device};
+use burn::{nn::Initializer, tensor::Device};
+use burn_attn_derive::Config;
 
 use super::{
     FeedForward, FeedForwardActivation, FeedForwardConfig, Norm, NormConfig, NormPlacement,

@@ -1,10 +1,10 @@
 //! The decoder: every position looks back at its own sequence, and over to an encoder's memory.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{BlockConfig, FeedForward, Norm, Residual, block::LayerParts, layer::finish};

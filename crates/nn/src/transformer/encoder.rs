@@ -1,10 +1,10 @@
 //! The encoder: every position of a sequence looks at all of it.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{BlockConfig, Norm, TransformerLayer, block::LayerParts, layer};

@@ -1,10 +1,10 @@
 //! Encoder and decoder together.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{

@@ -1,11 +1,11 @@
 //! The feed-forward network: every position on its own.
 
 use burn::{
-    config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, Initializer, Linear},
     tensor::{Device, Tensor, assert_shape},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::split_heads;
 
 use super::FeedForwardActivation;
