@@ -218,14 +218,8 @@ fn blocks_that_contradict_themselves() {
         (f64::INFINITY, "inf"),
     ] {
         for (norm, named) in [
-            (NormConfig::RmsNorm { epsilon }, "RmsNorm"),
-            (
-                NormConfig::LayerNorm {
-                    epsilon,
-                    bias: true,
-                },
-                "LayerNorm",
-            ),
+            (NormConfig::rms_norm().with_epsilon(epsilon), "RmsNorm"),
+            (NormConfig::layer_norm().with_epsilon(epsilon), "LayerNorm"),
         ] {
             let expected = |name: &str| {
                 format!("{name}: {named}: epsilon must be positive and finite, got {shown}")

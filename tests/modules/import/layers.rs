@@ -28,10 +28,7 @@ fn pre() -> BlockConfig {
 
 /// `bias=False`.
 fn no_bias() -> BlockConfig {
-    let norm = NormConfig::LayerNorm {
-        epsilon: 1e-5,
-        bias: false,
-    };
+    let norm = NormConfig::layer_norm().without_bias();
     post().with_bias(false).with_norm(norm)
 }
 

@@ -55,7 +55,7 @@ fn attention() {
 fn block() -> BlockConfig {
     BlockConfig::new()
         .with_dropout(0.3)
-        .with_norm(NormConfig::RmsNorm { epsilon: 0.125 })
+        .with_norm(NormConfig::rms_norm().with_epsilon(0.125))
         .with_norm_placement(NormPlacement::Sandwich)
         .with_parallel(true)
         .with_activation(FeedForwardActivation::GeGluTanh)
@@ -68,10 +68,7 @@ fn block() -> BlockConfig {
 #[test]
 fn transformers() {
     check(block());
-    check(block().with_norm(NormConfig::LayerNorm {
-        epsilon: 0.125,
-        bias: false,
-    }));
+    check(block().with_norm(NormConfig::layer_norm().with_epsilon(0.125).without_bias()));
     check(
         CausalTransformerConfig::new(15, 29, 3, 2)
             .with_block(block())
@@ -96,10 +93,7 @@ fn transformers() {
 
 #[test]
 fn parts_of_transformers() {
-    check(NormConfig::LayerNorm {
-        epsilon: 0.125,
-        bias: false,
-    });
+    check(NormConfig::layer_norm().with_epsilon(0.125).without_bias());
     for placement in [
         NormPlacement::Pre,
         NormPlacement::Post,

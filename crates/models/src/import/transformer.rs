@@ -1,7 +1,7 @@
 //! Layers and stacks, from PyTorch's `nn.TransformerEncoder`, `nn.TransformerDecoder`, their layers and `nn.Transformer`.
 
 use burn_attn::{
-    CausalTransformer, FeedForward, Norm, Residual, Transformer, TransformerDecoder,
+    CausalTransformer, FeedForward, Norm, NormConfig, Residual, Transformer, TransformerDecoder,
     TransformerDecoderLayer, TransformerEncoder, TransformerLayer,
 };
 
@@ -107,13 +107,11 @@ fn residual(part: &Part, name: &str, like: &Residual) -> Result<Residual, Import
 }
 
 fn norm(part: &Part, name: &str, like: &Norm) -> Result<Norm, ImportError> {
-    match like {
-        Norm::LayerNorm(like) => Ok(Norm::LayerNorm(part.layer_norm(name, like)?)),
-        Norm::RmsNorm(_) => {
-            let reason = "the module has RMS norms, PyTorch's transformers have layer norms";
-            Err(unsupported(part, name, reason))
-        }
+    if let NormConfig::LayerNorm { .. } = like.config() {
+        return part.norm(name, like);
     }
+    let reason = "the module has RMS norms, PyTorch's transformers have layer norms";
+    Err(unsupported(part, name, reason))
 }
 
 /// burn-nn's records do not say whether they are pre-norm, and which norm is where depends on it.

@@ -15,6 +15,7 @@ use super::LanguageModel;
 
 /// What is added to the embedded tokens, for heads that do not know the order by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum AbsolutePosition {
     /// Nothing: the position is that of the heads, [`HeadsConfig::position`](burn_attn::HeadsConfig::position).
     #[default]
