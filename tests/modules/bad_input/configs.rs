@@ -252,6 +252,12 @@ fn blocks_that_contradict_themselves() {
 #[test]
 fn windows_of_encoders() {
     let block = BlockConfig::new().with_window(Some(5));
+    let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone());
+    assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
+    refused!(
+        decoder,
+        "TransformerDecoderConfig: the block has a window of 5, which needs causal true"
+    );
     refused!(
         TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
         "TransformerEncoderConfig: the block has a window of 5, but an encoder is not causal; AttentionMask::window is for \

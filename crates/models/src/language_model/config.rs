@@ -5,7 +5,8 @@ use burn::{
     tensor::Device,
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, TiedEmbeddingConfig,
+    BlockConfig, CausalTransformerConfig, ConfigError, FeedForwardActivation, NormPlacement,
+    TiedEmbeddingConfig,
     positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
 };
 use burn_attn_derive::Config;
@@ -33,13 +34,14 @@ pub enum AbsolutePosition {
 /// A small Llama and a small GPT-2.
 ///
 /// ```
-/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, positions::PositionEncoding};
+/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, positions::PositionEncoding};
 /// use burn_attn_models::language_model::{AbsolutePosition, LanguageModelConfig};
 ///
 /// let llama = LanguageModelConfig::new(100)
 ///     .with_block(
 ///         BlockConfig::new()
 ///             .with_norm(NormConfig::rms_norm())
+///             .with_norm_placement(NormPlacement::Pre)
 ///             .with_activation(FeedForwardActivation::SwiGlu)
 ///             .with_bias(false)
 ///             .with_n_kv_heads(2)
@@ -48,7 +50,11 @@ pub enum AbsolutePosition {
 ///     .with_tied(false)
 ///     .with_scaled_embedding(false);
 /// let gpt2 = LanguageModelConfig::new(100)
-///     .with_block(BlockConfig::new().with_activation(FeedForwardActivation::GeluTanh))
+///     .with_block(
+///         BlockConfig::new()
+///             .with_norm_placement(NormPlacement::Pre)
+///             .with_activation(FeedForwardActivation::GeluTanh),
+///     )
 ///     .with_position(AbsolutePosition::Learned)
 ///     .with_scaled_embedding(false);
 /// assert!(llama.validate().is_ok() && gpt2.validate().is_ok());
@@ -72,8 +78,10 @@ pub struct LanguageModelConfig {
     /// Longest sequence (tokens): room in the caches, and rows of the table of positions, if there is one.
     #[config(default = 256)]
     pub max_len: usize,
-    /// How every layer is built. Its dropout is also that of the embedded tokens.
-    #[config(default = "BlockConfig::new()")]
+    /// How every layer is built: by default with norms before the sublayers and ReLU. Its dropout is also that of the embedded tokens.
+    #[config(
+        default = "BlockConfig::new().with_norm_placement(NormPlacement::Pre).with_activation(FeedForwardActivation::Relu)"
+    )]
     pub block: BlockConfig,
     /// What is added to the embedded tokens.
     #[config(default = "AbsolutePosition::None")]

@@ -6,8 +6,9 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, ConfigError, NormPlacement, TiedEmbedding, TiedEmbeddingConfig,
-    Transformer, TransformerConfig, TransformerDecoderInput, TransformerEncoderInput, dropout,
+    AttentionMask, BlockConfig, ConfigError, FeedForwardActivation, NormPlacement, TiedEmbedding,
+    TiedEmbeddingConfig, Transformer, TransformerConfig, TransformerDecoderInput,
+    TransformerEncoderInput, dropout,
     positions::{Positions, Sinusoidal, SinusoidalConfig},
 };
 use burn_attn_derive::Config;
@@ -89,6 +90,7 @@ impl Seq2SeqConfig {
             BlockConfig::new()
                 .with_dropout(self.dropout)
                 .with_norm_placement(self.norm_placement)
+                .with_activation(FeedForwardActivation::Relu)
                 .with_initializer(Initializer::XavierUniform { gain: 1.0 }),
         )
     }

@@ -13,7 +13,8 @@ use crate::{
     error::{ConfigError, expect_valid},
 };
 
-/// Configuration of [`TransformerEncoder`].
+/// Configuration of [`TransformerEncoder`]: what burn-nn 0.22.1's `TransformerEncoderConfig` says in the same words means the same
+/// numbers here.
 #[derive(Config, Debug)]
 pub struct TransformerEncoderConfig {
     /// Width of the input and output.

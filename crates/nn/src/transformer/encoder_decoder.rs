@@ -80,6 +80,7 @@ impl TransformerConfig {
             n_heads,
             n_layers: self.n_decoder_layers,
             block: self.block.clone(),
+            causal: true,
             final_norm: self.final_norm,
         };
         Transformer {

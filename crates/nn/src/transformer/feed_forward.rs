@@ -23,7 +23,7 @@ pub struct FeedForwardConfig {
     /// Width between the linear layers.
     pub d_ff: usize,
     /// The function between the linear layers, with or without a gate.
-    #[config(default = "FeedForwardActivation::Relu")]
+    #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
     /// Probability of dropping a number between the linear layers in training.
     #[config(default = 0.1)]
