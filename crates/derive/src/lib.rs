@@ -165,10 +165,9 @@ fn constructors(config: &Ident, fields: &[Field]) -> TokenStream {
             None => quote!(#name),
         });
     let builders = fields.iter().filter_map(Field::builder);
-    let doc = format!("[`{config}`] with these values, and all others at their defaults.");
     quote! {
         impl #config {
-            #[doc = #doc]
+            /// Whatever is no argument is at its default.
             pub fn new(#(#arguments),*) -> Self {
                 Self { #(#values),* }
             }
