@@ -5,6 +5,7 @@
 //! | `golden` | PyTorch's values, gradients and a training curve |
 //! | `persistence` | configurations and weights survive a file |
 //! | `import` | weights from PyTorch and burn-nn |
+//! | `burn_nn` | the calls that burn-nn shares with us mean the same |
 //! | `parity` | every backend trains the same |
 //! | `behaviour` | what the documentation promises |
 //! | `cache` | a cache changes the cost, never the numbers |
@@ -21,6 +22,7 @@
 mod bad_input;
 mod behaviour;
 mod blocks;
+mod burn_nn;
 mod cache;
 mod compare;
 #[path = "../devices.rs"]

@@ -4,6 +4,7 @@ use core::{error::Error, fmt};
 
 /// Why a configuration cannot be built, as one sentence with the offending values.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ConfigError {
     /// A size that must be positive is zero.
     Zero {

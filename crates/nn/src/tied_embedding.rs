@@ -1,11 +1,11 @@
 //! One table for the tokens on the way in and the logits on the way out.
 
 use burn::{
-    config::Config,
     module::{Module, Param},
     nn::Initializer,
     tensor::{Device, Int, Tensor, assert_shape, module::embedding},
 };
+use burn_attn_derive::Config;
 
 use crate::error::{ConfigError, expect_valid};
 

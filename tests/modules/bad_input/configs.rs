@@ -218,14 +218,8 @@ fn blocks_that_contradict_themselves() {
         (f64::INFINITY, "inf"),
     ] {
         for (norm, named) in [
-            (NormConfig::RmsNorm { epsilon }, "RmsNorm"),
-            (
-                NormConfig::LayerNorm {
-                    epsilon,
-                    bias: true,
-                },
-                "LayerNorm",
-            ),
+            (NormConfig::rms_norm().with_epsilon(epsilon), "RmsNorm"),
+            (NormConfig::layer_norm().with_epsilon(epsilon), "LayerNorm"),
         ] {
             let expected = |name: &str| {
                 format!("{name}: {named}: epsilon must be positive and finite, got {shown}")
@@ -258,6 +252,12 @@ fn blocks_that_contradict_themselves() {
 #[test]
 fn windows_of_encoders() {
     let block = BlockConfig::new().with_window(Some(5));
+    let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone());
+    assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
+    refused!(
+        decoder,
+        "TransformerDecoderConfig: the block has a window of 5, which needs causal true"
+    );
     refused!(
         TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
         "TransformerEncoderConfig: the block has a window of 5, but an encoder is not causal; AttentionMask::window is for \

@@ -162,7 +162,9 @@ fn stacks_refuse_what_their_attention_refuses() {
 #[test]
 fn stacks_with_norm_first_name_the_width_too() {
     let device = devices::any();
-    let encoder = filled(TransformerEncoderConfig::new(15, 29, 3, 1).init(&device), 1);
+    let encoder = TransformerEncoderConfig::new(15, 29, 3, 1)
+        .with_block(BlockConfig::new().with_norm_placement(NormPlacement::Pre));
+    let encoder = filled(encoder.init(&device), 1);
     let sentence = sentence(|| encoder.forward(TransformerEncoderInput::new(zeros([2, 7, 16]))));
     assert!(
         sentence.contains("15") && sentence.contains("16"),

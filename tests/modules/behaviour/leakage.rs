@@ -33,7 +33,9 @@ fn causal(device: &Device) -> Vec<Forward> {
     let attention = filled(attention.init(device), 1);
     let decoder = |placement| {
         let block = block(placement);
-        let config = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block);
+        let config = TransformerDecoderConfig::new(15, 29, 3, 2)
+            .with_block(block)
+            .with_causal(true);
         let module = filled(config.init(device), 1);
         let memory = tensor([2, 11, 15], 4, device);
         let forward: Forward =

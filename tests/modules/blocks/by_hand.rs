@@ -15,8 +15,9 @@ use burn_attn::{
 
 /// What `config` says about a norm, with the parameters of `module`.
 pub fn norm<const D: usize>(config: &NormConfig, module: &Norm, x: Tensor<D>) -> Tensor<D> {
-    match (config, module) {
-        (NormConfig::LayerNorm { epsilon, bias }, Norm::LayerNorm(module)) => {
+    assert_eq!(module.config(), *config);
+    match config {
+        NormConfig::LayerNorm { epsilon, bias, .. } => {
             let centred = x.clone() - x.mean_dim(D - 1);
             let variance = centred.clone().powi_scalar(2).mean_dim(D - 1);
             let y = centred / (variance + *epsilon).sqrt() * module.gamma.val().unsqueeze();
@@ -26,11 +27,11 @@ pub fn norm<const D: usize>(config: &NormConfig, module: &Norm, x: Tensor<D>) ->
                 None => y,
             }
         }
-        (NormConfig::RmsNorm { epsilon }, Norm::RmsNorm(module)) => {
+        NormConfig::RmsNorm { epsilon, .. } => {
             let squares = x.clone().powi_scalar(2).mean_dim(D - 1);
             x / (squares + *epsilon).sqrt() * module.gamma.val().unsqueeze()
         }
-        _ => panic!("{config:?} made {module:?}"),
+        other => panic!("{other:?} has no formula here"),
     }
 }
 
@@ -69,6 +70,7 @@ pub fn feed_forward(
         FeedForwardActivation::SwiGlu => inner(0) * sigmoid(inner(0)) * inner(1),
         FeedForwardActivation::GeGlu => gelu(inner(0)) * inner(1),
         FeedForwardActivation::GeGluTanh => gelu_tanh(inner(0)) * inner(1),
+        other => panic!("{other:?} has no formula here"),
     };
     columns(&module.linear_outer, 0, d_model, inner)
 }
@@ -88,6 +90,7 @@ fn residual(
             let second = second.expect("a norm behind the sublayer");
             x.clone() + norm(&block.norm, second, sublayer(first(x)))
         }
+        other => panic!("{other:?} has no formula here"),
     }
 }
 

@@ -35,7 +35,8 @@ fn decodings(device: &Device) -> [Decoding; 3] {
                 RotaryConfig::new().with_max_len(LEN),
             ));
         let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS);
-        let decoder = filled(config.with_block(block).init(device), 1);
+        let config = config.with_block(block).with_causal(true);
+        let decoder = filled(config.init(device), 1);
         let (target, memory) = (
             tensor([2, LEN, D_MODEL], 2, device),
             tensor([2, 7, D_MODEL], 3, device),

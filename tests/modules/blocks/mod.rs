@@ -33,15 +33,9 @@ const ACTIVATIONS: [FeedForwardActivation; 6] = [
 /// The epsilons are so large that another one would be seen.
 fn norms() -> [NormConfig; 3] {
     [
-        NormConfig::LayerNorm {
-            epsilon: 0.07,
-            bias: true,
-        },
-        NormConfig::LayerNorm {
-            epsilon: 0.07,
-            bias: false,
-        },
-        NormConfig::RmsNorm { epsilon: 0.03 },
+        NormConfig::layer_norm().with_epsilon(0.07),
+        NormConfig::layer_norm().with_epsilon(0.07).without_bias(),
+        NormConfig::rms_norm().with_epsilon(0.03),
     ]
 }
 

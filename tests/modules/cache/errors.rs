@@ -240,7 +240,9 @@ fn a_cache_of_another_stack() {
 
 fn decoder(n_layers: usize, n_kv_heads: usize) -> TransformerDecoder {
     let block = BlockConfig::new().with_n_kv_heads(n_kv_heads);
-    let config = TransformerDecoderConfig::new(D_MODEL, 31, 6, n_layers).with_block(block);
+    let config = TransformerDecoderConfig::new(D_MODEL, 31, 6, n_layers)
+        .with_block(block)
+        .with_causal(true);
     filled(config.init(&devices::any()), 1)
 }
 
@@ -272,6 +274,12 @@ fn a_decoders_cache_of_something_else() {
     assert_eq!(
         sentence(|| cache(&model, &[7, 5]).reorder(&[0, 2])),
         "KvCache: there is no sequence 2 among 2 to reorder to"
+    );
+    let both_ways = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).init(&device);
+    let mut cache = cache(&both_ways, &[7, 5]);
+    assert_eq!(
+        sentence(|| both_ways.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
     );
 }
 

@@ -21,7 +21,7 @@ const N_HEADS: usize = 3;
 fn tolerance(block: &BlockConfig) -> f32 {
     match block.norm_placement {
         NormPlacement::Sandwich => SANDWICH_TOLERANCE,
-        NormPlacement::Pre | NormPlacement::Post => TOLERANCE,
+        _ => TOLERANCE,
     }
 }
 
@@ -62,7 +62,7 @@ fn check_causal(name: &str, block: BlockConfig) {
 fn sandwich_with_rms_norm_and_swiglu_is_pytorchs() {
     let block = BlockConfig::new()
         .with_dropout(0.0)
-        .with_norm(NormConfig::RmsNorm { epsilon: 1e-6 })
+        .with_norm(NormConfig::rms_norm().with_epsilon(1e-6))
         .with_norm_placement(NormPlacement::Sandwich)
         .with_activation(FeedForwardActivation::SwiGlu)
         .with_bias(false);
@@ -73,10 +73,8 @@ fn sandwich_with_rms_norm_and_swiglu_is_pytorchs() {
 fn parallel_with_layer_norm_and_geglu_is_pytorchs() {
     let block = BlockConfig::new()
         .with_dropout(0.0)
-        .with_norm(NormConfig::LayerNorm {
-            epsilon: 1e-5,
-            bias: false,
-        })
+        .with_norm(NormConfig::layer_norm().without_bias())
+        .with_norm_placement(NormPlacement::Pre)
         .with_parallel(true)
         .with_activation(FeedForwardActivation::GeGlu)
         .with_bias(false);

@@ -18,11 +18,13 @@ fn post_relu() -> BlockConfig {
     BlockConfig::new()
         .with_dropout(0.0)
         .with_norm_placement(NormPlacement::Post)
+        .with_activation(FeedForwardActivation::Relu)
 }
 
 fn pre_gelu() -> BlockConfig {
     BlockConfig::new()
         .with_dropout(0.0)
+        .with_norm_placement(NormPlacement::Pre)
         .with_activation(FeedForwardActivation::Gelu)
 }
 
@@ -59,6 +61,7 @@ fn check_decoder(name: &str, block: BlockConfig) {
         let file = GoldenFile::open(name);
         let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
+            .with_causal(true)
             .with_final_norm(Some(false));
         let module = Layout::DecoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);

@@ -38,8 +38,6 @@ impl Layout {
 
     /// Where our parameter `path` is.
     pub fn place(self, path: &str) -> Place {
-        // Which norm it is belongs to our paths alone.
-        let path = path.replace(".LayerNorm", "").replace(".RmsNorm", "");
         let (module, parameter) = path.rsplit_once('.').expect("a parameter is in a module");
         let (parent, linear) = module.rsplit_once('.').unwrap_or(("", module));
         let decoder = self == Self::DecoderLayer || path.starts_with("decoder.");

@@ -4,7 +4,10 @@ use burn::{
     optim::{AdamConfig, GradientsParams},
     tensor::{Tensor, TensorData},
 };
-use burn_attn::{AttentionMask, BlockConfig, NormPlacement, TransformerConfig, TransformerInput};
+use burn_attn::{
+    AttentionMask, BlockConfig, FeedForwardActivation, NormPlacement, TransformerConfig,
+    TransformerInput,
+};
 
 use super::{file::GoldenFile, layout::Layout, on_every_device};
 use crate::compare::assert_close;
@@ -17,7 +20,8 @@ fn check(name: &str, placement: NormPlacement) {
         let file = GoldenFile::open(name);
         let block = BlockConfig::new()
             .with_dropout(0.0)
-            .with_norm_placement(placement);
+            .with_norm_placement(placement)
+            .with_activation(FeedForwardActivation::Relu);
         let config = TransformerConfig::new(16, 32, 2, 2, 2)
             .with_block(block)
             // `nn.Transformer` has its last norms with the norm last as well.

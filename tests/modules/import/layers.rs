@@ -17,21 +17,20 @@ fn post() -> BlockConfig {
     BlockConfig::new()
         .with_dropout(0.0)
         .with_norm_placement(NormPlacement::Post)
+        .with_activation(FeedForwardActivation::Relu)
 }
 
 /// `norm_first=True, activation="gelu"`.
 fn pre() -> BlockConfig {
     BlockConfig::new()
         .with_dropout(0.0)
+        .with_norm_placement(NormPlacement::Pre)
         .with_activation(FeedForwardActivation::Gelu)
 }
 
 /// `bias=False`.
 fn no_bias() -> BlockConfig {
-    let norm = NormConfig::LayerNorm {
-        epsilon: 1e-5,
-        bias: false,
-    };
+    let norm = NormConfig::layer_norm().without_bias();
     post().with_bias(false).with_norm(norm)
 }
 
@@ -70,7 +69,9 @@ fn encoder_layers() {
 fn decoder_layers() {
     from_both_files("import_layers", |mut weights, device| {
         for (name, block) in [("decoder_layer_post", post()), ("decoder_layer_pre", pre())] {
-            let config = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(block);
+            let config = TransformerDecoderConfig::new(12, 7, 3, 1)
+                .with_block(block)
+                .with_causal(true);
             let mut decoder = config.with_final_norm(Some(false)).init(device);
             weights.load(name, &mut decoder.layers[0]).expect("loaded");
             let output = decoder.forward(to_decode(device));
@@ -114,7 +115,9 @@ fn stacks() {
         assert_is("encoder.causal", causal.forward(input));
 
         let block = pre().with_activation(FeedForwardActivation::Relu);
-        let config = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(block);
+        let config = TransformerDecoderConfig::new(12, 7, 3, 1)
+            .with_block(block)
+            .with_causal(true);
         let mut decoder = config.init(device);
         weights.load("decoder", &mut decoder).expect("loaded");
         assert_is("decoder.output", decoder.forward(to_decode(device)));
@@ -207,20 +210,40 @@ fn stacks_of_another_height() {
 }
 
 #[test]
-fn transformers_of_burn_nn() {
+fn layers_that_burn_nn_cannot_have() {
     use burn::{module::Module, nn::transformer::TransformerEncoderConfig as BurnNnConfig};
 
     let device = devices::any();
-    let theirs = BurnNnConfig::new(12, 7, 3, 1).init(&device);
-    let mut weights = import::burn_nn_record(theirs.into_record()).expect("a record");
-    let mut encoder = encoder(post(), &device);
-    let error = weights
-        .load("layers.0", &mut encoder.layers[0])
-        .unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "layers.0: the weights of burn-nn's transformers cannot be loaded as a whole, only their attention"
+    let theirs = filled(BurnNnConfig::new(12, 7, 3, 1).init(&device), 1);
+    let refused = |block, sentence: &str| {
+        let record = theirs.clone().into_record();
+        let mut weights = import::burn_nn_record(record).expect("a record");
+        let mut encoder = encoder(block, &device);
+        let error = weights
+            .load("layers.0", &mut encoder.layers[0])
+            .unwrap_err();
+        assert_eq!(error.to_string(), sentence);
+        // Its attention alone can be had.
+        let attention = &mut encoder.layers[0].attention;
+        weights.load("layers.0.mha", attention).expect("loaded");
+    };
+    refused(
+        pre().with_parallel(true),
+        "layers.0.norm_1: the module's attention and feed-forward are parallel, burn-nn's one after the other",
     );
-    let attention = &mut encoder.layers[0].attention;
-    weights.load("layers.0.mha", attention).expect("loaded");
+    refused(
+        pre().with_norm_placement(NormPlacement::Sandwich),
+        "layers.0.norm_1: the module has a norm behind each sublayer as well (NormPlacement::Sandwich), burn-nn's has not",
+    );
+    refused(
+        post().with_norm(NormConfig::rms_norm()),
+        "layers.0.norm_1: the module has RMS norms, burn-nn's transformers have layer norms",
+    );
+    let mut weights = import::burn_nn_record(theirs.into_record()).expect("a record");
+    let config = TransformerEncoderConfig::new(12, 7, 3, 1);
+    let mut with_norm = config.with_final_norm(Some(true)).init(&device);
+    assert_eq!(
+        weights.load("", &mut with_norm).unwrap_err().to_string(),
+        "tensor norm.gamma of shape [12] is missing, which the module needs"
+    );
 }

@@ -9,7 +9,7 @@ mod training;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::{
-    BlockConfig, KvCacheConfig,
+    BlockConfig, FeedForwardActivation, KvCacheConfig, NormPlacement,
     positions::{
         AlibiConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig, RotaryLayout,
         RotaryScaling,
@@ -96,6 +96,8 @@ fn cases() -> Vec<Case> {
             for n_kv_heads in [HEADS, 2, 1] {
                 let block = BlockConfig::new()
                     .with_dropout(0.0)
+                    .with_norm_placement(NormPlacement::Pre)
+                    .with_activation(FeedForwardActivation::Relu)
                     .with_d_head(6)
                     .with_n_kv_heads(n_kv_heads)
                     .with_position(of_heads.clone())
@@ -126,7 +128,7 @@ fn model(config: &LanguageModelConfig, device: &Device) -> LanguageModel {
         let loud = [
             ("attention.output.weight", 6.0),
             ("linear_outer.weight", 3.0),
-            ("LayerNorm.gamma", 3.0),
+            ("norm.gamma", 3.0),
         ];
         let loud = loud.iter().find(|(end, _)| path.ends_with(end));
         let factor = loud.map_or(1.0, |&(_, factor)| factor);

@@ -6,7 +6,9 @@ use burn::{
     optim::{AdamConfig, GradientsParams},
     tensor::Device,
 };
-use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, positions::PositionEncoding};
+use burn_attn::{
+    BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, positions::PositionEncoding,
+};
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
@@ -29,7 +31,11 @@ fn configs() -> [(&'static str, LanguageModelConfig); 2] {
             .with_max_len(MAX_LEN)
             .with_scaled_embedding(false)
     };
-    let block = || BlockConfig::new().with_dropout(0.0);
+    let block = || {
+        BlockConfig::new()
+            .with_dropout(0.0)
+            .with_norm_placement(NormPlacement::Pre)
+    };
     let llama = block()
         .with_norm(NormConfig::rms_norm())
         .with_activation(FeedForwardActivation::SwiGlu)

@@ -1,168 +1,312 @@
-//! Every configuration is the same after JSON, with no field at its default.
+//! Configurations that were saved load, and mean what they meant: `tests/golden/configs` has each with no field at its default, those below
+//! `first` as they were saved before anything was added.
+//!
+//! The files stay as they are. A field that joins a configuration is missing in them, and the test says what that means.
 
-use std::fmt::Debug;
+use std::{fmt::Debug, fs, path::PathBuf};
 
-use burn::{config::Config, nn::Initializer};
+use burn::config::Config;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
-    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
-    TransformerEncoderConfig,
-    positions::{LearnedConfig, SinusoidalConfig},
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, MultiHeadAttentionConfig, NormConfig,
+    NormPlacement, ProjectionBias, QkNormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
+    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    positions::{
+        AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
+        RotaryLayout, RotaryScaling, SinusoidalConfig,
+    },
 };
 use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
 };
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value, json};
 
-/// Writes and reads `config`. `Debug` prints every field, so equal text is equal configuration.
-fn check<C: Config + Debug>(config: C) {
-    let folder = tempfile::tempdir().expect("a folder to write to");
-    let path = folder.path().join("config.json");
-    config.save(&path).expect("saved");
-    let loaded = C::load(&path).expect("loaded");
-    assert_eq!(format!("{loaded:?}"), format!("{config:?}"));
+use super::values;
+
+fn path(name: &str) -> PathBuf {
+    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
+    golden.join("configs").join(format!("{name}.json"))
 }
 
-const INITIALIZER: Initializer = Initializer::Normal {
-    mean: 0.25,
-    std: 0.125,
-};
+/// What a file holds is `expected`, also after it was written once more. `Debug` prints every field, so equal text is equal
+/// configuration.
+fn loads<C: Serialize + DeserializeOwned + Debug>(name: &str, expected: &C) -> Value {
+    let written = serde_json::to_string_pretty(expected).expect("written");
+    let text = fs::read_to_string(path(name));
+    let text = text.unwrap_or_else(|_| panic!("golden/configs/{name}.json should be\n{written}"));
+    for text in [&text, &written] {
+        let loaded: C =
+            serde_json::from_str(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(format!("{loaded:?}"), format!("{expected:?}"), "{name}");
+    }
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn object(value: &Value) -> &Map<String, Value> {
+    value.as_object().expect("an object")
+}
+
+/// Panics where a field, or a field of a field, is at its default.
+fn no_default(name: &str, value: &Value, default: &Value) {
+    let (Value::Object(value), Value::Object(default)) = (value, default) else {
+        assert_ne!(value, default, "{name} is at its default");
+        return;
+    };
+    for (field, value) in value {
+        if let Some(default) = default.get(field) {
+            no_default(&format!("{name}.{field}"), value, default);
+        }
+    }
+}
+
+/// `config` is in the file of its name, with no field at what `default` has, and a field too much is refused.
+fn check<C: Config>(name: &str, default: C, config: C) {
+    let saved = loads(name, &config);
+    let written = serde_json::to_value(&config).expect("written");
+    no_default(
+        name,
+        &written,
+        &serde_json::to_value(&default).expect("written"),
+    );
+
+    let mut typo = object(&saved).clone();
+    typo.insert("d_modell".into(), json!(15));
+    let error = serde_json::from_value::<C>(typo.into()).expect_err("there is no such field");
+    let sentence = error.to_string();
+    assert!(
+        sentence.starts_with("unknown field `d_modell`, expected "),
+        "{name}: {sentence}"
+    );
+}
 
 #[test]
 fn attention() {
+    check("HeadsConfig", HeadsConfig::new(), values::heads());
     check(
-        SelfAttentionConfig::new(15, 3)
-            .with_causal(true)
-            .with_dropout(0.3)
-            .with_bias(ProjectionBias::none())
-            .with_initializer(INITIALIZER),
+        "ProjectionBias",
+        ProjectionBias::all(),
+        values::projection_bias(),
     );
     check(
-        CrossAttentionConfig::new(15, 3)
-            .with_dropout(0.3)
-            .with_bias(ProjectionBias::none())
-            .with_initializer(INITIALIZER),
+        "SelfAttentionConfig",
+        SelfAttentionConfig::new(1, 1),
+        values::self_attention(),
     );
     check(
-        MultiHeadAttentionConfig::new(15, 3)
-            .with_dropout(0.3)
-            .with_bias(ProjectionBias::none())
-            .with_initializer(INITIALIZER),
+        "CrossAttentionConfig",
+        CrossAttentionConfig::new(1, 1),
+        values::cross_attention(),
     );
-}
-
-fn block() -> BlockConfig {
-    BlockConfig::new()
-        .with_dropout(0.3)
-        .with_norm(NormConfig::RmsNorm { epsilon: 0.125 })
-        .with_norm_placement(NormPlacement::Sandwich)
-        .with_parallel(true)
-        .with_activation(FeedForwardActivation::GeGluTanh)
-        .with_bias(false)
-        .with_attention_dropout(Some(0.2))
-        .with_projection_bias(Some(ProjectionBias::all().with_output(false)))
-        .with_initializer(INITIALIZER)
+    check(
+        "MultiHeadAttentionConfig",
+        MultiHeadAttentionConfig::new(1, 1),
+        values::multi_head_attention(),
+    );
+    check("KvCacheConfig", KvCacheConfig::new(1), values::kv_cache());
 }
 
 #[test]
-fn transformers() {
-    check(block());
-    check(block().with_norm(NormConfig::LayerNorm {
-        epsilon: 0.125,
-        bias: false,
-    }));
-    check(
-        CausalTransformerConfig::new(15, 29, 3, 2)
-            .with_block(block())
-            .with_final_norm(Some(true)),
-    );
-    check(
-        TransformerEncoderConfig::new(15, 29, 3, 2)
-            .with_block(block())
-            .with_final_norm(Some(true)),
-    );
-    check(
-        TransformerDecoderConfig::new(15, 29, 3, 2)
-            .with_block(block())
-            .with_final_norm(Some(true)),
-    );
-    check(
-        TransformerConfig::new(15, 29, 3, 2, 4)
-            .with_block(block())
-            .with_final_norm(Some(true)),
-    );
-}
-
-#[test]
-fn parts_of_transformers() {
-    check(NormConfig::LayerNorm {
-        epsilon: 0.125,
-        bias: false,
-    });
-    for placement in [
-        NormPlacement::Pre,
-        NormPlacement::Post,
-        NormPlacement::Sandwich,
-    ] {
-        check(placement);
-    }
-    for activation in [
-        FeedForwardActivation::Relu,
-        FeedForwardActivation::Gelu,
-        FeedForwardActivation::GeluTanh,
-        FeedForwardActivation::SwiGlu,
-        FeedForwardActivation::GeGlu,
-        FeedForwardActivation::GeGluTanh,
-    ] {
-        check(
-            FeedForwardConfig::new(15, 29)
-                .with_activation(activation)
-                .with_dropout(0.3)
-                .with_bias(false)
-                .with_initializer(INITIALIZER),
-        );
-    }
-    check(
-        TiedEmbeddingConfig::new(23, 15)
-            .with_scaled(false)
-            .with_initializer(Some(INITIALIZER)),
+fn qk_norms() {
+    loads("RmsQkNorm", &values::rms_qk_norm());
+    loads("L2QkNorm", &values::l2_qk_norm());
+    loads(
+        "QkNormConfig",
+        &vec![
+            QkNormConfig::Rms(values::rms_qk_norm()),
+            QkNormConfig::L2(values::l2_qk_norm()),
+        ],
     );
 }
 
 #[test]
 fn positions() {
+    check("RotaryConfig", RotaryConfig::new(), values::rotary());
+    check("AlibiConfig", AlibiConfig::new(), values::alibi());
     check(
-        SinusoidalConfig::new(15)
-            .with_max_len(31)
-            .with_max_timescale(1000),
+        "RelativeBiasConfig",
+        RelativeBiasConfig::new(),
+        values::relative(),
     );
-    check(LearnedConfig::new(15, 31).with_initializer(INITIALIZER));
+    check(
+        "SinusoidalConfig",
+        SinusoidalConfig::new(1),
+        values::sinusoidal(),
+    );
+    check("LearnedConfig", LearnedConfig::new(1, 1), values::learned());
+    loads(
+        "PositionEncoding",
+        &vec![
+            PositionEncoding::None,
+            PositionEncoding::Rotary(values::rotary()),
+            PositionEncoding::Alibi(values::alibi()),
+            PositionEncoding::Relative(values::relative()),
+        ],
+    );
+    loads(
+        "RotaryScaling",
+        &vec![
+            RotaryScaling::None,
+            RotaryScaling::Linear { factor: 4.0 },
+            RotaryScaling::Ntk { factor: 8.0 },
+            RotaryScaling::yarn(16.0, 509),
+        ],
+    );
+    loads(
+        "RotaryLayout",
+        &vec![RotaryLayout::HalfSplit, RotaryLayout::Interleaved],
+    );
+}
+
+#[test]
+fn blocks() {
+    check("BlockConfig", BlockConfig::new(), values::block());
+    check(
+        "FeedForwardConfig",
+        FeedForwardConfig::new(1, 1),
+        values::feed_forward(),
+    );
+    check(
+        "TiedEmbeddingConfig",
+        TiedEmbeddingConfig::new(1, 1),
+        values::tied_embedding(),
+    );
+    loads("NormConfig", &values::norms());
+    loads(
+        "NormPlacement",
+        &vec![
+            NormPlacement::Pre,
+            NormPlacement::Post,
+            NormPlacement::Sandwich,
+        ],
+    );
+    loads(
+        "FeedForwardActivation",
+        &vec![
+            FeedForwardActivation::Relu,
+            FeedForwardActivation::Gelu,
+            FeedForwardActivation::GeluTanh,
+            FeedForwardActivation::SwiGlu,
+            FeedForwardActivation::GeGlu,
+            FeedForwardActivation::GeGluTanh,
+        ],
+    );
+}
+
+#[test]
+fn stacks() {
+    check(
+        "TransformerEncoderConfig",
+        TransformerEncoderConfig::new(1, 1, 1, 1),
+        values::encoder(),
+    );
+    check(
+        "CausalTransformerConfig",
+        CausalTransformerConfig::new(1, 1, 1, 1),
+        values::causal(),
+    );
+    check(
+        "TransformerDecoderConfig",
+        TransformerDecoderConfig::new(1, 1, 1, 1),
+        values::decoder(),
+    );
+    check(
+        "TransformerConfig",
+        TransformerConfig::new(1, 1, 1, 1, 1),
+        values::transformer(),
+    );
 }
 
 #[test]
 fn models() {
+    check("Seq2SeqConfig", Seq2SeqConfig::new(1), values::seq2seq());
     check(
-        Seq2SeqConfig::new(23)
-            .with_d_model(15)
-            .with_n_heads(3)
-            .with_n_encoder_layers(3)
-            .with_n_decoder_layers(5)
-            .with_d_ff(29)
-            .with_dropout(0.3)
-            .with_max_len(31)
-            .with_norm_placement(NormPlacement::Sandwich),
+        "LanguageModelConfig",
+        LanguageModelConfig::new(1),
+        values::language_model(),
     );
-    check(
-        LanguageModelConfig::new(23)
-            .with_d_model(15)
-            .with_n_heads(3)
-            .with_n_layers(5)
-            .with_d_ff(29)
-            .with_max_len(31)
-            .with_block(block())
-            .with_position(AbsolutePosition::Learned)
-            .with_scaled_embedding(false)
-            .with_tied(false),
+    loads(
+        "AbsolutePosition",
+        &vec![
+            AbsolutePosition::None,
+            AbsolutePosition::Sinusoidal,
+            AbsolutePosition::Learned,
+        ],
+    );
+}
+
+/// Saved with every field at its default before the defaults became burn-nn's and decoders had a choice: pre-norm, ReLU, causal.
+#[test]
+fn first_defaults() {
+    let block = || {
+        BlockConfig::new()
+            .with_norm_placement(NormPlacement::Pre)
+            .with_activation(FeedForwardActivation::Relu)
+    };
+    loads("first/BlockConfig", &block());
+    loads(
+        "first/FeedForwardConfig",
+        &FeedForwardConfig::new(15, 29).with_activation(FeedForwardActivation::Relu),
+    );
+    loads(
+        "first/TransformerEncoderConfig",
+        &TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block()),
+    );
+    loads(
+        "first/CausalTransformerConfig",
+        &CausalTransformerConfig::new(15, 29, 3, 2).with_block(block()),
+    );
+    let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block());
+    loads("first/TransformerDecoderConfig", &decoder.with_causal(true));
+    loads(
+        "first/TransformerConfig",
+        &TransformerConfig::new(15, 29, 3, 2, 4).with_block(block()),
+    );
+    loads("first/Seq2SeqConfig", &Seq2SeqConfig::new(23));
+    loads(
+        "first/LanguageModelConfig",
+        &LanguageModelConfig::new(23).with_block(block()),
+    );
+}
+
+#[test]
+fn fields_that_are_missing() {
+    let without = |field: &str| {
+        let mut saved = serde_json::to_value(values::decoder()).expect("written");
+        let fields = saved.as_object_mut().expect("an object");
+        fields.remove(field).expect("the field");
+        serde_json::from_value::<TransformerDecoderConfig>(saved)
+    };
+    // Before there was a choice, decoders were causal.
+    assert!(without("causal").expect("loaded").causal);
+    let error = without("block").expect_err("a block is needed").to_string();
+    assert!(error.starts_with("missing field `block`"), "{error}");
+}
+
+#[test]
+fn misspelt_fields_have_their_sentence() {
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    let path = folder.path().join("config.json");
+    fs::write(
+        &path,
+        r#"{ "max_len": 31, "initial_len": 5, "quantised": true }"#,
+    )
+    .expect("written");
+    let error = KvCacheConfig::load(&path).expect_err("there is no such field");
+    assert_eq!(
+        error.to_string(),
+        "Config error => Invalid format: unknown field `quantised`, expected one of `max_len`, `initial_len`, `quantized` \
+         at line 1 column 46"
+    );
+    fs::write(
+        &path,
+        r#"{ "LayerNorm": { "epsilon": 0.125, "bais": true } }"#,
+    )
+    .expect("written");
+    let error = NormConfig::load(&path).expect_err("there is no such field");
+    assert_eq!(
+        error.to_string(),
+        "Config error => Invalid format: unknown field `bais`, expected `epsilon` or `bias` at line 1 column 41"
     );
 }

@@ -2,4 +2,5 @@
 
 mod configs;
 mod damage;
+mod values;
 mod weights;

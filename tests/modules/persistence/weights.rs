@@ -24,6 +24,7 @@ use crate::{
     compare::{assert_same, differs},
     devices,
     numbers::{filled, tensor},
+    parameters,
 };
 
 /// Writes `module` filled from one seed and reads it over the same module filled from another.
@@ -184,5 +185,45 @@ fn models() {
         check(config.init(&device), |module| {
             module.forward(target.clone())
         });
+    }
+}
+
+/// Names are what files are found by: they hold the fields of the modules, no choice that was made in a configuration.
+#[test]
+fn names() {
+    let device = devices::any();
+    for norm in [NormConfig::layer_norm(), NormConfig::rms_norm()] {
+        let bias = matches!(norm, NormConfig::LayerNorm { .. });
+        let block = BlockConfig::new()
+            .with_norm(norm)
+            .with_norm_placement(NormPlacement::Sandwich);
+        let config = TransformerEncoderConfig::new(15, 29, 3, 1).with_block(block);
+        let names: Vec<String> = parameters::values(&config.init(&device))
+            .into_keys()
+            .collect();
+        let mut expected = Vec::new();
+        for linear in [
+            "attention.output",
+            "attention.query_key_value",
+            "feed_forward.linear_inner",
+            "feed_forward.linear_outer",
+        ] {
+            expected.push(format!("layers.0.{linear}.bias"));
+            expected.push(format!("layers.0.{linear}.weight"));
+        }
+        for norm in [
+            "layers.0.attention_residual.norm",
+            "layers.0.attention_residual.output_norm",
+            "layers.0.feed_forward_residual.norm",
+            "layers.0.feed_forward_residual.output_norm",
+            "norm",
+        ] {
+            expected.push(format!("{norm}.gamma"));
+            if bias {
+                expected.push(format!("{norm}.beta"));
+            }
+        }
+        expected.sort();
+        assert_eq!(names, expected);
     }
 }

@@ -37,7 +37,7 @@ fn model(seed: u64, device: &Device) -> Seq2Seq {
         let loud = [
             "output.weight",
             "linear_outer.weight",
-            "decoder.norm.LayerNorm.gamma",
+            "decoder.norm.gamma",
         ];
         let factor = if loud.iter().any(|end| path.ends_with(end)) {
             4.0

@@ -8,7 +8,7 @@ use burn::{
 };
 use burn_attn::{
     BlockConfig, CausalTransformer, CausalTransformerConfig, FeedForwardActivation, KvCache,
-    KvCacheConfig,
+    KvCacheConfig, NormPlacement,
 };
 
 use super::op::values;
@@ -62,6 +62,7 @@ impl Ours {
             window,
         } = *decoding;
         let block = BlockConfig::new()
+            .with_norm_placement(NormPlacement::Pre)
             .with_activation(FeedForwardActivation::Gelu)
             .with_dropout(0.0)
             .with_window(window);

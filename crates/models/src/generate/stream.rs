@@ -12,6 +12,7 @@ use super::{
 
 /// Why a row ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Finish {
     /// This stop token was chosen.
     Stop(u32),

@@ -9,6 +9,7 @@ use thiserror::Error;
 ///
 /// The module that was to receive them is as it was before.
 #[derive(Clone, Debug, Error, PartialEq)]
+#[non_exhaustive]
 pub enum ImportError {
     /// The file is not there, something else, or damaged.
     #[error("{path} cannot be read as weights of {of}: {reason}", path = path.display())]

@@ -4,9 +4,10 @@ use std::{cell::RefCell, collections::BTreeSet, ops::Range};
 
 use burn::{
     module::Param,
-    nn::{LayerNorm, Linear},
+    nn::Linear,
     tensor::{DType, Tensor, TensorData},
 };
+use burn_attn::Norm;
 use burn_store::bridge;
 
 use super::{ImportError, checkpoint::Layout, file::Tensors};
@@ -221,17 +222,17 @@ impl<'a> Part<'a> {
         Ok(self.dense(name, like)?.into_linear(like))
     }
 
-    /// `like` with the weights `name` of PyTorch's.
-    pub(super) fn layer_norm(
-        &self,
-        name: &str,
-        like: &LayerNorm,
-    ) -> Result<LayerNorm, ImportError> {
+    /// `like` with the weights `name`, which PyTorch calls weight and bias, Burn gamma and beta.
+    pub(super) fn norm(&self, name: &str, like: &Norm) -> Result<Norm, ImportError> {
+        let [factor, summand] = match self.layout {
+            Layout::Pytorch => ["weight", "bias"],
+            Layout::BurnNn => ["gamma", "beta"],
+        };
         let mut norm = like.clone();
-        let gamma = self.vector(&format!("{name}.weight"), &like.gamma)?;
+        let gamma = self.vector(&format!("{name}.{factor}"), &like.gamma)?;
         norm.gamma = replaced(&like.gamma, gamma);
         if let Some(beta) = &like.beta {
-            let loaded = self.vector(&format!("{name}.bias"), beta)?;
+            let loaded = self.vector(&format!("{name}.{summand}"), beta)?;
             norm.beta = Some(replaced(beta, loaded));
         }
         Ok(norm)

@@ -1,20 +1,22 @@
 //! Sizes, blocks, positions and head of a language model.
 
 use burn::{
-    config::Config,
     nn::{DropoutConfig, LinearConfig},
     tensor::Device,
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, TiedEmbeddingConfig,
+    BlockConfig, CausalTransformerConfig, ConfigError, FeedForwardActivation, NormPlacement,
+    TiedEmbeddingConfig,
     positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
 };
+use burn_attn_derive::Config;
 use serde::{Deserialize, Serialize};
 
 use super::LanguageModel;
 
 /// What is added to the embedded tokens, for heads that do not know the order by themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum AbsolutePosition {
     /// Nothing: the position is that of the heads, [`HeadsConfig::position`](burn_attn::HeadsConfig::position).
     #[default]
@@ -32,13 +34,14 @@ pub enum AbsolutePosition {
 /// A small Llama and a small GPT-2.
 ///
 /// ```
-/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, positions::PositionEncoding};
+/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, positions::PositionEncoding};
 /// use burn_attn_models::language_model::{AbsolutePosition, LanguageModelConfig};
 ///
 /// let llama = LanguageModelConfig::new(100)
 ///     .with_block(
 ///         BlockConfig::new()
 ///             .with_norm(NormConfig::rms_norm())
+///             .with_norm_placement(NormPlacement::Pre)
 ///             .with_activation(FeedForwardActivation::SwiGlu)
 ///             .with_bias(false)
 ///             .with_n_kv_heads(2)
@@ -47,7 +50,11 @@ pub enum AbsolutePosition {
 ///     .with_tied(false)
 ///     .with_scaled_embedding(false);
 /// let gpt2 = LanguageModelConfig::new(100)
-///     .with_block(BlockConfig::new().with_activation(FeedForwardActivation::GeluTanh))
+///     .with_block(
+///         BlockConfig::new()
+///             .with_norm_placement(NormPlacement::Pre)
+///             .with_activation(FeedForwardActivation::GeluTanh),
+///     )
 ///     .with_position(AbsolutePosition::Learned)
 ///     .with_scaled_embedding(false);
 /// assert!(llama.validate().is_ok() && gpt2.validate().is_ok());
@@ -71,8 +78,10 @@ pub struct LanguageModelConfig {
     /// Longest sequence (tokens): room in the caches, and rows of the table of positions, if there is one.
     #[config(default = 256)]
     pub max_len: usize,
-    /// How every layer is built. Its dropout is also that of the embedded tokens.
-    #[config(default = "BlockConfig::new()")]
+    /// How every layer is built: by default with norms before the sublayers and ReLU. Its dropout is also that of the embedded tokens.
+    #[config(
+        default = "BlockConfig::new().with_norm_placement(NormPlacement::Pre).with_activation(FeedForwardActivation::Relu)"
+    )]
     pub block: BlockConfig,
     /// What is added to the embedded tokens.
     #[config(default = "AbsolutePosition::None")]

@@ -1,16 +1,17 @@
 //! The translation model of "Attention is all you need" (arXiv:1706.03762): tokens in, logits of tokens out.
 
 use burn::{
-    config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, Initializer},
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, ConfigError, NormPlacement, TiedEmbedding, TiedEmbeddingConfig,
-    Transformer, TransformerConfig, TransformerDecoderInput, TransformerEncoderInput, dropout,
+    AttentionMask, BlockConfig, ConfigError, FeedForwardActivation, NormPlacement, TiedEmbedding,
+    TiedEmbeddingConfig, Transformer, TransformerConfig, TransformerDecoderInput,
+    TransformerEncoderInput, dropout,
     positions::{Positions, Sinusoidal, SinusoidalConfig},
 };
+use burn_attn_derive::Config;
 
 /// Configuration of [`Seq2Seq`].
 #[derive(Config, Debug)]
@@ -89,6 +90,7 @@ impl Seq2SeqConfig {
             BlockConfig::new()
                 .with_dropout(self.dropout)
                 .with_norm_placement(self.norm_placement)
+                .with_activation(FeedForwardActivation::Relu)
                 .with_initializer(Initializer::XavierUniform { gain: 1.0 }),
         )
     }

@@ -1,11 +1,11 @@
 //! Cross-attention: a decoder looks at what an encoder made of the source.
 
 use burn::{
-    config::Config,
     module::Module,
     nn::{Initializer, Linear},
     tensor::{DType, Device, Int, Tensor, assert_shape},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{

@@ -1,10 +1,10 @@
 //! What all attention modules can be told about their heads.
 
 use burn::{
-    config::Config,
     nn::{DropoutConfig, Initializer},
     tensor::Device,
 };
+use burn_attn_derive::Config;
 
 use super::{
     heads::{Heads, Parameters},

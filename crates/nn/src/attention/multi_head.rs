@@ -1,11 +1,11 @@
 //! Multi-head attention in its general form: query, key and value from three places.
 
 use burn::{
-    config::Config,
     module::Module,
     nn::{Initializer, Linear},
     tensor::{Device, Tensor, assert_shape},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{

@@ -1,11 +1,11 @@
 //! The linear layers before and after the heads.
 
 use burn::{
-    config::Config,
     module::Param,
     nn::{Initializer, Linear, LinearConfig},
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 
 use burn_attn_ops as ops;
 

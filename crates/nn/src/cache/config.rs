@@ -1,6 +1,6 @@
 //! How long a cache may get, how it grows, and in how many bits it keeps its numbers.
 
-use burn::config::Config;
+use burn_attn_derive::Config;
 
 use crate::error::ConfigError;
 

@@ -1,10 +1,10 @@
 //! Positions as a penalty on distance.
 
 use burn::{
-    config::Config,
     module::{Module, Param},
     tensor::{Device, FloatDType, Tensor, TensorData},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, alibi_slopes};
 
 use crate::error::{ConfigError, expect_valid};

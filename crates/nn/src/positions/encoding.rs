@@ -22,6 +22,7 @@ use crate::error::ConfigError;
 /// let encoding = PositionEncoding::Rotary(RotaryConfig::new().with_base(500_000.0).with_max_len(8192));
 /// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum PositionEncoding {
     /// They do not: positions were added to the embeddings, or order does not matter.
     #[default]

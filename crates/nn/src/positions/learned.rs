@@ -1,11 +1,11 @@
 //! Positions as parameters.
 
 use burn::{
-    config::Config,
     module::{Module, Param},
     nn::Initializer,
     tensor::{Device, Tensor, assert_shape},
 };
+use burn_attn_derive::Config;
 
 use super::{Positions, add_rows};
 use crate::error::{ConfigError, expect_valid};

@@ -1,11 +1,11 @@
 //! Positions as a learned bias per distance.
 
 use burn::{
-    config::Config,
     module::{Module, Param},
     nn::Initializer,
     tensor::{Device, FloatDType, Int, Tensor, TensorData},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, RelativeBuckets};
 
 use crate::error::{ConfigError, expect_valid};

@@ -1,10 +1,10 @@
 //! Fixed positions made of sines and cosines.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor, TensorData, assert_shape},
 };
+use burn_attn_derive::Config;
 
 use super::{Positions, add_rows};
 use crate::error::{ConfigError, expect_valid};

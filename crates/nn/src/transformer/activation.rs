@@ -12,6 +12,7 @@ use burn::{
 ///
 /// Gated units have a third matrix: at two thirds of the `d_ff` they have as many parameters as plain ones.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FeedForwardActivation {
     /// `max(x, 0)`, as in "Attention is all you need".
     Relu,

@@ -1,6 +1,7 @@
 //! How the layers of a stack are built: what encoder, decoder and causal stack choose alike.
 
-use burn::{config::Config, nn::Initializer, tensor::Device};
+use burn::{nn::Initializer, tensor::Device};
+use burn_attn_derive::Config;
 
 use super::{
     FeedForward, FeedForwardActivation, FeedForwardConfig, Norm, NormConfig, NormPlacement,
@@ -12,19 +13,23 @@ use crate::{
     positions::PositionEncoding,
 };
 
-/// How every layer of a stack is built, besides its sizes: by default pre-norm with layer norm, ReLU and dropout 0.1.
+/// How every layer of a stack is built, besides its sizes: by default as burn-nn 0.22.1 builds the layers of its transformers, post-norm with
+/// layer norm, exact GELU and dropout 0.1.
 ///
 /// # Example
 ///
-/// A small Llama; the paper's own post-norm would be `.with_norm_placement(NormPlacement::Post)` alone.
+/// A small Llama.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation, NormConfig};
+/// use burn_attn::{
+///     BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation, NormConfig, NormPlacement,
+/// };
 ///
 /// let device = Device::default();
 /// let block = BlockConfig::new()
 ///     .with_norm(NormConfig::rms_norm())
+///     .with_norm_placement(NormPlacement::Pre)
 ///     .with_activation(FeedForwardActivation::SwiGlu)
 ///     .with_bias(false)
 ///     .with_dropout(0.0);
@@ -43,7 +48,7 @@ pub struct BlockConfig {
     #[config(default = "NormConfig::layer_norm()")]
     pub norm: NormConfig,
     /// Where the norms are.
-    #[config(default = "NormPlacement::Pre")]
+    #[config(default = "NormPlacement::Post")]
     pub norm_placement: NormPlacement,
     /// Whether attention and feed-forward read the same norm and are added together, instead of one after the other:
     /// `x + attention(norm(x)) + feed_forward(norm(x))` (GPT-J; PaLM, arXiv:2204.02311, section 2). Not with
@@ -51,7 +56,7 @@ pub struct BlockConfig {
     #[config(default = false)]
     pub parallel: bool,
     /// Between the linear layers of the feed-forward network.
-    #[config(default = "FeedForwardActivation::Relu")]
+    #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
     /// Whether the projections and the feed-forward network add a learned bias.
     #[config(default = true)]

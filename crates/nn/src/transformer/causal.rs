@@ -1,10 +1,10 @@
 //! The decoder-only stack of language models: every position looks at itself and what came before.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{BlockConfig, Norm, TransformerLayer, block::LayerParts, layer};

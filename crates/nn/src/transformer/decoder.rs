@@ -1,10 +1,10 @@
 //! The decoder: every position looks back at its own sequence, and over to an encoder's memory.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{BlockConfig, FeedForward, Norm, Residual, block::LayerParts, layer::finish};
@@ -24,9 +24,14 @@ pub struct TransformerDecoderConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// How every layer is built; not `parallel`.
+    /// How every layer is built; not `parallel`. A `window` needs `causal`.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
+    /// Whether a position of the target sees only itself and what came before, or the whole target: the latter by default, as in burn-nn and
+    /// PyTorch, where a mask of the input makes it causal. Decoding token by token needs it; object queries (DETR, arXiv:2005.12872)
+    /// see each other.
+    #[config(default = false, missing = true)]
+    pub causal: bool,
     /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
     pub final_norm: Option<bool>,
 }
@@ -40,6 +45,13 @@ impl TransformerDecoderConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerDecoderConfig";
         self.parts().validate_with_memory(NAME)?;
+        if let (false, Some(window)) = (self.causal, self.block.window) {
+            let reason = format!("the block has a window of {window}, which needs causal true");
+            return Err(ConfigError::Invalid {
+                config: NAME,
+                reason,
+            });
+        }
         ConfigError::check_positive(NAME, &[("n_layers", self.n_layers)])
     }
 
@@ -53,7 +65,7 @@ impl TransformerDecoderConfig {
         let parts = self.parts();
         TransformerDecoder {
             layers: (0..self.n_layers)
-                .map(|_| TransformerDecoderLayer::new(&parts, device))
+                .map(|_| TransformerDecoderLayer::new(&parts, self.causal, device))
                 .collect(),
             norm: parts.final_norm(self.final_norm, device),
         }
@@ -69,10 +81,10 @@ impl TransformerDecoderConfig {
     }
 }
 
-/// One layer of a [`TransformerDecoder`]: causal self-attention, cross-attention, feed-forward, each in a residual sum.
+/// One layer of a [`TransformerDecoder`]: self-attention, cross-attention, feed-forward, each in a residual sum.
 #[derive(Module, Debug)]
 pub struct TransformerDecoderLayer {
-    /// Every position looks at itself and what came before.
+    /// Every position of the target looks at the target, or (causal) at itself and what came before.
     pub self_attention: SelfAttention,
     /// The sum and norm around the self-attention.
     pub self_attention_residual: Residual,
@@ -86,13 +98,13 @@ pub struct TransformerDecoderLayer {
     pub feed_forward_residual: Residual,
 }
 
-/// A stack of causal self-attention, cross-attention and feed-forward layers. Without an encoder to look at, take
-/// [`CausalTransformer`](crate::CausalTransformer).
+/// A stack of self-attention, cross-attention and feed-forward layers, [`causal`](TransformerDecoderConfig::causal) or not. Without an
+/// encoder to look at, take [`CausalTransformer`](crate::CausalTransformer).
 ///
 /// # Source
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3.1. PyTorch equivalent: `nn.TransformerDecoder` with
-/// `batch_first=True` and a causal `tgt_mask`.
+/// `batch_first=True`, and with `causal` a causal `tgt_mask`.
 ///
 /// # Example
 ///
@@ -101,7 +113,7 @@ pub struct TransformerDecoderLayer {
 /// use burn_attn::{AttentionMask, TransformerDecoderConfig, TransformerDecoderInput};
 ///
 /// let device = Device::default();
-/// let decoder = TransformerDecoderConfig::new(32, 64, 4, 2).init(&device);
+/// let decoder = TransformerDecoderConfig::new(32, 64, 4, 2).with_causal(true).init(&device);
 /// let target = Tensor::random([2, 5, 32], Distribution::Default, &device);
 /// let memory = Tensor::random([2, 7, 32], Distribution::Default, &device);
 /// let source_lengths = Tensor::from_data([7, 4], &device);
@@ -137,7 +149,7 @@ impl TransformerDecoderInput {
         }
     }
 
-    /// Which positions of the target may be seen; later ones are hidden anyhow.
+    /// Which positions of the target may be seen; a causal decoder hides later ones anyhow.
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
         self.target_mask = mask;
         self
@@ -231,9 +243,9 @@ impl TransformerDecoderInput {
 }
 
 impl TransformerDecoderLayer {
-    fn new(parts: &LayerParts, device: &Device) -> Self {
+    fn new(parts: &LayerParts, causal: bool, device: &Device) -> Self {
         Self {
-            self_attention: parts.self_attention(true, device),
+            self_attention: parts.self_attention(causal, device),
             self_attention_residual: parts.residual(device),
             cross_attention: parts.cross_attention(device),
             cross_attention_residual: parts.residual(device),

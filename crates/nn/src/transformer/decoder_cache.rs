@@ -105,7 +105,7 @@ impl TransformerDecoder {
     ///
     /// # Panics
     ///
-    /// When the cache is another stack's, of another batch or dtype, or full.
+    /// When the decoder is not causal, or the cache is another stack's, of another batch or dtype, or full.
     pub fn forward_cached(
         &self,
         target: Tensor<3>,

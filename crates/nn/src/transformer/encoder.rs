@@ -1,10 +1,10 @@
 //! The encoder: every position of a sequence looks at all of it.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{BlockConfig, Norm, TransformerLayer, block::LayerParts, layer};
@@ -13,7 +13,8 @@ use crate::{
     error::{ConfigError, expect_valid},
 };
 
-/// Configuration of [`TransformerEncoder`].
+/// Configuration of [`TransformerEncoder`]: what burn-nn 0.22.1's `TransformerEncoderConfig` says in the same words means the same
+/// numbers here.
 #[derive(Config, Debug)]
 pub struct TransformerEncoderConfig {
     /// Width of the input and output.

@@ -1,10 +1,10 @@
 //! Encoder and decoder together.
 
 use burn::{
-    config::Config,
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{
@@ -80,6 +80,7 @@ impl TransformerConfig {
             n_heads,
             n_layers: self.n_decoder_layers,
             block: self.block.clone(),
+            causal: true,
             final_norm: self.final_norm,
         };
         Transformer {

@@ -1,11 +1,11 @@
 //! The feed-forward network: every position on its own.
 
 use burn::{
-    config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig, Initializer, Linear},
     tensor::{Device, Tensor, assert_shape},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::split_heads;
 
 use super::FeedForwardActivation;
@@ -23,7 +23,7 @@ pub struct FeedForwardConfig {
     /// Width between the linear layers.
     pub d_ff: usize,
     /// The function between the linear layers, with or without a gate.
-    #[config(default = "FeedForwardActivation::Relu")]
+    #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
     /// Probability of dropping a number between the linear layers in training.
     #[config(default = 0.1)]

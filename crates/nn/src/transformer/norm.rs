@@ -2,17 +2,29 @@
 
 use burn::{
     config::Config,
-    module::Module,
-    nn::{LayerNorm, LayerNormConfig, RmsNorm, RmsNormConfig},
-    tensor::{Device, Tensor},
+    module::{Module, Param},
+    nn::{Initializer, RmsNorm},
+    tensor::{DType, Device, FloatDType, Tensor, assert_shape, module::layer_norm},
 };
+use serde::{Deserialize, Serialize};
 
 use crate::error::{ConfigError, expect_valid};
 
-/// Which norm, as configuration of [`Norm`].
-#[derive(Config, Debug, PartialEq)]
+/// Which norm, as configuration of [`Norm`]; made by [`layer_norm`](Self::layer_norm) or [`rms_norm`](Self::rms_norm).
+///
+/// ```
+/// use burn_attn::NormConfig;
+///
+/// let bert = NormConfig::layer_norm().with_epsilon(1e-12);
+/// let cohere = NormConfig::layer_norm().without_bias();
+/// let llama = NormConfig::rms_norm();
+/// ```
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub enum NormConfig {
     /// Subtracts the mean and divides by the standard deviation.
+    #[non_exhaustive]
     LayerNorm {
         /// Added to the variance.
         epsilon: f64,
@@ -20,14 +32,17 @@ pub enum NormConfig {
         bias: bool,
     },
     /// Divides by the root mean square.
+    #[non_exhaustive]
     RmsNorm {
         /// Added to the mean square.
         epsilon: f64,
     },
 }
 
+impl Config for NormConfig {}
+
 impl NormConfig {
-    /// Layer norm as in PyTorch: epsilon 1e-5, with a bias.
+    /// Layer norm as in PyTorch and burn-nn: epsilon 1e-5, with a bias.
     pub fn layer_norm() -> Self {
         Self::LayerNorm {
             epsilon: 1e-5,
@@ -38,6 +53,22 @@ impl NormConfig {
     /// RMS norm with an epsilon of 1e-5, as in Llama 2.
     pub fn rms_norm() -> Self {
         Self::RmsNorm { epsilon: 1e-5 }
+    }
+
+    /// Another number added to the variance or mean square.
+    pub fn with_epsilon(mut self, number: f64) -> Self {
+        match &mut self {
+            Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon } => *epsilon = number,
+        }
+        self
+    }
+
+    /// No learned bias, which RMS norm has not anyhow.
+    pub fn without_bias(mut self) -> Self {
+        if let Self::LayerNorm { bias, .. } = &mut self {
+            *bias = false;
+        }
+        self
     }
 
     /// Whether a module can be built.
@@ -71,18 +102,15 @@ impl NormConfig {
             "NormConfig",
             &[("d_model", d_model)],
         ));
-        match *self {
-            Self::LayerNorm { epsilon, bias } => Norm::LayerNorm(
-                LayerNormConfig::new(d_model)
-                    .with_epsilon(epsilon)
-                    .with_bias(bias)
-                    .init(device),
-            ),
-            Self::RmsNorm { epsilon } => Norm::RmsNorm(
-                RmsNormConfig::new(d_model)
-                    .with_epsilon(epsilon)
-                    .init(device),
-            ),
+        let (epsilon, bias) = match *self {
+            Self::LayerNorm { epsilon, bias } => (epsilon, bias),
+            Self::RmsNorm { epsilon } => (epsilon, false),
+        };
+        Norm {
+            gamma: Initializer::Ones.init([d_model], device),
+            beta: bias.then(|| Initializer::Zeros.init([d_model], device)),
+            epsilon,
+            centred: matches!(self, Self::LayerNorm { .. }),
         }
     }
 }
@@ -111,14 +139,29 @@ impl NormConfig {
 /// assert!((y[0] - 3.0 / 12.5f32.sqrt()).abs() < 1e-5); // the mean square is (9 + 16) / 2
 /// ```
 #[derive(Module, Debug)]
-pub enum Norm {
-    /// Subtracts the mean and divides by the standard deviation.
-    LayerNorm(LayerNorm),
-    /// Divides by the root mean square.
-    RmsNorm(RmsNorm),
+pub struct Norm {
+    /// What every number is multiplied by: `[d_model]`.
+    pub gamma: Param<Tensor<1>>,
+    /// What is added to every number, in a layer norm with a bias: `[d_model]`.
+    pub beta: Option<Param<Tensor<1>>>,
+    epsilon: f64,
+    /// Whether the mean is subtracted: layer norm. A field and no enum, whose variants would be in the names of the parameters in a file.
+    centred: bool,
 }
 
 impl Norm {
+    /// What it was made of.
+    pub fn config(&self) -> NormConfig {
+        let epsilon = self.epsilon;
+        match self.centred {
+            true => NormConfig::LayerNorm {
+                epsilon,
+                bias: self.beta.is_some(),
+            },
+            false => NormConfig::RmsNorm { epsilon },
+        }
+    }
+
     /// The normalised vectors.
     ///
     /// # Shapes
@@ -129,13 +172,31 @@ impl Norm {
     ///
     /// When the last axis is not `d_model`.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        // Not every backend of Burn 0.22.1 can reduce nothing (see `attention::heads::apply`).
+        // Not every backend of Burn 0.22.1 can reduce nothing (see `attention::projections::apply`).
         if x.shape().num_elements() == 0 {
             return x;
         }
-        match self {
-            Self::LayerNorm(norm) => norm.forward(x),
-            Self::RmsNorm(norm) => norm.forward(x),
+        if self.centred {
+            return self.layer_norm(x);
         }
+        let norm = RmsNorm {
+            gamma: self.gamma.clone(),
+            epsilon: self.epsilon,
+        };
+        norm.forward(x)
+    }
+
+    /// As Burn's `LayerNorm`.
+    fn layer_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let [d_model] = self.gamma.dims();
+        assert_shape!(x, [.., d_model]);
+        let (gamma, beta) = (self.gamma.val(), self.beta.as_ref().map(Param::val));
+        if x.dtype() != DType::F16 {
+            return layer_norm(x, gamma, beta, self.epsilon);
+        }
+        // Squares of numbers beyond 255 are infinite in f16.
+        let wide = FloatDType::F32;
+        let beta = beta.map(|beta| beta.cast(wide));
+        layer_norm(x.cast(wide), gamma.cast(wide), beta, self.epsilon).cast(FloatDType::F16)
     }
 }

@@ -12,6 +12,7 @@ use crate::dropout;
 
 /// Where a sublayer (attention or feed-forward) is normalised.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum NormPlacement {
     /// Its input: `x + sublayer(norm(x))`. Trains stably without warmup ("On layer normalization in the transformer
     /// architecture", arXiv:2002.04745); GPT-2, Llama. PyTorch equivalent: `norm_first=True`.
@@ -57,6 +58,11 @@ impl Residual {
             dropout: DropoutConfig::new(dropout).init(),
             placement,
         }
+    }
+
+    /// Where the norms are.
+    pub fn placement(&self) -> NormPlacement {
+        self.placement
     }
 
     /// Runs `sublayer` inside the sum, and hands out what it returns besides its result.

@@ -1,9 +1,9 @@
 //! Which pairs are rotated, and how fast.
 
 use burn::{
-    config::Config,
     tensor::{Device, Tensor, TensorData},
 };
+use burn_attn_derive::Config;
 use burn_attn_ops::RotaryLayout;
 
 use super::{Rotary, RotaryScaling};

@@ -34,6 +34,8 @@ use serde::{Deserialize, Serialize};
 /// assert!((rotary.scaling.attention_factor() - 1.2079).abs() < 1e-4);
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
 pub enum RotaryScaling {
     /// The angles as trained.
     #[default]

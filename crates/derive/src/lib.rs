@@ -1,0 +1,226 @@
+//! `#[derive(Config)]` for burn-attn's configurations: Burn's derive, strict about what it reads.
+//!
+//! As Burn's, it makes a configuration of a struct: `new` with the required fields, `with_*` for those with a default (an
+//! `Option` has `None`), `Clone`, JSON as `Display`, serde and `burn::config::Config`. Beyond Burn's:
+//!
+//! - A file with a field that the configuration does not have is refused by name: a typo is no default in silence.
+//! - `missing` is what a file without the field means:
+//!
+//! ```text
+//! #[config(default = false, missing = true)]
+//! pub causal: bool,
+//! ```
+//!
+//! A file without the field is older than the field. What it meant must stay, whatever the default is or becomes, so that every field that
+//! joins a configuration has a `missing`, or is an `Option` whose `None` is the old meaning. All other fields have to be there.
+
+use proc_macro2::{Ident, TokenStream};
+use quote::{format_ident, quote};
+use syn::{
+    Attribute, Data, DeriveInput, Error, Fields, Lit, Result, Type, meta::ParseNestedMeta,
+    parse_macro_input,
+};
+
+/// See the crate. Values are literals, or Rust expressions as text, as for Burn's derive.
+#[proc_macro_derive(Config, attributes(config))]
+pub fn config(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    implement(&input)
+        .unwrap_or_else(Error::into_compile_error)
+        .into()
+}
+
+struct Field {
+    name: Ident,
+    kind: Type,
+    docs: Vec<Attribute>,
+    /// What `new` sets, and how it is written; without one, it is an argument.
+    default: Option<(TokenStream, String)>,
+    /// What a file without the field means; without one, it must be there.
+    missing: Option<TokenStream>,
+}
+
+impl Field {
+    fn read(field: syn::Field) -> Result<Self> {
+        let Some(name) = field.ident else {
+            return Err(Error::new_spanned(field.ty, "a field needs a name"));
+        };
+        let (mut default, mut missing) = (None, None);
+        for attribute in &field.attrs {
+            if attribute.path().is_ident("config") {
+                attribute.parse_nested_meta(|meta| {
+                    if meta.path.is_ident("default") {
+                        default = Some(value(&meta)?);
+                    } else if meta.path.is_ident("missing") {
+                        missing = Some(value(&meta)?.0);
+                    } else {
+                        return Err(meta.error("expected `default` or `missing`"));
+                    }
+                    Ok(())
+                })?;
+            }
+        }
+        if default.is_none() && is_option(&field.ty) {
+            default = Some((quote!(None), "None".into()));
+        }
+        let docs = field.attrs.into_iter();
+        Ok(Self {
+            name,
+            kind: field.ty,
+            docs: docs.filter(|it| it.path().is_ident("doc")).collect(),
+            default,
+            missing,
+        })
+    }
+
+    /// What stands in a list of fields or arguments.
+    fn typed(&self) -> TokenStream {
+        let Self { name, kind, .. } = self;
+        quote!(#name: #kind)
+    }
+
+    /// The builder method of a field that `new` sets.
+    fn builder(&self) -> Option<TokenStream> {
+        let Self {
+            name,
+            docs,
+            default,
+            ..
+        } = self;
+        let (_, default) = default.as_ref()?;
+        let typed = self.typed();
+        let method = format_ident!("with_{name}");
+        let link = format!("Sets [`{name}`](Self::{name}), which is `{default}` after `new`.");
+        Some(quote! {
+            #[doc = #link]
+            #[doc = ""]
+            #(#docs)*
+            pub fn #method(mut self, #typed) -> Self {
+                self.#name = #name;
+                self
+            }
+        })
+    }
+}
+
+/// A literal, or the expression that a string holds; and as text.
+fn value(meta: &ParseNestedMeta) -> Result<(TokenStream, String)> {
+    match meta.value()?.parse()? {
+        Lit::Str(text) => Ok((text.parse()?, text.value())),
+        literal => {
+            let value = quote!(#literal);
+            let text = value.to_string();
+            Ok((value, text))
+        }
+    }
+}
+
+fn is_option(kind: &Type) -> bool {
+    let Type::Path(path) = kind else { return false };
+    let last = path.path.segments.last();
+    last.is_some_and(|segment| segment.ident == "Option")
+}
+
+fn implement(input: &DeriveInput) -> Result<TokenStream> {
+    let fields = match &input.data {
+        Data::Struct(data) => match &data.fields {
+            Fields::Named(fields) => fields.named.iter().cloned().map(Field::read),
+            _ => return Err(Error::new_spanned(&input.ident, "fields need names")),
+        },
+        _ => return Err(Error::new_spanned(&input.ident, "only for structs")),
+    };
+    let fields: Vec<Field> = fields.collect::<Result<_>>()?;
+    let constructors = constructors(&input.ident, &fields);
+    let serde = serde(&input.ident, &fields);
+    let config = &input.ident;
+    let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
+    Ok(quote! {
+        #constructors
+        #serde
+
+        impl ::burn::config::Config for #config {}
+
+        impl ::core::clone::Clone for #config {
+            fn clone(&self) -> Self {
+                Self { #(#names: ::core::clone::Clone::clone(&self.#names)),* }
+            }
+        }
+
+        impl ::core::fmt::Display for #config {
+            fn fmt(&self, f: &mut ::core::fmt::Formatter<'_>) -> ::core::fmt::Result {
+                f.write_str(&::burn::config::config_to_json(self))
+            }
+        }
+    })
+}
+
+/// `new` and the builder methods.
+fn constructors(config: &Ident, fields: &[Field]) -> TokenStream {
+    let required = fields.iter().filter(|field| field.default.is_none());
+    let arguments = required.map(Field::typed);
+    let values = fields
+        .iter()
+        .map(|Field { name, default, .. }| match default {
+            Some((value, _)) => quote!(#name: #value),
+            None => quote!(#name),
+        });
+    let builders = fields.iter().filter_map(Field::builder);
+    quote! {
+        impl #config {
+            /// Whatever is no argument is at its default.
+            pub fn new(#(#arguments),*) -> Self {
+                Self { #(#values),* }
+            }
+
+            #(#builders)*
+        }
+    }
+}
+
+/// How it is written and read.
+fn serde(config: &Ident, fields: &[Field]) -> TokenStream {
+    let names: Vec<_> = fields.iter().map(|field| &field.name).collect();
+    let kinds: Vec<_> = fields.iter().map(|field| &field.kind).collect();
+    let (mut read, mut meanings) = (Vec::new(), Vec::new());
+    for field in fields {
+        let (typed, kind) = (field.typed(), &field.kind);
+        let Some(missing) = &field.missing else {
+            read.push(typed);
+            continue;
+        };
+        let meaning = format_ident!("missing_{}", field.name);
+        let path = meaning.to_string();
+        read.push(quote!(#[serde(default = #path)] #typed));
+        meanings.push(quote!(fn #meaning() -> #kind { #missing }));
+    }
+    quote! {
+        impl ::burn::serde::Serialize for #config {
+            fn serialize<S: ::burn::serde::Serializer>(
+                &self,
+                serializer: S,
+            ) -> ::core::result::Result<S::Ok, S::Error> {
+                #[derive(::burn::serde::Serialize)]
+                #[serde(crate = "::burn::serde")]
+                struct Saved<'a> { #(#names: &'a #kinds),* }
+
+                let saved = Saved { #(#names: &self.#names),* };
+                ::burn::serde::Serialize::serialize(&saved, serializer)
+            }
+        }
+
+        impl<'de> ::burn::serde::Deserialize<'de> for #config {
+            fn deserialize<D: ::burn::serde::Deserializer<'de>>(
+                deserializer: D,
+            ) -> ::core::result::Result<Self, D::Error> {
+                #[derive(::burn::serde::Deserialize)]
+                #[serde(crate = "::burn::serde", deny_unknown_fields)]
+                struct Saved { #(#read),* }
+
+                #(#meanings)*
+
+                let Saved { #(#names),* } = ::burn::serde::Deserialize::deserialize(deserializer)?;
+                Ok(Self { #(#names),* })
+            }
+        }
+    }
+}
