@@ -2,6 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use burn::tensor::{Int, Tensor};
 use burn_attn_models::generate::{Autoregressive, BeamOptions, Finish, Generation};
 
 use super::{EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
@@ -88,6 +89,31 @@ fn a_row_without_a_token() {
 
 #[test]
 fn tokens_outside_the_vocabulary() {
+    for (name, device) in devices::cpu() {
+        for device in [device.clone(), device.autodiff()] {
+            println!("on {name}");
+            let model = model(1, &device);
+            let lengths = || Tensor::from_data([2], &device);
+            let of = |token: i32| Tensor::<2, Int>::from_data([[5, token]], &device);
+            for token in [13, -1] {
+                let said = format!("Seq2Seq: token {token} is outside the vocabulary of 13 tokens");
+                let said = Some(said.as_str());
+                let source = refused(|| model.forward(of(token), lengths(), of(3)));
+                assert_eq!(source.as_deref(), said);
+                let target = refused(|| model.forward(of(3), lengths(), of(token)));
+                assert_eq!(target.as_deref(), said);
+                let seen = refused(|| model.attention(of(token), lengths(), of(3)));
+                assert_eq!(seen.as_deref(), said);
+                let start = refused(|| model.start(of(token), lengths()));
+                assert_eq!(start.as_deref(), said);
+            }
+            model.forward(of(12), lengths(), of(0));
+        }
+    }
+}
+
+#[test]
+fn new_tokens_outside_the_vocabulary() {
     let device = devices::any();
     let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
