@@ -1,16 +1,20 @@
 //! Every misuse has its sentence.
 
-use burn::tensor::Tensor;
+use burn::{module::Module, tensor::Tensor};
 use burn_attn::{
     BlockConfig, KvCacheConfig,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_models::{
-    generate::{Autoregressive, BeamOptions, GenerateOptions, beam_search, generate},
+    generate::{Autoregressive, BeamOptions, GenerateOptions, beam_search, generate, stream},
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
 };
 
-use crate::{bad_input::sentence, devices, numbers::filled};
+use crate::{
+    bad_input::sentence,
+    devices,
+    numbers::{alone, filled},
+};
 
 fn config() -> LanguageModelConfig {
     LanguageModelConfig::new(23)
@@ -193,4 +197,35 @@ fn rows_that_do_not_fit_the_state() {
         sentence(|| state.truncate(&[1, 0])),
         "KvCache: sequence 0 has 0 tokens and cannot be truncated to 1"
     );
+}
+
+#[test]
+fn a_model_in_training() {
+    // Dropout draws seeds.
+    let _alone = alone();
+    for (_, device) in devices::cpu() {
+        let config = config().with_block(BlockConfig::new().with_dropout(0.5));
+        let model = filled(config.init(&device.clone().autodiff()), 1);
+        let prompts = [vec![7], vec![3, 5]];
+        let options = GenerateOptions::new(5);
+        let said = "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; \
+                    generate with model.valid()";
+        assert_eq!(
+            sentence(|| generate(&model, model.start(2), &prompts, &options)),
+            said
+        );
+        assert_eq!(
+            sentence(|| stream(&model, model.start(2), &prompts, &options).next()),
+            said
+        );
+        let beam = BeamOptions::new(2, 5);
+        assert_eq!(
+            sentence(|| beam_search(&model, model.start(2), &prompts, &beam)),
+            said
+        );
+
+        let model = model.valid();
+        let first = generate(&model, model.start(2), &prompts, &options);
+        assert_eq!(first, generate(&model, model.start(2), &prompts, &options));
+    }
 }
