@@ -88,6 +88,11 @@ outputs = {
     "encoder.causal": modules["encoder"](x, mask=causal),
     "transformer.output": modules["transformer"](memory, x, tgt_mask=causal),
 }
+# A key and value of zeros, of which the weights hold no trace.
+modules["packed"].add_zero_attn = True
+outputs["packed.zero_attn"] = modules["packed"](x, x, x)[0]
+outputs["packed.zero_attn_causal"] = modules["packed"](x, x, x, attn_mask=causal)[0]
+modules["packed"].add_zero_attn = False
 for name in ("encoder_layer_post", "encoder_layer_pre", "encoder_layer_no_bias"):
     outputs[f"{name}.output"] = modules[name](x)
 for name in ("decoder_layer_post", "decoder_layer_pre"):

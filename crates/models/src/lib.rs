@@ -12,3 +12,4 @@ pub mod import;
 pub mod language_model;
 mod new_tokens;
 pub mod seq2seq;
+mod vocabulary;

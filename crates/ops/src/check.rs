@@ -101,8 +101,10 @@ fn key_lengths(lengths: &Tensor<1, Int>, len_kv: usize) {
     }
 }
 
-/// Whether tensors on the device are plain memory of this process.
-fn in_host_memory(device: &Device) -> bool {
+/// Whether tensors on the device are plain memory of this process (flex and ndarray, with autodiff or without).
+///
+/// Elsewhere reading a tensor to check its values waits for all work of the device, and in a browser it is impossible.
+pub fn in_host_memory(device: &Device) -> bool {
     #[cfg(feature = "flex")]
     if *device == Device::flex() {
         return true;

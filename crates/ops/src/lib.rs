@@ -23,6 +23,7 @@
 //! | dropout of any tensor, cheaply | [`dropout`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
+//! | to check the values of a tensor without waiting for a device | [`in_host_memory`] |
 //!
 //! The crate is laid out as: `attention` (the public functions), `merge` (of partial results), `options`, `mask`, `bias` (what a
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
@@ -59,6 +60,7 @@ pub use burn_attn_kernels_cpu::{
     BlockSize, CausalAlignment, Dropout, DropoutError, DropoutRow, RelativeBuckets,
     RelativeBucketsError, Window, alibi_slopes,
 };
+pub use check::in_host_memory;
 pub use dropout::dropout;
 pub use extension::{
     AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,

@@ -171,3 +171,26 @@ fn models_that_say_nonsense() {
         "generate: there are no logits"
     );
 }
+
+#[test]
+fn models_in_training() {
+    let mut model = Scripted::new(clock);
+    model.device = model.device.autodiff();
+    let prompts = [vec![1, 2], vec![3]];
+    let options = GenerateOptions::new(5);
+    let state = || model.start(&prompts);
+    let said = "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; \
+                generate with model.valid()";
+    assert_eq!(
+        sentence(|| generate(&model, state(), &prompts, &options)),
+        said
+    );
+    assert_eq!(
+        sentence(|| stream(&model, state(), &prompts, &options).next()),
+        said
+    );
+    assert_eq!(
+        sentence(|| beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5))),
+        said
+    );
+}

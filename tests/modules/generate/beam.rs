@@ -54,6 +54,39 @@ fn improbable_ends_do_not_stop_a_search() {
 }
 
 #[test]
+fn improbable_ends_do_not_beat_outputs_that_were_cut_off() {
+    // The end is the fourth of a beam of 4 after the first step, and impossible later.
+    let rule = |tokens: &[u32]| match tokens {
+        [0] => logits_of([0.002, 0.004, 0.97, 0.01, 0.008, 0.003, 0.003]),
+        _ => logits_of([0.02, 0.0, 0.9, 0.02, 0.02, 0.02, 0.02]),
+    };
+    let found = Scripted::new(rule)
+        .search(&[vec![0]], &ends(4, 20))
+        .remove(0);
+    assert_eq!(found[0].generation.tokens, [2; 20]);
+    assert_eq!(found[0].generation.finish, Finish::Length);
+    let expected = 0.97f64.ln() + 19.0 * 0.9f64.ln();
+    assert!((found[0].score - expected).abs() < 1e-5);
+    assert!(found[0].score > 0.004f64.ln() + 3.0, "by far");
+
+    // A probable end still beats what is less probable than it.
+    let rule = |tokens: &[u32]| match tokens {
+        [0] => logits_of([0.01, 0.3, 0.6, 0.02, 0.02, 0.03, 0.02]),
+        _ => logits_of([0.1, 0.0, 0.4, 0.1, 0.1, 0.2, 0.1]),
+    };
+    let found = Scripted::new(rule)
+        .search(&[vec![0]], &ends(2, 3).n_best(2))
+        .remove(0);
+    let outputs = found
+        .into_iter()
+        .map(|found| (found.generation.tokens, found.generation.finish));
+    assert_eq!(
+        outputs.collect::<Vec<_>>(),
+        [(vec![], Finish::Stop(END)), (vec![2, 2, 2], Finish::Length)]
+    );
+}
+
+#[test]
 fn a_beam_of_one_is_greedy() {
     let mut lengths = Vec::new();
     for seed in 0..7 {
@@ -114,27 +147,34 @@ fn the_n_best_are_the_best_of_all() {
             let mut outputs = Vec::new();
             every_output(&[], 3, &mut outputs);
             assert_eq!(outputs.len(), 1 + 6 + 36 + 216);
-            let ended = outputs.iter().filter(|(_, ended)| *ended);
-            let mut ranked: Vec<(f64, Vec<u32>)> = ended
-                .map(|(tokens, _)| {
-                    let all = [tokens.as_slice(), &[END]].concat();
+            let mut ranked: Vec<(f64, Vec<u32>, Finish)> = outputs
+                .into_iter()
+                .map(|(tokens, ended)| {
+                    let (all, finish) = match ended {
+                        true => ([tokens.as_slice(), &[END]].concat(), Finish::Stop(END)),
+                        false => (tokens.clone(), Finish::Length),
+                    };
                     let sum: f64 = model.log_probabilities(&[0], &all).iter().sum();
                     let penalty = ((5.0 + all.len() as f64) / 6.0).powf(length_penalty);
-                    (sum / penalty, tokens.clone())
+                    (sum / penalty, tokens, finish)
                 })
                 .collect();
             ranked.sort_by(|a, b| b.0.total_cmp(&a.0));
-            for (found, (score, tokens)) in found.iter().zip(&ranked) {
+            for (found, (score, tokens, finish)) in found.iter().zip(&ranked) {
                 assert_eq!(&found.generation.tokens, tokens, "seed {seed}");
                 assert!((found.score - score).abs() < 1e-9);
-                assert_eq!(found.generation.finish, Finish::Stop(END));
+                assert_eq!(found.generation.finish, *finish);
             }
             endings.extend(found.iter().map(|found| found.generation.tokens.len()));
         }
     }
     endings.sort_unstable();
     endings.dedup();
-    assert_eq!(endings, [0, 1, 2], "endings of every length are among them");
+    assert_eq!(
+        endings,
+        [0, 1, 2, 3],
+        "outputs of every length are among them"
+    );
 }
 
 /// What holds of the hypotheses of every search.
@@ -168,11 +208,7 @@ fn check<F: Fn(&[u32]) -> Vec<f32>>(
     }
     for pair in found.windows(2) {
         assert_ne!(pair[0].generation.tokens, pair[1].generation.tokens);
-        match (pair[0].generation.finish, pair[1].generation.finish) {
-            (Finish::Stop(_), Finish::Length) => {}
-            (Finish::Length, Finish::Stop(_)) => panic!("cut off before ended: {pair:?}"),
-            _ => assert!(pair[0].score >= pair[1].score),
-        }
+        assert!(pair[0].score >= pair[1].score, "{pair:?}");
     }
 }
 

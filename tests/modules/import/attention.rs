@@ -114,6 +114,25 @@ fn no_bias() {
 }
 
 #[test]
+fn a_key_and_value_of_zeros_is_a_sink_at_zero() {
+    from_both_files("import_attention", |weights, device| {
+        let mut weights = weights.sinks_at_zero(true);
+        let module = config().with_sinks(true).init(device);
+        // Whatever the sinks were before.
+        for mut module in [module.clone(), filled(module, 7)] {
+            weights.load("packed", &mut module).expect("loaded");
+            assert_is("packed.zero_attn", from_x(&module, device));
+        }
+        let config = SelfAttentionConfig::new(12, 3).with_dropout(0.0);
+        let config = config.with_causal(true).with_sinks(true);
+        let mut module = filled(config.init(device), 7);
+        weights.load("packed", &mut module).expect("loaded");
+        let input = SelfAttentionInput::new(value("x", device));
+        assert_is("packed.zero_attn_causal", module.forward(input));
+    });
+}
+
+#[test]
 fn every_float_becomes_the_modules_dtype() {
     from_both_files("import_attention", |mut weights, device| {
         for (prefix, expected) in [("half", "half.output"), ("double", "packed.self_attention")] {

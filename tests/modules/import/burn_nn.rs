@@ -117,17 +117,62 @@ fn quiet_softmax_is_a_sink_at_zero() {
         let expected = theirs.forward(MhaInput::self_attn(x.clone())).context;
         let input = || MultiHeadAttentionInput::self_attention(x.clone());
 
-        let mut weights = import::burn_nn_record(theirs.clone().into_record()).expect("a record");
-        let config = MultiHeadAttentionConfig::new(15, 3).with_dropout(0.0);
-        let mut ours = config.with_sinks(true).init(device);
-        weights.load("", &mut ours).expect("loaded");
-        assert_equal(ours.forward(input()), expected.clone());
+        for weights in in_every_form(&theirs) {
+            let mut weights = weights.sinks_at_zero(true);
+            let config = MultiHeadAttentionConfig::new(15, 3).with_dropout(0.0);
+            let ours = config.with_sinks(true).init(device);
+            // Whatever the sinks were before.
+            for mut ours in [ours.clone(), filled(ours, 7)] {
+                let id = ours.heads.sinks.as_ref().expect("sinks").id;
+                weights.load("", &mut ours).expect("loaded");
+                assert_equal(ours.forward(input()), expected.clone());
+                assert_eq!(ours.heads.sinks.as_ref().expect("sinks").id, id);
+            }
+
+            let config = SelfAttentionConfig::new(15, 3).with_dropout(0.0);
+            let mut ours = filled(config.with_sinks(true).init(device), 7);
+            weights.load("", &mut ours).expect("loaded");
+            let of_itself = SelfAttentionInput::new(x.clone());
+            assert_equal(ours.forward(of_itself), expected.clone());
+
+            let config = CrossAttentionConfig::new(15, 3).with_dropout(0.0);
+            let mut ours = filled(config.with_sinks(true).init(device), 7);
+            weights.load("", &mut ours).expect("loaded");
+            let of_itself = CrossAttentionInput::new(x.clone(), x.clone());
+            assert_equal(ours.forward(of_itself), expected.clone());
+        }
 
         let ours = import::multi_head_attention(theirs).expect("possible");
         let sinks = ours.heads.sinks.as_ref().expect("sinks").val();
         assert!(!sinks.is_require_grad());
         assert_equal(ours.forward(input()), expected);
     });
+}
+
+#[test]
+fn a_record_does_not_say_whether_there_are_sinks() {
+    let device = devices::any();
+    let weights = || import::burn_nn_record(theirs(&device).into_record()).expect("a record");
+    let config = MultiHeadAttentionConfig::new(15, 3);
+    let with_sinks = config.clone().with_sinks(true).init(&device);
+    for with_sinks in [with_sinks.clone(), filled(with_sinks, 7)] {
+        let mut ours = with_sinks.clone();
+        let error = weights().load("", &mut ours).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "heads: the module has sinks, which the source has only if it was made with burn-nn's quiet_softmax or PyTorch's \
+             add_zero_attn; say that it was with Checkpoint::sinks_at_zero(true), or load into a module without sinks"
+        );
+        let numbers = |module: &MultiHeadAttention| module.key.weight.val().to_data();
+        assert_eq!(numbers(&ours), numbers(&with_sinks));
+    }
+    let mut without = config.init(&device);
+    let weights = weights().sinks_at_zero(true);
+    let error = { weights }.load("", &mut without).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "heads: the source has sinks at 0 (Checkpoint::sinks_at_zero), but the module has no sinks; build it with_sinks(true)"
+    );
 }
 
 #[test]
@@ -222,7 +267,7 @@ fn parameters_that_burn_nn_has_not() {
     assert!(matches!(error, ImportError::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
-        "heads: the module's heads have 10 parameters of their own (QK norm, sinks or positions), which the source \
-         cannot have; load into a module without them"
+        "heads: the module's heads have 10 parameters of their own (QK norm or positions), which the source cannot have; \
+         load into a module without them"
     );
 }

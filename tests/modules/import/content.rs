@@ -203,7 +203,7 @@ fn parameters_that_pytorch_has_not() {
         config().with_sinks(true).init(&devices::any()),
         "import_attention",
         "packed",
-        "packed.heads: the module's heads have 3 parameters of their own (QK norm, sinks or positions), which the \
-         source cannot have; load into a module without them",
+        "packed.heads: the module has sinks, which the source has only if it was made with burn-nn's quiet_softmax or PyTorch's \
+         add_zero_attn; say that it was with Checkpoint::sinks_at_zero(true), or load into a module without sinks",
     );
 }

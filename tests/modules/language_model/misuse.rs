@@ -1,16 +1,20 @@
 //! Every misuse has its sentence.
 
-use burn::tensor::Tensor;
+use burn::{module::Module, tensor::Tensor};
 use burn_attn::{
     BlockConfig, KvCacheConfig,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_models::{
-    generate::{Autoregressive, BeamOptions, GenerateOptions, beam_search, generate},
+    generate::{Autoregressive, BeamOptions, GenerateOptions, beam_search, generate, stream},
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
 };
 
-use crate::{bad_input::sentence, devices, numbers::filled};
+use crate::{
+    bad_input::sentence,
+    devices,
+    numbers::{alone, filled},
+};
 
 fn config() -> LanguageModelConfig {
     LanguageModelConfig::new(23)
@@ -72,21 +76,43 @@ fn configurations_that_contradict_themselves() {
 
 #[test]
 fn tokens_outside_the_vocabulary() {
-    let device = devices::any();
+    for (name, device) in devices::cpu() {
+        for device in [device.clone(), device.autodiff()] {
+            println!("on {name}");
+            let model = filled(config().init(&device), 1);
+            let beyond = "LanguageModel: token 23 is outside the vocabulary of 23 tokens";
+            assert_eq!(
+                sentence(|| model.forward(Tensor::from_data([[5, 22], [23, 0]], &device))),
+                beyond
+            );
+            assert_eq!(
+                sentence(|| model.attention(Tensor::from_data([[23]], &device))),
+                beyond
+            );
+            assert_eq!(
+                sentence(|| model.forward(Tensor::from_data([[5, -1]], &device))),
+                "LanguageModel: token -1 is outside the vocabulary of 23 tokens"
+            );
+        }
+    }
+}
+
+#[cfg(feature = "wgpu")]
+#[test]
+fn tokens_on_wgpu_are_not_read() {
+    let Some(device) = devices::wgpu() else {
+        println!("skipped: no adapter");
+        return;
+    };
+    // Who looks at the tokens refuses them, and has waited for the device.
+    let model = filled(config().init(&device), 1);
+    let logits = model.forward(Tensor::from_data([[5, 22], [23, 0]], &device));
+    assert_eq!(logits.dims(), [2, 2, 23]);
+}
+
+#[test]
+fn new_tokens_outside_the_vocabulary() {
     let model = model(config());
-    let beyond = "LanguageModel: token 23 is outside the vocabulary of 23 tokens";
-    assert_eq!(
-        sentence(|| model.forward(Tensor::from_data([[5, 22], [23, 0]], &device))),
-        beyond
-    );
-    assert_eq!(
-        sentence(|| model.attention(Tensor::from_data([[23]], &device))),
-        beyond
-    );
-    assert_eq!(
-        sentence(|| model.forward(Tensor::from_data([[5, -1]], &device))),
-        "LanguageModel: token -1 is outside the vocabulary of 23 tokens"
-    );
     let mut state = model.start(2);
     assert_eq!(
         sentence(|| model.advance(&mut state, &[&[5], &[22, 23]])),
@@ -171,4 +197,35 @@ fn rows_that_do_not_fit_the_state() {
         sentence(|| state.truncate(&[1, 0])),
         "KvCache: sequence 0 has 0 tokens and cannot be truncated to 1"
     );
+}
+
+#[test]
+fn a_model_in_training() {
+    // Dropout draws seeds.
+    let _alone = alone();
+    for (_, device) in devices::cpu() {
+        let config = config().with_block(BlockConfig::new().with_dropout(0.5));
+        let model = filled(config.init(&device.clone().autodiff()), 1);
+        let prompts = [vec![7], vec![3, 5]];
+        let options = GenerateOptions::new(5);
+        let said = "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; \
+                    generate with model.valid()";
+        assert_eq!(
+            sentence(|| generate(&model, model.start(2), &prompts, &options)),
+            said
+        );
+        assert_eq!(
+            sentence(|| stream(&model, model.start(2), &prompts, &options).next()),
+            said
+        );
+        let beam = BeamOptions::new(2, 5);
+        assert_eq!(
+            sentence(|| beam_search(&model, model.start(2), &prompts, &beam)),
+            said
+        );
+
+        let model = model.valid();
+        let first = generate(&model, model.start(2), &prompts, &options);
+        assert_eq!(first, generate(&model, model.start(2), &prompts, &options));
+    }
 }

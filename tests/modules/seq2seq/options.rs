@@ -2,10 +2,23 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn_attn_models::generate::{Autoregressive, BeamOptions, Finish, Generation};
+use burn::{
+    module::Module,
+    tensor::{Device, Int, Tensor},
+};
+use burn_attn_models::{
+    generate::{
+        Autoregressive, BeamOptions, Finish, GenerateOptions, Generation, beam_search, generate,
+        stream,
+    },
+    seq2seq::{Seq2Seq, Seq2SeqConfig},
+};
 
-use super::{EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
-use crate::devices;
+use super::{BOS, EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
+use crate::{
+    devices,
+    numbers::{alone, filled},
+};
 
 fn run(options: &BeamOptions) -> Vec<Generation> {
     let device = devices::any();
@@ -88,6 +101,31 @@ fn a_row_without_a_token() {
 
 #[test]
 fn tokens_outside_the_vocabulary() {
+    for (name, device) in devices::cpu() {
+        for device in [device.clone(), device.autodiff()] {
+            println!("on {name}");
+            let model = model(1, &device);
+            let lengths = || Tensor::from_data([2], &device);
+            let of = |token: i32| Tensor::<2, Int>::from_data([[5, token]], &device);
+            for token in [13, -1] {
+                let said = format!("Seq2Seq: token {token} is outside the vocabulary of 13 tokens");
+                let said = Some(said.as_str());
+                let source = refused(|| model.forward(of(token), lengths(), of(3)));
+                assert_eq!(source.as_deref(), said);
+                let target = refused(|| model.forward(of(3), lengths(), of(token)));
+                assert_eq!(target.as_deref(), said);
+                let seen = refused(|| model.attention(of(token), lengths(), of(3)));
+                assert_eq!(seen.as_deref(), said);
+                let start = refused(|| model.start(of(token), lengths()));
+                assert_eq!(start.as_deref(), said);
+            }
+            model.forward(of(12), lengths(), of(0));
+        }
+    }
+}
+
+#[test]
+fn new_tokens_outside_the_vocabulary() {
     let device = devices::any();
     let model = model(1, &device);
     let (tokens, lengths) = batch(&sources(), 0, 5, &device);
@@ -101,4 +139,42 @@ fn tokens_outside_the_vocabulary() {
         );
     }
     assert_eq!(model.lengths(&state), [0; 3]);
+}
+
+#[test]
+fn a_model_in_training() {
+    // Dropout draws seeds.
+    let _alone = alone();
+    for (_, device) in devices::cpu() {
+        let config = Seq2SeqConfig::new(VOCABULARY)
+            .with_d_model(15)
+            .with_n_heads(3)
+            .with_dropout(0.5)
+            .with_max_len(MAX_LEN);
+        let model = filled(config.init(&device.clone().autodiff()), 1);
+        let prompts = vec![vec![BOS]; 3];
+        let (greedy, beam) = (GenerateOptions::new(LIMIT), options(2));
+        let start_of = |model: &Seq2Seq, device: &Device| {
+            let (tokens, lengths) = batch(&sources(), 0, 5, device);
+            model.start(tokens, lengths)
+        };
+        let start = || start_of(&model, &device.clone().autodiff());
+        let said = "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; \
+                    generate with model.valid()";
+        for refusal in [
+            refused(|| generate(&model, start(), &prompts, &greedy)),
+            refused(|| stream(&model, start(), &prompts, &greedy).next()),
+            refused(|| beam_search(&model, start(), &prompts, &beam)),
+        ] {
+            assert_eq!(refusal.as_deref(), Some(said));
+        }
+
+        let model = model.valid();
+        let of_training = start_of(&model, &device.clone().autodiff());
+        let start = || start_of(&model, &device);
+        let first = generate(&model, start(), &prompts, &greedy);
+        assert_eq!(first, generate(&model, start(), &prompts, &greedy));
+        // Sources from a training loop do not turn a validated model back to training.
+        assert_eq!(first, generate(&model, of_training, &prompts, &greedy));
+    }
 }

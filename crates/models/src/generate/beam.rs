@@ -19,11 +19,11 @@ pub struct Hypothesis {
 
 /// The best outputs for every prompt, best first, by beam search (greedy with a beam of 1).
 ///
-/// Outputs that a stop token ended come first, in the order of their scores, then, where there are too few of them, those cut off by the
-/// limit. A search ends when it has as many endings as the beam is wide and no live hypothesis scores better than the worst of
-/// them, each judged by its length so far; this is `early_stopping=False` of Hugging Face's transformers. Ties go to the smaller token,
-/// so the result is repeatable. Tokens of probability zero are never chosen: fewer outputs than [`n_best`](BeamOptions::n_best) may be
-/// found, but always one.
+/// Outputs that a stop token ended and outputs that the limit cut off are ranked together, by their [scores](Hypothesis::score).
+/// A search ends when it has as many endings as the beam is wide and no live hypothesis scores better than the worst of
+/// them, each judged by its length so far; this is `early_stopping=False` of Hugging Face's transformers. Ties go to the ended output,
+/// then to the smaller token, so the result is repeatable. Tokens of probability zero are never chosen: fewer outputs than
+/// [`n_best`](BeamOptions::n_best) may be found, but always one.
 ///
 /// # Arguments
 ///
@@ -218,8 +218,11 @@ impl<'a> Beam<'a> {
     }
 
     fn best(self, options: &BeamOptions) -> Vec<Hypothesis> {
-        let found = self.ended.into_iter().chain(self.cut_off);
-        found.take(options.n_best).collect()
+        let mut found = self.ended;
+        found.extend(self.cut_off);
+        found.sort_by(|a, b| b.score.total_cmp(&a.score));
+        found.truncate(options.n_best);
+        found
     }
 }
 

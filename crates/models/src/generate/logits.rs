@@ -12,12 +12,22 @@ pub(super) struct NextLogits {
 
 impl NextLogits {
     /// Lets the model read `tokens`, of each row at least one.
+    ///
+    /// # Panics
+    ///
+    /// When the model is in training, or its logits are not those of the rows.
     pub(super) fn read<M: Autoregressive>(
         model: &M,
         state: &mut M::State,
         tokens: &[&[u32]],
     ) -> Self {
         let logits = model.advance(state, tokens);
+        // Nothing but the logits says what kind of device the model is on.
+        assert!(
+            !logits.device().is_autodiff(),
+            "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \
+             model.valid()"
+        );
         let (rows, vocab_size) = (tokens.len(), model.vocab_size());
         assert!(
             logits.dims() == [rows, vocab_size],

@@ -115,7 +115,8 @@ impl BeamOptions {
         self
     }
 
-    /// How much longer outputs are favoured. Default: 0, not at all.
+    /// How much longer outputs are favoured. Default: 0, not at all: the score is the log-probability itself, which favours short
+    /// outputs, as every further token diminishes it. The default of Hugging Face's transformers is 1.
     ///
     /// The score of a hypothesis is its log-probability divided by `((5 + len) / 6)^length_penalty`, where `len` counts its tokens
     /// and its stop token.

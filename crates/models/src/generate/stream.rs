@@ -91,7 +91,8 @@ pub fn generate<M: Autoregressive>(
 /// # Panics
 ///
 /// When the number of prompts is not that of the state's rows, a prompt is empty or longer than the model holds, or a token of a
-/// prompt or a stop token is outside the vocabulary.
+/// prompt or a stop token is outside the vocabulary; at the first step, when the model is on an autodiff device, where dropout acts and
+/// the graph of all steps would be kept: generate with `model.valid()`.
 ///
 /// # Cost
 ///

@@ -6,7 +6,7 @@ use burn_attn::{CrossAttention, Heads, MultiHeadAttention, SelfAttention};
 use super::{
     Import, ImportError,
     checkpoint::Layout,
-    part::{Dense, Part},
+    part::{Dense, Part, replaced},
 };
 
 impl Import for MultiHeadAttention {
@@ -17,7 +17,7 @@ impl Import for MultiHeadAttention {
             key: key.into_linear(&self.key),
             value: value.into_linear(&self.value),
             output: output.into_linear(&self.output),
-            heads: self.heads.clone(),
+            heads: heads(part, &self.heads)?,
         })
     }
 }
@@ -30,6 +30,7 @@ impl Import for SelfAttention {
         module.query_key_value =
             Dense::side_by_side(vec![query, key, value]).into_linear(&self.query_key_value);
         module.output = output.into_linear(&self.output);
+        module.heads = heads(part, &self.heads)?;
         Ok(module)
     }
 }
@@ -42,14 +43,13 @@ impl Import for CrossAttention {
             query: query.into_linear(&self.query),
             key_value: Dense::side_by_side(vec![key, value]).into_linear(&self.key_value),
             output: output.into_linear(&self.output),
-            heads: self.heads.clone(),
+            heads: heads(part, &self.heads)?,
         })
     }
 }
 
 /// Query, key, value and output for a module like `like`.
 fn projections(part: &Part, like: &MultiHeadAttention) -> Result<[Dense; 4], ImportError> {
-    check_heads(part, &like.heads)?;
     let inputs = [&like.query, &like.key, &like.value];
     match part.layout {
         Layout::BurnNn => Ok([
@@ -66,26 +66,39 @@ fn projections(part: &Part, like: &MultiHeadAttention) -> Result<[Dense; 4], Imp
     }
 }
 
-/// Refuses heads that have parameters which the source cannot have.
-fn check_heads(part: &Part, heads: &Heads) -> Result<(), ImportError> {
-    let sinks = heads.sinks.as_ref().map_or(0, |sinks| sinks.dims()[0]);
-    // burn-nn's quiet softmax is a sink at 0, and a sink starts there.
-    let allowed = match part.layout {
-        Layout::Pytorch => 0,
-        Layout::BurnNn => sinks,
+/// Heads like `like`: those of the sources have no parameters, but their sinks may be said to be at 0.
+fn heads(part: &Part, like: &Heads) -> Result<Heads, ImportError> {
+    let refused = |reason: String| {
+        Err(ImportError::Unsupported {
+            name: part.full("heads"),
+            reason,
+        })
     };
-    let own = heads.num_params();
-    if own == allowed {
-        return Ok(());
+    let sinks = like.sinks.as_ref();
+    let own = like.num_params() - sinks.map_or(0, |sinks| sinks.dims()[0]);
+    if own > 0 {
+        return refused(format!(
+            "the module's heads have {own} parameters of their own (QK norm or positions), which the source cannot have; load \
+             into a module without them"
+        ));
     }
-    let reason = format!(
-        "the module's heads have {own} parameters of their own (QK norm, sinks or positions), which the source cannot \
-         have; load into a module without them"
-    );
-    Err(ImportError::Unsupported {
-        name: part.full("heads"),
-        reason,
-    })
+    let mut heads = like.clone();
+    match (sinks, part.sinks_at_zero) {
+        (None, false) => Ok(heads),
+        (Some(like), true) => {
+            heads.sinks = Some(replaced(like, like.val().zeros_like()));
+            Ok(heads)
+        }
+        (Some(_), false) => refused(
+            "the module has sinks, which the source has only if it was made with burn-nn's quiet_softmax or PyTorch's \
+             add_zero_attn; say that it was with Checkpoint::sinks_at_zero(true), or load into a module without sinks"
+                .into(),
+        ),
+        (None, true) => refused(
+            "the source has sinks at 0 (Checkpoint::sinks_at_zero), but the module has no sinks; build it with_sinks(true)"
+                .into(),
+        ),
+    }
 }
 
 /// Query, key and value of `nn.MultiheadAttention`: one packed weight where all three come in with the width `d_model`,

@@ -43,6 +43,7 @@ pub(super) enum Layout {
 #[derive(Debug)]
 pub struct Checkpoint {
     layout: Layout,
+    sinks_at_zero: bool,
     tensors: Tensors,
     taken: BTreeSet<String>,
 }
@@ -92,9 +93,19 @@ impl Checkpoint {
     fn new(layout: Layout, tensors: Tensors) -> Self {
         Self {
             layout,
+            sinks_at_zero: false,
             tensors,
             taken: BTreeSet::new(),
         }
+    }
+
+    /// Says that the attention to load was made with burn-nn's `quiet_softmax` or PyTorch's `add_zero_attn`. Default: false.
+    ///
+    /// Both are sinks at 0, of which the weights hold no trace. [`load`](Self::load) then needs a module with sinks and sets them
+    /// to 0; freeze them to keep them there. Otherwise it needs one without.
+    pub fn sinks_at_zero(mut self, sinks_at_zero: bool) -> Self {
+        self.sinks_at_zero = sinks_at_zero;
+        self
     }
 
     /// The names of all tensors, in alphabetical order.
@@ -116,7 +127,7 @@ impl Checkpoint {
     ///
     /// Reads each tensor once; the old and the new parameters are in memory together.
     pub fn load<M: Import>(&mut self, prefix: &str, module: &mut M) -> Result<(), ImportError> {
-        let part = Part::new(self.layout, &self.tensors, prefix)?;
+        let part = Part::new(self.layout, self.sinks_at_zero, &self.tensors, prefix)?;
         let loaded = module.import(&part)?;
         let taken = part.finish()?;
         self.taken.extend(taken);

@@ -16,6 +16,8 @@ use super::{ImportError, checkpoint::Layout, file::Tensors};
 #[derive(Debug)]
 pub struct Part<'a> {
     pub(super) layout: Layout,
+    /// See [`Checkpoint::sinks_at_zero`](super::Checkpoint::sinks_at_zero).
+    pub(super) sinks_at_zero: bool,
     tensors: &'a Tensors,
     prefix: String,
     taken: RefCell<BTreeSet<String>>,
@@ -30,11 +32,13 @@ pub(super) struct Dense {
 impl<'a> Part<'a> {
     pub(super) fn new(
         layout: Layout,
+        sinks_at_zero: bool,
         tensors: &'a Tensors,
         prefix: &str,
     ) -> Result<Self, ImportError> {
         let part = Self {
             layout,
+            sinks_at_zero,
             tensors,
             prefix: prefix.trim_end_matches('.').to_string(),
             taken: RefCell::default(),
@@ -264,7 +268,10 @@ impl Dense {
 }
 
 /// The parameter `like` with another value: the same identity, trained if it was.
-fn replaced<const D: usize>(like: &Param<Tensor<D>>, value: Tensor<D>) -> Param<Tensor<D>> {
+pub(super) fn replaced<const D: usize>(
+    like: &Param<Tensor<D>>,
+    value: Tensor<D>,
+) -> Param<Tensor<D>> {
     like.clone().transform_for_load(value, like.id)
 }
 

@@ -76,7 +76,7 @@ impl Autoregressive for LanguageModel {
         let so_far = self.lengths(state);
         let new = NewTokens::new("LanguageModel", tokens, so_far.len(), self.vocab_size());
         let device = self.embedding.weight.device();
-        let x = self.embed_checked(new.padded(&device), new.positions(so_far));
+        let x = self.embed(new.padded(&device), new.positions(so_far));
         let states = self
             .transformer
             .forward_cached(x, &new.lengths, &mut state.caches);

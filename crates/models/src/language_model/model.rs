@@ -10,6 +10,8 @@ use burn_attn::{
     positions::{Learned, Positions, Sinusoidal},
 };
 
+use crate::vocabulary;
+
 /// A stack of causal layers between an embedding and the logits of the next token.
 ///
 /// ```text
@@ -121,23 +123,11 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// When a token is outside the vocabulary, or a position past the table of positions.
-    ///
-    /// # Cost
-    ///
-    /// The tokens are read from the device once, to check them.
+    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. Elsewhere tokens are
+    /// not read, which would wait for the device: such a token has whatever embedding the backend finds.
     pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
         let [vocab_size, _] = self.embedding.weight.dims();
-        let vocabulary = 0..vocab_size as i64;
-        let read = tokens.to_data();
-        if let Some(token) = read.iter::<i64>().find(|token| !vocabulary.contains(token)) {
-            panic!("LanguageModel: token {token} is outside the vocabulary of {vocab_size} tokens");
-        }
-        self.embed_checked(tokens, positions.into())
-    }
-
-    /// [`embed`](Self::embed) of tokens that are known to be in the vocabulary.
-    pub(super) fn embed_checked(&self, tokens: Tensor<2, Int>, positions: Positions) -> Tensor<3> {
+        vocabulary::check("LanguageModel", &tokens, vocab_size);
         let x = self.embedding.forward(tokens);
         let x = match (&self.sinusoidal, &self.learned) {
             (Some(sinusoidal), _) => sinusoidal.forward_from(x, positions),

@@ -17,12 +17,12 @@ impl Seq2Seq {
     ///
     /// # Shapes
     ///
-    /// - `source`: `[batch, len_source]`, padded behind `source_lengths` with any token
+    /// - `source`: `[batch, len_source]`, padded behind `source_lengths` with any token of the vocabulary
     /// - `source_lengths`: `[batch]`
     ///
     /// # Panics
     ///
-    /// When a source is longer than `max_len`.
+    /// As [`encode`](Self::encode).
     ///
     /// # Example
     ///

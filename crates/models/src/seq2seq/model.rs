@@ -13,6 +13,8 @@ use burn_attn::{
 };
 use burn_attn_derive::Config;
 
+use crate::vocabulary;
+
 /// Configuration of [`Seq2Seq`].
 #[derive(Config, Debug)]
 pub struct Seq2SeqConfig {
@@ -167,12 +169,13 @@ impl Seq2Seq {
     ///
     /// # Shapes
     ///
-    /// - `source`: `[batch, len_source]`, padded behind `source_lengths` with any token
+    /// - `source`: `[batch, len_source]`, padded behind `source_lengths` with any token of the vocabulary
     /// - `source_lengths`: `[batch]`
     ///
     /// # Panics
     ///
-    /// When a source is longer than `max_len`.
+    /// When a source is longer than `max_len`; on a CPU backend, when a token is outside the vocabulary (elsewhere tokens are not read,
+    /// which would wait for the device).
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
         let [batch, len] = source.dims();
         if batch == 0 {
@@ -203,7 +206,7 @@ impl Seq2Seq {
     ///
     /// # Panics
     ///
-    /// When a target is longer than `max_len` or the batches differ.
+    /// When a target is longer than `max_len` or the batches differ; on a CPU backend, when a token is outside the vocabulary.
     pub fn decode(&self, target: Tensor<2, Int>, memory: &Memory) -> Tensor<3> {
         let input = self.decoder_input(target, memory);
         self.embedding
@@ -220,7 +223,7 @@ impl Seq2Seq {
     ///
     /// # Panics
     ///
-    /// When a sequence is longer than `max_len` or the batches differ.
+    /// As [`encode`](Self::encode) and [`decode`](Self::decode).
     pub fn forward(
         &self,
         source: Tensor<2, Int>,
@@ -267,6 +270,8 @@ impl Seq2Seq {
         tokens: Tensor<2, Int>,
         positions: impl Into<Positions>,
     ) -> Tensor<3> {
+        let [vocab_size, _] = self.embedding.weight.dims();
+        vocabulary::check("Seq2Seq", &tokens, vocab_size);
         let embedded = self.embedding.forward(tokens);
         dropout(
             &self.dropout,
