@@ -144,6 +144,7 @@ extern crate std;
 mod bias;
 mod broadcast;
 mod dropout;
+mod extent;
 mod mask;
 mod math;
 pub mod oracle;

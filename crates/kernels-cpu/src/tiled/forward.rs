@@ -8,7 +8,7 @@ use super::{
     Element, Execution, Inputs, KernelError,
     compiled::Compiled,
     decode::{decode, decode_scratch},
-    inputs::{at_least, exactly},
+    inputs::{at_least, exactly, writable},
     parallel::for_each,
     raw::{Product, RowsMut, Start},
     real::Real,
@@ -88,8 +88,7 @@ pub fn forward<T: Element>(
         dim_v,
         ..
     } = *problem;
-    let (available, needed) = output.lengths([batch, heads_q, len_q], dim_v);
-    at_least("output", available, needed, problem)?;
+    writable("output", &output, [batch, heads_q, len_q], dim_v, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
     at_least(
         "scratch",
