@@ -16,6 +16,7 @@ use super::{
     scores::{Scores, Scoring},
     tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
     transpose::rows_to_panels,
+    unseen::finite,
     visibility::Visibility,
     work,
 };
@@ -315,7 +316,14 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             for x in R::vectors_mut::<S>(row) {
                 *x = R::times(simd, *x, factor);
             }
-            (self.output)(query, &row[..dim_v]);
+            let row = &mut row[..dim_v];
+            let at = [tile.batch_item, tile.head, tile.query + query];
+            let finite = || finite(row, |x| x);
+            // Weights of zero times values that other rows see are NaN if the values are.
+            if (self.scoring).sees_nothing(at, self.sink, self.logsumexp[query], finite) {
+                row.fill(R::default());
+            }
+            (self.output)(query, row);
         }
     }
 }
