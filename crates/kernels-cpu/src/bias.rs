@@ -209,7 +209,8 @@ impl DistanceAxis {
         if self.len_q == 0 || self.len_kv == 0 {
             0
         } else {
-            self.len_q + self.len_kv - 1
+            // Saturating: a length that wraps around would fit any buffer.
+            self.len_q.saturating_add(self.len_kv - 1)
         }
     }
 

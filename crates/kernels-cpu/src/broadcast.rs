@@ -1,6 +1,9 @@
 //! An operand of the scores that may be shorter than they are.
 
-use crate::Problem;
+use crate::{
+    Problem,
+    extent::{elements, reach, row_major},
+};
 use thiserror::Error;
 
 /// A `[batch, heads_q, len_q, len_kv]` operand, any of whose sizes may be 1 to mean "the same for all".
@@ -59,7 +62,7 @@ impl<'a, T> Broadcast<'a, T> {
     /// # Errors
     /// The length of `data` is not the product of `shape`.
     pub fn new(data: &'a [T], shape: [usize; 4]) -> Result<Self, BroadcastError> {
-        let expected = shape.iter().product();
+        let expected = elements(shape);
         if data.len() != expected {
             return Err(BroadcastError::Length {
                 shape,
@@ -68,11 +71,8 @@ impl<'a, T> Broadcast<'a, T> {
             });
         }
         let [_, heads, queries, keys] = shape;
-        Self::strided(
-            data,
-            shape,
-            [heads * queries * keys, queries * keys, keys, 1],
-        )
+        let [of_batch, of_heads, of_queries] = row_major(heads, queries, keys);
+        Self::strided(data, shape, [of_batch, of_heads, of_queries, 1])
     }
 
     /// Reads `data` as a tensor of `shape` with these strides, in elements; a stride of 0 repeats.
@@ -87,8 +87,7 @@ impl<'a, T> Broadcast<'a, T> {
         let expected = if shape.contains(&0) {
             0
         } else {
-            let last = |axis: usize| (shape[axis] - 1) * strides[axis];
-            (0..4).map(last).sum::<usize>() + 1
+            reach(shape.map(|size| size - 1), strides, 1)
         };
         if data.len() < expected {
             return Err(BroadcastError::Length {

@@ -109,10 +109,24 @@
 //!   A bias (the sum of its parts) of −∞ hides exactly as the mask does.
 //! - A row with no visible key: output 0, logsumexp −∞, gradients 0. With a sink, the formula still holds: the
 //!   logsumexp of such a row is the sink, its output 0, and only the sink receives a gradient (that of the logsumexp).
-//! - Never NaN from finite input.
-//! - NaN or infinity in keys or values that no query of their batch item may see (padding) never reaches an output or
-//!   a gradient: implementations select, they do not multiply by zero. Hidden from some queries and seen by others, a
-//!   NaN is the caller's.
+//!   NaN or infinity in the query of such a row, or in what arrives at its output, goes nowhere; nor does that at its
+//!   logsumexp, without a sink.
+//! - NaN or infinity in keys or values that no query may see that reads them (those of the same batch item, in the heads of
+//!   their group: padding) never reaches an output or a gradient: implementations select, they do not multiply by zero.
+//!   Hidden from some of these queries and seen by others, a NaN is the caller's.
+//! - NaN that a query sees is not lost: one of its own or of a key makes its output and logsumexp NaN, one of a value its output.
+//!
+//! ## Numbers at the ends of the range
+//!
+//! Never NaN from finite input, as long as every sum over what is visible stays in the range of the precision of the
+//! computation (f32 for halves). What is hidden may be any finite number, and overflow in any way: its weight is exactly 0, and
+//! so is the gradient of its score. In detail, for sums over visible pairs:
+//!
+//! | sum | beyond the range |
+//! | --- | --- |
+//! | a score, from `scale * q[i]` (times log2 e, in kernels) on | all one way, it counts as the largest number (+∞) or as hidden (−∞); both ways, ∞ − ∞ or 0 · ∞, the row is NaN |
+//! | the values of a row, by weights relative to the largest | ±∞ or NaN; cannot happen to values below the largest number / `len_kv` |
+//! | backward: `dot(do / (1 - p), v[j])` from `do / (1 - p)` on, `dot(do, o)`, and the gradients themselves | ±∞ or NaN in every gradient it is summed into |
 //!
 //! ## Randomness and reproducibility
 //!
@@ -144,6 +158,7 @@ extern crate std;
 mod bias;
 mod broadcast;
 mod dropout;
+mod extent;
 mod mask;
 mod math;
 pub mod oracle;

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::{Broadcast, BroadcastError, Problem};
+use crate::{Broadcast, BroadcastError, Problem, extent::elements};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -248,9 +248,13 @@ impl Mask<'_> {
             check(
                 "segments.queries",
                 segments.queries.len(),
-                problem.batch * problem.len_q,
+                elements([problem.batch, problem.len_q]),
             )?;
-            check("segments.keys", segments.keys.len(), problem.batch * len_kv)?;
+            check(
+                "segments.keys",
+                segments.keys.len(),
+                elements([problem.batch, len_kv]),
+            )?;
         }
         if let Some(blocks) = &self.blocks {
             blocks.validate(problem)?;

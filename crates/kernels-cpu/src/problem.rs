@@ -1,6 +1,6 @@
 //! The sizes of one attention call.
 
-use crate::math;
+use crate::{extent::elements, math};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -58,13 +58,21 @@ pub enum ProblemError {
         /// Number of key/value heads.
         heads_kv: usize,
     },
+    /// A tensor would have more elements than memory can hold.
+    #[error("the {name} of {problem:?} has more elements than memory can hold")]
+    TooLarge {
+        /// The tensor.
+        name: &'static str,
+        /// The sizes that were given.
+        problem: Problem,
+    },
 }
 
 impl Problem {
     /// Checks that the sizes can be run; zero `batch`, `len_q` and `len_kv` are legal.
     ///
     /// # Errors
-    /// A head count or a dim is zero, or `heads_kv` does not divide `heads_q`.
+    /// A head count or a dim is zero, `heads_kv` does not divide `heads_q`, or a tensor has more than `isize::MAX` elements.
     pub fn validate(&self) -> Result<(), ProblemError> {
         for (name, size) in [
             ("heads_q", self.heads_q),
@@ -81,6 +89,17 @@ impl Problem {
                 heads_q: self.heads_q,
                 heads_kv: self.heads_kv,
             });
+        }
+        for (name, elements) in [
+            ("query", self.query_elements()),
+            ("key", self.key_elements()),
+            ("value", self.value_elements()),
+            ("output", self.output_elements()),
+        ] {
+            if elements > isize::MAX.unsigned_abs() {
+                let problem = *self;
+                return Err(ProblemError::TooLarge { name, problem });
+            }
         }
         Ok(())
     }
@@ -115,43 +134,43 @@ impl Problem {
     /// Number of elements of the query: `batch · heads_q · len_q · dim_qk`.
     #[must_use]
     pub fn query_elements(&self) -> usize {
-        self.query_rows() * self.dim_qk
+        elements([self.query_rows(), self.dim_qk])
     }
 
     /// Number of elements of the key: `batch · heads_kv · len_kv · dim_qk`.
     #[must_use]
     pub fn key_elements(&self) -> usize {
-        self.key_rows() * self.dim_qk
+        elements([self.key_rows(), self.dim_qk])
     }
 
     /// Number of elements of the value: `batch · heads_kv · len_kv · dim_v`.
     #[must_use]
     pub fn value_elements(&self) -> usize {
-        self.key_rows() * self.dim_v
+        elements([self.key_rows(), self.dim_v])
     }
 
     /// Number of elements of the output: `batch · heads_q · len_q · dim_v`.
     #[must_use]
     pub fn output_elements(&self) -> usize {
-        self.query_rows() * self.dim_v
+        elements([self.query_rows(), self.dim_v])
     }
 
     /// Number of elements of the score matrix, which kernels never hold: `batch · heads_q · len_q · len_kv`.
     #[must_use]
     pub fn score_elements(&self) -> usize {
-        self.query_rows() * self.len_kv
+        elements([self.query_rows(), self.len_kv])
     }
 
     /// Number of query rows, which is the number of elements of the logsumexp: `batch · heads_q · len_q`.
     #[must_use]
     pub fn query_rows(&self) -> usize {
-        self.batch * self.heads_q * self.len_q
+        elements([self.batch, self.heads_q, self.len_q])
     }
 
     /// Number of key rows and of value rows: `batch · heads_kv · len_kv`.
     #[must_use]
     pub fn key_rows(&self) -> usize {
-        self.batch * self.heads_kv * self.len_kv
+        elements([self.batch, self.heads_kv, self.len_kv])
     }
 
     /// Flat index of a query row: multiply by `dim_qk`, `dim_v` or `len_kv` for query, output or scores.

@@ -7,9 +7,17 @@
 //! | `forward.rs` | [`forward`]: output, logsumexp, weights |
 //! | `backward.rs` | [`backward`]: the gradients of all seven differentiable inputs |
 //!
-//! Index loops, no tiles, no tricks, O(`len_q` · `len_kv`) memory. It is never optimised and shares no arithmetic with
-//! what it checks; the one thing it shares is [`Mask::visible`](crate::Mask::visible), which has a second formulation of
-//! its own in the tests. The gradients are checked against central differences of the forward.
+//! Index loops, no tiles, no tricks, O(`len_q` · `len_kv`) memory. It is never optimised. Products, softmax and gradients are
+//! computed here alone; the gradients are checked against central differences of the forward. What it shares with the kernels
+//! is small, and tested by itself:
+//!
+//! | shared | checked against |
+//! | --- | --- |
+//! | [`Mask::visible`](crate::Mask::visible), [`Mask::position`](crate::Mask::position) | a second formulation in its tests |
+//! | the rows, heads and default scale of [`Problem`](crate::Problem) | sizes written out by hand |
+//! | [`Broadcast::get`](crate::Broadcast::get) | strides, for all sixteen shapes |
+//! | [`RelativeBuckets::bucket`](crate::RelativeBuckets::bucket) | T5's table |
+//! | [`Dropout::keep`](crate::Dropout::keep), [`Dropout::kept_scale`](crate::Dropout::kept_scale) | its pinned bits and frequencies |
 //!
 //! ```
 //! use burn_attn_kernels_cpu::{CausalAlignment, Mask, Problem, oracle};

@@ -17,6 +17,7 @@ use super::{
     rows::{Block, Head, HeadRows, store, take},
     scores::Scoring,
     tile::blocks,
+    unseen::finite,
     work,
 };
 use crate::{Problem, math};
@@ -121,7 +122,7 @@ pub(super) fn decode<T: Element>(
         let parts = partial[first * per_task..][..chunks * per_task].chunks_exact(per_task);
         let part = group_part(&problem, head % group);
         let rows = parts.map(|task| &task[part.clone()]);
-        *logsumexp = merge::<T>(inputs, head, rows, output.row(0));
+        *logsumexp = merge::<T>(inputs, [batch_item, head], rows, output.row(0));
     }
 }
 
@@ -134,7 +135,7 @@ fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
 /// Puts the parts of one row together; returns the logsumexp.
 fn merge<'a, T: Element>(
     inputs: &Inputs<'_, T>,
-    head: usize,
+    [batch_item, head]: [usize; 2],
     parts: impl Iterator<Item = &'a [T::Real]> + Clone,
     output: &mut [T],
 ) -> T::Real {
@@ -145,7 +146,8 @@ fn merge<'a, T: Element>(
         // A part of NaN must stay one.
         if of_part <= maximum { maximum } else { of_part }
     });
-    if maximum == f64::NEG_INFINITY {
+    // A sum of NaN is not zero: a query whose scores are all NaN has no maximum either, but has seen something.
+    if maximum == f64::NEG_INFINITY && parts.clone().all(|part| part[1] == T::Real::default()) {
         output.fill(T::default());
         return T::Real::NEG_INFINITY;
     }
@@ -162,7 +164,18 @@ fn merge<'a, T: Element>(
         store(&[T::Real::from_f64(total * kept_scale / sum)], &mut rounded);
         *output = rounded[0];
     }
-    T::Real::from_f64((maximum + math::log2(sum)) * LN_2)
+    let logsumexp = T::Real::from_f64((maximum + math::log2(sum)) * LN_2);
+    let finite = || finite(output, T::to_real);
+    // Weights of zero times values that other heads of the group see are NaN if the values are.
+    if Scoring::new(inputs).sees_nothing(
+        [batch_item, head, 0],
+        inputs.sink(head),
+        logsumexp,
+        finite,
+    ) {
+        output.fill(T::default());
+    }
+    logsumexp
 }
 
 /// Some keys of one key/value head, with the queries of all heads that share it.

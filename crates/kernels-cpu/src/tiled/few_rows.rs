@@ -13,6 +13,7 @@ use super::{
     raw::{Product, Start},
     rows::take,
 };
+use crate::extent::{elements, reach};
 
 /// More rows than this are better multiplied by a library.
 pub const FEW_ROWS: usize = 16;
@@ -60,18 +61,19 @@ impl<T: Element> FewRows<'_, T> {
     /// Numbers from one row of sums to the next. Rows that begin a power of two apart would push each other out of the nearest
     /// cache.
     fn sums_row(&self) -> usize {
-        self.columns.next_multiple_of(WIDEST) + WIDEST
+        elements([self.columns.div_ceil(WIDEST) + 1, WIDEST])
     }
 
     /// Numbers of the sums of one part.
     fn sums(&self) -> usize {
-        self.rows * self.sums_row()
+        elements([self.rows, self.sums_row()])
     }
 
     /// Length of the scratch buffer of [`run`](Self::run), in numbers.
     #[must_use]
     pub fn scratch(&self, execution: Execution) -> usize {
-        ENDS.len() * self.sums() + self.workers(execution) * DEPTH * WIDEST
+        let rest = self.workers(execution) * DEPTH * WIDEST;
+        reach([ENDS.len()], [self.sums()], rest)
     }
 
     /// The product, into `[rows, columns]`, contiguous.
@@ -91,9 +93,9 @@ impl<T: Element> FewRows<'_, T> {
             ..
         } = *self;
         for (name, available, needed) in [
-            ("x", self.x.len(), rows * depth),
-            ("weight", self.weight.len(), depth * columns),
-            ("out", out.len(), rows * columns),
+            ("x", self.x.len(), elements([rows, depth])),
+            ("weight", self.weight.len(), elements([depth, columns])),
+            ("out", out.len(), elements([rows, columns])),
             ("scratch", scratch.len(), self.scratch(execution)),
         ] {
             assert!(
@@ -101,7 +103,7 @@ impl<T: Element> FewRows<'_, T> {
                 "{name} needs {needed} elements for {rows} rows, {depth} terms and {columns} columns, but has {available}"
             );
         }
-        if rows * columns == 0 {
+        if rows == 0 || columns == 0 {
             return;
         }
         let sums = take(&mut scratch, ENDS.len() * self.sums());

@@ -8,7 +8,7 @@ use super::{
     Element, Execution, Inputs, KernelError,
     compiled::Compiled,
     decode::{decode, decode_scratch},
-    inputs::{at_least, exactly},
+    inputs::{at_least, exactly, writable},
     parallel::for_each,
     raw::{Product, RowsMut, Start},
     real::Real,
@@ -16,6 +16,7 @@ use super::{
     scores::{Scores, Scoring},
     tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
     transpose::rows_to_panels,
+    unseen::finite,
     visibility::Visibility,
     work,
 };
@@ -88,8 +89,7 @@ pub fn forward<T: Element>(
         dim_v,
         ..
     } = *problem;
-    let (available, needed) = output.lengths([batch, heads_q, len_q], dim_v);
-    at_least("output", available, needed, problem)?;
+    writable("output", &output, [batch, heads_q, len_q], dim_v, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
     at_least(
         "scratch",
@@ -316,7 +316,14 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             for x in R::vectors_mut::<S>(row) {
                 *x = R::times(simd, *x, factor);
             }
-            (self.output)(query, &row[..dim_v]);
+            let row = &mut row[..dim_v];
+            let at = [tile.batch_item, tile.head, tile.query + query];
+            let finite = || finite(row, |x| x);
+            // Weights of zero times values that other rows see are NaN if the values are.
+            if (self.scoring).sees_nothing(at, self.sink, self.logsumexp[query], finite) {
+                row.fill(R::default());
+            }
+            (self.output)(query, row);
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use super::{Element, Rows, real::Real};
+use super::{Element, Rows, RowsMut, real::Real};
 use crate::{
     Broadcast, BroadcastError, DistanceAxis, Dropout, DropoutError, Mask, MaskError, Problem,
-    ProblemError,
+    ProblemError, extent::elements,
 };
 
 /// The tensors and options of one call of the kernels.
@@ -157,7 +157,7 @@ impl<'a, T: Element> Inputs<'a, T> {
             exactly(
                 "distance_bias",
                 distance.len(),
-                problem.heads_q * distances(problem),
+                elements([problem.heads_q, distances(problem)]),
                 problem,
             )?;
         }
@@ -217,15 +217,27 @@ pub(super) fn at_least(
     expected: usize,
     problem: &Problem,
 ) -> Result<(), KernelError> {
-    // What `RowsMut::lengths` says of rows that overlap.
-    if expected == usize::MAX {
-        let problem = *problem;
-        return Err(KernelError::Overlap { name, problem });
-    }
     if actual >= expected {
         Ok(())
     } else {
         too_short(name, actual, expected, problem)
+    }
+}
+
+/// Checks that rows can be written: that they lie in their slice, and apart.
+pub(super) fn writable<T>(
+    name: &'static str,
+    rows: &RowsMut<'_, T>,
+    sizes: [usize; 3],
+    dim: usize,
+    problem: &Problem,
+) -> Result<(), KernelError> {
+    match rows.extent(sizes, dim) {
+        Some(expected) => at_least(name, rows.available(), expected, problem),
+        None => Err(KernelError::Overlap {
+            name,
+            problem: *problem,
+        }),
     }
 }
 

@@ -80,5 +80,7 @@ use crate::Problem;
 
 /// Floating-point operations of the forward pass, if everything is visible.
 fn work(problem: &Problem) -> f64 {
-    2.0 * problem.score_elements() as f64 * (problem.dim_qk + problem.dim_v) as f64
+    // Not `score_elements`, which nothing holds and which need not fit into a `usize`.
+    let scores = problem.query_rows() as f64 * problem.len_kv as f64;
+    2.0 * scores * (problem.dim_qk as f64 + problem.dim_v as f64)
 }

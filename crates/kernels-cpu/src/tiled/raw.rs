@@ -15,6 +15,10 @@ use core::marker::PhantomData;
 use pulp::{Simd, WithSimd};
 
 use super::real::Real;
+use crate::extent::{reach, row_major};
+
+#[cfg(test)]
+mod tests;
 
 /// Rows of the output that stay in registers at once: with two vectors a row, 12 of AVX2's 16 registers are sums.
 pub(super) const ROWS: usize = 6;
@@ -110,21 +114,22 @@ impl<R: Real> Product<'_, R> {
             return;
         }
         let last_row = self.rows - 1;
-        assert!(self.out.len() >= last_row * self.out_row + end);
+        assert!(self.out.len() >= reach([last_row], [self.out_row], end));
         if let Start::Scaled(factors) = self.start {
             assert!(factors.len() >= self.rows);
         }
         if self.depth > 0 {
             let last = self.depth - 1;
-            assert!(self.left.len() > last_row * self.left_row + last * self.left_step);
-            assert!(self.right.len() >= last * self.right_step + end);
+            let strides = [self.left_row, self.left_step];
+            assert!(self.left.len() >= reach([last_row, last], strides, 1));
+            assert!(self.right.len() >= reach([last], [self.right_step], end));
         }
 
         let out = self.out.as_mut_ptr();
         let mut row = 0;
         while row < self.rows {
             // SAFETY: `row < self.rows`, and the assertions above bound the last row, the last term and the last column
-            // of each slice, which are its largest offsets.
+            // of each slice, which are its largest offsets: no smaller one wraps around.
             unsafe {
                 let out = out.add(row * self.out_row + column);
                 row += match self.rows - row {
@@ -243,7 +248,7 @@ impl<'a, T> RowsMut<'a, T> {
     /// Row-major rows of `heads` heads and `len` rows of `dim` numbers.
     #[must_use]
     pub fn contiguous(data: &'a mut [T], heads: usize, len: usize, dim: usize) -> Self {
-        Self::new(data, [heads * len * dim, len * dim, dim])
+        Self::new(data, row_major(heads, len, dim))
     }
 
     /// The same rows, for a shorter time.
@@ -255,11 +260,15 @@ impl<'a, T> RowsMut<'a, T> {
         }
     }
 
-    /// How many elements are behind the rows, and how many a tensor of these sizes needs: more than any slice has, if its
-    /// rows would overlap.
-    pub(super) fn lengths(&self, sizes: [usize; 3], dim: usize) -> (usize, usize) {
+    /// The number of elements behind the rows.
+    pub(super) fn available(&self) -> usize {
+        self.available
+    }
+
+    /// How many elements a tensor of these sizes reaches into, or nothing if its rows would overlap.
+    pub(super) fn extent(&self, sizes: [usize; 3], dim: usize) -> Option<usize> {
         if sizes.contains(&0) {
-            return (self.available, 0);
+            return Some(0);
         }
         let mut axes = [0, 1, 2].map(|axis| (self.strides[axis], sizes[axis]));
         axes.sort_unstable();
@@ -267,19 +276,18 @@ impl<'a, T> RowsMut<'a, T> {
         for (stride, size) in axes {
             if size > 1 {
                 if stride < needed {
-                    return (self.available, usize::MAX);
+                    return None;
                 }
-                // Saturating: a stride that wraps around would make a tensor of any size fit.
-                needed = needed.saturating_add(stride.saturating_mul(size - 1));
+                needed = reach([size - 1], [stride], needed);
             }
         }
-        (self.available, needed)
+        Some(needed)
     }
 
     /// The heads, batch item after batch item.
     ///
     /// # Panics
-    /// The rows overlap or leave the slice; see [`lengths`](Self::lengths).
+    /// The rows overlap or leave the slice; see [`extent`](Self::extent).
     pub(super) fn heads(
         self,
         sizes: [usize; 3],
@@ -288,9 +296,9 @@ impl<'a, T> RowsMut<'a, T> {
     where
         T: Send,
     {
-        let (available, needed) = self.lengths(sizes, dim);
+        let needed = self.extent(sizes, dim);
         assert!(
-            available >= needed,
+            needed.is_some_and(|needed| self.available >= needed),
             "rows that overlap or leave their slice cannot be written"
         );
         let [batch, heads, rows] = sizes;

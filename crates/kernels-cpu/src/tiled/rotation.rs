@@ -4,6 +4,7 @@ use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
 
 use super::{Element, Execution, Real, Rows, compiled::Compiled, parallel::for_each};
+use crate::extent::elements;
 
 /// Numbers that one task writes: enough to be worth taking, few enough to be shared out evenly.
 const TASK: usize = 1 << 14;
@@ -71,12 +72,12 @@ impl<T: Element> Rotation<'_, T> {
     pub fn run(&self, out: &mut [T::Real], execution: Execution) {
         let [batch, heads, len, dim] = self.sizes;
         let pairs = self.pairs;
-        let numbers = batch * heads * len * dim;
+        let numbers = elements(self.sizes);
         if numbers == 0 {
             return;
         }
         assert!(
-            2 * pairs <= dim,
+            pairs <= dim / 2,
             "{pairs} pairs do not fit into {dim} numbers"
         );
         assert!(
@@ -84,15 +85,16 @@ impl<T: Element> Rotation<'_, T> {
             "{} offsets for {batch} batch items",
             self.offsets.len()
         );
-        let last = self.offsets.iter().max().map_or(0, |last| last + len);
+        let last = self.offsets.iter().max();
+        let last = last.map_or(0, |last| last.saturating_add(len));
         for (name, available, needed) in [
             (
                 "x",
                 self.x.available(),
                 self.x.extent(batch, heads, len, dim),
             ),
-            ("cos", self.cos.len(), last * pairs),
-            ("sin", self.sin.len(), last * pairs),
+            ("cos", self.cos.len(), elements([last, pairs])),
+            ("sin", self.sin.len(), elements([last, pairs])),
             ("out", out.len(), numbers),
         ] {
             assert!(

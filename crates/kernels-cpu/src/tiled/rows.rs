@@ -3,6 +3,7 @@
 use core::ops::Range;
 
 use super::{Element, real::Real};
+use crate::extent::{reach, row_major};
 
 /// A `[batch, heads, len, dim]` tensor whose last dimension is contiguous and whose others have any stride.
 ///
@@ -23,7 +24,7 @@ impl<'a, T> Rows<'a, T> {
     /// Row-major rows of `heads` heads and `len` rows of `dim` numbers.
     #[must_use]
     pub fn contiguous(data: &'a [T], heads: usize, len: usize, dim: usize) -> Self {
-        Self::new(data, [heads * len * dim, len * dim, dim])
+        Self::new(data, row_major(heads, len, dim))
     }
 
     /// How many elements a tensor of these sizes reaches into.
@@ -31,13 +32,7 @@ impl<'a, T> Rows<'a, T> {
         if batch == 0 || heads == 0 || len == 0 {
             return 0;
         }
-        let last = [batch - 1, heads - 1, len - 1];
-        let offset: usize = last
-            .iter()
-            .zip(self.strides)
-            .map(|(index, stride)| index * stride)
-            .sum();
-        offset + dim
+        reach([batch - 1, heads - 1, len - 1], self.strides, dim)
     }
 
     /// The number of elements behind the view.

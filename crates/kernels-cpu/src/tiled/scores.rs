@@ -191,6 +191,7 @@ fn squash<R: Real, S: Simd>(
     let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
     let one = R::splat(simd, R::from_f64(1.0));
     let zero = R::splat(simd, R::default());
+    let negative = R::splat(simd, R::from_f64(-1.0));
     let keep_slopes = !slopes.is_empty();
     for (key, row) in scores.chunks_mut(stride).enumerate() {
         for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
@@ -202,7 +203,9 @@ fn squash<R: Real, S: Simd>(
             if keep_slopes {
                 let slopes =
                     R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
-                slopes[vector] = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+                let slope = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+                // The score of a hidden key may be NaN. That of a visible one is NaN without its slope.
+                slopes[vector] = R::select_less(simd, negative, slope, slope, zero);
             }
         }
     }

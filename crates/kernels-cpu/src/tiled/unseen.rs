@@ -2,10 +2,11 @@
 
 use alloc::vec::Vec;
 
-use super::{Element, Inputs, Real, Rows};
-use crate::{Broadcast, DistanceAxis, Problem};
+use super::{Element, Inputs, Real, Rows, scores::Scoring};
+use crate::{Broadcast, Problem};
 
-/// Runs `body` on inputs in which no key or value that is hidden from all queries of its batch item is NaN or infinite.
+/// Runs `body` on inputs in which no key or value is NaN or infinite that is hidden from all queries of its batch item and of
+/// the heads that share it.
 ///
 /// Causality, windows and key lengths never let a kernel touch such rows. Segments, small blocks of a table, bool tensors and
 /// biases of −∞ may hide single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row,
@@ -66,12 +67,13 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
 /// A contiguous copy with zeros for unseen rows that are not finite, if there are any.
 fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> Option<Vec<T>> {
     let problem = &inputs.problem;
+    let scoring = Scoring::new(inputs);
     let mut unseen = Vec::new();
     for batch_item in 0..problem.batch {
         for head in 0..problem.heads_kv {
             for key in 0..problem.len_kv {
                 let row = &rows.starting_at(batch_item, head, key)[..dim];
-                if !finite(row) && !seen(inputs, batch_item, key) {
+                if !finite(row, T::to_real) && !seen(&scoring, batch_item, head, key) {
                     unseen.push(problem.key_row(batch_item, head, key));
                 }
             }
@@ -95,34 +97,22 @@ fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> 
 }
 
 /// Whether all numbers are.
-fn finite<T: Element>(row: &[T]) -> bool {
+pub(super) fn finite<T: Copy, R: Real>(row: &[T], to_real: impl Fn(T) -> R) -> bool {
     // A sum of products with zero is NaN exactly if a number is not finite. Eight sums, so that none waits for the last.
-    let zero = T::Real::default();
+    let zero = R::default();
     let mut sums = [zero; 8];
     for row in row.chunks(8) {
         for (sum, &x) in sums.iter_mut().zip(row) {
-            *sum = *sum + x.to_real() * zero;
+            *sum = *sum + to_real(x) * zero;
         }
     }
     sums.iter().all(|&sum| sum == zero)
 }
 
-/// Whether any query of the batch item, in any head, sees the key.
-fn seen<T: Element>(inputs: &Inputs<'_, T>, batch_item: usize, key: usize) -> bool {
-    let problem = &inputs.problem;
-    let axis = DistanceAxis::new(problem, &inputs.mask);
-    let hides = |bias: T::Real| bias == T::Real::NEG_INFINITY;
-    (0..problem.heads_q).any(|head| {
-        (0..problem.len_q).any(|query| {
-            let dense = inputs
-                .bias
-                .map(|bias| bias.get(batch_item, head, query, key));
-            let distance = inputs
-                .distance_bias
-                .map(|bias| bias[head * axis.len() + axis.index(query, key)]);
-            inputs.mask.visible(problem, batch_item, head, query, key)
-                && !dense.is_some_and(hides)
-                && !distance.is_some_and(hides)
-        })
-    })
+/// Whether any query of the batch item sees the key, in any head of the group that shares it.
+fn seen<R: Real>(scoring: &Scoring<'_, R>, batch_item: usize, head_kv: usize, key: usize) -> bool {
+    let problem = &scoring.problem;
+    let group = problem.group_size();
+    (head_kv * group..(head_kv + 1) * group)
+        .any(|head| (0..problem.len_q).any(|query| scoring.sees(batch_item, head, query, key)))
 }

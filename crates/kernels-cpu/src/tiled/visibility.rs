@@ -12,7 +12,7 @@ use super::{
     scores::Scoring,
     tile::{Panel, WIDEST_PANEL},
 };
-use crate::{Blocks, Mask, mask::blocks::within};
+use crate::{Blocks, DistanceAxis, Mask, mask::blocks::within};
 
 /// Fewer keys than this are not worth a step of their own: they join their neighbours, and some are hidden one by one.
 const SHORTEST_RUN: usize = 32;
@@ -83,6 +83,38 @@ impl<R: Real> Scoring<'_, R> {
             segments.queries[batch_item] != segments.keys[batch_item * self.problem.len_kv + key]
         }) || blocks.is_some_and(|blocks| !blocks.shows(batch_item, head, 0, key))
             || masked.is_some_and(|masked| masked.get(batch_item, head, 0, key))
+    }
+
+    /// Whether a query sees a key: neither the mask hides it nor a bias of −∞.
+    pub(super) fn sees(&self, batch_item: usize, head: usize, query: usize, key: usize) -> bool {
+        let axis = DistanceAxis::new(&self.problem, &self.mask);
+        let hides = |bias: R| bias == R::NEG_INFINITY;
+        let dense = self.bias.map(|bias| bias.get(batch_item, head, query, key));
+        let distance = self
+            .distance_bias
+            .map(|bias| bias[head * axis.len() + axis.index(query, key)]);
+        self.mask
+            .visible(&self.problem, batch_item, head, query, key)
+            && !dense.is_some_and(hides)
+            && !distance.is_some_and(hides)
+    }
+
+    /// Whether a query sees no key at all, so that its numbers must go nowhere.
+    ///
+    /// Without a sink the logsumexp says so. With one every key has to be asked, which is worth it only where the numbers of
+    /// the row are not `finite`: all others are zero times the weights, which are zero.
+    pub(super) fn sees_nothing(
+        &self,
+        [batch_item, head, query]: [usize; 3],
+        sink: f64,
+        logsumexp: R,
+        finite: impl FnOnce() -> bool,
+    ) -> bool {
+        if sink == f64::NEG_INFINITY {
+            return logsumexp == R::NEG_INFINITY;
+        }
+        let mut keys = self.key_range(batch_item, query..query + 1);
+        !finite() && !keys.any(|key| self.sees(batch_item, head, query, key))
     }
 
     /// The keys that the block table shows to any of these queries of any of these heads, cut where it shows them to others.

@@ -103,6 +103,54 @@ fn tensors_that_are_too_short() {
     );
 }
 
+/// Lengths that are small only if they wrap around; the largest number of all stands for more.
+#[cfg(target_pointer_width = "64")]
+#[test]
+fn strides_and_sizes_that_wrap_around() {
+    let problem = |len_q, len_kv| Problem {
+        batch: 1,
+        heads_q: 1,
+        heads_kv: 1,
+        len_q,
+        len_kv,
+        dim_qk: 1,
+        dim_v: 16,
+    };
+    // The last of nine rows of `v` would begin at 2^64.
+    let v = Rows::new(&ZEROS[..16], [0, 0, 1 << 61]);
+    let one_query = Inputs::new(problem(1, 9), &ZEROS[..1], &ZEROS[..9], &ZEROS[..16]);
+    refused(
+        &Inputs { v, ..one_query },
+        "v needs 18446744073709551615 elements for Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 1, len_kv: 9, \
+         dim_qk: 1, dim_v: 16 }, but has 16",
+    );
+    // Rows that repeat, so that no buffer is as long.
+    let repeated = |len_q, len_kv| {
+        let row = Rows::new(&ZEROS[..16], [0; 3]);
+        Inputs {
+            q: row,
+            k: row,
+            v: row,
+            ..Inputs::new(problem(len_q, len_kv), &[], &[], &[])
+        }
+    };
+    refused(
+        &repeated(1, 1 << 60),
+        "the value of Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 1, len_kv: 1152921504606846976, dim_qk: 1, \
+         dim_v: 16 } has more elements than memory can hold",
+    );
+    let bias = Broadcast::new(&[] as &[f32], [1, 1, 1 << 32, 1 << 32]);
+    assert_eq!(
+        bias.unwrap_err().to_string(),
+        "a broadcast operand of shape [1, 1, 4294967296, 4294967296] needs 18446744073709551615 elements, but has 0"
+    );
+    let bias = Broadcast::strided(&ZEROS[..1], [2, 1, 1, 1], [usize::MAX, 0, 0, 0]);
+    assert_eq!(
+        bias.unwrap_err().to_string(),
+        "a broadcast operand of shape [2, 1, 1, 1] needs 18446744073709551615 elements, but has 1"
+    );
+}
+
 #[test]
 fn masks_and_biases_that_do_not_fit() {
     let mask = Mask {
@@ -316,6 +364,16 @@ fn gradients_that_do_not_fit() {
         Gradients { sinks, ..none() },
         "gradient of the sinks needs 0 elements for {SIZES}, but has 1",
     );
+
+    // Nothing of what is not there is nothing, and nothing is written.
+    let nothing = Gradients {
+        distance_bias: Some(&mut []),
+        sinks: Some(&mut []),
+        ..none()
+    };
+    let mut scratch = vec![0.0; backward_scratch(&plain, &nothing, EXECUTION)];
+    let done = backward(&plain, &upstream, nothing, &mut scratch, EXECUTION);
+    assert_eq!(done, Ok(()));
 
     let needed = backward_scratch(&plain, &none(), EXECUTION);
     let mut short = vec![0.0; needed - 1];

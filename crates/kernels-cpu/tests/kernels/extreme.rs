@@ -105,6 +105,27 @@ fn the_largest_scores_are_never_nan() {
 }
 
 #[test]
+fn values_below_the_largest_number_over_the_keys_are_never_nan() {
+    let keys = [1.0, -1.0, 0.5, 40.0];
+    for len_q in [1, 7] {
+        // Forty powers of e apart, so that the sums of the first keys shrink to nothing as well.
+        let mut case = case("large values", len_q, 4.0, &keys);
+        let largest = f64::from(f32::MAX / 4.0);
+        let signs = (0..case.value.len()).map(|at| if at % 2 == 0 { largest } else { -largest });
+        case.value = signs.collect();
+        for how in [USUAL, PORTABLE] {
+            let results = run::<f32>(&case, how);
+            for name in ["output", "logsumexp"] {
+                assert!(
+                    tensor(&results, name).iter().all(|x| x.is_finite()),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn a_row_of_the_lowest_bias_is_no_hidden_row() {
     // Masks of f32::MIN are common; a row of nothing else weighs all keys alike.
     for len_q in [1, 7] {

@@ -102,3 +102,19 @@ fn threads_change_nothing() {
 fn a_matrix_that_is_too_short() {
     run::<f32>([3, 5, 7], &[0.0; 15], &[0.0; 34], Execution::sequential());
 }
+
+#[test]
+#[should_panic(expected = "x needs 18446744073709551615 elements")]
+#[cfg(target_pointer_width = "64")]
+fn lengths_that_wrap_around() {
+    // Modulo 2^64, the rows of `x` and of the result are one.
+    let product = FewRows::<f32> {
+        x: &[0.0; 32],
+        weight: &[0.0; 32 * 32],
+        rows: (1 << 59) + 1,
+        depth: 32,
+        columns: 32,
+    };
+    let mut scratch = vec![0.0; 32 * 1024];
+    product.run(&mut [0.0; 32], &mut scratch, Execution::sequential());
+}

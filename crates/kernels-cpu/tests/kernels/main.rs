@@ -23,11 +23,13 @@ mod matrix;
 mod number;
 mod options;
 mod paths;
+mod poisons;
 mod properties;
 mod random;
 mod rotation;
 mod run;
 mod sizes;
+mod spread;
 #[cfg(feature = "rayon")]
 mod threads;
 mod tolerance;

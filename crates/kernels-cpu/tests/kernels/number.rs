@@ -10,6 +10,8 @@ pub trait Number: Element {
     const EPSILON: f64;
     /// That of the precision in which the kernels compute it.
     const EPSILON_OF_REAL: f64;
+    /// The largest finite number.
+    const LARGEST: f64;
 
     fn to_f64(self) -> f64 {
         self.to_real().to_f64()
@@ -27,15 +29,26 @@ pub trait Number: Element {
 }
 
 macro_rules! number {
-    ($number:ident, $epsilon:expr, $of_real:expr) => {
+    ($number:ident, $epsilon:expr, $of_real:expr, $largest:expr) => {
         impl Number for $number {
             const NAME: &'static str = stringify!($number);
             const EPSILON: f64 = $epsilon;
             const EPSILON_OF_REAL: f64 = $of_real;
+            const LARGEST: f64 = $largest;
         }
     };
 }
-number!(f32, f32::EPSILON as f64, f32::EPSILON as f64);
-number!(f64, f64::EPSILON, f64::EPSILON);
-number!(f16, 1.0 / 1024.0, f32::EPSILON as f64);
-number!(bf16, 1.0 / 128.0, f32::EPSILON as f64);
+number!(
+    f32,
+    f32::EPSILON as f64,
+    f32::EPSILON as f64,
+    f32::MAX as f64
+);
+number!(f64, f64::EPSILON, f64::EPSILON, f64::MAX);
+number!(f16, 1.0 / 1024.0, f32::EPSILON as f64, 65504.0);
+number!(
+    bf16,
+    1.0 / 128.0,
+    f32::EPSILON as f64,
+    3.389_531_389_251_535_5e38
+);

@@ -219,3 +219,34 @@ fn more_pairs_than_numbers() {
     let rotation = Owned::<f32>::new([2, 3, 5, 14], 8, &[0], RotaryLayout::HalfSplit);
     rotation.run(Execution::sequential());
 }
+
+/// Of one row that repeats.
+#[cfg(target_pointer_width = "64")]
+fn of_one_row(sizes: [usize; 4], pairs: usize) {
+    let rotation = Rotation::<f32> {
+        x: Rows::new(&[0.0; 14], [0; 3]),
+        sizes,
+        cos: &[0.0; 7],
+        sin: &[0.0; 7],
+        pairs,
+        offsets: &[0],
+        layout: RotaryLayout::HalfSplit,
+        opposite: false,
+    };
+    rotation.run(&mut [0.0; 14], Execution::sequential());
+}
+
+#[test]
+#[should_panic(expected = "out needs 18446744073709551615 elements")]
+#[cfg(target_pointer_width = "64")]
+fn sizes_that_wrap_around() {
+    // Modulo 2^64 there is nothing to write.
+    of_one_row([1 << 32, 1 << 32, 1, 14], 7);
+}
+
+#[test]
+#[should_panic(expected = "9223372036854775808 pairs do not fit into 14 numbers")]
+#[cfg(target_pointer_width = "64")]
+fn pairs_that_wrap_around() {
+    of_one_row([1, 1, 1, 14], 1 << 63);
+}

@@ -14,14 +14,14 @@ mod tile;
 use super::{
     Element, Execution, Inputs, KernelError, Rows,
     compiled::Compiled,
-    inputs::{at_least, distances, exactly},
+    inputs::{at_least, exactly, writable},
     parallel::for_each,
     raw::RowsMut,
     rows::{HeadRows, store, take},
     scores::Scoring,
     tile::{QUERIES, padded},
 };
-use crate::Problem;
+use crate::{Problem, extent::elements};
 use sums::BiasGradient;
 use task::{Plan, Task};
 pub use tile::TileBackward;
@@ -115,10 +115,8 @@ impl<T: Element> Gradients<'_, T> {
             Some(actual) => exactly(name, actual, expected, problem),
             None => Ok(()),
         };
-        let of_bias = inputs.bias.map_or(0, |bias| bias.shape().iter().product());
-        let of_distance = inputs
-            .distance_bias
-            .map_or(0, |_| problem.heads_q * distances(problem));
+        let of_bias = inputs.bias.map_or(0, |bias| elements(bias.shape()));
+        let of_distance = inputs.distance_bias.map_or(0, <[T::Real]>::len);
         let of_sinks = inputs.sinks.map_or(0, <[T::Real]>::len);
         let Problem {
             batch,
@@ -135,8 +133,7 @@ impl<T: Element> Gradients<'_, T> {
             ("gradient of v", &self.v, [batch, heads_kv, len_kv], dim_v),
         ] {
             if let Some(rows) = rows {
-                let (available, needed) = rows.lengths(sizes, dim);
-                at_least(name, available, needed, problem)?;
+                writable(name, rows, sizes, dim, problem)?;
             }
         }
         length(

@@ -88,6 +88,7 @@ impl Plan {
                     core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
                 BiasLayout { strides, shape }
             });
+        let distance = inputs.distance_bias.is_some() && gradients.distance_bias.is_some();
         let heads = problem.batch * problem.heads_kv;
         let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
         Self {
@@ -96,12 +97,12 @@ impl Plan {
                 q: gradients.q.is_some(),
                 k: gradients.k.is_some(),
                 v: gradients.v.is_some(),
-                scores: bias.is_some() || gradients.distance_bias.is_some(),
+                scores: bias.is_some() || distance,
             },
             chunks: ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1),
             bias,
-            distance: gradients.distance_bias.is_some(),
-            sinks: gradients.sinks.is_some(),
+            distance,
+            sinks: inputs.sinks.is_some() && gradients.sinks.is_some(),
         }
     }
 

@@ -12,6 +12,7 @@ use super::{
         scores::{Scores, Scoring},
         tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
         transpose::{rows_to_panels, rows_to_strips},
+        unseen::finite,
         visibility::Visibility,
     },
     sums::{BiasGradient, dot, sum_over_queries},
@@ -138,12 +139,16 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             .scoring
             .dropout
             .map_or(1.0, |dropout| dropout.kept_scale());
+        let query_factor = R::from_f64(self.scale * LOG2_E);
+        let gradient_factor = R::from_f64(kept_scale);
         for (index, row) in query_rows.chunks_exact_mut(padded_qk).enumerate() {
             self.q.row(tile.query + index, &mut row[..dim_qk]);
             row[dim_qk..].fill(R::default());
         }
         output_row[dim_v..].fill(R::default());
-        for (index, row) in gradient_rows.chunks_exact_mut(padded_v).enumerate() {
+        let infinity = R::default() - R::NEG_INFINITY;
+        let rows = gradient_rows.chunks_exact_mut(padded_v);
+        for (index, row) in rows.enumerate() {
             self.output_gradient
                 .row(tile.query + index, &mut row[..dim_v]);
             row[dim_v..].fill(R::default());
@@ -152,13 +157,24 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let of_logsumexp = self
                 .logsumexp_gradient
                 .map_or(R::default(), |rows| rows[index]);
-            // A row that sees nothing has no gradient, whatever comes in.
-            (logsumexp[index], shift[index]) = if self.logsumexp[index] == R::NEG_INFINITY {
-                (R::default() - R::NEG_INFINITY, R::default())
-            } else {
-                let units = R::from_f64(self.logsumexp[index].to_f64() * LOG2_E);
-                (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
-            };
+            let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
+            let at = [tile.batch_item, tile.head, tile.query + index];
+            // As the products below read them.
+            let finite =
+                || finite(query_row, |x| x * query_factor) && finite(row, |x| x * gradient_factor);
+            let of_row = self.logsumexp[index];
+            (logsumexp[index], shift[index]) =
+                if (self.scoring).sees_nothing(at, self.sink, of_row, finite) {
+                    // It has no weight for what comes in, and zero times NaN is not zero. Only a sink, if there is one, has
+                    // the gradient of the logsumexp.
+                    query_row.fill(R::default());
+                    row.fill(R::default());
+                    let no_sink = self.sink == f64::NEG_INFINITY;
+                    (infinity, if no_sink { R::default() } else { of_logsumexp })
+                } else {
+                    let units = R::from_f64(of_row.to_f64() * LOG2_E);
+                    (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
+                };
         }
         logsumexp[queries..].fill(R::default());
         shift[queries..].fill(R::default());
@@ -177,33 +193,25 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             *gradient = *gradient + R::from_f64(sum);
         }
         let scale = R::from_f64(self.scale);
-        rows_to_panels(
-            &tile,
-            dim_qk,
-            padded_qk,
-            query_rows,
-            R::from_f64(self.scale * LOG2_E),
-            query,
-        );
+        rows_to_panels(&tile, dim_qk, padded_qk, query_rows, query_factor, query);
         rows_to_panels(
             &tile,
             dim_v,
             padded_v,
             gradient_rows,
-            R::from_f64(kept_scale),
+            gradient_factor,
             output_gradient,
         );
         if self.wanted.k {
             rows_to_strips(simd, &tile, padded_qk, query_rows, scale, query_strips);
         }
         if self.wanted.v {
-            let factor = R::from_f64(kept_scale);
             rows_to_strips(
                 simd,
                 &tile,
                 padded_v,
                 gradient_rows,
-                factor,
+                gradient_factor,
                 output_gradient_strips,
             );
         }
@@ -294,6 +302,9 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             for (query, row) in query_gradient.chunks_exact_mut(padded_qk).enumerate() {
                 for x in R::vectors_mut::<S>(row) {
                     *x = R::times(simd, *x, factor);
+                }
+                if prepared.logsumexp[query] == infinity {
+                    row.fill(R::default());
                 }
                 (self.query_gradient)(query, &row[..dim_qk]);
             }
@@ -417,7 +428,7 @@ impl<R: Real> Step<'_, '_, R> {
                     let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
                     let weight = R::exp2_of_negative(simd, exponent);
                     let inner = R::mul_add(simd, gradients[vector], kept[vector], shift[vector]);
-                    gradients[vector] = R::times(simd, weight, inner);
+                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
                     weights[vector] = R::times(simd, weight, kept[vector]);
                 }
             }
@@ -430,7 +441,7 @@ impl<R: Real> Step<'_, '_, R> {
                     let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
                     let weight = R::exp2_of_negative(simd, exponent);
                     let inner = R::plus(simd, gradients[vector], shift[vector]);
-                    gradients[vector] = R::times(simd, weight, inner);
+                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
                     weights[vector] = weight;
                 }
             }
@@ -474,4 +485,11 @@ impl<R: Real> Step<'_, '_, R> {
         }
         (first, end)
     }
+}
+
+/// `weight · x`, and 0 where the weight is, whatever `x`: what is hidden may well have overflowed. A NaN in the weight stays.
+#[inline(always)]
+fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
+    let zero = R::splat(simd, R::default());
+    R::select_less(simd, zero, weight, R::times(simd, weight, x), weight)
 }

@@ -1,0 +1,117 @@
+//! Every loop of the product, in slices that end where they must.
+
+use pulp::{Scalar, Scalar512b};
+
+use super::*;
+
+/// Whole numbers, whose sums are exact.
+fn numbers(count: usize) -> Vec<f32> {
+    (0..count)
+        .map(|index| (index * 7 % 11) as f32 - 5.0)
+        .collect()
+}
+
+/// Left and right matrix and output of exactly the length that the product needs, and what comes out.
+fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usize) {
+    let columns = vectors * f32::lanes::<S>();
+    // Rows with gaps, and terms that lie side by side.
+    let (left_row, right_step, out_row) = (depth + 3, columns + 2, columns + 5);
+    let length = |rows: usize, row: usize, len: usize| match rows {
+        0 => 0,
+        rows => (rows - 1) * row + len,
+    };
+    let left = numbers(length(rows, left_row, depth));
+    let right = numbers(length(depth, right_step, columns));
+    let mut out = numbers(length(rows, out_row, columns));
+    let before = out.clone();
+    let factors = numbers(rows);
+    let product = Product {
+        rows,
+        depth,
+        left: &left,
+        left_row,
+        left_step: 1,
+        right: &right,
+        right_step,
+        out: &mut out,
+        out_row,
+        start: match start {
+            0 => Start::Zero,
+            1 => Start::Keep,
+            _ => Start::Scaled(&factors),
+        },
+    };
+    match vectors {
+        1 => product.run::<S, 1>(simd),
+        2 => product.run::<S, 2>(simd),
+        8 => product.run::<S, 8>(simd),
+        _ => product.run_wide(simd, columns),
+    }
+    for (at, (&actual, &before)) in out.iter().zip(&before).enumerate() {
+        let (row, column) = (at / out_row, at % out_row);
+        let kept = [0.0, 1.0, factors[row]][start] * before;
+        let terms = (0..depth).map(|k| left[row * left_row + k] * right[k * right_step + column]);
+        let expected = if column < columns {
+            kept + terms.sum::<f32>()
+        } else {
+            before
+        };
+        assert_eq!(
+            actual, expected,
+            "{rows} rows, {depth} terms, {vectors} vectors, at {at}"
+        );
+    }
+}
+
+#[test]
+fn every_loop_keeps_to_its_slices() {
+    for rows in 0..=14 {
+        for depth in [0, 1, 5] {
+            for vectors in [1, 2, 3, 8] {
+                for start in 0..3 {
+                    check(Scalar, rows, depth, vectors, start);
+                }
+            }
+        }
+    }
+    // As wide as AVX-512.
+    check(Scalar512b, 7, 5, 3, 2);
+}
+
+/// A product of two rows and nine terms whose strides are those given, in slices of 32 numbers.
+fn strided(left_row: usize, right_step: usize, out_row: usize) {
+    let (left, right, mut out) = (numbers(32), numbers(32), numbers(32));
+    Product {
+        rows: 2,
+        depth: 9,
+        left: &left,
+        left_row,
+        left_step: 1,
+        right: &right,
+        right_step,
+        out: &mut out,
+        out_row,
+        start: Start::Zero,
+    }
+    .run::<Scalar, 1>(Scalar);
+}
+
+// These strides, times the last row or term, wrap around to an offset inside the slices.
+
+#[test]
+#[should_panic(expected = "assertion failed: self.left.len()")]
+fn a_left_matrix_whose_offsets_wrap_around() {
+    strided(usize::MAX - 7, 1, 1);
+}
+
+#[test]
+#[should_panic(expected = "assertion failed: self.right.len()")]
+fn a_right_matrix_whose_offsets_wrap_around() {
+    strided(1, 1 << (usize::BITS - 3), 1);
+}
+
+#[test]
+#[should_panic(expected = "assertion failed: self.out.len()")]
+fn an_output_whose_offsets_wrap_around() {
+    strided(1, 1, usize::MAX);
+}
