@@ -1,9 +1,7 @@
 //! What a change must pass.
 
-use std::fs;
-
-use crate::command::{cargo, root, tool};
-use crate::{features, kernels, lengths, page};
+use crate::command::{cargo, tool};
+use crate::{examples, features, kernels, lengths, page};
 
 /// Checks that are too long to be always run.
 #[derive(Default)]
@@ -45,8 +43,8 @@ pub fn run(options: &Options) -> Result<(), String> {
         &["doc", "--workspace", "--no-deps"],
         &[("RUSTDOCFLAGS", "-D warnings")],
     )?;
-    translation_smoke()?;
-    cargo(&["run", "--release", "--quiet", "--bin", "quickstart"], &[])?;
+    examples::translation()?;
+    examples::quickstart()?;
     if options.types {
         features::other_backends()?;
     }
@@ -76,41 +74,4 @@ pub fn run(options: &Options) -> Result<(), String> {
         cargo(&test, &[])?;
     }
     cargo(&["test"], &[])
-}
-
-/// Trains for a few steps, then uses every subcommand on what came out.
-fn translation_smoke() -> Result<(), String> {
-    let out = root().join("target/translation-smoke");
-    if out.exists() {
-        fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
-    }
-    let out = out.display().to_string();
-    let page = format!("{out}/attention.html");
-    let report = format!("{out}/report.json");
-    // `--bin` rather than `-p`: the features of all default members, so that quickstart finds Burn built.
-    let translation = |arguments: &[&str]| {
-        let start = ["run", "--release", "--quiet", "--bin", "translation", "--"];
-        cargo(&[&start, arguments, &["--out", &out]].concat(), &[])
-    };
-    translation(&[
-        "train",
-        "--epochs",
-        "1",
-        "--d-model",
-        "32",
-        "--report",
-        &report,
-    ])?;
-    translation(&["translate", "The girl eats an apple."])?;
-    translation(&["evaluate"])?;
-    translation(&["explain", "The girl eats an apple.", "--html", &page])?;
-    for file in [&page, &report] {
-        let size = fs::metadata(file)
-            .map_err(|error| format!("{file}: {error}"))?
-            .len();
-        if size == 0 {
-            return Err(format!("{file} is empty"));
-        }
-    }
-    Ok(())
 }

@@ -1,6 +1,10 @@
 //! Running other programs in the workspace's root, with the command shown.
 
-use std::{path::Path, process::Command, time::Instant};
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
 
 /// Set it to pass where a program that a check needs (python3, node) is missing; the check is then skipped aloud.
 pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
@@ -9,6 +13,23 @@ pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     // The proxy of that name would ask rustup again which compiler to take.
     show_and_run(env!("CARGO"), "cargo", arguments, environment)
+}
+
+/// Runs cargo, and returns what the program that it ran printed.
+pub fn cargo_text(arguments: &[&str]) -> Result<String, String> {
+    let shown = format!("cargo {}", arguments.join(" "));
+    eprintln!("\n$ {shown}");
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!("`{shown}` failed with {}", output.status))
+    }
 }
 
 /// Runs `program`.

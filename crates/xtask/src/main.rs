@@ -3,6 +3,7 @@
 
 mod checks;
 mod command;
+mod examples;
 mod features;
 mod kernels;
 mod lengths;
