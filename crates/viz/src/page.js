@@ -292,8 +292,9 @@
     const fromShares = from.map(() => html("span", { class: "share" }));
     const toShares = to.map(() => html("span", { class: "share" }));
     // As long as no token is chosen, only the strongest lines of a large map are drawn.
-    const visible = head().weights.filter((w) => w >= FAINTEST * data.units).sort((a, b) => b - a);
-    const faintest = visible[Math.min(visible.length, MOST_LINES) - 1];
+    const { weights } = head();
+    const visible = weights.flatMap((w, n) => (w >= FAINTEST * data.units ? [n] : []));
+    const strongest = visible.sort((a, b) => weights[b] - weights[a]).slice(0, MOST_LINES);
     box.replaceChildren(
       html("p", { class: "lines-title" },
         `From query to key${visible.length > MOST_LINES ? `: the ${MOST_LINES} strongest` : ""}`),
@@ -301,8 +302,6 @@
         html("ol", { class: "from", "aria-label": "Queries" }, ...from.map((b, i) => html("li", {}, fromShares[i], b))),
         picture,
         html("ol", { class: "to", "aria-label": "Keys" }, ...to.map((b, j) => html("li", {}, b, toShares[j])))));
-    const line = (i, j, opacity, thinnest) => svg("line", { x1: 0, y1: (i + 0.5) * ROW, x2: 100, y2: (j + 0.5) * ROW,
-      "stroke-width": Math.max(thinnest, weight(i, j) * 9), "stroke-opacity": opacity + 0.6 * weight(i, j) });
     let drawn;
     const draw = (target) => {
       // A cell belongs to its query: all its lines are drawn, whatever the key.
@@ -310,15 +309,14 @@
       const now = `${i} ${j}`;
       if (now === drawn) return;
       drawn = now;
-      const lines = [];
-      if (i !== undefined) to.forEach((_, other) => { if (weight(i, other) >= FAINTEST) lines.push(line(i, other, 0.4, 1)); });
-      else if (j !== undefined) from.forEach((_, other) => { if (weight(other, j) >= FAINTEST) lines.push(line(other, j, 0.4, 1)); });
-      else {
-        head().weights.forEach((w, n) => {
-          if (w >= faintest && lines.length < MOST_LINES) lines.push(line(Math.floor(n / to.length), n % to.length, 0.1, 0.6));
-        });
-      }
-      picture.replaceChildren(...lines);
+      let cells = strongest.map((n) => [Math.floor(n / to.length), n % to.length]);
+      if (i !== undefined) cells = to.map((_, other) => [i, other]);
+      else if (j !== undefined) cells = from.map((_, other) => [other, j]);
+      picture.replaceChildren(...cells.filter(([row, column]) => weight(row, column) >= FAINTEST).map(([row, column]) => {
+        const w = weight(row, column);
+        return svg("line", { x1: 0, y1: (row + 0.5) * ROW, x2: 100, y2: (column + 0.5) * ROW,
+          "stroke-width": Math.max(target ? 1 : 0.6, w * 9), "stroke-opacity": (target ? 0.4 : 0.1) + 0.6 * w });
+      }));
       // Most shares of a long row stay as they are, and what is not written needs no layout.
       const write = (span, text) => { if (span.textContent !== text) span.textContent = text; };
       fromShares.forEach((span, other) => write(span, j === undefined ? "" : weight(other, j).toFixed(3)));

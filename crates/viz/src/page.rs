@@ -119,7 +119,7 @@ impl AttentionPage {
     /// its sizes; all others are there. Pass a slice of the tokens or fewer heads to see it.
     ///
     /// # Cost
-    /// About three bytes per weight, and about 25 kB for the rest.
+    /// About three bytes per weight, and about 30 kB for the rest.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         // The policy makes the browser refuse every request: the page cannot load or send anything.

@@ -26,7 +26,8 @@
     times.push(performance.now() - before);
     const what = layer.causal && j > i ? "hidden by the mask: the key comes later."
       : `weight ${(layer.heads[head].weights[i * columns + j] / data.units).toFixed(4)}`;
-    expect("the readout", find(".readout").textContent, `query “${layer.queries[i]}” → key “${layer.keys[j]}”: ${what}`);
+    const cell = `query “${layer.queries[i]}” → key “${layer.keys[j]}”`;
+    expect("the readout", find(".readout").textContent, `${cell}: ${what}`);
   }
 
   function walk(layer, head) {
@@ -46,7 +47,7 @@
     // A page with an element for every weight does not follow the pointer.
     if (elements > 4000 + 10 * tokens) failures.push(`${elements} elements for ${tokens} tokens`);
     const thumbnails = [...document.querySelectorAll(".thumbnail")];
-    expect("the number of thumbnails", thumbnails.length, layers.reduce((sum, layer) => sum + layer.heads.length, 0));
+    expect("the number of thumbnails", thumbnails.length, layers.flatMap((layer) => layer.heads).length);
     for (const scale of ["1", "max"]) {
       change("Colour scale", scale);
       for (const size of ["whole", "labelled"]) {
