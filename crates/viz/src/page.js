@@ -3,16 +3,20 @@
   const data = JSON.parse(document.getElementById("attention-data").textContent);
   const overview = document.getElementById("overview");
   const detail = document.getElementById("detail");
-  const darkScheme = matchMedia("(prefers-color-scheme: dark)");
+  const darkScheme = matchMedia("screen and (prefers-color-scheme: dark)");
   const narrow = matchMedia("(max-width: 900px)");
   const ROW = 26; // height of a token in the line view, as in page.css
   const LONGEST_LABEL = 18;
+  const READABLE = 13; // the smallest square, in pixels, that a label fits beside
+  const LARGE = 64; // more tokens than fit a screen with their labels
+  const FAINTEST = 0.005; // the smallest weight that gets a line or a number
+  const MOST_LINES = 2000; // drawn at once, when no token is chosen
 
   // Every layer of every group in reading order; a step up or down moves along this list.
   const places = data.groups.flatMap((group, g) => group.layers.map((layer, l) => ({ group, layer, g, l })));
   if (places.length === 0) return;
 
-  const state = { place: 0, head: 0, pinned: null, fullScale: true };
+  const state = { place: 0, head: 0, pinned: null, fullScale: true, labelled: false };
   const thumbnails = []; // thumbnails[place][head]: button
 
   // Elements. Text always enters through textContent, so that no token is ever read as markup.
@@ -48,24 +52,33 @@
   const layer = () => place().layer;
   const head = () => layer().heads[state.head];
   const weight = (i, j, of = head(), keys = layer().keys.length) => of.weights[i * keys + j] / data.units;
+  const isLarge = (at) => Math.max(at.queries.length, at.keys.length) > LARGE;
   const isHidden = (at, i, j) => at.causal && j > i;
-  const topOf = (of) => (state.fullScale ? 1 : Math.max(...of.weights.map((w) => w / data.units)) || 1);
+  const topOf = (of) => (state.fullScale ? 1 : of.weights.reduce((a, b) => Math.max(a, b), 0) / data.units || 1);
   const shorten = (token) => {
     const characters = [...token];
     return characters.length > LONGEST_LABEL ? characters.slice(0, LONGEST_LABEL - 1).join("") + "…" : token;
   };
   const nameOf = (at, h) => `${at.group.name}, ${at.layer.title}, ${at.layer.heads[h].name}`;
 
-  // Overview: one pixel per weight, enlarged by the browser without smoothing.
-  function paint(canvas, at, of) {
+  // One pixel per weight, enlarged by the browser without smoothing: sharp on any screen, at any zoom and on paper.
+  const SHADES = 1024;
+  function heatmap(at, of) {
+    const canvas = html("canvas", { width: at.keys.length, height: at.queries.length });
     const context = canvas.getContext("2d");
     const image = context.createImageData(canvas.width, canvas.height);
-    const top = topOf(of);
-    of.weights.forEach((w, cell) => {
-      const hidden = isHidden(at, Math.floor(cell / canvas.width), cell % canvas.width);
-      image.data.set([...shade(w / data.units / top), hidden ? 0 : 255], cell * 4);
-    });
+    const palette = Array.from({ length: SHADES }, (_, step) => shade(step / (SHADES - 1)));
+    const perUnit = (SHADES - 1) / (topOf(of) * data.units);
+    for (let i = 0, cell = 0; i < at.queries.length; i += 1) {
+      for (let j = 0; j < at.keys.length; j += 1, cell += 1) {
+        if (isHidden(at, i, j)) continue; // stays transparent
+        const color = palette[Math.min(Math.round(of.weights[cell] * perUnit), SHADES - 1)];
+        for (let c = 0; c < 3; c += 1) image.data[cell * 4 + c] = color[c];
+        image.data[cell * 4 + 3] = 255;
+      }
+    }
     context.putImageData(image, 0, 0);
+    return canvas;
   }
 
   function drawOverview() {
@@ -84,12 +97,10 @@
         if (at.g !== g) return;
         grid.append(html("span", { class: "layer" }, at.layer.title));
         thumbnails[p] = at.layer.heads.map((of, h) => {
-          const canvas = html("canvas", { width: at.layer.keys.length, height: at.layer.queries.length });
-          paint(canvas, at.layer, of);
           return html("button", {
             class: "thumbnail", type: "button", "aria-label": nameOf(at, h), title: nameOf(at, h),
             click: () => { choose(p, h); if (narrow.matches) detail.scrollIntoView(); },
-          }, canvas);
+          }, heatmap(at.layer, of));
         });
         grid.append(...thumbnails[p]);
         for (let h = at.layer.heads.length; h < columns; h += 1) grid.append(html("span"));
@@ -143,10 +154,14 @@
       change: (event) => { state.fullScale = event.target.value === "1"; drawOverview(); drawDetail(); } },
       html("option", { value: "1", selected: state.fullScale }, "colours from 0 to 1"),
       html("option", { value: "max", selected: !state.fullScale }, "colours up to the largest weight"));
+    const size = html("select", { "aria-label": "Size of the squares",
+      change: (event) => { state.labelled = event.target.value === "labelled"; drawDetail(); } },
+      html("option", { value: "whole", selected: !state.labelled }, "the whole map"),
+      html("option", { value: "labelled", selected: state.labelled }, "squares with labels"));
     const spread = head().entropy;
     const heat = html("div", { class: "heat" });
     const readout = html("p", { class: "readout", "aria-live": "polite" });
-    const lines = html("div", { class: "lines" });
+    const lines = html("div", { class: "lines-box" });
     detail.replaceChildren(
       html("h2", {}, `${at.group.name} · ${at.layer.title} · ${head().name}`),
       html("p", { class: "note" },
@@ -158,14 +173,14 @@
           step("↑", "Previous layer", state.place - 1, state.head),
           step("↓", "Next layer", state.place + 1, state.head)),
         scale,
+        ...(isLarge(at.layer) ? [size] : []),
         html("span", { class: "legend" }, "0",
           html("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops().map(rgb)})` }),
           topOf(head()).toFixed(2).replace(/\.00$/, "")),
         html("button", { type: "button", class: "to-overview", click: () => overview.scrollIntoView() }, "All heads")),
       readout,
-      html("div", { class: "pictures" }, heat,
-        html("div", { class: "lines-box" }, html("p", { class: "lines-title" }, "From query to key"), lines)));
-    marks = { readout, ...drawHeat(heat), ...drawLines(lines) };
+      html("div", { class: "pictures" }, heat, lines));
+    marks = { readout, lit: [], ...drawHeat(heat), ...drawLines(lines) };
     show(state.pinned);
     detail.scrollTop = scrolled;
     // The buttons are new: hand the keyboard focus to the one in the same place.
@@ -177,6 +192,7 @@
     }
   }
 
+  // A heat map of squares, and over it, as vectors, what does not change with the weights: labels, gaps and the mask.
   function drawHeat(box) {
     const at = layer();
     const [rows, columns] = [at.queries.length, at.keys.length];
@@ -189,41 +205,56 @@
     // The labels of the keys lean to the right by 50 degrees; the last one needs room beyond the last column.
     const [sine, cosine] = [0.766, 0.643];
     const room = detail.clientWidth - longest(at.queries, 13) - 12 - longest(at.keys, 13) * cosine * 0.6;
-    const cell = Math.min(Math.max(Math.floor(room / columns), 13), 44);
+    const labelled = state.labelled || !isLarge(at);
+    const cell = labelled
+      ? Math.min(Math.max(Math.floor(room / columns), READABLE), 44)
+      : Math.min(Math.max((detail.clientWidth - 4) / columns, 2), READABLE);
     const size = Math.min(13, cell * 0.75);
-    const left = Math.ceil(longest(at.queries, size)) + 12;
-    const top = Math.ceil(longest(at.keys, size) * sine + size) + 10;
-    const width = left + columns * cell + Math.ceil(longest(at.keys, size) * cosine);
+    const left = labelled ? Math.ceil(longest(at.queries, size)) + 12 : 2;
+    const top = labelled ? Math.ceil(longest(at.keys, size) * sine + size) + 10 : 2;
+    const width = left + columns * cell + (labelled ? Math.ceil(longest(at.keys, size) * cosine) : 2);
     const height = top + rows * cell + 2;
 
-    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-size": size, role: "img",
-      "aria-label": `Heat map of ${nameOf(place(), state.head)}` });
-    picture.append(svg("defs", {}, svg("pattern",
-      { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-      svg("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 6, "stroke-width": 2 }))));
-    const scaleTop = topOf(head());
-    for (let i = 0; i < rows; i += 1) {
-      for (let j = 0; j < columns; j += 1) {
-        const [x, y, w] = [left + j * cell, top + i * cell, weight(i, j)];
-        const hidden = isHidden(at, i, j);
-        picture.append(svg("rect", { x, y, width: cell - 1, height: cell - 1,
-          fill: hidden ? "url(#hatch)" : rgb(shade(w / scaleTop)) }));
-        if (cell >= 34 && !hidden && w >= 0.005) {
-          picture.append(svg("text", { class: "number", x: x + cell / 2, y: y + cell / 2 + 4, "font-size": 11,
-            "text-anchor": "middle", style: `fill: ${inkOn(w / scaleTop)}` }, w.toFixed(2).replace(/^0/, "")));
-        }
-      }
+    const squares = heatmap(at, head());
+    squares.style.cssText = `left: ${left}px; top: ${top}px; width: ${columns * cell}px; height: ${rows * cell}px`;
+    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-size": size });
+    picture.append(svg("defs", {},
+      svg("pattern",
+        { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
+        svg("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 6, "stroke-width": 2 }))));
+    if (at.causal) {
+      const steps = at.queries.slice(1).map((_, i) => `V${top + (i + 1) * cell}H${left + (i + 2) * cell}`);
+      picture.append(svg("path", { fill: "url(#hatch)",
+        d: `M${left + cell} ${top}${steps.join("")}V${top}Z` }));
     }
-    const queries = at.queries.map((token, i) => svg("text",
+    if (labelled) {
+      const down = at.keys.map((_, j) => `M${left + (j + 1) * cell - 0.5} ${top}v${rows * cell}`);
+      const across = at.queries.map((_, i) => `M${left} ${top + (i + 1) * cell - 0.5}h${columns * cell}`);
+      picture.append(svg("path", { class: "gap", d: [...down, ...across].join("") }));
+    }
+    const scaleTop = topOf(head());
+    if (cell >= 34) {
+      head().weights.forEach((w, n) => {
+        const [i, j, share] = [Math.floor(n / columns), n % columns, w / data.units];
+        if (isHidden(at, i, j) || share < FAINTEST) return;
+        picture.append(svg("text", { x: left + (j + 0.5) * cell, y: top + (i + 0.5) * cell + 4, "font-size": 11,
+          "text-anchor": "middle", style: `fill: ${inkOn(share / scaleTop)}` }, share.toFixed(2).replace(/^0/, "")));
+      });
+    }
+    const queries = !labelled ? [] : at.queries.map((token, i) => svg("text",
       { x: left - 7, y: top + i * cell + cell / 2 + size / 3, "text-anchor": "end" }, shorten(token)));
-    const keys = at.keys.map((token, j) => svg("text",
+    const keys = !labelled ? [] : at.keys.map((token, j) => svg("text",
       { transform: `translate(${left + j * cell + cell / 2 + 1} ${top - 6}) rotate(-50)` }, shorten(token)));
-    const across = svg("rect", { class: "cross", x: left - 1, width: columns * cell + 1, height: cell + 1 });
-    const down = svg("rect", { class: "cross", y: top - 1, width: cell + 1, height: rows * cell + 1 });
-    picture.append(...queries, ...keys, across, down);
+    picture.append(...queries, ...keys);
+    const across = html("div", { class: "cross", style: `left: ${left - 2}px; top: ${top - 2}px;
+      width: ${columns * cell + 3}px; height: ${cell + 3}px` });
+    const down = html("div", { class: "cross", style: `left: ${left - 2}px; top: ${top - 2}px;
+      width: ${cell + 3}px; height: ${rows * cell + 3}px` });
+    const surface = html("div", { class: "surface", role: "img", "aria-label": `Heat map of ${nameOf(place(), state.head)}`,
+      style: `width: ${width}px; height: ${height}px` }, squares, picture, across, down);
 
     const under = (event) => {
-      const frame = picture.getBoundingClientRect();
+      const frame = surface.getBoundingClientRect();
       const i = Math.floor((event.clientY - frame.top - top) / cell);
       const j = Math.floor((event.clientX - frame.left - left) / cell);
       const onRow = i >= 0 && i < rows;
@@ -233,16 +264,16 @@
       const key = keys.indexOf(event.target);
       return key >= 0 ? { j: key } : null;
     };
-    picture.addEventListener("pointermove", (event) => show(under(event) || state.pinned));
-    picture.addEventListener("pointerleave", () => show(state.pinned));
-    picture.addEventListener("click", (event) => pin(under(event)));
-    box.replaceChildren(picture);
+    surface.addEventListener("pointermove", (event) => show(under(event) || state.pinned));
+    surface.addEventListener("pointerleave", () => show(state.pinned));
+    surface.addEventListener("click", (event) => pin(under(event)));
+    box.replaceChildren(surface);
     const frame = (target) => {
       across.style.display = target && target.i !== undefined ? "" : "none";
       down.style.display = target && target.j !== undefined ? "" : "none";
       if (!target) return;
-      if (target.i !== undefined) across.setAttribute("y", top + target.i * cell - 1);
-      if (target.j !== undefined) down.setAttribute("x", left + target.j * cell - 1);
+      if (target.i !== undefined) across.style.transform = `translateY(${target.i * cell}px)`;
+      if (target.j !== undefined) down.style.transform = `translateX(${target.j * cell}px)`;
     };
     return { queries, keys, frame };
   }
@@ -260,35 +291,51 @@
     const to = at.keys.map((text, j) => token(text, { j }));
     const fromShares = from.map(() => html("span", { class: "share" }));
     const toShares = to.map(() => html("span", { class: "share" }));
+    // As long as no token is chosen, only the strongest lines of a large map are drawn.
+    const { weights } = head();
+    const visible = weights.flatMap((w, n) => (w >= FAINTEST * data.units ? [n] : []));
+    const strongest = visible.sort((a, b) => weights[b] - weights[a]).slice(0, MOST_LINES);
     box.replaceChildren(
-      html("ol", { class: "from", "aria-label": "Queries" }, ...from.map((b, i) => html("li", {}, fromShares[i], b))),
-      picture,
-      html("ol", { class: "to", "aria-label": "Keys" }, ...to.map((b, j) => html("li", {}, b, toShares[j]))));
+      html("p", { class: "lines-title" },
+        `From query to key${visible.length > MOST_LINES ? `: the ${MOST_LINES} strongest` : ""}`),
+      html("div", { class: "lines" },
+        html("ol", { class: "from", "aria-label": "Queries" }, ...from.map((b, i) => html("li", {}, fromShares[i], b))),
+        picture,
+        html("ol", { class: "to", "aria-label": "Keys" }, ...to.map((b, j) => html("li", {}, b, toShares[j])))));
+    let drawn;
     const draw = (target) => {
-      picture.replaceChildren();
-      const oneRow = target && target.i !== undefined;
-      const oneColumn = target && target.j !== undefined && !oneRow;
-      for (let i = 0; i < from.length; i += 1) {
-        if (oneRow && i !== target.i) continue;
-        for (let j = 0; j < to.length; j += 1) {
-          const w = weight(i, j);
-          if ((oneColumn && j !== target.j) || w < 0.005) continue;
-          picture.append(svg("line", { x1: 0, y1: (i + 0.5) * ROW, x2: 100, y2: (j + 0.5) * ROW,
-            "stroke-width": Math.max(target ? 1 : 0.6, w * 9), "stroke-opacity": (target ? 0.4 : 0.1) + 0.6 * w }));
-        }
-      }
-      fromShares.forEach((span, i) => { span.textContent = oneColumn ? weight(i, target.j).toFixed(3) : ""; });
-      toShares.forEach((span, j) => { span.textContent = oneRow ? weight(target.i, j).toFixed(3) : ""; });
+      // A cell belongs to its query: all its lines are drawn, whatever the key.
+      const [i, j] = target ? [target.i, target.i === undefined ? target.j : undefined] : [];
+      const now = `${i} ${j}`;
+      if (now === drawn) return;
+      drawn = now;
+      let cells = strongest.map((n) => [Math.floor(n / to.length), n % to.length]);
+      if (i !== undefined) cells = to.map((_, other) => [i, other]);
+      else if (j !== undefined) cells = from.map((_, other) => [other, j]);
+      picture.replaceChildren(...cells.filter(([row, column]) => weight(row, column) >= FAINTEST).map(([row, column]) => {
+        const w = weight(row, column);
+        return svg("line", { x1: 0, y1: (row + 0.5) * ROW, x2: 100, y2: (column + 0.5) * ROW,
+          "stroke-width": Math.max(target ? 1 : 0.6, w * 9), "stroke-opacity": (target ? 0.4 : 0.1) + 0.6 * w });
+      }));
+      // Most shares of a long row stay as they are, and what is not written needs no layout.
+      const write = (span, text) => { if (span.textContent !== text) span.textContent = text; };
+      fromShares.forEach((span, other) => write(span, j === undefined ? "" : weight(other, j).toFixed(3)));
+      toShares.forEach((span, other) => write(span, i === undefined ? "" : weight(i, other).toFixed(3)));
     };
     return { from, to, draw };
   }
 
   // What is pointed at: { i } a query, { j } a key, { i, j } a cell, null nothing.
+  const sameTarget = (a, b) => (a && b ? a.i === b.i && a.j === b.j : a === b);
   function show(target) {
+    if (marks.target !== undefined && sameTarget(marks.target, target)) return;
+    marks.target = target;
     marks.frame(target);
     marks.draw(target);
-    [[marks.queries, "i"], [marks.from, "i"], [marks.keys, "j"], [marks.to, "j"]].forEach(([labels, axis]) =>
-      labels.forEach((label, at) => label.classList.toggle("marked", Boolean(target) && target[axis] === at)));
+    marks.lit.forEach((label) => label.classList.remove("marked"));
+    const { i, j } = target || {};
+    marks.lit = [marks.queries[i], marks.from[i], marks.keys[j], marks.to[j]].filter(Boolean);
+    marks.lit.forEach((label) => label.classList.add("marked"));
     marks.readout.replaceChildren(...words(target));
   }
 
@@ -313,8 +360,7 @@
   }
 
   function pin(target) {
-    const same = target && state.pinned && target.i === state.pinned.i && target.j === state.pinned.j;
-    state.pinned = same ? null : target;
+    state.pinned = sameTarget(target, state.pinned) ? null : target;
     show(state.pinned);
   }
 

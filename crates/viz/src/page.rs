@@ -9,6 +9,10 @@ use crate::label::printable;
 
 /// Weights are stored in the page as whole ten-thousandths: exact to four decimals, and shorter than decimals.
 const UNITS: f32 = 10_000.0;
+/// The most queries or keys of a map whose squares and lines still follow the pointer in a browser.
+const MOST_TOKENS: usize = 1024;
+/// The most weights of a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
+const MOST_WEIGHTS: usize = 1 << 24;
 const WRITES: &str = "a String takes every write";
 
 /// A page to explore every layer and head of a model on one input.
@@ -109,8 +113,13 @@ impl AttentionPage {
 
     /// The page as the text of an HTML file.
     ///
+    /// # Limits
+    /// A layer of more than 1024 queries or 1024 keys is left out, and so is one that would bring the page over 2²⁴
+    /// weights, the means over heads included. The page then says so in one sentence for each, which names the layer and
+    /// its sizes; all others are there. Pass a slice of the tokens or fewer heads to see it.
+    ///
     /// # Cost
-    /// About three bytes per weight, and about 25 kB for the rest.
+    /// About three bytes per weight, and about 30 kB for the rest.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
         // The policy makes the browser refuse every request: the page cannot load or send anything.
@@ -127,6 +136,10 @@ impl AttentionPage {
         )
         .expect(WRITES);
         self.write_header(&mut html);
+        let (groups, left_out) = self.within_limits();
+        for sentence in left_out {
+            writeln!(html, "<p class=\"left-out\">{}</p>", markup(&sentence)).expect(WRITES);
+        }
         html.push_str("</header>\n");
         html.push_str(include_str!("guide.html"));
         html.push_str(
@@ -136,7 +149,7 @@ impl AttentionPage {
              <section id=\"detail\" tabindex=\"-1\" aria-label=\"The chosen head\"></section>\n</main>\n\
              <script type=\"application/json\" id=\"attention-data\">",
         );
-        self.write_data(&mut html);
+        write_data(&mut html, &groups);
         write!(
             html,
             "</script>\n<script>\n{}</script>\n</body>\n</html>\n",
@@ -172,28 +185,62 @@ impl AttentionPage {
         }
     }
 
-    fn write_data(&self, out: &mut String) {
+    /// The layers that a browser can draw, by group, and a sentence for each that is left out.
+    fn within_limits(&self) -> (Vec<(&AttentionGroup, Vec<&AttentionMap>)>, Vec<String>) {
+        let mut left_out = Vec::new();
+        let mut weights = 0;
+        let mut fits = |group: &AttentionGroup, map: &AttentionMap| {
+            let (heads, queries, keys) = (map.heads(), map.queries().len(), map.keys().len());
+            let limit = if queries.max(keys) > MOST_TOKENS {
+                format!("{MOST_TOKENS} queries × {MOST_TOKENS} keys")
+            } else if weights + shown_heads(map) * queries * keys > MOST_WEIGHTS {
+                format!("{MOST_WEIGHTS} weights in all")
+            } else {
+                weights += shown_heads(map) * queries * keys;
+                return true;
+            };
+            left_out.push(format!(
+                "Left out: {}, {} ({heads} × {queries} × {keys} heads, queries and keys): a page draws at most {limit}.",
+                printable(&group.name),
+                printable(map.title())
+            ));
+            false
+        };
+        let mut groups = Vec::new();
+        for group in &self.groups {
+            let layers = group.layers.iter().filter(|map| fits(group, map));
+            groups.push((group, layers.collect()));
+        }
+        (groups, left_out)
+    }
+}
+
+fn write_data(out: &mut String, groups: &[(&AttentionGroup, Vec<&AttentionMap>)]) {
+    write!(
+        out,
+        "{{\"units\":{UNITS},\"light\":{},\"dark\":{},\"groups\":[",
+        colors(Background::Light),
+        colors(Background::Dark)
+    )
+    .expect(WRITES);
+    separated(out, groups, |out, (group, layers)| {
+        let note = group.note.as_deref().unwrap_or("");
         write!(
             out,
-            "{{\"units\":{UNITS},\"light\":{},\"dark\":{},\"groups\":[",
-            colors(Background::Light),
-            colors(Background::Dark)
+            "\n{{\"name\":{},\"note\":{},\"layers\":[",
+            json(&group.name),
+            json(note)
         )
         .expect(WRITES);
-        separated(out, &self.groups, |out, group| {
-            let note = group.note.as_deref().unwrap_or("");
-            write!(
-                out,
-                "\n{{\"name\":{},\"note\":{},\"layers\":[",
-                json(&group.name),
-                json(note)
-            )
-            .expect(WRITES);
-            separated(out, &group.layers, write_layer);
-            out.push_str("]}");
-        });
+        separated(out, layers, |out, map| write_layer(out, map));
         out.push_str("]}");
-    }
+    });
+    out.push_str("]}");
+}
+
+/// The heads of `map`, and their mean if there are several.
+fn shown_heads(map: &AttentionMap) -> usize {
+    map.heads() + usize::from(map.heads() > 1)
 }
 
 fn write_layer(out: &mut String, map: &AttentionMap) {
@@ -210,7 +257,7 @@ fn write_layer(out: &mut String, map: &AttentionMap) {
     separated(out, &heads, |out, &head| {
         write_head(out, &format!("head {}", head + 1), map, head);
     });
-    if map.heads() > 1 {
+    if shown_heads(map) > map.heads() {
         out.push(',');
         write_head(out, "mean", &map.mean_over_heads(), 0);
     }

@@ -2,13 +2,25 @@
 //! last lines are the test runner's own summary.
 
 mod checks;
+mod command;
+mod examples;
+mod features;
+mod kernels;
+mod lengths;
+mod page;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run-checks [--wgpu] [--cuda] [--wasm]
-  --wgpu  also test on wgpu (a long build of its own; without an adapter the tests say so and pass)
-  --cuda  also type-check the cuda feature (a long check)
-  --wasm  also type-check the CPU kernels for wasm32 (once a long check, if the standard library has to be built)";
+const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--wasm] [--asan] [--miri] [--loom]
+  --wgpu   also test on wgpu (a long build of its own); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
+  --types  also type-check every other backend (long checks)
+  --wasm   also type-check the CPU kernels for wasm32 (once a long check, if the standard library has to be built)
+  --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler)
+  --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
+  --loom   also run the models of the CPU kernels' threads in loom
+
+python3 and node are needed; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing. A Chromium, if
+there is one, opens the attention page.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -20,8 +32,11 @@ fn main() -> ExitCode {
     for argument in arguments {
         match argument.as_str() {
             "--wgpu" => options.wgpu = true,
-            "--cuda" => options.cuda = true,
+            "--types" => options.types = true,
             "--wasm" => options.wasm = true,
+            "--asan" => options.asan = true,
+            "--miri" => options.miri = true,
+            "--loom" => options.loom = true,
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

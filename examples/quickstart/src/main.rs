@@ -1,4 +1,4 @@
-//! The README's example: a causal self-attention learns to fetch what the first token of its sequence says.
+//! The smallest training loop: a causal self-attention learns to fetch what the first token of its sequence says.
 //!
 //! `cargo run --release -p quickstart`
 

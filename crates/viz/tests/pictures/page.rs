@@ -195,3 +195,49 @@ fn page_stays_small() {
     let bytes = AttentionPage::new("t").group(group).to_html().len();
     assert!(bytes < 300_000, "{bytes} bytes");
 }
+
+#[test]
+fn layer_beyond_the_limit_has_a_sentence_and_the_others_are_drawn() {
+    let uniform = |title: &str, heads: usize, queries: usize, keys: usize| {
+        let labels = |count: usize| (0..count).map(|place| format!("t{place}")).collect();
+        let weights = vec![1.0 / keys as f32; heads * queries * keys];
+        AttentionMap::new(title, labels(queries), labels(keys), weights).unwrap()
+    };
+    let layers = vec![
+        uniform("layer 1", 1, 2, 1024),
+        uniform("<layer 2>", 2, 3, 1025),
+        uniform("layer 3", 1, 1025, 1),
+    ];
+    let html = AttentionPage::new("t")
+        .group(AttentionGroup::new("Self-attention", layers))
+        .to_html();
+    elements(&html);
+    let groups = data(&html);
+    let shown = groups.get("groups").items()[0].get("layers").items();
+    assert_eq!(shown.len(), 1);
+    assert_eq!(shown[0].get("title").text(), "layer 1");
+    for sentence in [
+        "Left out: Self-attention, &lt;layer 2&gt; (2 × 3 × 1025 heads, queries and keys): a page draws at most \
+         1024 queries × 1024 keys.",
+        "Left out: Self-attention, layer 3 (1 × 1025 × 1 heads, queries and keys): a page draws at most \
+         1024 queries × 1024 keys.",
+    ] {
+        assert!(html.contains(sentence), "{sentence}");
+    }
+}
+
+#[test]
+fn layer_over_the_most_weights_has_a_sentence_and_the_others_are_drawn() {
+    // Sixteen heads and their mean: 17 · 2²⁰ weights, one million more than a page takes.
+    let labels: Vec<String> = (0..1024).map(|place| place.to_string()).collect();
+    let large = AttentionMap::new("large", labels.clone(), labels, vec![0.0; 16 << 20]).unwrap();
+    let html = AttentionPage::new("t")
+        .group(AttentionGroup::new("g", vec![sample(), large, sample()]))
+        .to_html();
+    let groups = data(&html);
+    let layers = groups.get("groups").items()[0].get("layers").items();
+    assert_eq!(layers.len(), 2);
+    assert!(html.contains(
+        "Left out: g, large (16 × 1024 × 1024 heads, queries and keys): a page draws at most 16777216 weights in all."
+    ));
+}

@@ -1,0 +1,97 @@
+//! Running other programs in the workspace's root, with the command shown.
+
+use std::{
+    path::Path,
+    process::{Command, Stdio},
+    time::Instant,
+};
+
+/// Set it to pass where a program that a check needs (python3, node) is missing; the check is then skipped aloud.
+pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
+
+/// Runs cargo.
+pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    // The proxy of that name would ask rustup again which compiler to take.
+    show_and_run(env!("CARGO"), "cargo", arguments, environment)
+}
+
+/// Runs cargo, and returns what the program that it ran printed.
+pub fn cargo_text(arguments: &[&str]) -> Result<String, String> {
+    let shown = format!("cargo {}", arguments.join(" "));
+    eprintln!("\n$ {shown}");
+    let output = Command::new(env!("CARGO"))
+        .args(arguments)
+        .current_dir(root())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    if output.status.success() {
+        Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+    } else {
+        Err(format!("`{shown}` failed with {}", output.status))
+    }
+}
+
+/// Runs `program`.
+pub fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    show_and_run(program, program, arguments, environment)
+}
+
+/// Runs `program`, or fails if there is none and [`ALLOW_MISSING_TOOLS`] is not set.
+pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
+    if exists(program) {
+        return run(program, arguments, &[]);
+    }
+    let missing = format!("`{program} {}` needs {program}", arguments.join(" "));
+    if std::env::var_os(ALLOW_MISSING_TOOLS).is_some() {
+        eprintln!("\nskipped: {missing}");
+        Ok(())
+    } else {
+        Err(format!(
+            "{missing}; {ALLOW_MISSING_TOOLS}=1 skips what needs a missing program"
+        ))
+    }
+}
+
+/// Whether `program` answers to `--version`.
+pub fn exists(program: &str) -> bool {
+    Command::new(program)
+        .arg("--version")
+        .output()
+        .is_ok_and(|output| output.status.success())
+}
+
+fn show_and_run(
+    program: &str,
+    name: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(), String> {
+    let mut shown = String::new();
+    for (name, value) in environment {
+        shown += &format!("{name}='{value}' ");
+    }
+    shown += &format!("{name} {}", arguments.join(" "));
+    eprintln!("\n$ {shown}");
+    let start = Instant::now();
+    let status = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .status()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    eprintln!("  took {:.0} s", start.elapsed().as_secs_f64());
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("`{shown}` failed with {status}"))
+    }
+}
+
+/// The workspace's root.
+pub fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .ancestors()
+        .nth(2)
+        .expect("the crate lies in crates/xtask")
+}

@@ -1,0 +1,66 @@
+//! The examples run, and do what they promise.
+
+use std::fs;
+
+use crate::command::{cargo, cargo_text, root};
+
+/// With `--bin`, not `-p`, the features are those of all default members, so that both examples share one build of Burn.
+const RUN: [&str; 4] = ["run", "--release", "--quiet", "--bin"];
+
+/// Trains for a few steps, then uses every subcommand on what came out.
+pub fn translation() -> Result<(), String> {
+    let out = root().join("target/translation-smoke");
+    if out.exists() {
+        fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
+    }
+    let out = out.display().to_string();
+    let page = format!("{out}/attention.html");
+    let report = format!("{out}/report.json");
+    let translation = |arguments: &[&str]| {
+        cargo(
+            &[
+                &RUN[..],
+                &["translation", "--"],
+                arguments,
+                &["--out", &out],
+            ]
+            .concat(),
+            &[],
+        )
+    };
+    translation(&[
+        "train",
+        "--epochs",
+        "1",
+        "--d-model",
+        "32",
+        "--report",
+        &report,
+    ])?;
+    translation(&["translate", "The girl eats an apple."])?;
+    translation(&["evaluate"])?;
+    translation(&["explain", "The girl eats an apple.", "--html", &page])?;
+    for file in [&page, &report] {
+        let size = fs::metadata(file)
+            .map_err(|error| format!("{file}: {error}"))?
+            .len();
+        if size == 0 {
+            return Err(format!("{file} is empty"));
+        }
+    }
+    Ok(())
+}
+
+/// Trains the smallest model, and sees it learn.
+pub fn quickstart() -> Result<(), String> {
+    let text = cargo_text(&[&RUN[..], &["quickstart"]].concat())?;
+    eprint!("{text}");
+    let losses: Vec<f64> = text
+        .lines()
+        .filter_map(|line| line.split_once("loss ")?.1.trim().parse().ok())
+        .collect();
+    match (losses.first(), losses.last()) {
+        (Some(first), Some(last)) if *last < first / 2.0 => Ok(()),
+        _ => Err(format!("quickstart's losses do not halve: {losses:?}")),
+    }
+}

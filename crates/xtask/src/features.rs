@@ -1,0 +1,59 @@
+//! Every set of features compiles, also those that no test runs.
+
+use crate::command::cargo;
+
+/// Type-checks what CI's tests leave out: one backend alone, no gradients, no backend.
+pub fn small_sets() -> Result<(), String> {
+    for features in ["ndarray,autodiff", "flex", ""] {
+        let check = [
+            "check",
+            "-p",
+            "burn-attn-ops",
+            "-p",
+            "burn-attn",
+            "--all-targets",
+            "--no-default-features",
+            "--features",
+            features,
+        ];
+        cargo(&check, &[])?;
+    }
+    Ok(())
+}
+
+/// Type-checks the backends that need a GPU, a server or a library, one at a time: a minute or several each.
+pub fn other_backends() -> Result<(), String> {
+    let backends = [
+        "wgpu", "vulkan", "metal", "webgpu", "cpu", "rocm", "cuda", "remote",
+    ];
+    for backend in backends {
+        check(backend)?;
+    }
+    // Its build script looks for libtorch, and would otherwise load some hundred megabytes.
+    const LIBTORCH: [&str; 2] = ["LIBTORCH", "LIBTORCH_USE_PYTORCH"];
+    if LIBTORCH
+        .iter()
+        .any(|variable| std::env::var_os(variable).is_some())
+    {
+        check("tch")
+    } else {
+        eprintln!("\nskipped: tch needs libtorch, found by LIBTORCH or LIBTORCH_USE_PYTORCH");
+        Ok(())
+    }
+}
+
+fn check(backend: &str) -> Result<(), String> {
+    let check = [
+        "check",
+        "-p",
+        "burn-attn",
+        "--no-default-features",
+        "--features",
+        &format!("std,autodiff,{backend}"),
+        // A target directory of its own, which can be deleted without losing the tests' builds.
+        "--target-dir",
+        "target/types",
+    ];
+    // Without a CUDA toolchain the feature can only be type-checked; DOCS_RS skips the download of LLVM.
+    cargo(&check, &[("DOCS_RS", "1")])
+}

@@ -1,0 +1,113 @@
+//! Checks of the CPU kernels alone, which need another compiler, target or flag.
+
+use std::{path::Path, process::Command};
+
+use crate::command::{cargo, run};
+
+/// Type-checks them for wasm32, without `std` and with it.
+pub fn wasm() -> Result<(), String> {
+    const TARGET: &str = "wasm32-unknown-unknown";
+    // Where Debian's packages put their compiler, which needs no server of rustup's.
+    const DEBIAN: &str = "/usr/bin/rustc";
+    let (flags, environment): (&[&str], &[(&str, &str)]) = if has_component("rustc", TARGET) {
+        (&[], &[])
+    } else if has_component(DEBIAN, "src/rust/library") {
+        (
+            &["-Z", "build-std=std,panic_abort"],
+            &[("RUSTC", DEBIAN), ("RUSTC_BOOTSTRAP", "1")],
+        )
+    } else {
+        return Err(format!(
+            "--wasm needs `rustup target add {TARGET}`, or {DEBIAN} with its sources (Debian: rustc-web, rust-web-src)"
+        ));
+    };
+    let check = [
+        "check",
+        "-p",
+        "burn-attn-kernels-cpu",
+        "--target",
+        TARGET,
+        "--target-dir",
+        "target/wasm",
+        "--no-default-features",
+    ];
+    for features in [&[][..], &["--features", "std"]] {
+        cargo(&[&check, features, flags].concat(), environment)?;
+    }
+    Ok(())
+}
+
+/// Whether a compiler has a folder in its `lib/rustlib`: a target, or the sources of the standard library.
+fn has_component(rustc: &str, folder: &str) -> bool {
+    Command::new(rustc)
+        .args(["--print", "sysroot"])
+        .output()
+        .is_ok_and(|output| {
+            let sysroot = String::from_utf8_lossy(&output.stdout);
+            let rustlib = Path::new(sysroot.trim()).join("lib/rustlib");
+            output.status.success() && rustlib.join(folder).is_dir()
+        })
+}
+
+/// Tests them under the address sanitizer.
+pub fn asan() -> Result<(), String> {
+    const TARGET: &str = "x86_64-unknown-linux-gnu";
+    let test = [
+        "test",
+        "-p",
+        "burn-attn-kernels-cpu",
+        "--target",
+        TARGET,
+        "--target-dir",
+        "target/asan",
+        "--lib",
+        "--tests",
+    ];
+    nightly("--asan", &test, &[("RUSTFLAGS", "-Zsanitizer=address")])
+}
+
+/// Runs their unit tests in Miri.
+pub fn miri() -> Result<(), String> {
+    let test = [
+        "miri",
+        "test",
+        "-p",
+        "burn-attn-kernels-cpu",
+        "--target-dir",
+        "target/miri",
+        "--lib",
+    ];
+    nightly("--miri", &test, &[])
+}
+
+/// Runs cargo of the nightly compiler, or says what `option` needs.
+fn nightly(option: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    let start = ["run", "nightly", "cargo"];
+    // `cargo miri --help` answers only where Miri is there.
+    let there = Command::new("rustup")
+        .args(start)
+        .args([arguments[0], "--help"])
+        .output()
+        .is_ok_and(|output| output.status.success());
+    if !there {
+        return Err(format!(
+            "{option} needs `rustup toolchain install nightly --component miri --component rust-src`"
+        ));
+    }
+    run("rustup", &[&start, arguments].concat(), environment)
+}
+
+/// Runs every interleaving of their threads' model in loom.
+pub fn loom() -> Result<(), String> {
+    let test = [
+        "test",
+        "--release",
+        "-p",
+        "burn-attn-kernels-cpu",
+        "--target-dir",
+        "target/loom",
+        "--lib",
+        "loom",
+    ];
+    cargo(&test, &[("RUSTFLAGS", "--cfg loom")])
+}

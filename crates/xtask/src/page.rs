@@ -1,0 +1,133 @@
+//! The script of the attention page: parsed by node, and run in a Chromium where there is one.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
+
+use crate::command::{exists, root, tool};
+
+/// Names that a Chromium goes by.
+const BROWSERS: [&str; 4] = [
+    "chromium",
+    "chromium-browser",
+    "google-chrome",
+    "google-chrome-stable",
+];
+/// Longer than the largest page takes on a slow machine.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// Collects what the page throws; stands before its own script.
+const WATCH: &str = "<script>const failures = []; \
+    addEventListener(\"error\", (event) => failures.push(event.message));</script>";
+
+/// Parses the script, then opens pages of several sizes, up to the largest, and moves through them.
+pub fn check() -> Result<(), String> {
+    tool("node", &["--check", "crates/viz/src/page.js"])?;
+    let Some(browser) = BROWSERS.into_iter().find(|name| exists(name)) else {
+        eprintln!("\nskipped: the attention page is not opened, no Chromium is installed");
+        return Ok(());
+    };
+    let folder = root().join("target/attention-page");
+    fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    for tokens in [7, 320, 512, 1024] {
+        let file = folder.join(format!("{tokens}.html"));
+        fs::write(&file, page(tokens)).map_err(|error| format!("{}: {error}", file.display()))?;
+        eprintln!("\n$ {browser} {}", file.display());
+        let report = open(browser, &folder, &file)?;
+        eprintln!("  {report}");
+        if !report.starts_with("ok: ") {
+            return Err(format!(
+                "the attention page of {tokens} × {tokens} weights: {report}"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// A page of two groups, one of them causal, with a script that explores it and writes a report at its end.
+fn page(tokens: usize) -> String {
+    let labels: Vec<String> = (0..tokens).map(|place| format!("token {place}")).collect();
+    let map = |heads: usize, causal: bool| {
+        let mut weights = Vec::with_capacity(heads * tokens * tokens);
+        for head in 0..heads {
+            for i in 0..tokens {
+                let visible = if causal { i + 1 } else { tokens };
+                let shares: Vec<usize> = (0..visible)
+                    .map(|j| 1 + (i * 7 + j * 13 + head * 5) % 11)
+                    .collect();
+                let sum: usize = shares.iter().sum();
+                weights.extend(shares.iter().map(|&share| share as f32 / sum as f32));
+                weights.resize(weights.len() + tokens - visible, 0.0);
+            }
+        }
+        AttentionMap::new("layer 1", labels.clone(), labels.clone(), weights)
+            .expect("every row sums to 1")
+    };
+    let html = AttentionPage::new("A page to check")
+        .group(AttentionGroup::new("Any", vec![map(2, false)]))
+        .group(AttentionGroup::new("Causal", vec![map(1, true)]))
+        .to_html();
+    let explore = format!("<script>\n{}</script>\n</body>", include_str!("explore.js"));
+    html.replacen("<head>", &format!("<head>{WATCH}"), 1)
+        .replacen("</body>", &explore, 1)
+}
+
+/// Opens `file` without a window, and returns the report that its script wrote.
+fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
+    let dump = folder.join("dump.html");
+    let output = fs::File::create(&dump).map_err(|error| format!("{}: {error}", dump.display()))?;
+    let mut profile = String::from("--user-data-dir=");
+    write!(profile, "{}", folder.join("profile").display()).expect("a String takes every write");
+    let mut child = Command::new(browser)
+        .args([
+            "--headless",
+            // Root, as in a container, cannot have the sandbox; the page is our own.
+            "--no-sandbox",
+            "--disable-gpu",
+            "--disable-quic",
+            "--no-first-run",
+            "--disable-background-networking",
+            "--disable-component-update",
+            "--disable-sync",
+            "--window-size=1400,900",
+            &profile,
+            "--dump-dom",
+        ])
+        .arg(format!("file://{}", file.display()))
+        .stdin(Stdio::null())
+        .stdout(output)
+        .stderr(Stdio::null())
+        .spawn()
+        .map_err(|error| format!("{browser}: {error}"))?;
+    let start = Instant::now();
+    loop {
+        let ended = child
+            .try_wait()
+            .map_err(|error| format!("{browser}: {error}"))?;
+        if ended.is_some() {
+            break;
+        }
+        if start.elapsed() > PATIENCE {
+            // It may have ended by itself in between.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(format!(
+                "{browser} took more than {} s over {}",
+                PATIENCE.as_secs(),
+                file.display()
+            ));
+        }
+        sleep(Duration::from_millis(50));
+    }
+    let dump = fs::read_to_string(&dump).map_err(|error| format!("{}: {error}", dump.display()))?;
+    let report = dump.split_once("<pre id=\"report\">");
+    let report = report.and_then(|(_, rest)| rest.split_once("</pre>"));
+    report.map_or_else(
+        || Err(format!("{browser} showed no report of {}", file.display())),
+        |(report, _)| Ok(report.to_owned()),
+    )
+}
