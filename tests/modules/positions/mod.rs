@@ -2,6 +2,7 @@
 
 mod alibi;
 mod encoding;
+mod packed;
 mod padding;
 mod relative;
 mod rotary;
