@@ -205,12 +205,15 @@ impl KvCache {
             // Its next token looks back at the window before it.
             let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
             assert!(
-                dropped <= needed,
+                length == 0 || dropped <= needed,
                 "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
                  {needed} on, but those before {dropped} have been dropped"
             );
         }
         for (b, &length) in lengths.iter().enumerate() {
+            if length == 0 {
+                self.dropped[b] = 0;
+            }
             self.stored[b] = length - self.dropped[b];
         }
     }
