@@ -1,6 +1,7 @@
 //! Positions that belong to the heads have the papers' numbers, and their modules behave like Burn's.
 
 mod alibi;
+mod direction;
 mod encoding;
 mod packed;
 mod padding;

@@ -62,7 +62,7 @@ impl SelfAttentionConfig {
     /// The sizes, and whether the projection of query, key and value has a bias.
     fn parts(&self) -> Result<(Sizes, bool), ConfigError> {
         const NAME: &str = "SelfAttentionConfig";
-        let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
+        let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         if let (false, Some(window)) = (self.causal, self.window) {
             let reason = format!("a window of {window} needs causal true");
@@ -78,6 +78,10 @@ impl SelfAttentionConfig {
         Ok((sizes, ProjectionBias::shared(NAME, &bias)?))
     }
 
+    fn directed(&self) -> HeadsConfig {
+        self.heads.directed(self.causal)
+    }
+
     /// Builds the module.
     ///
     /// # Panics
@@ -89,7 +93,7 @@ impl SelfAttentionConfig {
         SelfAttention {
             query_key_value: linear([self.d_model, sizes.widths().iter().sum()], bias),
             output: linear([sizes.context(), self.d_model], self.bias.output),
-            heads: self.heads.init(sizes, self.dropout, device),
+            heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
         }

@@ -19,9 +19,12 @@ pub struct RelativeBiasConfig {
     /// The distance from which on all keys share one bias (tokens).
     #[config(default = 128)]
     pub max_distance: usize,
-    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder.
-    #[config(default = true)]
-    pub bidirectional: bool,
+    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder. Default: unless
+    /// the module is causal. A module that cannot know it ([`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention, and
+    /// this one by itself) takes them to have.
+    ///
+    /// `Some(true)` in a causal module is as older versions had it: the half of the table for later keys is never read.
+    pub bidirectional: Option<bool>,
     /// How the table starts.
     #[config(default = "Initializer::Normal { mean: 0.0, std: 0.02 }")]
     pub initializer: Initializer,
@@ -62,7 +65,7 @@ impl RelativeBiasConfig {
         RelativeBuckets {
             buckets: self.buckets,
             max_distance: self.max_distance,
-            bidirectional: self.bidirectional,
+            bidirectional: self.bidirectional.unwrap_or(true),
         }
     }
 }

@@ -82,10 +82,11 @@ pub(super) struct LayerParts<'a> {
 }
 
 impl LayerParts<'_> {
-    /// Whether the parts can be built; `config` is the configuration that the user wrote.
-    pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
+    /// Whether the parts can be built, with this self-attention; `config` is the configuration that the user wrote.
+    pub(super) fn validate(&self, config: &'static str, causal: bool) -> Result<(), ConfigError> {
         self.block
             .heads
+            .directed(causal)
             .validate(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
         ConfigError::check_dropout(config, self.block.dropout)?;
@@ -105,9 +106,9 @@ impl LayerParts<'_> {
         norm.map_err(|error| error.in_name_of(config))
     }
 
-    /// [`validate`](Self::validate) of layers with cross-attention.
+    /// [`validate`](Self::validate) of causal layers with cross-attention.
     pub(super) fn validate_with_memory(&self, config: &'static str) -> Result<(), ConfigError> {
-        self.validate(config)?;
+        self.validate(config, true)?;
         if !self.block.parallel {
             return Ok(());
         }

@@ -39,7 +39,7 @@ impl CausalTransformerConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "CausalTransformerConfig";
-        self.parts().validate(NAME)?;
+        self.parts().validate(NAME, true)?;
         ConfigError::check_positive(NAME, &[("n_layers", self.n_layers)])
     }
 
