@@ -14,8 +14,9 @@ use crate::error::ConfigError;
 /// Large models train more stably with it: the scores cannot grow with the weights.
 #[derive(Config, Debug, PartialEq)]
 pub enum QkNormConfig {
-    /// Divides by the root mean square and multiplies by a learned number per dimension, as OLMo 2 (arXiv:2501.00656) and
-    /// Qwen 3 (arXiv:2505.09388) do.
+    /// Divides by the root mean square and multiplies by a learned number per dimension, head by head, as Qwen 3
+    /// (arXiv:2505.09388) and Gemma 3 (arXiv:2503.19786) do. OLMo 2 (arXiv:2501.00656) normalises queries and keys as wide as
+    /// their projections, before they are split into heads: its weights have no place here.
     Rms(RmsQkNorm),
     /// Divides by the Euclidean length, and multiplies the queries by a learned number per head; the scores are
     /// cosines times that number, without `1 / √d_head` ("Query-key normalization for transformers", arXiv:2010.04245,

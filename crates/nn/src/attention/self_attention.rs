@@ -35,6 +35,8 @@ pub struct SelfAttentionConfig {
     pub causal: bool,
     /// With `causal`: how many positions before itself a position sees (sliding-window attention, arXiv:2310.06825).
     /// Default: all.
+    ///
+    /// A published `sliding_window` counts the position itself and is one more: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]

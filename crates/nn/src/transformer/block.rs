@@ -63,6 +63,7 @@ pub struct BlockConfig {
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
     /// In causal self-attention: how many positions before itself a position sees; a stack without one refuses it. Default: all.
+    /// A published `sliding_window` counts the position itself: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
     /// How the projections and the feed-forward network start.
     #[config(
