@@ -7,4 +7,5 @@ mod heads;
 mod leakage;
 mod padding;
 mod positions;
+mod qk_norm;
 mod weights;

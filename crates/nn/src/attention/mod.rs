@@ -31,5 +31,5 @@ pub(crate) use heads_config::heads_builders;
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;
 pub(crate) use projections::apply_to_rows;
-pub use qk_norm::{CosinePair, L2QkNorm, QkNorm, QkNormConfig, RmsPair, RmsQkNorm};
+pub use qk_norm::{L2QkNorm, QkNorm, QkNormConfig, RmsQkNorm};
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};
