@@ -5,6 +5,7 @@ mod attention;
 mod cache;
 mod dropout;
 mod error;
+mod linear;
 pub mod positions;
 mod tied_embedding;
 mod transformer;

@@ -131,7 +131,7 @@ impl TiedEmbedding {
         let mut shape = states.dims();
         shape[D - 1] = vocab_size;
         let count = states.shape().num_elements() / d_model;
-        // Products of nothing: see `attention::heads::apply`.
+        // Products of nothing: see `linear::apply`.
         if count == 0 {
             return Tensor::zeros(shape, (&states.device(), states.dtype()));
         }

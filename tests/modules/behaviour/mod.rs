@@ -4,6 +4,7 @@ mod conversions;
 mod dropout;
 mod freezing;
 mod heads;
+mod initial;
 mod leakage;
 mod padding;
 mod positions;

@@ -1,13 +1,6 @@
-//! The linear layers before and after the heads.
+//! Which projections have a bias, and projections made of others.
 
-use burn::{
-    config::Config,
-    module::Param,
-    nn::{Initializer, Linear, LinearConfig},
-    tensor::{Device, Tensor},
-};
-
-use burn_attn_ops as ops;
+use burn::{config::Config, module::Param, nn::Linear, tensor::Tensor};
 
 use crate::error::ConfigError;
 
@@ -75,40 +68,6 @@ impl ProjectionBias {
         );
         Err(ConfigError::Invalid { config, reason })
     }
-}
-
-/// A projection as every module here makes it.
-pub(super) fn linear(
-    [d_input, d_output]: [usize; 2],
-    bias: bool,
-    initializer: &Initializer,
-    device: &Device,
-) -> Linear {
-    LinearConfig::new(d_input, d_output)
-        .with_bias(bias)
-        .with_initializer(initializer.clone())
-        .init(device)
-}
-
-/// `linear` of `x`, also where there is nothing to project.
-///
-/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
-/// ndarray.
-pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch, len, d_input] = x.dims();
-    let [_, d_output] = linear.weight.dims();
-    if batch == 0 || len == 0 {
-        return Tensor::zeros([batch, len, d_output], (&x.device(), x.dtype()));
-    }
-    // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
-    let rows = x.reshape([batch * len, d_input]);
-    apply_to_rows(linear, rows).reshape([batch, len, d_output])
-}
-
-/// `linear` of some rows, fast for the single rows of decoding too.
-pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
-    let bias = linear.bias.as_ref().map(Param::val);
-    ops::linear(rows, linear.weight.val(), bias)
 }
 
 /// Several layers of the same input as one, whose outputs lie side by side; a missing bias is zeros where another has one.

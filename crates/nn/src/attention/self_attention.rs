@@ -13,11 +13,12 @@ use super::{
     heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     masks::{causal, hide_padding},
-    projections::{ProjectionBias, apply, linear},
+    projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
+    linear::{apply, side_by_side},
 };
 
 /// Configuration of [`SelfAttention`].
@@ -91,10 +92,12 @@ impl SelfAttentionConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> SelfAttention {
         let (sizes, bias) = expect_valid(self.parts());
-        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
+        let linear = |d_input, widths: &[usize], bias| {
+            side_by_side(d_input, widths, bias, &self.initializer, device)
+        };
         SelfAttention {
-            query_key_value: linear([self.d_model, sizes.widths().iter().sum()], bias),
-            output: linear([sizes.context(), self.d_model], self.bias.output),
+            query_key_value: linear(self.d_model, &sizes.widths(), bias),
+            output: linear(sizes.context(), &[self.d_model], self.bias.output),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
