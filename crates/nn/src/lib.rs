@@ -6,6 +6,7 @@ mod cache;
 mod dropout;
 mod error;
 mod linear;
+mod parameter;
 pub mod positions;
 mod tied_embedding;
 mod transformer;

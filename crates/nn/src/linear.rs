@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param, ParamId},
     nn::{Initializer, Linear, LinearConfig},
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, Tensor},
 };
 use burn_attn_ops as ops;
 
@@ -73,4 +73,16 @@ pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
 pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
     let bias = linear.bias.as_ref().map(Param::val);
     ops::linear(rows, linear.weight.val(), bias)
+}
+
+/// Where `linear` computes, and in which dtype if its weight says so: a quantised one computes in that of its input.
+///
+/// An adapter is not multiplied out for that: it computes in the dtype of its factors.
+pub(crate) fn place(linear: &Linear) -> (Device, Option<DType>) {
+    let weight = &linear.weight;
+    let dtype = match weight.adapter() {
+        Some(adapter) => adapter.a.dtype(),
+        None => weight.dtype(),
+    };
+    (weight.lazy_device(), dtype.is_float().then_some(dtype))
 }

@@ -7,7 +7,10 @@ use burn::{
     tensor::{Device, Int, Tensor, assert_shape, module::embedding},
 };
 
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`TiedEmbedding`].
 #[derive(Config, Debug)]
@@ -99,10 +102,8 @@ impl TiedEmbedding {
         let [_, d_model] = self.weight.dims();
         let [batch, len] = tokens.dims();
         if batch == 0 || len == 0 {
-            return Tensor::zeros(
-                [batch, len, d_model],
-                (&tokens.device(), self.weight.dtype()),
-            );
+            let dtype = floats(&self.weight).dtype();
+            return Tensor::zeros([batch, len, d_model], (&tokens.device(), dtype));
         }
         let x = embedding(self.weight.val(), tokens);
         match self.scaled {

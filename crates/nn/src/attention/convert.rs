@@ -8,7 +8,8 @@ use super::{
 impl MultiHeadAttention {
     /// The same attention with query, key and value in one linear layer, for inputs that are one.
     ///
-    /// That layer has a parameter of its own, frozen if the three are. The output and the heads keep theirs.
+    /// That layer has a parameter of its own, frozen if the three are; see [`into_multi_head`](SelfAttention::into_multi_head)
+    /// for quantised and adapted ones. The output and the heads keep theirs.
     ///
     /// # Panics
     ///
@@ -34,7 +35,8 @@ impl MultiHeadAttention {
 
     /// The same attention with key and value in one linear layer, for keys and values that are one memory.
     ///
-    /// That layer has a parameter of its own, frozen if the two are. The query, the output and the heads keep theirs.
+    /// That layer has a parameter of its own, frozen if the two are; see [`into_multi_head`](SelfAttention::into_multi_head)
+    /// for quantised and adapted ones. The query, the output and the heads keep theirs.
     ///
     /// # Panics
     ///
@@ -58,7 +60,8 @@ impl SelfAttention {
     /// The same attention with a linear layer each for query, key and value; what `causal` and a window hide has to be
     /// said by a mask.
     ///
-    /// The three have parameters of their own, which an optimizer has not met, frozen if the one they were is. The
+    /// The three have parameters of their own, which an optimizer has not met, frozen if the one they were is. They are
+    /// floats, also of a quantised layer, and have the adapter of the layer merged into them, as by `Module::materialize`. The
     /// output and the heads keep their parameters.
     pub fn into_multi_head(self) -> MultiHeadAttention {
         let widths = self.heads.sizes().widths();

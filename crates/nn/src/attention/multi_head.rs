@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, side_by_side},
+    linear::{apply, place, side_by_side},
 };
 
 /// Configuration of [`MultiHeadAttention`].
@@ -247,9 +247,7 @@ impl MultiHeadAttention {
     ///
     /// When a size of `config` is zero.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        let weight = self.key.weight.val();
-        let place = (weight.device(), weight.dtype());
-        self.heads.cache(batch, config, None, place)
+        self.heads.cache(batch, config, None, place(&self.key))
     }
 
     /// The context of the next tokens of each sequence, whose keys and values join the cache: causal attention, the same as

@@ -7,7 +7,7 @@ use burn::{
     tensor::Tensor,
 };
 
-use crate::error::ConfigError;
+use crate::{error::ConfigError, parameter::floats};
 
 /// Which projections add a learned bias.
 ///
@@ -81,10 +81,10 @@ impl ProjectionBias {
 ///
 /// When some of the weights are frozen and others are not, or some of the biases.
 pub(super) fn fuse<const N: usize>(layers: [(&str, Linear); N]) -> Linear {
-    let weights = layers.each_ref().map(|(_, layer)| layer.weight.val());
+    let weights = layers.each_ref().map(|(_, layer)| floats(&layer.weight));
     let place = (&weights[0].device(), weights[0].dtype());
     let biases = layers.each_ref().map(|(_, layer)| match &layer.bias {
-        Some(bias) => bias.val(),
+        Some(bias) => floats(bias),
         None => Tensor::zeros([layer.weight.dims()[1]], place),
     });
     let of_weights = layers.iter().map(|(name, layer)| (*name, &layer.weight));
@@ -108,8 +108,8 @@ pub(super) fn fuse<const N: usize>(layers: [(&str, Linear); N]) -> Linear {
 
 /// The reverse of [`fuse`]: layers of these widths, each frozen if the whole is.
 pub(super) fn separate<const N: usize>(layer: Linear, widths: [usize; N]) -> [Linear; N] {
-    let weight = layer.weight.val();
-    let bias = layer.bias.as_ref().map(|bias| (bias.val(), learns(bias)));
+    let weight = floats(&layer.weight);
+    let bias = layer.bias.as_ref().map(|bias| (floats(bias), learns(bias)));
     let mut first = 0;
     widths.map(|width| {
         let bias = bias

@@ -7,7 +7,7 @@ use burn::{
     tensor::{DType, Device, Tensor},
 };
 
-use crate::error::ConfigError;
+use crate::{error::ConfigError, parameter::floats};
 
 /// How the queries and keys of each head are normalised before their dot products.
 ///
@@ -112,7 +112,7 @@ impl QkNorm {
     pub(super) fn query(&self, x: Tensor<4>) -> Tensor<4> {
         let x = self.normalised(self.query.as_ref(), x);
         match &self.factor {
-            Some(factor) => x * factor.val().unsqueeze_dims::<4>(&[0, 2, 3]),
+            Some(factor) => x * floats(factor).unsqueeze_dims::<4>(&[0, 2, 3]),
             None => x,
         }
     }

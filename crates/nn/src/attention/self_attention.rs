@@ -18,7 +18,7 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, side_by_side},
+    linear::{apply, place, side_by_side},
 };
 
 /// Configuration of [`SelfAttention`].
@@ -232,8 +232,7 @@ impl SelfAttention {
     ///
     /// When a size of `config` is zero.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        let weight = self.query_key_value.weight.val();
-        let place = (weight.device(), weight.dtype());
+        let place = place(&self.query_key_value);
         self.heads.cache(batch, config, self.window, place)
     }
 

@@ -8,7 +8,10 @@ use burn::{
 };
 
 use super::{Positions, add_rows};
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`Learned`].
 #[derive(Config, Debug)]
@@ -93,6 +96,6 @@ impl Learned {
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);
-        add_rows("Learned", x, self.table.val(), &positions.into())
+        add_rows("Learned", x, floats(&self.table), &positions.into())
     }
 }

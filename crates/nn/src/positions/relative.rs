@@ -8,7 +8,10 @@ use burn::{
 };
 use burn_attn_ops::{AttentionBias, RelativeBuckets};
 
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`RelativeBias`].
 #[derive(Config, Debug)]
@@ -113,7 +116,7 @@ impl RelativeBias {
     ///
     /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
-        AttentionBias::relative(self.table.val(), self.buckets)
+        AttentionBias::relative(floats(&self.table), self.buckets)
     }
 
     /// What the scores of a query get that stands on the last of `len` keys: `[n_heads, len]` in `dtype`.
@@ -122,7 +125,7 @@ impl RelativeBias {
         let buckets: Vec<i64> = keys.map(|key| self.buckets.bucket(key) as i64).collect();
         let buckets = TensorData::new(buckets, [len]);
         let buckets = Tensor::<1, Int>::from_data(buckets, &self.table.device());
-        let table = self.table.val().cast(dtype);
+        let table = floats(&self.table).cast(dtype);
         table.transpose().select(1, buckets)
     }
 }
