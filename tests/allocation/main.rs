@@ -124,7 +124,7 @@ fn a_token_allocates_the_same_however_long_the_context_is() {
     let positions = |position| config().with_position(position);
     let rotary = || PositionEncoding::Rotary(RotaryConfig::new().with_max_len(MAX_LEN));
     let learned = PositionEncoding::Alibi(AlibiConfig::new().with_learnable(true));
-    let causal = RelativeBiasConfig::new().with_bidirectional(false);
+    let causal = RelativeBiasConfig::new().with_bidirectional(Some(false));
     for (name, config) in [
         ("plain", config()),
         ("grouped", config().with_n_kv_heads(2)),

@@ -10,6 +10,7 @@
 //! | `behaviour` | what the documentation promises |
 //! | `cache` | a cache changes the cost, never the numbers |
 //! | `positions` | the papers' numbers, and the modules that have them |
+//! | `quantized` | weights in 8 bits and adapters, Burn's own |
 //! | `blocks` | every norm, placement, activation and arrangement of a layer is its formula |
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
@@ -36,4 +37,5 @@ mod parameters;
 mod parity;
 mod persistence;
 mod positions;
+mod quantized;
 mod seq2seq;

@@ -5,15 +5,17 @@ mod attention;
 mod cache;
 mod dropout;
 mod error;
+mod linear;
+mod parameter;
 pub mod positions;
 mod tied_embedding;
 mod transformer;
 
 pub use attention::{
-    AttentionOutput, CosinePair, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
-    CrossMemory, Heads, HeadsConfig, L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, RmsPair,
-    RmsQkNorm, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
+    AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput, CrossMemory, Heads,
+    HeadsConfig, L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
+    ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, RmsQkNorm, SelfAttention,
+    SelfAttentionConfig, SelfAttentionInput,
 };
 pub use burn_attn_ops as ops;
 pub use cache::{KvCache, KvCacheConfig};

@@ -7,7 +7,10 @@ use burn::{
 };
 use burn_attn_derive::Config;
 
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`TiedEmbedding`].
 #[derive(Config, Debug)]
@@ -99,10 +102,8 @@ impl TiedEmbedding {
         let [_, d_model] = self.weight.dims();
         let [batch, len] = tokens.dims();
         if batch == 0 || len == 0 {
-            return Tensor::zeros(
-                [batch, len, d_model],
-                (&tokens.device(), self.weight.dtype()),
-            );
+            let dtype = floats(&self.weight).dtype();
+            return Tensor::zeros([batch, len, d_model], (&tokens.device(), dtype));
         }
         let x = embedding(self.weight.val(), tokens);
         match self.scaled {
@@ -131,7 +132,7 @@ impl TiedEmbedding {
         let mut shape = states.dims();
         shape[D - 1] = vocab_size;
         let count = states.shape().num_elements() / d_model;
-        // Products of nothing: see `attention::heads::apply`.
+        // Products of nothing: see `linear::apply`.
         if count == 0 {
             return Tensor::zeros(shape, (&states.device(), states.dtype()));
         }

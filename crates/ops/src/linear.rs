@@ -2,7 +2,7 @@
 
 use burn::{
     backend::{Backend, Dispatch, tensor::FloatTensor},
-    tensor::Tensor,
+    tensor::{DType, Tensor, module},
 };
 
 use crate::AttentionOps;
@@ -10,7 +10,8 @@ use crate::AttentionOps;
 /// `x · weight + bias`.
 ///
 /// For a few rows outside training, the CPU backends read the weight once, as it lies, on all cores; Burn's product is
-/// made for many rows.
+/// made for many rows. A quantised weight goes to Burn's product of quantised tensors, which the CPU backends compute by
+/// making floats of the whole weight.
 ///
 /// # Shapes
 ///
@@ -47,6 +48,9 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
         x.dims(),
         weight.dims()
     );
+    if matches!(weight.dtype(), DType::QFloat(_)) {
+        return module::linear(x, weight, bias);
+    }
     let product = <Dispatch as AttentionOps>::product(x.into_dispatch(), weight.into_dispatch());
     let product = Tensor::<2>::from_dispatch(product);
     match bias {

@@ -118,7 +118,9 @@ fn position_encodings() {
         heads().with_position(PositionEncoding::Rotary(wide)),
         "position: RotaryConfig: rotary_dim 6 is more than d_head 5",
     );
-    let few = RelativeBiasConfig::new().with_buckets(3);
+    let few = RelativeBiasConfig::new()
+        .with_buckets(3)
+        .with_bidirectional(Some(true));
     refused_everywhere(
         heads().with_position(PositionEncoding::Relative(few)),
         "position: RelativeBiasConfig: relative buckets need at least 4 buckets (2 for each direction), but have 3",

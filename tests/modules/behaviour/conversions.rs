@@ -1,12 +1,18 @@
 //! Each attention module made of another has the same numbers, and trains.
 
-use burn::tensor::{DType, Tensor};
+use burn::{
+    module::Module,
+    nn::Linear,
+    tensor::{DType, Device, Tensor},
+};
 use burn_attn::{
-    CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    ProjectionBias, SelfAttentionInput,
+    CrossAttention, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias, SelfAttention,
+    SelfAttentionInput,
 };
 
 use crate::{
+    bad_input::sentence,
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
@@ -87,4 +93,87 @@ fn a_converted_module_is_trained() {
     let output = module.forward(MultiHeadAttentionInput::self_attention(x));
     let gradients = output.sum().backward();
     assert!(module.key.weight.grad(&gradients).is_some());
+}
+
+/// A module of each kind, converted, and the parts of it that a conversion made.
+fn converted(separate: MultiHeadAttention) -> (SelfAttention, CrossAttention, MultiHeadAttention) {
+    let fused = separate.clone().into_self_attention(true);
+    let apart = fused.clone().into_multi_head();
+    (fused, separate.into_cross_attention(), apart)
+}
+
+fn separate(device: &Device) -> MultiHeadAttention {
+    filled(MultiHeadAttentionConfig::new(30, 6).init(device), 3)
+}
+
+#[test]
+fn what_is_frozen_stays_frozen() {
+    for (_, device) in devices::cpu() {
+        // On a device without autodiff it shows when training begins.
+        for device in [device.clone(), device.autodiff()] {
+            for frozen in [true, false] {
+                let module = separate(&device);
+                let module = if frozen { module.no_grad() } else { module };
+                let (fused, memory, apart) = converted(module);
+                let (fused, memory, apart) = (fused.train(), memory.train(), apart.train());
+                for linear in [
+                    &fused.query_key_value,
+                    &memory.key_value,
+                    &memory.query,
+                    &memory.output,
+                    &apart.query,
+                    &apart.key,
+                    &apart.value,
+                    &apart.output,
+                ] {
+                    assert_eq!(linear.weight.is_require_grad(), !frozen);
+                    let bias = linear.bias.as_ref().expect("a bias by default");
+                    assert_eq!(bias.is_require_grad(), !frozen);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn parts_that_are_not_frozen_alike_cannot_be_one() {
+    for (_, device) in devices::cpu() {
+        for device in [device.clone(), device.autodiff()] {
+            let mut module = separate(&device);
+            module.value.weight = module.value.weight.set_require_grad(false);
+            let expected = |names| {
+                format!(
+                    "MultiHeadAttention: the weights of {names} become one parameter, but only those of [\"value\"] are \
+                     frozen; freeze or unfreeze them together first"
+                )
+            };
+            let whole = module.clone();
+            assert_eq!(
+                sentence(|| whole.into_self_attention(false)),
+                expected("[\"query\", \"key\", \"value\"]")
+            );
+            assert_eq!(
+                sentence(|| module.clone().into_cross_attention()),
+                expected("[\"key\", \"value\"]")
+            );
+            // Weights and biases are parameters of their own.
+            module.key.weight = module.key.weight.set_require_grad(false);
+            let memory = module.into_cross_attention().train();
+            assert!(!memory.key_value.weight.is_require_grad());
+            assert!(memory.key_value.bias.expect("a bias").is_require_grad());
+        }
+    }
+}
+
+#[test]
+fn what_is_carried_over_keeps_its_identity() {
+    let separate = separate(&devices::any());
+    let ids = |linear: &Linear| (linear.weight.id, linear.bias.as_ref().map(|bias| bias.id));
+    let (query, output) = (ids(&separate.query), ids(&separate.output));
+    let (fused, memory, apart) = converted(separate);
+    for found in [&fused.output, &memory.output, &apart.output] {
+        assert_eq!(ids(found), output);
+    }
+    assert_eq!(ids(&memory.query), query);
+    assert_eq!(ids(&memory.into_multi_head().query), query);
 }

@@ -81,6 +81,30 @@ fn a_later_token_changes_nothing_before_it() {
     }
 }
 
+/// A published `sliding_window` counts the token itself: Mistral's 4096 is a window of 4095 tokens before it.
+#[test]
+fn a_published_window_counts_the_token_itself() {
+    let sliding_window = 3;
+    for (_, device) in devices::cpu() {
+        let module = SelfAttentionConfig::new(15, 3)
+            .with_causal(true)
+            .with_window(Some(sliding_window - 1))
+            .init(&device);
+        let x: Tensor<3> = tensor(SHAPE, 3, &device);
+        let weights = filled(module, 1)
+            .forward_with_weights(SelfAttentionInput::new(x))
+            .weights;
+        for (row, weights) in numbers(&weights).chunks(LEN).enumerate() {
+            let query = row % LEN;
+            for (key, weight) in weights.iter().enumerate() {
+                // As Hugging Face's `sliding_window_overlay`: `key > query - sliding_window`.
+                let seen = key <= query && key + sliding_window > query;
+                assert_eq!(*weight > 0.0, seen, "query {query}, key {key}: {weight}");
+            }
+        }
+    }
+}
+
 #[test]
 fn a_later_token_gets_no_gradient_from_before_it() {
     for (_, device) in devices::cpu() {

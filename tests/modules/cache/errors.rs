@@ -194,6 +194,34 @@ fn positions_past_a_table() {
     );
 }
 
+#[test]
+fn more_tokens_than_positions_in_a_stack() {
+    let device = devices::any();
+    let rotary = RotaryConfig::new().with_max_len(8);
+    let block = BlockConfig::new()
+        .with_d_head(4)
+        .with_position(PositionEncoding::Rotary(rotary));
+    let causal = CausalTransformerConfig::new(D_MODEL, 31, 6, 2).with_block(block.clone());
+    let causal = causal.init(&device);
+    assert_eq!(causal.cache(2, &KvCacheConfig::new(8)).len(), 2);
+    assert_eq!(
+        sentence(|| causal.cache(2, &KvCacheConfig::new(9))),
+        "CausalTransformer: a cache of max_len 9 is longer than the 8 positions of the rotary table"
+    );
+    let decoder = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).with_block(block);
+    let decoder = decoder.init(&device);
+    let cache = |max_len| {
+        let memory = tensor([2, 7, D_MODEL], 1, &device);
+        let lengths = Tensor::from_data([7, 5], &device);
+        decoder.cache(memory, lengths, &KvCacheConfig::new(max_len))
+    };
+    assert_eq!(cache(8).lengths(), [0, 0]);
+    assert_eq!(
+        sentence(|| cache(9)),
+        "TransformerDecoder: a cache of max_len 9 is longer than the 8 positions of the rotary table"
+    );
+}
+
 fn stack(n_layers: usize, window: Option<usize>) -> CausalTransformer {
     let block = BlockConfig::new().with_window(window);
     let config = CausalTransformerConfig::new(D_MODEL, 31, 6, n_layers).with_block(block);

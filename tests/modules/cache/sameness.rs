@@ -148,6 +148,48 @@ fn truncated_sequences_go_on_where_they_were_cut() {
 }
 
 #[test]
+fn sequences_cut_to_nothing_begin_anew() {
+    let device = devices::any();
+    let x = tensor([2, 13, D_MODEL], 1, &device);
+    let wrong = tensor([2, 13, D_MODEL], 2, &device);
+    for (name, module) in modules(&device) {
+        let whole = module.forward(SelfAttentionInput::new(x.clone()));
+        let mut cache = module.cache(2, &small(26));
+        in_pieces(&module, &mut cache, &wrong, &[11, 1, 1]);
+        // Also where a window has dropped tokens: none of them is needed.
+        cache.truncate(&[0, 0]);
+        assert_eq!(cache.lengths(), [0, 0]);
+        let again = in_pieces(&module, &mut cache, &x, &[3, 1, 9]);
+        assert_close(name, &again.into_data(), &whole.into_data(), TOLERANCE);
+    }
+}
+
+#[test]
+fn one_sequence_cut_to_nothing_begins_anew() {
+    let device = devices::any();
+    let x = tensor([2, 13, D_MODEL], 1, &device);
+    for (name, module) in modules(&device) {
+        let mut cache = module.cache(2, &small(26));
+        in_pieces(&module, &mut cache, &x, &[11, 1, 1]);
+        cache.truncate(&[13, 0]);
+        let next = tensor([2, 5, D_MODEL], 3, &device);
+        let output = in_pieces(&module, &mut cache, &next, &[3, 1, 1]);
+        let of = |b| {
+            let row = |x: &Tensor<3>| x.clone().narrow(0, b, 1);
+            let sequence = match b {
+                0 => Tensor::cat(vec![row(&x), row(&next)], 1),
+                _ => row(&next),
+            };
+            let [_, len, _] = sequence.dims();
+            let whole = module.forward(SelfAttentionInput::new(sequence));
+            whole.narrow(1, len - 5, 5)
+        };
+        let expected = Tensor::cat(vec![of(0), of(1)], 0);
+        assert_close(name, &output.into_data(), &expected.into_data(), TOLERANCE);
+    }
+}
+
+#[test]
 fn a_reset_cache_is_a_new_one() {
     let device = devices::any();
     let x = tensor([2, 6, D_MODEL], 1, &device);

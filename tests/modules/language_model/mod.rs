@@ -75,7 +75,7 @@ fn positions() -> Vec<(&'static str, PositionEncoding, AbsolutePosition)> {
                 RelativeBiasConfig::new()
                     .with_buckets(7)
                     .with_max_distance(11)
-                    .with_bidirectional(false),
+                    .with_bidirectional(Some(false)),
             ),
         ),
     ];

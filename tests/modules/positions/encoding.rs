@@ -130,7 +130,7 @@ fn json_keeps_every_field() {
             RelativeBiasConfig::new()
                 .with_buckets(13)
                 .with_max_distance(61)
-                .with_bidirectional(false)
+                .with_bidirectional(Some(false))
                 .with_initializer(Initializer::Constant { value: 0.25 }),
         ),
     ];

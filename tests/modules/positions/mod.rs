@@ -1,7 +1,9 @@
 //! Positions that belong to the heads have the papers' numbers, and their modules behave like Burn's.
 
 mod alibi;
+mod direction;
 mod encoding;
+mod packed;
 mod padding;
 mod relative;
 mod rotary;

@@ -82,7 +82,8 @@ impl LanguageModel {
     ///
     /// # Example
     ///
-    /// See [`LanguageModel`](Self#example). With a mask, such as that of several texts packed into one row, it is written out:
+    /// See [`LanguageModel`](Self#example). With a mask, such as that of several texts packed into one row, it is written out;
+    /// where positions are added to the tokens, each text begins anew with [`Positions::PerToken`].
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor};

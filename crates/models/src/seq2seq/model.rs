@@ -177,13 +177,11 @@ impl Seq2Seq {
     /// When a source is longer than `max_len`; on a CPU backend, when a token is outside the vocabulary (elsewhere tokens are not read,
     /// which would wait for the device).
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
-        let [batch, len] = source.dims();
+        let [batch, _] = source.dims();
         if batch == 0 {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
-            let weight = self.embedding.weight.val();
-            let [_, d_model] = weight.dims();
             return Memory {
-                states: Tensor::zeros([0, len, d_model], (&weight.device(), weight.dtype())),
+                states: self.embedding.forward(source),
                 lengths: source_lengths,
             };
         }

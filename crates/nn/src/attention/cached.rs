@@ -17,7 +17,7 @@ impl Heads {
         batch: usize,
         config: &KvCacheConfig,
         window: Option<usize>,
-        (device, dtype): (Device, DType),
+        (device, dtype): (Device, Option<DType>),
     ) -> KvCache {
         let Sizes {
             n_kv_heads,
@@ -50,6 +50,7 @@ impl Heads {
         let (device, dtype) = (query.device(), query.dtype());
         let width = self.sizes().context();
         let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
+        cache.settle(&key);
         cache.check(&key, &value, &counts, window);
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, width], (&device, dtype));

@@ -11,10 +11,11 @@ use burn_attn_ops::{AttentionBias, AttentionMask};
 use super::{
     heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
-    projections::{ProjectionBias, apply, linear},
+    projections::ProjectionBias,
 };
 use crate::{
     error::{ConfigError, expect_valid},
+    linear::{apply, side_by_side},
     positions::Positions,
 };
 
@@ -74,12 +75,14 @@ impl CrossAttentionConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> CrossAttention {
         let (sizes, bias) = expect_valid(self.parts());
-        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
+        let linear = |d_input, widths: &[usize], bias| {
+            side_by_side(d_input, widths, bias, &self.initializer, device)
+        };
         let [query, key, value] = sizes.widths();
         CrossAttention {
-            query: linear([self.d_model, query], self.bias.query),
-            key_value: linear([self.d_memory(), key + value], bias),
-            output: linear([sizes.context(), self.d_model], self.bias.output),
+            query: linear(self.d_model, &[query], self.bias.query),
+            key_value: linear(self.d_memory(), &[key, value], bias),
+            output: linear(sizes.context(), &[self.d_model], self.bias.output),
             heads: self.heads.init(sizes, self.dropout, device),
         }
     }

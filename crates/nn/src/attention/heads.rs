@@ -13,6 +13,7 @@ use burn_attn_ops::{
 use super::{heads_config::Sizes, qk_norm::QkNorm};
 use crate::{
     dropout::is_active,
+    parameter::floats,
     positions::{Position, Positions},
 };
 
@@ -241,7 +242,7 @@ impl Heads {
             bias,
             scale: self.scale,
             softcap: self.softcap,
-            sinks: self.sinks.as_ref().map(Param::val),
+            sinks: self.sinks.as_ref().map(floats),
             dropout: None,
         }
     }

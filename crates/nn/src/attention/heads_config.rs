@@ -81,6 +81,13 @@ impl Sizes {
 }
 
 impl HeadsConfig {
+    /// The same in a module that looks back only, or both ways.
+    pub(crate) fn directed(&self, causal: bool) -> Self {
+        let heads = self.clone();
+        let position = heads.position.clone().directed(causal);
+        heads.with_position(position)
+    }
+
     /// Whether `n_heads` such heads can be built in `config`.
     pub(crate) fn validate(
         &self,

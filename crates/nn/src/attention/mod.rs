@@ -7,7 +7,7 @@
 //! | `heads.rs` | what happens between the projections |
 //! | `cached.rs` | the same over a cache |
 //! | `masks.rs` | the masks that the modules make |
-//! | `projections.rs` | the projections |
+//! | `projections.rs` | which projections have a bias, and projections made of others |
 //! | `qk_norm.rs` | normalised queries and keys |
 //! | `convert.rs` | each module made of another |
 
@@ -30,6 +30,5 @@ pub use heads_config::HeadsConfig;
 pub(crate) use heads_config::heads_builders;
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;
-pub(crate) use projections::apply_to_rows;
-pub use qk_norm::{CosinePair, L2QkNorm, QkNorm, QkNormConfig, RmsPair, RmsQkNorm};
+pub use qk_norm::{L2QkNorm, QkNorm, QkNormConfig, RmsQkNorm};
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};

@@ -13,11 +13,12 @@ use super::{
     heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     masks::hide_padding,
-    projections::{ProjectionBias, apply, linear},
+    projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
+    linear::{apply, place, side_by_side},
 };
 
 /// Configuration of [`MultiHeadAttention`].
@@ -78,14 +79,16 @@ impl MultiHeadAttentionConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> MultiHeadAttention {
         let sizes = expect_valid(self.sizes());
-        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
+        let linear = |d_input, widths: &[usize], bias| {
+            side_by_side(d_input, widths, bias, &self.initializer, device)
+        };
         let [query, key, value] = sizes.widths();
         let [d_key_in, d_value_in] = self.widths_in();
         MultiHeadAttention {
-            query: linear([self.d_model, query], self.bias.query),
-            key: linear([d_key_in, key], self.bias.key),
-            value: linear([d_value_in, value], self.bias.value),
-            output: linear([sizes.context(), self.d_model], self.bias.output),
+            query: linear(self.d_model, &[query], self.bias.query),
+            key: linear(d_key_in, &[key], self.bias.key),
+            value: linear(d_value_in, &[value], self.bias.value),
+            output: linear(sizes.context(), &[self.d_model], self.bias.output),
             heads: self.heads.init(sizes, self.dropout, device),
         }
     }
@@ -244,9 +247,7 @@ impl MultiHeadAttention {
     ///
     /// When a size of `config` is zero.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        let weight = self.key.weight.val();
-        let place = (weight.device(), weight.dtype());
-        self.heads.cache(batch, config, None, place)
+        self.heads.cache(batch, config, None, place(&self.key))
     }
 
     /// The context of the next tokens of each sequence, whose keys and values join the cache: causal attention, the same as

@@ -1,15 +1,13 @@
-//! The linear layers before and after the heads.
+//! Which projections have a bias, and projections made of others.
 
 use burn::{
-    module::Param,
-    nn::{Initializer, Linear, LinearConfig},
-    tensor::{Device, Tensor},
+    module::{Module, Param},
+    nn::Linear,
+    tensor::Tensor,
 };
 use burn_attn_derive::Config;
 
-use burn_attn_ops as ops;
-
-use crate::error::ConfigError;
+use crate::{error::ConfigError, parameter::floats};
 
 /// Which projections add a learned bias.
 ///
@@ -77,74 +75,89 @@ impl ProjectionBias {
     }
 }
 
-/// A projection as every module here makes it.
-pub(super) fn linear(
-    [d_input, d_output]: [usize; 2],
-    bias: bool,
-    initializer: &Initializer,
-    device: &Device,
-) -> Linear {
-    LinearConfig::new(d_input, d_output)
-        .with_bias(bias)
-        .with_initializer(initializer.clone())
-        .init(device)
-}
-
-/// `linear` of `x`, also where there is nothing to project.
-///
-/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
-/// ndarray.
-pub(super) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
-    let [batch, len, d_input] = x.dims();
-    let [_, d_output] = linear.weight.dims();
-    if batch == 0 || len == 0 {
-        return Tensor::zeros([batch, len, d_output], (&x.device(), x.dtype()));
-    }
-    // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
-    let rows = x.reshape([batch * len, d_input]);
-    apply_to_rows(linear, rows).reshape([batch, len, d_output])
-}
-
-/// `linear` of some rows, fast for the single rows of decoding too.
-pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
-    let bias = linear.bias.as_ref().map(Param::val);
-    ops::linear(rows, linear.weight.val(), bias)
-}
-
 /// Several layers of the same input as one, whose outputs lie side by side; a missing bias is zeros where another has one.
-pub(super) fn fuse(layers: Vec<Linear>) -> Linear {
-    let any_bias = layers.iter().any(|layer| layer.bias.is_some());
-    let biases = layers.iter().map(|layer| match &layer.bias {
-        Some(bias) => bias.val(),
-        None => {
-            let [_, d_output] = layer.weight.dims();
-            Tensor::zeros([d_output], (&layer.weight.device(), layer.weight.dtype()))
-        }
+///
+/// # Panics
+///
+/// When some of the weights are frozen and others are not, or some of the biases.
+pub(super) fn fuse<const N: usize>(layers: [(&str, Linear); N]) -> Linear {
+    let weights = layers.each_ref().map(|(_, layer)| floats(&layer.weight));
+    let place = (&weights[0].device(), weights[0].dtype());
+    let biases = layers.each_ref().map(|(_, layer)| match &layer.bias {
+        Some(bias) => floats(bias),
+        None => Tensor::zeros([layer.weight.dims()[1]], place),
     });
-    let bias = any_bias.then(|| parameter(Tensor::cat(biases.collect(), 0)));
-    let weights = layers.iter().map(|layer| layer.weight.val()).collect();
-    let weight = parameter(Tensor::cat(weights, 1));
-    Linear { weight, bias }
+    let of_weights = layers.iter().map(|(name, layer)| (*name, &layer.weight));
+    let of_biases = layers
+        .iter()
+        .filter_map(|(name, layer)| Some((*name, layer.bias.as_ref()?)));
+    let has_bias = of_biases.clone().next().is_some();
+    Linear {
+        weight: parameter(
+            Tensor::cat(weights.into(), 1),
+            learn_alike("weights", of_weights),
+        ),
+        bias: has_bias.then(|| {
+            parameter(
+                Tensor::cat(biases.into(), 0),
+                learn_alike("biases", of_biases),
+            )
+        }),
+    }
 }
 
-/// The reverse of [`fuse`]: layers of these widths.
+/// The reverse of [`fuse`]: layers of these widths, each frozen if the whole is.
 pub(super) fn separate<const N: usize>(layer: Linear, widths: [usize; N]) -> [Linear; N] {
+    let weight = floats(&layer.weight);
+    let bias = layer.bias.as_ref().map(|bias| (floats(bias), learns(bias)));
     let mut first = 0;
     widths.map(|width| {
-        let weight = layer.weight.val().narrow(1, first, width);
-        let bias = layer.bias.as_ref().map(|bias| {
-            let bias = bias.val().narrow(0, first, width);
-            parameter(bias)
-        });
+        let bias = bias
+            .clone()
+            .map(|(bias, learns)| parameter(bias.narrow(0, first, width), learns));
+        let weight = parameter(
+            weight.clone().narrow(1, first, width),
+            learns(&layer.weight),
+        );
         first += width;
-        Linear {
-            weight: parameter(weight),
-            bias,
-        }
+        Linear { weight, bias }
     })
 }
 
 /// A parameter with these numbers, wherever they come from.
-fn parameter<const D: usize>(numbers: Tensor<D>) -> Param<Tensor<D>> {
-    Param::from_tensor(numbers.detach())
+fn parameter<const D: usize>(numbers: Tensor<D>, learns: bool) -> Param<Tensor<D>> {
+    Param::from_tensor(numbers.detach()).set_require_grad(learns)
+}
+
+/// Whether training changes the parameter that is made of these.
+///
+/// # Panics
+///
+/// When some of them are frozen and others are not.
+fn learn_alike<'a, const D: usize>(
+    what: &str,
+    parts: impl Iterator<Item = (&'a str, &'a Param<Tensor<D>>)>,
+) -> bool {
+    let parts: Vec<_> = parts.map(|(name, part)| (name, learns(part))).collect();
+    let frozen = parts.iter().filter(|(_, learns)| !learns);
+    let frozen: Vec<&str> = frozen.map(|&(name, _)| name).collect();
+    let names: Vec<&str> = parts.iter().map(|&(name, _)| name).collect();
+    assert!(
+        frozen.is_empty() || frozen == names,
+        "MultiHeadAttention: the {what} of {names:?} become one parameter, but only those of {frozen:?} are frozen; freeze \
+         or unfreeze them together first"
+    );
+    frozen.is_empty()
+}
+
+/// Whether training changes a parameter.
+///
+/// Without autodiff Burn tells nobody until `train`, so a number in the parameter's place is asked.
+fn learns<const D: usize>(parameter: &Param<Tensor<D>>) -> bool {
+    if !cfg!(feature = "autodiff") {
+        return true;
+    }
+    let device = parameter.lazy_device().without_autodiff();
+    let number = parameter.clone().map(|_| Tensor::zeros([1; D], &device));
+    number.train().is_require_grad()
 }

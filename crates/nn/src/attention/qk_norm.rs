@@ -4,18 +4,19 @@ use burn::{
     config::Config,
     module::{Module, Param},
     nn::{Initializer, RmsNorm, RmsNormConfig},
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, Tensor},
 };
 
-use crate::error::ConfigError;
+use crate::{error::ConfigError, parameter::floats};
 
 /// How the queries and keys of each head are normalised before their dot products.
 ///
 /// Large models train more stably with it: the scores cannot grow with the weights.
 #[derive(Config, Debug, PartialEq)]
 pub enum QkNormConfig {
-    /// Divides by the root mean square and multiplies by a learned number per dimension, as OLMo 2 (arXiv:2501.00656) and
-    /// Qwen 3 (arXiv:2505.09388) do.
+    /// Divides by the root mean square and multiplies by a learned number per dimension, head by head, as Qwen 3
+    /// (arXiv:2505.09388) and Gemma 3 (arXiv:2503.19786) do. OLMo 2 (arXiv:2501.00656) normalises queries and keys as wide as
+    /// their projections, before they are split into heads: its weights have no place here.
     Rms(RmsQkNorm),
     /// Divides by the Euclidean length, and multiplies the queries by a learned number per head; the scores are
     /// cosines times that number, without `1 / √d_head` ("Query-key normalization for transformers", arXiv:2010.04245,
@@ -75,77 +76,75 @@ impl QkNormConfig {
         match self {
             Self::Rms(norm) => {
                 let config = RmsNormConfig::new(d_head).with_epsilon(norm.epsilon);
-                QkNorm::Rms(RmsPair {
-                    query: config.init(device),
-                    key: config.init(device),
-                })
+                QkNorm {
+                    query: Some(config.init(device)),
+                    key: Some(config.init(device)),
+                    factor: None,
+                    epsilon: norm.epsilon,
+                }
             }
-            Self::L2(norm) => QkNorm::L2(CosinePair {
-                factor: Initializer::Constant { value: norm.factor }.init([n_heads], device),
+            Self::L2(norm) => QkNorm {
+                query: None,
+                key: None,
+                factor: Some(Initializer::Constant { value: norm.factor }.init([n_heads], device)),
                 epsilon: norm.epsilon,
-            }),
+            },
         }
     }
 }
 
-/// The parameters of [`QkNormConfig`].
+/// The parameters of [`QkNormConfig`]: those of `Rms`, `query` and `key`, or that of `L2`, `factor`.
+///
+/// A struct and no enum, so that the names of its parameters in a file are `query.gamma`, `key.gamma` and `factor`.
 #[derive(Module, Debug)]
-pub enum QkNorm {
-    /// By the root mean square.
-    Rms(RmsPair),
-    /// By the Euclidean length.
-    L2(CosinePair),
-}
-
-/// Parameters of [`QkNorm::Rms`], shared by the heads.
-#[derive(Module, Debug)]
-pub struct RmsPair {
-    /// `[d_head]`
-    pub query: RmsNorm,
-    /// `[d_head]`
-    pub key: RmsNorm,
-}
-
-/// Parameters of [`QkNorm::L2`].
-#[derive(Module, Debug)]
-pub struct CosinePair {
-    /// `[n_heads]`
-    pub factor: Param<Tensor<1>>,
+pub struct QkNorm {
+    /// Of the queries of all heads: `[d_head]`.
+    pub query: Option<RmsNorm>,
+    /// Of the keys of all heads: `[d_head]`.
+    pub key: Option<RmsNorm>,
+    /// What the unit queries are multiplied by: `[n_heads]`.
+    pub factor: Option<Param<Tensor<1>>>,
     epsilon: f64,
 }
 
 impl QkNorm {
     /// `[batch, heads, len, d_head]` to the same shape.
     pub(super) fn query(&self, x: Tensor<4>) -> Tensor<4> {
-        match self {
-            Self::Rms(pair) => pair.query.forward(x),
-            Self::L2(pair) => {
-                let factor = pair.factor.val().unsqueeze_dims::<4>(&[0, 2, 3]);
-                unit(x, pair.epsilon) * factor
-            }
+        let x = self.normalised(self.query.as_ref(), x);
+        match &self.factor {
+            Some(factor) => x * floats(factor).unsqueeze_dims::<4>(&[0, 2, 3]),
+            None => x,
         }
     }
 
     /// As [`query`](Self::query), for keys.
     pub(super) fn key(&self, x: Tensor<4>) -> Tensor<4> {
-        match self {
-            Self::Rms(pair) => pair.key.forward(x),
-            Self::L2(pair) => unit(x, pair.epsilon),
+        self.normalised(self.key.as_ref(), x)
+    }
+
+    fn normalised(&self, rms: Option<&RmsNorm>, x: Tensor<4>) -> Tensor<4> {
+        match rms {
+            Some(norm) => norm.forward(x),
+            None => unit(x, self.epsilon),
         }
     }
 
     /// The factor on the dot products that goes with it, if it is not `1 / √d_head`.
     pub(super) fn scale(&self) -> Option<f64> {
-        match self {
-            Self::Rms(_) => None,
-            Self::L2(_) => Some(1.0),
-        }
+        self.factor.as_ref().map(|_| 1.0)
     }
 }
 
 /// `x / max(|x|, epsilon)`, row by row.
 fn unit(x: Tensor<4>, epsilon: f64) -> Tensor<4> {
-    // The bound is under the root: the gradient of a root at zero is not finite.
-    let squares = x.clone().square().sum_dim(3);
-    x / squares.clamp_min(epsilon * epsilon).sqrt()
+    let dtype = x.dtype();
+    // In f16, 256 has a square that is infinite, and 1e-4 one that is zero.
+    let x = match dtype {
+        DType::F64 => x,
+        _ => x.cast(DType::F32),
+    };
+    // The bound is under the root: the gradient of a root at zero is not finite. It must be no zero itself.
+    let bound = (epsilon * epsilon).max(f32::MIN_POSITIVE.into());
+    let squares = x.clone().square().sum_dim(3).clamp_min(bound);
+    (x / squares.sqrt()).cast(dtype)
 }

@@ -13,11 +13,12 @@ use super::{
     heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     masks::{causal, hide_padding},
-    projections::{ProjectionBias, apply, linear},
+    projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
+    linear::{apply, place, side_by_side},
 };
 
 /// Configuration of [`SelfAttention`].
@@ -35,6 +36,8 @@ pub struct SelfAttentionConfig {
     pub causal: bool,
     /// With `causal`: how many positions before itself a position sees (sliding-window attention, arXiv:2310.06825).
     /// Default: all.
+    ///
+    /// A published `sliding_window` counts the position itself and is one more: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
@@ -62,7 +65,7 @@ impl SelfAttentionConfig {
     /// The sizes, and whether the projection of query, key and value has a bias.
     fn parts(&self) -> Result<(Sizes, bool), ConfigError> {
         const NAME: &str = "SelfAttentionConfig";
-        let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
+        let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         if let (false, Some(window)) = (self.causal, self.window) {
             let reason = format!("a window of {window} needs causal true");
@@ -78,6 +81,10 @@ impl SelfAttentionConfig {
         Ok((sizes, ProjectionBias::shared(NAME, &bias)?))
     }
 
+    fn directed(&self) -> HeadsConfig {
+        self.heads.directed(self.causal)
+    }
+
     /// Builds the module.
     ///
     /// # Panics
@@ -85,11 +92,13 @@ impl SelfAttentionConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> SelfAttention {
         let (sizes, bias) = expect_valid(self.parts());
-        let linear = |widths, bias| linear(widths, bias, &self.initializer, device);
+        let linear = |d_input, widths: &[usize], bias| {
+            side_by_side(d_input, widths, bias, &self.initializer, device)
+        };
         SelfAttention {
-            query_key_value: linear([self.d_model, sizes.widths().iter().sum()], bias),
-            output: linear([sizes.context(), self.d_model], self.bias.output),
-            heads: self.heads.init(sizes, self.dropout, device),
+            query_key_value: linear(self.d_model, &sizes.widths(), bias),
+            output: linear(sizes.context(), &[self.d_model], self.bias.output),
+            heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
         }
@@ -223,8 +232,7 @@ impl SelfAttention {
     ///
     /// When a size of `config` is zero.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        let weight = self.query_key_value.weight.val();
-        let place = (weight.device(), weight.dtype());
+        let place = place(&self.query_key_value);
         self.heads.cache(batch, config, self.window, place)
     }
 

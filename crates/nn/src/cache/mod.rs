@@ -67,6 +67,8 @@ pub struct KvCache {
     dropped: Vec<usize>,
     max_len: usize,
     initial_len: usize,
+    /// Whether the dtype is known: without, it is that of the first keys.
+    settled: bool,
     /// How many tokens before itself a token looks back at, if not at all.
     window: Option<usize>,
     /// What positions add to the scores of a query that stands on the last of so many keys: `[1, n_heads, 1, len]`.
@@ -79,7 +81,8 @@ pub(crate) struct Shape {
     pub(crate) n_kv_heads: usize,
     pub(crate) d_head: usize,
     pub(crate) d_value_head: usize,
-    pub(crate) dtype: DType,
+    /// That of the keys, if the layer knows it before there are any.
+    pub(crate) dtype: Option<DType>,
     pub(crate) device: Device,
     pub(crate) window: Option<usize>,
 }
@@ -87,11 +90,13 @@ pub(crate) struct Shape {
 impl KvCache {
     pub(crate) fn new(shape: Shape, config: &KvCacheConfig) -> Self {
         expect_valid(config.validate());
+        let default = || shape.device.settings().float_dtype.into();
+        let dtype = shape.dtype.unwrap_or_else(default);
         let layout = |dim| Layout {
             batch: shape.batch,
             heads: shape.n_kv_heads,
             dim,
-            dtype: shape.dtype,
+            dtype,
             device: shape.device.clone(),
             quantized: config.quantized,
         };
@@ -106,8 +111,27 @@ impl KvCache {
             dropped: vec![0; shape.batch],
             max_len: config.max_len,
             initial_len: capacity,
+            settled: shape.dtype.is_some(),
             window: shape.window,
             last_query_bias: None,
+        }
+    }
+
+    /// Takes the dtype of the first keys, if the layer could not say it.
+    pub(crate) fn settle(&mut self, keys: &Tensor<4>) {
+        if self.settled {
+            return;
+        }
+        self.settled = true;
+        let dtype = keys.dtype();
+        for (buffer, layout) in [
+            (&mut self.keys, &mut self.key_layout),
+            (&mut self.values, &mut self.value_layout),
+        ] {
+            if layout.dtype != dtype {
+                layout.dtype = dtype;
+                *buffer = Some(Buffer::new(layout, self.initial_len));
+            }
         }
     }
 
@@ -205,12 +229,15 @@ impl KvCache {
             // Its next token looks back at the window before it.
             let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
             assert!(
-                dropped <= needed,
+                length == 0 || dropped <= needed,
                 "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \
                  {needed} on, but those before {dropped} have been dropped"
             );
         }
         for (b, &length) in lengths.iter().enumerate() {
+            if length == 0 {
+                self.dropped[b] = 0;
+            }
             self.stored[b] = length - self.dropped[b];
         }
     }

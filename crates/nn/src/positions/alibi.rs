@@ -7,7 +7,10 @@ use burn::{
 use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, alibi_slopes};
 
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`Alibi`].
 #[derive(Config, Debug, PartialEq, Eq)]
@@ -84,7 +87,7 @@ impl Alibi {
     /// The slope of every head: `[n_heads]`.
     pub fn slopes(&self) -> Tensor<1> {
         match &self.slopes {
-            Some(learned) => learned.val(),
+            Some(learned) => floats(learned),
             None => self.paper.clone(),
         }
     }

@@ -48,9 +48,17 @@ impl PositionEncoding {
         Self::Alibi(AlibiConfig::new())
     }
 
-    /// [`RelativeBias`] of T5's encoder.
+    /// [`RelativeBias`] with T5's sizes: in a causal module that of its decoder, else that of its encoder.
     pub fn relative() -> Self {
         Self::Relative(RelativeBiasConfig::new())
+    }
+
+    /// The same in a module that looks back only, or both ways, for what does not say itself where it looks.
+    pub(crate) fn directed(mut self, causal: bool) -> Self {
+        if let Self::Relative(relative) = &mut self {
+            relative.bidirectional.get_or_insert(!causal);
+        }
+        self
     }
 
     /// Whether a module can be built for `n_heads` heads of queries that are `d_head` wide; `config` is the configuration

@@ -8,7 +8,10 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{Positions, add_rows};
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`Learned`].
 #[derive(Config, Debug)]
@@ -85,7 +88,7 @@ impl Learned {
     }
 
     /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own, with padding behind it
-    /// or without.
+    /// or without. Of several texts packed into one row, each has to begin anew: [`Positions::PerToken`].
     ///
     /// # Panics
     ///
@@ -93,6 +96,6 @@ impl Learned {
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);
-        add_rows("Learned", x, self.table.val(), &positions.into())
+        add_rows("Learned", x, floats(&self.table), &positions.into())
     }
 }

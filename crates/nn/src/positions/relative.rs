@@ -8,7 +8,10 @@ use burn::{
 use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, RelativeBuckets};
 
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::floats,
+};
 
 /// Configuration of [`RelativeBias`].
 #[derive(Config, Debug)]
@@ -19,9 +22,12 @@ pub struct RelativeBiasConfig {
     /// The distance from which on all keys share one bias (tokens).
     #[config(default = 128)]
     pub max_distance: usize,
-    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder.
-    #[config(default = true)]
-    pub bidirectional: bool,
+    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder. Default: unless
+    /// the module is causal. A module that cannot know it ([`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention, and
+    /// this one by itself) takes them to have.
+    ///
+    /// `Some(true)` in a causal module is as older versions had it: the half of the table for later keys is never read.
+    pub bidirectional: Option<bool>,
     /// How the table starts.
     #[config(default = "Initializer::Normal { mean: 0.0, std: 0.02 }")]
     pub initializer: Initializer,
@@ -62,7 +68,7 @@ impl RelativeBiasConfig {
         RelativeBuckets {
             buckets: self.buckets,
             max_distance: self.max_distance,
-            bidirectional: self.bidirectional,
+            bidirectional: self.bidirectional.unwrap_or(true),
         }
     }
 }
@@ -110,7 +116,7 @@ impl RelativeBias {
     ///
     /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
-        AttentionBias::relative(self.table.val(), self.buckets)
+        AttentionBias::relative(floats(&self.table), self.buckets)
     }
 
     /// What the scores of a query get that stands on the last of `len` keys: `[n_heads, len]` in `dtype`.
@@ -119,7 +125,7 @@ impl RelativeBias {
         let buckets: Vec<i64> = keys.map(|key| self.buckets.bucket(key) as i64).collect();
         let buckets = TensorData::new(buckets, [len]);
         let buckets = Tensor::<1, Int>::from_data(buckets, &self.table.device());
-        let table = self.table.val().cast(dtype);
+        let table = floats(&self.table).cast(dtype);
         table.transpose().select(1, buckets)
     }
 }

@@ -1,10 +1,10 @@
 //! Where the rows of a tensor stand.
 
 /// At which positions of their sequences the rows of a `[batch, …, len, …]` tensor stand: row `i` of sequence `b` is token
-/// `offset + i`.
+/// `offset + i`, unless every token has a position of its own.
 ///
 /// Queries that follow what is in a cache start where the cache ends, which may differ from sequence to sequence, and so
-/// may how many of them there are.
+/// may how many of them there are. Where several texts are packed into one row, each begins anew.
 ///
 /// ```
 /// use burn_attn::positions::Positions;
@@ -14,6 +14,8 @@
 /// assert_eq!(Positions::from(vec![7, 3]), Positions::Offsets(vec![7, 3]));
 /// let padded = Positions::Padded { offsets: vec![7, 3], lengths: vec![1, 5] };
 /// assert_eq!(Positions::padded(vec![7, 3], vec![1, 5]), padded);
+/// // A row of two texts, the first of three tokens.
+/// assert_eq!(Positions::from(vec![vec![0, 1, 2, 0, 1]]), Positions::PerToken(vec![vec![0, 1, 2, 0, 1]]));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Positions {
@@ -29,6 +31,9 @@ pub enum Positions {
         /// How many of its rows are tokens.
         lengths: Vec<usize>,
     },
+    /// Row `i` of sequence `b` stands at position `positions[b][i]` (tokens): of several texts in one row, which
+    /// [`AttentionMask::segments`](crate::AttentionMask::segments) keeps apart, each begins at 0.
+    PerToken(Vec<Vec<usize>>),
 }
 
 impl Positions {
@@ -54,6 +59,10 @@ impl Positions {
                 return TableRows::Together(*offset);
             }
             Self::Offsets(offsets) | Self::Padded { offsets, .. } => offsets,
+            Self::PerToken(positions) => {
+                check_each(module, positions, [batch, len], max_len);
+                return TableRows::OneByOne(positions.concat());
+            }
         };
         assert!(
             offsets.len() == batch,
@@ -102,6 +111,12 @@ impl From<usize> for Positions {
     }
 }
 
+impl From<Vec<Vec<usize>>> for Positions {
+    fn from(positions: Vec<Vec<usize>>) -> Self {
+        Self::PerToken(positions)
+    }
+}
+
 impl From<Vec<usize>> for Positions {
     fn from(offsets: Vec<usize>) -> Self {
         Self::Offsets(offsets)
@@ -125,4 +140,25 @@ fn check_len(module: &str, offset: usize, len: usize, max_len: usize) {
         "{module}: {len} tokens from position {offset} on need {} positions, but there are {max_len}",
         offset.saturating_add(len)
     );
+}
+
+/// Panics unless there is a position within `max_len` for each of `len` tokens of `batch` sequences.
+fn check_each(module: &str, positions: &[Vec<usize>], [batch, len]: [usize; 2], max_len: usize) {
+    assert!(
+        positions.len() == batch,
+        "{module}: positions of {} sequences for {batch}",
+        positions.len()
+    );
+    for (b, positions) in positions.iter().enumerate() {
+        assert!(
+            positions.len() == len,
+            "{module}: {} positions for the {len} tokens of sequence {b}",
+            positions.len()
+        );
+        if let Some(position) = positions.iter().find(|&&position| position >= max_len) {
+            panic!(
+                "{module}: sequence {b} has a token at position {position}, but there are {max_len} positions"
+            );
+        }
+    }
 }

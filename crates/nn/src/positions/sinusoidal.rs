@@ -107,7 +107,7 @@ impl Sinusoidal {
     }
 
     /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own, with padding behind it
-    /// or without.
+    /// or without. Of several texts packed into one row, each has to begin anew: [`Positions::PerToken`].
     ///
     /// # Panics
     ///

@@ -68,6 +68,7 @@ pub struct BlockConfig {
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
     /// In causal self-attention: how many positions before itself a position sees; a stack without one refuses it. Default: all.
+    /// A published `sliding_window` counts the position itself: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
     /// How the projections and the feed-forward network start.
     #[config(
@@ -87,10 +88,11 @@ pub(super) struct LayerParts<'a> {
 }
 
 impl LayerParts<'_> {
-    /// Whether the parts can be built; `config` is the configuration that the user wrote.
-    pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
+    /// Whether the parts can be built, with this self-attention; `config` is the configuration that the user wrote.
+    pub(super) fn validate(&self, config: &'static str, causal: bool) -> Result<(), ConfigError> {
         self.block
             .heads
+            .directed(causal)
             .validate(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
         ConfigError::check_dropout(config, self.block.dropout)?;
@@ -110,9 +112,9 @@ impl LayerParts<'_> {
         norm.map_err(|error| error.in_name_of(config))
     }
 
-    /// [`validate`](Self::validate) of layers with cross-attention.
+    /// [`validate`](Self::validate) of causal layers with cross-attention.
     pub(super) fn validate_with_memory(&self, config: &'static str) -> Result<(), ConfigError> {
-        self.validate(config)?;
+        self.validate(config, true)?;
         if !self.block.parallel {
             return Ok(());
         }

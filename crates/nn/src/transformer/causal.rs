@@ -39,7 +39,7 @@ impl CausalTransformerConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "CausalTransformerConfig";
-        self.parts().validate(NAME)?;
+        self.parts().validate(NAME, true)?;
         ConfigError::check_positive(NAME, &[("n_layers", self.n_layers)])
     }
 
@@ -174,11 +174,14 @@ impl CausalTransformer {
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero.
+    /// When a size of `config` is zero, or its `max_len` is more than the positions of a rotary encoding.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> Vec<KvCache> {
-        let layers = self.layers.iter();
-        layers
-            .map(|layer| layer.attention.cache(batch, config))
+        let attentions = self.layers.iter().map(|layer| &layer.attention);
+        attentions
+            .map(|attention| {
+                layer::check_room("CausalTransformer", attention, config);
+                attention.cache(batch, config)
+            })
             .collect()
     }
 

@@ -5,7 +5,7 @@ use burn_attn_ops::AttentionMask;
 
 use super::{
     TransformerDecoder,
-    layer::{check_caches, finish},
+    layer::{check_caches, check_room, finish},
 };
 use crate::{CrossAttentionInput, KvCache, KvCacheConfig, ProjectedMemory, SelfAttentionInput};
 
@@ -74,7 +74,8 @@ impl TransformerDecoder {
     ///
     /// # Panics
     ///
-    /// When the memory's width is not `d_model`, or a size of `config` is zero.
+    /// When the memory's width is not `d_model`, a size of `config` is zero, or its `max_len` is more than the positions of a
+    /// rotary encoding.
     pub fn cache(
         &self,
         memory: Tensor<3>,
@@ -83,6 +84,7 @@ impl TransformerDecoder {
     ) -> TransformerDecoderCache {
         let [batch, _, _] = memory.dims();
         let layers = self.layers.iter().map(|layer| {
+            check_room("TransformerDecoder", &layer.self_attention, config);
             (
                 layer.self_attention.cache(batch, config),
                 layer.cross_attention.project_memory(memory.clone()),

@@ -40,7 +40,7 @@ impl TransformerEncoderConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerEncoderConfig";
-        self.parts().validate(NAME)?;
+        self.parts().validate(NAME, false)?;
         if let Some(window) = self.block.window {
             let reason = format!(
                 "the block has a window of {window}, but an encoder is not causal; AttentionMask::window is for both directions"

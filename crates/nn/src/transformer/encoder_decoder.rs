@@ -47,6 +47,7 @@ impl TransformerConfig {
             n_heads: self.n_heads,
             block: &self.block,
         };
+        parts.validate(NAME, false)?;
         parts.validate_with_memory(NAME)?;
         ConfigError::check_positive(
             NAME,

@@ -10,9 +10,9 @@ use burn_attn_ops::split_heads;
 
 use super::FeedForwardActivation;
 use crate::{
-    attention::apply_to_rows,
     dropout,
     error::{ConfigError, expect_valid},
+    linear::{apply_to_rows, side_by_side},
 };
 
 /// Configuration of [`FeedForward`].
@@ -58,23 +58,14 @@ impl FeedForwardConfig {
     pub fn init(&self, device: &Device) -> FeedForward {
         expect_valid(self.validate());
         let parts = if self.activation.is_gated() { 2 } else { 1 };
+        let linear = |d_input, widths: &[usize]| {
+            side_by_side(d_input, widths, self.bias, &self.initializer, device)
+        };
         FeedForward {
-            linear_inner: self.linear(self.d_model, [parts, self.d_ff], device),
-            linear_outer: self.linear(self.d_ff, [1, self.d_model], device),
+            linear_inner: linear(self.d_model, &vec![self.d_ff; parts]),
+            linear_outer: linear(self.d_ff, &[self.d_model]),
             dropout: DropoutConfig::new(self.dropout).init(),
             activation: self.activation,
-        }
-    }
-
-    /// `parts` layers of the same input side by side, each of which starts as if it were alone.
-    fn linear(&self, d_input: usize, [parts, d_output]: [usize; 2], device: &Device) -> Linear {
-        let (fan_in, fan_out) = (Some(d_input), Some(d_output));
-        let init = &self.initializer;
-        Linear {
-            weight: init.init_with([d_input, parts * d_output], fan_in, fan_out, device),
-            bias: self
-                .bias
-                .then(|| init.init_with([parts * d_output], fan_in, fan_out, device)),
         }
     }
 }
@@ -135,7 +126,7 @@ impl FeedForward {
         let [d_model, _] = self.linear_inner.weight.dims();
         assert_shape!(x, [.., d_model]);
         let shape = x.shape();
-        // Products of nothing: see `attention::heads::apply`.
+        // Products of nothing: see `linear::apply`.
         if shape.num_elements() == 0 {
             return x;
         }

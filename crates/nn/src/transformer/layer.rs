@@ -6,7 +6,7 @@ use burn::{
 };
 
 use super::{FeedForward, Norm, Residual, block::LayerParts};
-use crate::{KvCache, SelfAttention};
+use crate::{KvCache, KvCacheConfig, SelfAttention};
 
 /// One layer of a [`TransformerEncoder`](crate::TransformerEncoder) or
 /// [`CausalTransformer`](crate::CausalTransformer): self-attention and feed-forward, each in a residual sum, or
@@ -77,6 +77,20 @@ pub(super) fn finish(norm: Option<&Norm>, states: Tensor<3>) -> Tensor<3> {
         Some(norm) => norm.forward(states),
         None => states,
     }
+}
+
+/// Panics if the caches of this attention would take more tokens than it has positions for.
+///
+/// A layer by itself finds out with the token that has none; in a stack, layers may have taken it by then.
+pub(super) fn check_room(stack: &str, attention: &SelfAttention, config: &KvCacheConfig) {
+    let Some(rotary) = &attention.heads.position.rotary else {
+        return;
+    };
+    let (max_len, positions) = (config.max_len, rotary.max_len());
+    assert!(
+        max_len <= positions,
+        "{stack}: a cache of max_len {max_len} is longer than the {positions} positions of the rotary table"
+    );
 }
 
 /// Panics unless there is a cache for every layer, and all of them have the same tokens.

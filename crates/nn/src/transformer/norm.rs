@@ -172,7 +172,7 @@ impl Norm {
     ///
     /// When the last axis is not `d_model`.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        // Not every backend of Burn 0.22.1 can reduce nothing (see `attention::projections::apply`).
+        // Not every backend of Burn 0.22.1 can reduce nothing (see `linear::apply`).
         if x.shape().num_elements() == 0 {
             return x;
         }

@@ -48,6 +48,12 @@ pub struct Rotary {
 }
 
 impl Rotary {
+    /// Number of positions (tokens).
+    pub(crate) fn max_len(&self) -> usize {
+        let [max_len, _] = self.cos.dims();
+        max_len
+    }
+
     /// `x`, every row rotated to its position.
     ///
     /// # Shapes
@@ -65,7 +71,7 @@ impl Rotary {
     /// costs a copy of `batch · len` rows of it.
     pub fn forward(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         let [batch, n_heads, len, _] = x.dims();
-        let (d_head, [max_len, _]) = (self.d_head, self.cos.dims());
+        let (d_head, max_len) = (self.d_head, self.max_len());
         assert_shape!(x, [_, _, _, d_head]);
         let rows = positions.table_rows("Rotary", [batch, len], max_len);
         if batch == 0 || n_heads == 0 || len == 0 {

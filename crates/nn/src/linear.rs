@@ -1,0 +1,88 @@
+//! The linear layers of attention and feed-forward network: how they start, and how they are applied.
+
+use burn::{
+    module::{Module, Param, ParamId},
+    nn::{Initializer, Linear, LinearConfig},
+    tensor::{DType, Device, Tensor},
+};
+use burn_attn_ops as ops;
+
+/// Layers of these widths over the same input, side by side in one layer; each starts as if it were alone.
+pub(crate) fn side_by_side(
+    d_input: usize,
+    widths: &[usize],
+    bias: bool,
+    initializer: &Initializer,
+    device: &Device,
+) -> Linear {
+    let parts = widths.iter().map(|&width| {
+        LinearConfig::new(d_input, width)
+            .with_bias(bias)
+            .with_initializer(initializer.clone())
+            .init(device)
+    });
+    let mut parts: Vec<Linear> = parts.collect();
+    if parts.len() == 1 {
+        return parts.remove(0);
+    }
+    let biases = parts.iter_mut().map(|part| part.bias.take());
+    let biases: Option<Vec<_>> = biases.collect();
+    let weights = parts.into_iter().map(|part| part.weight).collect();
+    Linear {
+        weight: joined(weights, 1),
+        bias: biases.map(|biases| joined(biases, 0)),
+    }
+}
+
+/// Parameters that have not been drawn yet as one, which has not been drawn yet either.
+fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Tensor<D>> {
+    let mut shape = parts[0].lazy_shape();
+    shape[dim] = parts.iter().map(|part| part.lazy_shape()[dim]).sum();
+    let device = parts[0].lazy_device();
+    let draw = move |device: &Device, require_grad: bool| {
+        let parts = parts.into_iter().map(|part| part.to_device(device).val());
+        let parts: Vec<Tensor<D>> = parts.collect();
+        device.memory_persistent_allocations(parts, |parts| {
+            // A parameter is a leaf: it does not lead to what it was made of.
+            let whole = Tensor::cat(parts, dim).detach();
+            match require_grad {
+                true => whole.require_grad(),
+                false => whole,
+            }
+        })
+    };
+    Param::uninitialized(ParamId::new(), draw, device, true, shape)
+}
+
+/// `linear` of `x`, also where there is nothing to project.
+///
+/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
+/// ndarray.
+pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+    let [batch, len, d_input] = x.dims();
+    let [_, d_output] = linear.weight.dims();
+    if batch == 0 || len == 0 {
+        return Tensor::zeros([batch, len, d_output], (&x.device(), x.dtype()));
+    }
+    // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
+    let rows = x.reshape([batch * len, d_input]);
+    apply_to_rows(linear, rows).reshape([batch, len, d_output])
+}
+
+/// `linear` of some rows, fast for the single rows of decoding too.
+pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
+    let bias = linear.bias.as_ref().map(Param::val);
+    ops::linear(rows, linear.weight.val(), bias)
+}
+
+/// Where `linear` computes, and in which dtype if its weight says so: a quantised one computes in that of its input.
+///
+/// An adapter is not multiplied out for that: it computes in the dtype of its factors.
+pub(crate) fn place(linear: &Linear) -> (Device, Option<DType>) {
+    let weight = &linear.weight;
+    let dtype = match weight.adapter() {
+        Some(adapter) => adapter.a.dtype(),
+        None => weight.dtype(),
+    };
+    (weight.lazy_device(), dtype.is_float().then_some(dtype))
+}
