@@ -103,7 +103,7 @@ pub fn relative() -> RelativeBiasConfig {
     RelativeBiasConfig::new()
         .with_buckets(14)
         .with_max_distance(61)
-        .with_bidirectional(false)
+        .with_bidirectional(Some(false))
         .with_initializer(INITIALIZER)
 }
 

@@ -1,18 +1,20 @@
 //! Normalised queries and keys.
 
 use burn::{
-    config::Config,
     module::{Module, Param},
     nn::{Initializer, RmsNorm, RmsNormConfig},
     tensor::{DType, Device, Tensor},
 };
+use burn_attn_derive::Config;
+use serde::{Deserialize, Serialize};
 
 use crate::{error::ConfigError, parameter::floats};
 
 /// How the queries and keys of each head are normalised before their dot products.
 ///
 /// Large models train more stably with it: the scores cannot grow with the weights.
-#[derive(Config, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum QkNormConfig {
     /// Divides by the root mean square and multiplies by a learned number per dimension, head by head, as Qwen 3
     /// (arXiv:2505.09388) and Gemma 3 (arXiv:2503.19786) do. OLMo 2 (arXiv:2501.00656) normalises queries and keys as wide as
