@@ -19,7 +19,7 @@ const BROWSERS: [&str; 4] = [
     "google-chrome-stable",
 ];
 /// Longer than the largest page takes on a slow machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Collects what the page throws; stands before its own script.
 const WATCH: &str = "<script>const failures = []; \
     addEventListener(\"error\", (event) => failures.push(event.message));</script>";
