@@ -9,7 +9,7 @@ mod merge;
 mod option_tensors;
 mod options;
 mod oracle;
-
+mod poisons;
 mod properties;
 mod rotation;
 

@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device};
 
 use crate::{
     case::{Body, Case, Results},
-    devices_with,
+    devices, devices_with,
     every_case::every_case,
 };
 
@@ -23,13 +23,14 @@ fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
         .fold(0.0, |max, x| if x <= max { max } else { x })
 }
 
-/// Every implementation that computes in `dtype`: the composed body, which other backends run, on the CPU too.
+/// Every implementation that computes in `dtype`: what each backend has, and on the CPU the composed body as well, which is what
+/// the others have.
 pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
-    let bodies = [Body::Backend, Body::Composed];
-    let devices = devices_with(dtype);
-    bodies
-        .into_iter()
-        .flat_map(|body| devices.iter().map(move |device| (body, device.clone())))
+    let devices = devices_with(dtype).into_iter();
+    let composed = devices::cpu().into_iter();
+    devices
+        .map(|device| (Body::Backend, device))
+        .chain(composed.map(|(_, device)| (Body::Composed, device)))
         .collect()
 }
 

@@ -1,0 +1,93 @@
+//! Junk that nobody sees reaches nothing, and NaN that somebody sees is not lost: the list of the kernels' own suite, by every
+//! implementation of the operation.
+
+#[path = "../../crates/kernels-cpu/tests/kernels/poisons.rs"]
+mod list;
+
+use burn::tensor::DType;
+
+use crate::{
+    case::{Case, Results},
+    oracle::implementations,
+};
+use list::{Operand, Poison, Reaches, poisons};
+
+const F32: DType = DType::F32;
+
+/// The problem without the poison, and with it.
+fn cases(poison: Poison) -> [Case; 2] {
+    let clean = Case {
+        causal: poison.causal,
+        window: poison.window,
+        key_lengths: poison.key_lengths,
+        segments: poison.segments,
+        visible_blocks: poison.visible_blocks,
+        masked: poison.masked,
+        bias: poison.bias,
+        relative: poison.relative,
+        sinks: poison.sinks,
+        softcap: poison.softcap,
+        dropout: poison.dropout,
+        ..Case::new(&poison.name, poison.sizes)
+    };
+    let mut dirty = clean.clone();
+    let [.., dim_qk, dim_v] = poison.sizes;
+    for put in &poison.puts {
+        let (tensor, dim) = match put.operand {
+            Operand::Query => (&mut dirty.query, dim_qk),
+            Operand::Key => (&mut dirty.key, dim_qk),
+            Operand::Value => (&mut dirty.value, dim_v),
+            Operand::Bias => (&mut dirty.bias.as_mut().expect("a bias to poison").1, 1),
+            Operand::OutputGradient => (&mut dirty.output_gradient, dim_v),
+            Operand::LogsumexpGradient => (&mut dirty.logsumexp_gradient, 1),
+        };
+        put.write(tensor, dim, f64::from(f32::MAX));
+    }
+    [clean, dirty]
+}
+
+/// Everything but the weights, which have no value and no gradient to poison.
+fn all(results: Results) -> Vec<(&'static str, Vec<f64>)> {
+    let [query, key, value] = results.gradients;
+    let mut all = vec![
+        ("output", results.output),
+        ("logsumexp", results.logsumexp),
+        ("query gradient", query),
+        ("key gradient", key),
+        ("value gradient", value),
+    ];
+    all.extend(results.option_gradients);
+    all
+}
+
+#[test]
+fn poison_reaches_only_who_sees_it() {
+    let mut failures = Vec::new();
+    for (body, device) in implementations(F32) {
+        for poison in poisons() {
+            let reaches = poison.reaches;
+            let [clean, dirty] = cases(poison);
+            let run = |case: &Case| all(case.run_by(body, &device, F32));
+            let actual = run(&dirty);
+            // What is compared with: results without the poison, or what the oracle says of those with it.
+            let (clean, oracle) = match reaches {
+                Reaches::Nothing => (run(&clean), actual.clone()),
+                Reaches::Caller => (actual.clone(), all(dirty.oracle())),
+                Reaches::Viewer => (actual.clone(), actual.clone()),
+            };
+            for (((name, dirty_numbers), (_, clean)), (_, oracle)) in
+                actual.iter().zip(&clean).zip(&oracle)
+            {
+                if let Some(at) = reaches.violation(clean, dirty_numbers, oracle) {
+                    failures.push(format!(
+                        "{}: {name}[{at}] is {} by {body:?} on {device:?}",
+                        dirty.name, dirty_numbers[at]
+                    ));
+                }
+            }
+        }
+    }
+    let count = failures.len();
+    failures.truncate(40);
+    assert!(count == 0, "{count} numbers:\n{}", failures.join("\n"));
+}
