@@ -6,6 +6,7 @@ mod freezing;
 mod heads;
 mod initial;
 mod leakage;
+mod masks;
 mod padding;
 mod positions;
 mod qk_norm;

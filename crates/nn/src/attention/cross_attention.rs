@@ -210,9 +210,9 @@ impl CrossAttentionInput {
         self
     }
 
-    /// Which positions of the memory may be seen.
+    /// Which positions of the memory may be seen; several masks all hide.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = mask;
+        self.mask = self.mask.and(mask);
         self
     }
 

@@ -178,9 +178,9 @@ impl MultiHeadAttentionInput {
         self
     }
 
-    /// Which keys each query may see.
+    /// Which keys each query may see; several masks all hide.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = mask;
+        self.mask = self.mask.and(mask);
         self
     }
 

@@ -172,9 +172,9 @@ impl SelfAttentionInput {
         self
     }
 
-    /// Which positions may be seen, besides what `causal` already hides.
+    /// Which positions may be seen, besides what `causal` already hides; several masks all hide.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = mask;
+        self.mask = self.mask.and(mask);
         self
     }
 

@@ -115,9 +115,9 @@ impl CausalTransformerInput {
         }
     }
 
-    /// Which positions may be seen; later ones are hidden anyhow.
+    /// Which positions may be seen; later ones are hidden anyhow. Several masks all hide.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = mask;
+        self.mask = self.mask.and(mask);
         self
     }
 }

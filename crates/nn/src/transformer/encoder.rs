@@ -123,9 +123,9 @@ impl TransformerEncoderInput {
         }
     }
 
-    /// Which positions may be seen.
+    /// Which positions may be seen; several masks all hide.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = mask;
+        self.mask = self.mask.and(mask);
         self
     }
 }

@@ -139,15 +139,15 @@ impl TransformerInput {
         }
     }
 
-    /// Which positions of the source may be seen, by the encoder and from the decoder.
+    /// Which positions of the source may be seen, by the encoder and from the decoder; several masks all hide.
     pub fn source_mask(mut self, mask: AttentionMask) -> Self {
-        self.source_mask = mask;
+        self.source_mask = self.source_mask.and(mask);
         self
     }
 
-    /// Which positions of the target may be seen; later ones are hidden anyhow.
+    /// Which positions of the target may be seen; later ones are hidden anyhow. Several masks all hide.
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
-        self.target_mask = mask;
+        self.target_mask = self.target_mask.and(mask);
         self
     }
 }

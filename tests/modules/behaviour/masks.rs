@@ -1,0 +1,112 @@
+//! Masks given one after the other all hide, in every input that takes one.
+
+use burn::tensor::{Device, Tensor};
+use burn_attn::{
+    AttentionMask, CausalTransformerConfig, CausalTransformerInput, CrossAttentionConfig,
+    CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig,
+    SelfAttentionInput, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
+    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
+};
+
+use crate::{
+    compare::{assert_same, differs},
+    devices,
+    numbers::{filled, tensor},
+};
+
+const LEN: usize = 7;
+
+fn lengths(device: &Device) -> AttentionMask {
+    AttentionMask::key_lengths(Tensor::from_data([7, 4], device))
+}
+
+fn window() -> AttentionMask {
+    AttentionMask::window(2, 2)
+}
+
+/// What `run` makes of two masks, whichever comes first, is what it makes of their conjunction, and more than one of them hides.
+fn both_hide(device: &Device, run: impl Fn(&[AttentionMask]) -> Tensor<3>) {
+    let expected = run(&[lengths(device).and(window())]);
+    assert_same(&run(&[lengths(device), window()]), &expected);
+    assert_same(&run(&[window(), lengths(device)]), &expected);
+    assert!(differs(&run(&[window()]), &expected));
+    assert!(differs(&run(&[lengths(device)]), &expected));
+}
+
+#[test]
+fn several_masks_of_one_input_all_hide() {
+    for (name, device) in devices::cpu() {
+        println!("on {name}");
+        let device = &device;
+        let x = || tensor([2, LEN, 15], 3, device);
+
+        let module = filled(SelfAttentionConfig::new(15, 3).init(device), 1);
+        both_hide(device, |masks| {
+            let input = SelfAttentionInput::new(x());
+            let input = masks
+                .iter()
+                .fold(input, |input, mask| input.mask(mask.clone()));
+            module.forward(input)
+        });
+
+        let module = filled(CrossAttentionConfig::new(15, 3).init(device), 1);
+        both_hide(device, |masks| {
+            let input = CrossAttentionInput::new(x(), x());
+            let input = masks
+                .iter()
+                .fold(input, |input, mask| input.mask(mask.clone()));
+            module.forward(input)
+        });
+
+        let module = filled(MultiHeadAttentionConfig::new(15, 3).init(device), 1);
+        both_hide(device, |masks| {
+            let input = MultiHeadAttentionInput::self_attention(x());
+            let input = masks
+                .iter()
+                .fold(input, |input, mask| input.mask(mask.clone()));
+            module.forward(input)
+        });
+
+        let module = filled(TransformerEncoderConfig::new(15, 29, 3, 2).init(device), 1);
+        both_hide(device, |masks| {
+            let input = TransformerEncoderInput::new(x());
+            let input = masks
+                .iter()
+                .fold(input, |input, mask| input.mask(mask.clone()));
+            module.forward(input)
+        });
+
+        let module = filled(CausalTransformerConfig::new(15, 29, 3, 2).init(device), 1);
+        both_hide(device, |masks| {
+            let input = CausalTransformerInput::new(x());
+            let input = masks
+                .iter()
+                .fold(input, |input, mask| input.mask(mask.clone()));
+            module.forward(input)
+        });
+
+        let module = filled(TransformerDecoderConfig::new(15, 29, 3, 2).init(device), 1);
+        for target in [false, true] {
+            both_hide(device, |masks| {
+                let input = TransformerDecoderInput::new(x(), x());
+                let input = masks.iter().fold(input, |input, mask| match target {
+                    true => input.target_mask(mask.clone()),
+                    false => input.memory_mask(mask.clone()),
+                });
+                module.forward(input)
+            });
+        }
+
+        let module = filled(TransformerConfig::new(15, 29, 3, 2, 2).init(device), 1);
+        for target in [false, true] {
+            both_hide(device, |masks| {
+                let input = TransformerInput::new(x(), x());
+                let input = masks.iter().fold(input, |input, mask| match target {
+                    true => input.target_mask(mask.clone()),
+                    false => input.source_mask(mask.clone()),
+                });
+                module.forward(input)
+            });
+        }
+    }
+}
