@@ -21,17 +21,31 @@ pub(super) struct Hidden<B: Backend> {
     may_have_blind: bool,
 }
 
+/// What may hide, besides causal mask and window.
+pub(super) struct Parts<B: Backend> {
+    pub(super) visible_blocks: Option<BoolTensor<B>>,
+    pub(super) masked: Option<BoolTensor<B>>,
+    pub(super) key_lengths: Option<IntTensor<B>>,
+    /// Of the queries and of the keys.
+    pub(super) segments: Option<(IntTensor<B>, IntTensor<B>)>,
+    /// Each `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
+    pub(super) biases: [Option<FloatTensor<B>>; 2],
+}
+
 impl<B: Backend> Hidden<B> {
     pub(super) fn new(
         device: &Device<B>,
         [batch, _, len_q, len_kv]: [usize; 4],
         scalars: &AttentionScalars,
-        visible_blocks: Option<BoolTensor<B>>,
-        masked: Option<BoolTensor<B>>,
-        key_lengths: Option<IntTensor<B>>,
-        segments: Option<(IntTensor<B>, IntTensor<B>)>,
-        biases: [Option<FloatTensor<B>>; 2],
+        parts: Parts<B>,
     ) -> Self {
+        let Parts {
+            visible_blocks,
+            masked,
+            key_lengths,
+            segments,
+            biases,
+        } = parts;
         let settings = get_or_init_device_settings::<B>(device);
         let bool_dtype = settings.bool_dtype;
         let not_causal = masked.is_some()

@@ -8,7 +8,11 @@ use burn::{
     tensor::{FloatDType, Shape, Slice},
 };
 
-use super::{cast, hidden::Hidden, reshape};
+use super::{
+    cast,
+    hidden::{Hidden, Parts},
+    reshape,
+};
 use crate::ScoreInputs;
 
 /// The masked scores, which keys of a batch item nobody sees, and which queries see none.
@@ -36,14 +40,16 @@ impl<B: Backend> Scores<B> {
             &inputs.query.device(),
             [batch, heads_q, len_q, len_kv],
             &scalars,
-            inputs.visible_blocks.into_option(),
-            inputs.masked.into_option(),
-            inputs.key_lengths.into_option(),
-            inputs
-                .query_segments
-                .into_option()
-                .zip(inputs.key_segments.into_option()),
-            [bias.clone(), distance.clone()],
+            Parts {
+                visible_blocks: inputs.visible_blocks.into_option(),
+                masked: inputs.masked.into_option(),
+                key_lengths: inputs.key_lengths.into_option(),
+                segments: inputs
+                    .query_segments
+                    .into_option()
+                    .zip(inputs.key_segments.into_option()),
+                biases: [bias.clone(), distance.clone()],
+            },
         );
         let (unseen, blind) = (hidden.unseen(heads_kv), hidden.blind());
         let key = erase::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
