@@ -6,11 +6,7 @@ use burn_attn::{
     ProjectionBias, QkNormConfig,
 };
 
-use crate::{
-    compare::numbers,
-    devices,
-    parameters::{self},
-};
+use crate::{compare::numbers, devices, parameters};
 
 /// One head of width 2 whose queries, keys and values are what comes in.
 fn bare(norm: QkNormConfig, dtype: DType, device: &Device) -> MultiHeadAttention {

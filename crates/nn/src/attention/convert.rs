@@ -61,8 +61,8 @@ impl SelfAttention {
     /// said by a mask.
     ///
     /// The three have parameters of their own, which an optimizer has not met, frozen if the one they were is. They are
-    /// floats, also of a quantised layer, and have the adapter of the layer merged into them, as by `Module::materialize`. The
-    /// output and the heads keep their parameters.
+    /// floats, also of a quantised layer, and have the adapter of the layer merged into them, as by `Module::materialize`; LoRA
+    /// freezes what it adapts. The output and the heads keep their parameters.
     pub fn into_multi_head(self) -> MultiHeadAttention {
         let widths = self.heads.sizes().widths();
         let [query, key, value] = separate(self.query_key_value, widths);

@@ -241,7 +241,8 @@ impl MultiHeadAttention {
         }
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached).
+    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights; where they are quantised, in that
+    /// of the first keys.
     ///
     /// # Panics
     ///
