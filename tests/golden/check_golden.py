@@ -75,8 +75,8 @@ def projections(t, prefix):
     return [(w, bias and bias[i * third : (i + 1) * third]) for i, w in enumerate(weights)]
 
 
-def attention(t, prefix, q, k, v, lengths, causal, heads):
-    """Multi-head attention, written out."""
+def attention(t, prefix, q, k, v, lengths, causal, heads, zero_attn=False):
+    """Multi-head attention, written out; with `zero_attn`, one more key and value of zeros that every query sees."""
     q, k, v = (product(x, *projection) for x, projection in zip((q, k, v), projections(t, prefix)))
     dim = len(q[0][0]) // heads
     outputs, weights = [], []
@@ -94,7 +94,8 @@ def attention(t, prefix, q, k, v, lengths, causal, heads):
                 top = max(scores)
                 visible = [j < length and not (causal and j > i) for j in range(len(keys))]
                 e = [math.exp(s - top) if seen else 0.0 for s, seen in zip(scores, visible)]
-                row = [x / sum(e) for x in e]
+                total = sum(e) + (math.exp(-top) if zero_attn else 0.0)
+                row = [x / total for x in e]
                 weights[b][h].append(row)
                 outputs[b][i] += [dot(row, column) for column in values]
     return linear(t, prefix + "out_proj", outputs), weights
@@ -278,8 +279,8 @@ def check_imports():
     pre = {**c, "norm_first": True}
     pre_gelu = {**pre, "activation": "gelu"}
 
-    def mha(q, k, v, causal=False):
-        return lambda t: attention(t, "", q, k, v, None, causal, 3)[0]
+    def mha(q, k, v, causal=False, zero_attn=False):
+        return lambda t: attention(t, "", q, k, v, None, causal, 3, zero_attn)[0]
 
     def encoder_stack(causal):
         first = lambda t: encoder(t, "layers.0.", c, x, None, [], causal)
@@ -291,6 +292,8 @@ def check_imports():
         "packed.self_attention": mha(x, x, x),
         "packed.causal": mha(x, x, x, True),
         "packed.cross_attention": mha(x, memory, memory),
+        "packed.zero_attn": mha(x, x, x, zero_attn=True),
+        "packed.zero_attn_causal": mha(x, x, x, True, zero_attn=True),
         "separate.output": mha(x, values["key"], values["value"]),
         "one_memory.output": mha(x, narrow, narrow),
         "no_bias.output": mha(x, x, x),
