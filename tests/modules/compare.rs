@@ -36,6 +36,29 @@ pub fn assert_close(what: &str, actual: &TensorData, expected: &TensorData, tole
     );
 }
 
+/// Panics unless every number is as close as `tolerance`, relative to the largest number expected: a small gradient has to be as
+/// exact as a large one.
+#[track_caller]
+pub fn assert_close_to_largest(
+    what: &str,
+    actual: &TensorData,
+    expected: &TensorData,
+    tolerance: f64,
+) {
+    assert_eq!(actual.shape(), expected.shape(), "{what}");
+    let largest = expected
+        .iter::<f64>()
+        .fold(0.0, |largest: f64, x| largest.max(x.abs()));
+    let pairs = actual.iter::<f64>().zip(expected.iter::<f64>());
+    for (actual, expected) in pairs {
+        let error = (actual - expected).abs() / largest;
+        assert!(
+            error <= tolerance,
+            "{what}: {actual} instead of {expected}, where the largest is {largest}: off by {error:.1e}, not {tolerance:.1e}"
+        );
+    }
+}
+
 /// Panics unless two tensors have the same shape and bits.
 #[track_caller]
 pub fn assert_same<const D: usize>(actual: &Tensor<D>, expected: &Tensor<D>) {

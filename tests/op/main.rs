@@ -5,11 +5,14 @@ mod bias;
 mod case;
 mod dropout;
 mod every_case;
+mod few_rows;
+mod golden;
 mod merge;
 mod option_tensors;
 mod oracle;
 mod properties;
 mod rotation;
+mod strided;
 
 use burn::tensor::{DType, Device};
 

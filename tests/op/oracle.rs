@@ -5,7 +5,7 @@ use burn::tensor::DType;
 use crate::{devices_with, every_case::every_case};
 
 /// The largest error, relative to the largest expected number (at least 1).
-fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
+pub fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
     assert_eq!(expected.len(), actual.len(), "{name}");
     let scale = expected
         .iter()
