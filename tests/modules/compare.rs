@@ -36,8 +36,8 @@ pub fn assert_close(what: &str, actual: &TensorData, expected: &TensorData, tole
     );
 }
 
-/// As [`assert_close`], and relative to the largest number: gradients of a thousandth are not compared as if they were of one.
-/// Those below `1e-6` are sums that cancel to zero and have no scale of their own.
+/// As [`assert_close`], and relative to the largest number. Those below `1e-6` are sums that cancel to zero and have no scale of
+/// their own.
 #[track_caller]
 pub fn assert_close_to_scale(
     what: &str,
@@ -46,17 +46,31 @@ pub fn assert_close_to_scale(
     tolerance: f32,
 ) {
     assert_close(what, actual, expected, tolerance);
-    let largest = expected
-        .iter::<f32>()
-        .fold(0.0, |largest: f32, x| largest.max(x.abs()));
-    if largest < 1e-6 {
-        return;
+    let mut numbers = expected.iter::<f32>();
+    if numbers.any(|number| number.abs() >= 1e-6) {
+        assert_close_to_largest(what, actual, expected, tolerance.into(), 0.0);
     }
-    for (actual, expected) in actual.iter::<f32>().zip(expected.iter::<f32>()) {
+}
+
+/// Panics unless every number is as close as `tolerance`, relative to the largest number expected: a small gradient has to be as
+/// exact as a large one. Below `least` the largest counts as that: some gradients are zero but for rounding.
+#[track_caller]
+pub fn assert_close_to_largest(
+    what: &str,
+    actual: &TensorData,
+    expected: &TensorData,
+    tolerance: f64,
+    least: f64,
+) {
+    assert_eq!(actual.shape(), expected.shape(), "{what}");
+    let magnitudes = expected.iter::<f64>().map(f64::abs);
+    let largest = magnitudes.fold(least, f64::max);
+    let pairs = actual.iter::<f64>().zip(expected.iter::<f64>());
+    for (actual, expected) in pairs {
         let error = (actual - expected).abs() / largest;
         assert!(
             error <= tolerance,
-            "{what}: {actual} is not {expected}, where the largest is {largest}: error {error:.1e} exceeds {tolerance:.1e}"
+            "{what}: {actual} instead of {expected}, where the largest is {largest}: off by {error:.1e}, not {tolerance:.1e}"
         );
     }
 }

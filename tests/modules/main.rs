@@ -11,6 +11,7 @@
 //! | `cache` | a cache changes the cost, never the numbers |
 //! | `positions` | the papers' numbers, and the modules that have them |
 //! | `quantized` | weights in 8 bits and adapters, Burn's own |
+//! | `heads` | all that heads can be told, in every module, is attention written out by hand |
 //! | `blocks` | every norm, placement, activation and arrangement of a layer is its formula |
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
@@ -30,6 +31,7 @@ mod compare;
 mod devices;
 mod generate;
 mod golden;
+mod heads;
 mod import;
 mod language_model;
 mod numbers;

@@ -32,13 +32,19 @@ pub fn replace<M: Module>(module: M, make: impl FnMut(&str, &[usize]) -> Vec<f32
 
 /// The module in f64.
 pub fn wide<M: Module>(module: M) -> M {
-    struct Wide;
-    impl ModuleMapper for Wide {
+    in_dtype(module, DType::F64)
+}
+
+/// The module with its parameters in `dtype`.
+pub fn in_dtype<M: Module>(module: M, dtype: DType) -> M {
+    struct Cast(DType);
+    impl ModuleMapper for Cast {
         fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
-            parameter.map(|tensor| tensor.cast(DType::F64).detach())
+            // Not `Param::map`, which leaves the result untracked.
+            Param::from_tensor(parameter.val().cast(self.0).detach())
         }
     }
-    module.map(&mut Wide)
+    module.map(&mut Cast(dtype))
 }
 
 struct Reader<'a> {

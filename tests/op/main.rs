@@ -5,6 +5,8 @@ mod bias;
 mod case;
 mod dropout;
 mod every_case;
+mod few_rows;
+mod golden;
 mod merge;
 mod option_tensors;
 mod options;
@@ -12,6 +14,7 @@ mod oracle;
 mod poisons;
 mod properties;
 mod rotation;
+mod strided;
 
 use burn::tensor::{DType, Device};
 

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// The largest error, relative to the largest expected number (at least 1).
-fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
+pub fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
     assert_eq!(expected.len(), actual.len(), "{name}");
     let scale = expected
         .iter()

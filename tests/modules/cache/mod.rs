@@ -2,6 +2,7 @@
 
 mod eight_bits;
 mod errors;
+mod few_rows;
 mod memory;
 mod multi_head;
 mod positions;

@@ -2,6 +2,8 @@
 
 mod attention;
 mod blocks;
+#[path = "../../golden_file.rs"]
+#[allow(dead_code, reason = "the suite of the operation uses the rest")]
 mod file;
 mod inputs;
 mod layers;

@@ -4,10 +4,12 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// A golden file in memory.
 pub struct GoldenFile {
     entries: BTreeMap<String, Entry>,
+    config: Value,
     bytes: Vec<u8>,
 }
 
@@ -26,9 +28,12 @@ impl GoldenFile {
             fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let (size, rest) = bytes.split_first_chunk().expect("8 bytes of header size");
         let header = &rest[..u64::from_le_bytes(*size) as usize];
-        let mut entries: BTreeMap<String, serde_json::Value> =
+        let mut entries: BTreeMap<String, Value> =
             serde_json::from_slice(header).expect("the header is a JSON object");
-        entries.remove("__metadata__");
+        let metadata = entries.remove("__metadata__").unwrap_or_default();
+        let config = metadata["config"].as_str().map_or(Value::Null, |config| {
+            serde_json::from_str(config).expect("the options are a JSON object")
+        });
         let entries = entries
             .into_iter()
             .map(|(name, entry)| {
@@ -39,7 +44,16 @@ impl GoldenFile {
             })
             .collect();
         bytes.drain(..8 + header.len());
-        Self { entries, bytes }
+        Self {
+            entries,
+            config,
+            bytes,
+        }
+    }
+
+    /// The options that the file was made with, a JSON object.
+    pub fn config(&self) -> &Value {
+        &self.config
     }
 
     /// The names of all tensors.
@@ -52,15 +66,21 @@ impl GoldenFile {
         self.entries[name].shape.iter().product()
     }
 
-    /// The floats of a tensor.
+    /// The numbers of a tensor, in its own type.
     pub fn data(&self, name: &str) -> TensorData {
-        let (entry, bytes) = self.raw(name, "F32");
-        let numbers = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| f32::from_le_bytes(*bytes));
-        TensorData::new(numbers.collect(), entry.shape.clone())
+        let entry = self
+            .entries
+            .get(name)
+            .unwrap_or_else(|| panic!("the golden file has no tensor {name}"));
+        let [start, end] = entry.data_offsets;
+        let (bytes, shape) = (&self.bytes[start..end], entry.shape.clone());
+        match entry.dtype.as_str() {
+            "F32" => TensorData::new(each(bytes, f32::from_le_bytes), shape),
+            "F64" => TensorData::new(each(bytes, f64::from_le_bytes), shape),
+            "I64" => TensorData::new(each(bytes, i64::from_le_bytes), shape),
+            "BOOL" => TensorData::new(each(bytes, |[byte]| byte != 0), shape),
+            dtype => panic!("{name} is of dtype {dtype}"),
+        }
     }
 
     /// A float tensor.
@@ -70,25 +90,15 @@ impl GoldenFile {
 
     /// A list of lengths.
     pub fn lengths(&self, name: &str, device: &Device) -> Tensor<1, Int> {
-        let (entry, bytes) = self.raw(name, "I64");
-        let numbers = bytes
-            .as_chunks()
-            .0
-            .iter()
-            .map(|bytes| i64::from_le_bytes(*bytes) as i32);
-        Tensor::from_data(
-            TensorData::new(numbers.collect(), entry.shape.clone()),
-            device,
-        )
+        Tensor::from_data(self.data(name), device)
     }
+}
 
-    fn raw(&self, name: &str, dtype: &str) -> (&Entry, &[u8]) {
-        let entry = self
-            .entries
-            .get(name)
-            .unwrap_or_else(|| panic!("the golden file has no tensor {name}"));
-        assert_eq!(entry.dtype, dtype, "{name}");
-        let [start, end] = entry.data_offsets;
-        (entry, &self.bytes[start..end])
-    }
+fn each<const N: usize, T>(bytes: &[u8], number: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes
+        .as_chunks()
+        .0
+        .iter()
+        .map(|&bytes| number(bytes))
+        .collect()
 }
