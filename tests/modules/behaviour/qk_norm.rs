@@ -23,7 +23,7 @@ fn bare(norm: QkNormConfig, dtype: DType, device: &Device) -> MultiHeadAttention
         .with_bias(ProjectionBias::none())
         .with_qk_norm(norm);
     let module = parameters::replace(config.init(device), |path, _| match path {
-        "heads.qk_norm.factor" | "heads.qk_norm.L2.factor" => vec![3.0],
+        "heads.qk_norm.factor" => vec![3.0],
         _ => vec![1.0, 0.0, 0.0, 1.0],
     });
     burn::module::Module::map(module, &mut Cast(dtype))

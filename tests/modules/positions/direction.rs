@@ -130,8 +130,10 @@ fn a_table_is_refused_where_its_direction_does_not_fit() {
         "CausalTransformerConfig",
     );
     let decoder = TransformerDecoderConfig::new(D_MODEL, 29, HEADS, 1);
+    let decoder = decoder.with_block(block(12));
+    assert_eq!(decoder.validate(), Ok(()));
     refused(
-        decoder.with_block(block(12)).validate(),
+        decoder.with_causal(true).validate(),
         "TransformerDecoderConfig",
     );
     let both = TransformerConfig::new(D_MODEL, 29, HEADS, 1, 1);
@@ -146,4 +148,9 @@ fn a_table_is_refused_where_its_direction_does_not_fit() {
         SelfAttentionConfig::new(D_MODEL, HEADS).with_position(PositionEncoding::Relative(few));
     assert_eq!(few.clone().with_causal(true).validate(), Ok(()));
     assert!(few.validate().is_err());
+    let few = PositionEncoding::Relative(RelativeBiasConfig::new().with_buckets(3));
+    let decoder = TransformerDecoderConfig::new(D_MODEL, 29, HEADS, 1)
+        .with_block(BlockConfig::new().with_position(few));
+    assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
+    assert!(decoder.validate().is_err());
 }

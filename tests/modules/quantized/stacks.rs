@@ -3,7 +3,7 @@
 use burn::tensor::{Int, Tensor};
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation,
-    KvCacheConfig, NormConfig, TransformerConfig, TransformerInput,
+    KvCacheConfig, NormConfig, NormPlacement, TransformerConfig, TransformerInput,
     positions::{LearnedConfig, PositionEncoding},
 };
 
@@ -17,8 +17,11 @@ fn blocks() -> [(&'static str, BlockConfig); 2] {
     let block = || BlockConfig::new().with_dropout(0.0);
     [
         (
-            "layer norm, relu",
-            block().with_norm(NormConfig::layer_norm()),
+            "pre-norm, layer norm, relu",
+            block()
+                .with_norm(NormConfig::layer_norm())
+                .with_norm_placement(NormPlacement::Pre)
+                .with_activation(FeedForwardActivation::Relu),
         ),
         (
             "rms norm, gated, relative",

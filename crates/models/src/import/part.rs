@@ -192,6 +192,9 @@ impl<'a> Part<'a> {
         likes: [&Linear; N],
     ) -> Result<[Tensor<2>; N], ImportError> {
         let [d_input, _] = likes[0].weight.dims();
+        for like in likes {
+            self.without_adapter(name, like)?;
+        }
         let widths = likes.map(|like| like.weight.dims()[1]);
         let dtype = likes[0].weight.val().dtype();
         let data = self.numbers(name, &[widths.iter().sum(), d_input], dtype)?;
@@ -205,9 +208,21 @@ impl<'a> Part<'a> {
             let [weight] = self.stacked_weights(name, [like])?;
             return Ok(weight);
         }
+        self.without_adapter(name, like)?;
         let dtype = like.weight.val().dtype();
         let data = self.numbers(name, &like.weight.dims(), dtype)?;
         Ok(Tensor::from_data(data, (&like.weight.lazy_device(), dtype)))
+    }
+
+    /// Refuses a layer whose adapter would be lost with the weight that it belongs to.
+    fn without_adapter(&self, name: &str, like: &Linear) -> Result<(), ImportError> {
+        if like.weight.adapter().is_none() {
+            return Ok(());
+        }
+        Err(ImportError::Unsupported {
+            name: self.full(name),
+            reason: "the module's weight has an adapter (LoRA), which would be lost; load the weights first".into(),
+        })
     }
 
     /// A linear layer like `like`.

@@ -141,12 +141,12 @@ impl QkNorm {
 fn unit(x: Tensor<4>, epsilon: f64) -> Tensor<4> {
     let dtype = x.dtype();
     // In f16, 256 has a square that is infinite, and 1e-4 one that is zero.
-    let x = match dtype {
-        DType::F64 => x,
-        _ => x.cast(DType::F32),
+    let (x, least) = match dtype {
+        DType::F64 => (x, f64::MIN_POSITIVE),
+        _ => (x.cast(DType::F32), f32::MIN_POSITIVE.into()),
     };
     // The bound is under the root: the gradient of a root at zero is not finite. It must be no zero itself.
-    let bound = (epsilon * epsilon).max(f32::MIN_POSITIVE.into());
+    let bound = (epsilon * epsilon).max(least);
     let squares = x.clone().square().sum_dim(3).clamp_min(bound);
     (x / squares.sqrt()).cast(dtype)
 }

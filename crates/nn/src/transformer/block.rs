@@ -112,9 +112,13 @@ impl LayerParts<'_> {
         norm.map_err(|error| error.in_name_of(config))
     }
 
-    /// [`validate`](Self::validate) of causal layers with cross-attention.
-    pub(super) fn validate_with_memory(&self, config: &'static str) -> Result<(), ConfigError> {
-        self.validate(config, true)?;
+    /// [`validate`](Self::validate) of layers with cross-attention.
+    pub(super) fn validate_with_memory(
+        &self,
+        config: &'static str,
+        causal: bool,
+    ) -> Result<(), ConfigError> {
+        self.validate(config, causal)?;
         if !self.block.parallel {
             return Ok(());
         }

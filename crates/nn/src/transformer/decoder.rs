@@ -44,7 +44,7 @@ impl TransformerDecoderConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerDecoderConfig";
-        self.parts().validate_with_memory(NAME)?;
+        self.parts().validate_with_memory(NAME, self.causal)?;
         if let (false, Some(window)) = (self.causal, self.block.window) {
             let reason = format!("the block has a window of {window}, which needs causal true");
             return Err(ConfigError::Invalid {

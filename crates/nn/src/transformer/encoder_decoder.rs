@@ -48,7 +48,7 @@ impl TransformerConfig {
             block: &self.block,
         };
         parts.validate(NAME, false)?;
-        parts.validate_with_memory(NAME)?;
+        parts.validate_with_memory(NAME, true)?;
         ConfigError::check_positive(
             NAME,
             &[
