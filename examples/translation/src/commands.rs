@@ -38,9 +38,6 @@ pub struct Place {
 pub fn run(cli: Cli) -> Result<u8, Error> {
     let (device, name) = device::choose(cli.shared.device)?;
     let place = Place { device, name };
-    if let Some(report) = &cli.shared.report {
-        files::probe(report)?;
-    }
     match cli.command {
         None => story::tell(&cli.shared, &place),
         Some(Command::Train(args)) => train(&args, &cli.shared, &place),
@@ -50,6 +47,7 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
             Ok(0)
         }
         Some(Command::Evaluate { data, test, search }) => {
+            probe_report(&cli.shared)?;
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
             let split = match test {
                 Some(test) => Split {
@@ -99,13 +97,23 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
     Ok(0)
 }
 
+/// Makes the folder of a run ready, then looks whether the report can be written: it may lie in that folder.
+fn prepare(shared: &Shared) -> Result<(), Error> {
+    checkpoint::prepare(&shared.out)?;
+    probe_report(shared)
+}
+
+fn probe_report(shared: &Shared) -> Result<(), Error> {
+    shared.report.as_deref().map_or(Ok(()), files::probe)
+}
+
 /// Starts a run in an empty folder.
 pub fn begin(
     mut config: RunConfig,
     shared: &Shared,
     place: &Place,
 ) -> Result<(Split, Outcome), Error> {
-    checkpoint::prepare(&shared.out)?;
+    prepare(shared)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
     println!(
@@ -126,7 +134,7 @@ pub fn resume(
     shared: &Shared,
     place: &Place,
 ) -> Result<(Split, Outcome), Error> {
-    checkpoint::prepare(&shared.out)?;
+    prepare(shared)?;
     let mut checkpoint = Checkpoint::read(path)?;
     if args.agree(&mut checkpoint.config, &shared.out)? {
         checkpoint.state.finished = false;

@@ -142,7 +142,17 @@ fn a_report_that_cannot_be_written_is_refused_before_training() {
         error.starts_with("error: cannot write missing/report.json: "),
         "{error}"
     );
-    assert!(!folder.path().join("run").exists(), "nothing was trained");
+    let left = fs::read_dir(folder.path().join("run")).unwrap().count();
+    assert_eq!(left, 0, "nothing was trained");
+}
+
+#[test]
+fn the_report_may_lie_in_the_folder_that_the_run_creates() {
+    let folder = tempfile::tempdir().unwrap();
+    done(train(folder.path(), "new/run").args(["--steps", "2", "--report", "new/run/report.json"]));
+    let report = fs::read(folder.path().join("new/run/report.json")).unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&report).unwrap();
+    assert_eq!(report["held_out"]["sentences"], 5);
 }
 
 #[test]
