@@ -53,6 +53,16 @@ fn shapes_that_do_not_fit() {
             "attention: 5 query heads cannot share 3 key/value heads evenly",
         ),
         (
+            0,
+            [2, 0, 5, 7],
+            "attention: query [2, 0, 5, 7] has 0 heads of width 7, but needs at least 1 of 1",
+        ),
+        (
+            2,
+            [2, 3, 11, 0],
+            "attention: value [2, 3, 11, 0] has width 0",
+        ),
+        (
             2,
             [2, 3, 10, 13],
             "attention: key [2, 3, 11, 7] and value [2, 3, 10, 13] must have the same batch, heads and length",

@@ -69,3 +69,25 @@ fn the_mean_over_many_weights_is_kept() {
         assert!((mean - 1.0).abs() < 5.0 * 0.0013, "mean {mean}");
     }
 }
+
+#[test]
+fn what_is_kept_of_a_sublayer_is_scaled_in_its_own_precision() {
+    for (name, device) in devices::cpu() {
+        println!("on {name}");
+        for (dtype, scale) in [
+            (DType::F64, 1.0 / 0.9),
+            (DType::F32, f64::from(1.0_f32 / 0.9)),
+        ] {
+            let ones = Tensor::<2>::ones([31, 37], (&device, dtype));
+            let dropped = burn_attn::ops::dropout(ones, 0.1, 5).into_data();
+            let kept = dropped.iter::<f64>().filter(|&x| x != 0.0);
+            let epsilon = if dtype == DType::F64 { 1e-15 } else { 1e-7 };
+            let mut count = 0;
+            for number in kept {
+                assert!((number - scale).abs() <= epsilon, "{number} in {dtype:?}");
+                count += 1;
+            }
+            assert!((900..1147).contains(&count), "{count}");
+        }
+    }
+}

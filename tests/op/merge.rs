@@ -255,6 +255,12 @@ fn parts_that_do_not_fit() {
         formatted.unwrap_or_else(|| panic.downcast_ref::<&str>().unwrap().to_string())
     };
     assert_eq!(message(&[]), "merge_partial: there are no parts to merge");
+    let (output, logsumexp) = part([2, 3, 5, 7], [2, 3, 5]);
+    let half = (output, logsumexp.cast(DType::F16));
+    assert_eq!(
+        message(&[half.clone(), half]),
+        "merge_partial: the logsumexps must be f32 or wider, but are F16"
+    );
     let good = || part([2, 3, 5, 7], [2, 3, 5]);
     assert_eq!(
         message(&[good(), part([2, 3, 4, 7], [2, 3, 4])]),

@@ -124,3 +124,46 @@ fn scores_below_every_f32_are_scores_in_f64() {
         }
     }
 }
+
+#[test]
+fn masks_of_different_integer_types_go_together() {
+    let case = Case::usual("integer types");
+    for (name, device) in devices::cpu() {
+        println!("on {name}");
+        let device = &device;
+        let ints = |numbers: Vec<i64>, len, dtype| {
+            let numbers = TensorData::new(numbers, [2, len]).convert_dtype(dtype);
+            Tensor::<2, Int>::from_data(numbers, (device, dtype))
+        };
+        let lengths = |numbers: [i64; 2], dtype| {
+            let numbers = TensorData::from(numbers).convert_dtype(dtype);
+            AttentionMask::key_lengths(Tensor::from_data(numbers, (device, dtype)))
+        };
+        let segments = |shift: i64, types: [DType; 2]| {
+            let queries = (0..14).map(|at| at % 3 + shift).collect();
+            let keys = (0..22).map(|at| at % 2 + shift).collect();
+            AttentionMask::segments(ints(queries, 7, types[0]), ints(keys, 11, types[1]))
+        };
+        let mask = |types: [DType; 2]| {
+            segments(0, types)
+                .and(segments(7, types))
+                .and(lengths([9, 4], types[0]))
+                .and(lengths([11, 3], types[1]))
+        };
+        let options = |types| AttentionOptions::default().mask(mask(types));
+        let expected = run(&case, device, options([DType::I64; 2]));
+        for types in [[DType::I32, DType::I64], [DType::I64, DType::I32]] {
+            assert_eq!(run(&case, device, options(types)), expected);
+        }
+        // An id that only the wider type has is no other id.
+        let far = |types: [DType; 2]| {
+            let mask = AttentionMask::segments(
+                ints(vec![5; 14], 7, types[0]),
+                ints(vec![5 + (1 << 32); 22], 11, types[1]),
+            );
+            run(&case, device, AttentionOptions::default().mask(mask))
+        };
+        let output = far([DType::I32, DType::I64]);
+        assert!(output.iter().all(|&x| x == 0.0));
+    }
+}

@@ -20,7 +20,7 @@ pub fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
         .zip(actual)
         .map(|(e, a)| if e == a { 0.0 } else { (e - a).abs() / scale })
         // A NaN must count as the largest error, not vanish in a maximum.
-        .fold(0.0, |max, x| if x <= max { max } else { x })
+        .fold(0.0, |max, x| if max.is_nan() || x <= max { max } else { x })
 }
 
 /// Every implementation that computes in `dtype`: what each backend has, and on the CPU the composed body as well, which is what

@@ -33,7 +33,7 @@ fn largest_difference(a: Tensor<4>, b: Tensor<4>) -> f32 {
     a.iter::<f32>()
         .zip(b.iter::<f32>())
         .map(|(a, b)| (a - b).abs())
-        .fold(0.0, |max, x| if x <= max { max } else { x })
+        .fold(0.0, |max, x| if max.is_nan() || x <= max { max } else { x })
 }
 
 #[test]

@@ -128,6 +128,11 @@
 //! | the values of a row, by weights relative to the largest | ±∞ or NaN; cannot happen to values below the largest number / `len_kv` |
 //! | backward: `dot(do / (1 - p), v[j])` from `do / (1 - p)` on, `dot(do, o)`, and the gradients themselves | ±∞ or NaN in every gradient it is summed into |
 //!
+//! The first row holds for the kernels; in the composed body and in the oracle a score of +∞ makes its row NaN as well.
+//!
+//! Kernels make the weights of the backward pass from the logsumexp, so that these have a relative error of about
+//! `|logsumexp|` times the rounding of the type: where all scores of a row are near −1e9 in f32, they no longer add up to 1.
+//!
 //! ## Randomness and reproducibility
 //!
 //! Dropout is counter-based: whether a weight is kept is a pure function of (seed, batch item, query head, query, key),

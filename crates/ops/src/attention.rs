@@ -9,7 +9,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 use crate::{
     AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat,
     OptionalInt, ScoreInputs, blocks::VisibleBlocks, check, composed, composed::statistics_dtype,
-    distance::distance_bias,
+    distance::distance_bias, mask::Segments,
 };
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, biases, softcap, sinks
@@ -135,14 +135,8 @@ fn score_inputs(
     let statistics = statistics_dtype(query.dtype().into()).into();
     let (bias, distance_bias) = biases(&query, &key, options.mask.causal, statistics, options.bias);
     let mask = options.mask;
-    let (query_segments, key_segments) = match mask.segments {
-        // One integer type on both sides, so that they can be compared.
-        Some(segments) => {
-            let dtype = segments.query.dtype();
-            (Some(segments.query), Some(segments.key.cast(dtype)))
-        }
-        None => (None, None),
-    };
+    let segments = mask.segments.map(Segments::of_one_type);
+    let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
     let lengths = [query.dims()[2], key.dims()[2]];
     let (visible_blocks, block_size) =
         match VisibleBlocks::intersection(mask.visible_blocks, lengths) {

@@ -11,6 +11,7 @@ pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
         k[..3] == v[..3],
         "attention: key {k:?} and value {v:?} must have the same batch, heads and length"
     );
+    assert!(v[3] > 0, "attention: value {v:?} has width 0");
     assert!(
         key.dtype() == value.dtype(),
         "attention: key is {:?} but value is {:?}",
@@ -33,6 +34,12 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         "attention: query {q:?} has width {} but key {k:?} has width {}",
         q[3],
         k[3]
+    );
+    assert!(
+        q[1] > 0 && q[3] > 0,
+        "attention: query {q:?} has {} heads of width {}, but needs at least 1 of 1",
+        q[1],
+        q[3]
     );
     assert!(
         k[1] > 0 && q[1] % k[1] == 0,

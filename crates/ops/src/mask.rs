@@ -1,6 +1,6 @@
 //! Which keys a query may see, as a value that composes.
 
-use burn::tensor::{Bool, Device, Int, Tensor, kind::Basic};
+use burn::tensor::{Bool, DType, Device, Int, Tensor, kind::Basic};
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Window};
 
 use crate::blocks::VisibleBlocks;
@@ -44,6 +44,25 @@ pub struct AttentionMask {
 pub(crate) struct Segments {
     pub(crate) query: Tensor<2, Int>,
     pub(crate) key: Tensor<2, Int>,
+}
+
+impl Segments {
+    /// In one integer type on both sides, so that they can be compared.
+    pub(crate) fn of_one_type(self) -> Self {
+        let dtype = wider(self.query.dtype(), self.key.dtype());
+        Self {
+            query: self.query.cast(dtype),
+            key: self.key.cast(dtype),
+        }
+    }
+}
+
+/// The type that holds the numbers of both, but for unsigned ones of the same width.
+fn wider(first: DType, second: DType) -> DType {
+    match first.size() >= second.size() {
+        true => first,
+        false => second,
+    }
 }
 
 impl AttentionMask {
@@ -209,8 +228,9 @@ impl AttentionMask {
             (first, second) => (first, second),
         };
         let second_segments = second_segments.map(|segments| {
-            let query = with_ones_behind(segments.query).permute([0, 2, 1, 3]);
-            let key = with_ones_behind(segments.key).permute([0, 2, 3, 1]);
+            let Segments { query, key } = segments.of_one_type();
+            let query = with_ones_behind(query).permute([0, 2, 1, 3]);
+            let key = with_ones_behind(key).permute([0, 2, 3, 1]);
             let dims = broadcast_dims(query.dims(), key.dims());
             match dims.contains(&0) {
                 true => of_nothing(dims, &query.device()),
@@ -236,7 +256,8 @@ impl AttentionMask {
                     first_batch == second_batch,
                     "masks of {first_batch} and {second_batch} key lengths are of different batches"
                 );
-                first.min_pair(second)
+                let dtype = wider(first.dtype(), second.dtype());
+                first.cast(dtype).min_pair(second.cast(dtype))
             }),
             segments,
             visible_blocks: self.visible_blocks,

@@ -1,6 +1,6 @@
 //! Attention over a context that was split, put together.
 
-use burn::tensor::{Bool, Tensor};
+use burn::tensor::{Bool, DType, Tensor};
 
 use crate::composed::least;
 
@@ -29,7 +29,7 @@ use crate::composed::least;
 ///
 /// # Panics
 ///
-/// With one sentence when there are no parts, or when their shapes or dtypes differ.
+/// With one sentence when there are no parts, when their shapes or dtypes differ, or when the logsumexps are narrower than f32.
 ///
 /// # Cost
 ///
@@ -110,6 +110,11 @@ fn is_minus_infinity(logsumexp: &Tensor<3>) -> Tensor<3, Bool> {
 /// Panics unless all parts have the shapes and dtypes of the first.
 fn check(parts: &[(Tensor<4>, Tensor<3>)]) {
     let (output, logsumexp) = &parts[0];
+    assert!(
+        matches!(logsumexp.dtype(), DType::F64 | DType::F32 | DType::Flex32),
+        "merge_partial: the logsumexps must be f32 or wider, but are {:?}",
+        logsumexp.dtype()
+    );
     let shape = output.dims();
     for (index, (of_part, logsumexp_of_part)) in parts.iter().enumerate() {
         let (dims, rows) = (of_part.dims(), logsumexp_of_part.dims());

@@ -1,4 +1,4 @@
-//! Repeatable dropout: where the seeds of attention dropout come from.
+//! Repeatable dropout: where the seeds of dropout come from, in attention and in every sublayer.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,7 +10,7 @@ static STREAM: AtomicU64 = AtomicU64::new(0);
 /// The increment of SplitMix64: odd, so that the stream visits every 64-bit value once.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of attention dropout.
+/// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of dropout seeds.
 ///
 /// Without it the parameters start from entropy and the dropout stream from a fixed number.
 ///
@@ -26,7 +26,7 @@ pub fn seed(device: &Device, seed: u64) {
     STREAM.store(seed, Ordering::Relaxed);
 }
 
-/// The next seed for one attention call with dropout.
+/// The next seed for one call with dropout.
 ///
 /// A number on the host and not a random tensor on the device: drawing it waits for no GPU.
 ///

@@ -44,16 +44,21 @@ pub(crate) fn factors_of_host<B: Backend>(
     const RUN: usize = 4096;
     let shape = like.shape();
     let mut factors = vec![0.0; shape.num_elements()];
+    let dtype = float_dtype(like.dtype());
+    // f64 has a scale that f32 would round.
+    let (filled, scale) = match dtype {
+        FloatDType::F64 => (1.0, Some(dropout.kept_scale())),
+        _ => (dropout.kept_scale() as f32, None),
+    };
     for (row, run) in factors.chunks_mut(RUN).enumerate() {
-        dropout
-            .row(0, 0, row)
-            .fill(run, dropout.kept_scale() as f32);
+        dropout.row(0, 0, row).fill(run, filled);
     }
     let data = TensorData::new(factors, shape);
-    cast::<B>(
-        B::float_from_data(data, &like.device()),
-        float_dtype(like.dtype()),
-    )
+    let factors = cast::<B>(B::float_from_data(data, &like.device()), dtype);
+    match scale {
+        Some(scale) => B::float_mul_scalar(factors, scale.into()),
+        None => factors,
+    }
 }
 
 /// Factors for a tensor of any shape, from the generator of its device.

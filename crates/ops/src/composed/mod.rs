@@ -139,7 +139,8 @@ impl<B: Backend> Exponentials<B> {
             Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
             None => sum,
         };
-        // The largest term is exp(0), or what a backend that computes the scores twice makes of it. A NaN is not lower.
+        // A row with a term has a sum of about 1 or more: fusion may compute the scores twice, with another rounding. A NaN is
+        // not lower.
         let sees_nothing = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
         Self {
             tensor: exponentials,
