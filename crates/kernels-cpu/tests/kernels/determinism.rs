@@ -31,6 +31,7 @@ pub fn cases() -> Vec<Case> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_same_twice() {
     for case in cases() {
         assert!(

@@ -29,6 +29,7 @@ fn of_weights(sizes: [usize; 7], dropout: Dropout) -> Case {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_kernels_drop_what_the_function_says() {
     let dropout = Dropout {
         probability: 0.37,
@@ -73,6 +74,7 @@ fn the_kernels_drop_what_the_function_says() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_kept_fraction_is_one_minus_the_probability() {
     for probability in [0.1, 0.5, 0.9] {
         let dropout = Dropout {
@@ -96,6 +98,7 @@ fn the_kept_fraction_is_one_minus_the_probability() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_mean_over_seeds_is_the_result_without_dropout() {
     const SEEDS: u64 = 400;
     let (name, sizes) = paths::SHORT;

@@ -66,17 +66,20 @@ fn check<T: Number>() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn sums_are_right_in_f32() {
     check::<f32>();
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn sums_are_right_in_f64() {
     check::<f64>();
 }
 
 #[cfg(feature = "rayon")]
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn threads_change_nothing() {
     let sizes = [8, 2048, 513];
     let numbers =

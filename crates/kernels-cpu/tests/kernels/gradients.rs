@@ -21,6 +21,7 @@ fn loss(case: &Case) -> f64 {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn gradients_are_central_differences_of_the_loss() {
     type Input = fn(&mut Case) -> &mut Vec<f64>;
     let inputs: [(&str, Input); 7] = [
@@ -61,6 +62,7 @@ fn gradients_are_central_differences_of_the_loss() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn what_else_is_asked_for_changes_no_bit() {
     for (name, sizes) in [
         paths::GROUPED,

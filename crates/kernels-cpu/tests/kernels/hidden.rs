@@ -65,6 +65,7 @@ fn cases_with_hidden_rows() -> Vec<Case> {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn rows_that_see_nothing_are_zero_and_have_no_gradient() {
     for mut case in cases_with_hidden_rows() {
         let p = case.problem;
@@ -220,6 +221,7 @@ fn assert_padding_is_not_read<T: Number>(case: &Case, how: How) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn padding_of_nan_and_infinity_reaches_nothing() {
     for case in cases_with_padding() {
         assert_padding_is_not_read::<f32>(&case, USUAL);

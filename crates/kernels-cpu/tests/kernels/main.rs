@@ -10,6 +10,8 @@
 //!
 //! Every call of a kernel in these tests finds NaN in its scratch, in its outputs and between the rows of strided inputs,
 //! so that a number that is read before it is written, or written nowhere, fails every test.
+//!
+//! Miri, for which a millisecond of these is minutes, runs the small ones only.
 
 mod case;
 mod determinism;
@@ -19,11 +21,13 @@ mod extreme;
 mod few_rows;
 mod gradients;
 mod hidden;
+#[cfg(not(miri))]
 mod matrix;
 mod number;
 mod options;
 mod paths;
 mod poisons;
+#[cfg(not(miri))]
 mod properties;
 mod random;
 mod rotation;

@@ -146,11 +146,13 @@ fn check<T: Number>() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn rotations_are_right_in_f32() {
     check::<f32>();
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn rotations_are_right_in_f64() {
     check::<f64>();
 }
@@ -167,6 +169,7 @@ fn nothing_is_rotated() {
 
 #[cfg(feature = "rayon")]
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn threads_change_nothing() {
     let pool = rayon::ThreadPoolBuilder::new()
         .num_threads(5)

@@ -12,6 +12,7 @@ use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, alibi_slopes};
 const DIMS: [usize; 11] = [1, 2, 3, 5, 8, 16, 40, 59, 64, 111, 512];
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn every_dim_beside_every_kind_of_other_dim() {
     for (index, dim_qk) in DIMS.into_iter().enumerate() {
         // Another dim of the values, smaller and larger by turns.
@@ -36,6 +37,7 @@ fn every_dim_beside_every_kind_of_other_dim() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn every_length_beside_every_other() {
     for len_q in [1, 7, 97, 1025] {
         for len_kv in [1, 7, 97, 1025] {

@@ -32,6 +32,7 @@ fn assert_threads_change_nothing<T: Number>(case: &Case) {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_same_on_any_number_of_threads() {
     for case in cases() {
         assert_threads_change_nothing::<f32>(&case);
