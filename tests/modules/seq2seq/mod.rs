@@ -34,11 +34,7 @@ fn model(seed: u64, device: &Device) -> Seq2Seq {
     // up their mind, so that outputs differ and end at different lengths.
     let values = parameters::values(&model);
     parameters::replace(model, |path, _| {
-        let loud = [
-            "output.weight",
-            "linear_outer.weight",
-            "decoder.norm.gamma",
-        ];
+        let loud = ["output.weight", "linear_outer.weight", "decoder.norm.gamma"];
         let factor = if loud.iter().any(|end| path.ends_with(end)) {
             4.0
         } else {

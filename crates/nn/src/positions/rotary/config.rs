@@ -1,8 +1,6 @@
 //! Which pairs are rotated, and how fast.
 
-use burn::{
-    tensor::{Device, Tensor, TensorData},
-};
+use burn::tensor::{Device, Tensor, TensorData};
 use burn_attn_derive::Config;
 use burn_attn_ops::RotaryLayout;
 
