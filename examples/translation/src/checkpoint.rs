@@ -1,6 +1,6 @@
 //! Checkpoints: folders `epoch-0007` that are written aside and renamed when they are complete.
 //!
-//! A kill at any moment leaves at worst a hidden folder that the next run removes; a full disk leaves nothing but the
+//! A kill at any moment leaves at worst a hidden folder or file that the next run removes; a full disk leaves nothing but the
 //! older checkpoints. None is replaced: a second one of the same step is `epoch-0007-again-1`, and the first is removed
 //! afterwards. Each holds all that is needed to go on or to translate: the configuration, the vocabulary, the
 //! model, the optimizer's moments, and where training stood. `state.json` is written last and knows the size and the hash
@@ -240,9 +240,17 @@ pub fn tidy(out: &Path) -> Result<(), Error> {
 pub fn prepare(out: &Path) -> Result<(), Error> {
     fs::create_dir_all(out).map_err(Error::file("create", out))?;
     for entry in fs::read_dir(out).map_err(Error::file("read", out))? {
-        let path = entry.map_err(Error::file("read", out))?.path();
+        let entry = entry.map_err(Error::file("read", out))?;
+        let path = entry.path();
         if name(&path).starts_with(UNFINISHED) {
-            fs::remove_dir_all(&path).map_err(Error::file("remove", &path))?;
+            // A checkpoint is a folder; a report or a page is a file.
+            entry
+                .file_type()
+                .and_then(|found| match found.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false => fs::remove_file(&path),
+                })
+                .map_err(Error::file("remove", &path))?;
         }
     }
     let probe = out.join(format!("{UNFINISHED}probe"));
@@ -343,6 +351,22 @@ fn hash(bytes: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn whatever_a_kill_has_left_unfinished_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = folder.path().join(".unfinished-epoch-0001");
+        fs::create_dir(&checkpoint).unwrap();
+        fs::write(checkpoint.join(MODEL), "half").unwrap();
+        fs::write(folder.path().join(".unfinished-report.json"), "half").unwrap();
+        fs::write(folder.path().join("report.json"), "whole").unwrap();
+        prepare(folder.path()).unwrap();
+        let left: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| name(&entry.unwrap().path()))
+            .collect();
+        assert_eq!(left, ["report.json"]);
+    }
 
     #[test]
     fn checkpoints_are_listed_in_the_order_of_training() {
