@@ -110,8 +110,9 @@ impl TrainArgs {
 
     /// Makes sure that the options given say the same as the run in `out`, and takes over those that may change.
     ///
-    /// With the Noam schedule a run may be given more epochs, steps or minutes; the cosine depends on them. The corpus may
-    /// have been moved: whether it is the same is told by its content. Returns whether the run was given a new end.
+    /// With the Noam schedule a run may be given another end: other epochs, steps or minutes, which replace all limits it
+    /// had. The cosine depends on them. The corpus may have been moved: whether it is the same is told by its content.
+    /// Returns whether the run was given a new end.
     ///
     /// # Errors
     /// If an option contradicts the run.
@@ -151,17 +152,25 @@ impl TrainArgs {
             check.same_limit("--steps", self.steps, run.steps)?;
             return Ok(false);
         }
-        let before = (run.epochs, run.minutes, run.steps);
-        run.epochs = self.epochs.or(run.epochs);
-        // Steps take the place of minutes; other minutes have yet to be turned into steps.
-        if self.steps.is_some() {
-            (run.minutes, run.steps) = (None, self.steps);
-        } else if self.minutes.is_some() && self.minutes != run.minutes {
-            (run.minutes, run.steps) = (self.minutes, None);
+        let differs = other(self.epochs, run.epochs)
+            || other(self.minutes, run.minutes)
+            || other(self.steps, run.steps);
+        if differs {
+            // The minutes of the run stay the steps that they came to; other minutes have yet to be turned into steps.
+            let decided = (self.minutes.is_some() && self.minutes == run.minutes)
+                .then_some(run.steps)
+                .flatten();
+            (run.epochs, run.minutes, run.steps) =
+                (self.epochs, self.minutes, self.steps.or(decided));
         }
         run.validate()?;
-        Ok(before != (run.epochs, run.minutes, run.steps))
+        Ok(differs)
     }
+}
+
+/// Whether a limit is given that is not the one of the run.
+fn other<T: PartialEq>(given: Option<T>, was: Option<T>) -> bool {
+    given.is_some() && given != was
 }
 
 /// Compares options with a run.
@@ -358,6 +367,47 @@ mod tests {
         assert_eq!((run.minutes, run.steps), (Some(8.0), None));
         assert!(args(None, Some(900)).agree(&mut run, out).unwrap());
         assert_eq!((run.minutes, run.steps), (None, Some(900)));
+    }
+
+    #[test]
+    fn with_noam_a_new_end_replaces_all_limits() {
+        let args = |epochs, minutes, steps| TrainArgs {
+            schedule: Some(Schedule::Noam),
+            epochs,
+            minutes,
+            steps,
+            ..Default::default()
+        };
+        let out = Path::new("run");
+        let first = args(Some(7), Some(5.0), None).config().unwrap();
+        for (given, differs, end) in [
+            ((None, None, None), false, (Some(7), Some(5.0), Some(700))),
+            (
+                (Some(7), None, None),
+                false,
+                (Some(7), Some(5.0), Some(700)),
+            ),
+            (
+                (None, None, Some(700)),
+                false,
+                (Some(7), Some(5.0), Some(700)),
+            ),
+            ((Some(9), None, None), true, (Some(9), None, None)),
+            ((None, None, Some(900)), true, (None, None, Some(900))),
+            ((None, Some(8.0), None), true, (None, Some(8.0), None)),
+            (
+                (Some(9), Some(5.0), None),
+                true,
+                (Some(9), Some(5.0), Some(700)),
+            ),
+        ] {
+            let mut run = first.clone();
+            run.steps = Some(700);
+            let (epochs, minutes, steps) = given;
+            let agreed = args(epochs, minutes, steps).agree(&mut run, out).unwrap();
+            let found = (run.epochs, run.minutes, run.steps);
+            assert_eq!((agreed, found), (differs, end), "{given:?}");
+        }
     }
 
     #[test]
