@@ -120,8 +120,8 @@ pub struct TrainArgs {
     /// machine that slows down later takes longer
     #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
     pub minutes: Option<f64>,
-    /// Steps of training: what --minutes came to, to repeat that run exactly. With the cosine, the learning rate falls
-    /// from step 50 on
+    /// Steps of training: what --minutes came to, to repeat that run exactly. With the cosine, the part that
+    /// is done counts from step 50 on: the learning rate of a run of no more does not fall, and a longer warm-up still rises
     #[arg(long, value_name = "N", conflicts_with = "minutes")]
     pub steps: Option<usize>,
     /// Sentence pairs per step; those of a batch have about the same length [default: 32; for --data 64]

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// Down to 2 % along half a cosine, at the end of the epochs, steps or minutes
+    /// Down to 2 % along half a cosine, at the end of the epochs, steps or minutes; by steps and minutes it falls from step
+    /// 50 on, so that a run of no more does not fall
     Cosine,
     /// With one over the square root of the step: training may go on for ever
     Noam,
