@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
 use crate::files;
-use crate::progress::{Progress, duration};
+use crate::progress::{Progress, duration, say};
 use crate::report::{self, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
 use crate::story;
@@ -177,7 +177,10 @@ fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
 
 /// Says what to do after an interruption and returns the exit code.
 pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
-    println!("stopped; --resume goes on from {name} in {}", out.display());
+    say(&format!(
+        "stopped; train --resume --out {} goes on from {name}",
+        out.display()
+    ));
     130
 }
 

@@ -47,7 +47,9 @@ pub enum Error {
     NoCheckpoint(PathBuf),
     /// A folder holds another run, which must not be destroyed.
     #[error(
-        "{} already holds the run {checkpoint}: add --resume to go on with it, or choose another folder with --out",
+        "{} already holds the run {checkpoint}: go on with it with train --resume --out {}, or choose another folder \
+         with --out",
+        path.display(),
         path.display()
     )]
     Occupied {

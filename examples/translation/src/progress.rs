@@ -1,7 +1,7 @@
 //! Progress: a bar with the loss, the speed and the time left on a terminal, the same as lines anywhere else.
 
 use std::cell::Cell;
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -32,7 +32,7 @@ impl Progress {
         bar.set_style(style);
         Self {
             bar,
-            print: Box::new(|text| println!("{text}")),
+            print: Box::new(say),
             shown: Cell::default(),
         }
     }
@@ -105,6 +105,11 @@ impl Progress {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
+}
+
+/// Prints a line. Training does not end because whoever read its lines has gone away.
+pub fn say(text: &str) {
+    let _ = writeln!(io::stdout(), "{text}");
 }
 
 /// Seconds as people read them: `59 s`, `3 min 20 s`, `2 h 5 min`.

@@ -7,6 +7,7 @@ use crate::data::Split;
 use crate::error::Error;
 use crate::explain::explain;
 use crate::files;
+use crate::progress::say;
 use crate::trainer::Outcome;
 use crate::translator::Translator;
 
@@ -18,7 +19,7 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     let (split, outcome) = train(shared, place)?;
     if let Outcome::Interrupted(name) = outcome {
         say_how_to_resume(&name, &shared.out);
-        println!("(or just tell the story again)");
+        say("(or just tell the story again)");
         return Ok(130);
     }
     let translator = Translator::load(&shared.out, &place.device, 1)?;

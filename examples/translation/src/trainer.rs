@@ -133,7 +133,7 @@ impl Trainer {
         self.model().num_params()
     }
 
-    /// Trains to the end, or until `interrupted` says so after a step.
+    /// Trains to the end, or until `interrupted` says so after a step or a validation.
     ///
     /// # Errors
     /// If a checkpoint cannot be written, or a loss is no number any more.
@@ -157,12 +157,12 @@ impl Trainer {
             while self.state.step_in_epoch < plan.len() && !self.is_over() {
                 self.step(&plan)?;
                 let decided = self.decide_steps(progress);
-                self.show(progress);
                 if interrupted(&self.state) {
                     let name = self.save()?;
                     checkpoint::tidy(&self.out)?;
                     return Ok(Outcome::Interrupted(name));
                 }
+                self.show(progress);
                 let due = decided || (self.clock)() - saved > SAVE_EVERY;
                 // The end of the epoch, or of the run, saves too.
                 if due && self.state.step_in_epoch < plan.len() && !self.is_over() {
@@ -171,7 +171,10 @@ impl Trainer {
                     saved = (self.clock)();
                 }
             }
-            self.end_epoch(progress)?;
+            let name = self.end_epoch(progress)?;
+            if interrupted(&self.state) {
+                return Ok(Outcome::Interrupted(name));
+            }
             saved = (self.clock)();
         }
         progress.finish();
@@ -292,7 +295,8 @@ impl Trainer {
     }
 
     /// Measures, saves and reports what the epoch, or the part of it there was time for, has brought.
-    fn end_epoch(&mut self, progress: &Progress) -> Result<(), Error> {
+    /// Returns the name of the checkpoint.
+    fn end_epoch(&mut self, progress: &Progress) -> Result<String, Error> {
         self.read_losses()?;
         let point = CurvePoint {
             epoch: self.state.epoch + 1,
@@ -316,7 +320,7 @@ impl Trainer {
         }
         self.state.finished = self.is_over();
         self.state.curve.push(point.clone());
-        self.save()?;
+        let name = self.save()?;
         checkpoint::tidy(&self.out)?;
         progress.line(&format!(
             "{label}: loss {:.3}, validation {:.3}{}, {:.0} tokens/s{}",
@@ -327,7 +331,7 @@ impl Trainer {
             self.seconds_left()
                 .map_or_else(String::new, |left| format!(", {} left", duration(left))),
         ));
-        Ok(())
+        Ok(name)
     }
 
     /// The loss on the validation part, without smoothing and dropout (nats per token).

@@ -154,6 +154,33 @@ fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
 }
 
 #[test]
+fn an_interruption_during_a_validation_stops_after_it() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let progress = Progress::silent();
+    let measured = |epoch| move |state: &State| state.curve.len() == epoch;
+    for (epoch, finished) in [(1, false), (2, true)] {
+        let mut trainer = match epoch {
+            1 => start(2, out.path()),
+            _ => resume(out.path()),
+        };
+        let outcome = trainer.run(&measured(epoch), &progress).unwrap();
+        assert_eq!(
+            outcome,
+            Outcome::Interrupted(format!("epoch-000{epoch}")),
+            "in epoch {epoch}"
+        );
+        // What was measured is kept, and not a step was made after it.
+        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+        let stored = Checkpoint::read(&newest).unwrap().state;
+        assert_eq!(
+            (stored.step, stored.finished),
+            (stored.curve[epoch - 1].step, finished)
+        );
+    }
+}
+
+#[test]
 fn the_last_and_the_best_checkpoint_are_kept() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();

@@ -3,6 +3,13 @@
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Output};
+#[cfg(unix)]
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, Stdio},
+    sync::mpsc::{Receiver, channel},
+    time::{Duration, Instant},
+};
 
 /// The smallest model on a corpus of 60 pairs, in the folder `out`.
 fn train(folder: &Path, out: &str) -> Command {
@@ -72,26 +79,71 @@ fn curve(checkpoint: &Path) -> serde_json::Value {
     state["state"]["curve"].clone()
 }
 
+/// The longest that a test waits for a line of a training.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// A training whose lines are read while it goes on; it does not outlive the test.
+#[cfg(unix)]
+struct Running {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+#[cfg(unix)]
+impl Running {
+    fn start(command: &mut Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+        let printed = BufReader::new(child.stdout.take().unwrap());
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            for line in printed.lines().map_while(Result::ok) {
+                if sender.send(line).is_err() {
+                    break;
+                }
+            }
+        });
+        Self { child, lines }
+    }
+
+    /// The next line that it prints.
+    fn line(&mut self) -> String {
+        self.lines
+            .recv_timeout(PATIENCE)
+            .expect("it prints another line")
+    }
+
+    /// Its exit code and the rest of its lines, when it has ended by itself.
+    fn end(mut self) -> (Option<i32>, String) {
+        let start = Instant::now();
+        let code = loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                break status.code();
+            }
+            assert!(start.elapsed() < PATIENCE, "it goes on");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        (code, self.lines.iter().collect::<Vec<_>>().join("\n"))
+    }
+}
+
+#[cfg(unix)]
+impl Drop for Running {
+    fn drop(&mut self) {
+        // One that has ended cannot be killed.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
 #[test]
 #[cfg(unix)]
 fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_not_stopped() {
-    use std::io::{BufRead, BufReader, Read};
-    use std::process::Stdio;
-
     let folder = tempfile::tempdir().unwrap();
     // More epochs than the test waits for: it is stopped, or the test fails.
-    let mut running = train(folder.path(), "stopped")
-        .args(["--epochs", "1000000"])
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut printed = BufReader::new(running.stdout.take().unwrap());
-    let mut line = String::new();
-    while !line.starts_with("epoch 2/1000000: loss ") {
-        line.clear();
-        assert!(printed.read_line(&mut line).unwrap() > 0, "it ended early");
-    }
-    let interrupt = format!("kill -INT {}", running.id());
+    let mut running = Running::start(train(folder.path(), "stopped").args(["--epochs", "1000"]));
+    while !running.line().starts_with("epoch 2/1000: loss ") {}
+    let interrupt = format!("kill -INT {}", running.child.id());
     assert!(
         Command::new("sh")
             .args(["-c", &interrupt])
@@ -99,11 +151,10 @@ fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_n
             .unwrap()
             .success()
     );
-    let mut rest = String::new();
-    printed.read_to_string(&mut rest).unwrap();
-    assert_eq!(running.wait().unwrap().code(), Some(130), "{rest}");
+    let (code, rest) = running.end();
+    assert_eq!(code, Some(130), "{rest}");
     let (_, name) = rest
-        .split_once("stopped; --resume goes on from epoch-")
+        .split_once("stopped; train --resume --out stopped goes on from epoch-")
         .unwrap_or_else(|| panic!("{rest}"));
     let complete: usize = name[..4].parse().unwrap();
 
@@ -127,6 +178,30 @@ fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_n
         ["stopped", "straight"].map(|out| curve(&folder.path().join(out).join(&last)));
     assert_eq!(stopped.as_array().unwrap().len(), complete + 2);
     assert_eq!(stopped, straight);
+}
+
+#[test]
+#[cfg(unix)]
+fn training_goes_on_when_nobody_reads_its_lines_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut running = train(folder.path(), "run")
+        .args(["--epochs", "3"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    let mut printed = BufReader::new(running.stdout.take().unwrap());
+    printed.read_line(&mut line).unwrap();
+    assert!(line.starts_with("training on "), "{line}");
+    drop(printed);
+    running.wait().unwrap();
+    assert_eq!(
+        curve(&folder.path().join("run/epoch-0003"))
+            .as_array()
+            .unwrap()
+            .len(),
+        3
+    );
 }
 
 #[test]
@@ -161,8 +236,8 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     done(train(folder.path(), "run").args(["--steps", "3"]));
     assert_eq!(
         refused(train(folder.path(), "run").args(["--steps", "3"])),
-        "error: run already holds the run epoch-0000-step-000003: add --resume to go on with it, or choose another folder \
-         with --out\n"
+        "error: run already holds the run epoch-0000-step-000003: go on with it with train --resume --out run, or choose \
+         another folder with --out\n"
     );
     let told = refused(&mut program(folder.path(), "run"));
     assert!(
