@@ -54,7 +54,21 @@
   const weight = (i, j, of = head(), keys = layer().keys.length) => of.weights[i * keys + j] / data.units;
   const isLarge = (at) => Math.max(at.queries.length, at.keys.length) > LARGE;
   const isHidden = (at, i, j) => at.causal && j > i;
-  const topOf = (of) => (state.fullScale ? 1 : of.weights.reduce((a, b) => Math.max(a, b), 0) / data.units || 1);
+  // What does not change with the reader's choices is computed once for each head.
+  const perHead = (compute) => {
+    const known = new Map();
+    return (of) => {
+      if (!known.has(of)) known.set(of, compute(of));
+      return known.get(of);
+    };
+  };
+  const largest = perHead((of) => of.weights.reduce((a, b) => Math.max(a, b), 0) / data.units || 1);
+  const strongest = perHead(({ weights }) => {
+    const visible = weights.flatMap((w, n) => (w >= FAINTEST * data.units ? [n] : []));
+    return { all: visible.length <= MOST_LINES,
+      cells: visible.sort((a, b) => weights[b] - weights[a]).slice(0, MOST_LINES) };
+  });
+  const topOf = (of) => (state.fullScale ? 1 : largest(of));
   const shorten = (token) => {
     const characters = [...token];
     return characters.length > LONGEST_LABEL ? characters.slice(0, LONGEST_LABEL - 1).join("") + "…" : token;
@@ -292,12 +306,10 @@
     const fromShares = from.map(() => html("span", { class: "share" }));
     const toShares = to.map(() => html("span", { class: "share" }));
     // As long as no token is chosen, only the strongest lines of a large map are drawn.
-    const { weights } = head();
-    const visible = weights.flatMap((w, n) => (w >= FAINTEST * data.units ? [n] : []));
-    const strongest = visible.sort((a, b) => weights[b] - weights[a]).slice(0, MOST_LINES);
+    const { all, cells: first } = strongest(head());
     box.replaceChildren(
       html("p", { class: "lines-title" },
-        `From query to key${visible.length > MOST_LINES ? `: the ${MOST_LINES} strongest` : ""}`),
+        `From query to key${all ? "" : `: the ${MOST_LINES} strongest`}`),
       html("div", { class: "lines" },
         html("ol", { class: "from", "aria-label": "Queries" }, ...from.map((b, i) => html("li", {}, fromShares[i], b))),
         picture,
@@ -309,7 +321,7 @@
       const now = `${i} ${j}`;
       if (now === drawn) return;
       drawn = now;
-      let cells = strongest.map((n) => [Math.floor(n / to.length), n % to.length]);
+      let cells = first.map((n) => [Math.floor(n / to.length), n % to.length]);
       if (i !== undefined) cells = to.map((_, other) => [i, other]);
       else if (j !== undefined) cells = from.map((_, other) => [other, j]);
       picture.replaceChildren(...cells.filter(([row, column]) => weight(row, column) >= FAINTEST).map(([row, column]) => {
@@ -352,6 +364,10 @@
       ? [at.keys, (other) => weight(i, other)] : [at.queries, (other) => weight(other, j)];
     const order = tokens.map((_, other) => other).filter((other) => share(other) > 0)
       .sort((a, b) => share(b) - share(a) || a - b).slice(0, 4);
+    if (order.length === 0) {
+      return i === undefined ? ["Key ", strong(at.keys[j]), " is looked at by nobody."]
+        : ["Query ", strong(at.queries[i]), " sees nothing."];
+    }
     const list = order.flatMap((other, n) =>
       [n === 0 ? " " : ", ", strong(tokens[other]), ` ${share(other).toFixed(3)}`]);
     if (i === undefined) return ["Key ", strong(at.keys[j]), " is looked at most by", ...list, "."];
@@ -368,6 +384,8 @@
     if (event.altKey || event.ctrlKey || event.metaKey || event.shiftKey || event.target.closest("select")) return;
     const move = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] }[event.key];
     if (event.key === "Escape") pin(null);
+    // A wide map that has the focus is scrolled by the browser.
+    if (event.target.matches(".heat") && event.target.scrollWidth > event.target.clientWidth) return;
     // Up and down scroll the page until the reader has clicked into the pictures.
     const inside = overview.contains(event.target) || detail.contains(event.target);
     if (!move || (move[0] !== 0 && !inside)) return;
@@ -376,7 +394,16 @@
   });
   darkScheme.addEventListener("change", () => { drawOverview(); drawDetail(); });
   let width = innerWidth;
-  addEventListener("resize", () => { if (innerWidth !== width) { width = innerWidth; drawDetail(); } });
+  let waiting = false; // for the next frame: a window that is being dragged sends more events than there are frames
+  addEventListener("resize", () => {
+    if (innerWidth === width || waiting) return;
+    waiting = true;
+    requestAnimationFrame(() => {
+      waiting = false;
+      width = innerWidth;
+      drawDetail();
+    });
+  });
 
   if (narrow.matches) document.getElementById("guide").open = false;
   document.getElementById("view").hidden = false;

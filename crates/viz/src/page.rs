@@ -122,12 +122,13 @@ impl AttentionPage {
     /// About three bytes per weight, and about 30 kB for the rest.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
-        // The policy makes the browser refuse every request: the page cannot load or send anything.
+        // The policy makes the browser refuse to load anything and to send a form. It does not cover links and scripts
+        // that open another page: there are none, and no text of the caller becomes markup.
         write!(
             html,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-             script-src 'unsafe-inline'\">\n\
+             script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">\n\
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
              <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>\n{style}</style>\n\
              </head>\n<body>\n<header>\n<h1>{title}</h1>\n",
@@ -191,12 +192,15 @@ impl AttentionPage {
         let mut weights = 0;
         let mut fits = |group: &AttentionGroup, map: &AttentionMap| {
             let (heads, queries, keys) = (map.heads(), map.queries().len(), map.keys().len());
+            let with_it = weights + shown_heads(map) * queries * keys;
             let limit = if queries.max(keys) > MOST_TOKENS {
                 format!("{MOST_TOKENS} queries × {MOST_TOKENS} keys")
-            } else if weights + shown_heads(map) * queries * keys > MOST_WEIGHTS {
-                format!("{MOST_WEIGHTS} weights in all")
+            } else if with_it > MOST_WEIGHTS {
+                format!(
+                    "{MOST_WEIGHTS} weights, means over heads included, and would have {with_it} with this layer"
+                )
             } else {
-                weights += shown_heads(map) * queries * keys;
+                weights = with_it;
                 return true;
             };
             left_out.push(format!(

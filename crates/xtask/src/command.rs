@@ -6,7 +6,7 @@ use std::{
     time::Instant,
 };
 
-/// Set it to pass where a program that a check needs (python3, node) is missing; the check is then skipped aloud.
+/// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped aloud.
 pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 
 /// Runs cargo.
@@ -43,7 +43,7 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
         return run(program, arguments, &[]);
     }
     let missing = format!("`{program} {}` needs {program}", arguments.join(" "));
-    if std::env::var_os(ALLOW_MISSING_TOOLS).is_some() {
+    if allows_missing_tools() {
         eprintln!("\nskipped: {missing}");
         Ok(())
     } else {
@@ -51,6 +51,11 @@ pub fn tool(program: &str, arguments: &[&str]) -> Result<(), String> {
             "{missing}; {ALLOW_MISSING_TOOLS}=1 skips what needs a missing program"
         ))
     }
+}
+
+/// Whether [`ALLOW_MISSING_TOOLS`] is set to 1.
+pub fn allows_missing_tools() -> bool {
+    std::env::var_os(ALLOW_MISSING_TOOLS).is_some_and(|value| value == "1")
 }
 
 /// Whether `program` answers to `--version`.

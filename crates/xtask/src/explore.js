@@ -8,7 +8,10 @@
   };
   const change = (label, value) => {
     const select = find(`select[aria-label="${label}"]`);
-    if (!select) return;
+    if (!select) {
+      failures.push(`there is no choice of "${label}"`);
+      return;
+    }
     select.value = value;
     select.dispatchEvent(new Event("change"));
   };
@@ -52,7 +55,8 @@
       change("Colour scale", scale);
       for (const size of ["whole", "labelled"]) {
         [...document.querySelectorAll(".thumbnail")].at(0).click();
-        change("Size of the squares", size);
+        // A small map always has labels, and no choice.
+        if (Math.max(layers[0].queries.length, layers[0].keys.length) > 64) change("Size of the squares", size);
         walk(layers[0], 0);
         press("ArrowRight");
         walk(layers[0], 1);
@@ -73,6 +77,22 @@
     press("Escape");
     document.activeElement.blur();
     expect("what is marked at the end", find(".marked"), null);
+    // A map that can be scrolled keeps its arrow keys.
+    const scroller = find(".heat");
+    const heading = () => find("#detail h2").textContent;
+    const [before, keeps] = [heading(), scroller.scrollWidth > scroller.clientWidth];
+    scroller.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
+    expect("that an arrow key on the map changes the head", heading() !== before, !keeps);
+    // The last map is many times taller than wide; its first query sees nothing, and nobody looks at its last key.
+    const last = [...document.querySelectorAll(".thumbnail")].at(-1);
+    const height = last.getBoundingClientRect().height;
+    if (height > 150) failures.push(`the thumbnail of a tall map is ${height} pixels high`);
+    last.click();
+    const tall = layers.at(-1);
+    find(".from button").focus();
+    expect("the readout", find(".readout").textContent, `Query “${tall.queries[0]}” sees nothing.`);
+    [...document.querySelectorAll(".to button")].at(-1).focus();
+    expect("the readout", find(".readout").textContent, `Key “${tall.keys.at(-1)}” is looked at by nobody.`);
   } catch (error) {
     failures.push(error.message);
   }

@@ -19,8 +19,8 @@ const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--wasm] [--asan
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
 
-python3 and node are needed; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing. A Chromium, if
-there is one, opens the attention page.";
+Python 3.10 as python3 and node are needed, and where CI is set a Chromium, which opens the attention page;
+BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -1,6 +1,5 @@
-//! The script of the attention page: parsed by node, and run in a Chromium where there is one.
+//! The script of the attention page: parsed by node, and run in a Chromium.
 
-use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -9,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
 
-use crate::command::{exists, root, tool};
+use crate::command::{ALLOW_MISSING_TOOLS, allows_missing_tools, exists, root, tool};
 
 /// Names that a Chromium goes by.
 const BROWSERS: [&str; 4] = [
@@ -24,10 +23,17 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const WATCH: &str = "<script>const failures = []; \
     addEventListener(\"error\", (event) => failures.push(event.message));</script>";
 
-/// Parses the script, then opens pages of several sizes, up to the largest, and moves through them.
+/// Parses the script, then opens pages of several sizes, up to the longest rows that a page takes, and moves through
+/// them. Without a Chromium the pages are not opened, which only a developer's machine may pass over.
 pub fn check() -> Result<(), String> {
     tool("node", &["--check", "crates/viz/src/page.js"])?;
     let Some(browser) = BROWSERS.into_iter().find(|name| exists(name)) else {
+        if std::env::var_os("CI").is_some_and(|ci| !ci.is_empty()) && !allows_missing_tools() {
+            return Err(format!(
+                "the attention page needs a Chromium where CI is set ({}); {ALLOW_MISSING_TOOLS}=1 passes without one",
+                BROWSERS.join(", ")
+            ));
+        }
         eprintln!("\nskipped: the attention page is not opened, no Chromium is installed");
         return Ok(());
     };
@@ -48,7 +54,8 @@ pub fn check() -> Result<(), String> {
     Ok(())
 }
 
-/// A page of two groups, one of them causal, with a script that explores it and writes a report at its end.
+/// A page of three groups, one causal and one of a tall map, with a script that explores it and writes a report at its
+/// end.
 fn page(tokens: usize) -> String {
     let labels: Vec<String> = (0..tokens).map(|place| format!("token {place}")).collect();
     let map = |heads: usize, causal: bool| {
@@ -67,9 +74,15 @@ fn page(tokens: usize) -> String {
         AttentionMap::new("layer 1", labels.clone(), labels.clone(), weights)
             .expect("every row sums to 1")
     };
+    // The first query sees nothing, and nobody looks at the last key.
+    let row = |i: usize| if i == 0 { [0.0; 3] } else { [0.75, 0.25, 0.0] };
+    let weights = (0..tokens).flat_map(row).collect();
+    let tall = AttentionMap::new("layer 1", labels.clone(), labels[..3].to_vec(), weights)
+        .expect("a row sums to 1, or sees nothing");
     let html = AttentionPage::new("A page to check")
         .group(AttentionGroup::new("Any", vec![map(2, false)]))
         .group(AttentionGroup::new("Causal", vec![map(1, true)]))
+        .group(AttentionGroup::new("Tall", vec![tall]))
         .to_html();
     let explore = format!("<script>\n{}</script>\n</body>", include_str!("explore.js"));
     html.replacen("<head>", &format!("<head>{WATCH}"), 1)
@@ -80,27 +93,38 @@ fn page(tokens: usize) -> String {
 fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
     let dump = folder.join("dump.html");
     let output = fs::File::create(&dump).map_err(|error| format!("{}: {error}", dump.display()))?;
-    let mut profile = String::from("--user-data-dir=");
-    write!(profile, "{}", folder.join("profile").display()).expect("a String takes every write");
+    let said = folder.join("stderr.txt");
+    let errors = fs::File::create(&said).map_err(|error| format!("{}: {error}", said.display()))?;
+    // What an earlier run left, above all its lock, would keep the browser from starting.
+    let profile = folder.join("profile");
+    if profile.exists() {
+        fs::remove_dir_all(&profile).map_err(|error| format!("{}: {error}", profile.display()))?;
+    }
+    let fail = |what: String| {
+        let said = fs::read_to_string(&said).unwrap_or_default();
+        format!("{what}; it wrote to stderr: {}", said.trim())
+    };
     let mut child = Command::new(browser)
         .args([
             "--headless",
             // Root, as in a container, cannot have the sandbox; the page is our own.
             "--no-sandbox",
             "--disable-gpu",
+            // A container's shared memory is too small for a large page.
+            "--disable-dev-shm-usage",
             "--disable-quic",
             "--no-first-run",
             "--disable-background-networking",
             "--disable-component-update",
             "--disable-sync",
             "--window-size=1400,900",
-            &profile,
             "--dump-dom",
         ])
+        .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("file://{}", file.display()))
         .stdin(Stdio::null())
         .stdout(output)
-        .stderr(Stdio::null())
+        .stderr(errors)
         .spawn()
         .map_err(|error| format!("{browser}: {error}"))?;
     let start = Instant::now();
@@ -115,11 +139,11 @@ fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
             // It may have ended by itself in between.
             let _ = child.kill();
             let _ = child.wait();
-            return Err(format!(
+            return Err(fail(format!(
                 "{browser} took more than {} s over {}",
                 PATIENCE.as_secs(),
                 file.display()
-            ));
+            )));
         }
         sleep(Duration::from_millis(50));
     }
@@ -127,7 +151,12 @@ fn open(browser: &str, folder: &Path, file: &Path) -> Result<String, String> {
     let report = dump.split_once("<pre id=\"report\">");
     let report = report.and_then(|(_, rest)| rest.split_once("</pre>"));
     report.map_or_else(
-        || Err(format!("{browser} showed no report of {}", file.display())),
+        || {
+            Err(fail(format!(
+                "{browser} showed no report of {}",
+                file.display()
+            )))
+        },
         |(report, _)| Ok(report.to_owned()),
     )
 }

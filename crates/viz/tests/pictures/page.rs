@@ -121,10 +121,16 @@ fn page_is_well_formed_and_closed() {
         !html.replace(namespace, "").contains("://"),
         "no address in the page"
     );
-    assert!(
-        html.contains("default-src 'none'"),
-        "and the browser would refuse one"
-    );
+    for part in [
+        "default-src 'none'",
+        "form-action 'none'",
+        "base-uri 'none'",
+    ] {
+        assert!(
+            html.contains(part),
+            "and the browser would refuse one: {part}"
+        );
+    }
 }
 
 #[test]
@@ -238,6 +244,7 @@ fn layer_over_the_most_weights_has_a_sentence_and_the_others_are_drawn() {
     let layers = groups.get("groups").items()[0].get("layers").items();
     assert_eq!(layers.len(), 2);
     assert!(html.contains(
-        "Left out: g, large (16 × 1024 × 1024 heads, queries and keys): a page draws at most 16777216 weights in all."
+        "Left out: g, large (16 × 1024 × 1024 heads, queries and keys): a page draws at most 16777216 weights, means over \
+         heads included, and would have 17825837 with this layer."
     ));
 }
