@@ -8,9 +8,9 @@ use std::{fmt::Debug, fs, path::PathBuf};
 use burn::config::Config;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, MultiHeadAttentionConfig, NormConfig,
-    NormPlacement, ProjectionBias, QkNormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
-    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MultiHeadAttentionConfig, NormConfig,
+    NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
+    TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig,
@@ -109,8 +109,8 @@ fn attention() {
 
 #[test]
 fn qk_norms() {
-    loads("RmsQkNorm", &values::rms_qk_norm());
-    loads("L2QkNorm", &values::l2_qk_norm());
+    check("RmsQkNorm", RmsQkNorm::new(), values::rms_qk_norm());
+    check("L2QkNorm", L2QkNorm::new(), values::l2_qk_norm());
     loads(
         "QkNormConfig",
         &vec![
