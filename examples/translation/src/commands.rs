@@ -138,6 +138,9 @@ pub fn resume(
     let mut checkpoint = Checkpoint::read(path)?;
     if args.agree(&mut checkpoint.config, &shared.out)? {
         checkpoint.state.finished = false;
+        if checkpoint.config.steps.is_none() {
+            checkpoint.state.time_afresh();
+        }
     }
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {

@@ -47,8 +47,8 @@ pub enum Error {
     NoCheckpoint(PathBuf),
     /// A folder holds another run, which must not be destroyed.
     #[error(
-        "{} already holds the run {checkpoint}: go on with it with train --resume --out {}, or choose another folder \
-         with --out",
+        "{} already holds the run {checkpoint}: train --resume --out {} goes on with it, --out with another folder \
+         starts anew",
         path.display(),
         path.display()
     )]

@@ -1,4 +1,5 @@
-//! How many steps fit into `--minutes`: decided once, by the speed of the first steps.
+//! How many steps fit into `--minutes`: decided once, by the speed of the first steps, or of the first ones after a run
+//! was given other minutes.
 //!
 //! From then on nothing depends on a clock: the run is that of `--steps` with the same number.
 
@@ -8,10 +9,10 @@ use crate::state::State;
 
 /// The steps of one timing. After the last of them the loss is read, so that the device has nothing left to do.
 pub const TIMED: usize = 10;
-/// The steps after which the number of steps is decided. Until then no learning rate may depend on it.
+/// The timed steps after which the number of steps is decided. Until then no learning rate may depend on it.
 pub const DECIDED_AFTER: usize = 5 * TIMED;
 
-/// What the run had taken, and read, after one of its first steps.
+/// What the run had taken, and read, after one of the steps that are timed.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Seconds of training.
@@ -30,7 +31,7 @@ pub fn steps(minutes: f64, state: &State, tokens_per_step: f64) -> Option<usize>
     if left <= 0.0 {
         return Some(state.step);
     }
-    if state.step < DECIDED_AFTER {
+    if state.step < state.timed_from + DECIDED_AFTER {
         return None;
     }
     let mut paces: Vec<f64> = state

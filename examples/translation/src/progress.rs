@@ -73,12 +73,12 @@ impl Progress {
         self.bar.set_position(done as u64);
     }
 
-    /// Moves the bar, or prints a line.
+    /// Moves the bar, or prints a line; without a loss while none was read.
     pub fn step(
         &self,
         now: Duration,
         done: usize,
-        loss: f64,
+        loss: Option<f64>,
         tokens_per_second: f64,
         left: Option<f64>,
     ) {
@@ -86,7 +86,8 @@ impl Progress {
         let left = left.map_or_else(String::new, |seconds| {
             format!(", {} left", duration(seconds))
         });
-        let message = format!("loss {loss:.3}, {tokens_per_second:.0} tokens/s{left}");
+        let loss = loss.map_or_else(String::new, |loss| format!("loss {loss:.3}, "));
+        let message = format!("{loss}{tokens_per_second:.0} tokens/s{left}");
         if self.bar.is_hidden() {
             self.shown.set(Some(now));
             let (label, steps) = (self.bar.prefix(), self.bar.length().unwrap_or_default());

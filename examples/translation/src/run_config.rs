@@ -29,7 +29,7 @@ pub struct RunConfig {
     pub epochs: Option<usize>,
     /// Minutes of training, if they are limited: they only choose `steps`.
     pub minutes: Option<f64>,
-    /// Steps of the whole run, if they are limited: given, or what `minutes` came to on the machine where the run began.
+    /// Steps of the whole run, if they are limited: given, or what `minutes` came to on the machine that was given them.
     /// Older versions did not write it.
     #[serde(default)]
     pub steps: Option<usize>,
@@ -117,9 +117,9 @@ impl RunConfig {
     /// By the steps it is 0 until `--minutes` would know their number: a run that was given minutes and one that was given
     /// the steps they came to are the same.
     pub fn progress(&self, step: usize, epoch_steps: usize) -> f64 {
-        let by_epochs = self
-            .epochs
-            .map_or(0.0, |epochs| step as f64 / (epochs * epoch_steps) as f64);
+        let by_epochs = self.epochs.map_or(0.0, |epochs| {
+            step as f64 / (epochs as f64 * epoch_steps as f64)
+        });
         let known = |step: usize| step.saturating_sub(DECIDED_AFTER) as f64;
         let by_steps = self
             .steps

@@ -24,7 +24,10 @@ pub struct State {
     pub tokens: usize,
     /// Whether the run has come to its end.
     pub finished: bool,
-    /// The speed of the first steps, for [`crate::minutes`]; older versions did not write it.
+    /// The step after which the timings begin: 0, or where the run was given other minutes.
+    #[serde(default)]
+    pub timed_from: usize,
+    /// The speed of the steps after `timed_from`, for [`crate::minutes`]; older versions did not write it.
     #[serde(default)]
     pub timings: Vec<Timing>,
     /// The curve so far.
@@ -62,7 +65,13 @@ mod exact {
 }
 
 impl State {
-    /// The name of the checkpoint of this state; names sort in the order of training.
+    /// Measures the speed anew from here on: it may be another machine that turns other minutes into steps.
+    pub fn time_afresh(&mut self) {
+        self.timed_from = self.step;
+        self.timings.clear();
+    }
+
+    /// The name of the checkpoint of this state. Its numbers, not its letters, are in the order of training.
     pub fn checkpoint_name(&self) -> String {
         if self.step_in_epoch == 0 {
             format!("epoch-{:04}", self.epoch)

@@ -216,7 +216,9 @@ impl Trainer {
             self.read_losses()?;
         }
         self.state.seconds += ((self.clock)() - started).as_secs_f64();
-        if self.state.step.is_multiple_of(READ_EVERY) && self.state.step <= minutes::DECIDED_AFTER {
+        if self.state.step.is_multiple_of(READ_EVERY)
+            && self.state.step <= self.state.timed_from + minutes::DECIDED_AFTER
+        {
             self.state.timings.push(Timing {
                 seconds: self.state.seconds,
                 tokens: self.state.tokens,
@@ -367,7 +369,10 @@ impl Trainer {
 
     /// Seconds until the end, from the speed so far.
     fn seconds_left(&self) -> Option<f64> {
-        let by_epochs = self.config.epochs.map(|epochs| epochs * self.epoch_steps());
+        let by_epochs = self
+            .config
+            .epochs
+            .map(|epochs| epochs.saturating_mul(self.epoch_steps()));
         let total = by_epochs.into_iter().chain(self.config.steps).min()?;
         let more = total.saturating_sub(self.state.step);
         (self.state.step > 0 && !self.state.finished)
@@ -387,7 +392,8 @@ impl Trainer {
         let now = (self.clock)();
         if progress.is_due(now) {
             let unread: usize = self.unread.iter().map(|(_, tokens)| tokens).sum();
-            let loss = self.state.loss_sum / (self.state.loss_tokens - unread).max(1) as f64;
+            let read = self.state.loss_tokens - unread;
+            let loss = (read > 0).then(|| self.state.loss_sum / read as f64);
             progress.step(
                 now,
                 self.state.step_in_epoch,

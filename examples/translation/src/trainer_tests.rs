@@ -389,6 +389,35 @@ fn checkpoint_has_steps(out: &Path) -> bool {
 }
 
 #[test]
+fn other_minutes_become_steps_at_the_speed_of_the_machine_that_goes_on() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    start_minutes(8.0, 6.0, out.path())
+        .run(&stop_at(63), &Progress::silent())
+        .unwrap();
+    // 378 s are over; 1 s a step from here on, of which 622 are left of 1000 s.
+    let mut other = resume_ticking(1.0, out.path());
+    (other.config.minutes, other.config.steps) = (Some(1000.0 / 60.0), None);
+    other.state.time_afresh();
+    other.run(&stop_at(114), &Progress::silent()).unwrap();
+    let steps = other.config.steps.unwrap();
+    assert!(steps.abs_diff(63 + 622) < 62, "{steps} steps");
+}
+
+#[test]
+fn epochs_without_end_overflow_nothing() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(usize::MAX, out.path());
+    // The time that is left is told after the first epoch.
+    trainer
+        .run(&|state| state.epoch == 1, &Progress::silent())
+        .unwrap();
+    assert!(trainer.learning_rate() > 0.0);
+    assert!(trainer.seconds_left().unwrap() > 1e9);
+}
+
+#[test]
 fn a_run_of_an_older_version_goes_on() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
@@ -472,9 +501,14 @@ fn without_a_terminal_a_long_epoch_prints_a_line_every_half_minute() {
         .iter()
         .filter_map(|line| {
             line.strip_prefix("epoch 1/1, step ")?
-                .split_once(" of 32: loss ")
+                .split_once(" of 32: ")
         })
-        .map(|(step, _)| step.parse().unwrap())
+        .map(|(step, figures)| {
+            let step = step.parse().unwrap();
+            // The first loss is read after ten steps.
+            assert_eq!(figures.starts_with("loss "), step >= 10, "{figures}");
+            step
+        })
         .collect();
     assert_eq!(steps, [9, 17, 25]);
 }

@@ -74,9 +74,15 @@ fn done(command: &mut Command) -> String {
 /// The loss curve that a checkpoint has stored.
 #[cfg(unix)]
 fn curve(checkpoint: &Path) -> serde_json::Value {
+    state(checkpoint)["curve"].clone()
+}
+
+/// Where training stood at a checkpoint.
+#[cfg(unix)]
+fn state(checkpoint: &Path) -> serde_json::Value {
     let state = fs::read(checkpoint.join("state.json")).unwrap();
     let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
-    state["state"]["curve"].clone()
+    state["state"].clone()
 }
 
 /// The longest that a test waits for a line of a training.
@@ -113,8 +119,11 @@ impl Running {
             .expect("it prints another line")
     }
 
-    /// Its exit code and the rest of its lines, when it has ended by itself.
-    fn end(mut self) -> (Option<i32>, String) {
+    /// Presses Ctrl-C; returns its exit code and the rest of its lines, when it has ended by itself.
+    fn interrupt(mut self) -> (Option<i32>, String) {
+        let interrupt = format!("kill -INT {}", self.child.id());
+        let mut shell = Command::new("sh");
+        assert!(shell.args(["-c", &interrupt]).status().unwrap().success());
         let start = Instant::now();
         let code = loop {
             if let Some(status) = self.child.try_wait().unwrap() {
@@ -143,15 +152,7 @@ fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_n
     // More epochs than the test waits for: it is stopped, or the test fails.
     let mut running = Running::start(train(folder.path(), "stopped").args(["--epochs", "1000"]));
     while !running.line().starts_with("epoch 2/1000: loss ") {}
-    let interrupt = format!("kill -INT {}", running.child.id());
-    assert!(
-        Command::new("sh")
-            .args(["-c", &interrupt])
-            .status()
-            .unwrap()
-            .success()
-    );
-    let (code, rest) = running.end();
+    let (code, rest) = running.interrupt();
     assert_eq!(code, Some(130), "{rest}");
     let (_, name) = rest
         .split_once("stopped; train --resume --out stopped goes on from epoch-")
@@ -178,6 +179,22 @@ fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_n
         ["stopped", "straight"].map(|out| curve(&folder.path().join(out).join(&last)));
     assert_eq!(stopped.as_array().unwrap().len(), complete + 2);
     assert_eq!(stopped, straight);
+}
+
+#[test]
+#[cfg(unix)]
+fn other_minutes_are_turned_into_steps_by_the_steps_that_follow() {
+    let folder = tempfile::tempdir().unwrap();
+    done(train(folder.path(), "run").args(["--steps", "60"]));
+    let mut more = program(folder.path(), "run");
+    let mut running = Running::start(more.args(["train", "--resume", "--minutes", "600"]));
+    while !running.line().starts_with("600 min are ") {}
+    let (code, rest) = running.interrupt();
+    assert_eq!(code, Some(130), "{rest}");
+    let (_, name) = rest.split_once(" goes on from ").unwrap();
+    let state = state(&folder.path().join("run").join(name.trim_end()));
+    assert_eq!(state["timed_from"], 60);
+    assert!(state["step"].as_u64().unwrap() >= 110, "{state}");
 }
 
 #[test]
@@ -236,8 +253,8 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     done(train(folder.path(), "run").args(["--steps", "3"]));
     assert_eq!(
         refused(train(folder.path(), "run").args(["--steps", "3"])),
-        "error: run already holds the run epoch-0000-step-000003: go on with it with train --resume --out run, or choose \
-         another folder with --out\n"
+        "error: run already holds the run epoch-0000-step-000003: train --resume --out run goes on with it, --out with \
+         another folder starts anew\n"
     );
     let told = refused(&mut program(folder.path(), "run"));
     assert!(
