@@ -1,6 +1,7 @@
 //! Running other programs in the workspace's root, with the command shown.
 
 use std::{
+    io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
     time::Instant,
@@ -35,6 +36,42 @@ pub fn cargo_text(arguments: &[&str]) -> Result<String, String> {
 /// Runs `program`.
 pub fn run(program: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     show_and_run(program, program, arguments, environment)
+}
+
+/// Runs `program`, whose arguments run tests, and fails if it ran none: a filter that matches no test passes otherwise.
+pub fn run_tests(
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(), String> {
+    let shown = shown(program, arguments, environment);
+    let mut child = Command::new(program)
+        .args(arguments)
+        .envs(environment.iter().copied())
+        .current_dir(root())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    let mut passed = 0;
+    let output = child.stdout.take().expect("it is piped");
+    for line in BufReader::new(output).lines() {
+        let line = line.map_err(|error| format!("{shown}: {error}"))?;
+        println!("{line}");
+        passed += passed_tests(&line);
+    }
+    let status = child.wait().map_err(|error| format!("{shown}: {error}"))?;
+    match (status.success(), passed) {
+        (false, _) => Err(format!("`{shown}` failed with {status}")),
+        (true, 0) => Err(format!("`{shown}` ran no test")),
+        (true, _) => Ok(()),
+    }
+}
+
+/// How many tests passed by a line of the test runner, 0 if it is no summary.
+fn passed_tests(line: &str) -> usize {
+    line.split_once("test result: ok. ")
+        .and_then(|(_, rest)| rest.split_once(" passed;")?.0.parse().ok())
+        .unwrap_or(0)
 }
 
 /// Runs `program`, or fails if there is none and [`ALLOW_MISSING_TOOLS`] is not set.
@@ -72,12 +109,7 @@ fn show_and_run(
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Result<(), String> {
-    let mut shown = String::new();
-    for (name, value) in environment {
-        shown += &format!("{name}='{value}' ");
-    }
-    shown += &format!("{name} {}", arguments.join(" "));
-    eprintln!("\n$ {shown}");
+    let shown = shown(name, arguments, environment);
     let start = Instant::now();
     let status = Command::new(program)
         .args(arguments)
@@ -93,10 +125,36 @@ fn show_and_run(
     }
 }
 
+/// Shows a command, and returns what was shown.
+fn shown(name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> String {
+    let mut shown = String::new();
+    for (name, value) in environment {
+        shown += &format!("{name}='{value}' ");
+    }
+    shown += &format!("{name} {}", arguments.join(" "));
+    eprintln!("\n$ {shown}");
+    shown
+}
+
 /// The workspace's root.
 pub fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .ancestors()
         .nth(2)
         .expect("the crate lies in crates/xtask")
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::run_tests;
+
+    #[test]
+    fn run_without_a_test_fails() {
+        let summary = |passed: usize| {
+            let line = format!("test result: ok. {passed} passed; 0 failed; 0 ignored");
+            run_tests("echo", &[&line], &[])
+        };
+        assert!(summary(0).unwrap_err().ends_with("ran no test"));
+        assert_eq!(summary(2), Ok(()));
+    }
 }

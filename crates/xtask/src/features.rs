@@ -1,4 +1,4 @@
-//! Every set of features compiles, also those that no test runs.
+//! Sets of features that no test runs are type-checked.
 
 use crate::command::cargo;
 

@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use crate::command::{cargo, run};
+use crate::command::{cargo, run_tests};
 
 /// Type-checks them for wasm32, without `std` and with it.
 pub fn wasm() -> Result<(), String> {
@@ -94,7 +94,7 @@ fn nightly(option: &str, arguments: &[&str], environment: &[(&str, &str)]) -> Re
             "{option} needs `rustup toolchain install nightly --component miri --component rust-src`"
         ));
     }
-    run("rustup", &[&start, arguments].concat(), environment)
+    run_tests("rustup", &[&start, arguments].concat(), environment)
 }
 
 /// Runs every interleaving of their threads' model in loom.
@@ -109,5 +109,5 @@ pub fn loom() -> Result<(), String> {
         "--lib",
         "loom",
     ];
-    cargo(&test, &[("RUSTFLAGS", "--cfg loom")])
+    run_tests(env!("CARGO"), &test, &[("RUSTFLAGS", "--cfg loom")])
 }

@@ -1,6 +1,6 @@
 //! Files stay short.
 
-use std::{fs, path::Path};
+use std::{fs, io, path::Path};
 
 use crate::command::root;
 
@@ -14,11 +14,12 @@ pub fn short_files() -> Result<(), String> {
     let mut long = Vec::new();
     for folder in ["crates", "examples", "tests"] {
         visit(&root().join(folder), &mut |path| {
-            let lines = fs::read_to_string(path).map_or(0, |text| text.lines().count());
+            let lines = fs::read_to_string(path)?.lines().count();
             if lines > LONGEST_FILE {
                 long.push(format!("{} has {lines} lines", path.display()));
             }
-        });
+            Ok(())
+        })?;
     }
     if long.is_empty() {
         Ok(())
@@ -30,15 +31,19 @@ pub fn short_files() -> Result<(), String> {
     }
 }
 
-/// Calls `look` on every source file below `folder`.
-fn visit(folder: &Path, look: &mut impl FnMut(&Path)) {
-    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
+/// Calls `look` on every source file below `folder`, except what cargo built there.
+fn visit(folder: &Path, look: &mut impl FnMut(&Path) -> io::Result<()>) -> Result<(), String> {
+    let read = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
+    for entry in fs::read_dir(folder).map_err(|error| read(folder, error))? {
+        let path = entry.map_err(|error| read(folder, error))?.path();
         let extension = path.extension().and_then(|extension| extension.to_str());
         if path.is_dir() {
-            visit(&path, look);
+            if path.file_name().is_none_or(|name| name != "target") {
+                visit(&path, look)?;
+            }
         } else if extension.is_some_and(|extension| SOURCES.contains(&extension)) {
-            look(&path);
+            look(&path).map_err(|error| read(&path, error))?;
         }
     }
+    Ok(())
 }
