@@ -107,7 +107,7 @@ pub fn loom() -> Result<(), String> {
         "--target-dir",
         "target/loom",
         "--lib",
-        "loom",
+        "gate::model",
     ];
     cargo(&test, &[("RUSTFLAGS", "--cfg loom")])
 }
