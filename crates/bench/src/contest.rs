@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::case::{Case, Library, Measure};
 use crate::digest::Digest;
 use crate::process::{Contestant, Stage};
-use crate::protocol::LONG_SECONDS;
+use crate::protocol::{LONG_SECONDS, Ready};
 use crate::report::Row;
 use crate::work::Work;
 
@@ -41,8 +41,7 @@ impl Patience {
         fewest: 2,
     };
 
-    fn samples(self, contestant: &Contestant) -> usize {
-        let ready = &contestant.ready;
+    fn samples(self, ready: &Ready) -> usize {
         let sample = ready.seconds * ready.iterations as f64;
         let fewest = match sample {
             ..LONG_SECONDS => self.fewest,
@@ -204,7 +203,7 @@ impl Seat {
         let Ok((contestant, _)) = &mut self.started else {
             return;
         };
-        if round >= patience.samples(contestant) {
+        if round >= patience.samples(&contestant.ready) {
             return;
         }
         thread::sleep(PAUSE);
@@ -229,3 +228,6 @@ impl Measured {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

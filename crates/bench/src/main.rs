@@ -3,7 +3,11 @@
 //! ```sh
 //! cargo run --release -p burn-attn-bench -- op module decode translation --json bench.json
 //! cargo run --release -p burn-attn-bench -- op --quick --filter "causal 1024"
+//! cargo test -p burn-attn-bench --no-default-features
 //! ```
+//!
+//! The last line tests the bench's own arithmetic. Without feature `contestants` neither Burn nor candle is built, and nothing
+//! but the tests is of use.
 //!
 //! | file | what it holds |
 //! | --- | --- |
@@ -17,9 +21,15 @@
 //! | `memory.rs` | peak memory |
 //! | `report.rs`, `cli.rs` | tables and JSON, the command line |
 
+#![cfg_attr(
+    not(feature = "contestants"),
+    allow(dead_code, reason = "the contestants use it")
+)]
+
 mod case;
 mod cli;
 mod contest;
+#[cfg(feature = "contestants")]
 mod contestant;
 mod digest;
 mod generator;
@@ -27,6 +37,7 @@ mod memory;
 mod process;
 mod protocol;
 mod report;
+#[cfg(feature = "contestants")]
 mod subjects;
 mod suites;
 mod work;
@@ -45,7 +56,7 @@ use process::Stage;
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let done = match arguments.contestant {
-        true => contestant::serve().map(|()| true).map_err(Box::from),
+        true => serve(),
         false => measure(&arguments),
     };
     match done {
@@ -56,6 +67,18 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// Is a contestant until the parent ends it.
+#[cfg(feature = "contestants")]
+fn serve() -> Result<bool, Box<dyn Error>> {
+    contestant::serve()?;
+    Ok(true)
+}
+
+#[cfg(not(feature = "contestants"))]
+fn serve() -> Result<bool, Box<dyn Error>> {
+    Err("the bench was built without feature `contestants`".into())
 }
 
 /// Runs the suites; false if a contestant failed.

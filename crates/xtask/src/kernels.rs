@@ -107,7 +107,7 @@ pub fn loom() -> Result<(), String> {
         "--target-dir",
         "target/loom",
         "--lib",
-        "loom",
+        "gate::model",
     ];
     run_tests(env!("CARGO"), &test, &[("RUSTFLAGS", "--cfg loom")])
 }

@@ -12,9 +12,9 @@
 //! | `rotation.rs` | [`Rotation`]: rotary positions |
 //! | `unseen.rs` | NaN in keys that nobody sees |
 //! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
-//! | `raw.rs` | the innermost product, and rows that several threads write: with `crew.rs` the only unsafe code |
+//! | `raw.rs` | the innermost product, and rows that several threads write: with `gate.rs` the only unsafe code |
 //! | `transpose.rs`, `compiled.rs` | between rows and panels; what is compiled once |
-//! | `parallel.rs`, `crew.rs` | who works on what; threads that help as far as they come in time |
+//! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | who works on what; threads that help as far as they come in time; when a call is over |
 //!
 //! # How it works
 //!
@@ -47,12 +47,14 @@
 
 mod backward;
 mod compiled;
-#[cfg(feature = "rayon")]
-mod crew;
 mod decode;
 mod element;
 mod few_rows;
 mod forward;
+#[cfg(feature = "rayon")]
+mod gate;
+#[cfg(feature = "rayon")]
+mod helper_threads;
 mod inputs;
 mod parallel;
 mod raw;

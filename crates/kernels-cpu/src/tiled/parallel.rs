@@ -3,15 +3,15 @@
 use pulp::{Scalar, Simd, WithSimd};
 
 #[cfg(feature = "rayon")]
-use super::crew::work_together;
+use super::helper_threads::work_together;
 
 /// On what a call runs: how many threads, and which of their instructions.
 ///
 /// The result does not depend on the number of threads, to the last bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// The most threads of rayon's current pool that work at once, the calling one included. Without feature `rayon` there
-    /// is only that one.
+    /// The most threads of rayon's current pool that work at once, the calling one included: of the pool that the calling
+    /// thread belongs to, or else of the global one. Without feature `rayon` there is only the calling thread.
     pub threads: usize,
     /// Which vector instructions are used.
     pub instructions: Instructions,

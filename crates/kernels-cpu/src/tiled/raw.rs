@@ -1,4 +1,4 @@
-//! Unsafe code, which only this file and `crew.rs` have: the matrix product at the bottom of every kernel, and rows that several
+//! Unsafe code, which only this file and `gate.rs` have: the matrix product at the bottom of every kernel, and rows that several
 //! threads write.
 //!
 //! All five products of attention (scores, output; weights' gradient, query, key and value gradients) have the same form:

@@ -1,0 +1,130 @@
+use super::*;
+use crate::work::{Op, Pass};
+
+fn measured(seconds: f64, peak_bytes: Option<u64>) -> Measured {
+    Measured::new(vec![seconds], peak_bytes, Vec::new())
+}
+
+/// 8 GFLOP forward.
+fn forward() -> Work {
+    Work::Op(Op {
+        dim: 125,
+        ..Op::new(Pass::Forward, 1000)
+    })
+}
+
+#[test]
+fn the_median_and_the_spread_of_samples() {
+    let of = |samples: &[f64]| {
+        let measured = Measured::new(samples.to_vec(), None, Vec::new());
+        (measured.seconds, measured.spread)
+    };
+    assert_eq!(of(&[4.0, 1.0, 2.0]), (2.0, Some(1.5)));
+    assert_eq!(of(&[8.0, 1.0, 2.0, 4.0]), (3.0, Some(7.0 / 3.0)));
+    assert_eq!(of(&[3.0, 1.0]), (2.0, Some(1.0)));
+    assert_eq!(of(&[5.0]), (5.0, None));
+}
+
+#[test]
+fn a_ratio_above_one_means_that_ours_is_faster() {
+    let (ours, theirs) = (measured(2.0, Some(300)), measured(5.0, Some(100)));
+    let ratio = |measure, our: &Work, their: &Work| ratio(measure, (our, &ours), (their, &theirs));
+    let (op, sgemm) = (forward(), Work::Sgemm(1000));
+    assert_eq!(ratio(Measure::Time, &op, &op), Ok(2.5));
+    // 8 GFLOP in 2 s, and 2 GFLOP in 5 s.
+    assert_eq!(ratio(Measure::Rate, &op, &sgemm), Ok(4.0 / 0.4));
+    assert_eq!(ratio(Measure::Rate, &sgemm, &op), Ok(1.0 / 1.6));
+    // Of memory, that ours needs more.
+    assert_eq!(ratio(Measure::Memory, &op, &op), Ok(3.0));
+}
+
+#[test]
+fn a_ratio_of_what_is_not_known_is_none() {
+    let op = forward();
+    let decoding = crate::suites::cases(crate::cli::Suite::Decode)
+        .into_iter()
+        .map(|case| case.ours)
+        .find(|work| matches!(work, Work::Decoding(_)))
+        .unwrap();
+    let (with, without) = (measured(1.0, Some(1)), measured(1.0, None));
+    for (ours, theirs) in [(&with, &without), (&without, &with)] {
+        let found = ratio(Measure::Memory, (&op, ours), (&op, theirs));
+        assert_eq!(found, Err("peak memory cannot be measured here".into()));
+    }
+    let found = ratio(Measure::Rate, (&op, &with), (&decoding, &with));
+    assert_eq!(
+        found,
+        Err("the operations of such a work are not counted".into())
+    );
+}
+
+#[test]
+fn gradients_are_two_and_a_half_forward_passes() {
+    let operations = |pass| Work::Op(Op::new(pass, 512)).operations().unwrap();
+    // Two products of 2 operations each: 4 · batch · heads · len² · dim.
+    assert_eq!(
+        operations(Pass::Forward),
+        f64::from(4 * 2 * 8 * 512 * 512 * 64)
+    );
+    assert_eq!(operations(Pass::Backward), 2.5 * operations(Pass::Forward));
+    assert_eq!(
+        operations(Pass::Training),
+        operations(Pass::Forward) + operations(Pass::Backward)
+    );
+}
+
+#[test]
+fn patience_bounds_the_samples() {
+    let samples = |patience: Patience, iterations, seconds| {
+        patience.samples(&Ready {
+            iterations,
+            seconds,
+            results: Vec::new(),
+        })
+    };
+    let full = |iterations, seconds| samples(Patience::FULL, iterations, seconds);
+    // 0.7 s of samples: not more than 7, not fewer than 3 …
+    assert_eq!(full(30, 0.001), 7);
+    assert_eq!(full(1, 0.125), 5);
+    assert_eq!(full(1, 0.5), 3);
+    // … unless a sample takes seconds.
+    assert_eq!(full(1, 1.99), 3);
+    assert_eq!(full(1, 2.0), 2);
+    assert_eq!(full(1, 5.99), 2);
+    assert_eq!(full(1, 6.0), 1);
+    let quick = |iterations, seconds| samples(Patience::QUICK, iterations, seconds);
+    assert_eq!(quick(30, 0.001), 3);
+    assert_eq!(quick(1, 0.1), 2);
+    assert_eq!(quick(1, 10.0), 1);
+}
+
+#[test]
+fn only_a_peer_that_does_the_same_must_agree() {
+    let results =
+        |value: f32| Measured::new(vec![1.0], None, vec![Digest::new("output", &[value; 8])]);
+    let case = Case::new("a case", forward());
+    let differs = agree(&case, &forward(), &results(1.0), &results(1.01));
+    assert_eq!(
+        differs,
+        Err(
+            "does not compute what ours does: output differs by 1.0e-2, and 1.0e-4 is allowed"
+                .into()
+        )
+    );
+    assert_eq!(
+        agree(&case, &forward(), &results(1.0), &results(1.00005)),
+        Ok(())
+    );
+    let backward = Work::Op(Op::new(Pass::Backward, 1000));
+    assert_eq!(
+        agree(&case, &backward, &results(1.0), &results(2.0)),
+        Ok(())
+    );
+    // Every library rolls its own dice.
+    let dropout = Work::Op(Op {
+        dropout: 0.1,
+        ..Op::new(Pass::Forward, 1000)
+    });
+    let case = Case::new("dropout", dropout.clone());
+    assert_eq!(agree(&case, &dropout, &results(1.0), &results(2.0)), Ok(()));
+}
