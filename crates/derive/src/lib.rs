@@ -42,9 +42,9 @@ struct Field {
 
 impl Field {
     fn read(field: syn::Field) -> Result<Self> {
-        let Some(name) = field.ident else {
-            return Err(Error::new_spanned(field.ty, "a field needs a name"));
-        };
+        let name = field
+            .ident
+            .expect("only structs with named fields are read");
         let (mut default, mut missing) = (None, None);
         for attribute in &field.attrs {
             if attribute.path().is_ident("config") {

@@ -1,15 +1,15 @@
 //! The public functions: check, unwrap the tensors, dispatch, wrap the results.
 
 use burn::{
-    backend::Dispatch,
+    backend::{Dispatch, tensor::FloatTensor},
     tensor::{Bool, DType, Int, Tensor},
 };
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
     AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat,
-    OptionalInt, ScoreInputs, blocks::VisibleBlocks, check, composed, composed::statistics_dtype,
-    distance::distance_bias, mask::Segments,
+    OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check, composed,
+    composed::statistics_dtype, distance::distance_bias, mask::Segments,
 };
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, biases, softcap, sinks
@@ -78,12 +78,12 @@ pub fn attention_with_logsumexp(
     value: Tensor<4>,
     options: AttentionOptions,
 ) -> (Tensor<4>, Tensor<3>) {
-    check::value(&key, &value);
-    let inputs = score_inputs(query, key, options);
-    let (output, logsumexp) = <Dispatch as AttentionOps>::attention(inputs, value.into_dispatch());
-    (
-        Tensor::from_dispatch(output),
-        Tensor::from_dispatch(logsumexp),
+    attention_by(
+        <Dispatch as AttentionOps>::attention,
+        query,
+        key,
+        value,
+        options,
     )
 }
 
@@ -96,9 +96,20 @@ pub fn composed_attention(
     value: Tensor<4>,
     options: AttentionOptions,
 ) -> (Tensor<4>, Tensor<3>) {
+    attention_by(composed::forward::<Dispatch>, query, key, value, options)
+}
+
+/// Checks everything, and computes by `body`.
+fn attention_by(
+    body: fn(ScoreInputs<Dispatch>, FloatTensor<Dispatch>) -> Results<Dispatch>,
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+) -> (Tensor<4>, Tensor<3>) {
     check::value(&key, &value);
     let inputs = score_inputs(query, key, options);
-    let (output, logsumexp) = composed::forward::<Dispatch>(inputs, value.into_dispatch());
+    let (output, logsumexp) = body(inputs, value.into_dispatch());
     (
         Tensor::from_dispatch(output),
         Tensor::from_dispatch(logsumexp),

@@ -121,7 +121,8 @@ impl Checkpoint {
     /// # Errors
     ///
     /// When a parameter has no tensor, a tensor below `prefix` has no parameter, or one has another shape or no
-    /// floating-point numbers. The module is as it was before.
+    /// floating-point numbers; when a weight of the module has an adapter, or its sinks are not what
+    /// [`sinks_at_zero`](Self::sinks_at_zero) says. The module is as it was before.
     ///
     /// # Cost
     ///

@@ -78,7 +78,8 @@ pub struct LanguageModelConfig {
     /// Longest sequence (tokens): room in the caches, and rows of the table of positions, if there is one.
     #[config(default = 256)]
     pub max_len: usize,
-    /// How every layer is built: by default with norms before the sublayers and ReLU. Its dropout is also that of the embedded tokens.
+    /// How every layer is built: by default with norms before the sublayers and ReLU, which is not [`BlockConfig::new`]: change
+    /// a clone of this one to keep them. Its dropout is also that of the embedded tokens.
     #[config(
         default = "BlockConfig::new().with_norm_placement(NormPlacement::Pre).with_activation(FeedForwardActivation::Relu)"
     )]

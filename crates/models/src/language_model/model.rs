@@ -87,12 +87,13 @@ impl LanguageModel {
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor};
-    /// use burn_attn::{AttentionMask, BlockConfig, CausalTransformerInput, positions::PositionEncoding};
+    /// use burn_attn::{AttentionMask, CausalTransformerInput, positions::PositionEncoding};
     /// use burn_attn_models::language_model::LanguageModelConfig;
     ///
     /// let device = Device::default();
-    /// let block = BlockConfig::new().with_position(PositionEncoding::rotary());
-    /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).with_block(block).init(&device);
+    /// let config = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4);
+    /// let block = config.block.clone().with_position(PositionEncoding::rotary());
+    /// let model = config.with_block(block).init(&device);
     /// let tokens = Tensor::from_data([[5, 6, 7, 8, 9]], &device);
     /// let texts = Tensor::<2, Int>::from_data([[0, 0, 0, 1, 1]], &device);
     /// let input = CausalTransformerInput::new(model.embed(tokens, 0))

@@ -210,7 +210,7 @@ impl CrossAttentionInput {
         self
     }
 
-    /// Which positions of the memory may be seen; several masks all hide.
+    /// Which positions of the memory may be seen; several masks all hide, as by [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self

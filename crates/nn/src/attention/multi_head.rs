@@ -178,7 +178,7 @@ impl MultiHeadAttentionInput {
         self
     }
 
-    /// Which keys each query may see; several masks all hide.
+    /// Which keys each query may see; several masks all hide, as by [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self

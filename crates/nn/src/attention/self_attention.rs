@@ -172,7 +172,7 @@ impl SelfAttentionInput {
         self
     }
 
-    /// Which positions may be seen, besides what `causal` already hides; several masks all hide.
+    /// Which positions may be seen, besides what `causal` already hides; several masks all hide, as by [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self

@@ -115,7 +115,7 @@ impl CausalTransformerInput {
         }
     }
 
-    /// Which positions may be seen; later ones are hidden anyhow. Several masks all hide.
+    /// Which positions may be seen; later ones are hidden anyhow. Several masks all hide, as by [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self

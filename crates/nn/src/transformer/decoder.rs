@@ -149,13 +149,13 @@ impl TransformerDecoderInput {
         }
     }
 
-    /// Which positions of the target may be seen; a causal decoder hides later ones anyhow. Several masks all hide.
+    /// Which positions of the target may be seen; a causal decoder hides later ones anyhow. Several masks all hide, as by [`AttentionMask::and`].
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
         self.target_mask = self.target_mask.and(mask);
         self
     }
 
-    /// Which positions of the memory may be seen; several masks all hide.
+    /// Which positions of the memory may be seen; several masks all hide, as by [`AttentionMask::and`].
     pub fn memory_mask(mut self, mask: AttentionMask) -> Self {
         self.memory_mask = self.memory_mask.and(mask);
         self

@@ -123,7 +123,7 @@ impl TransformerEncoderInput {
         }
     }
 
-    /// Which positions may be seen; several masks all hide.
+    /// Which positions may be seen; several masks all hide, as by [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self

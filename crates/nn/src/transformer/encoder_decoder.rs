@@ -139,13 +139,13 @@ impl TransformerInput {
         }
     }
 
-    /// Which positions of the source may be seen, by the encoder and from the decoder; several masks all hide.
+    /// Which positions of the source may be seen, by the encoder and from the decoder; several masks all hide, as by [`AttentionMask::and`].
     pub fn source_mask(mut self, mask: AttentionMask) -> Self {
         self.source_mask = self.source_mask.and(mask);
         self
     }
 
-    /// Which positions of the target may be seen; later ones are hidden anyhow. Several masks all hide.
+    /// Which positions of the target may be seen; later ones are hidden anyhow. Several masks all hide, as by [`AttentionMask::and`].
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
         self.target_mask = self.target_mask.and(mask);
         self
