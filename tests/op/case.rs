@@ -26,8 +26,10 @@ pub fn numbers(seed: u64, count: usize) -> Vec<f64> {
 /// Which implementation of the operation computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Body {
-    /// What a user gets: the kernels of the backend, or the composed body where it has none.
+    /// What a user gets: the kernels of the backend, or the blockwise body where it has none.
     Backend,
+    /// The blockwise body in blocks that hold one in so many of the scores, whatever the backend has.
+    Blockwise(usize),
     /// The composed body, whatever the backend has.
     Composed,
 }
@@ -355,11 +357,15 @@ impl Case {
         let tensors = self.option_tensors(&device, dtype).tracked();
         let options = self.options_of(&device, &tensors);
         let weights = ops::attention_weights(query.clone(), key.clone(), options.clone());
-        let attention = match body {
-            Body::Backend => ops::attention_with_logsumexp,
-            Body::Composed => ops::composed_attention,
+        let (q, k, v) = (query.clone(), key.clone(), value.clone());
+        let (output, logsumexp) = match body {
+            Body::Backend => ops::attention_with_logsumexp(q, k, v, options),
+            Body::Blockwise(parts) => {
+                let area = (self.problem.len_q * self.problem.len_kv / parts).max(1);
+                ops::blockwise_attention(q, k, v, options, area)
+            }
+            Body::Composed => ops::composed_attention(q, k, v, options),
         };
-        let (output, logsumexp) = attention(query.clone(), key.clone(), value.clone(), options);
 
         let of_output = Self::tensor(&self.output_gradient, output.dims(), &device, dtype);
         let of_logsumexp = Self::tensor(

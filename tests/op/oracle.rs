@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device};
 
 use crate::{
     case::{Body, Case, Results},
-    devices, devices_with,
+    devices_with,
     every_case::every_case,
 };
 
@@ -23,15 +23,21 @@ pub fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
         .fold(0.0, |max, x| if max.is_nan() || x <= max { max } else { x })
 }
 
-/// Every implementation that computes in `dtype`: what each backend has, and on the CPU the composed body as well, which is what
-/// the others have.
+/// The blockwise body in one block, two and many, and the composed body.
+const GENERAL: [Body; 4] = [
+    Body::Blockwise(1),
+    Body::Blockwise(2),
+    Body::Blockwise(7),
+    Body::Composed,
+];
+
+/// Every implementation that computes in `dtype`: what each backend has, and the general bodies.
 pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
-    let devices = devices_with(dtype).into_iter();
-    let composed = devices::cpu().into_iter();
-    devices
-        .map(|device| (Body::Backend, device))
-        .chain(composed.map(|(_, device)| (Body::Composed, device)))
-        .collect()
+    let general = |device: Device| GENERAL.map(|body| (body, device.clone()));
+    let devices = devices_with(dtype);
+    let of_backends = devices.iter().map(|device| (Body::Backend, device.clone()));
+    let general = devices.iter().cloned().flat_map(general);
+    of_backends.chain(general).collect()
 }
 
 /// Everything that was computed, by name, expected and actual.
@@ -112,7 +118,7 @@ fn half_precision_has_f32_statistics() {
                 output_gradient: round(&case.output_gradient),
                 ..case
             };
-            for body in [Body::Backend, Body::Composed] {
+            for body in [Body::Backend].into_iter().chain(GENERAL) {
                 let actual = case.run_by(body, &Device::flex(), dtype);
                 for (name, expected, actual) in pairs(case.oracle(), actual) {
                     let error = error(&case.name, &expected, &actual);

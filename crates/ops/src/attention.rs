@@ -7,8 +7,8 @@ use burn::{
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, OptionalBool, OptionalFloat,
-    OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check, composed,
+    AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, MaskInputs, OptionalBool,
+    OptionalFloat, OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check, composed,
     composed::statistics_dtype, distance::distance_bias, mask::Segments,
 };
 
@@ -30,9 +30,9 @@ use crate::{
 ///
 /// # Cost
 ///
-/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. On the CPU
-/// backends memory is linear in the lengths, in both directions; elsewhere the composed body keeps
-/// `O(batch · heads_q · len_q · len_kv)` floats.
+/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
+/// linear in the lengths, in both directions, on every backend: by kernels of our own on flex and ndarray, and block by block
+/// in the backend's operations elsewhere.
 ///
 /// # Source
 ///
@@ -87,8 +87,7 @@ pub fn attention_with_logsumexp(
     )
 }
 
-/// [`attention_with_logsumexp`] by the composed body, whatever kernels the backend has: for tests, as a second witness of
-/// the kernels, and because it is what backends without kernels compute.
+/// [`attention_with_logsumexp`] by the composed body, which Burn differentiates: for tests, as a second witness.
 #[doc(hidden)]
 pub fn composed_attention(
     query: Tensor<4>,
@@ -99,9 +98,26 @@ pub fn composed_attention(
     attention_by(composed::forward::<Dispatch>, query, key, value, options)
 }
 
+/// [`attention_with_logsumexp`] by the blockwise body, whatever kernels the backend has, in blocks of at most `block_area`
+/// scores a head: for tests, and to measure it.
+#[doc(hidden)]
+pub fn blockwise_attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+    block_area: usize,
+) -> (Tensor<4>, Tensor<3>) {
+    let body = |mut inputs: ScoreInputs<Dispatch>, value| {
+        inputs.scalars.block_area = Some(block_area);
+        <Dispatch as AttentionOps>::attention(inputs, value)
+    };
+    attention_by(body, query, key, value, options)
+}
+
 /// Checks everything, and computes by `body`.
 fn attention_by(
-    body: fn(ScoreInputs<Dispatch>, FloatTensor<Dispatch>) -> Results<Dispatch>,
+    body: impl Fn(ScoreInputs<Dispatch>, FloatTensor<Dispatch>) -> Results<Dispatch>,
     query: Tensor<4>,
     key: Tensor<4>,
     value: Tensor<4>,
@@ -163,6 +179,7 @@ fn score_inputs(
         window: mask.window,
         block_size,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
+        block_area: None,
     };
     ScoreInputs {
         query: query.into_dispatch(),
@@ -170,11 +187,13 @@ fn score_inputs(
         bias: optional_float(bias),
         distance_bias: optional_float(distance_bias),
         sinks: optional_float(options.sinks.map(|sinks| sinks.cast(statistics))),
-        visible_blocks: optional_bool(visible_blocks),
-        masked: optional_bool(mask.masked),
-        key_lengths: optional_int(mask.key_lengths),
-        query_segments: optional_int(query_segments),
-        key_segments: optional_int(key_segments),
+        mask: MaskInputs {
+            visible_blocks: optional_bool(visible_blocks),
+            masked: optional_bool(mask.masked),
+            key_lengths: optional_int(mask.key_lengths),
+            query_segments: optional_int(query_segments),
+            key_segments: optional_int(key_segments),
+        },
         scalars,
     }
 }
@@ -214,22 +233,13 @@ fn biases(
 }
 
 fn optional_float<const D: usize>(tensor: Option<Tensor<D>>) -> OptionalFloat<Dispatch> {
-    match tensor {
-        Some(tensor) => OptionalFloat::Present(tensor.into_dispatch()),
-        None => OptionalFloat::Absent,
-    }
+    OptionalFloat::from_option(tensor.map(Tensor::into_dispatch))
 }
 
 fn optional_int<const D: usize>(tensor: Option<Tensor<D, Int>>) -> OptionalInt<Dispatch> {
-    match tensor {
-        Some(tensor) => OptionalInt::Present(tensor.into_dispatch()),
-        None => OptionalInt::Absent,
-    }
+    OptionalInt::from_option(tensor.map(Tensor::into_dispatch))
 }
 
 fn optional_bool(tensor: Option<Tensor<4, Bool>>) -> OptionalBool<Dispatch> {
-    match tensor {
-        Some(tensor) => OptionalBool::Present(tensor.into_dispatch()),
-        None => OptionalBool::Absent,
-    }
+    OptionalBool::from_option(tensor.map(Tensor::into_dispatch))
 }

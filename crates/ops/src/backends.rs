@@ -1,7 +1,5 @@
-//! Who implements the operation: with kernels of its own (`fused`), or by the composed bodies.
+//! Who implements the operation: with kernels of its own (`fused`), or by the bodies made of plain operations.
 
-#[cfg(any(feature = "tch", feature = "cube", feature = "remote"))]
-use crate::AttentionKernels;
 #[cfg(any(
     feature = "flex",
     feature = "ndarray",
@@ -23,6 +21,15 @@ macro_rules! on_the_host {
             burn::backend::tensor::FloatTensor<Self>,
         ) {
             crate::fused::forward::<Self>(inputs, value)
+        }
+
+        fn attention_backward(
+            inputs: crate::ScoreInputs<Self>,
+            value: burn::backend::tensor::FloatTensor<Self>,
+            upstream: crate::Upstream<Self>,
+            wanted: crate::Wanted,
+        ) -> crate::Gradients<Self> {
+            crate::fused::backward::<Self>(inputs, value, upstream, wanted)
         }
 
         fn product(
@@ -67,21 +74,13 @@ impl AttentionOps for burn_ndarray::NdArray {
 
 #[cfg(feature = "tch")]
 impl AttentionOps for burn::backend::LibTorch {}
-#[cfg(feature = "tch")]
-impl AttentionKernels for burn::backend::LibTorch {}
 
 #[cfg(feature = "cube")]
 impl AttentionOps for burn_cubecl::CubeBackend {}
-#[cfg(feature = "cube")]
-impl AttentionKernels for burn_cubecl::CubeBackend {}
 
 // Plain operations, recorded one by one, are what fusion and a remote server understand without knowing this crate.
 #[cfg(any(feature = "cube", feature = "remote"))]
 impl<B: burn_fusion::FusionBackend> AttentionOps for burn_fusion::Fusion<B> {}
-#[cfg(any(feature = "cube", feature = "remote"))]
-impl<B: burn_fusion::FusionBackend> AttentionKernels for burn_fusion::Fusion<B> {}
 
 #[cfg(feature = "remote")]
 impl<C: burn_router::RouterChannel> AttentionOps for burn_router::BackendRouter<C> {}
-#[cfg(feature = "remote")]
-impl<C: burn_router::RouterChannel> AttentionKernels for burn_router::BackendRouter<C> {}

@@ -1,5 +1,7 @@
 //! Tables of blocks: the structure of block-sparse attention.
 
+use core::ops::Range;
+
 use burn::{
     backend::{Backend, Dispatch, TensorMetadata, tensor::BoolTensor},
     tensor::{Bool, Shape, Slice, Tensor},
@@ -48,18 +50,18 @@ impl VisibleBlocks {
     fn in_blocks_of(self, size: BlockSize, [len_q, len_kv]: [usize; 2]) -> Tensor<4, Bool> {
         let [rows, columns] = size.table(len_q, len_kv);
         let table = self.table.into_dispatch();
-        let table = repeat::<Dispatch>(table, 2, self.size.queries / size.queries, rows);
-        let table = repeat::<Dispatch>(table, 3, self.size.keys / size.keys, columns);
+        let table = repeat::<Dispatch>(table, 2, self.size.queries / size.queries, 0..rows);
+        let table = repeat::<Dispatch>(table, 3, self.size.keys / size.keys, 0..columns);
         Tensor::from_dispatch(table)
     }
 }
 
-/// Repeats every entry of a dimension `times` times, as far as `len` entries; a single one, which stands for all, stays alone.
+/// Repeats every entry of a dimension `times` times, and keeps a range of them; a single one, which stands for all, stays alone.
 pub(crate) fn repeat<B: Backend>(
     table: BoolTensor<B>,
     dim: usize,
     times: usize,
-    len: usize,
+    range: Range<usize>,
 ) -> BoolTensor<B> {
     let mut dims = table.shape().dims::<4>();
     if times == 1 || dims[dim] == 1 {
@@ -74,7 +76,7 @@ pub(crate) fn repeat<B: Backend>(
     dims[dim] *= times;
     let table = B::bool_reshape(table, Shape::new(dims));
     let mut slices = [Slice::full(); 4];
-    slices[dim] = Slice::from(0..len);
+    slices[dim] = Slice::from(range);
     B::bool_slice(table, &slices)
 }
 

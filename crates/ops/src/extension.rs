@@ -1,138 +1,26 @@
 //! The only file with Burn's backend-extension macro.
 //!
 //! The trait only routes: from the runtime-chosen backend inside a `Tensor` to an implementation for that backend.
-//! The macro does not map `Option<tensor>` inputs, so optional tensors travel as enums with an empty variant.
 
 #![allow(
     deprecated,
     reason = "the macro names NdArray, which is deprecated upstream and a backend of ours as long as Burn has it"
 )]
 
-use burn::backend::{
-    Backend, ExtensionType, backend_extension,
-    tensor::{BoolTensor, FloatTensor, IntTensor},
-};
-use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, Window};
+use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
+use burn_attn_kernels_cpu::Dropout;
 
 use crate::{
-    composed, heads, linear,
+    blockwise, composed, heads, linear,
+    operands::{Gradients, ScoreInputs, Upstream, Wanted},
     rotation::{self, Rotation},
 };
-
-/// A float tensor or nothing.
-#[derive(ExtensionType)]
-pub enum OptionalFloat<B: Backend> {
-    /// No tensor was given.
-    Absent,
-    /// The tensor.
-    Present(FloatTensor<B>),
-}
-
-impl<B: Backend> OptionalFloat<B> {
-    /// The tensor, if there is one.
-    pub fn into_option(self) -> Option<FloatTensor<B>> {
-        match self {
-            Self::Absent => None,
-            Self::Present(tensor) => Some(tensor),
-        }
-    }
-}
-
-/// A bool tensor or nothing.
-#[derive(ExtensionType)]
-pub enum OptionalBool<B: Backend> {
-    /// No tensor was given.
-    Absent,
-    /// The tensor.
-    Present(BoolTensor<B>),
-}
-
-impl<B: Backend> OptionalBool<B> {
-    /// The tensor, if there is one.
-    pub fn into_option(self) -> Option<BoolTensor<B>> {
-        match self {
-            Self::Absent => None,
-            Self::Present(tensor) => Some(tensor),
-        }
-    }
-}
-
-/// An int tensor or nothing.
-#[derive(ExtensionType)]
-pub enum OptionalInt<B: Backend> {
-    /// No tensor was given.
-    Absent,
-    /// The tensor.
-    Present(IntTensor<B>),
-}
-
-impl<B: Backend> OptionalInt<B> {
-    /// The tensor, if there is one.
-    pub fn into_option(self) -> Option<IntTensor<B>> {
-        match self {
-            Self::Absent => None,
-            Self::Present(tensor) => Some(tensor),
-        }
-    }
-}
-
-/// The part of [`AttentionOptions`](crate::AttentionOptions) that is not a tensor.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct AttentionScalars {
-    /// Factor on the dot products.
-    pub scale: f64,
-    /// Bound of the scores, or none.
-    pub softcap: Option<f64>,
-    /// Causal mask and its alignment.
-    pub causal: Option<CausalAlignment>,
-    /// Sliding window (tokens).
-    pub window: Option<Window>,
-    /// Size of the blocks of [`ScoreInputs::visible_blocks`]; there is one exactly if there is the other.
-    pub block_size: Option<BlockSize>,
-    /// Dropout on the weights.
-    pub dropout: Option<Dropout>,
-}
-
-/// Everything the weights are made of, that is, all inputs but the values.
-#[derive(ExtensionType)]
-pub struct ScoreInputs<B: Backend> {
-    /// `[batch, heads_q, len_q, dim_qk]`
-    pub query: FloatTensor<B>,
-    /// `[batch, heads_kv, len_kv, dim_qk]`
-    pub key: FloatTensor<B>,
-    /// Added to the scores; broadcastable to `[batch, heads_q, len_q, len_kv]`.
-    #[extension_type]
-    pub bias: OptionalFloat<B>,
-    /// `[heads_q, len_q + len_kv − 1]` in f32 or wider; score `(i, j)` gets entry `i − j + len_kv − 1` of its head.
-    #[extension_type]
-    pub distance_bias: OptionalFloat<B>,
-    /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
-    #[extension_type]
-    pub sinks: OptionalFloat<B>,
-    /// True shows a block of queries and keys; broadcastable to `[batch, heads_q, blocks of queries, blocks of keys]`.
-    #[extension_type]
-    pub visible_blocks: OptionalBool<B>,
-    /// True hides a key; broadcastable to `[batch, heads_q, len_q, len_kv]`.
-    #[extension_type]
-    pub masked: OptionalBool<B>,
-    /// `[batch]`
-    #[extension_type]
-    pub key_lengths: OptionalInt<B>,
-    /// `[batch, len_q]`
-    #[extension_type]
-    pub query_segments: OptionalInt<B>,
-    /// `[batch, len_kv]`
-    #[extension_type]
-    pub key_segments: OptionalInt<B>,
-    /// Everything that is not a tensor.
-    pub scalars: AttentionScalars,
-}
 
 /// Attention as an operation of a backend. Users call [`attention`](crate::attention), which checks shapes first:
 /// nothing below this trait does.
 ///
-/// The default bodies are composed of plain tensor operations, so every backend computes them and `Autodiff`
-/// differentiates them.
+/// The default bodies are made of plain tensor operations, so every backend computes them. That of attention is linear in
+/// memory, forward and backward; `Autodiff` knows the others' gradients, or Burn differentiates them.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -148,7 +36,18 @@ pub trait AttentionOps: Backend {
         #[extension_type] inputs: ScoreInputs<Self>,
         value: FloatTensor<Self>,
     ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        composed::forward::<Self>(inputs, value)
+        blockwise::forward::<Self>(inputs, value)
+    }
+
+    /// The gradients of [`attention`](Self::attention) that are `wanted`, from what it left behind and the gradients of its
+    /// results.
+    fn attention_backward(
+        #[extension_type] inputs: ScoreInputs<Self>,
+        value: FloatTensor<Self>,
+        #[extension_type] upstream: Upstream<Self>,
+        wanted: Wanted,
+    ) -> Gradients<Self> {
+        blockwise::backward::<Self>(inputs, value, upstream, wanted)
     }
 
     /// What [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype with: 0, or

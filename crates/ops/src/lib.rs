@@ -38,6 +38,7 @@ mod attention;
 mod backends;
 mod bias;
 mod blocks;
+mod blockwise;
 mod check;
 mod composed;
 mod distance;
@@ -48,13 +49,14 @@ mod heads;
 mod linear;
 mod mask;
 mod merge;
+mod operands;
 mod options;
 mod rotation;
 mod seed;
 
-#[doc(hidden)]
-pub use attention::composed_attention;
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
+#[doc(hidden)]
+pub use attention::{blockwise_attention, composed_attention};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{
     BlockSize, CausalAlignment, Dropout, DropoutError, DropoutRow, RelativeBuckets,
@@ -62,17 +64,15 @@ pub use burn_attn_kernels_cpu::{
 };
 pub use check::in_host_memory;
 pub use dropout::dropout;
-pub use extension::{
-    AttentionOps, AttentionScalars, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs,
-};
-pub use fused::{
-    AttentionKernels, Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstream,
-    Wanted,
-};
+pub use extension::AttentionOps;
 pub use heads::split_heads;
 pub use linear::linear;
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
+pub use operands::{
+    AttentionScalars, Differentiable, Gradients, MaskInputs, OptionalBool, OptionalFloat,
+    OptionalInt, Results, ScoreInputs, Upstream, Wanted,
+};
 pub use options::AttentionOptions;
 pub use rotation::{RotaryLayout, Rotation, rotate};
 pub use seed::{next_dropout_seed, seed};

@@ -1,37 +1,183 @@
 //! Which numbers dropout keeps.
 
+use core::ops::Range;
+
 use burn::{
     backend::{
-        Backend, TensorMetadata,
-        tensor::{Device, FloatTensor},
+        Backend, TensorMetadata, get_or_init_device_settings,
+        tensor::{Device, FloatTensor, IntTensor},
     },
-    tensor::{Distribution, FloatDType, TensorData},
+    tensor::{Distribution, FloatDType, IntDType, Shape},
 };
 use burn_attn_kernels_cpu::Dropout;
 
-use super::{cast, float_dtype};
+use super::{
+    float_dtype,
+    part::{Part, narrow_int},
+};
 
-/// 1 for the attention weights that dropout keeps, 0 for the others.
+/// The states of all rows of a call: hashed once, then asked for each piece of the scores.
 ///
-/// The numbers come from the counter-based generator of the contract, drawn on the host: the same on every backend.
-pub(super) fn kept<B: Backend>(
-    dropout: Dropout,
-    shape: [usize; 4],
-    device: &Device<B>,
-    dtype: FloatDType,
-) -> FloatTensor<B> {
-    let [batch, heads_q, len_q, len_kv] = shape;
-    let mut factors = vec![0.0; shape.iter().product()];
-    let mut rows = factors.chunks_exact_mut(len_kv);
-    for item in 0..batch {
-        for head in 0..heads_q {
-            for (query, row) in rows.by_ref().take(len_q).enumerate() {
-                dropout.row(item, head, query).fill(row, 1.0);
-            }
+/// The same numbers as [`Dropout::row`]: the counter-based generator of the contract, by integer operations on the device.
+#[derive(Clone)]
+pub(crate) struct DropoutRows<B: Backend> {
+    /// `[batch, heads_q, len_q, 1]`
+    state: [IntTensor<B>; 2],
+    threshold: u32,
+    arithmetic: Arithmetic,
+}
+
+impl<B: Backend> DropoutRows<B> {
+    pub(crate) fn new(
+        dropout: Dropout,
+        [batch, heads_q, len_q]: [usize; 3],
+        device: &Device<B>,
+    ) -> Self {
+        let arithmetic = match get_or_init_device_settings::<B>(device).int_dtype {
+            IntDType::I64 | IntDType::U64 => Arithmetic::Masked,
+            _ => Arithmetic::Wrapping,
+        };
+        let mut start = [0x243f_6a88_u32, 0x85a3_08d3];
+        for word in [dropout.seed as u32, (dropout.seed >> 32) as u32] {
+            start[0] = Dropout::mix(start[0] ^ word);
+            start[1] = Dropout::mix(start[1].wrapping_add(start[0]));
+        }
+
+        let words = |axis: usize, count: usize| {
+            let mut shape = [1; 4];
+            shape[axis] = count;
+            let words = B::int_arange(0..count as i64, device, arithmetic.dtype());
+            B::int_reshape(words, Shape::new(shape))
+        };
+        let items = words(0, batch);
+        let a = arithmetic.xor_scalar::<B>(items, start[0]);
+        let a = arithmetic.bits::<B>(a, None);
+        let b = arithmetic.add_scalar::<B>(a.clone(), start[1]);
+        let mut state = [a, arithmetic.bits::<B>(b, None)];
+        let mut shape = [batch, 1, 1, 1];
+        for (axis, count) in [(1, heads_q), (2, len_q)] {
+            shape[axis] = count;
+            let [a, b] = state.map(|x| B::int_expand(x, Shape::new(shape)));
+            let word = B::int_expand(words(axis, count), Shape::new(shape));
+            let a = arithmetic.bits::<B>(B::bitwise_xor(a, word), None);
+            let b = arithmetic.bits::<B>(arithmetic.add::<B>(b, a.clone()), None);
+            state = [a, b];
+        }
+        Self {
+            state,
+            threshold: dropout.threshold(),
+            arithmetic,
         }
     }
-    let data = TensorData::new(factors, shape);
-    cast::<B>(B::float_from_data(data, device), dtype)
+
+    /// 1 for the attention weights that dropout keeps, 0 for the others, `[batch, heads_q, queries, keys]`.
+    pub(crate) fn kept(&self, part: &Part, dtype: FloatDType) -> FloatTensor<B> {
+        let Self {
+            state,
+            threshold,
+            arithmetic,
+        } = self;
+        let [batch, heads_q, _, _] = state[0].shape().dims::<4>();
+        let device = state[0].device();
+        let bool_dtype = get_or_init_device_settings::<B>(&device).bool_dtype;
+        let (queries, keys) = (part.queries.len(), part.keys.len());
+        let shape = Shape::new([batch, heads_q, queries, keys]);
+        let [a, b] = state.clone().map(|x| {
+            let x = narrow_int::<B>(x, 2, &part.queries);
+            B::int_expand(x, shape.clone())
+        });
+        let Range { start, end } = part.keys;
+        let range = start as i64..end as i64;
+        let indices = B::int_arange(range, &device, arithmetic.dtype());
+        let indices = B::int_reshape(indices, Shape::new([1, 1, 1, keys]));
+        let x = B::bitwise_xor(B::int_expand(indices, shape), a);
+        let bits = arithmetic.bits::<B>(x, Some(b));
+        let bits = arithmetic.shift::<B>(bits, 1);
+        let kept = B::int_greater_equal_elem(bits, i64::from(*threshold).into(), bool_dtype);
+        B::bool_into_float(kept, dtype)
+    }
+}
+
+/// How a tensor of signed integers computes on `u32`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Arithmetic {
+    /// In 64 bits, masked after each operation, where overflow may be an error (Burn's CPU backends in debug builds).
+    Masked,
+    /// In 32 bits that wrap, where the device may have no more (WGSL).
+    Wrapping,
+}
+
+impl Arithmetic {
+    fn dtype(self) -> IntDType {
+        match self {
+            Self::Masked => IntDType::I64,
+            Self::Wrapping => IntDType::I32,
+        }
+    }
+
+    /// The number as an element of such a tensor.
+    fn scalar(self, word: u32) -> i64 {
+        match self {
+            Self::Masked => i64::from(word),
+            Self::Wrapping => i64::from(word as i32),
+        }
+    }
+
+    fn masked<B: Backend>(self, x: IntTensor<B>) -> IntTensor<B> {
+        match self {
+            Self::Masked => B::bitwise_and_scalar(x, i64::from(u32::MAX).into()),
+            Self::Wrapping => x,
+        }
+    }
+
+    fn xor_scalar<B: Backend>(self, x: IntTensor<B>, word: u32) -> IntTensor<B> {
+        B::bitwise_xor_scalar(x, self.scalar(word).into())
+    }
+
+    fn add_scalar<B: Backend>(self, x: IntTensor<B>, word: u32) -> IntTensor<B> {
+        self.masked::<B>(B::int_add_scalar(x, self.scalar(word).into()))
+    }
+
+    fn add<B: Backend>(self, x: IntTensor<B>, y: IntTensor<B>) -> IntTensor<B> {
+        self.masked::<B>(B::int_add(x, y))
+    }
+
+    fn multiply<B: Backend>(self, x: IntTensor<B>, word: u32) -> IntTensor<B> {
+        if self == Self::Wrapping {
+            return B::int_mul_scalar(x, self.scalar(word).into());
+        }
+        // The whole product would need 64 bits and have no sign.
+        let high = B::int_mul_scalar(x.clone(), i64::from(word >> 16).into());
+        let high = B::bitwise_and_scalar(high, 0xffff_i64.into());
+        let high = B::int_mul_scalar(high, (1_i64 << 16).into());
+        let low = B::int_mul_scalar(x, i64::from(word & 0xffff).into());
+        self.add::<B>(high, low)
+    }
+
+    /// The bits from `by` on. A shift of a signed number fills in its sign.
+    fn shift<B: Backend>(self, x: IntTensor<B>, by: u32) -> IntTensor<B> {
+        let shifted = B::bitwise_right_shift_scalar(x, i64::from(by).into());
+        B::bitwise_and_scalar(shifted, i64::from(u32::MAX >> by).into())
+    }
+
+    fn shift_xor<B: Backend>(self, x: IntTensor<B>, by: u32) -> IntTensor<B> {
+        B::bitwise_xor(x.clone(), self.shift::<B>(x, by))
+    }
+
+    /// [`DropoutRow::bits`](burn_attn_kernels_cpu::DropoutRow::bits) of `x = key ^ a`.
+    fn bits<B: Backend>(self, x: IntTensor<B>, b: Option<IntTensor<B>>) -> IntTensor<B> {
+        let x = self.shift_xor::<B>(x, 17);
+        let x = self.multiply::<B>(x, 0xed5a_d4bb);
+        let x = match b {
+            Some(b) => self.add::<B>(x, b),
+            None => x,
+        };
+        let x = self.shift_xor::<B>(x, 11);
+        let x = self.multiply::<B>(x, 0xac4c_1b51);
+        let x = self.shift_xor::<B>(x, 15);
+        let x = self.multiply::<B>(x, 0x3184_8bab);
+        self.shift_xor::<B>(x, 14)
+    }
 }
 
 /// Factors for a tensor of any shape, from the same generator; each run of [`RUN`] numbers is one of its rows.
@@ -53,8 +199,8 @@ pub(crate) fn factors_of_host<B: Backend>(
     for (row, run) in factors.chunks_mut(RUN).enumerate() {
         dropout.row(0, 0, row).fill(run, filled);
     }
-    let data = TensorData::new(factors, shape);
-    let factors = cast::<B>(B::float_from_data(data, &like.device()), dtype);
+    let data = burn::tensor::TensorData::new(factors, shape);
+    let factors = super::cast::<B>(B::float_from_data(data, &like.device()), dtype);
     match scale {
         Some(scale) => B::float_mul_scalar(factors, scale.into()),
         None => factors,

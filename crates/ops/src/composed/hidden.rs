@@ -1,5 +1,12 @@
 //! Everything that hides, as one bool tensor: true where a query may not see a key.
 
+use core::ops::Range;
+
+use super::{
+    float_dtype, least,
+    part::{Part, Reach},
+};
+use crate::{AttentionScalars, MaskInputs, blocks::repeat};
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,
@@ -7,10 +14,6 @@ use burn::{
     },
     tensor::{BoolDType, FloatDType, IntDType, Shape},
 };
-use burn_attn_kernels_cpu::CausalAlignment;
-
-use super::{float_dtype, least};
-use crate::{AttentionScalars, blocks::repeat};
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
 pub(super) struct Hidden<B: Backend> {
@@ -21,56 +24,46 @@ pub(super) struct Hidden<B: Backend> {
     may_have_blind: bool,
 }
 
-/// What may hide, besides causal mask and window.
-pub(super) struct Parts<B: Backend> {
-    pub(super) visible_blocks: Option<BoolTensor<B>>,
-    pub(super) masked: Option<BoolTensor<B>>,
-    pub(super) key_lengths: Option<IntTensor<B>>,
-    /// Of the queries and of the keys.
-    pub(super) segments: Option<(IntTensor<B>, IntTensor<B>)>,
-    /// Each `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
-    pub(super) biases: [Option<FloatTensor<B>>; 2],
-}
-
 impl<B: Backend> Hidden<B> {
+    /// Of one part of the scores of a call, from the operands that belong to it. `biases` are
+    /// `[batch or 1, heads_q or 1, queries or 1, keys or 1]`.
     pub(super) fn new(
         device: &Device<B>,
-        [batch, _, len_q, len_kv]: [usize; 4],
+        batch: usize,
+        part: &Part,
+        mask: MaskInputs<B>,
         scalars: &AttentionScalars,
-        parts: Parts<B>,
+        biases: [Option<FloatTensor<B>>; 2],
     ) -> Self {
-        let Parts {
+        let (len_q, len_kv) = (part.queries.len(), part.keys.len());
+        let MaskInputs {
             visible_blocks,
             masked,
             key_lengths,
-            segments,
-            biases,
-        } = parts;
+            query_segments,
+            key_segments,
+        } = mask;
+        let visible_blocks = visible_blocks.into_option();
+        let masked = masked.into_option();
+        let key_lengths = key_lengths.into_option();
+        let segments = query_segments.into_option().zip(key_segments.into_option());
         let settings = get_or_init_device_settings::<B>(device);
         let bool_dtype = settings.bool_dtype;
-        let not_causal = masked.is_some()
+        let by_tensors = masked.is_some()
             || visible_blocks.is_some()
             || key_lengths.is_some()
             || segments.is_some()
-            || scalars.window.is_some()
             || biases.iter().any(Option::is_some);
-        // With bottom-right alignment alone, the last query sees every key; with top-left alone, every query sees the first.
-        let may_have_unseen = not_causal || scalars.causal == Some(CausalAlignment::TopLeft);
-        let may_have_blind =
-            not_causal || scalars.causal == Some(CausalAlignment::BottomRight) && len_q > len_kv;
+        let reach = part.reach(scalars);
+        let may_have_unseen = by_tensors || reach.leaves_unseen(len_q, len_kv);
+        let may_have_blind = by_tensors || reach.leaves_blind(len_q, len_kv);
 
-        let structural = structural::<B>(
-            device,
-            len_q,
-            len_kv,
-            scalars,
-            settings.int_dtype,
-            bool_dtype,
-        );
+        let structural = structural::<B>(device, [len_q, len_kv], reach, settings.int_dtype);
         let padding = key_lengths.map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
             let dtype = settings.int_dtype;
-            let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, dtype);
+            let keys = part.keys.start as i64..part.keys.end as i64;
+            let keys = range::<B>(keys, [1, 1, 1, len_kv], device, dtype);
             let lengths = B::int_cast(lengths, dtype);
             let lengths = B::int_reshape(lengths, Shape::new([batch, 1, 1, 1]));
             let shape = [batch, 1, 1, len_kv];
@@ -92,8 +85,15 @@ impl<B: Backend> Hidden<B> {
         });
         let blocks = visible_blocks.zip(scalars.block_size);
         let blocks = blocks.map(|(visible, size)| {
-            let visible = repeat::<B>(visible, 2, size.queries, len_q);
-            let visible = repeat::<B>(visible, 3, size.keys, len_kv);
+            // The part may begin and end inside a block.
+            let inside = |tokens: &Range<usize>, size: usize| {
+                let start = tokens.start % size;
+                start..start + tokens.len()
+            };
+            let queries = inside(&part.queries, size.queries);
+            let visible = repeat::<B>(visible, 2, size.queries, queries);
+            let keys = inside(&part.keys, size.keys);
+            let visible = repeat::<B>(visible, 3, size.keys, keys);
             B::bool_not(visible)
         });
         let [dense, distance] = biases.map(|bias| bias.map(|bias| hides::<B>(bias, bool_dtype)));
@@ -159,47 +159,30 @@ fn all<B: Backend>(tensor: BoolTensor<B>, dim: usize) -> BoolTensor<B> {
 /// Causal mask and window, `[1, 1, len_q, len_kv]`.
 fn structural<B: Backend>(
     device: &Device<B>,
-    len_q: usize,
-    len_kv: usize,
-    scalars: &AttentionScalars,
+    [len_q, len_kv]: [usize; 2],
+    reach: Reach,
     int_dtype: IntDType,
-    bool_dtype: BoolDType,
 ) -> Option<BoolTensor<B>> {
-    let window = scalars.window.unwrap_or_default();
-    if scalars.causal.is_none() && window.left.is_none() && window.right.is_none() {
+    if reach.left.is_none() && reach.right.is_none() {
         return None;
     }
-    let offset = scalars.causal.unwrap_or_default().offset(len_q, len_kv) as i64;
+    let bool_dtype = get_or_init_device_settings::<B>(device).bool_dtype;
     let shape = [1, 1, len_q, len_kv];
     let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, int_dtype);
     let keys = expand_int::<B>(keys, shape);
-    // Position of every query on the axis of the keys, shifted by the reach of a bound.
-    let positions = |reach: i64| {
-        let first = offset + reach;
-        let positions = range::<B>(
-            first..first + len_q as i64,
-            [1, 1, len_q, 1],
-            device,
-            int_dtype,
-        );
-        expand_int::<B>(positions, shape)
+    // Place of every query on the axis of the keys, shifted by the reach of a bound.
+    let places = |by: i64| {
+        let first = reach.first + by;
+        let places = first..first + len_q as i64;
+        let places = range::<B>(places, [1, 1, len_q, 1], device, int_dtype);
+        expand_int::<B>(places, shape)
     };
-    let reach = |tokens: usize| {
-        i64::try_from(tokens)
-            .unwrap_or(i64::MAX)
-            .min((len_q + len_kv) as i64)
-    };
-
-    // A causal mask is a window that reaches no key to the right.
-    let right = match (scalars.causal, window.right) {
-        (Some(_), _) => Some(0),
-        (None, right) => right,
-    };
-    let after =
-        right.map(|right| B::int_greater(keys.clone(), positions(reach(right)), bool_dtype));
-    let before = window
+    let after = reach
+        .right
+        .map(|right| B::int_greater(keys.clone(), places(right), bool_dtype));
+    let before = reach
         .left
-        .map(|left| B::int_lower(keys, positions(-reach(left)), bool_dtype));
+        .map(|left| B::int_lower(keys, places(-left), bool_dtype));
     [after, before].into_iter().flatten().reduce(either::<B>)
 }
 
@@ -214,7 +197,7 @@ fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor
 }
 
 fn range<B: Backend>(
-    range: core::ops::Range<i64>,
+    range: Range<i64>,
     shape: [usize; 4],
     device: &Device<B>,
     dtype: IntDType,

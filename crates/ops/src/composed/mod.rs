@@ -1,11 +1,13 @@
 //! The operation made of plain tensor operations: right on every backend, and differentiable by Burn's autodiff.
 //!
-//! It stores the scores, so its memory grows with `len_q · len_kv`. It is the body of backends without kernels of their
-//! own, and a second witness for those that have them.
+//! It stores the scores of what it is given, so its memory grows with `len_q · len_kv`: the blockwise body gives it one block at
+//! a time. Given everything, it is a second witness for the others.
 
 mod dropout;
 mod hidden;
-mod scores;
+pub(crate) mod merge;
+pub(crate) mod part;
+pub(crate) mod scores;
 
 use burn::{
     backend::{
@@ -15,81 +17,107 @@ use burn::{
     tensor::{DType, FloatDType, Shape},
 };
 
-use crate::ScoreInputs;
-pub(crate) use dropout::factors_of_device;
+use crate::{OptionalFloat, Results, ScoreInputs};
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use dropout::factors_of_host;
-use dropout::kept;
-use scores::{Scores, stretch};
+pub(crate) use dropout::{DropoutRows, factors_of_device};
+use part::Part;
+use scores::{Scores, erase, stretch, times};
 
 /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
-pub(crate) fn forward<B: Backend>(
+pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
+    let dtype = float_dtype(inputs.query.dtype());
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let len_kv = value.shape().dims::<4>()[2];
+    if inputs.query.shape().num_elements() == 0 || len_kv == 0 {
+        return without_scores::<B>(inputs, &value);
+    }
+    let rows = inputs.scalars.dropout.map(|dropout| {
+        DropoutRows::<B>::new(dropout, [batch, heads_q, len_q], &inputs.query.device())
+    });
+    let whole = Part::whole(len_q, len_kv);
+    let (output, logsumexp) = of_part::<B>(inputs, value, rows.as_ref(), &whole);
+    (cast::<B>(output, dtype), logsumexp)
+}
+
+/// The results of a call that has no scores: without keys, a row is its sink.
+pub(crate) fn without_scores<B: Backend>(
     inputs: ScoreInputs<B>,
-    value: FloatTensor<B>,
-) -> (FloatTensor<B>, FloatTensor<B>) {
+    value: &FloatTensor<B>,
+) -> Results<B> {
     let device = inputs.query.device();
     let dtype = float_dtype(inputs.query.dtype());
-    let statistics = statistics_dtype(dtype);
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let dim_v = value.shape().dims::<4>()[3];
+    let row_shape = Shape::new([batch, heads_q, len_q]);
+    let logsumexp = match inputs.sinks.into_option() {
+        Some(sinks) if row_shape.num_elements() > 0 => {
+            let sinks = B::float_reshape(sinks, Shape::new([1, heads_q, 1]));
+            B::float_expand(sinks, row_shape)
+        }
+        _ => {
+            let statistics = statistics_dtype(dtype);
+            B::float_full(row_shape, f64::NEG_INFINITY.into(), &device, statistics)
+        }
+    };
+    let output = Shape::new([batch, heads_q, len_q, dim_v]);
+    (B::float_zeros(output, &device, dtype), logsumexp)
+}
+
+/// Output `[batch, heads_q, queries, dim_v]` in the dtype of the statistics, and logsumexp `[batch, heads_q, queries]`, of the
+/// operands of one part, as if there were no other keys.
+pub(crate) fn of_part<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+    rows: Option<&DropoutRows<B>>,
+    part: &Part,
+) -> Results<B> {
+    let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
     let dropout = inputs.scalars.dropout;
     let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
     let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
-    let output_shape = Shape::new([batch, heads_q, len_q, dim_v]);
-    let row_shape = Shape::new([batch, heads_q, len_q]);
 
-    if output_shape.num_elements() == 0 || len_kv == 0 {
-        // Without keys, a row is its sink.
-        let logsumexp = match inputs.sinks.into_option() {
-            Some(sinks) if row_shape.num_elements() > 0 => {
-                let sinks = B::float_reshape(sinks, Shape::new([1, heads_q, 1]));
-                B::float_expand(sinks, row_shape)
-            }
-            _ => B::float_full(row_shape, f64::NEG_INFINITY.into(), &device, statistics),
-        };
-        return (B::float_zeros(output_shape, &device, dtype), logsumexp);
-    }
-
-    let scores = Scores::new(inputs, statistics);
-    let value = scores.without_unseen(cast::<B>(value, statistics));
+    let (scores, sinks) = scores_and_sinks::<B>(inputs, part, statistics);
+    let value = erase::<B>(cast::<B>(value, statistics), scores.unseen.clone());
+    let (scores, blind) = scores.into_masked();
     let Exponentials {
         tensor: exponentials,
         maximum,
         sum,
         sees_nothing,
-    } = Exponentials::new(&scores);
+    } = Exponentials::<B>::new(scores, sinks);
     let logsumexp = B::float_add(maximum, B::float_log(sum.clone()));
     let logsumexp = B::float_mask_fill(logsumexp, sees_nothing, f64::NEG_INFINITY.into());
 
-    let exponentials = match dropout {
-        Some(dropout) => B::float_mul(
-            exponentials,
-            kept::<B>(
-                dropout,
-                [batch, heads_q, len_q, len_kv],
-                &device,
-                statistics,
-            ),
-        ),
+    let exponentials = match rows {
+        Some(rows) => B::float_mul(exponentials, rows.kept(part, statistics)),
         None => exponentials,
     };
-    // The heads that share a key/value head are rows of one product: nothing is repeated. One key is no matrix: in Burn
-    // 0.22.1 on wgpu, the gradient of a matrix product with a single column that fusion computed mixes up the heads.
+    // The heads that share a key/value head are rows of one product: nothing is repeated.
     let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, len_kv]);
-    let exponentials = reshape::<B>(exponentials, grouped);
-    let output = match len_kv {
-        1 => B::float_mul(exponentials, value),
-        _ => B::float_matmul(exponentials, value),
-    };
-    let output = B::float_div(reshape::<B>(output, output_shape), sum);
+    let output = times::<B>(reshape::<B>(exponentials, grouped), value);
+    let output = reshape::<B>(output, Shape::new([batch, heads_q, len_q, dim_v]));
+    let output = B::float_div(output, sum);
     // Scaling what is left touches `dim_v` numbers a row, scaling the kept weights `len_kv`.
     let output = match dropout {
         Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
         None => output,
     };
-    let output = scores.without_blind(output);
-    (
-        cast::<B>(output, dtype),
-        B::float_reshape(logsumexp, row_shape),
-    )
+    let output = erase::<B>(output, blind);
+    let row_shape = Shape::new([batch, heads_q, len_q]);
+    (output, B::float_reshape(logsumexp, row_shape))
+}
+
+/// The scores of a part, and the sinks `[1, heads_q, 1, 1]`.
+fn scores_and_sinks<B: Backend>(
+    mut inputs: ScoreInputs<B>,
+    part: &Part,
+    statistics: FloatDType,
+) -> (Scores<B>, Option<FloatTensor<B>>) {
+    let heads_q = inputs.query.shape().dims::<4>()[1];
+    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
+    let sinks = sinks.map(|sinks| B::float_reshape(sinks, Shape::new([1, heads_q, 1, 1])));
+    (Scores::new(inputs, part, statistics), sinks)
 }
 
 /// The weights; see [`AttentionOps::attention_weights`](crate::AttentionOps::attention_weights).
@@ -101,8 +129,9 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
     if shape.num_elements() == 0 {
         return B::float_zeros(shape, &inputs.query.device(), dtype);
     }
-    let scores = Scores::new(inputs, statistics_dtype(dtype));
-    let Exponentials { tensor, sum, .. } = Exponentials::new(&scores);
+    let whole = Part::whole(len_q, len_kv);
+    let (scores, sinks) = scores_and_sinks::<B>(inputs, &whole, statistics_dtype(dtype));
+    let Exponentials { tensor, sum, .. } = Exponentials::<B>::new(scores.tensor, sinks);
     cast::<B>(B::float_div(tensor, sum), dtype)
 }
 
@@ -119,21 +148,20 @@ struct Exponentials<B: Backend> {
 }
 
 impl<B: Backend> Exponentials<B> {
-    fn new(scores: &Scores<B>) -> Self {
-        let Scores { tensor, sinks, .. } = scores;
+    /// `sinks`: `[1, heads_q, 1, 1]`
+    fn new(tensor: FloatTensor<B>, sinks: Option<FloatTensor<B>>) -> Self {
         let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
         // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
         // any finite number in its place makes every exponential exactly 0 instead of NaN.
         let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
-        let sinks = sinks.clone();
         let sinks = sinks.map(|sinks| stretch::<B>(sinks, &maximum.shape()));
         let maximum = match sinks.clone() {
             Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
             None => maximum,
         };
-        let least = least(float_dtype(tensor.dtype()));
+        let least = least(float_dtype(maximum.dtype()));
         let maximum = B::float_clamp_min(maximum, least.into());
-        let exponentials = B::float_exp(B::float_sub(tensor.clone(), maximum.clone()));
+        let exponentials = B::float_exp(B::float_sub(tensor, maximum.clone()));
         let sum = B::float_sum_dim(exponentials.clone(), 3);
         let sum = match sinks {
             Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
@@ -152,7 +180,7 @@ impl<B: Backend> Exponentials<B> {
 }
 
 /// The larger of two tensors of one shape; a NaN of the first stays.
-fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
+pub(crate) fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
     let bool_dtype = get_or_init_device_settings::<B>(&first.device()).bool_dtype;
     let lower = B::float_lower(first.clone(), second.clone(), bool_dtype);
     B::float_mask_where(first, lower, second)
@@ -174,12 +202,12 @@ pub(crate) fn least(dtype: FloatDType) -> f64 {
     }
 }
 
-fn float_dtype(dtype: DType) -> FloatDType {
+pub(crate) fn float_dtype(dtype: DType) -> FloatDType {
     dtype.into()
 }
 
 /// Casts only where there is something to cast.
-fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> FloatTensor<B> {
+pub(crate) fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> FloatTensor<B> {
     if float_dtype(tensor.dtype()) == dtype {
         return tensor;
     }
@@ -187,7 +215,7 @@ fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> FloatTensor<B>
 }
 
 /// Reshapes only where there is something to reshape: under autodiff every operation is a node.
-fn reshape<B: Backend>(tensor: FloatTensor<B>, shape: Shape) -> FloatTensor<B> {
+pub(crate) fn reshape<B: Backend>(tensor: FloatTensor<B>, shape: Shape) -> FloatTensor<B> {
     if tensor.shape() == shape {
         return tensor;
     }

@@ -8,25 +8,30 @@ use burn::{
     tensor::{FloatDType, Shape, Slice},
 };
 
-use super::{
-    cast,
-    hidden::{Hidden, Parts},
-    reshape,
-};
+use super::{cast, hidden::Hidden, part::Part, reshape};
 use crate::ScoreInputs;
 
-/// The masked scores, which keys of a batch item nobody sees, and which queries see none.
-pub(super) struct Scores<B: Backend> {
+/// The masked scores of one part of a call, and what they were made of.
+pub(crate) struct Scores<B: Backend> {
     /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
-    pub(super) tensor: FloatTensor<B>,
-    /// `[1, heads_q, 1, 1]`
-    pub(super) sinks: Option<FloatTensor<B>>,
-    unseen: Option<BoolTensor<B>>,
-    blind: Option<BoolTensor<B>>,
+    pub(crate) tensor: FloatTensor<B>,
+    /// The scores before biases and mask, if there is a softcap.
+    pub(crate) capped: Option<FloatTensor<B>>,
+    /// True where a pair is hidden, of the shape of the scores.
+    pub(crate) hidden: Option<BoolTensor<B>>,
+    /// The query, scaled, with zeros for rows that see nothing: `[batch, heads_kv, heads_q / heads_kv · len_q, dim_qk]`.
+    pub(crate) query: FloatTensor<B>,
+    /// The key, with zeros for those that nobody sees: `[batch, heads_kv, len_kv, dim_qk]`.
+    pub(crate) key: FloatTensor<B>,
+    /// Keys that no query sees: zeros in the key, and to be erased from the value.
+    pub(crate) unseen: Option<BoolTensor<B>>,
+    /// Queries that see no key: zeros in the query, and to be erased from the output, or from its gradient.
+    pub(crate) blind: Option<BoolTensor<B>>,
 }
 
 impl<B: Backend> Scores<B> {
-    pub(super) fn new(inputs: ScoreInputs<B>, dtype: FloatDType) -> Self {
+    /// From the operands of the part; computed in `dtype`.
+    pub(crate) fn new(inputs: ScoreInputs<B>, part: &Part, dtype: FloatDType) -> Self {
         let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
         let [_, heads_kv, len_kv, _] = inputs.key.shape().dims::<4>();
         let scalars = inputs.scalars;
@@ -38,18 +43,11 @@ impl<B: Backend> Scores<B> {
         let distance = distance.map(|distance| spread::<B>(distance, len_q, len_kv));
         let hidden = Hidden::<B>::new(
             &inputs.query.device(),
-            [batch, heads_q, len_q, len_kv],
+            batch,
+            part,
+            inputs.mask,
             &scalars,
-            Parts {
-                visible_blocks: inputs.visible_blocks.into_option(),
-                masked: inputs.masked.into_option(),
-                key_lengths: inputs.key_lengths.into_option(),
-                segments: inputs
-                    .query_segments
-                    .into_option()
-                    .zip(inputs.key_segments.into_option()),
-                biases: [bias.clone(), distance.clone()],
-            },
+            [bias.clone(), distance.clone()],
         );
         let (unseen, blind) = (hidden.unseen(heads_kv), hidden.blind());
         let key = erase::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
@@ -59,52 +57,42 @@ impl<B: Backend> Scores<B> {
         let query = B::float_mul_scalar(query, scalars.scale.into());
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
         let query = reshape::<B>(query, grouped);
-        // As for the values, one key is no matrix.
-        let scores = match len_kv {
-            1 => B::float_sum_dim(B::float_mul(query, key), 3),
-            _ => B::float_matmul(query, B::float_transpose(key)),
-        };
+        let scores = times_transposed::<B>(query.clone(), key.clone());
         let scores = reshape::<B>(scores, shape.clone());
         let hidden = hidden.over(&shape);
 
-        let scores = match scalars.softcap {
-            Some(softcap) => {
-                // The product of a hidden pair may overflow to NaN, and the gradient of tanh there multiplies by it.
-                let scores = erase::<B>(scores, hidden.clone());
-                // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
-                let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
-                let squashed = B::float_tanh(scaled);
-                B::float_mul_scalar(squashed, softcap.into())
-            }
-            None => scores,
-        };
+        let capped = scalars.softcap.map(|softcap| {
+            // The product of a hidden pair may overflow to NaN, and the gradient of tanh there multiplies by it.
+            let scores = erase::<B>(scores.clone(), hidden.clone());
+            // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
+            let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
+            let squashed = B::float_tanh(scaled);
+            B::float_mul_scalar(squashed, softcap.into())
+        });
+        let scores = capped.clone().unwrap_or(scores);
         let biases = [bias, distance].into_iter().flatten();
         let scores = biases.fold(scores, |scores, bias| {
             B::float_add(scores, stretch::<B>(bias, &shape))
         });
         // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
-        let tensor = match hidden {
+        let tensor = match hidden.clone() {
             Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
             None => scores,
         };
-        let sinks = inputs.sinks.into_option();
-        let sinks = sinks.map(|sinks| B::float_reshape(sinks, Shape::new([1, heads_q, 1, 1])));
         Self {
             tensor,
-            sinks,
+            capped,
+            hidden,
+            query,
+            key,
             unseen,
             blind,
         }
     }
 
-    /// `[batch, heads_kv, len_kv, _]` with zeros for the keys that nobody sees.
-    pub(super) fn without_unseen(&self, value: FloatTensor<B>) -> FloatTensor<B> {
-        erase::<B>(value, self.unseen.clone())
-    }
-
-    /// `[batch, heads_q, len_q, _]` with zeros for the queries that see nothing; their gradients are zeros, whatever arrives.
-    pub(super) fn without_blind(&self, rows: FloatTensor<B>) -> FloatTensor<B> {
-        erase::<B>(rows, self.blind.clone())
+    /// The masked scores and the queries that see nothing; the rest is dropped.
+    pub(crate) fn into_masked(self) -> (FloatTensor<B>, Option<BoolTensor<B>>) {
+        (self.tensor, self.blind)
     }
 }
 
@@ -116,7 +104,11 @@ impl<B: Backend> Scores<B> {
 /// Mesa's software driver leaves after 65,535 rounds.
 ///
 /// Source: the relative shift of Transformer-XL (arXiv:1901.02860), appendix B.
-fn spread<B: Backend>(distance: FloatTensor<B>, len_q: usize, len_kv: usize) -> FloatTensor<B> {
+pub(crate) fn spread<B: Backend>(
+    distance: FloatTensor<B>,
+    len_q: usize,
+    len_kv: usize,
+) -> FloatTensor<B> {
     let [heads_q, len] = distance.shape().dims::<2>();
     let reversed = B::float_flip(distance, &[1]);
     if len_q == 1 {
@@ -141,7 +133,7 @@ fn spread<B: Backend>(distance: FloatTensor<B>, len_q: usize, len_kv: usize) -> 
 /// Stretched dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
 /// sum over all of them is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
 /// rounds.
-pub(super) fn stretch<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
+pub(crate) fn stretch<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
     let full = shape.dims::<4>();
     let mut dims = tensor.shape().dims::<4>();
     let mut stretched = tensor;
@@ -154,8 +146,33 @@ pub(super) fn stretch<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> Floa
     stretched
 }
 
+/// `left · rightᵀ` of matrices `[.., rows, dim]` and `[.., columns, dim]`.
+///
+/// One column is no matrix: in Burn 0.22.1 on wgpu, the gradient of a matrix product with a single column that fusion computed
+/// mixes up the heads.
+pub(crate) fn times_transposed<B: Backend>(
+    left: FloatTensor<B>,
+    right: FloatTensor<B>,
+) -> FloatTensor<B> {
+    match right.shape().dims::<4>()[2] {
+        1 => B::float_sum_dim(B::float_mul(left, right), 3),
+        _ => B::float_matmul(left, B::float_transpose(right)),
+    }
+}
+
+/// `left · right` of matrices `[.., rows, columns]` and `[.., columns, dim]`; of one column as [`times_transposed`].
+pub(crate) fn times<B: Backend>(left: FloatTensor<B>, right: FloatTensor<B>) -> FloatTensor<B> {
+    match right.shape().dims::<4>()[2] {
+        1 => B::float_mul(left, right),
+        _ => B::float_matmul(left, right),
+    }
+}
+
 /// Selects zeros, in the gradient too: multiplying a NaN by a weight of zero would keep the NaN.
-fn erase<B: Backend>(tensor: FloatTensor<B>, hidden: Option<BoolTensor<B>>) -> FloatTensor<B> {
+pub(crate) fn erase<B: Backend>(
+    tensor: FloatTensor<B>,
+    hidden: Option<BoolTensor<B>>,
+) -> FloatTensor<B> {
     let Some(hidden) = hidden else {
         return tensor;
     };

@@ -16,23 +16,19 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use super::{AttentionKernels, Differentiable, Fixed, Kernels, Operands, Results, Upstream};
 use crate::{
-    AttentionOps, Rotation, ScoreInputs, composed,
+    AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool, OptionalFloat,
+    OptionalInt, Results, Rotation, ScoreInputs, Upstream, composed,
     heads::{self, Packed},
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
 where
-    B: AttentionOps + AttentionKernels,
+    B: AttentionOps,
     C: CheckpointStrategy,
 {
     fn attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
-        match B::kernels() {
-            Some(kernels) => fused(kernels, Operands::new(inputs, value)),
-            // Burn differentiates the composed body operation by operation.
-            None => composed::forward::<Self>(inputs, value),
-        }
+        tracked(inputs, value)
     }
 
     fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
@@ -152,23 +148,22 @@ impl<B: Backend> Backward<B, 1> for JoinRule {
     }
 }
 
-fn fused<B: AttentionKernels, C: CheckpointStrategy>(
-    kernels: Kernels<B>,
-    operands: Operands<Autodiff<B, C>>,
+/// Attention of the backend below, and its node.
+fn tracked<B: AttentionOps, C: CheckpointStrategy>(
+    inputs: ScoreInputs<Autodiff<B, C>>,
+    value: FloatTensor<Autodiff<B, C>>,
 ) -> Results<Autodiff<B, C>> {
-    let Operands {
+    let ScoreInputs {
         query,
         key,
-        value,
         bias,
         distance_bias,
         sinks,
         ..
-    } = &operands;
+    } = &inputs;
     // What is absent takes part as a constant: the rule always has six parents.
     let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(query.primitive().clone());
-    let node =
-        |tensor: &Option<FloatTensor<Autodiff<B, C>>>| tensor.as_ref().unwrap_or(&absent).node();
+    let node = |tensor: &OptionalFloat<Autodiff<B, C>>| tensor.as_ref().unwrap_or(&absent).node();
     let nodes = [
         query.node(),
         key.node(),
@@ -180,20 +175,24 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
 
     match LogsumexpRule.prepare::<C>(nodes).compute_bound().stateful() {
         OpsKind::Tracked(mut prep) => {
-            let saved = Differentiable {
-                query: Some(prep.checkpoint(query)),
-                key: Some(prep.checkpoint(key)),
-                value: Some(prep.checkpoint(value)),
-                bias: bias.as_ref().map(|bias| prep.checkpoint(bias)),
-                distance_bias: distance_bias.as_ref().map(|bias| prep.checkpoint(bias)),
-                sinks: sinks.as_ref().map(|sinks| prep.checkpoint(sinks)),
+            let mut saved = |tensor| prep.checkpoint(tensor);
+            let operands = Differentiable {
+                query: Some(saved(query)),
+                key: Some(saved(key)),
+                value: Some(saved(&value)),
+                bias: bias.as_ref().map(&mut saved),
+                distance_bias: distance_bias.as_ref().map(&mut saved),
+                sinks: sinks.as_ref().map(&mut saved),
             };
-            let operands = inner(operands);
-            let (output, logsumexp) = (kernels.forward)(&operands);
+            let inputs = inner(inputs);
+            let (mask, scalars) = (inputs.mask.clone(), inputs.scalars);
+            let (output, logsumexp) =
+                <B as AttentionOps>::attention(inputs, value.into_primitive());
             let arriving = Arriving::default();
             let state = Saved {
-                operands: saved,
-                fixed: operands.fixed,
+                operands,
+                mask,
+                scalars,
                 output: output.clone(),
                 logsumexp: logsumexp.clone(),
                 output_gradient: arriving.clone(),
@@ -210,7 +209,8 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
             (output, logsumexp)
         }
         OpsKind::UnTracked(prep) => {
-            let (output, logsumexp) = (kernels.forward)(&inner(operands));
+            let (output, logsumexp) =
+                <B as AttentionOps>::attention(inner(inputs), value.into_primitive());
             (
                 <Autodiff<B, C> as AutodiffBackend>::from_inner(output),
                 prep.finish(logsumexp),
@@ -220,33 +220,40 @@ fn fused<B: AttentionKernels, C: CheckpointStrategy>(
 }
 
 /// The operands without their graph.
-fn inner<B: AttentionKernels, C: CheckpointStrategy>(
-    operands: Operands<Autodiff<B, C>>,
-) -> Operands<B> {
-    let optional =
-        |tensor: Option<FloatTensor<Autodiff<B, C>>>| tensor.map(|tensor| tensor.into_primitive());
-    let Fixed {
-        visible_blocks,
-        masked,
-        key_lengths,
-        segments,
-        scalars,
-    } = operands.fixed;
-    Operands {
-        query: operands.query.into_primitive(),
-        key: operands.key.into_primitive(),
-        value: operands.value.into_primitive(),
-        bias: optional(operands.bias),
-        distance_bias: optional(operands.distance_bias),
-        sinks: optional(operands.sinks),
-        // Bool and int tensors have no graph.
-        fixed: Fixed {
+fn inner<B: AttentionOps, C: CheckpointStrategy>(
+    inputs: ScoreInputs<Autodiff<B, C>>,
+) -> ScoreInputs<B> {
+    let optional = |tensor: OptionalFloat<Autodiff<B, C>>| {
+        OptionalFloat::from_option(tensor.into_option().map(|tensor| tensor.into_primitive()))
+    };
+    ScoreInputs {
+        query: inputs.query.into_primitive(),
+        key: inputs.key.into_primitive(),
+        bias: optional(inputs.bias),
+        distance_bias: optional(inputs.distance_bias),
+        sinks: optional(inputs.sinks),
+        mask: inputs.mask.of_inner(),
+        scalars: inputs.scalars,
+    }
+}
+
+impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
+    /// Bool and int tensors have no graph: these are the tensors of the backend below already.
+    fn of_inner(self) -> MaskInputs<B> {
+        let Self {
             visible_blocks,
             masked,
             key_lengths,
-            segments,
-            scalars,
-        },
+            query_segments,
+            key_segments,
+        } = self;
+        MaskInputs {
+            visible_blocks: OptionalBool::from_option(visible_blocks.into_option()),
+            masked: OptionalBool::from_option(masked.into_option()),
+            key_lengths: OptionalInt::from_option(key_lengths.into_option()),
+            query_segments: OptionalInt::from_option(query_segments.into_option()),
+            key_segments: OptionalInt::from_option(key_segments.into_option()),
+        }
     }
 }
 
@@ -289,7 +296,7 @@ impl<P> Arriving<P> {
 #[derive(Debug)]
 struct OutputRule;
 
-impl<B: AttentionKernels> Backward<B, 1> for OutputRule {
+impl<B: AttentionOps> Backward<B, 1> for OutputRule {
     type State = Arriving<FloatTensor<B>>;
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
@@ -313,15 +320,16 @@ struct LogsumexpRule;
 
 /// All that is kept between the passes.
 #[derive(Clone, Debug)]
-struct Saved<B: AttentionKernels> {
+struct Saved<B: AttentionOps> {
     operands: Differentiable<Option<NodeId>>,
-    fixed: Fixed<B>,
+    mask: MaskInputs<B>,
+    scalars: AttentionScalars,
     output: FloatTensor<B>,
     logsumexp: FloatTensor<B>,
     output_gradient: Arriving<FloatTensor<B>>,
 }
 
-impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
+impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
     type State = Saved<B>;
 
     fn backward(
@@ -335,15 +343,16 @@ impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
         let mut retrieve =
             |node: Option<NodeId>| node.map(|node| checkpointer.retrieve_node_output(node));
         let required = "query, key and value are always saved";
-        let operands = Operands::<B> {
+        let inputs = ScoreInputs::<B> {
             query: retrieve(saved.operands.query).expect(required),
             key: retrieve(saved.operands.key).expect(required),
-            value: retrieve(saved.operands.value).expect(required),
-            bias: retrieve(saved.operands.bias),
-            distance_bias: retrieve(saved.operands.distance_bias),
-            sinks: retrieve(saved.operands.sinks),
-            fixed: saved.fixed,
+            bias: OptionalFloat::from_option(retrieve(saved.operands.bias)),
+            distance_bias: OptionalFloat::from_option(retrieve(saved.operands.distance_bias)),
+            sinks: OptionalFloat::from_option(retrieve(saved.operands.sinks)),
+            mask: saved.mask,
+            scalars: saved.scalars,
         };
+        let value_operand = retrieve(saved.operands.value).expect(required);
         let output_gradient = saved.output_gradient.take();
         let output_was_used = output_gradient.is_some();
         let output_gradient = output_gradient.unwrap_or_else(|| {
@@ -366,8 +375,7 @@ impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
             distance_bias: distance_bias.is_some(),
             sinks: sinks.is_some(),
         };
-        let kernels = B::kernels().expect("the forward pass had kernels");
-        let computed = (kernels.backward)(&operands, upstream, wanted);
+        let computed = B::attention_backward(inputs, value_operand, upstream, wanted);
         for (parent, gradient) in [
             (query, computed.query),
             (key, computed.key),
@@ -376,7 +384,7 @@ impl<B: AttentionKernels> Backward<B, 6> for LogsumexpRule {
             (distance_bias, computed.distance_bias),
             (sinks, computed.sinks),
         ] {
-            if let Some((parent, gradient)) = parent.zip(gradient) {
+            if let Some((parent, gradient)) = parent.zip(gradient.into_option()) {
                 gradients.register::<B>(parent.id, gradient);
             }
         }

@@ -3,16 +3,7 @@
 use burn::tensor::{DType, Shape, TensorData};
 use burn_flex::{Flex, FlexTensor, Layout};
 
-use super::{
-    AttentionKernels, Kernels,
-    host::{Host, Plain, Strided},
-};
-
-impl AttentionKernels for Flex {
-    fn kernels() -> Option<Kernels<Self>> {
-        Some(Self::kernels_of_host())
-    }
-}
+use super::host::{Host, Plain, Strided};
 
 impl Host for Flex {
     fn floats<T: Plain>(tensor: &FlexTensor) -> Option<Strided<'_, T>> {

@@ -12,9 +12,11 @@ use burn_attn_kernels_cpu::{
     tiled::{self, Execution, KernelError, Rows, RowsMut},
 };
 
+use super::AttentionKernels;
 use super::scratch::with_scratch;
-use super::{Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstream, Wanted};
-use crate::AttentionScalars;
+use crate::{
+    AttentionScalars, Gradients, MaskInputs, OptionalFloat, Results, ScoreInputs, Upstream, Wanted,
+};
 
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
 pub(crate) type Strided<'a, T> = (&'a [T], Vec<usize>);
@@ -36,14 +38,6 @@ pub(crate) trait Host: Backend {
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
     /// A row-major tensor.
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> FloatTensor<Self>;
-
-    /// The kernels, in the precision that the query asks for.
-    fn kernels_of_host() -> Kernels<Self> {
-        Kernels {
-            forward: forward::<Self>,
-            backward: backward::<Self>,
-        }
-    }
 }
 
 /// A number that lies in a tensor as it lies in a slice.
@@ -54,32 +48,43 @@ impl<T: Element + bytemuck::Pod> Plain for T {}
 pub(crate) trait HostElement: tiled::Element<Real: Plain> + Plain {}
 impl<T: tiled::Element<Real: Plain> + Plain> HostElement for T {}
 
-fn forward<B: Host>(operands: &Operands<B>) -> Results<B> {
-    match operands.query.dtype() {
-        DType::F32 => forward_in::<B, f32>(operands),
-        DType::F64 => forward_in::<B, f64>(operands),
-        DType::F16 => forward_in::<B, f16>(operands),
-        DType::BF16 => forward_in::<B, bf16>(operands),
-        dtype => panic!("attention: there is no kernel for {dtype:?}"),
+/// In the precision that the query asks for.
+impl<B: Host> AttentionKernels for B {
+    fn supports(inputs: &ScoreInputs<B>) -> bool {
+        use DType::{BF16, F16, F32, F64};
+        inputs.scalars.block_area.is_none()
+            && matches!(inputs.query.dtype(), F64 | F32 | F16 | BF16)
+    }
+
+    fn forward(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> Results<B> {
+        match inputs.query.dtype() {
+            DType::F64 => forward_in::<B, f64>(inputs, value),
+            DType::F16 => forward_in::<B, f16>(inputs, value),
+            DType::BF16 => forward_in::<B, bf16>(inputs, value),
+            _ => forward_in::<B, f32>(inputs, value),
+        }
+    }
+
+    fn backward(
+        inputs: &ScoreInputs<B>,
+        value: &FloatTensor<B>,
+        upstream: Upstream<B>,
+        wanted: Wanted,
+    ) -> Gradients<B> {
+        match inputs.query.dtype() {
+            DType::F64 => backward_in::<B, f64>(inputs, value, upstream, wanted),
+            DType::F16 => backward_in::<B, f16>(inputs, value, upstream, wanted),
+            DType::BF16 => backward_in::<B, bf16>(inputs, value, upstream, wanted),
+            _ => backward_in::<B, f32>(inputs, value, upstream, wanted),
+        }
     }
 }
 
-fn backward<B: Host>(
-    operands: &Operands<B>,
-    upstream: Upstream<B>,
-    wanted: Wanted,
-) -> Gradients<B> {
-    match operands.query.dtype() {
-        DType::F32 => backward_in::<B, f32>(operands, upstream, wanted),
-        DType::F64 => backward_in::<B, f64>(operands, upstream, wanted),
-        DType::F16 => backward_in::<B, f16>(operands, upstream, wanted),
-        DType::BF16 => backward_in::<B, bf16>(operands, upstream, wanted),
-        dtype => panic!("attention: there is no kernel for {dtype:?}"),
-    }
-}
-
-fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
-    let readable = Readable::<B>::new::<T>(operands);
+fn forward_in<B: Host, T: HostElement>(
+    operands: &ScoreInputs<B>,
+    value: &FloatTensor<B>,
+) -> Results<B> {
+    let readable = Readable::<B>::new::<T>(operands, value);
     let problem = readable.problem;
     let mut output = vec![T::default(); problem.output_elements()];
     let mut logsumexp = vec![T::Real::default(); problem.query_rows()];
@@ -105,11 +110,12 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
 }
 
 fn backward_in<B: Host, T: HostElement>(
-    operands: &Operands<B>,
+    operands: &ScoreInputs<B>,
+    value_operand: &FloatTensor<B>,
     upstream: Upstream<B>,
     wanted: Wanted,
 ) -> Gradients<B> {
-    let readable = Readable::<B>::new::<T>(operands);
+    let readable = Readable::<B>::new::<T>(operands, value_operand);
     let problem = readable.problem;
     let inputs = readable.inputs::<T>();
     let output = with_rows::<B, T>(&upstream.output);
@@ -143,7 +149,7 @@ fn backward_in<B: Host, T: HostElement>(
             .map(|data| Order::of::<B, T>(&operands.key).rows(data, shape_of(&operands.key))),
         v: value
             .as_deref_mut()
-            .map(|data| Order::of::<B, T>(&operands.value).rows(data, shape_of(&operands.value))),
+            .map(|data| Order::of::<B, T>(value_operand).rows(data, shape_of(value_operand))),
         bias: bias.as_deref_mut(),
         distance_bias: distance_bias.as_deref_mut(),
         sinks: sinks.as_deref_mut(),
@@ -158,17 +164,20 @@ fn backward_in<B: Host, T: HostElement>(
     );
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
-        elements.map(|elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like)))
+        let tensor = |elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like));
+        OptionalFloat::from_option(elements.map(tensor))
     };
-    let wide = |elements: Option<Vec<T::Real>>, like: &Option<FloatTensor<B>>| {
-        let (elements, like) = elements.zip(like.as_ref())?;
-        let gradient = B::float_tensor(elements, like.shape());
-        Some(in_dtype::<B>(gradient, like.dtype()))
+    let wide = |elements: Option<Vec<T::Real>>, like: &OptionalFloat<B>| {
+        let gradient = elements.zip(like.as_ref()).map(|(elements, like)| {
+            let gradient = B::float_tensor(elements, like.shape());
+            in_dtype::<B>(gradient, like.dtype())
+        });
+        OptionalFloat::from_option(gradient)
     };
-    Differentiable {
+    Gradients {
         query: narrow(query, &operands.query),
         key: narrow(key, &operands.key),
-        value: narrow(value, &operands.value),
+        value: narrow(value, value_operand),
         bias: wide(bias, &operands.bias),
         distance_bias: wide(distance_bias, &operands.distance_bias),
         sinks: wide(sinks, &operands.sinks),
@@ -243,16 +252,16 @@ struct Readable<B: Backend> {
 }
 
 impl<B: Host> Readable<B> {
-    fn new<T: HostElement>(operands: &Operands<B>) -> Self {
+    fn new<T: HostElement>(operands: &ScoreInputs<B>, value: &FloatTensor<B>) -> Self {
         let [batch, heads_q, len_q, dim_qk] = operands.query.shape().dims::<4>();
-        let [_, heads_kv, len_kv, dim_v] = operands.value.shape().dims::<4>();
-        let Fixed {
+        let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
+        let MaskInputs {
             visible_blocks,
             masked,
             key_lengths,
-            segments,
-            scalars,
-        } = &operands.fixed;
+            query_segments,
+            key_segments,
+        } = &operands.mask;
         let wide = <T::Real as Element>::dtype();
         Self {
             problem: Problem {
@@ -266,9 +275,9 @@ impl<B: Host> Readable<B> {
             },
             query: with_rows::<B, T>(&operands.query),
             key: with_rows::<B, T>(&operands.key),
-            value: with_rows::<B, T>(&operands.value),
-            bias: operands.bias.clone().map(|bias| {
-                let bias = in_dtype::<B>(bias, wide);
+            value: with_rows::<B, T>(value),
+            bias: operands.bias.as_ref().map(|bias| {
+                let bias = in_dtype::<B>(bias.clone(), wide);
                 if B::floats::<T::Real>(&bias).is_some() {
                     bias
                 } else {
@@ -285,10 +294,11 @@ impl<B: Host> Readable<B> {
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),
-            segments: segments
+            segments: query_segments
                 .as_ref()
+                .zip(key_segments.as_ref())
                 .map(|(query, key)| [B::ints(query), B::ints(key)]),
-            scalars: *scalars,
+            scalars: operands.scalars,
         }
     }
 

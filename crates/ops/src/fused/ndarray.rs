@@ -8,16 +8,7 @@
 use burn::tensor::{Shape, TensorData};
 use burn_ndarray::{NdArray, NdArrayTensor};
 
-use super::{
-    AttentionKernels, Kernels,
-    host::{Host, Plain, Strided},
-};
-
-impl AttentionKernels for NdArray {
-    fn kernels() -> Option<Kernels<Self>> {
-        Some(Self::kernels_of_host())
-    }
-}
+use super::host::{Host, Plain, Strided};
 
 /// The elements and strides of a storage, if they lie in memory without gaps and in a forward direction.
 macro_rules! strided {

@@ -1,0 +1,370 @@
+//! The gradients, block by block.
+
+use core::ops::Range;
+
+use burn::{
+    backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
+    tensor::{FloatDType, Shape},
+};
+
+use super::{
+    Plan, Sizes, dropout_rows,
+    sums::{BlockSums, DistanceSums, sum_to},
+};
+use crate::{
+    Gradients, OptionalFloat, ScoreInputs, Upstream, Wanted,
+    composed::{
+        DropoutRows, cast, float_dtype, least,
+        part::{Part, narrow},
+        reshape,
+        scores::{Scores, erase, times, times_transposed},
+        statistics_dtype,
+    },
+};
+
+/// See [`AttentionOps::attention_backward`](crate::AttentionOps::attention_backward).
+pub(crate) fn backward<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+    upstream: Upstream<B>,
+    wanted: Wanted,
+) -> Gradients<B> {
+    let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
+    let rows = Rows::<B>::new(upstream, statistics);
+    let (sinks, mut inputs) = without_sinks::<B>(inputs);
+    let of_sinks = sinks
+        .filter(|_| wanted.sinks)
+        .map(|sinks| rows.gradient_of_sinks(&sinks));
+    inputs.sinks = OptionalFloat::Absent;
+
+    let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
+        return Gradients {
+            sinks: OptionalFloat::from_option(of_sinks),
+            ..zeros::<B>(&inputs, &value, wanted)
+        };
+    };
+    let plan = Plan::backward(sizes, &inputs.scalars);
+    let queries: Vec<_> = plan.queries().collect();
+    let keys: Vec<_> = plan.keys().collect();
+    let dropout = dropout_rows::<B>(&inputs);
+    let mut sums = Sums::<B>::new(&inputs, wanted, [queries.len(), keys.len()]);
+    for (column, keys) in keys.iter().enumerate() {
+        // Cast once for all queries.
+        let value = cast::<B>(narrow::<B>(value.clone(), 2, keys), statistics);
+        for (row, queries) in queries.iter().enumerate() {
+            if !plan.meet(queries, keys) {
+                continue;
+            }
+            let part = plan.part(queries, keys);
+            let block = Block::new(&inputs, &value, &rows, dropout.as_ref(), part);
+            block.add_to(&mut sums, [row, column], wanted);
+        }
+    }
+    sums.into_gradients(&inputs, &value, wanted, [&queries, &keys], of_sinks)
+}
+
+/// Takes the sinks, which no block needs: the logsumexp has them.
+fn without_sinks<B: Backend>(
+    mut inputs: ScoreInputs<B>,
+) -> (Option<FloatTensor<B>>, ScoreInputs<B>) {
+    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent);
+    (sinks.into_option(), inputs)
+}
+
+/// The gradients where there is no score.
+fn zeros<B: Backend>(
+    inputs: &ScoreInputs<B>,
+    value: &FloatTensor<B>,
+    wanted: Wanted,
+) -> Gradients<B> {
+    let zeros =
+        |wanted: bool, like: Option<&FloatTensor<B>>| {
+            OptionalFloat::from_option(like.filter(|_| wanted).map(|like| {
+                B::float_zeros(like.shape(), &like.device(), float_dtype(like.dtype()))
+            }))
+        };
+    Gradients {
+        query: zeros(wanted.query, Some(&inputs.query)),
+        key: zeros(wanted.key, Some(&inputs.key)),
+        value: zeros(wanted.value, Some(value)),
+        bias: zeros(wanted.bias, inputs.bias.as_ref()),
+        distance_bias: zeros(wanted.distance_bias, inputs.distance_bias.as_ref()),
+        sinks: OptionalFloat::Absent,
+    }
+}
+
+/// What every row of scores has one of, `[batch, heads_q, len_q, _]`.
+struct Rows<B: Backend> {
+    /// 0 for rows without a term.
+    logsumexp: FloatTensor<B>,
+    output_gradient: FloatTensor<B>,
+    /// What the softmax takes from the gradient of every weight of the row.
+    delta: FloatTensor<B>,
+}
+
+impl<B: Backend> Rows<B> {
+    fn new(upstream: Upstream<B>, statistics: FloatDType) -> Self {
+        let [batch, heads_q, len_q, _] = upstream.output.shape().dims::<4>();
+        let rows = Shape::new([batch, heads_q, len_q, 1]);
+        let bool_dtype = get_or_init_device_settings::<B>(&upstream.output.device()).bool_dtype;
+        let column =
+            |tensor: FloatTensor<B>| B::float_reshape(cast::<B>(tensor, statistics), rows.clone());
+
+        let output = cast::<B>(upstream.output, statistics);
+        let output_gradient = cast::<B>(upstream.output_gradient, statistics);
+        // A row that sees nothing has an output of exact zeros, and its gradients are zeros whatever arrives.
+        let nothing = B::float_equal_elem(output.clone(), 0.0.into(), bool_dtype);
+        let products = B::float_mul(output, output_gradient.clone());
+        let products = B::float_mask_fill(products, nothing, 0.0.into());
+        let delta = match rows.num_elements() {
+            0 => B::float_zeros(rows.clone(), &products.device(), statistics),
+            _ => B::float_sum_dim(products, 3),
+        };
+        let delta = B::float_sub(delta, column(upstream.logsumexp_gradient));
+
+        let logsumexp = column(upstream.logsumexp);
+        let least = least(statistics).into();
+        let without_term = B::float_lower_elem(logsumexp.clone(), least, bool_dtype);
+        Self {
+            logsumexp: B::float_mask_fill(logsumexp, without_term, 0.0.into()),
+            output_gradient,
+            delta,
+        }
+    }
+
+    fn of(&self, queries: &Range<usize>) -> Self {
+        let Self {
+            logsumexp,
+            output_gradient,
+            delta,
+        } = self;
+        let [logsumexp, output_gradient, delta] =
+            [logsumexp, output_gradient, delta].map(|rows| narrow::<B>(rows.clone(), 2, queries));
+        Self {
+            logsumexp,
+            output_gradient,
+            delta,
+        }
+    }
+
+    /// A sink is a score whose value is zero.
+    fn gradient_of_sinks(&self, sinks: &FloatTensor<B>) -> FloatTensor<B> {
+        let [batch, heads_q, len_q, _] = self.delta.shape().dims::<4>();
+        let dtype = float_dtype(sinks.dtype());
+        if batch * len_q == 0 {
+            return B::float_zeros(sinks.shape(), &sinks.device(), dtype);
+        }
+        let shape = self.delta.shape();
+        let scores = cast::<B>(sinks.clone(), float_dtype(self.delta.dtype()));
+        let scores = B::float_reshape(scores, Shape::new([1, heads_q, 1, 1]));
+        let scores = B::float_expand(scores, shape);
+        let weights = B::float_exp(B::float_sub(scores, self.logsumexp.clone()));
+        let gradients = B::float_neg(B::float_mul(weights, self.delta.clone()));
+        let sum = sum_to::<B>(gradients, [1, heads_q, 1, 1]);
+        cast::<B>(B::float_reshape(sum, sinks.shape()), dtype)
+    }
+}
+
+/// The weights of a block again, and all that its gradients are made of.
+struct Block<B: Backend> {
+    part: Part,
+    scores: Scores<B>,
+    /// `[batch, heads_q, queries, keys]`, before dropout.
+    weights: FloatTensor<B>,
+    /// What dropout multiplies the weights with, before its scale.
+    kept: Option<FloatTensor<B>>,
+    /// The gradient of the output with the scale of dropout, the heads of one key/value head as rows of one matrix.
+    output_gradient: FloatTensor<B>,
+    /// `[batch, heads_kv, keys, dim_v]`
+    value: FloatTensor<B>,
+    /// `[batch, heads_q, queries, 1]`
+    delta: FloatTensor<B>,
+    softcap: Option<f64>,
+    scale: f64,
+}
+
+impl<B: Backend> Block<B> {
+    fn new(
+        inputs: &ScoreInputs<B>,
+        value: &FloatTensor<B>,
+        rows: &Rows<B>,
+        dropout: Option<&DropoutRows<B>>,
+        part: Part,
+    ) -> Self {
+        let statistics = float_dtype(value.dtype());
+        let scalars = inputs.scalars;
+        let mut scores = Scores::<B>::new(part.of(inputs), &part, statistics);
+        let Rows {
+            logsumexp,
+            output_gradient,
+            delta,
+        } = rows.of(&part.queries);
+        let output_gradient = erase::<B>(output_gradient, scores.blind.take());
+        let output_gradient = match scalars.dropout {
+            Some(dropout) => B::float_mul_scalar(output_gradient, dropout.kept_scale().into()),
+            None => output_gradient,
+        };
+        let [batch, heads_q, len_q, dim_v] = output_gradient.shape().dims::<4>();
+        let heads_kv = value.shape().dims::<4>()[1];
+        let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_v]);
+        let masked = core::mem::replace(&mut scores.tensor, delta.clone());
+        Self {
+            weights: B::float_exp(B::float_sub(masked, logsumexp)),
+            kept: dropout.map(|rows| rows.kept(&part, statistics)),
+            output_gradient: reshape::<B>(output_gradient, grouped),
+            value: erase::<B>(value.clone(), scores.unseen.take()),
+            part,
+            scores,
+            delta,
+            softcap: scalars.softcap,
+            scale: scalars.scale,
+        }
+    }
+
+    /// `[batch, heads_q, queries, keys]` as the matrices of the key/value heads.
+    fn grouped(&self, weights: FloatTensor<B>) -> FloatTensor<B> {
+        let [batch, heads_kv, rows, _] = self.scores.query.shape().dims::<4>();
+        reshape::<B>(
+            weights,
+            Shape::new([batch, heads_kv, rows, self.part.keys.len()]),
+        )
+    }
+
+    fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2], wanted: Wanted) {
+        if wanted.value {
+            let weights = match self.kept.clone() {
+                Some(kept) => B::float_mul(self.weights.clone(), kept),
+                None => self.weights.clone(),
+            };
+            let weights = self.grouped(weights);
+            let term = transposed_times::<B>(weights, self.output_gradient.clone());
+            sums.value.add(column, 0, term);
+        }
+        if !(wanted.query || wanted.key || wanted.bias || wanted.distance_bias) {
+            return;
+        }
+        let gradient = self.gradient_of_scores();
+        if let Some((bias, dims)) = &mut sums.bias {
+            let term = sum_to::<B>(gradient.clone(), *dims);
+            let block = |dim: usize, block: usize| if dims[dim] == 1 { 0 } else { block };
+            bias.add(block(2, row), block(3, column), term);
+        }
+        if let Some(sum) = &mut sums.distance_bias {
+            sum.add(gradient.clone(), &self.part.queries, &self.part.keys);
+        }
+        if !(wanted.query || wanted.key) {
+            return;
+        }
+        let gradient = match (self.softcap, &self.scores.capped) {
+            (Some(softcap), Some(capped)) => {
+                // The gradient of tanh.
+                let squashed = B::float_mul_scalar(capped.clone(), (1.0 / softcap).into());
+                let slope = B::float_mul(squashed.clone(), squashed);
+                let slope = B::float_add_scalar(B::float_neg(slope), 1.0.into());
+                B::float_mul(gradient, slope)
+            }
+            _ => gradient,
+        };
+        let gradient = self.grouped(gradient);
+        if wanted.query {
+            let term = times::<B>(gradient.clone(), self.scores.key.clone());
+            sums.query
+                .add(row, 0, B::float_mul_scalar(term, self.scale.into()));
+        }
+        if wanted.key {
+            // The query is scaled.
+            let term = transposed_times::<B>(gradient, self.scores.query.clone());
+            sums.key.add(column, 0, term);
+        }
+    }
+
+    /// Of the scores after softcap and biases, exactly zero where a pair is hidden.
+    fn gradient_of_scores(&self) -> FloatTensor<B> {
+        let of_weights = times_transposed::<B>(self.output_gradient.clone(), self.value.clone());
+        let of_weights = reshape::<B>(of_weights, self.weights.shape());
+        let of_weights = match self.kept.clone() {
+            Some(kept) => B::float_mul(of_weights, kept),
+            None => of_weights,
+        };
+        let centered = B::float_sub(of_weights, self.delta.clone());
+        let gradient = B::float_mul(self.weights.clone(), centered);
+        erase::<B>(gradient, self.scores.hidden.clone())
+    }
+}
+
+/// `leftᵀ · right` of matrices `[.., rows, columns]` and `[.., rows, dim]`.
+///
+/// A matrix of one row or column is not transposed: Burn 0.22.1's fusion reads such a view in vectors, as if it were a row.
+fn transposed_times<B: Backend>(left: FloatTensor<B>, right: FloatTensor<B>) -> FloatTensor<B> {
+    let [batch, heads, rows, columns] = left.shape().dims::<4>();
+    if rows > 1 && columns > 1 {
+        return B::float_matmul(B::float_transpose(left), right);
+    }
+    let transposed = reshape::<B>(left, Shape::new([batch, heads, columns, rows]));
+    times::<B>(transposed, right)
+}
+
+/// The gradients as far as they have come.
+struct Sums<B: Backend> {
+    /// By blocks of queries.
+    query: BlockSums<B>,
+    /// By blocks of keys.
+    key: BlockSums<B>,
+    /// By blocks of keys.
+    value: BlockSums<B>,
+    /// And the shape of the bias.
+    bias: Option<(BlockSums<B>, [usize; 4])>,
+    distance_bias: Option<DistanceSums<B>>,
+}
+
+impl<B: Backend> Sums<B> {
+    fn new(inputs: &ScoreInputs<B>, wanted: Wanted, [rows, columns]: [usize; 2]) -> Self {
+        let len_kv = inputs.key.shape().dims::<4>()[2];
+        let bias = inputs.bias.as_ref().filter(|_| wanted.bias);
+        let distance_bias = inputs.distance_bias.as_ref();
+        Self {
+            query: BlockSums::new(rows, 1),
+            key: BlockSums::new(columns, 1),
+            value: BlockSums::new(columns, 1),
+            bias: bias.map(|bias| {
+                let dims = bias.shape().dims::<4>();
+                let blocks = |dim: usize, count: usize| if dims[dim] == 1 { 1 } else { count };
+                let sums = BlockSums::new(blocks(2, rows), blocks(3, columns));
+                (sums, dims)
+            }),
+            distance_bias: distance_bias
+                .filter(|_| wanted.distance_bias)
+                .map(|bias| DistanceSums::new(bias, len_kv)),
+        }
+    }
+
+    fn into_gradients(
+        self,
+        inputs: &ScoreInputs<B>,
+        value: &FloatTensor<B>,
+        wanted: Wanted,
+        [queries, keys]: [&[Range<usize>]; 2],
+        sinks: Option<FloatTensor<B>>,
+    ) -> Gradients<B> {
+        let width = |like: &FloatTensor<B>| [0..like.shape().dims::<4>()[3]];
+        let join = |sums: BlockSums<B>, wanted: bool, like: &FloatTensor<B>, rows| {
+            OptionalFloat::from_option(wanted.then(|| sums.join(like, rows, &width(like))))
+        };
+        let bias = self.bias.zip(inputs.bias.as_ref());
+        let bias = bias.map(|((sums, dims), bias)| {
+            let all = [0..1];
+            let rows = if dims[2] == 1 { &all } else { queries };
+            let columns = if dims[3] == 1 { &all } else { keys };
+            sums.join(bias, rows, columns)
+        });
+        let distance_bias = self.distance_bias.map(DistanceSums::into_sum);
+        Gradients {
+            query: join(self.query, wanted.query, &inputs.query, queries),
+            key: join(self.key, wanted.key, &inputs.key, keys),
+            value: join(self.value, wanted.value, value, keys),
+            bias: OptionalFloat::from_option(bias),
+            distance_bias: OptionalFloat::from_option(distance_bias),
+            sinks: OptionalFloat::from_option(sinks),
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! How the scores of a call are cut into blocks.
+
+use core::ops::Range;
+
+use crate::{
+    AttentionScalars,
+    composed::part::{Part, Reach},
+};
+
+/// The sizes that decide how many scores are held at a time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    /// Batch items times query heads.
+    pub(super) rows_of_heads: usize,
+    pub(super) len_q: usize,
+    pub(super) len_kv: usize,
+    /// The wider of query and value heads.
+    pub(super) dim: usize,
+}
+
+/// Equal blocks of queries and keys.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    len_q: usize,
+    len_kv: usize,
+    /// Blocks of queries.
+    rows: usize,
+    /// Blocks of keys.
+    columns: usize,
+    reach: Reach,
+}
+
+/// Blocks of all keys have no fewer rows, unless there are no more: a matrix product of a few rows is slow on every backend.
+const FEWEST_ROWS: usize = 64;
+
+impl Plan {
+    /// For the forward pass: rows of all keys, which need no merging, where blocks stay high enough.
+    pub(super) fn forward(sizes: Sizes, scalars: &AttentionScalars) -> Self {
+        let area = sizes.area(scalars);
+        match area / sizes.len_kv {
+            rows if rows >= FEWEST_ROWS.min(sizes.len_q) => Self::of(sizes, scalars, rows, area),
+            _ => Self::backward(sizes, scalars),
+        }
+    }
+
+    /// For the backward pass: squares, which have the fewest gradients to add up.
+    pub(super) fn backward(sizes: Sizes, scalars: &AttentionScalars) -> Self {
+        let area = sizes.area(scalars);
+        // What one side does not use, the other may.
+        let rows = area.isqrt().max(area / sizes.len_kv).min(sizes.len_q);
+        Self::of(sizes, scalars, rows, area / rows)
+    }
+
+    fn of(sizes: Sizes, scalars: &AttentionScalars, rows: usize, columns: usize) -> Self {
+        let Sizes { len_q, len_kv, .. } = sizes;
+        Self {
+            len_q,
+            len_kv,
+            rows: len_q.div_ceil(rows),
+            columns: len_kv.div_ceil(columns),
+            reach: Reach::new(scalars, len_q, len_kv),
+        }
+    }
+
+    /// Whether one block is everything.
+    pub(super) fn is_whole(&self) -> bool {
+        self.rows == 1 && self.columns == 1
+    }
+
+    /// The blocks of queries.
+    pub(super) fn queries(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        equal(0..self.len_q, self.rows)
+    }
+
+    /// The blocks of keys.
+    pub(super) fn keys(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        equal(0..self.len_kv, self.columns)
+    }
+
+    /// The keys that some of the queries may see, in blocks no larger than the others.
+    pub(super) fn keys_of(
+        &self,
+        queries: &Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> + use<> {
+        let seen = self.reach.keys(queries, self.len_kv);
+        let size = self.len_kv.div_ceil(self.columns);
+        let count = seen.len().div_ceil(size);
+        equal(seen, count)
+    }
+
+    /// Whether some of the queries may see some of the keys.
+    pub(super) fn meet(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
+        let seen = self.reach.keys(queries, self.len_kv);
+        seen.start < keys.end && keys.start < seen.end
+    }
+
+    pub(super) fn part(&self, queries: &Range<usize>, keys: &Range<usize>) -> Part {
+        Part {
+            queries: queries.clone(),
+            keys: keys.clone(),
+            len_q: self.len_q,
+            len_kv: self.len_kv,
+        }
+    }
+}
+
+impl Sizes {
+    /// How many scores a block of one head has.
+    ///
+    /// As many as query and key have numbers, so that memory stays linear in the lengths, and the number of blocks does not
+    /// depend on batch and heads; a small call takes more, because a block has its fixed cost.
+    fn area(&self, scalars: &AttentionScalars) -> usize {
+        /// Scores of all heads that every device can hold (4 MiB).
+        const FEWEST_SCORES: usize = 1 << 20;
+        let linear = (self.len_q + self.len_kv) * self.dim.max(FEWEST_ROWS);
+        let area = linear.max(FEWEST_SCORES / self.rows_of_heads);
+        scalars.block_area.unwrap_or(area).max(1)
+    }
+}
+
+/// A range in `count` parts, none longer than another by more than one.
+fn equal(range: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
+    let Range { start, end } = range;
+    let len = end - start;
+    (0..count).map(move |part| start + part * len / count..start + (part + 1) * len / count)
+}

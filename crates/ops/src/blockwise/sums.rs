@@ -1,0 +1,140 @@
+//! Gradients that add up over blocks.
+
+use core::ops::Range;
+
+use burn::{
+    backend::{Backend, TensorMetadata, tensor::FloatTensor},
+    tensor::{FloatDType, Shape, Slice},
+};
+
+use crate::composed::{cast, float_dtype};
+
+/// A tensor that is summed in blocks of rows and columns, each of them a tensor until the end.
+pub(super) struct BlockSums<B: Backend> {
+    /// By rows, then columns.
+    blocks: Vec<Vec<Option<FloatTensor<B>>>>,
+}
+
+impl<B: Backend> BlockSums<B> {
+    pub(super) fn new(rows: usize, columns: usize) -> Self {
+        let row = || (0..columns).map(|_| None).collect();
+        Self {
+            blocks: (0..rows).map(|_| row()).collect(),
+        }
+    }
+
+    pub(super) fn add(&mut self, row: usize, column: usize, term: FloatTensor<B>) {
+        let block = &mut self.blocks[row][column];
+        *block = Some(match block.take() {
+            Some(sum) => B::float_add(sum, term),
+            None => term,
+        });
+    }
+
+    /// The blocks side by side, in the shape and dtype of `like`; blocks without a term are zeros.
+    ///
+    /// `rows` and `columns` are the blocks along dimensions 2 and 3.
+    pub(super) fn join(
+        self,
+        like: &FloatTensor<B>,
+        rows: &[Range<usize>],
+        columns: &[Range<usize>],
+    ) -> FloatTensor<B> {
+        let [batch, heads, _, _] = like.shape().dims::<4>();
+        let (device, dtype) = (like.device(), float_dtype(like.dtype()));
+        let rows = self.blocks.into_iter().zip(rows).map(|(blocks, row)| {
+            let blocks = blocks.into_iter().zip(columns).map(|(block, column)| {
+                let shape = Shape::new([batch, heads, row.len(), column.len()]);
+                match block {
+                    Some(block) => cast::<B>(B::float_reshape(block, shape), dtype),
+                    None => B::float_zeros(shape, &device, dtype),
+                }
+            });
+            joined::<B>(blocks.collect(), 3)
+        });
+        joined::<B>(rows.collect(), 2)
+    }
+}
+
+fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>, dim: usize) -> FloatTensor<B> {
+    match tensors.len() {
+        1 => tensors.remove(0),
+        _ => B::float_cat(tensors, dim),
+    }
+}
+
+/// The sum over every dimension in which `dims` is 1; they stay, with size 1.
+///
+/// One dimension after the other: see [`stretch`](crate::composed::scores::stretch).
+pub(super) fn sum_to<B: Backend>(tensor: FloatTensor<B>, dims: [usize; 4]) -> FloatTensor<B> {
+    (0..4).fold(tensor, |sum, dim| {
+        match dims[dim] == 1 && sum.shape()[dim] > 1 {
+            true => B::float_sum_dim(sum, dim),
+            false => sum,
+        }
+    })
+}
+
+/// The gradient of a distance bias `[heads_q, len_q + len_kv − 1]`.
+pub(super) struct DistanceSums<B: Backend> {
+    sum: FloatTensor<B>,
+    len_kv: usize,
+}
+
+impl<B: Backend> DistanceSums<B> {
+    pub(super) fn new(like: &FloatTensor<B>, len_kv: usize) -> Self {
+        let dtype = float_dtype(like.dtype());
+        Self {
+            sum: B::float_zeros(like.shape(), &like.device(), dtype),
+            len_kv,
+        }
+    }
+
+    /// Adds the gradient of a block of scores, `[batch, heads_q, queries, keys]`.
+    pub(super) fn add(
+        &mut self,
+        gradient: FloatTensor<B>,
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+    ) {
+        let term = diagonals::<B>(B::float_sum_dim(gradient, 0));
+        let first = queries.start + self.len_kv - keys.end;
+        let entries = first..first + queries.len() + keys.len() - 1;
+        let slices = [Slice::full(), Slice::from(entries)];
+        let sum = B::float_slice(self.sum.clone(), &slices);
+        let dtype: FloatDType = float_dtype(sum.dtype());
+        let sum = B::float_add(sum, cast::<B>(term, dtype));
+        self.sum = B::float_slice_assign(self.sum.clone(), &slices, sum);
+    }
+
+    pub(super) fn into_sum(self) -> FloatTensor<B> {
+        self.sum
+    }
+}
+
+/// What the diagonals of `[1, heads_q, len_q, len_kv]` add up to, `[heads_q, len_q + len_kv − 1]`: the gradient of
+/// [`spread`](crate::composed::scores::spread), whose steps it takes back.
+fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
+    let [_, heads_q, len_q, len_kv] = gradient.shape().dims::<4>();
+    let (device, dtype) = (gradient.device(), float_dtype(gradient.dtype()));
+    let len = len_q + len_kv - 1;
+    let zeros = |shape: [usize; 3]| B::float_zeros(Shape::new(shape), &device, dtype);
+    let gradient = B::float_reshape(gradient, Shape::new([heads_q, len_q, len_kv]));
+    let sums = match len_q {
+        1 => B::float_reshape(gradient, Shape::new([heads_q, len])),
+        _ => {
+            // Rows one number shorter than the bias, one behind the other …
+            let rows = match len - 1 - len_kv {
+                0 => gradient,
+                missing => B::float_cat(vec![gradient, zeros([heads_q, len_q, missing])], 2),
+            };
+            let rows = B::float_reshape(rows, Shape::new([heads_q, 1, len_q * (len - 1)]));
+            // … and read as rows of its own length are each moved by one more.
+            let (before, after) = (zeros([heads_q, 1, len_q - 1]), zeros([heads_q, 1, 1]));
+            let rows = B::float_cat(vec![before, rows, after], 2);
+            let rows = B::float_reshape(rows, Shape::new([heads_q, len_q, len]));
+            B::float_reshape(B::float_sum_dim(rows, 1), Shape::new([heads_q, len]))
+        }
+    };
+    B::float_flip(sums, &[1])
+}

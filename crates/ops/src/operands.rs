@@ -1,0 +1,186 @@
+//! What the operation takes and gives, as it travels through Burn's dispatch.
+//!
+//! Burn's macro does not map `Option<tensor>`, so optional tensors travel as enums with an empty variant.
+
+use burn::backend::{
+    Backend, ExtensionType,
+    tensor::{BoolTensor, FloatTensor, IntTensor},
+};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, Window};
+
+macro_rules! optional {
+    ($(#[$doc:meta])* $name:ident, $tensor:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, ExtensionType)]
+        pub enum $name<B: Backend> {
+            /// No tensor was given.
+            Absent,
+            /// The tensor.
+            Present($tensor<B>),
+        }
+
+        impl<B: Backend> $name<B> {
+            /// The tensor, if there is one.
+            pub fn into_option(self) -> Option<$tensor<B>> {
+                match self {
+                    Self::Absent => None,
+                    Self::Present(tensor) => Some(tensor),
+                }
+            }
+
+            /// A reference to the tensor, if there is one.
+            pub fn as_ref(&self) -> Option<&$tensor<B>> {
+                match self {
+                    Self::Absent => None,
+                    Self::Present(tensor) => Some(tensor),
+                }
+            }
+
+            /// The tensor that `option` holds.
+            pub fn from_option(option: Option<$tensor<B>>) -> Self {
+                match option {
+                    Some(tensor) => Self::Present(tensor),
+                    None => Self::Absent,
+                }
+            }
+        }
+    };
+}
+
+optional!(
+    /// A float tensor or nothing.
+    OptionalFloat,
+    FloatTensor
+);
+optional!(
+    /// A bool tensor or nothing.
+    OptionalBool,
+    BoolTensor
+);
+optional!(
+    /// An int tensor or nothing.
+    OptionalInt,
+    IntTensor
+);
+
+/// The part of [`AttentionOptions`](crate::AttentionOptions) that is not a tensor.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AttentionScalars {
+    /// Factor on the dot products.
+    pub scale: f64,
+    /// Bound of the scores, or none.
+    pub softcap: Option<f64>,
+    /// Causal mask and its alignment.
+    pub causal: Option<CausalAlignment>,
+    /// Sliding window (tokens).
+    pub window: Option<Window>,
+    /// Size of the blocks of [`MaskInputs::visible_blocks`]; there is one exactly if there is the other.
+    pub block_size: Option<BlockSize>,
+    /// Dropout on the weights.
+    pub dropout: Option<Dropout>,
+    /// Asks for the blockwise body, in blocks of at most so many scores a head; by default kernels are preferred, and the body
+    /// chooses.
+    pub block_area: Option<usize>,
+}
+
+/// Everything the weights are made of, that is, all inputs but the values.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct ScoreInputs<B: Backend> {
+    /// `[batch, heads_q, len_q, dim_qk]`
+    pub query: FloatTensor<B>,
+    /// `[batch, heads_kv, len_kv, dim_qk]`
+    pub key: FloatTensor<B>,
+    /// Added to the scores; broadcastable to `[batch, heads_q, len_q, len_kv]`.
+    #[extension_type]
+    pub bias: OptionalFloat<B>,
+    /// `[heads_q, len_q + len_kv − 1]` in f32 or wider; score `(i, j)` gets entry `i − j + len_kv − 1` of its head.
+    #[extension_type]
+    pub distance_bias: OptionalFloat<B>,
+    /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
+    #[extension_type]
+    pub sinks: OptionalFloat<B>,
+    /// Which keys are hidden, as far as tensors say it.
+    #[extension_type]
+    pub mask: MaskInputs<B>,
+    /// Everything that is not a tensor.
+    pub scalars: AttentionScalars,
+}
+
+/// The tensors that hide keys. None has a gradient.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct MaskInputs<B: Backend> {
+    /// True shows a block of queries and keys; broadcastable to `[batch, heads_q, blocks of queries, blocks of keys]`.
+    #[extension_type]
+    pub visible_blocks: OptionalBool<B>,
+    /// True hides a key; broadcastable to `[batch, heads_q, len_q, len_kv]`.
+    #[extension_type]
+    pub masked: OptionalBool<B>,
+    /// `[batch]`
+    #[extension_type]
+    pub key_lengths: OptionalInt<B>,
+    /// `[batch, len_q]`; there is one exactly if there is [`key_segments`](Self::key_segments).
+    #[extension_type]
+    pub query_segments: OptionalInt<B>,
+    /// `[batch, len_kv]`
+    #[extension_type]
+    pub key_segments: OptionalInt<B>,
+}
+
+/// What the forward pass left behind, and the gradients that come in; shapes as there.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct Upstream<B: Backend> {
+    /// The output of the forward pass.
+    pub output: FloatTensor<B>,
+    /// The logsumexp of the forward pass.
+    pub logsumexp: FloatTensor<B>,
+    /// The gradient of the output.
+    pub output_gradient: FloatTensor<B>,
+    /// The gradient of the logsumexp.
+    pub logsumexp_gradient: FloatTensor<B>,
+}
+
+/// The gradients that were asked for, each in the shape and dtype of its tensor.
+#[derive(Clone, Debug, ExtensionType)]
+pub struct Gradients<B: Backend> {
+    /// Of the query.
+    #[extension_type]
+    pub query: OptionalFloat<B>,
+    /// Of the key.
+    #[extension_type]
+    pub key: OptionalFloat<B>,
+    /// Of the value.
+    #[extension_type]
+    pub value: OptionalFloat<B>,
+    /// Of the dense bias.
+    #[extension_type]
+    pub bias: OptionalFloat<B>,
+    /// Of the distance bias.
+    #[extension_type]
+    pub distance_bias: OptionalFloat<B>,
+    /// Of the sinks.
+    #[extension_type]
+    pub sinks: OptionalFloat<B>,
+}
+
+/// One of each tensor that may have a gradient.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Differentiable<X> {
+    /// Of the query.
+    pub query: X,
+    /// Of the key.
+    pub key: X,
+    /// Of the value.
+    pub value: X,
+    /// Of the dense bias.
+    pub bias: X,
+    /// Of the distance bias.
+    pub distance_bias: X,
+    /// Of the sinks.
+    pub sinks: X,
+}
+
+/// Which gradients are asked for.
+pub type Wanted = Differentiable<bool>;
+
+/// Output and logsumexp.
+pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);
