@@ -64,7 +64,7 @@ impl CausalAlignment {
 /// A sliding window around the position of the query: `position - left <= key <= position + right`.
 ///
 /// The position of query `i` is `i + len_kv - len_q`, or `i` if the mask is causal with
-/// [`TopLeft`](CausalAlignment::TopLeft). A query always sees its own position; `None` is unbounded.
+/// [`TopLeft`](CausalAlignment::TopLeft), or what [`query_offsets`](Mask::query_offsets) say. A query always sees its own position; `None` is unbounded.
 ///
 /// ```text
 /// left Some(2), right Some(0)      left Some(1), right None       left Some(1), right Some(1)
@@ -127,7 +127,7 @@ pub struct Segments<'a> {
 /// The default hides nothing.
 ///
 /// # Cost
-/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
+/// The first five parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
 /// [`blocks`](Self::blocks) has one bool per block; only [`masked`](Self::masked) may have the size of the scores, and
 /// broadcasts where it need not.
 ///
@@ -157,6 +157,11 @@ pub struct Mask<'a> {
     pub window: Option<Window>,
     /// `[batch]`: hides the keys at and after this index, in tokens.
     pub key_lengths: Option<&'a [usize]>,
+    /// `[batch]`: query `i` of batch item `b` stands at position `query_offsets[b] + i` among the keys, whatever the causal
+    /// alignment. In tokens, from `-len_q` to `len_kv`.
+    ///
+    /// They hide nothing by themselves: causality, the window and distances are counted from the position.
+    pub query_offsets: Option<&'a [i64]>,
     /// Hides the keys of other sequences.
     pub segments: Option<Segments<'a>>,
     /// Hides the blocks that a table does not show.
@@ -185,6 +190,20 @@ pub enum MaskError {
         batch_item: usize,
         /// Its key length, in tokens.
         length: usize,
+        /// The number of keys of the problem.
+        len_kv: usize,
+    },
+    /// The queries of a batch item stand too far from the keys.
+    #[error(
+        "the query offset of batch item {batch_item} is {offset}, but must lie between -len_q = -{len_q} and len_kv = {len_kv}"
+    )]
+    QueryOffset {
+        /// Index of the batch item.
+        batch_item: usize,
+        /// Its query offset, in tokens.
+        offset: i64,
+        /// The number of queries of the problem.
+        len_q: usize,
         /// The number of keys of the problem.
         len_kv: usize,
     },
@@ -219,7 +238,7 @@ impl Mask<'_> {
     /// Checks every part against the sizes of the problem.
     ///
     /// # Errors
-    /// A buffer has the wrong length or shape, or a key length exceeds `len_kv`.
+    /// A buffer has the wrong length or shape, a key length exceeds `len_kv`, or a query offset lies outside `-len_q ..= len_kv`.
     pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
         let check = |name, actual, expected| {
             if actual == expected {
@@ -240,6 +259,22 @@ impl Mask<'_> {
                 return Err(MaskError::KeyLength {
                     batch_item,
                     length,
+                    len_kv,
+                });
+            }
+        }
+        if let Some(offsets) = self.query_offsets {
+            check("query_offsets", offsets.len(), problem.batch)?;
+            let (len_q, len_kv) = (problem.len_q, problem.len_kv);
+            let fits = |offset: i64| match usize::try_from(offset) {
+                Ok(offset) => offset <= len_kv,
+                Err(_) => offset.unsigned_abs() <= len_q as u64,
+            };
+            if let Some(batch_item) = offsets.iter().position(|&offset| !fits(offset)) {
+                return Err(MaskError::QueryOffset {
+                    batch_item,
+                    offset: offsets[batch_item],
+                    len_q,
                     len_kv,
                 });
             }
@@ -269,12 +304,13 @@ impl Mask<'_> {
     ///
     /// May be negative, or beyond the last key.
     #[must_use]
-    pub fn position(&self, problem: &Problem, query: usize) -> isize {
-        query as isize
-            + self
-                .causal
-                .unwrap_or_default()
-                .offset(problem.len_q, problem.len_kv)
+    pub fn position(&self, problem: &Problem, batch_item: usize, query: usize) -> isize {
+        let alignment = self.causal.unwrap_or_default();
+        let offset = self.query_offsets.map_or_else(
+            || alignment.offset(problem.len_q, problem.len_kv),
+            |offsets| offsets[batch_item] as isize,
+        );
+        query as isize + offset
     }
 
     /// The keys that causality, window and key length leave to a query; all others are hidden, in every head.
@@ -283,7 +319,7 @@ impl Mask<'_> {
     /// kernel skips what lies outside. The range may be empty, and its ends never decrease from one query to the next.
     #[must_use]
     pub fn key_range(&self, problem: &Problem, batch_item: usize, query: usize) -> Range<usize> {
-        let position = self.position(problem, query);
+        let position = self.position(problem, batch_item, query);
         let length = self
             .key_lengths
             .map_or(problem.len_kv, |lengths| lengths[batch_item]);

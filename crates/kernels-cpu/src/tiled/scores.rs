@@ -14,7 +14,7 @@ use super::{
     transpose::transpose_eights,
     visibility::Visibility,
 };
-use crate::{Broadcast, Dropout, Mask, Problem};
+use crate::{Broadcast, DistanceAxis, Dropout, Mask, Problem};
 
 /// The options that act on scores.
 #[derive(Clone, Copy)]
@@ -98,10 +98,12 @@ impl<'a, R: Real> Scoring<'a, R> {
             // The cap has lifted what stood for nothing.
             scores[keys.len()..].fill(R::NEG_INFINITY);
         }
-        let len_kv = self.problem.len_kv;
+        let axis = DistanceAxis::new(&self.problem, &self.mask);
+        let position = self.mask.position(&self.problem, batch_item, 0);
         for (score, key) in scores.iter_mut().zip(keys) {
             if let Some(bias) = self.distance_bias {
-                *score = plus_bias(*score, bias[head * len_kv + len_kv - 1 - key]);
+                let entry = head * axis.len() + axis.index(position, key);
+                *score = plus_bias(*score, bias[entry]);
             }
             if let Some(bias) = &self.bias {
                 *score = plus_bias(*score, bias.get(batch_item, head, 0, key));
@@ -120,15 +122,24 @@ impl<'a, R: Real> Scoring<'a, R> {
         scores: &mut [R],
         stride: usize,
     ) {
-        let Problem { len_q, len_kv, .. } = self.problem;
-        let entries = len_q + len_kv - 1;
+        let (entries, first) = self.distances(panel, keys);
         let head = &bias[panel.head * entries..][..entries];
-        for (row, key) in scores.chunks_mut(stride).zip(keys.clone()) {
-            let biases = &head[panel.query + len_kv - 1 - key..][..panel.queries];
+        for (row, skipped) in scores.chunks_mut(stride).zip(0..keys.len()) {
+            let biases = &head[first - skipped..][..panel.queries];
             for (score, &bias) in row.iter_mut().zip(biases) {
                 *score = plus_bias(*score, bias);
             }
         }
+    }
+
+    /// Entries of a distance bias per head, and which of them serves the first query of a panel and the first of these keys;
+    /// the next query has the next entry, the next key the one before.
+    pub(super) fn distances(&self, panel: &Panel, keys: &Range<usize>) -> (usize, usize) {
+        let axis = DistanceAxis::new(&self.problem, &self.mask);
+        let position = self
+            .mask
+            .position(&self.problem, panel.batch_item, panel.query);
+        (axis.len(), axis.index(position, keys.start))
     }
 
     /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.

@@ -87,12 +87,14 @@ impl<R: Real> Scoring<'_, R> {
 
     /// Whether a query sees a key: neither the mask hides it nor a bias of −∞.
     pub(super) fn sees(&self, batch_item: usize, head: usize, query: usize, key: usize) -> bool {
-        let axis = DistanceAxis::new(&self.problem, &self.mask);
         let hides = |bias: R| bias == R::NEG_INFINITY;
         let dense = self.bias.map(|bias| bias.get(batch_item, head, query, key));
-        let distance = self
-            .distance_bias
-            .map(|bias| bias[head * axis.len() + axis.index(query, key)]);
+        let axis = DistanceAxis::new(&self.problem, &self.mask);
+        let entry = |bias: &[R]| {
+            let position = self.mask.position(&self.problem, batch_item, query);
+            bias[head * axis.len() + axis.index(position, key)]
+        };
+        let distance = self.distance_bias.map(entry);
         self.mask
             .visible(&self.problem, batch_item, head, query, key)
             && !dense.is_some_and(hides)

@@ -58,7 +58,7 @@ pub struct Gradients<'a, T: Element> {
     pub v: Option<RowsMut<'a, T>>,
     /// The shape of the bias.
     pub bias: Option<&'a mut [T::Real]>,
-    /// `[heads_q, len_q + len_kv − 1]`
+    /// The shape of the distance bias.
     pub distance_bias: Option<&'a mut [T::Real]>,
     /// `[heads_q]`
     pub sinks: Option<&'a mut [T::Real]>,
@@ -299,7 +299,7 @@ fn run_task<T: Element>(
         }
     };
     let mut query_gradients = task.q.into_iter();
-    let per_head = plan.distance_per_head();
+    let per_head = plan.distances;
     for tile in task.tiles {
         let (in_group, query) = plan.tile(tile);
         let head = head_kv * problem.group_size() + in_group;

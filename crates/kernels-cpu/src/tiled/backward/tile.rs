@@ -49,7 +49,7 @@ pub struct TileBackward<'a, R> {
     /// Sums of `[len_kv, dim_qk]` and `[len_kv, dim_v]`, rows padded as [`padded`] says.
     pub(super) key_gradient: &'a mut [R],
     pub(super) value_gradient: &'a mut [R],
-    /// `[len_q + len_kv − 1]` of the head, or empty.
+    /// The distances of the head, or empty.
     pub(super) distance_gradient: &'a mut [R],
     pub(super) bias_gradient: Option<BiasGradient<'a, R>>,
     pub(super) sink_gradient: Option<&'a mut R>,
@@ -450,9 +450,9 @@ impl<R: Real> Step<'_, '_, R> {
             sums.add(simd, panel, &keys, gradients, stride);
         }
         if !self.distance_gradient.is_empty() {
-            let len_kv = self.scoring.problem.len_kv;
-            for (row, key) in gradients.chunks(stride).zip(keys) {
-                let sums = &mut self.distance_gradient[panel.query + len_kv - 1 - key..];
+            let (_, first) = self.scoring.distances(panel, &keys);
+            for (row, skipped) in gradients.chunks(stride).zip(0..count) {
+                let sums = &mut self.distance_gradient[first - skipped..];
                 for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
                     *sum = *sum + gradient;
                 }
