@@ -2,15 +2,16 @@
 
 use core::ops::Range;
 
-use crate::{Broadcast, BroadcastError, Problem, extent::elements};
+use crate::{Broadcast, Problem, extent::elements};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 pub(crate) mod blocks;
+mod error;
 #[cfg(test)]
 mod tests;
 
 pub use blocks::{BlockSize, Blocks};
+pub use error::MaskError;
 
 /// The corner to which the causal diagonal is pinned when `len_q != len_kv`.
 ///
@@ -170,70 +171,6 @@ pub struct Mask<'a> {
     pub masked: Option<Broadcast<'a, bool>>,
 }
 
-/// Why a [`Mask`] does not fit a [`Problem`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum MaskError {
-    /// A per-token or per-item buffer has the wrong length.
-    #[error("{name} needs {expected} elements, but has {actual}")]
-    Length {
-        /// The part of the mask.
-        name: &'static str,
-        /// What the problem asks for.
-        expected: usize,
-        /// The length of the buffer.
-        actual: usize,
-    },
-    /// A batch item claims more keys than there are.
-    #[error("the key length of batch item {batch_item} is {length}, but len_kv is {len_kv}")]
-    KeyLength {
-        /// Index of the batch item.
-        batch_item: usize,
-        /// Its key length, in tokens.
-        length: usize,
-        /// The number of keys of the problem.
-        len_kv: usize,
-    },
-    /// The queries of a batch item stand too far from the keys.
-    #[error(
-        "the query offset of batch item {batch_item} is {offset}, but must lie between -len_q = -{len_q} and len_kv = {len_kv}"
-    )]
-    QueryOffset {
-        /// Index of the batch item.
-        batch_item: usize,
-        /// Its query offset, in tokens.
-        offset: i64,
-        /// The number of queries of the problem.
-        len_q: usize,
-        /// The number of keys of the problem.
-        len_kv: usize,
-    },
-    /// A block of a table has no queries or no keys.
-    #[error(
-        "a block needs at least 1 query and 1 key, but has {} and {}",
-        .size.queries, .size.keys
-    )]
-    BlockSize {
-        /// The size that was given.
-        size: BlockSize,
-    },
-    /// The table of blocks does not broadcast to the blocks of the scores.
-    #[error(
-        "a table of shape {shape:?} does not broadcast to {table:?}, the [batch, heads_q, rows, columns] of blocks of {} queries and {} keys",
-        .size.queries, .size.keys
-    )]
-    Blocks {
-        /// The shape that was given.
-        shape: [usize; 4],
-        /// The shape of a table that repeats nothing.
-        table: [usize; 4],
-        /// The block size that was given.
-        size: BlockSize,
-    },
-    /// The bool tensor does not broadcast to the scores.
-    #[error("the bool mask does not fit: {0}")]
-    Masked(#[from] BroadcastError),
-}
-
 impl Mask<'_> {
     /// Checks every part against the sizes of the problem.
     ///
@@ -357,5 +294,29 @@ impl Mask<'_> {
             && !self
                 .masked
                 .is_some_and(|masked| masked.get(batch_item, head, query, key))
+    }
+}
+
+impl Blocks<'_> {
+    /// Checks the block size, and the shape of the table against the problem.
+    ///
+    /// # Errors
+    /// A block is empty, or a size of the table is neither 1 nor that of the problem.
+    pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
+        let (size, shape) = (self.size, self.visible.shape());
+        if size.queries == 0 || size.keys == 0 {
+            return Err(MaskError::BlockSize { size });
+        }
+        let [rows, columns] = size.table(problem.len_q, problem.len_kv);
+        let table = [problem.batch, problem.heads_q, rows, columns];
+        if shape
+            .iter()
+            .zip(table)
+            .all(|(&dim, full)| dim == 1 || dim == full)
+        {
+            Ok(())
+        } else {
+            Err(MaskError::Blocks { shape, table, size })
+        }
     }
 }

@@ -2,7 +2,12 @@
 
 use thiserror::Error;
 
-use super::{Element, Rows, RowsMut, real::Real};
+use super::{
+    element::Element,
+    kernel::{bias::Biases, real::Real, scores::Scoring, visibility::Visible},
+    rows::Rows,
+    rows_mut::RowsMut,
+};
 use crate::{
     Broadcast, BroadcastError, DistanceAxis, Dropout, DropoutError, Mask, MaskError, Problem,
     ProblemError, extent::elements,
@@ -114,6 +119,22 @@ impl<'a, T: Element> Inputs<'a, T> {
             softcap: None,
             scale: None,
             dropout: None,
+        }
+    }
+
+    /// The options that act on scores, as kernels take them.
+    pub(super) fn scoring(&self) -> Scoring<'a, T::Real> {
+        Scoring {
+            visible: Visible {
+                problem: self.problem,
+                mask: self.mask,
+            },
+            biases: Biases {
+                dense: self.bias,
+                distance: self.distance_bias,
+            },
+            softcap: self.softcap,
+            dropout: self.dropout,
         }
     }
 

@@ -7,19 +7,22 @@
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
-use super::{
-    super::{
-        Element, Execution, Inputs,
-        raw::{HeadMut, RowsMut},
-        real::Real,
-        rows::store,
-        tile::{QUERIES, padded},
-        work,
+use super::gradients::Gradients;
+use crate::{
+    Problem,
+    tiled::{
+        element::Element,
+        head_rows::store,
+        inputs::Inputs,
+        kernel::{
+            backward::{Wanted, tile_scratch},
+            real::Real,
+            tile::{QUERIES, padded},
+        },
+        parallel::Execution,
+        rows_mut::{HeadMut, RowsMut},
     },
-    Gradients,
-    tile::{Wanted, tile_scratch},
 };
-use crate::Problem;
 
 /// As many tasks as this keep every core of a small machine busy; more are made only of more heads.
 const ENOUGH_TASKS: usize = 8;
@@ -158,7 +161,7 @@ impl Plan {
     }
 
     pub(super) fn workers(&self, execution: Execution) -> usize {
-        execution.workers(self.slabs().1, 2.5 * work(&self.problem))
+        execution.workers(self.slabs().1, 2.5 * self.problem.operations())
     }
 
     pub(super) fn scratch(&self, execution: Execution) -> usize {
