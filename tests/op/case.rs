@@ -178,6 +178,7 @@ impl Case {
                 causal: self.causal,
                 window: self.window,
                 key_lengths: self.key_lengths.as_deref(),
+                query_offsets: None,
                 segments: self
                     .segments
                     .as_ref()

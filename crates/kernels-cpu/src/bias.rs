@@ -162,7 +162,9 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
 /// The axis of a distance bias: one entry for every distance that occurs between a query and a key.
 ///
 /// A distance bias is an operand `t` of shape `[heads_q, len_q + len_kv - 1]`; score `(i, j)` of head `h` gets
-/// `t[h][i - j + len_kv - 1]`. ALiBi and the relative bias are two instances:
+/// `t[h][i - j + len_kv - 1]`. With [`query_offsets`](Mask::query_offsets) the distances differ between batch items: `t` has
+/// `2 * (len_q + len_kv) - 1` entries per head, and score `(b, i, j)` gets
+/// `t[h][query_offsets[b] + i - j + len_q + len_kv - 1]`. ALiBi and the relative bias are two instances:
 ///
 /// ```text
 /// ALiBi      t[h][r] = -slopes[h] * |relative_position(r)|
@@ -178,9 +180,9 @@ pub fn alibi_slopes(heads: usize) -> Vec<f64> {
 /// ```
 /// use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 ///
-/// let axis = DistanceAxis { len_q: 2, len_kv: 3, alignment: CausalAlignment::BottomRight };
+/// let axis = DistanceAxis { len_q: 2, len_kv: 3, alignment: Some(CausalAlignment::BottomRight) };
 /// assert_eq!(axis.relative_positions().collect::<Vec<_>>(), [1, 0, -1, -2]);
-/// assert_eq!(axis.index(1, 2), 1); // the last query stands on the last key
+/// assert_eq!(axis.index(2, 2), 1); // a query that stands on the last key
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DistanceAxis {
@@ -188,29 +190,44 @@ pub struct DistanceAxis {
     pub len_q: usize,
     /// Number of keys, in tokens.
     pub len_kv: usize,
-    /// Where the queries stand among the keys: that of the causal mask, bottom-right if there is none.
-    pub alignment: CausalAlignment,
+    /// Where the queries stand among the keys: that of the causal mask, bottom-right if there is none; `None` with
+    /// [`query_offsets`](Mask::query_offsets).
+    pub alignment: Option<CausalAlignment>,
 }
 
 impl DistanceAxis {
-    /// The axis of a problem; of the mask, only the causal alignment matters.
+    /// The axis of a problem; of the mask, only the causal alignment matters, and whether there are query offsets.
     #[must_use]
     pub fn new(problem: &Problem, mask: &Mask<'_>) -> Self {
         Self {
             len_q: problem.len_q,
             len_kv: problem.len_kv,
-            alignment: mask.causal.unwrap_or_default(),
+            alignment: mask
+                .query_offsets
+                .is_none()
+                .then(|| mask.causal.unwrap_or_default()),
         }
     }
 
-    /// Number of entries per head: `len_q + len_kv - 1`, or 0 if there is no pair.
+    /// Number of entries per head: `len_q + len_kv - 1`, with query offsets `2 * (len_q + len_kv) - 1`; 0 if there is no pair.
     #[must_use]
     pub fn len(&self) -> usize {
         if self.len_q == 0 || self.len_kv == 0 {
-            0
-        } else {
-            // Saturating: a length that wraps around would fit any buffer.
-            self.len_q.saturating_add(self.len_kv - 1)
+            return 0;
+        }
+        // Saturating: a length that wraps around would fit any buffer.
+        let distances = self.len_q.saturating_add(self.len_kv - 1);
+        match self.alignment {
+            Some(_) => distances,
+            None => distances.saturating_mul(2).saturating_add(1),
+        }
+    }
+
+    /// The entry of distance 0, which the axis of an alignment may not have.
+    fn zero(&self) -> isize {
+        match self.alignment {
+            Some(alignment) => self.len_kv as isize - 1 - alignment.offset(self.len_q, self.len_kv),
+            None => (self.len_q + self.len_kv) as isize - 1,
         }
     }
 
@@ -220,13 +237,14 @@ impl DistanceAxis {
         self.len() == 0
     }
 
-    /// The entry that serves one score: `query - key + len_kv - 1`.
+    /// The entry that serves one score; `position` is [`Mask::position`] of the query.
     ///
-    /// Along the keys of one query it decreases by one, so that a kernel reads a contiguous run.
+    /// Along the keys of one query it decreases by one, along the queries of one key it increases by one, so that a kernel
+    /// reads a contiguous run.
     #[must_use]
     #[inline]
-    pub fn index(&self, query: usize, key: usize) -> usize {
-        query + (self.len_kv - 1 - key)
+    pub fn index(&self, position: isize, key: usize) -> usize {
+        (position - key as isize + self.zero()) as usize
     }
 
     /// `key - position(query)` of the pairs that an entry serves, in tokens: negative for keys before their query.
@@ -234,8 +252,7 @@ impl DistanceAxis {
     /// `position` is [`Mask::position`].
     #[must_use]
     pub fn relative_position(&self, index: usize) -> isize {
-        let offset = self.alignment.offset(self.len_q, self.len_kv);
-        self.len_kv as isize - 1 - index as isize - offset
+        self.zero() - index as isize
     }
 
     /// [`relative_position`](Self::relative_position) of every entry, in order.

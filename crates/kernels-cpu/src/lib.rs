@@ -41,7 +41,8 @@
 //! | block table | `[batch or 1, heads_q or 1, ⌈len_q / block⌉ or 1, ⌈len_kv / block⌉ or 1]` |
 //! | ALiBi slopes | `[heads_q]` |
 //! | relative table | `[buckets, heads_q]` |
-//! | distance bias | `[heads_q, len_q + len_kv - 1]`, what kernels get instead of the two above |
+//! | query offsets | `[batch]` |
+//! | distance bias | `[heads_q, len_q + len_kv - 1]`, with query offsets `[heads_q, 2 * (len_q + len_kv) - 1]`: what kernels get instead of ALiBi and the relative table |
 //! | sinks | `[heads_q]` |
 //!
 //! Query head `h` reads key/value head `h / (heads_q / heads_kv)`; keys and values are never repeated in memory.
@@ -64,9 +65,10 @@
 //! 7. output    o[i] = sum_j w'[j] * v[j]
 //! ```
 //!
-//! `position(i)` is the key at which query `i` stands: the diagonal of the causal alignment below. ALiBi and the relative
-//! bias depend on `i - j` alone, so a kernel sees both as one distance bias `t`: `s[j] = s[j] + t[head, i - j + len_kv - 1]`
-//! (see [`DistanceAxis`]). It is empty if `len_q` or `len_kv` is 0.
+//! `position(i)` is the key at which query `i` stands: the diagonal of the causal alignment, or of the query offsets, both below.
+//! ALiBi and the relative bias depend on `position(i) - j` alone, so a kernel sees both as one distance bias `t`:
+//! `s[j] = s[j] + t[head, i - j + len_kv - 1]`, with query offsets `t[head, query_offsets[b] + i - j + len_q + len_kv - 1]` (see
+//! [`DistanceAxis`]). It is empty if `len_q` or `len_kv` is 0.
 //!
 //! A sink is one more score per query head, the same in every row, that has no key and no value: weights of a row with a
 //! sink add up to less than one. It is neither scaled, capped, masked, biased nor dropped; a sink of −∞ is none.
@@ -102,6 +104,24 @@
 //! Bottom-right is what decoding against a cache needs: the queries are the newest tokens. A window is centred on the
 //! same diagonal as the causal mask, on the bottom-right one if there is none, and so is the distance of ALiBi and the
 //! relative bias. All use the `len_kv` of the problem, not the key lengths of the batch item.
+//!
+//! ## Query offsets
+//!
+//! With `query_offsets`, one number per batch item, query `i` of batch item `b` stands at position `query_offsets[b] + i` on the
+//! axis of the keys, instead of the position that the alignment gives. The causal mask, the window and all distances are
+//! counted from there; a causal mask of either alignment becomes `j <= query_offsets[b] + i`. Offsets alone hide nothing.
+//! Each lies in `-len_q ..= len_kv`.
+//!
+//! So a batch of unequal sequences in one padded cache is one call: with `key_lengths[b]` keys in the cache, the newest
+//! `len_q` tokens among them, the offset is `key_lengths[b] - len_q`.
+//!
+//! ```text
+//! causal, len_q 2, len_kv 5
+//!
+//! key length 3, offset 1      key length 5, offset 3      key length 1, offset -1
+//!   # # . . .                   # # # # .                   . . . . .
+//!   # # # . .                   # # # # #                   # . . . .
+//! ```
 //!
 //! ## What hidden means
 //!

@@ -2,15 +2,16 @@
 
 use core::ops::Range;
 
-use crate::{Broadcast, BroadcastError, Problem, extent::elements};
+use crate::{Broadcast, Problem, extent::elements};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
 
 pub(crate) mod blocks;
+mod error;
 #[cfg(test)]
 mod tests;
 
 pub use blocks::{BlockSize, Blocks};
+pub use error::MaskError;
 
 /// The corner to which the causal diagonal is pinned when `len_q != len_kv`.
 ///
@@ -64,7 +65,7 @@ impl CausalAlignment {
 /// A sliding window around the position of the query: `position - left <= key <= position + right`.
 ///
 /// The position of query `i` is `i + len_kv - len_q`, or `i` if the mask is causal with
-/// [`TopLeft`](CausalAlignment::TopLeft). A query always sees its own position; `None` is unbounded.
+/// [`TopLeft`](CausalAlignment::TopLeft), or what [`query_offsets`](Mask::query_offsets) say. A query always sees its own position; `None` is unbounded.
 ///
 /// ```text
 /// left Some(2), right Some(0)      left Some(1), right None       left Some(1), right Some(1)
@@ -127,7 +128,7 @@ pub struct Segments<'a> {
 /// The default hides nothing.
 ///
 /// # Cost
-/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
+/// The first five parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
 /// [`blocks`](Self::blocks) has one bool per block; only [`masked`](Self::masked) may have the size of the scores, and
 /// broadcasts where it need not.
 ///
@@ -157,6 +158,11 @@ pub struct Mask<'a> {
     pub window: Option<Window>,
     /// `[batch]`: hides the keys at and after this index, in tokens.
     pub key_lengths: Option<&'a [usize]>,
+    /// `[batch]`: query `i` of batch item `b` stands at position `query_offsets[b] + i` among the keys, whatever the causal
+    /// alignment. In tokens, from `-len_q` to `len_kv`.
+    ///
+    /// They hide nothing by themselves: causality, the window and distances are counted from the position.
+    pub query_offsets: Option<&'a [i64]>,
     /// Hides the keys of other sequences.
     pub segments: Option<Segments<'a>>,
     /// Hides the blocks that a table does not show.
@@ -165,61 +171,11 @@ pub struct Mask<'a> {
     pub masked: Option<Broadcast<'a, bool>>,
 }
 
-/// Why a [`Mask`] does not fit a [`Problem`].
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum MaskError {
-    /// A per-token or per-item buffer has the wrong length.
-    #[error("{name} needs {expected} elements, but has {actual}")]
-    Length {
-        /// The part of the mask.
-        name: &'static str,
-        /// What the problem asks for.
-        expected: usize,
-        /// The length of the buffer.
-        actual: usize,
-    },
-    /// A batch item claims more keys than there are.
-    #[error("the key length of batch item {batch_item} is {length}, but len_kv is {len_kv}")]
-    KeyLength {
-        /// Index of the batch item.
-        batch_item: usize,
-        /// Its key length, in tokens.
-        length: usize,
-        /// The number of keys of the problem.
-        len_kv: usize,
-    },
-    /// A block of a table has no queries or no keys.
-    #[error(
-        "a block needs at least 1 query and 1 key, but has {} and {}",
-        .size.queries, .size.keys
-    )]
-    BlockSize {
-        /// The size that was given.
-        size: BlockSize,
-    },
-    /// The table of blocks does not broadcast to the blocks of the scores.
-    #[error(
-        "a table of shape {shape:?} does not broadcast to {table:?}, the [batch, heads_q, rows, columns] of blocks of {} queries and {} keys",
-        .size.queries, .size.keys
-    )]
-    Blocks {
-        /// The shape that was given.
-        shape: [usize; 4],
-        /// The shape of a table that repeats nothing.
-        table: [usize; 4],
-        /// The block size that was given.
-        size: BlockSize,
-    },
-    /// The bool tensor does not broadcast to the scores.
-    #[error("the bool mask does not fit: {0}")]
-    Masked(#[from] BroadcastError),
-}
-
 impl Mask<'_> {
     /// Checks every part against the sizes of the problem.
     ///
     /// # Errors
-    /// A buffer has the wrong length or shape, or a key length exceeds `len_kv`.
+    /// A buffer has the wrong length or shape, a key length exceeds `len_kv`, or a query offset lies outside `-len_q ..= len_kv`.
     pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
         let check = |name, actual, expected| {
             if actual == expected {
@@ -240,6 +196,22 @@ impl Mask<'_> {
                 return Err(MaskError::KeyLength {
                     batch_item,
                     length,
+                    len_kv,
+                });
+            }
+        }
+        if let Some(offsets) = self.query_offsets {
+            check("query_offsets", offsets.len(), problem.batch)?;
+            let (len_q, len_kv) = (problem.len_q, problem.len_kv);
+            let fits = |offset: i64| match usize::try_from(offset) {
+                Ok(offset) => offset <= len_kv,
+                Err(_) => offset.unsigned_abs() <= len_q as u64,
+            };
+            if let Some(batch_item) = offsets.iter().position(|&offset| !fits(offset)) {
+                return Err(MaskError::QueryOffset {
+                    batch_item,
+                    offset: offsets[batch_item],
+                    len_q,
                     len_kv,
                 });
             }
@@ -269,12 +241,13 @@ impl Mask<'_> {
     ///
     /// May be negative, or beyond the last key.
     #[must_use]
-    pub fn position(&self, problem: &Problem, query: usize) -> isize {
-        query as isize
-            + self
-                .causal
-                .unwrap_or_default()
-                .offset(problem.len_q, problem.len_kv)
+    pub fn position(&self, problem: &Problem, batch_item: usize, query: usize) -> isize {
+        let alignment = self.causal.unwrap_or_default();
+        let offset = self.query_offsets.map_or_else(
+            || alignment.offset(problem.len_q, problem.len_kv),
+            |offsets| offsets[batch_item] as isize,
+        );
+        query as isize + offset
     }
 
     /// The keys that causality, window and key length leave to a query; all others are hidden, in every head.
@@ -283,7 +256,7 @@ impl Mask<'_> {
     /// kernel skips what lies outside. The range may be empty, and its ends never decrease from one query to the next.
     #[must_use]
     pub fn key_range(&self, problem: &Problem, batch_item: usize, query: usize) -> Range<usize> {
-        let position = self.position(problem, query);
+        let position = self.position(problem, batch_item, query);
         let length = self
             .key_lengths
             .map_or(problem.len_kv, |lengths| lengths[batch_item]);
@@ -321,5 +294,29 @@ impl Mask<'_> {
             && !self
                 .masked
                 .is_some_and(|masked| masked.get(batch_item, head, query, key))
+    }
+}
+
+impl Blocks<'_> {
+    /// Checks the block size, and the shape of the table against the problem.
+    ///
+    /// # Errors
+    /// A block is empty, or a size of the table is neither 1 nor that of the problem.
+    pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
+        let (size, shape) = (self.size, self.visible.shape());
+        if size.queries == 0 || size.keys == 0 {
+            return Err(MaskError::BlockSize { size });
+        }
+        let [rows, columns] = size.table(problem.len_q, problem.len_kv);
+        let table = [problem.batch, problem.heads_q, rows, columns];
+        if shape
+            .iter()
+            .zip(table)
+            .all(|(&dim, full)| dim == 1 || dim == full)
+        {
+            Ok(())
+        } else {
+            Err(MaskError::Blocks { shape, table, size })
+        }
     }
 }

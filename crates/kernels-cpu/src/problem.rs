@@ -131,6 +131,13 @@ impl Problem {
         1.0 / math::sqrt(self.dim_qk as f64)
     }
 
+    /// Floating-point operations of the forward pass, if everything is visible.
+    pub(crate) fn operations(&self) -> f64 {
+        // Not `score_elements`, which nothing holds and which need not fit into a `usize`.
+        let scores = self.query_rows() as f64 * self.len_kv as f64;
+        2.0 * scores * (self.dim_qk as f64 + self.dim_v as f64)
+    }
+
     /// Number of elements of the query: `batch · heads_q · len_q · dim_qk`.
     #[must_use]
     pub fn query_elements(&self) -> usize {

@@ -209,7 +209,7 @@ fn biases(
     let axis = DistanceAxis {
         len_q: query.dims()[2],
         len_kv: key.dims()[2],
-        alignment: causal.unwrap_or_default(),
+        alignment: Some(causal.unwrap_or_default()),
     };
     let Some(AttentionBias {
         dense,

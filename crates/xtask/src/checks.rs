@@ -1,7 +1,7 @@
 //! What a change must pass.
 
 use crate::command::{cargo, tool};
-use crate::{examples, features, kernels, lengths, page};
+use crate::{examples, features, imports, kernels, lengths, page};
 
 /// Checks that are too long to be always run.
 #[derive(Default)]
@@ -23,6 +23,7 @@ pub struct Options {
 /// Runs every check until one fails.
 pub fn run(options: &Options) -> Result<(), String> {
     lengths::short_files()?;
+    imports::no_loops()?;
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
     cargo(&["fmt", "--all", "--check"], &[])?;

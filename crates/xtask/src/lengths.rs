@@ -32,7 +32,7 @@ pub fn short_files() -> Result<(), String> {
 }
 
 /// Calls `look` on every source file below `folder`, except what cargo built there.
-fn visit(folder: &Path, look: &mut impl FnMut(&Path) -> io::Result<()>) -> Result<(), String> {
+pub fn visit(folder: &Path, look: &mut impl FnMut(&Path) -> io::Result<()>) -> Result<(), String> {
     let read = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
     for entry in fs::read_dir(folder).map_err(|error| read(folder, error))? {
         let path = entry.map_err(|error| read(folder, error))?.path();

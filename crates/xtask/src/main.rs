@@ -5,6 +5,7 @@ mod checks;
 mod command;
 mod examples;
 mod features;
+mod imports;
 mod kernels;
 mod lengths;
 mod page;

@@ -162,6 +162,18 @@ fn slopes_are_the_papers_for_any_number_of_heads() {
     }
 }
 
+fn problem(len_q: usize, len_kv: usize) -> Problem {
+    Problem {
+        batch: 1,
+        heads_q: 1,
+        heads_kv: 1,
+        len_q,
+        len_kv,
+        dim_qk: 1,
+        dim_v: 1,
+    }
+}
+
 #[test]
 fn every_score_finds_the_entry_of_its_relative_position() {
     for (len_q, len_kv) in [(1, 1), (5, 7), (7, 5), (1, 11), (11, 1)] {
@@ -170,15 +182,7 @@ fn every_score_finds_the_entry_of_its_relative_position() {
             Some(CausalAlignment::BottomRight),
             Some(CausalAlignment::TopLeft),
         ] {
-            let problem = Problem {
-                batch: 1,
-                heads_q: 1,
-                heads_kv: 1,
-                len_q,
-                len_kv,
-                dim_qk: 1,
-                dim_v: 1,
-            };
+            let problem = problem(len_q, len_kv);
             let mask = Mask {
                 causal,
                 ..Mask::default()
@@ -189,10 +193,43 @@ fn every_score_finds_the_entry_of_its_relative_position() {
             let mut used = vec![false; axis.len()];
             for query in 0..len_q {
                 for key in 0..len_kv {
-                    let index = axis.index(query, key);
+                    let position = mask.position(&problem, 0, query);
+                    let index = axis.index(position, key);
+                    assert_eq!(index, query + len_kv - 1 - key, "{axis:?}");
                     used[index] = true;
-                    let expected = key as isize - mask.position(&problem, query);
+                    let expected = key as isize - position;
                     assert_eq!(positions[index], expected, "{query} {key} {axis:?}");
+                }
+            }
+            assert!(used.into_iter().all(|used| used), "{axis:?}");
+        }
+        // Every offset that is allowed, one per batch item.
+        let offsets: Vec<i64> = (-(len_q as i64)..=len_kv as i64).collect();
+        let problem = Problem {
+            batch: offsets.len(),
+            ..problem(len_q, len_kv)
+        };
+        for causal in [None, Some(CausalAlignment::TopLeft)] {
+            let mask = Mask {
+                causal,
+                query_offsets: Some(&offsets),
+                ..Mask::default()
+            };
+            let axis = DistanceAxis::new(&problem, &mask);
+            let positions: Vec<isize> = axis.relative_positions().collect();
+            assert_eq!(positions.len(), 2 * (len_q + len_kv) - 1);
+            let mut used = vec![false; axis.len()];
+            for (item, &offset) in offsets.iter().enumerate() {
+                for (query, key) in (0..len_q).flat_map(|i| (0..len_kv).map(move |j| (i, j))) {
+                    let index = axis.index(mask.position(&problem, item, query), key);
+                    let entry = offset + (query + len_q + len_kv - 1) as i64 - key as i64;
+                    assert_eq!(index as i64, entry, "{axis:?}");
+                    assert_eq!(
+                        positions[index] as i64,
+                        key as i64 - query as i64 - offset,
+                        "{axis:?}"
+                    );
+                    used[index] = true;
                 }
             }
             assert!(used.into_iter().all(|used| used), "{axis:?}");
@@ -203,12 +240,14 @@ fn every_score_finds_the_entry_of_its_relative_position() {
 #[test]
 fn an_axis_without_pairs_is_empty() {
     for (len_q, len_kv) in [(0, 0), (0, 3), (3, 0)] {
-        let axis = DistanceAxis {
-            len_q,
-            len_kv,
-            alignment: CausalAlignment::BottomRight,
-        };
-        assert!(axis.is_empty());
-        assert_eq!(axis.relative_positions().len(), 0);
+        for alignment in [Some(CausalAlignment::BottomRight), None] {
+            let axis = DistanceAxis {
+                len_q,
+                len_kv,
+                alignment,
+            };
+            assert!(axis.is_empty());
+            assert_eq!(axis.relative_positions().len(), 0);
+        }
     }
 }

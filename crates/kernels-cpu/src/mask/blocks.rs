@@ -4,8 +4,7 @@ use core::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-use super::MaskError;
-use crate::{Broadcast, Problem};
+use crate::Broadcast;
 
 /// How many neighbouring queries and keys share one entry of a block table.
 ///
@@ -80,28 +79,6 @@ pub struct Blocks<'a> {
 }
 
 impl Blocks<'_> {
-    /// Checks the block size, and the shape of the table against the problem.
-    ///
-    /// # Errors
-    /// A block is empty, or a size of the table is neither 1 nor that of the problem.
-    pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
-        let (size, shape) = (self.size, self.visible.shape());
-        if size.queries == 0 || size.keys == 0 {
-            return Err(MaskError::BlockSize { size });
-        }
-        let [rows, columns] = size.table(problem.len_q, problem.len_kv);
-        let table = [problem.batch, problem.heads_q, rows, columns];
-        if shape
-            .iter()
-            .zip(table)
-            .all(|(&dim, full)| dim == 1 || dim == full)
-        {
-            Ok(())
-        } else {
-            Err(MaskError::Blocks { shape, table, size })
-        }
-    }
-
     /// Whether the table shows a key to a query of a query head.
     ///
     /// # Panics

@@ -100,6 +100,32 @@ fn a_window_follows_the_causal_alignment() {
 }
 
 #[test]
+fn query_offsets_are_drawn_as_documented() {
+    let at = |offset, mask| {
+        let offsets = [offset];
+        draw(
+            Mask {
+                query_offsets: Some(&offsets),
+                ..mask
+            },
+            2,
+            5,
+        )
+    };
+    // Alone they hide nothing, and they win over either alignment.
+    assert_eq!(at(-2, Mask::default()), ["#####", "#####"]);
+    for alignment in [BottomRight, TopLeft] {
+        assert_eq!(at(1, causal(alignment)), ["##...", "###.."]);
+        assert_eq!(at(3, causal(alignment)), ["####.", "#####"]);
+        assert_eq!(at(-1, causal(alignment)), [".....", "#...."]);
+        assert_eq!(at(-2, causal(alignment)), [".....", "....."]);
+        assert_eq!(at(5, causal(alignment)), ["#####", "#####"]);
+    }
+    assert_eq!(at(1, window(Some(1), Some(1))), ["###..", ".###."]);
+    assert_eq!(at(5, window(Some(1), Some(1))), ["....#", "....."]);
+}
+
+#[test]
 fn the_widest_windows_do_not_overflow() {
     let mask = window(Some(usize::MAX), Some(usize::MAX));
     assert_eq!(draw(mask, 2, 3), ["###", "###"]);
@@ -198,6 +224,25 @@ fn errors_name_the_offending_values() {
         }),
         "the key length of batch item 1 is 8, but len_kv is 7"
     );
+    let offsets = |offsets| {
+        message(Mask {
+            query_offsets: Some(offsets),
+            ..Mask::default()
+        })
+    };
+    assert_eq!(offsets(&[1]), "query_offsets needs 2 elements, but has 1");
+    assert_eq!(
+        offsets(&[8, 0]),
+        "the query offset of batch item 0 is 8, but must lie between -len_q = -5 and len_kv = 7"
+    );
+    assert_eq!(
+        offsets(&[7, -6]),
+        "the query offset of batch item 1 is -6, but must lie between -len_q = -5 and len_kv = 7"
+    );
+    assert_eq!(
+        offsets(&[-5, i64::MIN]),
+        "the query offset of batch item 1 is -9223372036854775808, but must lie between -len_q = -5 and len_kv = 7"
+    );
     let segments = |queries, keys| Mask {
         segments: Some(Segments { queries, keys }),
         ..Mask::default()
@@ -228,6 +273,7 @@ struct Owned {
     causal: Option<CausalAlignment>,
     window: Option<Window>,
     key_lengths: Option<Vec<usize>>,
+    query_offsets: Option<Vec<i64>>,
     segments: Option<(Vec<i64>, Vec<i64>)>,
     blocks: Option<(Vec<bool>, [usize; 4], BlockSize)>,
     masked: Option<(Vec<bool>, [usize; 4])>,
@@ -239,6 +285,7 @@ impl Owned {
             causal: self.causal,
             window: self.window,
             key_lengths: self.key_lengths.as_deref(),
+            query_offsets: self.query_offsets.as_deref(),
             segments: self
                 .segments
                 .as_ref()
@@ -271,11 +318,12 @@ impl Owned {
                 index % len_q,
             );
             // Lay the keys on a strip with room on both sides, the query's own position at `centre`. Counting from
-            // the end for bottom-right and from the start for top-left, no offset is ever computed.
+            // the end for bottom-right and from the start for top-left, no offset is ever computed but one that is given.
             let room = 64;
-            let centre = match self.causal {
-                Some(TopLeft) => room + query,
-                _ => room + len_kv + query - len_q,
+            let centre = match (&self.query_offsets, self.causal) {
+                (Some(offsets), _) => (room + query).strict_add_signed(offsets[item] as isize),
+                (None, Some(TopLeft)) => room + query,
+                (None, _) => room + len_kv + query - len_q,
             };
             let mut strip = vec![true; 2 * room + len_kv];
             if self.causal.is_some() {
@@ -367,19 +415,26 @@ fn owned() -> impl Strategy<Value = Owned> {
             prop::option::of(prop_oneof![Just(BottomRight), Just(TopLeft)]),
             prop::option::of((reach(), reach()).prop_map(|(left, right)| Window { left, right })),
             prop::option::of(prop::collection::vec(0..=len_kv, batch)),
+            prop::option::of(prop::collection::vec(
+                -(len_q as i64)..=len_kv as i64,
+                batch,
+            )),
             prop::option::of((ids(batch * len_q), ids(batch * len_kv))),
             prop::option::of(prop::collection::vec(prop::bool::weighted(0.7), entries)),
             prop::option::of(prop::collection::vec(prop::bool::weighted(0.2), elements)),
         )
             .prop_map(
-                move |(causal, window, key_lengths, segments, blocks, masked)| Owned {
-                    problem: problem(batch, heads_q, len_q, len_kv),
-                    causal,
-                    window,
-                    key_lengths,
-                    segments,
-                    blocks: blocks.map(|data| (data, table, size)),
-                    masked: masked.map(|data| (data, shape)),
+                move |(causal, window, key_lengths, query_offsets, segments, blocks, masked)| {
+                    Owned {
+                        problem: problem(batch, heads_q, len_q, len_kv),
+                        causal,
+                        window,
+                        key_lengths,
+                        query_offsets,
+                        segments,
+                        blocks: blocks.map(|data| (data, table, size)),
+                        masked: masked.map(|data| (data, shape)),
+                    }
                 },
             )
     })

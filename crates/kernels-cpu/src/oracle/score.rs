@@ -70,7 +70,7 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
 
 /// How many tokens a key lies after the position of its query.
 fn relative_position(problem: &Problem, inputs: &Inputs<'_>, at: At) -> isize {
-    at.key as isize - inputs.mask.position(problem, at.query)
+    at.key as isize - inputs.mask.position(problem, at.batch_item, at.query)
 }
 
 /// What the slope of ALiBi is multiplied with.

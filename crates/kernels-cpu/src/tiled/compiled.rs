@@ -1,8 +1,11 @@
 //! The code that is compiled for every instruction set, once for f32 and once for f64.
 
 use super::{
-    backward::TileBackward, decode::Decode, few_rows::Part, forward::TileForward,
-    parallel::Execution, real::Real, rotation::Piece,
+    kernel::{
+        backward::TileBackward, few_rows::Part, forward::TileForward, one_query::OneQuery,
+        real::Real, rotation::Piece,
+    },
+    parallel::Execution,
 };
 
 /// Runs the vectorised parts.
@@ -15,7 +18,7 @@ pub trait Compiled: Real {
     /// One tile of queries, backward.
     fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>);
     /// One query.
-    fn decode(execution: Execution, decode: Decode<'_, Self>);
+    fn one_query(execution: Execution, query: OneQuery<'_, Self>);
     /// Some terms of a product of few rows.
     fn few_rows(execution: Execution, part: Part<'_, Self>);
     /// Some rows with rotary positions.
@@ -31,8 +34,8 @@ macro_rules! compiled {
             fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>) {
                 execution.dispatch(tile);
             }
-            fn decode(execution: Execution, decode: Decode<'_, Self>) {
-                execution.dispatch(decode);
+            fn one_query(execution: Execution, query: OneQuery<'_, Self>) {
+                execution.dispatch(query);
             }
             fn few_rows(execution: Execution, part: Part<'_, Self>) {
                 execution.dispatch(part);

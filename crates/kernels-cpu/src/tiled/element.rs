@@ -2,7 +2,7 @@
 
 use half::{bf16, f16};
 
-use super::{compiled::Compiled, real::Real};
+use super::{compiled::Compiled, kernel::real::Real};
 
 /// An element of query, key, value and output. Half precision is computed in f32.
 pub trait Element: Copy + Default + Send + Sync + 'static {

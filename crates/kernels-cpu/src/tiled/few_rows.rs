@@ -4,23 +4,17 @@
 
 use core::ops::Range;
 
-use pulp::{Simd, WithSimd};
-
 use super::{
-    Element, Execution, Real,
     compiled::Compiled,
-    parallel::for_each,
-    raw::{Product, Start},
-    rows::take,
+    element::Element,
+    kernel::few_rows::{DEPTH, Part, WIDEST},
+    parallel::{Execution, for_each},
+    scratch::take,
 };
 use crate::extent::{elements, reach};
 
 /// More rows than this are better multiplied by a library.
 pub const FEW_ROWS: usize = 16;
-/// Terms of the sums that are added at once: the rows of the matrix that are read side by side, each from start to end.
-const DEPTH: usize = 8;
-/// Numbers of the widest vector.
-const WIDEST: usize = 16;
 /// Where the parts end, in 64ths of the depth: as many as keep every core of a small machine busy, and the last ones small, so
 /// that all threads end together.
 const ENDS: [usize; 10] = [8, 16, 24, 32, 40, 48, 54, 58, 62, 64];
@@ -134,77 +128,6 @@ impl<T: Element> FewRows<'_, T> {
         let total = total.chunks_exact(self.sums_row());
         for (out, total) in out.chunks_exact_mut(columns).zip(total) {
             out.copy_from_slice(&total[..columns]);
-        }
-    }
-}
-
-/// Some terms of all sums.
-pub struct Part<'a, R> {
-    x: &'a [R],
-    weight: &'a [R],
-    /// Rows, depth and columns.
-    sizes: [usize; 3],
-    terms: Range<usize>,
-    /// `[rows, columns]`, rows padded.
-    sums: &'a mut [R],
-    sums_row: usize,
-    /// The last columns, which do not fill a vector: `[DEPTH, WIDEST]`.
-    rest: &'a mut [R],
-}
-
-impl<R: Real> WithSimd for Part<'_, R> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        let (x, weight) = (self.x, self.weight);
-        let [rows, depth, columns] = self.sizes;
-        let lanes = R::lanes::<S>();
-        let whole = columns / lanes * lanes;
-        if self.terms.is_empty() {
-            self.sums.fill(R::default());
-        }
-        self.rest.fill(R::default());
-        for k in self.terms.clone().step_by(DEPTH) {
-            let count = DEPTH.min(self.terms.end - k);
-            let matrix = &weight[k * columns..];
-            let start = || match k == self.terms.start {
-                true => Start::Zero,
-                false => Start::Keep,
-            };
-            Product {
-                rows,
-                depth: count,
-                left: &x[k..],
-                left_row: depth,
-                left_step: 1,
-                right: matrix,
-                right_step: columns,
-                out: &mut *self.sums,
-                out_row: self.sums_row,
-                start: start(),
-            }
-            .run_wide(simd, whole);
-            if whole == columns {
-                continue;
-            }
-            for (row, rest) in self.rest.chunks_exact_mut(WIDEST).enumerate().take(count) {
-                let row = &matrix[row * columns..(row + 1) * columns];
-                rest[..columns - whole].copy_from_slice(&row[whole..]);
-            }
-            Product {
-                rows,
-                depth: count,
-                left: &x[k..],
-                left_row: depth,
-                left_step: 1,
-                right: &*self.rest,
-                right_step: WIDEST,
-                out: &mut self.sums[whole..],
-                out_row: self.sums_row,
-                start: start(),
-            }
-            .run_wide(simd, lanes);
         }
     }
 }

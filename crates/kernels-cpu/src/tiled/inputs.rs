@@ -2,7 +2,12 @@
 
 use thiserror::Error;
 
-use super::{Element, Rows, RowsMut, real::Real};
+use super::{
+    element::Element,
+    kernel::{bias::Biases, real::Real, scores::Scoring, visibility::Visible},
+    rows::Rows,
+    rows_mut::RowsMut,
+};
 use crate::{
     Broadcast, BroadcastError, DistanceAxis, Dropout, DropoutError, Mask, MaskError, Problem,
     ProblemError, extent::elements,
@@ -15,7 +20,7 @@ use crate::{
 /// - k `[batch, heads_kv, len_kv, dim_qk]`
 /// - v `[batch, heads_kv, len_kv, dim_v]`
 /// - bias `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`
-/// - distance bias `[heads_q, len_q + len_kv − 1]`
+/// - distance bias `[heads_q, len_q + len_kv − 1]`, with query offsets `[heads_q, 2 · (len_q + len_kv) − 1]`
 /// - sinks `[heads_q]`
 #[derive(Clone, Copy, Debug)]
 pub struct Inputs<'a, T: Element> {
@@ -31,7 +36,8 @@ pub struct Inputs<'a, T: Element> {
     pub mask: Mask<'a>,
     /// Added to the scores after the softcap; −∞ hides.
     pub bias: Option<Broadcast<'a, T::Real>>,
-    /// Added to the scores: entry `i − j + len_kv − 1` of a head to the score of query `i` and key `j`.
+    /// Added to the scores: entry `i − j + len_kv − 1` of a head to the score of query `i` and key `j`; with query offsets entry
+    /// `query_offsets[b] + i − j + len_q + len_kv − 1` to that of batch item `b`.
     pub distance_bias: Option<&'a [T::Real]>,
     /// One score per query head that joins the denominator of the softmax and has no value.
     pub sinks: Option<&'a [T::Real]>,
@@ -116,6 +122,22 @@ impl<'a, T: Element> Inputs<'a, T> {
         }
     }
 
+    /// The options that act on scores, as kernels take them.
+    pub(super) fn scoring(&self) -> Scoring<'a, T::Real> {
+        Scoring {
+            visible: Visible {
+                problem: self.problem,
+                mask: self.mask,
+            },
+            biases: Biases {
+                dense: self.bias,
+                distance: self.distance_bias,
+            },
+            softcap: self.softcap,
+            dropout: self.dropout,
+        }
+    }
+
     /// The factor on the scores.
     pub(super) fn scale(&self) -> f64 {
         self.scale.unwrap_or_else(|| self.problem.default_scale())
@@ -157,7 +179,7 @@ impl<'a, T: Element> Inputs<'a, T> {
             exactly(
                 "distance_bias",
                 distance.len(),
-                elements([problem.heads_q, distances(problem)]),
+                elements([problem.heads_q, self.distances()]),
                 problem,
             )?;
         }
@@ -186,16 +208,16 @@ impl<'a, T: Element> Inputs<'a, T> {
         Ok(())
     }
 
+    /// Number of entries of a distance bias for each head, 0 if there is no pair.
+    pub(super) fn distances(&self) -> usize {
+        DistanceAxis::new(&self.problem, &self.mask).len()
+    }
+
     /// Minus infinity without a sink, as a number of f64.
     pub(super) fn sink(&self, head: usize) -> f64 {
         self.sinks
             .map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
     }
-}
-
-/// Number of entries of a distance bias for each head: `len_q + len_kv − 1`, or 0 if there is no pair.
-pub(super) fn distances(problem: &Problem) -> usize {
-    DistanceAxis::new(problem, &Mask::default()).len()
 }
 
 pub(super) fn exactly(

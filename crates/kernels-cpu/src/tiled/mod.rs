@@ -1,20 +1,22 @@
 //! The kernels: tiled, vectorised, parallel, in memory that grows with the lengths, never with their product.
 //!
+//! Kernels, in `kernel/`, know numbers and vectors: what one tile does. Drivers, the other files, know what a call takes, who
+//! works on what, and in which memory.
+//!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `inputs.rs`, `rows.rs`, `element.rs` | what a call takes: [`Inputs`], [`Rows`] of any strides, f32, f64, f16 and bf16 |
-//! | `tile.rs` | how queries and keys are cut up: tiles, panels, blocks |
+//! | `inputs.rs`, `element.rs` | what a call takes: [`Inputs`], in f32, f64, f16 and bf16 |
+//! | `rows.rs`, `rows_mut.rs`, `head_rows.rs` | [`Rows`] and [`RowsMut`] of any strides, and how tiles get at them |
 //! | `forward.rs` | [`forward`]: output and logsumexp, tile by tile, with an online softmax |
 //! | `decode.rs` | the same for a single query, shared out over keys |
 //! | `backward/` | [`backward`]: all gradients, from the saved output and logsumexp |
-//! | `scores.rs` | softcap, biases and dropout on the scores of one panel |
-//! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
-//! | `rotation.rs` | [`Rotation`]: rotary positions |
-//! | `unseen.rs` | NaN in keys that nobody sees |
-//! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
-//! | `raw.rs` | the innermost product, and rows that several threads write: with `gate.rs` the only unsafe code |
-//! | `transpose.rs`, `compiled.rs` | between rows and panels; what is compiled once |
+//! | `few_rows.rs`, `rotation.rs` | [`FewRows`], the product of few rows; [`Rotation`]: rotary positions |
+//! | `nan_padding.rs` | NaN in keys that no query sees |
+//! | `compiled.rs` | what is compiled once per instruction set |
 //! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | who works on what; threads that help as far as they come in time; when a call is over |
+//! | `scratch.rs` | the memory of kernels |
+//!
+//! The unsafe code is in `kernel/product.rs`, `rows_mut.rs` and `gate.rs`.
 //!
 //! # How it works
 //!
@@ -53,36 +55,25 @@ mod few_rows;
 mod forward;
 #[cfg(feature = "rayon")]
 mod gate;
+mod head_rows;
 #[cfg(feature = "rayon")]
 mod helper_threads;
 mod inputs;
+mod kernel;
+mod nan_padding;
 mod parallel;
-mod raw;
-mod real;
 mod rotation;
 mod rows;
-mod scores;
-mod tile;
-mod transpose;
-mod unseen;
-mod visibility;
+mod rows_mut;
+mod scratch;
 
 pub use backward::{Gradients, Upstream, backward, backward_scratch};
 pub use element::Element;
 pub use few_rows::{FEW_ROWS, FewRows};
 pub use forward::{forward, forward_scratch};
 pub use inputs::{Inputs, KernelError};
+pub use kernel::{real::Real, rotation::RotaryLayout};
 pub use parallel::{Execution, Instructions};
-pub use raw::RowsMut;
-pub use real::Real;
-pub use rotation::{RotaryLayout, Rotation};
+pub use rotation::Rotation;
 pub use rows::Rows;
-
-use crate::Problem;
-
-/// Floating-point operations of the forward pass, if everything is visible.
-fn work(problem: &Problem) -> f64 {
-    // Not `score_elements`, which nothing holds and which need not fit into a `usize`.
-    let scores = problem.query_rows() as f64 * problem.len_kv as f64;
-    2.0 * scores * (problem.dim_qk as f64 + problem.dim_v as f64)
-}
+pub use rows_mut::RowsMut;

@@ -44,6 +44,7 @@ pub struct Case {
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
     pub key_lengths: Option<Vec<usize>>,
+    pub query_offsets: Option<Vec<i64>>,
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
     pub visible_blocks: Option<([usize; 4], Vec<bool>, BlockSize)>,
     pub masked: Option<([usize; 4], Vec<bool>)>,
@@ -91,6 +92,7 @@ impl Case {
             causal: None,
             window: None,
             key_lengths: None,
+            query_offsets: None,
             segments: None,
             visible_blocks: None,
             masked: None,
@@ -127,6 +129,7 @@ impl Case {
             causal: self.causal,
             window: self.window,
             key_lengths: self.key_lengths.as_deref(),
+            query_offsets: self.query_offsets.as_deref(),
             segments: segments.map(|(queries, keys)| Segments { queries, keys }),
             blocks: blocks.map(|(shape, data, size)| Blocks {
                 visible: Broadcast::new(data, *shape).unwrap(),
@@ -140,7 +143,7 @@ impl Case {
         DistanceAxis::new(&self.problem, &self.mask())
     }
 
-    /// ALiBi and the relative bias as kernels read them, `[heads_q, len_q + len_kv − 1]`.
+    /// ALiBi and the relative bias as kernels read them, `[heads_q, distances]`.
     pub fn distance_bias(&self) -> Option<Vec<f64>> {
         if self.alibi.is_none() && self.relative.is_none() {
             return None;

@@ -161,6 +161,28 @@ fn masks_and_biases_that_do_not_fit() {
         &Inputs { mask, ..inputs() },
         "the key length of batch item 1 is 8, but len_kv is 7",
     );
+    let mask = Mask {
+        query_offsets: Some(&[-6, 0]),
+        ..Mask::default()
+    };
+    refused(
+        &Inputs { mask, ..inputs() },
+        "the query offset of batch item 0 is -6, but must lie between -len_q = -5 and len_kv = 7",
+    );
+    // The axis of distances is that of the offsets: 2 · (5 + 7) − 1 for each head.
+    let mask = Mask {
+        query_offsets: Some(&[0, 0]),
+        ..Mask::default()
+    };
+    let distance_bias = Some(&ZEROS[..66]);
+    refused(
+        &Inputs {
+            mask,
+            distance_bias,
+            ..inputs()
+        },
+        &format!("distance_bias needs 138 elements for {SIZES}, but has 66"),
+    );
     let blocks = |shape: [usize; 4], size| {
         let visible = Broadcast::new(&[true; 12][..shape.iter().product()], shape).unwrap();
         let mask = Mask {

@@ -24,6 +24,7 @@ mod hidden;
 #[cfg(not(miri))]
 mod matrix;
 mod number;
+mod offsets;
 mod options;
 mod paths;
 mod poisons;

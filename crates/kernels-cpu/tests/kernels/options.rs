@@ -15,10 +15,15 @@ type Plain<'a> = &'a dyn Fn() -> Case;
 pub fn every_option(plain: Plain<'_>) -> Vec<Case> {
     let mut cases = vec![named(plain, "no option", |_| {})];
     cases.extend(masks(plain));
+    cases.extend(offsets(plain));
     cases.extend(block_tables(plain));
     cases.extend(biases(plain));
     cases.extend(others(plain));
     cases.push(named(plain, "everything at once", everything));
+    cases.push(named(plain, "everything at once, offsets too", |case| {
+        everything(case);
+        case.query_offsets = Some(query_offsets(case));
+    }));
     cases
 }
 
@@ -81,6 +86,47 @@ fn masks(plain: Plain<'_>) -> Vec<Case> {
         }));
     }
     cases
+}
+
+fn offsets(plain: Plain<'_>) -> Vec<Case> {
+    vec![
+        named(plain, "causal offsets", |case| {
+            case.causal = Some(BottomRight);
+            case.query_offsets = Some(query_offsets(case));
+        }),
+        named(plain, "the first and the last offset, top-left", |case| {
+            let p = case.problem;
+            let ends = [p.len_kv as i64, -(p.len_q as i64)];
+            case.causal = Some(TopLeft);
+            case.query_offsets = Some(ends.into_iter().cycle().take(p.batch).collect());
+        }),
+        named(plain, "a window at offsets", |case| {
+            case.window = Some(Window {
+                left: Some(case.problem.len_kv / 5),
+                right: Some(2),
+            });
+            case.query_offsets = Some(query_offsets(case));
+        }),
+        named(plain, "a cache of unequal sequences", |case| {
+            cache(case);
+            case.window = Some(Window {
+                left: Some(case.problem.len_kv / 3),
+                right: None,
+            });
+        }),
+        named(plain, "a cache with ALiBi", |case| {
+            cache(case);
+            case.alibi = Some(slopes(case));
+        }),
+        named(plain, "a cache with a relative bias", |case| {
+            cache(case);
+            case.relative = Some(relative(case, 10, false));
+        }),
+        named(plain, "a bias for every distance at offsets", |case| {
+            case.relative = Some(one_bucket_per_distance(case));
+            case.query_offsets = Some(query_offsets(case));
+        }),
+    ]
 }
 
 fn block_tables(plain: Plain<'_>) -> Vec<Case> {
@@ -273,6 +319,24 @@ pub fn key_lengths(case: &Case) -> Vec<usize> {
     (0..case.problem.batch)
         .map(|item| (2 * len_kv / 3 + 5 * item) % (len_kv + 1))
         .collect()
+}
+
+/// Other offsets for every batch item, around those of the alignments.
+pub fn query_offsets(case: &Case) -> Vec<i64> {
+    let (len_q, len_kv) = (case.problem.len_q as i64, case.problem.len_kv as i64);
+    (0..case.problem.batch as i64)
+        .map(|item| (len_kv / 2 + 5 * item).rem_euclid(len_q + len_kv + 1) - len_q / 2)
+        .map(|offset| offset.clamp(-len_q, len_kv))
+        .collect()
+}
+
+/// Sequences of unequal length in one padded cache, whose newest tokens are the queries.
+pub fn cache(case: &mut Case) {
+    let lengths = key_lengths(case);
+    let len_q = case.problem.len_q as i64;
+    case.causal = Some(BottomRight);
+    case.query_offsets = Some(lengths.iter().map(|&len| len as i64 - len_q).collect());
+    case.key_lengths = Some(lengths);
 }
 
 /// Three sequences, one behind the other, and padding that no query belongs to.

@@ -8,7 +8,7 @@ use burn_attn_kernels_cpu::{
 
 use crate::{
     case::{Case, coarse},
-    options::{hides_a_third, key_lengths, shapes, shows_a_third},
+    options::{hides_a_third, key_lengths, query_offsets, shapes, shows_a_third},
 };
 
 /// Any numbers make a case.
@@ -51,6 +51,15 @@ impl Choices {
         }
         if chosen(5) {
             case.key_lengths = Some(key_lengths(&case));
+        }
+        if chosen(31) {
+            // Where the sequences of a cache end, or anywhere.
+            let ends = case.key_lengths.iter().flatten();
+            let ends = ends.map(|&end| end as i64 - len_q as i64).collect();
+            case.query_offsets = Some(match case.key_lengths {
+                Some(_) if self.seed % 2 == 0 => ends,
+                _ => query_offsets(&case),
+            });
         }
         if chosen(6) {
             let ids = |stream: u64, count| {

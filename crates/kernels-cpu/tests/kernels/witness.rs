@@ -83,7 +83,8 @@ pub fn witness<T: Number>(case: &Case) -> Plain {
             let nested = |index, (&size, at): (&usize, usize)| index * size + at % size;
             Some(shape.iter().zip(at).fold(0, nested))
         };
-        let distance_index = |key| head * entries + case.axis().index(query, key);
+        let position = mask.position(&p, batch_item, query);
+        let distance_index = |key| head * entries + case.axis().index(position, key);
 
         let mut slopes = vec![1.0; p.len_kv];
         let mut scores = vec![f64::NEG_INFINITY; p.len_kv];

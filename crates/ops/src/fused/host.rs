@@ -313,6 +313,7 @@ impl<B: Host> Readable<B> {
                 causal: scalars.causal,
                 window: scalars.window,
                 key_lengths: self.key_lengths.as_deref(),
+                query_offsets: None,
                 segments: self
                     .segments
                     .as_ref()

@@ -8,7 +8,13 @@ fn dense(problem: Problem, axis: DistanceAxis, distance: &[f64]) -> (Vec<f64>, [
     let mut bias = Vec::new();
     for head in distance.chunks(axis.len()) {
         for query in 0..problem.len_q {
-            bias.extend((0..problem.len_kv).map(|key| head[axis.index(query, key)]));
+            // No mask of these tests has query offsets.
+            let position = query as isize
+                + axis
+                    .alignment
+                    .unwrap()
+                    .offset(problem.len_q, problem.len_kv);
+            bias.extend((0..problem.len_kv).map(|key| head[axis.index(position, key)]));
         }
     }
     (bias, [1, problem.heads_q, problem.len_q, problem.len_kv])
@@ -119,7 +125,7 @@ fn the_gradient_of_the_distance_bias_carries_on_to_slopes_and_table() {
                 flat / len_kv % len_q,
                 flat % len_kv,
             );
-            let position = axis.relative_position(axis.index(query, key));
+            let position = key as isize - case.mask.position(&case.problem, 0, query);
             of_slopes[head] -= gradient * position.abs() as f64;
             if let Some((_, buckets)) = &case.relative {
                 of_table[buckets.bucket(position) * heads_q + head] += gradient;
@@ -154,4 +160,53 @@ fn alibi_done_by_hand() {
     };
     let expected = [0.25, 0.5, 0.25, 1.0 / 7.0, 2.0 / 7.0, 4.0 / 7.0];
     assert_close("weights", &case.forward().weights, &expected, 1e-15);
+    // At an offset of −1 the queries stand at positions −1 and 0, at one of 2 at 2 and 3.
+    let two = Problem {
+        batch: 2,
+        ..problem
+    };
+    let offsets = [-1, 2];
+    let mask = Mask {
+        query_offsets: Some(&offsets),
+        ..Mask::default()
+    };
+    let case = Case {
+        q: vec![0.0; 4],
+        alibi: Some(vec![2.0_f64.ln()]),
+        ..Case::masked_by(two, mask)
+    };
+    let near_first = [4.0, 2.0, 1.0].map(|x| x / 7.0);
+    let near_last = [1.0, 2.0, 4.0].map(|x| x / 7.0);
+    let expected = [near_first, near_first, near_last, near_last].concat();
+    assert_close("weights", &case.forward().weights, &expected, 1e-15);
+}
+
+#[test]
+fn a_causal_mask_at_offsets_done_by_hand() {
+    // All scores are 0, so that a row has equal weights for what it sees.
+    let problem = Problem {
+        batch: 3,
+        heads_q: 1,
+        heads_kv: 1,
+        len_q: 2,
+        len_kv: 3,
+        dim_qk: 1,
+        dim_v: 1,
+    };
+    let (offsets, lengths) = ([0, 3, -2], [3, 2, 3]);
+    let mask = Mask {
+        causal: Some(CausalAlignment::BottomRight),
+        query_offsets: Some(&offsets),
+        key_lengths: Some(&lengths),
+        ..Mask::default()
+    };
+    let case = Case {
+        q: vec![0.0; 6],
+        v: vec![1.0, 3.0, 8.0, 1.0, 3.0, f64::NAN, 1.0, 3.0, 8.0],
+        output_gradient: vec![1.0; 6],
+        ..Case::masked_by(problem, mask)
+    };
+    assert_eq!(case.forward().output, [1.0, 2.0, 2.0, 2.0, 0.0, 0.0]);
+    let expected = [1.5, 0.5, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0];
+    assert_eq!(case.backward().v, expected);
 }

@@ -96,6 +96,17 @@ fn a_mask_that_does_not_fit() {
         },
     );
     refused(&case, "key_lengths needs 2 elements, but has 1");
+    let case = Case::masked_by(
+        PRIMES,
+        Mask {
+            query_offsets: Some(&[3, 8]),
+            ..Mask::default()
+        },
+    );
+    refused(
+        &case,
+        "the query offset of batch item 1 is 8, but must lie between -len_q = -5 and len_kv = 7",
+    );
 }
 
 #[test]

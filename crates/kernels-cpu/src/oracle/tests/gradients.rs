@@ -312,6 +312,27 @@ fn key_lengths() {
 }
 
 #[test]
+fn query_offsets() {
+    for (offsets, lengths) in [([-2, 4], [7, 7]), ([-5, 7], [7, 7]), ([1, -2], [6, 3])] {
+        for causal in [None, Some(BottomRight)] {
+            check_mask(
+                PRIMES,
+                Mask {
+                    causal,
+                    window: Some(Window {
+                        left: Some(4),
+                        right: None,
+                    }),
+                    key_lengths: Some(&lengths),
+                    query_offsets: Some(&offsets),
+                    ..Mask::default()
+                },
+            );
+        }
+    }
+}
+
+#[test]
 fn segments() {
     let queries = [0, 0, 1, 1, 5, 0, 1, 1, 2, 2];
     let keys = [0, 0, 1, 1, 1, 1, 9, 0, 0, 1, 1, 1, 1, 2];
@@ -379,6 +400,7 @@ fn all_masks_together() {
                 right: None,
             }),
             key_lengths: Some(&[6, 5]),
+            query_offsets: Some(&[1, 3]),
             segments: Some(Segments {
                 queries: &queries,
                 keys: &keys,

@@ -2,157 +2,30 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `mod.rs` | [`backward`]: what goes in and comes out, and the sums over tasks |
-//! | `task.rs` | who computes what, and whose sums are whose |
-//! | `tile.rs` | one tile of queries of one head, with all its keys |
-//! | `sums.rs` | what is summed over the queries of a tile |
+//! | `gradients.rs` | [`Upstream`] and [`Gradients`]: what comes in and goes out |
+//! | `plan.rs` | who computes what, and whose sums are whose |
+//! | `mod.rs` | [`backward`] |
 
-mod sums;
-mod task;
-mod tile;
+mod gradients;
+mod plan;
 
 use super::{
-    Element, Execution, Inputs, KernelError, Rows,
     compiled::Compiled,
-    inputs::{at_least, exactly, writable},
-    parallel::for_each,
-    raw::RowsMut,
-    rows::{HeadRows, store, take},
-    scores::Scoring,
-    tile::{QUERIES, padded},
+    element::Element,
+    head_rows::{HeadRows, store},
+    inputs::{Inputs, KernelError, at_least, exactly},
+    kernel::{
+        backward::TileBackward,
+        sums::BiasGradient,
+        tile::{QUERIES, padded},
+    },
+    nan_padding::without_nan_padding,
+    parallel::{Execution, for_each},
+    scratch::take,
 };
-use crate::{Problem, extent::elements};
-use sums::BiasGradient;
-use task::{Plan, Task};
-pub use tile::TileBackward;
-
-/// What the forward pass left behind, and the gradients that come in.
-///
-/// # Shapes
-/// - output, output_gradient `[batch, heads_q, len_q, dim_v]`
-/// - logsumexp, logsumexp_gradient `[batch, heads_q, len_q]`, contiguous
-#[derive(Clone, Copy, Debug)]
-pub struct Upstream<'a, T: Element> {
-    /// The output of the forward pass.
-    pub output: Rows<'a, T>,
-    /// The logsumexp of the forward pass.
-    pub logsumexp: &'a [T::Real],
-    /// The gradient of the output.
-    pub output_gradient: Rows<'a, T>,
-    /// The gradient of the logsumexp, zero if absent.
-    pub logsumexp_gradient: Option<&'a [T::Real]>,
-}
-
-/// Where the gradients go; those that are absent are not computed.
-///
-/// # Shapes
-/// Each in the shape of its input: those of q, k and v of any strides, the others contiguous. The bias' is summed over the
-/// dimensions it repeats.
-#[derive(Debug)]
-pub struct Gradients<'a, T: Element> {
-    /// `[batch, heads_q, len_q, dim_qk]`
-    pub q: Option<RowsMut<'a, T>>,
-    /// `[batch, heads_kv, len_kv, dim_qk]`
-    pub k: Option<RowsMut<'a, T>>,
-    /// `[batch, heads_kv, len_kv, dim_v]`
-    pub v: Option<RowsMut<'a, T>>,
-    /// The shape of the bias.
-    pub bias: Option<&'a mut [T::Real]>,
-    /// `[heads_q, len_q + len_kv − 1]`
-    pub distance_bias: Option<&'a mut [T::Real]>,
-    /// `[heads_q]`
-    pub sinks: Option<&'a mut [T::Real]>,
-}
-
-impl<T: Element> Default for Gradients<'_, T> {
-    fn default() -> Self {
-        Self {
-            q: None,
-            k: None,
-            v: None,
-            bias: None,
-            distance_bias: None,
-            sinks: None,
-        }
-    }
-}
-
-impl<T: Element> Gradients<'_, T> {
-    /// Sets all to zero.
-    fn clear(self, problem: &Problem) {
-        let Problem {
-            batch,
-            heads_q,
-            heads_kv,
-            len_q,
-            len_kv,
-            dim_qk,
-            dim_v,
-        } = *problem;
-        for (gradient, heads, len, dim) in [
-            (self.q, heads_q, len_q, dim_qk),
-            (self.k, heads_kv, len_kv, dim_qk),
-            (self.v, heads_kv, len_kv, dim_v),
-        ] {
-            let heads = gradient
-                .into_iter()
-                .flat_map(|rows| rows.heads([batch, heads, len], dim));
-            for mut head in heads {
-                (0..head.rows()).for_each(|row| head.row(row).fill(T::default()));
-            }
-        }
-        for gradient in [self.bias, self.distance_bias, self.sinks]
-            .into_iter()
-            .flatten()
-        {
-            gradient.fill(T::Real::default());
-        }
-    }
-
-    fn validate(&self, inputs: &Inputs<'_, T>) -> Result<(), KernelError> {
-        let problem = &inputs.problem;
-        let length = |name, actual: Option<usize>, expected| match actual {
-            Some(actual) => exactly(name, actual, expected, problem),
-            None => Ok(()),
-        };
-        let of_bias = inputs.bias.map_or(0, |bias| elements(bias.shape()));
-        let of_distance = inputs.distance_bias.map_or(0, <[T::Real]>::len);
-        let of_sinks = inputs.sinks.map_or(0, <[T::Real]>::len);
-        let Problem {
-            batch,
-            heads_q,
-            heads_kv,
-            len_q,
-            len_kv,
-            dim_qk,
-            dim_v,
-        } = *problem;
-        for (name, rows, sizes, dim) in [
-            ("gradient of q", &self.q, [batch, heads_q, len_q], dim_qk),
-            ("gradient of k", &self.k, [batch, heads_kv, len_kv], dim_qk),
-            ("gradient of v", &self.v, [batch, heads_kv, len_kv], dim_v),
-        ] {
-            if let Some(rows) = rows {
-                writable(name, rows, sizes, dim, problem)?;
-            }
-        }
-        length(
-            "gradient of the bias",
-            self.bias.as_ref().map(|x| x.len()),
-            of_bias,
-        )?;
-        length(
-            "gradient of the distance bias",
-            self.distance_bias.as_ref().map(|x| x.len()),
-            of_distance,
-        )?;
-        length(
-            "gradient of the sinks",
-            self.sinks.as_ref().map(|x| x.len()),
-            of_sinks,
-        )
-    }
-}
+use crate::Problem;
+pub use gradients::{Gradients, Upstream};
+use plan::{Plan, Task};
 
 /// Length of the scratch buffer of [`backward`] for these inputs and gradients, in numbers of the precision of the
 /// computation.
@@ -230,7 +103,7 @@ pub fn backward<T: Element>(
     }
     let plan = Plan::new(inputs, &gradients);
     at_least("scratch", scratch.len(), plan.scratch(execution), problem)?;
-    super::unseen::without_unseen(inputs, |inputs| {
+    without_nan_padding(inputs, |inputs| {
         run(&plan, inputs, upstream, gradients, scratch, execution);
     });
     Ok(())
@@ -283,7 +156,7 @@ fn run_task<T: Element>(
         dim_v,
         ..
     } = problem;
-    let scoring = Scoring::new(inputs);
+    let scoring = inputs.scoring();
     let (batch_item, head_kv) = (task.batch_item, task.head_kv);
     let k = HeadRows::new(inputs.k, batch_item, head_kv);
     let v = HeadRows::new(inputs.v, batch_item, head_kv);
@@ -299,7 +172,7 @@ fn run_task<T: Element>(
         }
     };
     let mut query_gradients = task.q.into_iter();
-    let per_head = plan.distance_per_head();
+    let per_head = plan.distances;
     for tile in task.tiles {
         let (in_group, query) = plan.tile(tile);
         let head = head_kv * problem.group_size() + in_group;

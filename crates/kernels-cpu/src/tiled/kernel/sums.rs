@@ -4,26 +4,26 @@ use core::ops::Range;
 
 use pulp::Simd;
 
-use super::super::{
-    raw::{Product, ROWS, Start},
+use super::{
+    product::{Product, ROWS, Start},
     real::Real,
     tile::{Panel, Tile, padded},
     transpose::{strip_widths, transpose_eights},
 };
 
 /// Where the gradient of the bias of one head is summed.
-pub(super) struct BiasGradient<'a, R> {
-    pub(super) sums: &'a mut [R],
+pub(crate) struct BiasGradient<'a, R> {
+    pub(crate) sums: &'a mut [R],
     /// Index of query 0 and key 0, which may lie before the sums.
-    pub(super) origin: isize,
+    pub(crate) origin: isize,
     /// Strides of queries and keys.
-    pub(super) strides: [usize; 2],
+    pub(crate) strides: [usize; 2],
 }
 
 impl<R: Real> BiasGradient<'_, R> {
     /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
     #[inline(always)]
-    pub(super) fn add<S: Simd>(
+    pub(crate) fn add<S: Simd>(
         &mut self,
         simd: S,
         panel: &Panel,
@@ -70,7 +70,7 @@ impl<R: Real> BiasGradient<'_, R> {
     clippy::too_many_arguments,
     reason = "a product with its operands; a struct would only rename them"
 )]
-pub(super) fn sum_over_queries<S: Simd, R: Real>(
+pub(crate) fn sum_over_queries<S: Simd, R: Real>(
     simd: S,
     tile: &Tile,
     keys: usize,
@@ -134,7 +134,7 @@ pub(super) fn sum_over_queries<S: Simd, R: Real>(
 
 /// The dot product of two rows that fill whole vectors.
 #[inline(always)]
-pub(super) fn dot<S: Simd, R: Real>(simd: S, a: &[R], b: &[R]) -> R {
+pub(crate) fn dot<S: Simd, R: Real>(simd: S, a: &[R], b: &[R]) -> R {
     let mut sum = R::splat(simd, R::default());
     for (&a, &b) in R::vectors::<S>(a).iter().zip(R::vectors::<S>(b)) {
         sum = R::mul_add(simd, a, b, sum);

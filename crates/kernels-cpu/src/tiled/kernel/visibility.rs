@@ -1,4 +1,5 @@
-//! Which keys of a block a panel of queries may see, and what happens to those it may not.
+//! Which keys queries may see, and what happens to those that they may not: asked by tiles, by a single query, and by the search
+//! for NaN in padding.
 //!
 //! Whole blocks are skipped where causality, window, key lengths, segments, a block table or a bool tensor hide them; a mask
 //! is applied only to what is hidden in part.
@@ -9,17 +10,16 @@ use pulp::Simd;
 
 use super::{
     real::Real,
-    scores::Scoring,
     tile::{Panel, WIDEST_PANEL},
 };
-use crate::{Blocks, DistanceAxis, Mask, mask::blocks::within};
+use crate::{Blocks, DistanceAxis, Mask, Problem, mask::blocks::within};
 
 /// Fewer keys than this are not worth a step of their own: they join their neighbours, and some are hidden one by one.
 const SHORTEST_RUN: usize = 32;
 
 /// How much of a panel and a block is visible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Visibility {
+pub(crate) enum Visibility {
     /// Nothing: the block is skipped.
     Hidden,
     /// Everything: no mask is applied.
@@ -38,9 +38,16 @@ impl Visibility {
     }
 }
 
-impl<R: Real> Scoring<'_, R> {
+/// What the mask of a problem shows.
+#[derive(Clone, Copy)]
+pub(crate) struct Visible<'a> {
+    pub(crate) problem: Problem,
+    pub(crate) mask: Mask<'a>,
+}
+
+impl Visible<'_> {
     /// The keys that causality, window and key length leave to any query of `queries`.
-    pub(super) fn key_range(&self, batch_item: usize, queries: Range<usize>) -> Range<usize> {
+    pub(crate) fn key_range(&self, batch_item: usize, queries: Range<usize>) -> Range<usize> {
         let range = |query| self.mask.key_range(&self.problem, batch_item, query);
         // Neither end decreases from one query to the next.
         let (first, last) = (range(queries.start), range(queries.end - 1));
@@ -49,7 +56,7 @@ impl<R: Real> Scoring<'_, R> {
     }
 
     /// Whether `keys` are hidden from or visible to all queries of the panel.
-    pub(super) fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
+    pub(crate) fn to_panel(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
         let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
         let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
         let in_range = if keys.end <= first.start || keys.start >= last.end {
@@ -71,57 +78,25 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// Whether a part of the mask that is no range of keys hides a key from the only query.
-    pub(super) fn hides_in_range(&self, batch_item: usize, head: usize, key: usize) -> bool {
-        let Mask {
-            segments,
-            blocks,
-            masked,
-            ..
-        } = self.mask;
-        segments.is_some_and(|segments| {
-            segments.queries[batch_item] != segments.keys[batch_item * self.problem.len_kv + key]
-        }) || blocks.is_some_and(|blocks| !blocks.shows(batch_item, head, 0, key))
-            || masked.is_some_and(|masked| masked.get(batch_item, head, 0, key))
-    }
-
-    /// Whether a query sees a key: neither the mask hides it nor a bias of −∞.
-    pub(super) fn sees(&self, batch_item: usize, head: usize, query: usize, key: usize) -> bool {
-        let axis = DistanceAxis::new(&self.problem, &self.mask);
-        let hides = |bias: R| bias == R::NEG_INFINITY;
-        let dense = self.bias.map(|bias| bias.get(batch_item, head, query, key));
-        let distance = self
-            .distance_bias
-            .map(|bias| bias[head * axis.len() + axis.index(query, key)]);
+    /// Whether a query sees a key.
+    pub(crate) fn shows(&self, [batch_item, head, query]: [usize; 3], key: usize) -> bool {
         self.mask
             .visible(&self.problem, batch_item, head, query, key)
-            && !dense.is_some_and(hides)
-            && !distance.is_some_and(hides)
     }
 
-    /// Whether a query sees no key at all, so that its numbers must go nowhere.
-    ///
-    /// Without a sink the logsumexp says so. With one every key has to be asked, which is worth it only where the numbers of
-    /// the row are not `finite`: all others are zero times the weights, which are zero.
-    pub(super) fn sees_nothing(
-        &self,
-        [batch_item, head, query]: [usize; 3],
-        sink: f64,
-        logsumexp: R,
-        finite: impl FnOnce() -> bool,
-    ) -> bool {
-        if sink == f64::NEG_INFINITY {
-            return logsumexp == R::NEG_INFINITY;
-        }
-        let mut keys = self.key_range(batch_item, query..query + 1);
-        !finite() && !keys.any(|key| self.sees(batch_item, head, query, key))
+    /// Entries of a distance bias per head, and which of them serves a query and a key: the next query has the next entry, the
+    /// next key the one before.
+    pub(crate) fn distances(&self, batch_item: usize, query: usize, key: usize) -> (usize, usize) {
+        let axis = DistanceAxis::new(&self.problem, &self.mask);
+        let position = self.mask.position(&self.problem, batch_item, query);
+        (axis.len(), axis.index(position, key))
     }
 
     /// The keys that the block table shows to any of these queries of any of these heads, cut where it shows them to others.
     ///
     /// So a piece is hidden from, or visible to, whole blocks of queries, unless its blocks are shorter than
     /// [`SHORTEST_RUN`]. Without a table, there is one piece.
-    pub(super) fn runs(
+    pub(crate) fn runs(
         &self,
         batch_item: usize,
         heads: Range<usize>,
@@ -246,7 +221,7 @@ impl<R: Real> Scoring<'_, R> {
 
     /// Sets hidden scores to −∞, whatever they are.
     #[inline(always)]
-    pub(super) fn hide<S: Simd>(
+    pub(crate) fn hide<R: Real, S: Simd>(
         &self,
         simd: S,
         panel: &Panel,
@@ -254,7 +229,7 @@ impl<R: Real> Scoring<'_, R> {
         scores: &mut [R],
         stride: usize,
     ) {
-        self.hide_by_range::<S>(simd, panel, keys, scores, stride);
+        self.hide_by_range::<R, S>(simd, panel, keys, scores, stride);
         if let Some(segments) = self.mask.segments {
             let first = panel.batch_item * self.problem.len_q + panel.query;
             let queries = &segments.queries[first..first + panel.queries];
@@ -299,8 +274,35 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
+    /// Sets to −∞ the scores of the only query, one for each of `keys`, that a part of the mask hides which is no range of keys.
+    ///
+    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    pub(crate) fn hide_from_query<R: Real>(
+        &self,
+        [batch_item, head]: [usize; 2],
+        keys: &Range<usize>,
+        scores: &mut [R],
+    ) {
+        let mut hide = |hidden: &dyn Fn(usize) -> bool| {
+            for (score, key) in scores.iter_mut().zip(keys.clone()) {
+                *score = if hidden(key) { R::NEG_INFINITY } else { *score };
+            }
+        };
+        if let Some(segments) = self.mask.segments {
+            let own = segments.queries[batch_item];
+            let of_keys = &segments.keys[batch_item * self.problem.len_kv..];
+            hide(&|key| of_keys[key] != own);
+        }
+        if let Some(blocks) = self.mask.blocks {
+            hide(&|key| !blocks.shows(batch_item, head, 0, key));
+        }
+        if let Some(masked) = self.mask.masked {
+            hide(&|key| masked.get(batch_item, head, 0, key));
+        }
+    }
+
     #[inline(always)]
-    fn hide_by_range<S: Simd>(
+    fn hide_by_range<R: Real, S: Simd>(
         &self,
         simd: S,
         panel: &Panel,

@@ -7,7 +7,7 @@ use super::{real::Real, tile::Tile};
 /// Copies `[queries, padded]` rows into the panels of a tile, each `[dim, columns]`, times a factor; columns without a
 /// query are zero.
 #[inline(always)]
-pub(super) fn rows_to_panels<R: Real>(
+pub(crate) fn rows_to_panels<R: Real>(
     tile: &Tile,
     dim: usize,
     padded: usize,
@@ -72,7 +72,7 @@ fn transpose_rows<R: Real>(
 
 /// Eight rows of four numbers become four rows of eight.
 #[inline(always)]
-pub(super) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) -> [[R; 8]; 4] {
+pub(crate) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) -> [[R; 8]; 4] {
     let mut out = [[R::default(); 8]; 4];
     let lanes = R::lanes::<S>();
     if size_of::<R::Vector<S>>() == 32 && lanes == 8 {
@@ -115,7 +115,7 @@ pub(super) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) ->
 ///
 /// This is the right-hand side of the products that sum over queries.
 #[inline(always)]
-pub(super) fn rows_to_strips<S: Simd, R: Real>(
+pub(crate) fn rows_to_strips<S: Simd, R: Real>(
     simd: S,
     tile: &Tile,
     padded: usize,
@@ -144,7 +144,7 @@ pub(super) fn rows_to_strips<S: Simd, R: Real>(
 }
 
 /// First dimension and width of each strip: two vectors, the last perhaps one.
-pub(super) fn strip_widths(padded: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn strip_widths(padded: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..padded)
         .step_by(2 * lanes)
         .map(move |first| (first, (padded - first).min(2 * lanes)))

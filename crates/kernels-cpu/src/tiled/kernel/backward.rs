@@ -5,61 +5,63 @@ use core::{f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::{
-    super::{
-        raw::{Product, ROWS, Start},
-        real::Real,
-        rows::{Block, Head, take},
-        scores::{Scores, Scoring},
-        tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
-        transpose::{rows_to_panels, rows_to_strips},
-        unseen::finite,
-        visibility::Visibility,
-    },
+    product::{Product, ROWS, Start},
+    real::{Real, finite},
+    scores::{Scores, Scoring},
     sums::{BiasGradient, dot, sum_over_queries},
+    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    transpose::{rows_to_panels, rows_to_strips},
+    visibility::Visibility,
 };
-use crate::{Problem, math};
+use crate::{
+    Problem, math,
+    tiled::{
+        rows::{Block, Head},
+        scratch::take,
+    },
+};
 
 /// Which gradients are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Wanted {
-    pub(super) q: bool,
-    pub(super) k: bool,
-    pub(super) v: bool,
+pub(crate) struct Wanted {
+    pub(crate) q: bool,
+    pub(crate) k: bool,
+    pub(crate) v: bool,
     /// That of a bias.
-    pub(super) scores: bool,
+    pub(crate) scores: bool,
 }
 
 /// One tile of queries of one head, and where its gradients go.
 pub struct TileBackward<'a, R> {
-    pub(super) scoring: Scoring<'a, R>,
-    pub(super) wanted: Wanted,
-    pub(super) scale: f64,
-    pub(super) sink: f64,
-    pub(super) q: &'a dyn Head<R>,
-    pub(super) k: &'a dyn Head<R>,
-    pub(super) v: &'a dyn Head<R>,
-    pub(super) output: &'a dyn Head<R>,
-    pub(super) output_gradient: &'a dyn Head<R>,
-    pub(super) batch_item: usize,
-    pub(super) head: usize,
-    pub(super) query: usize,
+    pub(crate) scoring: Scoring<'a, R>,
+    pub(crate) wanted: Wanted,
+    pub(crate) scale: f64,
+    pub(crate) sink: f64,
+    pub(crate) q: &'a dyn Head<R>,
+    pub(crate) k: &'a dyn Head<R>,
+    pub(crate) v: &'a dyn Head<R>,
+    pub(crate) output: &'a dyn Head<R>,
+    pub(crate) output_gradient: &'a dyn Head<R>,
+    pub(crate) batch_item: usize,
+    pub(crate) head: usize,
+    pub(crate) query: usize,
     /// Of the rows of the tile.
-    pub(super) logsumexp: &'a [R],
-    pub(super) logsumexp_gradient: Option<&'a [R]>,
+    pub(crate) logsumexp: &'a [R],
+    pub(crate) logsumexp_gradient: Option<&'a [R]>,
     /// Sums of `[len_kv, dim_qk]` and `[len_kv, dim_v]`, rows padded as [`padded`] says.
-    pub(super) key_gradient: &'a mut [R],
-    pub(super) value_gradient: &'a mut [R],
-    /// `[len_q + len_kv − 1]` of the head, or empty.
-    pub(super) distance_gradient: &'a mut [R],
-    pub(super) bias_gradient: Option<BiasGradient<'a, R>>,
-    pub(super) sink_gradient: Option<&'a mut R>,
+    pub(crate) key_gradient: &'a mut [R],
+    pub(crate) value_gradient: &'a mut [R],
+    /// The distances of the head, or empty.
+    pub(crate) distance_gradient: &'a mut [R],
+    pub(crate) bias_gradient: Option<BiasGradient<'a, R>>,
+    pub(crate) sink_gradient: Option<&'a mut R>,
     /// Takes the index of a query in the tile and its row of the gradient.
-    pub(super) query_gradient: &'a mut dyn FnMut(usize, &[R]),
-    pub(super) scratch: &'a mut [R],
+    pub(crate) query_gradient: &'a mut dyn FnMut(usize, &[R]),
+    pub(crate) scratch: &'a mut [R],
 }
 
 /// Numbers of scratch that a tile needs.
-pub(super) fn tile_scratch(problem: &Problem) -> usize {
+pub(crate) fn tile_scratch(problem: &Problem) -> usize {
     let Problem {
         len_q,
         len_kv,
@@ -104,7 +106,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             dim_v,
             len_kv,
             ..
-        } = self.scoring.problem;
+        } = self.scoring.visible.problem;
         let tile = Tile {
             batch_item: self.batch_item,
             head: self.head,
@@ -226,9 +228,15 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             shift,
         };
         let all_queries = tile.query..tile.query + queries;
-        let keys = self.scoring.key_range(tile.batch_item, all_queries.clone());
+        let keys = self
+            .scoring
+            .visible
+            .key_range(tile.batch_item, all_queries.clone());
         let heads = tile.head..tile.head + 1;
-        let runs = self.scoring.runs(tile.batch_item, heads, all_queries, keys);
+        let runs = self
+            .scoring
+            .visible
+            .runs(tile.batch_item, heads, all_queries, keys);
         for keys in runs.flat_map(|run| blocks(run, BACKWARD_KEYS)) {
             let key = self.k.block(
                 keys.clone(),
@@ -339,10 +347,11 @@ impl<R: Real> Step<'_, '_, R> {
     /// Returns the rows that were computed, rounded to whole blocks of rows of the products to come.
     #[inline(always)]
     fn run<S: Simd, const VECTORS: usize>(self, simd: S) -> (usize, usize) {
-        let Problem { dim_qk, dim_v, .. } = self.scoring.problem;
+        let Problem { dim_qk, dim_v, .. } = self.scoring.visible.problem;
         let (panel, block, stride) = (self.panel, self.block, self.stride);
         let range = self
             .scoring
+            .visible
             .key_range(panel.batch_item, panel.all_queries());
         if range.start >= block.end || range.end <= block.start {
             return (0, 0);
@@ -359,7 +368,7 @@ impl<R: Real> Step<'_, '_, R> {
         let weights = &mut self.weights[from..to];
         let gradients = &mut self.score_gradients[from..to];
 
-        let visibility = self.scoring.visibility(panel, keys.clone());
+        let visibility = self.scoring.visible.to_panel(panel, keys.clone());
         if visibility == Visibility::Hidden {
             return (0, 0);
         }
@@ -387,7 +396,7 @@ impl<R: Real> Step<'_, '_, R> {
         self.scoring.apply(
             simd,
             panel,
-            keys.clone(),
+            &keys,
             visibility,
             Scores {
                 rows: weights,
@@ -450,9 +459,10 @@ impl<R: Real> Step<'_, '_, R> {
             sums.add(simd, panel, &keys, gradients, stride);
         }
         if !self.distance_gradient.is_empty() {
-            let len_kv = self.scoring.problem.len_kv;
-            for (row, key) in gradients.chunks(stride).zip(keys) {
-                let sums = &mut self.distance_gradient[panel.query + len_kv - 1 - key..];
+            let visible = &self.scoring.visible;
+            let (_, first) = visible.distances(panel.batch_item, panel.query, keys.start);
+            for (row, skipped) in gradients.chunks(stride).zip(0..count) {
+                let sums = &mut self.distance_gradient[first - skipped..];
                 for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
                     *sum = *sum + gradient;
                 }

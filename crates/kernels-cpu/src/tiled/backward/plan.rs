@@ -7,20 +7,22 @@
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
 
-use super::{
-    super::{
-        Element, Execution, Inputs,
-        inputs::distances,
-        raw::{HeadMut, RowsMut},
-        real::Real,
-        rows::store,
-        tile::{QUERIES, padded},
-        work,
+use super::gradients::Gradients;
+use crate::{
+    Problem,
+    tiled::{
+        element::Element,
+        head_rows::store,
+        inputs::Inputs,
+        kernel::{
+            backward::{Wanted, tile_scratch},
+            real::Real,
+            tile::{QUERIES, padded},
+        },
+        parallel::Execution,
+        rows_mut::{HeadMut, RowsMut},
     },
-    Gradients,
-    tile::{Wanted, tile_scratch},
 };
-use crate::Problem;
 
 /// As many tasks as this keep every core of a small machine busy; more are made only of more heads.
 const ENOUGH_TASKS: usize = 8;
@@ -35,7 +37,8 @@ pub(super) struct Plan {
     chunks: usize,
     /// If the gradient of the bias is wanted.
     pub(super) bias: Option<BiasLayout>,
-    distance: bool,
+    /// Distances of one query head, 0 if their gradient is not wanted.
+    pub(super) distances: usize,
     sinks: bool,
 }
 
@@ -101,7 +104,7 @@ impl Plan {
             },
             chunks: ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1),
             bias,
-            distance,
+            distances: if distance { inputs.distances() } else { 0 },
             sinks: inputs.sinks.is_some() && gradients.sinks.is_some(),
         }
     }
@@ -132,15 +135,6 @@ impl Plan {
         [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
     }
 
-    /// Distances of one query head, 0 if their gradient is not wanted.
-    pub(super) fn distance_per_head(&self) -> usize {
-        if self.distance {
-            distances(&self.problem)
-        } else {
-            0
-        }
-    }
-
     /// Numbers that each task sums alone: keys and values, then sinks, then distances.
     fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
@@ -150,7 +144,7 @@ impl Plan {
             0
         };
         let sinks = if self.sinks { group } else { 0 };
-        [keys_and_values, sinks, group * self.distance_per_head()]
+        [keys_and_values, sinks, group * self.distances]
     }
 
     pub(super) fn partial_sums(&self) -> usize {
@@ -167,7 +161,7 @@ impl Plan {
     }
 
     pub(super) fn workers(&self, execution: Execution) -> usize {
-        execution.workers(self.slabs().1, 2.5 * work(&self.problem))
+        execution.workers(self.slabs().1, 2.5 * self.problem.operations())
     }
 
     pub(super) fn scratch(&self, execution: Execution) -> usize {

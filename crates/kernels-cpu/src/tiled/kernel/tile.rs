@@ -3,16 +3,16 @@
 use core::ops::Range;
 
 /// Queries of one task: they share each block of keys while it is in the cache.
-pub(super) const QUERIES: usize = 128;
+pub(crate) const QUERIES: usize = 128;
 /// Keys of one block in the forward pass.
-pub(super) const FORWARD_KEYS: usize = 192;
+pub(crate) const FORWARD_KEYS: usize = 192;
 /// Keys of one block in the backward pass, which keeps two blocks of scores.
-pub(super) const BACKWARD_KEYS: usize = 128;
+pub(crate) const BACKWARD_KEYS: usize = 128;
 /// The most queries of a panel on any machine: two vectors of 64 bytes of f32.
-pub(super) const WIDEST_PANEL: usize = 32;
+pub(crate) const WIDEST_PANEL: usize = 32;
 
 /// Length of a row that is read and written in whole vectors, on any machine.
-pub(super) fn padded(dim: usize) -> usize {
+pub(crate) fn padded(dim: usize) -> usize {
     dim.next_multiple_of(16)
 }
 
@@ -20,55 +20,55 @@ pub(super) fn padded(dim: usize) -> usize {
 ///
 /// All matrices of a panel are transposed: one row per key (or dimension), one column per query.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Panel {
-    pub(super) batch_item: usize,
+pub(crate) struct Panel {
+    pub(crate) batch_item: usize,
     /// Query head.
-    pub(super) head: usize,
+    pub(crate) head: usize,
     /// Index of the first query.
-    pub(super) query: usize,
+    pub(crate) query: usize,
     /// How many queries there are; the columns beyond them hold nothing.
-    pub(super) queries: usize,
+    pub(crate) queries: usize,
     /// The columns of the panel: one or two vectors.
-    pub(super) columns: usize,
+    pub(crate) columns: usize,
     /// First column of the panel in its tile.
-    pub(super) column: usize,
+    pub(crate) column: usize,
 }
 
 impl Panel {
     /// The queries of the panel.
-    pub(super) fn all_queries(&self) -> Range<usize> {
+    pub(crate) fn all_queries(&self) -> Range<usize> {
         self.query..self.query + self.queries
     }
 }
 
 /// Neighbouring queries of one head.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tile {
-    pub(super) batch_item: usize,
+pub(crate) struct Tile {
+    pub(crate) batch_item: usize,
     /// Query head.
-    pub(super) head: usize,
+    pub(crate) head: usize,
     /// Index of the first query.
-    pub(super) query: usize,
+    pub(crate) query: usize,
     /// How many queries there are.
-    pub(super) queries: usize,
+    pub(crate) queries: usize,
     /// Numbers per vector.
-    pub(super) lanes: usize,
+    pub(crate) lanes: usize,
 }
 
 impl Tile {
     /// Columns of all panels together.
-    pub(super) fn columns(&self) -> usize {
+    pub(crate) fn columns(&self) -> usize {
         self.queries.next_multiple_of(self.lanes)
     }
 
     /// Number of panels.
-    pub(super) fn count(&self) -> usize {
+    pub(crate) fn count(&self) -> usize {
         self.queries.div_ceil(2 * self.lanes)
     }
 
     /// The `index`-th panel: two vectors wide, the last perhaps one.
     #[inline(always)]
-    pub(super) fn panel(&self, index: usize) -> Panel {
+    pub(crate) fn panel(&self, index: usize) -> Panel {
         let width = 2 * self.lanes;
         let column = index * width;
         let queries = (self.queries - column).min(width);
@@ -84,7 +84,7 @@ impl Tile {
 }
 
 /// Consecutive blocks of at most `size` keys that cover `keys`.
-pub(super) fn blocks(keys: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+pub(crate) fn blocks(keys: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     let end = keys.end;
     keys.step_by(size)
         .map(move |start| start..(start + size).min(end))

@@ -2,7 +2,15 @@
 
 use alloc::vec::Vec;
 
-use super::{Element, Inputs, Real, Rows, scores::Scoring};
+use super::{
+    element::Element,
+    inputs::Inputs,
+    kernel::{
+        real::{Real, finite},
+        scores::Scoring,
+    },
+    rows::Rows,
+};
 use crate::{Broadcast, Problem};
 
 /// Runs `body` on inputs in which no key or value is NaN or infinite that is hidden from all queries of its batch item and of
@@ -11,7 +19,7 @@ use crate::{Broadcast, Problem};
 /// Causality, windows and key lengths never let a kernel touch such rows. Segments, small blocks of a table, bool tensors and
 /// biases of −∞ may hide single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row,
 /// keys and values are copied with zeros in its place.
-pub(super) fn without_unseen<T: Element, Out>(
+pub(super) fn without_nan_padding<T: Element, Out>(
     inputs: &Inputs<'_, T>,
     body: impl FnOnce(&Inputs<'_, T>) -> Out,
 ) -> Out {
@@ -67,7 +75,7 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
 /// A contiguous copy with zeros for unseen rows that are not finite, if there are any.
 fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> Option<Vec<T>> {
     let problem = &inputs.problem;
-    let scoring = Scoring::new(inputs);
+    let scoring = inputs.scoring();
     let mut unseen = Vec::new();
     for batch_item in 0..problem.batch {
         for head in 0..problem.heads_kv {
@@ -96,23 +104,10 @@ fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> 
     Some(copy)
 }
 
-/// Whether all numbers are.
-pub(super) fn finite<T: Copy, R: Real>(row: &[T], to_real: impl Fn(T) -> R) -> bool {
-    // A sum of products with zero is NaN exactly if a number is not finite. Eight sums, so that none waits for the last.
-    let zero = R::default();
-    let mut sums = [zero; 8];
-    for row in row.chunks(8) {
-        for (sum, &x) in sums.iter_mut().zip(row) {
-            *sum = *sum + to_real(x) * zero;
-        }
-    }
-    sums.iter().all(|&sum| sum == zero)
-}
-
 /// Whether any query of the batch item sees the key, in any head of the group that shares it.
 fn seen<R: Real>(scoring: &Scoring<'_, R>, batch_item: usize, head_kv: usize, key: usize) -> bool {
-    let problem = &scoring.problem;
+    let problem = &scoring.visible.problem;
     let group = problem.group_size();
     (head_kv * group..(head_kv + 1) * group)
-        .any(|head| (0..problem.len_q).any(|query| scoring.sees(batch_item, head, query, key)))
+        .any(|head| (0..problem.len_q).any(|query| scoring.sees([batch_item, head, query], key)))
 }

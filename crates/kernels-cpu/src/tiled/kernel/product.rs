@@ -1,30 +1,26 @@
-//! Unsafe code, which only this file and `gate.rs` have: the matrix product at the bottom of every kernel, and rows that several
-//! threads write.
+//! The matrix product at the bottom of every kernel.
 //!
 //! All five products of attention (scores, output; weights' gradient, query, key and value gradients) have the same form:
 //! numbers of the left matrix, at any two strides, are broadcast over vectors of the right one. Nothing is packed for it.
 
 #![allow(
     unsafe_code,
-    reason = "a bounds check per number would cost more than the number, and the rows of different heads, which different \
-              threads write, lie interleaved in memory"
+    reason = "a bounds check per number would cost more than the number"
 )]
-
-use core::marker::PhantomData;
 
 use pulp::{Simd, WithSimd};
 
 use super::real::Real;
-use crate::extent::{reach, row_major};
+use crate::extent::reach;
 
 #[cfg(test)]
 mod tests;
 
 /// Rows of the output that stay in registers at once: with two vectors a row, 12 of AVX2's 16 registers are sums.
-pub(super) const ROWS: usize = 6;
+pub(crate) const ROWS: usize = 6;
 
 /// What the output holds before the product is added.
-pub(super) enum Start<'a, R> {
+pub(crate) enum Start<'a, R> {
     /// Nothing: it is overwritten.
     Zero,
     /// Numbers to add to.
@@ -34,22 +30,22 @@ pub(super) enum Start<'a, R> {
 }
 
 /// `out[row][column] = start + sum_k left[row][k] · right[k][column]`
-pub(super) struct Product<'a, R> {
+pub(crate) struct Product<'a, R> {
     /// Rows of the output.
-    pub(super) rows: usize,
+    pub(crate) rows: usize,
     /// Terms of each sum.
-    pub(super) depth: usize,
+    pub(crate) depth: usize,
     /// `left[row][k]` lies at `row · left_row + k · left_step`.
-    pub(super) left: &'a [R],
-    pub(super) left_row: usize,
-    pub(super) left_step: usize,
+    pub(crate) left: &'a [R],
+    pub(crate) left_row: usize,
+    pub(crate) left_step: usize,
     /// `right[k]` starts at `k · right_step`.
-    pub(super) right: &'a [R],
-    pub(super) right_step: usize,
+    pub(crate) right: &'a [R],
+    pub(crate) right_step: usize,
     /// `out[row]` starts at `row · out_row`.
-    pub(super) out: &'a mut [R],
-    pub(super) out_row: usize,
-    pub(super) start: Start<'a, R>,
+    pub(crate) out: &'a mut [R],
+    pub(crate) out_row: usize,
+    pub(crate) start: Start<'a, R>,
 }
 
 /// Some vectors of columns of a product.
@@ -75,7 +71,7 @@ impl<R: Real> Product<'_, R> {
     /// # Panics
     /// A slice is too short for the rows, the depth and the strides.
     #[inline(always)]
-    pub(super) fn run<S: Simd, const VECTORS: usize>(mut self, simd: S) {
+    pub(crate) fn run<S: Simd, const VECTORS: usize>(mut self, simd: S) {
         simd.vectorize(Strip::<R, VECTORS> {
             product: &mut self,
             column: 0,
@@ -87,7 +83,7 @@ impl<R: Real> Product<'_, R> {
     /// # Panics
     /// As [`run`](Self::run).
     #[inline(always)]
-    pub(super) fn run_wide<S: Simd>(mut self, simd: S, columns: usize) {
+    pub(crate) fn run_wide<S: Simd>(mut self, simd: S, columns: usize) {
         let lanes = R::lanes::<S>();
         // A strip of the right matrix stays in the nearest cache for all rows.
         let mut column = 0;
@@ -213,159 +209,5 @@ impl<R: Real> Product<'_, R> {
             }
         }
         COUNT
-    }
-}
-
-/// A `[batch, heads, len, dim]` tensor to write, whose last dimension is contiguous and whose others have any stride.
-///
-/// The heads of a `[batch, len, heads, dim]` buffer, say, which a model merges without a copy.
-#[derive(Debug)]
-pub struct RowsMut<'a, T> {
-    data: *mut T,
-    available: usize,
-    strides: [usize; 3],
-    borrowed: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: it is a borrowed slice of elements that may be sent; threads that share it write disjoint rows, which the
-// callers of `row` promise.
-unsafe impl<T: Send> Send for RowsMut<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for RowsMut<'_, T> {}
-
-impl<'a, T> RowsMut<'a, T> {
-    /// Rows at `batch · strides[0] + head · strides[1] + row · strides[2]`, in elements.
-    #[must_use]
-    pub fn new(data: &'a mut [T], strides: [usize; 3]) -> Self {
-        Self {
-            available: data.len(),
-            data: data.as_mut_ptr(),
-            strides,
-            borrowed: PhantomData,
-        }
-    }
-
-    /// Row-major rows of `heads` heads and `len` rows of `dim` numbers.
-    #[must_use]
-    pub fn contiguous(data: &'a mut [T], heads: usize, len: usize, dim: usize) -> Self {
-        Self::new(data, row_major(heads, len, dim))
-    }
-
-    /// The same rows, for a shorter time.
-    #[must_use]
-    pub fn reborrow(&mut self) -> RowsMut<'_, T> {
-        RowsMut {
-            borrowed: PhantomData,
-            ..*self
-        }
-    }
-
-    /// The number of elements behind the rows.
-    pub(super) fn available(&self) -> usize {
-        self.available
-    }
-
-    /// How many elements a tensor of these sizes reaches into, or nothing if its rows would overlap.
-    pub(super) fn extent(&self, sizes: [usize; 3], dim: usize) -> Option<usize> {
-        if sizes.contains(&0) {
-            return Some(0);
-        }
-        let mut axes = [0, 1, 2].map(|axis| (self.strides[axis], sizes[axis]));
-        axes.sort_unstable();
-        let mut needed = dim;
-        for (stride, size) in axes {
-            if size > 1 {
-                if stride < needed {
-                    return None;
-                }
-                needed = reach([size - 1], [stride], needed);
-            }
-        }
-        Some(needed)
-    }
-
-    /// The heads, batch item after batch item.
-    ///
-    /// # Panics
-    /// The rows overlap or leave the slice; see [`extent`](Self::extent).
-    pub(super) fn heads(
-        self,
-        sizes: [usize; 3],
-        dim: usize,
-    ) -> impl Iterator<Item = HeadMut<'a, T>> + Send
-    where
-        T: Send,
-    {
-        let needed = self.extent(sizes, dim);
-        assert!(
-            needed.is_some_and(|needed| self.available >= needed),
-            "rows that overlap or leave their slice cannot be written"
-        );
-        let [batch, heads, rows] = sizes;
-        let pieces = if rows == 0 { 0 } else { batch * heads };
-        (0..pieces).map(move |piece| self.head(piece / heads, piece % heads, rows, dim))
-    }
-
-    fn head(&self, batch_item: usize, head: usize, rows: usize, dim: usize) -> HeadMut<'a, T> {
-        let offset = batch_item * self.strides[0] + head * self.strides[1];
-        HeadMut {
-            first: self.data.wrapping_add(offset),
-            stride: self.strides[2],
-            rows,
-            dim,
-            borrowed: PhantomData,
-        }
-    }
-}
-
-/// Some rows of one head, which nobody else writes.
-#[derive(Debug)]
-pub(super) struct HeadMut<'a, T> {
-    first: *mut T,
-    stride: usize,
-    rows: usize,
-    dim: usize,
-    borrowed: PhantomData<&'a mut [T]>,
-}
-
-// SAFETY: it stands for mutable slices of elements that may be sent, which no other value stands for.
-unsafe impl<T: Send> Send for HeadMut<'_, T> {}
-
-impl<'a, T> HeadMut<'a, T> {
-    /// One row.
-    ///
-    /// # Panics
-    /// There are not that many.
-    pub(super) fn row(&mut self, row: usize) -> &mut [T] {
-        assert!(row < self.rows);
-        // SAFETY: `RowsMut::heads`, the only source of heads, has checked that all rows lie in the borrowed slice and
-        // that none overlap; it yields each head once, `tiles` each row once, and this borrow is exclusive.
-        unsafe { core::slice::from_raw_parts_mut(self.first.add(row * self.stride), self.dim) }
-    }
-
-    /// The number of rows.
-    pub(super) fn rows(&self) -> usize {
-        self.rows
-    }
-
-    /// Pieces of at most `size` rows.
-    pub(super) fn tiles(
-        self,
-        size: usize,
-    ) -> impl DoubleEndedIterator<Item = Self> + ExactSizeIterator + Send
-    where
-        T: Send,
-    {
-        // The whole is consumed, so that its rows belong to the pieces alone.
-        (0..self.rows.div_ceil(size)).map(move |tile| self.tile(tile * size, size))
-    }
-
-    fn tile(&self, first: usize, size: usize) -> Self {
-        Self {
-            first: self.first.wrapping_add(first * self.stride),
-            rows: size.min(self.rows - first),
-            borrowed: PhantomData,
-            ..*self
-        }
     }
 }

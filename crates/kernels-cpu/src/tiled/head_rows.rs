@@ -1,0 +1,105 @@
+//! The rows of one head, converted to the precision of the computation.
+
+use core::ops::Range;
+
+use super::{
+    element::Element,
+    rows::{Block, Head, Rows},
+};
+
+/// The rows of one batch item and head.
+pub(super) struct HeadRows<'a, T> {
+    rows: Rows<'a, T>,
+    batch_item: usize,
+    head: usize,
+}
+
+impl<'a, T> HeadRows<'a, T> {
+    pub(super) fn new(rows: Rows<'a, T>, batch_item: usize, head: usize) -> Self {
+        Self {
+            rows,
+            batch_item,
+            head,
+        }
+    }
+}
+
+impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
+    fn block<'s>(
+        &'s self,
+        rows: Range<usize>,
+        dim: usize,
+        padded: usize,
+        buffer: &'s mut [T::Real],
+    ) -> Block<'s, T::Real> {
+        let data = self
+            .rows
+            .starting_at(self.batch_item, self.head, rows.start);
+        let stride = self.rows.strides[2];
+        // Rows far apart (heads inside a wider matrix) share few cache sets: reading them over and over is slower than
+        // copying them once.
+        if stride == dim
+            && dim == padded
+            && let Some(data) = T::as_real(data)
+        {
+            return Block { data, stride };
+        }
+        copy_rows(data, stride, rows.len(), dim, padded, buffer);
+        Block {
+            data: buffer,
+            stride: padded,
+        }
+    }
+
+    fn passing<'s>(
+        &'s self,
+        rows: Range<usize>,
+        dim: usize,
+        buffer: &'s mut [T::Real],
+    ) -> Block<'s, T::Real> {
+        let data = self
+            .rows
+            .starting_at(self.batch_item, self.head, rows.start);
+        let stride = self.rows.strides[2];
+        if let Some(data) = T::as_real(data) {
+            return Block { data, stride };
+        }
+        copy_rows(data, stride, rows.len(), dim, dim, buffer);
+        Block {
+            data: buffer,
+            stride: dim,
+        }
+    }
+
+    fn row(&self, row: usize, out: &mut [T::Real]) {
+        let data = self.rows.starting_at(self.batch_item, self.head, row);
+        copy(&data[..out.len()], out);
+    }
+}
+
+fn copy_rows<T: Element>(
+    data: &[T],
+    stride: usize,
+    rows: usize,
+    dim: usize,
+    padded: usize,
+    to: &mut [T::Real],
+) {
+    for (row, to) in (0..rows).zip(to.chunks_exact_mut(padded)) {
+        copy(&data[row * stride..][..dim], &mut to[..dim]);
+    }
+}
+
+/// Converts elements to numbers.
+fn copy<T: Element>(from: &[T], to: &mut [T::Real]) {
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = from.to_real();
+    }
+}
+
+/// Converts numbers to elements.
+pub(super) fn store<T: Element>(from: &[T::Real], to: &mut [T]) {
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = T::from_real(from);
+    }
+}

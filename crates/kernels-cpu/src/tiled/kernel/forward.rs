@@ -1,0 +1,298 @@
+//! The forward pass of one tile of queries.
+
+use core::{
+    f64::consts::{LN_2, LOG2_E},
+    ops::Range,
+};
+
+use pulp::{Simd, WithSimd};
+
+use super::{
+    product::{Product, Start},
+    real::{Real, finite},
+    scores::{Scores, Scoring},
+    softmax::weigh,
+    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    transpose::rows_to_panels,
+    visibility::Visibility,
+};
+use crate::{
+    Problem, math,
+    tiled::{
+        rows::{Block, Head},
+        scratch::take,
+    },
+};
+
+/// Length of the scratch buffer of a tile.
+pub(crate) fn tile_scratch(problem: &Problem) -> usize {
+    let Problem {
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+        ..
+    } = *problem;
+    // A machine's vectors are at most 16 numbers long; a tile's columns fill its last vector.
+    let queries = len_q.min(QUERIES).next_multiple_of(16);
+    let keys = len_kv.min(FORWARD_KEYS);
+    let rows = queries * (padded(dim_qk) + padded(dim_v));
+    let panels = queries * dim_qk;
+    let statistics = 3 * queries;
+    let scores = keys * 32;
+    let kept = keys * 32;
+    let copies = keys * (padded(dim_qk) + padded(dim_v));
+    rows + panels + statistics + scores + kept + copies
+}
+
+/// One tile of queries of one head.
+pub struct TileForward<'a, R> {
+    pub(crate) scoring: Scoring<'a, R>,
+    pub(crate) scale: f64,
+    pub(crate) sink: f64,
+    pub(crate) q: &'a dyn Head<R>,
+    pub(crate) k: &'a dyn Head<R>,
+    pub(crate) v: &'a dyn Head<R>,
+    pub(crate) batch_item: usize,
+    pub(crate) head: usize,
+    pub(crate) query: usize,
+    pub(crate) logsumexp: &'a mut [R],
+    /// Takes the index of a query in the tile and its row of the output.
+    pub(crate) output: &'a mut dyn FnMut(usize, &[R]),
+    pub(crate) scratch: &'a mut [R],
+}
+
+/// What a panel carries from one block of keys to the next.
+struct Running<'a, R> {
+    /// The queries, `[dim_qk, columns]`.
+    query: &'a [R],
+    /// The sums of the values so far, `[queries, padded(dim_v)]`.
+    output: &'a mut [R],
+    /// The largest score so far.
+    maximum: &'a mut [R],
+    /// The sum of the weights so far, relative to the maximum.
+    sum: &'a mut [R],
+    /// By what the sums so far shrink when the maximum grows.
+    shrink: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for TileForward<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Problem {
+            dim_qk,
+            dim_v,
+            len_kv,
+            ..
+        } = self.scoring.visible.problem;
+        let tile = Tile {
+            batch_item: self.batch_item,
+            head: self.head,
+            query: self.query,
+            queries: self.logsumexp.len(),
+            lanes: R::lanes::<S>(),
+        };
+        let columns = tile.columns();
+        let block_keys = len_kv.min(FORWARD_KEYS);
+        let mut scratch = self.scratch;
+        let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
+        let rows = take(&mut scratch, tile.queries * padded_qk);
+        let query = take(&mut scratch, columns * dim_qk);
+        let output = take(&mut scratch, tile.queries * padded_v);
+        let maximum = take(&mut scratch, columns);
+        let sum = take(&mut scratch, columns);
+        let shrink = take(&mut scratch, columns);
+        let scores = take(&mut scratch, block_keys * 2 * tile.lanes);
+        let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
+        let key_buffer = take(&mut scratch, block_keys * padded_qk);
+        let value_buffer = take(&mut scratch, block_keys * padded_v);
+
+        for (index, row) in rows.chunks_exact_mut(padded_qk).enumerate() {
+            self.q.row(tile.query + index, &mut row[..dim_qk]);
+        }
+        let factor = R::from_f64(self.scale * LOG2_E);
+        rows_to_panels(&tile, dim_qk, padded_qk, rows, factor, query);
+        output.fill(R::default());
+        // A sink is a key whose value is zero: it starts the sum.
+        maximum.fill(R::from_f64(self.sink * LOG2_E));
+        sum.fill(R::from_f64(if self.sink == f64::NEG_INFINITY {
+            0.0
+        } else {
+            1.0
+        }));
+
+        let queries = tile.query..tile.query + tile.queries;
+        let keys = self
+            .scoring
+            .visible
+            .key_range(tile.batch_item, queries.clone());
+        let heads = tile.head..tile.head + 1;
+        let runs = self
+            .scoring
+            .visible
+            .runs(tile.batch_item, heads, queries, keys);
+        for keys in runs.flat_map(|run| blocks(run, FORWARD_KEYS)) {
+            let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
+            let value = self.v.block(
+                keys.clone(),
+                dim_v,
+                dim_v.next_multiple_of(tile.lanes),
+                value_buffer,
+            );
+            for index in 0..tile.count() {
+                let panel = tile.panel(index);
+                let all = panel.column..panel.column + panel.columns;
+                let running = Running {
+                    query: &query[all.start * dim_qk..all.end * dim_qk],
+                    output: &mut output[all.start * padded_v..],
+                    maximum: &mut maximum[all.clone()],
+                    sum: &mut sum[all.clone()],
+                    shrink: &mut shrink[all],
+                };
+                let keys = keys.clone();
+                if panel.columns == tile.lanes {
+                    step::<S, R, 1>(
+                        simd,
+                        &self.scoring,
+                        &panel,
+                        keys,
+                        key,
+                        value,
+                        running,
+                        scores,
+                        kept,
+                    );
+                } else {
+                    step::<S, R, 2>(
+                        simd,
+                        &self.scoring,
+                        &panel,
+                        keys,
+                        key,
+                        value,
+                        running,
+                        scores,
+                        kept,
+                    );
+                }
+            }
+        }
+
+        let kept_scale = self
+            .scoring
+            .dropout
+            .map_or(1.0, |dropout| dropout.kept_scale());
+        for (query, logsumexp) in self.logsumexp.iter_mut().enumerate() {
+            let total = sum[query].to_f64();
+            // `total` is 0 only if no key was visible; a NaN is not 0.
+            let hidden = total == 0.0;
+            *logsumexp = if hidden {
+                R::NEG_INFINITY
+            } else {
+                R::from_f64((maximum[query].to_f64() + math::log2(total)) * LN_2)
+            };
+            shrink[query] = R::from_f64(if hidden { 0.0 } else { kept_scale / total });
+        }
+        for (query, row) in output.chunks_exact_mut(padded_v).enumerate() {
+            let factor = R::splat(simd, shrink[query]);
+            for x in R::vectors_mut::<S>(row) {
+                *x = R::times(simd, *x, factor);
+            }
+            let row = &mut row[..dim_v];
+            let at = [tile.batch_item, tile.head, tile.query + query];
+            let finite = || finite(row, |x| x);
+            // Weights of zero times values that other rows see are NaN if the values are.
+            if (self.scoring).sees_nothing(at, self.sink, self.logsumexp[query], finite) {
+                row.fill(R::default());
+            }
+            (self.output)(query, row);
+        }
+    }
+}
+
+/// One panel of queries meets one block of keys.
+#[inline(always)]
+#[allow(
+    clippy::too_many_arguments,
+    reason = "the innermost step; a struct would only rename them"
+)]
+fn step<S: Simd, R: Real, const VECTORS: usize>(
+    simd: S,
+    scoring: &Scoring<'_, R>,
+    panel: &Panel,
+    block: Range<usize>,
+    key: Block<'_, R>,
+    value: Block<'_, R>,
+    running: Running<'_, R>,
+    scores: &mut [R],
+    kept: &mut [R],
+) {
+    let Problem { dim_qk, dim_v, .. } = scoring.visible.problem;
+    // What no query of the panel sees is not even computed.
+    let range = scoring
+        .visible
+        .key_range(panel.batch_item, panel.all_queries());
+    let keys = range.start.max(block.start)..range.end.min(block.end);
+    if keys.is_empty() {
+        return;
+    }
+    let visibility = scoring.visible.to_panel(panel, keys.clone());
+    if visibility == Visibility::Hidden {
+        return;
+    }
+    let skipped = keys.start - block.start;
+    let columns = panel.columns;
+    let scores = &mut scores[..keys.len() * columns];
+    Product {
+        rows: keys.len(),
+        depth: dim_qk,
+        left: &key.data[skipped * key.stride..],
+        left_row: key.stride,
+        left_step: 1,
+        right: running.query,
+        right_step: columns,
+        out: scores,
+        out_row: columns,
+        start: Start::Zero,
+    }
+    .run::<S, VECTORS>(simd);
+    scoring.apply(
+        simd,
+        panel,
+        &keys,
+        visibility,
+        Scores {
+            rows: scores,
+            stride: columns,
+            slopes: &mut [],
+        },
+    );
+
+    weigh::<S, R, VECTORS>(simd, scores, running.maximum, running.sum, running.shrink);
+
+    if let Some(dropout) = scoring.dropout {
+        let kept = &mut kept[..keys.len() * columns];
+        scoring.drop_weights(dropout, panel, keys.clone(), kept);
+        for (score, &kept) in R::vectors_mut::<S>(scores)
+            .iter_mut()
+            .zip(R::vectors::<S>(kept))
+        {
+            *score = R::times(simd, *score, kept);
+        }
+    }
+    Product {
+        rows: panel.queries,
+        depth: keys.len(),
+        left: scores,
+        left_row: 1,
+        left_step: columns,
+        right: &value.data[skipped * value.stride..],
+        right_step: value.stride,
+        out: running.output,
+        out_row: padded(dim_v),
+        start: Start::Scaled(running.shrink),
+    }
+    .run_wide(simd, dim_v.next_multiple_of(R::lanes::<S>()));
+}

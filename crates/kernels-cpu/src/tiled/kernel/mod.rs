@@ -1,0 +1,27 @@
+//! What a tile does, generic in the number alone: no element types, no threads, no validation.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
+//! | `product.rs` | the innermost product |
+//! | `tile.rs`, `transpose.rs` | how queries and keys are cut up: tiles, panels, blocks; between rows and panels |
+//! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
+//! | `bias.rs`, `scores.rs`, `softmax.rs` | from the product to the weights: softcap, biases, mask, dropout, exponential |
+//! | `forward.rs`, `one_query.rs` | a tile forward; a single query and some keys |
+//! | `backward.rs`, `sums.rs` | a tile backward, and what is summed over its queries |
+//! | `few_rows.rs`, `rotation.rs` | a part of a product of few rows; some rows with rotary positions |
+
+pub(super) mod backward;
+pub(super) mod bias;
+pub(super) mod few_rows;
+pub(super) mod forward;
+pub(super) mod one_query;
+pub(super) mod product;
+pub(super) mod real;
+pub(super) mod rotation;
+pub(super) mod scores;
+mod softmax;
+pub(super) mod sums;
+pub(super) mod tile;
+mod transpose;
+pub(super) mod visibility;

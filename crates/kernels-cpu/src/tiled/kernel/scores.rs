@@ -1,0 +1,175 @@
+//! What happens to the scores of a panel between the product and the softmax.
+//!
+//! Scores, and the logsumexp they are compared with, are multiplied by log2(e), because the exponential works with powers of two.
+
+use core::{f64::consts::LOG2_E, ops::Range};
+
+use pulp::Simd;
+
+use super::{
+    bias::Biases,
+    real::Real,
+    tile::{Panel, WIDEST_PANEL},
+    visibility::{Visibility, Visible},
+};
+use crate::Dropout;
+
+/// The options that act on scores.
+#[derive(Clone, Copy)]
+pub(crate) struct Scoring<'a, R> {
+    pub(crate) visible: Visible<'a>,
+    pub(crate) biases: Biases<'a, R>,
+    pub(crate) softcap: Option<f64>,
+    pub(crate) dropout: Option<Dropout>,
+}
+
+/// The scores of a panel and a block.
+pub(crate) struct Scores<'a, R> {
+    /// One row per key, `stride` numbers apart.
+    pub(crate) rows: &'a mut [R],
+    pub(crate) stride: usize,
+    /// Gets the derivative of the softcap, in rows of the panel's columns; may be empty.
+    pub(crate) slopes: &'a mut [R],
+}
+
+impl<R: Real> Scoring<'_, R> {
+    /// Softcap, biases and mask, in the order of the contract.
+    #[inline(always)]
+    pub(crate) fn apply<S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: &Range<usize>,
+        visibility: Visibility,
+        scores: Scores<'_, R>,
+    ) {
+        let Scores {
+            rows: scores,
+            stride,
+            slopes,
+        } = scores;
+        if let Some(softcap) = self.softcap {
+            squash::<R, S>(simd, panel, softcap, scores, stride, slopes);
+        }
+        self.biases
+            .add_to_panel(simd, &self.visible, panel, keys, scores, stride);
+        if visibility == Visibility::Partial {
+            self.visible.hide::<R, S>(simd, panel, keys, scores, stride);
+        }
+    }
+
+    /// As [`apply`](Self::apply), for a single query whose scores stand side by side; `scores` may be longer than `keys`.
+    ///
+    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    #[inline(always)]
+    pub(crate) fn apply_to_query<S: Simd>(
+        &self,
+        simd: S,
+        head: [usize; 2],
+        keys: &Range<usize>,
+        scores: &mut [R],
+    ) {
+        if let Some(softcap) = self.softcap {
+            let cap = R::splat(simd, R::from_f64(softcap * LOG2_E));
+            let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
+            for score in R::vectors_mut::<S>(scores) {
+                *score = R::times(simd, R::tanh(simd, R::times(simd, *score, inverse)), cap);
+            }
+            // The cap has lifted what stood for nothing.
+            scores[keys.len()..].fill(R::NEG_INFINITY);
+        }
+        self.biases.add_to_query(&self.visible, head, keys, scores);
+        self.visible.hide_from_query(head, keys, scores);
+    }
+
+    /// Whether a query sees a key: neither the mask hides it nor a bias of −∞.
+    pub(crate) fn sees(&self, query: [usize; 3], key: usize) -> bool {
+        self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
+    }
+
+    /// Whether a query sees no key at all, so that its numbers must go nowhere.
+    ///
+    /// Without a sink the logsumexp says so. With one every key has to be asked, which is worth it only where the numbers of
+    /// the row are not `finite`: all others are zero times the weights, which are zero.
+    pub(crate) fn sees_nothing(
+        &self,
+        at: [usize; 3],
+        sink: f64,
+        logsumexp: R,
+        finite: impl FnOnce() -> bool,
+    ) -> bool {
+        if sink == f64::NEG_INFINITY {
+            return logsumexp == R::NEG_INFINITY;
+        }
+        let [batch_item, _, query] = at;
+        let mut keys = self.visible.key_range(batch_item, query..query + 1);
+        !finite() && !keys.any(|key| self.sees(at, key))
+    }
+
+    /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.
+    #[inline(always)]
+    pub(crate) fn drop_weights(
+        &self,
+        dropout: Dropout,
+        panel: &Panel,
+        keys: Range<usize>,
+        kept: &mut [R],
+    ) {
+        let mut states = [[0_u32; WIDEST_PANEL]; 2];
+        let [of_a, of_b] = &mut states;
+        for (query, (a, b)) in of_a.iter_mut().zip(of_b).enumerate().take(panel.queries) {
+            let row = dropout.row(panel.batch_item, panel.head, panel.query + query);
+            [*a, *b] = row.state;
+        }
+        let threshold = dropout.threshold();
+        for (row, key) in kept.chunks_exact_mut(panel.columns).zip(keys) {
+            // Eight at a time and of known length, so that the compiler uses vectors.
+            let (of_a, of_b) = (states[0].chunks_exact(8), states[1].chunks_exact(8));
+            for ((row, a), b) in row.chunks_mut(8).zip(of_a).zip(of_b) {
+                let mut factors = [R::default(); 8];
+                for lane in 0..8 {
+                    let row = crate::DropoutRow {
+                        state: [a[lane], b[lane]],
+                        threshold,
+                    };
+                    factors[lane] = R::from_f64(f64::from(row.keep(key)));
+                }
+                row.copy_from_slice(&factors[..row.len()]);
+            }
+        }
+    }
+}
+
+/// `softcap · tanh(score / softcap)` and its derivative.
+#[inline(always)]
+fn squash<R: Real, S: Simd>(
+    simd: S,
+    panel: &Panel,
+    softcap: f64,
+    scores: &mut [R],
+    stride: usize,
+    slopes: &mut [R],
+) {
+    let cap = R::splat(simd, R::from_f64(softcap * LOG2_E));
+    let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
+    let one = R::splat(simd, R::from_f64(1.0));
+    let zero = R::splat(simd, R::default());
+    let negative = R::splat(simd, R::from_f64(-1.0));
+    let keep_slopes = !slopes.is_empty();
+    for (key, row) in scores.chunks_mut(stride).enumerate() {
+        for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
+            .iter_mut()
+            .enumerate()
+        {
+            let tanh = R::tanh(simd, R::times(simd, *score, inverse));
+            *score = R::times(simd, tanh, cap);
+            if keep_slopes {
+                let slopes =
+                    R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
+                let slope = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+                // The score of a hidden key may be NaN. That of a visible one is NaN without its slope.
+                slopes[vector] = R::select_less(simd, negative, slope, slope, zero);
+            }
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! No file of the CPU kernels imports itself, not even through others: whoever reads one from the bottom up meets every name once.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use crate::{command::root, lengths::visit};
+
+/// A module's path from the crate's root, without `crate`.
+type Module = Vec<String>;
+
+/// The files of a crate, their code, and where the names that a file passes on come from.
+struct Sources {
+    code: BTreeMap<Module, String>,
+    passed_on: BTreeMap<(Module, String), Module>,
+}
+
+/// Fails if two files of `crates/kernels-cpu/src` import each other, directly or through others.
+///
+/// The tables of contents (`mod.rs`, `lib.rs`) only pass names on: an import through them is one of the file that has the name.
+pub fn no_loops() -> Result<(), String> {
+    let mut sources = Sources::new(&root().join("crates/kernels-cpu/src"))?;
+    // A name may be passed on by several tables of contents.
+    for _ in 0..3 {
+        sources.follow();
+    }
+    let imports: BTreeMap<_, _> = sources
+        .code
+        .keys()
+        .map(|module| (module, sources.imports(module)))
+        .collect();
+    let mut done = BTreeSet::new();
+    for module in imports.keys() {
+        if let Some(found) = find_loop(module, &imports, &mut Vec::new(), &mut done) {
+            let names: Vec<_> = found.iter().map(|module| module.join("::")).collect();
+            return Err(format!(
+                "files that import each other: {}",
+                names.join(" -> ")
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Sources {
+    fn new(folder: &Path) -> Result<Self, String> {
+        let mut code = BTreeMap::new();
+        visit(folder, &mut |path| {
+            let inside = path.strip_prefix(folder).unwrap_or(path).with_extension("");
+            let mut module: Module = inside
+                .iter()
+                .map(|part| part.to_string_lossy().into_owned())
+                .collect();
+            // Tests may import what they like.
+            if !module.iter().any(|part| part == "tests" || part == "model") {
+                let contents = module
+                    .last()
+                    .is_some_and(|last| last == "mod" || last == "lib");
+                if contents {
+                    module.pop();
+                }
+                let text = fs::read_to_string(path)?;
+                let lines = text
+                    .lines()
+                    .map(|line| line.split("//").next().unwrap_or(""));
+                let lines = lines.collect::<Vec<_>>().join("\n");
+                let end = lines.find("mod tests {").unwrap_or(lines.len());
+                let mark = if contents { CONTENTS } else { "" };
+                code.insert(module, format!("{mark}{}", &lines[..end]));
+            }
+            Ok(())
+        })?;
+        Ok(Self {
+            code,
+            passed_on: BTreeMap::new(),
+        })
+    }
+
+    /// Learns where the names come from that files pass on.
+    fn follow(&mut self) {
+        for (module, code) in &self.code {
+            for (path, public) in uses(code) {
+                if let (true, Some(target)) = (public, self.resolve(module, &path)) {
+                    let name = path.rsplit("::").next().unwrap_or_default().to_string();
+                    self.passed_on.insert((module.clone(), name), target);
+                }
+            }
+        }
+    }
+
+    /// The files whose names a file uses.
+    fn imports(&self, module: &Module) -> BTreeSet<Module> {
+        let code = &self.code[module];
+        let imported = uses(code)
+            .into_iter()
+            .filter(|(_, public)| !(*public && code.starts_with(CONTENTS)))
+            .map(|(path, _)| path);
+        // Paths in the middle of the code.
+        let spelled = ["super::", "crate::"].into_iter().flat_map(|start| {
+            code.match_indices(start).map(|(at, _)| {
+                let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+                let rest = &code[at..];
+                let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
+                rest[..end].to_string()
+            })
+        });
+        // `use super::{..}` is spelled `super::` as well, which names no file of its own.
+        let spelled = spelled.filter(|path| !path.ends_with(':'));
+        let mut targets: BTreeSet<_> = imported
+            .chain(spelled)
+            .filter_map(|path| self.resolve(module, &path))
+            .collect();
+        targets.remove(module);
+        targets
+    }
+
+    /// The file that has what a path in `module` names; nothing if that is another crate's.
+    fn resolve(&self, module: &Module, path: &str) -> Option<Module> {
+        let mut parts = path.split("::").peekable();
+        let mut at = module.clone();
+        let first = *parts.peek()?;
+        if first == "crate" {
+            at.clear();
+            parts.next();
+        } else if first == "super" {
+            while parts.next_if_eq(&"super").is_some() {
+                at.pop();
+            }
+        } else if !self.code.contains_key(&child(&at, first)) {
+            return None;
+        }
+        while let Some(next) = parts.next_if(|part| self.code.contains_key(&child(&at, part))) {
+            at.push(next.to_string());
+        }
+        let name = parts.next().unwrap_or_default().to_string();
+        let passed_on = self.passed_on.get(&(at.clone(), name));
+        Some(passed_on.cloned().unwrap_or(at))
+    }
+}
+
+/// What the code of a table of contents begins with.
+const CONTENTS: &str = "\0";
+
+fn child(module: &Module, name: &str) -> Module {
+    let mut child = module.clone();
+    child.push(name.to_string());
+    child
+}
+
+/// The paths of all `use` declarations, and whether they are public.
+fn uses(code: &str) -> Vec<(String, bool)> {
+    let mut paths = Vec::new();
+    for (at, _) in code.match_indices("use ") {
+        let line = code[..at].rsplit(['\n', '\0']).next().unwrap_or("").trim();
+        if let (true, Some(tree)) = (
+            line.is_empty() || line.starts_with("pub"),
+            code[at + 4..].split(';').next(),
+        ) {
+            let tree: String = tree.chars().filter(|c| !c.is_whitespace()).collect();
+            expand("", &tree, &mut |path| {
+                paths.push((path, line.starts_with("pub")));
+            });
+        }
+    }
+    paths
+}
+
+/// Calls `found` with every path of `a::{b, c::{d, e}}`.
+fn expand(prefix: &str, tree: &str, found: &mut dyn FnMut(String)) {
+    let Some((start, rest)) = tree.split_once('{') else {
+        found(format!("{prefix}{tree}"));
+        return;
+    };
+    let (prefix, rest) = (format!("{prefix}{start}"), &rest[..rest.len() - 1]);
+    let (mut depth, mut from) = (0, 0);
+    for (at, c) in rest.char_indices().chain([(rest.len(), ',')]) {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if from < at {
+                    expand(&prefix, &rest[from..at], found);
+                }
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A way from a file back to itself.
+fn find_loop<'a>(
+    module: &'a Module,
+    imports: &'a BTreeMap<&Module, BTreeSet<Module>>,
+    way: &mut Vec<&'a Module>,
+    done: &mut BTreeSet<&'a Module>,
+) -> Option<Vec<&'a Module>> {
+    if let Some(first) = way.iter().position(|other| *other == module) {
+        return Some([&way[first..], &[module]].concat());
+    }
+    if !done.contains(module) {
+        way.push(module);
+        for next in &imports[module] {
+            let found = find_loop(next, imports, way, done);
+            if found.is_some() {
+                return found;
+            }
+        }
+        way.pop();
+        done.insert(module);
+    }
+    None
+}
