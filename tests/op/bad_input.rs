@@ -127,6 +127,27 @@ fn dense_masks_and_padding_that_do_not_fit() {
 }
 
 #[test]
+fn queries_that_stand_far_from_the_keys() {
+    let of_offsets = |offsets: &[i64]| {
+        message(GOOD, |device| {
+            AttentionOptions::default().query_offsets(Tensor::from_data(offsets, device))
+        })
+    };
+    for (offsets, item, offset) in [([0, 12], 1, 12), ([-6, 0], 0, -6)] {
+        assert_eq!(
+            of_offsets(&offsets),
+            format!(
+                "attention: the query offset of batch item {item} is {offset}, but must be from -5 to 11, for 5 queries and 11 keys"
+            )
+        );
+    }
+    assert_eq!(
+        of_offsets(&[0, 0, 0]),
+        "attention: 3 query offsets were given for a batch of 2"
+    );
+}
+
+#[test]
 fn key_lengths_beyond_the_keys() {
     for device in crate::devices() {
         let lengths = |lengths: [i64; 2]| {

@@ -45,6 +45,7 @@ pub struct Case {
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
     pub key_lengths: Option<Vec<usize>>,
+    pub query_offsets: Option<Vec<i64>>,
     pub segments: Option<(Vec<i64>, Vec<i64>)>,
     pub visible_blocks: Option<([usize; 4], Vec<bool>, BlockSize)>,
     pub masked: Option<([usize; 4], Vec<bool>)>,
@@ -99,6 +100,7 @@ impl Case {
             causal: None,
             window: None,
             key_lengths: None,
+            query_offsets: None,
             segments: None,
             visible_blocks: None,
             masked: None,
@@ -178,7 +180,7 @@ impl Case {
                 causal: self.causal,
                 window: self.window,
                 key_lengths: self.key_lengths.as_deref(),
-                query_offsets: None,
+                query_offsets: self.query_offsets.as_deref(),
                 segments: self
                     .segments
                     .as_ref()
@@ -341,6 +343,10 @@ impl Case {
             dropout: self.dropout,
             bias: tensors.attention_bias(),
             sinks: tensors.sinks.clone(),
+            query_offsets: self
+                .query_offsets
+                .as_ref()
+                .map(|offsets| Tensor::from_data(offsets.as_slice(), device)),
         }
     }
 

@@ -178,6 +178,7 @@ pub fn every_case() -> Vec<Case> {
         },
     ];
     cases.extend(wrong_on_wgpu_once());
+    cases.extend(sequences_with_places_of_their_own());
     for shape in every_broadcast([2, 5, 7, 11]) {
         cases.push(usual(&format!("dense mask {shape:?}")).with_masked(shape));
         cases.push(usual(&format!("dense bias {shape:?}")).with_bias(shape));
@@ -190,6 +191,80 @@ fn every_broadcast(full: [usize; 4]) -> Vec<[usize; 4]> {
     (0..16)
         .map(|ones| std::array::from_fn(|axis| if ones >> axis & 1 == 1 { 1 } else { full[axis] }))
         .collect()
+}
+
+/// Query offsets beside everything that counts from them.
+fn sequences_with_places_of_their_own() -> Vec<Case> {
+    let placed = |case, offsets: [i64; 2]| Case {
+        causal: Some(CausalAlignment::BottomRight),
+        query_offsets: Some(offsets.into()),
+        ..case
+    };
+    let usual = |name| placed(Case::usual(name), [4, 1]);
+    let window = |left, right| Some(Window { left, right });
+    let one_query = || {
+        placed(
+            Case::new("offsets, one query", [2, 6, 2, 1, 11, 5, 3]),
+            [3, 10],
+        )
+    };
+    vec![
+        usual("offsets, causal"),
+        Case {
+            causal: Some(CausalAlignment::TopLeft),
+            ..usual("offsets, causal top-left")
+        },
+        Case {
+            causal: None,
+            window: window(Some(2), Some(1)),
+            ..usual("offsets, window")
+        },
+        Case {
+            key_lengths: Some(vec![11, 8]),
+            window: window(Some(3), None),
+            ..usual("offsets in a padded cache, window")
+        },
+        placed(Case::usual("offsets outside, alibi").with_alibi(), [-3, 9]),
+        placed(
+            Case::usual("offsets at both ends").with_relative(true),
+            [-7, 11],
+        ),
+        placed(
+            Case::usual("offsets, relative, both biases")
+                .with_relative(false)
+                .with_alibi(),
+            [0, 5],
+        ),
+        Case {
+            causal: None,
+            ..placed(
+                Case::usual("offsets, relative, not causal").with_relative(true),
+                [4, -2],
+            )
+        },
+        Case {
+            key_lengths: Some(vec![4, 11]),
+            ..one_query().with_alibi()
+        },
+        Case {
+            dropout: Some(Dropout {
+                probability: 0.2,
+                seed: 3,
+            }),
+            softcap: Some(2.0),
+            window: window(Some(5), None),
+            key_lengths: Some(vec![11, 8]),
+            ..placed(
+                Case::new("offsets and everything", [2, 6, 2, 7, 11, 5, 3]),
+                [4, 1],
+            )
+            .with_masked([2, 1, 7, 11])
+            .with_bias([1, 6, 7, 11])
+            .with_alibi()
+            .with_relative(true)
+            .with_sinks()
+        },
+    ]
 }
 
 /// The smallest cases of what the composed body computed wrongly on wgpu: one head with both distance biases, one key that some

@@ -160,7 +160,11 @@ fn score_inputs(
 ) -> ScoreInputs<Dispatch> {
     check::scores(&query, &key, &options);
     let statistics = statistics_dtype(query.dtype().into()).into();
-    let (bias, distance_bias) = biases(&query, &key, options.mask.causal, statistics, options.bias);
+    let alignment = match &options.query_offsets {
+        Some(_) => None,
+        None => Some(options.mask.causal.unwrap_or_default()),
+    };
+    let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
     let mask = options.mask;
     let segments = mask.segments.map(Segments::of_one_type);
     let (query_segments, key_segments) = segments.map(|it| (it.query, it.key)).unzip();
@@ -191,6 +195,7 @@ fn score_inputs(
             visible_blocks: optional_bool(visible_blocks),
             masked: optional_bool(mask.masked),
             key_lengths: optional_int(mask.key_lengths),
+            query_offsets: optional_int(options.query_offsets),
             query_segments: optional_int(query_segments),
             key_segments: optional_int(key_segments),
         },
@@ -202,14 +207,14 @@ fn score_inputs(
 fn biases(
     query: &Tensor<4>,
     key: &Tensor<4>,
-    causal: Option<CausalAlignment>,
+    alignment: Option<CausalAlignment>,
     statistics: DType,
     bias: Option<AttentionBias>,
 ) -> (Option<Tensor<4>>, Option<Tensor<2>>) {
     let axis = DistanceAxis {
         len_q: query.dims()[2],
         len_kv: key.dims()[2],
-        alignment: Some(causal.unwrap_or_default()),
+        alignment,
     };
     let Some(AttentionBias {
         dense,

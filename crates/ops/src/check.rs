@@ -81,6 +81,15 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         );
         key_lengths(lengths, k[2]);
     }
+    if let Some(offsets) = &options.query_offsets {
+        assert!(
+            offsets.dims() == [q[0]],
+            "attention: {} query offsets were given for a batch of {}",
+            offsets.dims()[0],
+            q[0]
+        );
+        query_offsets(offsets, q[2], k[2]);
+    }
     if let Some(segments) = &mask.segments {
         let (of_queries, of_keys) = (segments.query.dims(), segments.key.dims());
         assert!(
@@ -104,6 +113,21 @@ fn key_lengths(lengths: &Tensor<1, Int>, len_kv: usize) {
         assert!(
             usize::try_from(length).is_ok_and(|length| length <= len_kv),
             "attention: the key length of batch item {batch_item} is {length}, but there are {len_kv} keys"
+        );
+    }
+}
+
+/// Panics unless the queries stand among the keys or next to them, where that can be read without waiting for a device.
+fn query_offsets(offsets: &Tensor<1, Int>, len_q: usize, len_kv: usize) {
+    if !in_host_memory(&offsets.device()) {
+        return;
+    }
+    let offsets = offsets.clone().into_data();
+    for (batch_item, offset) in offsets.iter::<i64>().enumerate() {
+        assert!(
+            (-(len_q as i64)..=len_kv as i64).contains(&offset),
+            "attention: the query offset of batch item {batch_item} is {offset}, but must be from -{len_q} to {len_kv}, for {len_q} \
+             queries and {len_kv} keys"
         );
     }
 }

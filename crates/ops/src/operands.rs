@@ -93,20 +93,22 @@ pub struct ScoreInputs<B: Backend> {
     /// Added to the scores; broadcastable to `[batch, heads_q, len_q, len_kv]`.
     #[extension_type]
     pub bias: OptionalFloat<B>,
-    /// `[heads_q, len_q + len_kv − 1]` in f32 or wider; score `(i, j)` gets entry `i − j + len_kv − 1` of its head.
+    /// `[heads_q, len_q + len_kv − 1]` in f32 or wider; score `(i, j)` gets entry `i − j + len_kv − 1` of its head. With
+    /// [`query_offsets`](MaskInputs::query_offsets) `[heads_q, 2 · (len_q + len_kv) − 1]`; score `(b, i, j)` gets entry
+    /// `query_offsets[b] + i − j + len_q + len_kv − 1`.
     #[extension_type]
     pub distance_bias: OptionalFloat<B>,
     /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
     #[extension_type]
     pub sinks: OptionalFloat<B>,
-    /// Which keys are hidden, as far as tensors say it.
+    /// Which keys are hidden and where queries stand, as far as tensors say it.
     #[extension_type]
     pub mask: MaskInputs<B>,
     /// Everything that is not a tensor.
     pub scalars: AttentionScalars,
 }
 
-/// The tensors that hide keys. None has a gradient.
+/// The tensors that hide keys or place queries. None has a gradient.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct MaskInputs<B: Backend> {
     /// True shows a block of queries and keys; broadcastable to `[batch, heads_q, blocks of queries, blocks of keys]`.
@@ -118,6 +120,10 @@ pub struct MaskInputs<B: Backend> {
     /// `[batch]`
     #[extension_type]
     pub key_lengths: OptionalInt<B>,
+    /// `[batch]`, from `−len_q` to `len_kv`: the place of the first query on the axis of the keys. Absent: the causal alignment
+    /// says it.
+    #[extension_type]
+    pub query_offsets: OptionalInt<B>,
     /// `[batch, len_q]`; there is one exactly if there is [`key_segments`](Self::key_segments).
     #[extension_type]
     pub query_segments: OptionalInt<B>,

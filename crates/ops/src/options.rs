@@ -1,6 +1,6 @@
 //! Everything about one attention call that is not query, key or value.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Int, Tensor};
 use burn_attn_kernels_cpu::Dropout;
 
 use crate::{AttentionBias, AttentionMask};
@@ -28,6 +28,9 @@ pub struct AttentionOptions {
     pub softcap: Option<f64>,
     /// `[heads_q]`: a score per head that joins the softmax of every row and has no value. Default: none.
     pub sinks: Option<Tensor<1>>,
+    /// `[batch]`: the place of each batch item's first query on the axis of its keys, in tokens. Default: what the causal alignment
+    /// says, the same for all.
+    pub query_offsets: Option<Tensor<1, Int>>,
     /// Drops attention weights after the softmax. Default: none.
     pub dropout: Option<Dropout>,
 }
@@ -76,6 +79,21 @@ impl AttentionOptions {
     /// learned, as here, in gpt-oss (arXiv:2508.10925).
     pub fn sinks(mut self, sinks: Tensor<1>) -> Self {
         self.sinks = Some(sinks);
+        self
+    }
+
+    /// Places query `i` of batch item `b` at key `offsets[b] + i`: causal masks, windows, ALiBi and the relative bias count from there,
+    /// so that a batch of sequences of unequal lengths is one call. Alone, offsets hide nothing.
+    ///
+    /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask and
+    /// key lengths `lengths + len_q`. FlashAttention calls them `cache_seqlens`.
+    ///
+    /// # Shapes
+    ///
+    /// `offsets`: `[batch]`, each from `−len_q` to `len_kv`. The CPU backends refuse others; elsewhere checking would wait for the
+    /// device, and they count as the nearest that is allowed.
+    pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
+        self.query_offsets = Some(offsets);
         self
     }
 

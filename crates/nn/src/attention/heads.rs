@@ -243,6 +243,7 @@ impl Heads {
             scale: self.scale,
             softcap: self.softcap,
             sinks: self.sinks.as_ref().map(floats),
+            query_offsets: None,
             dropout: None,
         }
     }

@@ -15,7 +15,7 @@ use crate::{
     Gradients, OptionalFloat, ScoreInputs, Upstream, Wanted,
     composed::{
         DropoutRows, cast, float_dtype, least,
-        part::{Part, narrow},
+        part::{Part, aligned, narrow},
         reshape,
         scores::{Scores, erase, times, times_transposed},
         statistics_dtype,
@@ -43,11 +43,12 @@ pub(crate) fn backward<B: Backend>(
             ..zeros::<B>(&inputs, &value, wanted)
         };
     };
-    let plan = Plan::backward(sizes, &inputs.scalars);
+    let plan = Plan::backward(sizes);
     let queries: Vec<_> = plan.queries().collect();
     let keys: Vec<_> = plan.keys().collect();
     let dropout = dropout_rows::<B>(&inputs);
-    let mut sums = Sums::<B>::new(&inputs, wanted, [queries.len(), keys.len()]);
+    let aligned = aligned::<B>(inputs.clone());
+    let mut sums = Sums::<B>::new(&aligned, wanted, [queries.len(), keys.len()]);
     for (column, keys) in keys.iter().enumerate() {
         // Cast once for all queries.
         let value = cast::<B>(narrow::<B>(value.clone(), 2, keys), statistics);
@@ -56,7 +57,7 @@ pub(crate) fn backward<B: Backend>(
                 continue;
             }
             let part = plan.part(queries, keys);
-            let block = Block::new(&inputs, &value, &rows, dropout.as_ref(), part);
+            let block = Block::new(&aligned, &value, &rows, dropout.as_ref(), part);
             block.add_to(&mut sums, [row, column], wanted);
         }
     }
@@ -346,6 +347,7 @@ impl<B: Backend> Sums<B> {
         [queries, keys]: [&[Range<usize>]; 2],
         sinks: Option<FloatTensor<B>>,
     ) -> Gradients<B> {
+        let len_q = inputs.query.shape().dims::<4>()[2];
         let width = |like: &FloatTensor<B>| [0..like.shape().dims::<4>()[3]];
         let join = |sums: BlockSums<B>, wanted: bool, like: &FloatTensor<B>, rows| {
             OptionalFloat::from_option(wanted.then(|| sums.join(like, rows, &width(like))))
@@ -357,7 +359,10 @@ impl<B: Backend> Sums<B> {
             let columns = if dims[3] == 1 { &all } else { keys };
             sums.join(bias, rows, columns)
         });
-        let distance_bias = self.distance_bias.map(DistanceSums::into_sum);
+        let distance_bias = self.distance_bias.zip(inputs.distance_bias.as_ref());
+        let offsets = inputs.mask.query_offsets.as_ref();
+        let distance_bias =
+            distance_bias.map(|(sums, like)| sums.into_gradient(like, offsets, len_q));
         Gradients {
             query: join(self.query, wanted.query, &inputs.query, queries),
             key: join(self.key, wanted.key, &inputs.key, keys),

@@ -14,7 +14,12 @@ use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
 
 use crate::{
     OptionalFloat, Results, ScoreInputs,
-    composed::{self, DropoutRows, cast, float_dtype, merge::merge, of_part, part::narrow},
+    composed::{
+        self, DropoutRows, cast, float_dtype,
+        merge::merge,
+        of_part,
+        part::{Reach, aligned, narrow},
+    },
 };
 pub(crate) use backward::backward;
 use plan::{Plan, Sizes};
@@ -24,12 +29,13 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         return composed::without_scores::<B>(inputs, &value);
     };
-    let plan = Plan::forward(sizes, &inputs.scalars);
+    let plan = Plan::forward(sizes);
     if plan.is_whole() {
         return composed::forward::<B>(inputs, value);
     }
     let dtype = float_dtype(inputs.query.dtype());
     let rows = dropout_rows::<B>(&inputs);
+    let inputs = aligned::<B>(inputs);
     let of_queries = plan.queries().map(|queries| {
         let mut inputs = inputs.clone();
         let mut parts = Vec::new();
@@ -63,6 +69,13 @@ impl Sizes {
             len_q,
             len_kv,
             dim: dim_qk.max(dim_v),
+            reach: Reach::new(
+                &inputs.scalars,
+                inputs.mask.query_offsets.as_ref().is_some(),
+                len_q,
+                len_kv,
+            ),
+            block_area: inputs.scalars.block_area,
         };
         (sizes.rows_of_heads * len_q * len_kv > 0).then_some(sizes)
     }

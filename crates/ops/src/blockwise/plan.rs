@@ -2,10 +2,7 @@
 
 use core::ops::Range;
 
-use crate::{
-    AttentionScalars,
-    composed::part::{Part, Reach},
-};
+use crate::composed::part::{Part, Reach};
 
 /// The sizes that decide how many scores are held at a time.
 #[derive(Clone, Copy, Debug)]
@@ -16,6 +13,10 @@ pub(super) struct Sizes {
     pub(super) len_kv: usize,
     /// The wider of query and value heads.
     pub(super) dim: usize,
+    /// What causal mask and window show.
+    pub(super) reach: Reach,
+    /// Scores of a block of one head, if somebody else decides.
+    pub(super) block_area: Option<usize>,
 }
 
 /// Equal blocks of queries and keys.
@@ -35,30 +36,35 @@ const FEWEST_ROWS: usize = 64;
 
 impl Plan {
     /// For the forward pass: rows of all keys, which need no merging, where blocks stay high enough.
-    pub(super) fn forward(sizes: Sizes, scalars: &AttentionScalars) -> Self {
-        let area = sizes.area(scalars);
+    pub(super) fn forward(sizes: Sizes) -> Self {
+        let area = sizes.area();
         match area / sizes.len_kv {
-            rows if rows >= FEWEST_ROWS.min(sizes.len_q) => Self::of(sizes, scalars, rows, area),
-            _ => Self::backward(sizes, scalars),
+            rows if rows >= FEWEST_ROWS.min(sizes.len_q) => Self::of(sizes, rows, area),
+            _ => Self::backward(sizes),
         }
     }
 
     /// For the backward pass: squares, which have the fewest gradients to add up.
-    pub(super) fn backward(sizes: Sizes, scalars: &AttentionScalars) -> Self {
-        let area = sizes.area(scalars);
+    pub(super) fn backward(sizes: Sizes) -> Self {
+        let area = sizes.area();
         // What one side does not use, the other may.
         let rows = area.isqrt().max(area / sizes.len_kv).min(sizes.len_q);
-        Self::of(sizes, scalars, rows, area / rows)
+        Self::of(sizes, rows, area / rows)
     }
 
-    fn of(sizes: Sizes, scalars: &AttentionScalars, rows: usize, columns: usize) -> Self {
-        let Sizes { len_q, len_kv, .. } = sizes;
+    fn of(sizes: Sizes, rows: usize, columns: usize) -> Self {
+        let Sizes {
+            len_q,
+            len_kv,
+            reach,
+            ..
+        } = sizes;
         Self {
             len_q,
             len_kv,
             rows: len_q.div_ceil(rows),
             columns: len_kv.div_ceil(columns),
-            reach: Reach::new(scalars, len_q, len_kv),
+            reach,
         }
     }
 
@@ -109,12 +115,12 @@ impl Sizes {
     ///
     /// As many as query and key have numbers, so that memory stays linear in the lengths, and the number of blocks does not
     /// depend on batch and heads; a small call takes more, because a block has its fixed cost.
-    fn area(&self, scalars: &AttentionScalars) -> usize {
+    fn area(&self) -> usize {
         /// Scores of all heads that every device can hold (4 MiB).
         const FEWEST_SCORES: usize = 1 << 20;
         let linear = (self.len_q + self.len_kv) * self.dim.max(FEWEST_ROWS);
         let area = linear.max(FEWEST_SCORES / self.rows_of_heads);
-        scalars.block_area.unwrap_or(area).max(1)
+        self.block_area.unwrap_or(area).max(1)
     }
 }
 

@@ -3,11 +3,14 @@
 use core::ops::Range;
 
 use burn::{
-    backend::{Backend, TensorMetadata, tensor::FloatTensor},
-    tensor::{FloatDType, Shape, Slice},
+    backend::{
+        Backend, TensorMetadata,
+        tensor::{FloatTensor, IntTensor},
+    },
+    tensor::{FloatDType, IndexingUpdateOp, Shape, Slice},
 };
 
-use crate::composed::{cast, float_dtype};
+use crate::composed::{cast, float_dtype, part::cut_out};
 
 /// A tensor that is summed in blocks of rows and columns, each of them a tensor until the end.
 pub(super) struct BlockSums<B: Backend> {
@@ -75,7 +78,7 @@ pub(super) fn sum_to<B: Backend>(tensor: FloatTensor<B>, dims: [usize; 4]) -> Fl
     })
 }
 
-/// The gradient of a distance bias `[heads_q, len_q + len_kv − 1]`.
+/// The gradient of an aligned distance bias `[batch or 1, heads_q, len_q + len_kv − 1]`.
 pub(super) struct DistanceSums<B: Backend> {
     sum: FloatTensor<B>,
     len_kv: usize,
@@ -97,44 +100,65 @@ impl<B: Backend> DistanceSums<B> {
         queries: &Range<usize>,
         keys: &Range<usize>,
     ) {
-        let term = diagonals::<B>(B::float_sum_dim(gradient, 0));
+        let [batch, ..] = self.sum.shape().dims::<3>();
+        let dims = [batch, usize::MAX, usize::MAX, usize::MAX];
+        let term = diagonals::<B>(sum_to::<B>(gradient, dims));
         let first = queries.start + self.len_kv - keys.end;
         let entries = first..first + queries.len() + keys.len() - 1;
-        let slices = [Slice::full(), Slice::from(entries)];
+        let slices = [Slice::full(), Slice::full(), Slice::from(entries)];
         let sum = B::float_slice(self.sum.clone(), &slices);
         let dtype: FloatDType = float_dtype(sum.dtype());
         let sum = B::float_add(sum, cast::<B>(term, dtype));
         self.sum = B::float_slice_assign(self.sum.clone(), &slices, sum);
     }
 
-    pub(super) fn into_sum(self) -> FloatTensor<B> {
-        self.sum
+    /// The gradient of the operand that was aligned.
+    pub(super) fn into_gradient(
+        self,
+        like: &FloatTensor<B>,
+        query_offsets: Option<&IntTensor<B>>,
+        len_q: usize,
+    ) -> FloatTensor<B> {
+        let Some(offsets) = query_offsets else {
+            return B::float_reshape(self.sum, like.shape());
+        };
+        let [heads_q, entries] = like.shape().dims::<2>();
+        let batch = offsets.shape()[0];
+        let zeros = Shape::new([batch, heads_q, entries]);
+        let zeros = B::float_zeros(zeros, &like.device(), float_dtype(like.dtype()));
+        let places = cut_out::<B>(offsets, heads_q, [len_q, self.len_kv]);
+        let sums = B::float_scatter(2, zeros, places, self.sum, IndexingUpdateOp::Add);
+        B::float_reshape(B::float_sum_dim(sums, 0), like.shape())
     }
 }
 
-/// What the diagonals of `[1, heads_q, len_q, len_kv]` add up to, `[heads_q, len_q + len_kv − 1]`: the gradient of
+/// What the diagonals of `[batch, heads_q, len_q, len_kv]` add up to, `[batch, heads_q, len_q + len_kv − 1]`: the gradient of
 /// [`spread`](crate::composed::scores::spread), whose steps it takes back.
 fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
-    let [_, heads_q, len_q, len_kv] = gradient.shape().dims::<4>();
+    let [batch, heads_q, len_q, len_kv] = gradient.shape().dims::<4>();
     let (device, dtype) = (gradient.device(), float_dtype(gradient.dtype()));
     let len = len_q + len_kv - 1;
-    let zeros = |shape: [usize; 3]| B::float_zeros(Shape::new(shape), &device, dtype);
-    let gradient = B::float_reshape(gradient, Shape::new([heads_q, len_q, len_kv]));
+    let zeros = |shape: [usize; 4]| B::float_zeros(Shape::new(shape), &device, dtype);
     let sums = match len_q {
-        1 => B::float_reshape(gradient, Shape::new([heads_q, len])),
+        1 => B::float_reshape(gradient, Shape::new([batch, heads_q, len])),
         _ => {
             // Rows one number shorter than the bias, one behind the other …
             let rows = match len - 1 - len_kv {
                 0 => gradient,
-                missing => B::float_cat(vec![gradient, zeros([heads_q, len_q, missing])], 2),
+                missing => {
+                    let missing = zeros([batch, heads_q, len_q, missing]);
+                    B::float_cat(vec![gradient, missing], 3)
+                }
             };
-            let rows = B::float_reshape(rows, Shape::new([heads_q, 1, len_q * (len - 1)]));
+            let rows = B::float_reshape(rows, Shape::new([batch, heads_q, 1, len_q * (len - 1)]));
             // … and read as rows of its own length are each moved by one more.
-            let (before, after) = (zeros([heads_q, 1, len_q - 1]), zeros([heads_q, 1, 1]));
-            let rows = B::float_cat(vec![before, rows, after], 2);
-            let rows = B::float_reshape(rows, Shape::new([heads_q, len_q, len]));
-            B::float_reshape(B::float_sum_dim(rows, 1), Shape::new([heads_q, len]))
+            let before = zeros([batch, heads_q, 1, len_q - 1]);
+            let after = zeros([batch, heads_q, 1, 1]);
+            let rows = B::float_cat(vec![before, rows, after], 3);
+            let rows = B::float_reshape(rows, Shape::new([batch, heads_q, len_q, len]));
+            let sums = B::float_sum_dim(rows, 2);
+            B::float_reshape(sums, Shape::new([batch, heads_q, len]))
         }
     };
-    B::float_flip(sums, &[1])
+    B::float_flip(sums, &[2])
 }

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{
     float_dtype, least,
-    part::{Part, Reach},
+    part::{Part, Reach, places},
 };
 use crate::{AttentionScalars, MaskInputs, blocks::repeat};
 use burn::{
@@ -40,6 +40,7 @@ impl<B: Backend> Hidden<B> {
             visible_blocks,
             masked,
             key_lengths,
+            query_offsets,
             query_segments,
             key_segments,
         } = mask;
@@ -54,11 +55,23 @@ impl<B: Backend> Hidden<B> {
             || key_lengths.is_some()
             || segments.is_some()
             || biases.iter().any(Option::is_some);
-        let reach = part.reach(scalars);
+        let query_offsets = query_offsets.into_option();
+        let reach = part.reach(scalars, query_offsets.is_some());
         let may_have_unseen = by_tensors || reach.leaves_unseen(len_q, len_kv);
         let may_have_blind = by_tensors || reach.leaves_blind(len_q, len_kv);
 
-        let structural = structural::<B>(device, [len_q, len_kv], reach, settings.int_dtype);
+        let first = match (reach.first, &query_offsets) {
+            (None, Some(offsets)) => {
+                let places = places::<B>(offsets, [part.len_q, part.len_kv]);
+                let places = B::int_add_scalar(places, part.shift().into());
+                B::int_reshape(places, Shape::new([batch, 1, 1, 1]))
+            }
+            (first, _) => {
+                let first = first.unwrap_or_default();
+                range::<B>(first..first + 1, [1; 4], device, settings.int_dtype)
+            }
+        };
+        let structural = structural::<B>(first, [len_q, len_kv], reach);
         let padding = key_lengths.map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
             let dtype = settings.int_dtype;
@@ -156,25 +169,29 @@ fn all<B: Backend>(tensor: BoolTensor<B>, dim: usize) -> BoolTensor<B> {
     }
 }
 
-/// Causal mask and window, `[1, 1, len_q, len_kv]`.
+/// Causal mask and window, `[batch or 1, 1, len_q, len_kv]`, of queries whose first stands at `first`, `[batch or 1, 1, 1, 1]`.
 fn structural<B: Backend>(
-    device: &Device<B>,
+    first: IntTensor<B>,
     [len_q, len_kv]: [usize; 2],
     reach: Reach,
-    int_dtype: IntDType,
 ) -> Option<BoolTensor<B>> {
     if reach.left.is_none() && reach.right.is_none() {
         return None;
     }
-    let bool_dtype = get_or_init_device_settings::<B>(device).bool_dtype;
-    let shape = [1, 1, len_q, len_kv];
-    let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, int_dtype);
+    let device = first.device();
+    let settings = get_or_init_device_settings::<B>(&device);
+    let (bool_dtype, int_dtype) = (settings.bool_dtype, settings.int_dtype);
+    let batch = first.shape()[0];
+    let shape = [batch, 1, len_q, len_kv];
+    let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], &device, int_dtype);
     let keys = expand_int::<B>(keys, shape);
     // Place of every query on the axis of the keys, shifted by the reach of a bound.
     let places = |by: i64| {
-        let first = reach.first + by;
-        let places = first..first + len_q as i64;
-        let places = range::<B>(places, [1, 1, len_q, 1], device, int_dtype);
+        let column = [batch, 1, len_q, 1];
+        let queries = by..by + len_q as i64;
+        let queries = range::<B>(queries, [1, 1, len_q, 1], &device, int_dtype);
+        let first = expand_int::<B>(first.clone(), column);
+        let places = B::int_add(expand_int::<B>(queries, column), first);
         expand_int::<B>(places, shape)
     };
     let after = reach

@@ -21,7 +21,7 @@ use crate::{OptionalFloat, Results, ScoreInputs};
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use dropout::factors_of_host;
 pub(crate) use dropout::{DropoutRows, factors_of_device};
-use part::Part;
+use part::{Part, aligned};
 use scores::{Scores, erase, stretch, times};
 
 /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
@@ -36,6 +36,7 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
         DropoutRows::<B>::new(dropout, [batch, heads_q, len_q], &inputs.query.device())
     });
     let whole = Part::whole(len_q, len_kv);
+    let inputs = aligned::<B>(inputs);
     let (output, logsumexp) = of_part::<B>(inputs, value, rows.as_ref(), &whole);
     (cast::<B>(output, dtype), logsumexp)
 }
@@ -65,7 +66,7 @@ pub(crate) fn without_scores<B: Backend>(
 }
 
 /// Output `[batch, heads_q, queries, dim_v]` in the dtype of the statistics, and logsumexp `[batch, heads_q, queries]`, of the
-/// operands of one part, as if there were no other keys.
+/// [`aligned`] operands of one part, as if there were no other keys.
 pub(crate) fn of_part<B: Backend>(
     inputs: ScoreInputs<B>,
     value: FloatTensor<B>,
@@ -130,6 +131,7 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
         return B::float_zeros(shape, &inputs.query.device(), dtype);
     }
     let whole = Part::whole(len_q, len_kv);
+    let inputs = aligned::<B>(inputs);
     let (scores, sinks) = scores_and_sinks::<B>(inputs, &whole, statistics_dtype(dtype));
     let Exponentials { tensor, sum, .. } = Exponentials::<B>::new(scores.tensor, sinks);
     cast::<B>(B::float_div(tensor, sum), dtype)

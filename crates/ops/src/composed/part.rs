@@ -4,10 +4,10 @@ use core::ops::Range;
 
 use burn::{
     backend::{
-        Backend, TensorMetadata,
+        Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
-    tensor::Slice,
+    tensor::{Shape, Slice},
 };
 
 use crate::{AttentionScalars, MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
@@ -26,8 +26,8 @@ pub(crate) struct Part {
 /// Which keys causal mask and window show, counted from a query's place on the axis of the keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reach {
-    /// The place of the first query.
-    pub(crate) first: i64,
+    /// The place of the first query; none if every batch item has its own.
+    pub(crate) first: Option<i64>,
     pub(crate) left: Option<i64>,
     pub(crate) right: Option<i64>,
 }
@@ -43,18 +43,27 @@ impl Part {
     }
 
     /// The reach of its own queries on the axis of its own keys; bounds that hide none of them are left out.
-    pub(crate) fn reach(&self, scalars: &AttentionScalars) -> Reach {
-        let whole = Reach::new(scalars, self.len_q, self.len_kv);
-        let first = whole.first + self.queries.start as i64 - self.keys.start as i64;
+    /// `placed` says whether every batch item has a place of its own.
+    pub(crate) fn reach(&self, scalars: &AttentionScalars, placed: bool) -> Reach {
+        let whole = Reach::new(scalars, placed, self.len_q, self.len_kv);
+        let Some(first) = whole.first else {
+            return whole;
+        };
+        let first = first + self.shift();
         let (queries, keys) = (self.queries.len() as i64, self.keys.len() as i64);
         Reach {
-            first,
+            first: Some(first),
             left: whole.left.filter(|left| first + queries - 1 - left > 0),
             right: whole.right.filter(|right| first + right < keys - 1),
         }
     }
 
-    /// The operands of its queries and keys. Nothing is copied where it is all of them.
+    /// What leads from a place of the call's first query among the call's keys to that of its own among its own.
+    pub(crate) fn shift(&self) -> i64 {
+        self.queries.start as i64 - self.keys.start as i64
+    }
+
+    /// The operands of its queries and keys, of operands that are [`aligned`]. Nothing is copied where it is all of them.
     pub(crate) fn of<B: Backend>(&self, inputs: &ScoreInputs<B>) -> ScoreInputs<B> {
         let ScoreInputs {
             query,
@@ -79,7 +88,7 @@ impl Part {
                 narrow::<B>(bias, 3, &self.keys)
             })),
             distance_bias: OptionalFloat::from_option(
-                distance_bias.map(|bias| narrow::<B>(bias, 1, &distances)),
+                distance_bias.map(|bias| narrow::<B>(bias, 2, &distances)),
             ),
             sinks,
             mask: MaskInputs {
@@ -96,6 +105,7 @@ impl Part {
                     narrow_bool::<B>(masked, 3, &self.keys)
                 })),
                 key_lengths: mask.key_lengths,
+                query_offsets: mask.query_offsets,
                 query_segments: OptionalInt::from_option(
                     query_segments.map(|ids| narrow_int::<B>(ids, 1, &self.queries)),
                 ),
@@ -109,7 +119,12 @@ impl Part {
 }
 
 impl Reach {
-    pub(crate) fn new(scalars: &AttentionScalars, len_q: usize, len_kv: usize) -> Self {
+    pub(crate) fn new(
+        scalars: &AttentionScalars,
+        placed: bool,
+        len_q: usize,
+        len_kv: usize,
+    ) -> Self {
         let window = scalars.window.unwrap_or_default();
         // Longer than both sequences is as good as endless, and does not overflow.
         let tokens = |tokens: usize| {
@@ -118,7 +133,10 @@ impl Reach {
                 .min((len_q + len_kv) as i64)
         };
         Self {
-            first: scalars.causal.unwrap_or_default().offset(len_q, len_kv) as i64,
+            first: match placed {
+                true => None,
+                false => Some(scalars.causal.unwrap_or_default().offset(len_q, len_kv) as i64),
+            },
             left: window.left.map(tokens),
             // A causal mask is a window that reaches no key to the right.
             right: match scalars.causal {
@@ -128,27 +146,92 @@ impl Reach {
         }
     }
 
-    /// The keys that some of the queries see, out of `len_kv`.
+    /// The keys that some of the queries may see, out of `len_kv`.
     pub(crate) fn keys(&self, queries: &Range<usize>, len_kv: usize) -> Range<usize> {
+        let Some(first) = self.first else {
+            return 0..len_kv;
+        };
         let key = |place: i64| place.clamp(0, len_kv as i64) as usize;
         let start = self
             .left
-            .map_or(0, |left| key(self.first + queries.start as i64 - left));
+            .map_or(0, |left| key(first + queries.start as i64 - left));
         let end = self
             .right
-            .map_or(len_kv, |right| key(self.first + queries.end as i64 + right));
+            .map_or(len_kv, |right| key(first + queries.end as i64 + right));
         start..end.max(start)
     }
 
-    /// Whether some key out of `len_kv` is seen by none of `len_q` queries.
-    pub(crate) fn leaves_unseen(&self, len_q: usize, len_kv: usize) -> bool {
-        self.keys(&(0..len_q), len_kv) != (0..len_kv)
+    /// Whether bounds are counted from places that only the device knows.
+    fn is_unknown(&self) -> bool {
+        self.first.is_none() && (self.left.is_some() || self.right.is_some())
     }
 
-    /// Whether some of `len_q` queries sees none of `len_kv` keys.
-    pub(crate) fn leaves_blind(&self, len_q: usize, len_kv: usize) -> bool {
-        self.keys(&(0..1), len_kv).is_empty() || self.keys(&(len_q - 1..len_q), len_kv).is_empty()
+    /// Whether some key out of `len_kv` may be seen by none of `len_q` queries.
+    pub(crate) fn leaves_unseen(&self, len_q: usize, len_kv: usize) -> bool {
+        self.is_unknown() || self.keys(&(0..len_q), len_kv) != (0..len_kv)
     }
+
+    /// Whether some of `len_q` queries may see none of `len_kv` keys.
+    pub(crate) fn leaves_blind(&self, len_q: usize, len_kv: usize) -> bool {
+        self.is_unknown()
+            || self.keys(&(0..1), len_kv).is_empty()
+            || self.keys(&(len_q - 1..len_q), len_kv).is_empty()
+    }
+}
+
+/// The operands with a distance bias as every part reads it, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
+/// `i − j + len_kv − 1` for score `(i, j)`: of batch items with places of their own, each has its own cut-out.
+pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> {
+    let Some(bias) = inputs.distance_bias.into_option() else {
+        inputs.distance_bias = OptionalFloat::Absent;
+        return inputs;
+    };
+    let [heads_q, entries] = bias.shape().dims::<2>();
+    let bias = B::float_reshape(bias, Shape::new([1, heads_q, entries]));
+    let len_q = inputs.query.shape().dims::<4>()[2];
+    let len_kv = inputs.key.shape().dims::<4>()[2];
+    let bias = match inputs.mask.query_offsets.as_ref() {
+        Some(offsets) => {
+            let entries = cut_out::<B>(offsets, heads_q, [len_q, len_kv]);
+            let mut shape = bias.shape();
+            shape[0] = offsets.shape()[0];
+            B::float_gather(2, B::float_expand(bias, shape), entries)
+        }
+        None => bias,
+    };
+    inputs.distance_bias = OptionalFloat::Present(bias);
+    inputs
+}
+
+/// Which entries of the distance bias with query offsets are those of each batch item, `[batch, heads_q, len_q + len_kv − 1]`.
+pub(crate) fn cut_out<B: Backend>(
+    offsets: &IntTensor<B>,
+    heads_q: usize,
+    [len_q, len_kv]: [usize; 2],
+) -> IntTensor<B> {
+    let batch = offsets.shape()[0];
+    let len = len_q + len_kv - 1;
+    let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
+    let first = B::int_add_scalar(places::<B>(offsets, [len_q, len_kv]), (len_q as i64).into());
+    let first = B::int_reshape(first, Shape::new([batch, 1, 1]));
+    let shape = Shape::new([batch, heads_q, len]);
+    let entries = B::int_arange(0..len as i64, &offsets.device(), dtype);
+    let entries = B::int_reshape(entries, Shape::new([1, 1, len]));
+    B::int_add(
+        B::int_expand(entries, shape.clone()),
+        B::int_expand(first, shape),
+    )
+}
+
+/// The offsets in the device's own integers, as near as they may be: nobody has checked them where reading them would wait for
+/// the device.
+pub(crate) fn places<B: Backend>(
+    offsets: &IntTensor<B>,
+    [len_q, len_kv]: [usize; 2],
+) -> IntTensor<B> {
+    let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
+    let offsets = B::int_cast(offsets.clone(), dtype);
+    B::int_clamp(offsets, (-(len_q as i64)).into(), (len_kv as i64).into())
 }
 
 /// The entries of a table of blocks that blocks of `size` with some of `tokens` have.

@@ -30,7 +30,7 @@ pub(crate) struct Scores<B: Backend> {
 }
 
 impl<B: Backend> Scores<B> {
-    /// From the operands of the part; computed in `dtype`.
+    /// From the [`aligned`](super::part::aligned) operands of the part; computed in `dtype`.
     pub(crate) fn new(inputs: ScoreInputs<B>, part: &Part, dtype: FloatDType) -> Self {
         let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
         let [_, heads_kv, len_kv, _] = inputs.key.shape().dims::<4>();
@@ -96,7 +96,7 @@ impl<B: Backend> Scores<B> {
     }
 }
 
-/// The distance bias `[heads_q, len_q + len_kv − 1]` of every pair, `[1, heads_q, len_q, len_kv]`.
+/// The distance bias `[batch or 1, heads_q, len_q + len_kv − 1]` of every pair, `[batch or 1, heads_q, len_q, len_kv]`.
 ///
 /// Entry `(i, j)` is number `len_q − 1 − i + j` of the reversed bias: every row is the one above, moved by one. So is a row
 /// of `len_q` copies of it that lie one behind the other, read in rows that are one number shorter. No indices, and a
@@ -109,14 +109,14 @@ pub(crate) fn spread<B: Backend>(
     len_q: usize,
     len_kv: usize,
 ) -> FloatTensor<B> {
-    let [heads_q, len] = distance.shape().dims::<2>();
-    let reversed = B::float_flip(distance, &[1]);
+    let [batch, heads_q, len] = distance.shape().dims::<3>();
+    let reversed = B::float_flip(distance, &[2]);
     if len_q == 1 {
-        return B::float_reshape(reversed, Shape::new([1, heads_q, 1, len_kv]));
+        return B::float_reshape(reversed, Shape::new([batch, heads_q, 1, len_kv]));
     }
-    let copies = B::float_reshape(reversed, Shape::new([1, heads_q, 1, len]));
-    let copies = B::float_expand(copies, Shape::new([1, heads_q, len_q, len]));
-    let copies = B::float_reshape(copies, Shape::new([1, heads_q, len_q * len]));
+    let copies = B::float_reshape(reversed, Shape::new([batch, heads_q, 1, len]));
+    let copies = B::float_expand(copies, Shape::new([batch, heads_q, len_q, len]));
+    let copies = B::float_reshape(copies, Shape::new([batch, heads_q, len_q * len]));
     let first = len_q - 1;
     let rows = [
         Slice::full(),
@@ -124,7 +124,7 @@ pub(crate) fn spread<B: Backend>(
         Slice::from(first..first + len_q * (len - 1)),
     ];
     let rows = B::float_slice(copies, &rows);
-    let rows = B::float_reshape(rows, Shape::new([1, heads_q, len_q, len - 1]));
+    let rows = B::float_reshape(rows, Shape::new([batch, heads_q, len_q, len - 1]));
     let mut keys = [Slice::full(); 4];
     keys[3] = Slice::from(0..len_kv);
     B::float_slice(rows, &keys)

@@ -244,6 +244,7 @@ impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
             visible_blocks,
             masked,
             key_lengths,
+            query_offsets,
             query_segments,
             key_segments,
         } = self;
@@ -251,6 +252,7 @@ impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
             visible_blocks: OptionalBool::from_option(visible_blocks.into_option()),
             masked: OptionalBool::from_option(masked.into_option()),
             key_lengths: OptionalInt::from_option(key_lengths.into_option()),
+            query_offsets: OptionalInt::from_option(query_offsets.into_option()),
             query_segments: OptionalInt::from_option(query_segments.into_option()),
             key_segments: OptionalInt::from_option(key_segments.into_option()),
         }

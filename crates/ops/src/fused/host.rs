@@ -247,6 +247,7 @@ struct Readable<B: Backend> {
     visible_blocks: Option<BoolTensor<B>>,
     masked: Option<BoolTensor<B>>,
     key_lengths: Option<Vec<usize>>,
+    query_offsets: Option<Vec<i64>>,
     segments: Option<[Vec<i64>; 2]>,
     scalars: AttentionScalars,
 }
@@ -259,6 +260,7 @@ impl<B: Host> Readable<B> {
             visible_blocks,
             masked,
             key_lengths,
+            query_offsets,
             query_segments,
             key_segments,
         } = &operands.mask;
@@ -294,6 +296,11 @@ impl<B: Host> Readable<B> {
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),
+            query_offsets: query_offsets.as_ref().map(|offsets| {
+                // As in the blockwise body, for those who call without a check.
+                let offset = |offset: i64| offset.clamp(-(len_q as i64), len_kv as i64);
+                B::ints(offsets).into_iter().map(offset).collect()
+            }),
             segments: query_segments
                 .as_ref()
                 .zip(key_segments.as_ref())
@@ -313,7 +320,7 @@ impl<B: Host> Readable<B> {
                 causal: scalars.causal,
                 window: scalars.window,
                 key_lengths: self.key_lengths.as_deref(),
-                query_offsets: None,
+                query_offsets: self.query_offsets.as_deref(),
                 segments: self
                     .segments
                     .as_ref()
