@@ -6,7 +6,7 @@ use burn_attn_ops::{AttentionBias, AttentionMask};
 use super::{
     heads::{Heads, Projected},
     heads_config::Sizes,
-    masks::{causal, first_keys},
+    masks::{causal, first_keys, first_queries, indices},
 };
 use crate::cache::{Context, KvCache, KvCacheConfig, Shape};
 
@@ -63,33 +63,53 @@ impl Heads {
         if new_at.iter().all(|&at| at + len_q == len_kv) {
             return self.attend_from_last([query, key, value], window, cache);
         }
-        // Sequences of unequal lengths have diagonals of their own, which no structural mask can say.
+        let projected = [query, key, value];
+        let has_bias = self.position.alibi.is_some() || self.position.relative.is_some();
+        if len_q == 1 && has_bias {
+            return self.attend_one_with_bias(projected, &new_at, &counts, window, cache);
+        }
+        // Sequences of unequal lengths have diagonals of their own.
+        let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
+        let mask = causal(window).and(first_keys(ends, &device));
+        let mask = match counts.iter().all(|&count| count == len_q) {
+            true => mask,
+            false => mask.and(first_queries(&counts, len_q, &device)),
+        };
+        self.attend_placed(projected, mask, indices(new_at, &device))
+    }
+
+    /// Attention of one query of each sequence, with a bias by distance that the cache holds: none has to be made for a token.
+    fn attend_one_with_bias(
+        &self,
+        [query, key, value]: Projected,
+        new_at: &[usize],
+        counts: &[usize],
+        window: Option<usize>,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        let ends = new_at.iter().zip(counts).map(|(at, count)| at + count);
         // What ALiBi adds may be off by a constant per sequence, which the softmax does not see, unless a sink stands beside.
-        let may_be_shifted = self.position.alibi.is_none() || self.sinks.is_none();
-        if len_q == 1 && window.is_none() && self.position.relative.is_none() && may_be_shifted {
-            // Without a diagonal.
-            let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
-            let mask = first_keys(ends, &device);
-            let bias = cache.bias_of_last_query(&self.position, len_kv);
+        if window.is_none() && self.position.relative.is_none() && self.sinks.is_none() {
+            let mask = first_keys(ends, &query.device());
+            let bias = cache.bias_of_last_query(&self.position, key.dims()[2]);
             return self.attend_prepared([query, key, value], mask, bias);
         }
-        // One after the other, each with its own: no mask or bias of `len_kv` numbers has to be made.
-        let mut context = Tensor::zeros([batch, len_q, width], (&device, dtype));
-        for (b, (&at, &count)) in new_at.iter().zip(&counts).enumerate() {
-            if count == 0 {
+        let width = self.sizes().context();
+        let mut context = Tensor::zeros([new_at.len(), 1, width], (&query.device(), query.dtype()));
+        for (b, (&at, end)) in new_at.iter().zip(ends).enumerate() {
+            if end == at {
                 continue;
             }
             let first = at.saturating_sub(window.unwrap_or(at));
             let rows =
                 |x: &Tensor<4>, from, to| x.clone().slice([b..b + 1, 0..x.dims()[1], from..to]);
-            let end = at + count;
             let sequence = [
-                rows(&query, 0, count),
+                rows(&query, 0, 1),
                 rows(&key, first, end),
                 rows(&value, first, end),
             ];
             let attended = self.attend_from_last(sequence, window, cache);
-            context = context.slice_assign([b..b + 1, 0..count, 0..width], attended);
+            context = context.slice_assign([b..b + 1, 0..1, 0..width], attended);
         }
         context
     }

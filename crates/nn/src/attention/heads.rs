@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param},
     nn::Dropout,
-    tensor::Tensor,
+    tensor::{Int, Tensor},
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
@@ -200,11 +200,30 @@ impl Heads {
     /// [`attend`](Self::attend) of queries and keys that are prepared.
     pub(super) fn attend_prepared(
         &self,
-        [query, key, value]: Projected,
+        projected: Projected,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> Tensor<3> {
-        let mut options = self.options(mask, bias);
+        self.attend_with(projected, self.options(mask, bias))
+    }
+
+    /// [`attend_prepared`](Self::attend_prepared) with the position's bias, of queries that stand at places of their own in each
+    /// sequence.
+    pub(super) fn attend_placed(
+        &self,
+        projected: Projected,
+        mask: AttentionMask,
+        offsets: Tensor<1, Int>,
+    ) -> Tensor<3> {
+        let options = self.options(mask, self.position.bias());
+        self.attend_with(projected, options.query_offsets(offsets))
+    }
+
+    fn attend_with(
+        &self,
+        [query, key, value]: Projected,
+        mut options: AttentionOptions,
+    ) -> Tensor<3> {
         if is_active(&self.dropout, &query.device()) {
             options = options.dropout(self.dropout.prob, next_dropout_seed());
         }
