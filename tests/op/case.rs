@@ -369,7 +369,7 @@ impl Case {
             Body::Backend => ops::attention_with_logsumexp(q, k, v, options),
             Body::Blockwise(parts) => {
                 let area = (self.problem.len_q * self.problem.len_kv / parts).max(1);
-                ops::blockwise_attention(q, k, v, options, area)
+                ops::blockwise_attention(q, k, v, options, Some(area))
             }
             Body::Composed => ops::composed_attention(q, k, v, options),
         };

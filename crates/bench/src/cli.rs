@@ -42,4 +42,6 @@ pub enum Suite {
     Decode,
     /// A training step of an encoder–decoder.
     Translation,
+    /// The blockwise body, which backends without kernels run: memory and time.
+    Blockwise,
 }

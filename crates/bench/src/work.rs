@@ -61,6 +61,18 @@ impl Precision {
     }
 }
 
+/// Which of our implementations computes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Body {
+    /// What a user gets on the device.
+    Chosen,
+    /// The blockwise body, in blocks of its own choice.
+    Blockwise,
+    /// The composed body, which keeps the score matrix.
+    Composed,
+}
+
 /// One call of the operation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Op {
@@ -92,6 +104,8 @@ pub struct Op {
     pub dropout: f64,
     /// Of all tensors.
     pub precision: Precision,
+    /// Of ours.
+    pub body: Body,
 }
 
 impl Op {
@@ -112,6 +126,7 @@ impl Op {
             softcap: None,
             dropout: 0.0,
             precision: Precision::F32,
+            body: Body::Chosen,
         }
     }
 

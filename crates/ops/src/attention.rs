@@ -7,9 +7,9 @@ use burn::{
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, MaskInputs, OptionalBool,
-    OptionalFloat, OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check, composed,
-    composed::statistics_dtype, distance::distance_bias, mask::Segments,
+    AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, Body, MaskInputs,
+    OptionalBool, OptionalFloat, OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check,
+    composed, composed::statistics_dtype, distance::distance_bias, mask::Segments,
 };
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, biases, softcap, sinks
@@ -99,17 +99,20 @@ pub fn composed_attention(
 }
 
 /// [`attention_with_logsumexp`] by the blockwise body, whatever kernels the backend has, in blocks of at most `block_area`
-/// scores a head: for tests, and to measure it.
+/// scores a head or of its own choice: for tests, and to measure it.
 #[doc(hidden)]
 pub fn blockwise_attention(
     query: Tensor<4>,
     key: Tensor<4>,
     value: Tensor<4>,
     options: AttentionOptions,
-    block_area: usize,
+    block_area: Option<usize>,
 ) -> (Tensor<4>, Tensor<3>) {
     let body = |mut inputs: ScoreInputs<Dispatch>, value| {
-        inputs.scalars.block_area = Some(block_area);
+        inputs.scalars.body = match block_area {
+            Some(area) => Body::BlocksOf(area),
+            None => Body::Blockwise,
+        };
         <Dispatch as AttentionOps>::attention(inputs, value)
     };
     attention_by(body, query, key, value, options)
@@ -183,7 +186,7 @@ fn score_inputs(
         window: mask.window,
         block_size,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
-        block_area: None,
+        body: Body::default(),
     };
     ScoreInputs {
         query: query.into_dispatch(),

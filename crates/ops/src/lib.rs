@@ -28,8 +28,8 @@
 //! The crate is laid out as: `attention` (the public functions), `merge` (of partial results), `options`, `mask`, `bias` (what a
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
 //! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
-//! `backends` (who implements it), `fused` (kernels and the gradient rule), `composed` (the body made of plain tensor
-//! operations), `heads` (one projection for several operands), `linear` (a linear layer), `rotation` (rotary positions), `seed`
+//! `operands` (what travels through it), `backends` (who implements it), `fused` (kernels and the gradient rules), `blockwise` (the
+//! body made of plain tensor operations, for backends without kernels), `composed` (one block of it), `heads` (one projection for several operands), `linear` (a linear layer), `rotation` (rotary positions), `seed`
 //! (repeatable dropout).
 //!
 //! Only first-order gradients exist: Burn has no double backward.
@@ -70,7 +70,7 @@ pub use linear::linear;
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
 pub use operands::{
-    AttentionScalars, Differentiable, Gradients, MaskInputs, OptionalBool, OptionalFloat,
+    AttentionScalars, Body, Differentiable, Gradients, MaskInputs, OptionalBool, OptionalFloat,
     OptionalInt, Results, ScoreInputs, Upstream, Wanted,
 };
 pub use options::AttentionOptions;

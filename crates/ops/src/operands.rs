@@ -78,9 +78,20 @@ pub struct AttentionScalars {
     pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
     pub dropout: Option<Dropout>,
-    /// Asks for the blockwise body, in blocks of at most so many scores a head; by default kernels are preferred, and the body
-    /// chooses.
-    pub block_area: Option<usize>,
+    /// Which body computes.
+    pub body: Body,
+}
+
+/// Which implementation of the operation computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Body {
+    /// The kernels of the backend where it has some for the call, else the blockwise body.
+    #[default]
+    Fastest,
+    /// The blockwise body.
+    Blockwise,
+    /// The blockwise body in blocks of at most so many scores a head.
+    BlocksOf(usize),
 }
 
 /// Everything the weights are made of, that is, all inputs but the values.

@@ -14,7 +14,7 @@ use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
 use super::{Results, Subject};
 use crate::case::Library;
 use crate::generator::{QUERY_SCALE, numbers, seed};
-use crate::work::{Op, Pass, Precision};
+use crate::work::{Body, Op, Pass, Precision};
 
 /// The seed of our dropout; the peers draw from generators of their own.
 pub const DROPOUT_SEED: u64 = 7;
@@ -103,10 +103,15 @@ fn ours(op: &Op, device: &Device) -> Attention {
     if op.dropout > 0.0 {
         options = options.dropout(op.dropout, DROPOUT_SEED);
     }
+    let body = op.body;
     Box::new(move |query, key, value, bias| {
         let mut options = options.clone();
         options.bias = bias.map(AttentionBias::dense);
-        ops::attention(query, key, value, options)
+        match body {
+            Body::Chosen => ops::attention(query, key, value, options),
+            Body::Blockwise => ops::blockwise_attention(query, key, value, options, None).0,
+            Body::Composed => ops::composed_attention(query, key, value, options).0,
+        }
     })
 }
 

@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::cli::Suite;
 
+mod blockwise;
 mod decode;
 mod module;
 mod op;
@@ -15,6 +16,7 @@ pub fn name(suite: Suite) -> &'static str {
         Suite::Module => "module",
         Suite::Decode => "decode",
         Suite::Translation => "translation",
+        Suite::Blockwise => "blockwise",
     }
 }
 
@@ -25,5 +27,6 @@ pub fn cases(suite: Suite) -> Vec<Case> {
         Suite::Module => module::cases(),
         Suite::Decode => decode::cases(),
         Suite::Translation => translation::cases(),
+        Suite::Blockwise => blockwise::cases(),
     }
 }

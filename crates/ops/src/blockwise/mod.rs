@@ -13,7 +13,7 @@ mod sums;
 use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
 
 use crate::{
-    OptionalFloat, Results, ScoreInputs,
+    Body, OptionalFloat, Results, ScoreInputs,
     composed::{
         self, DropoutRows, cast, float_dtype,
         merge::merge,
@@ -75,7 +75,10 @@ impl Sizes {
                 len_q,
                 len_kv,
             ),
-            block_area: inputs.scalars.block_area,
+            block_area: match inputs.scalars.body {
+                Body::BlocksOf(area) => Some(area),
+                Body::Fastest | Body::Blockwise => None,
+            },
         };
         (sizes.rows_of_heads * len_q * len_kv > 0).then_some(sizes)
     }

@@ -15,7 +15,8 @@ use burn_attn_kernels_cpu::{
 use super::AttentionKernels;
 use super::scratch::with_scratch;
 use crate::{
-    AttentionScalars, Gradients, MaskInputs, OptionalFloat, Results, ScoreInputs, Upstream, Wanted,
+    AttentionScalars, Body, Gradients, MaskInputs, OptionalFloat, Results, ScoreInputs, Upstream,
+    Wanted,
 };
 
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
@@ -52,7 +53,7 @@ impl<T: tiled::Element<Real: Plain> + Plain> HostElement for T {}
 impl<B: Host> AttentionKernels for B {
     fn supports(inputs: &ScoreInputs<B>) -> bool {
         use DType::{BF16, F16, F32, F64};
-        inputs.scalars.block_area.is_none()
+        inputs.scalars.body == Body::Fastest
             && matches!(inputs.query.dtype(), F64 | F32 | F16 | BF16)
     }
 
