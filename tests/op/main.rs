@@ -7,6 +7,7 @@ mod dropout;
 mod every_case;
 mod few_rows;
 mod golden;
+mod heads;
 mod merge;
 mod option_tensors;
 mod options;

@@ -59,10 +59,11 @@ impl OptionTensors {
     }
 }
 
-/// The gradient of one tracked tensor.
+/// The gradient of one tracked tensor, which an optimizer can subtract: it has the type of the tensor.
 pub fn gradient<const D: usize>(tensor: &Tensor<D>, gradients: &Gradients) -> Vec<f64> {
     let gradient = tensor
         .grad(gradients)
         .expect("every tracked input gets a gradient");
+    assert_eq!(gradient.dtype(), tensor.dtype());
     gradient.into_data().iter().collect()
 }

@@ -4,7 +4,7 @@ use burn::tensor::{DType, Device};
 
 use crate::{
     case::{Body, Case, Results},
-    devices_with,
+    devices, devices_with,
     every_case::every_case,
 };
 
@@ -31,13 +31,21 @@ const GENERAL: [Body; 4] = [
     Body::Composed,
 ];
 
-/// Every implementation that computes in `dtype`: what each backend has, and the general bodies.
+/// Every implementation that computes in `dtype`: what each backend has, and the general bodies. Elsewhere than on the CPU what the
+/// backend has is the blockwise body in one block, and many are enough: a driver in software is slow.
 pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
-    let general = |device: Device| GENERAL.map(|body| (body, device.clone()));
-    let devices = devices_with(dtype);
-    let of_backends = devices.iter().map(|device| (Body::Backend, device.clone()));
-    let general = devices.iter().cloned().flat_map(general);
-    of_backends.chain(general).collect()
+    let bodies = |device: Device| {
+        let on_cpu = devices::cpu().iter().any(|(_, cpu)| *cpu == device);
+        let general = match on_cpu {
+            true => &GENERAL[..],
+            false => &[Body::Blockwise(7)],
+        };
+        let bodies = [Body::Backend].into_iter().chain(general.iter().copied());
+        bodies
+            .map(|body| (body, device.clone()))
+            .collect::<Vec<_>>()
+    };
+    devices_with(dtype).into_iter().flat_map(bodies).collect()
 }
 
 /// Everything that was computed, by name, expected and actual.

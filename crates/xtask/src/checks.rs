@@ -1,6 +1,6 @@
 //! What a change must pass.
 
-use crate::command::{cargo, tool};
+use crate::command::{cargo, run_tests, tool};
 use crate::{examples, features, imports, kernels, lengths, page};
 
 /// Checks that are too long to be always run.
@@ -46,6 +46,8 @@ pub fn run(options: &Options) -> Result<(), String> {
     )?;
     examples::translation()?;
     examples::quickstart()?;
+    let bench = ["test", "-p", "burn-attn-bench", "--no-default-features"];
+    run_tests(env!("CARGO"), &bench, &[])?;
     if options.types {
         features::other_backends()?;
     }

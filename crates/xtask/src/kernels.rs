@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use crate::command::{cargo, run_tests};
+use crate::command::{cargo, exists, run_tests};
 
 /// Type-checks them for wasm32, without `std` and with it.
 pub fn wasm() -> Result<(), String> {
@@ -49,9 +49,14 @@ fn has_component(rustc: &str, folder: &str) -> bool {
         })
 }
 
-/// Tests them under the address sanitizer.
+/// Tests them under the address sanitizer, which looks for leaks as well.
 pub fn asan() -> Result<(), String> {
     const TARGET: &str = "x86_64-unknown-linux-gnu";
+    // It names the functions of a leak, without which none is suppressed.
+    const SYMBOLIZER: &str = "llvm-symbolizer";
+    if !exists(SYMBOLIZER) {
+        return Err(format!("--asan needs {SYMBOLIZER} (Debian: llvm)"));
+    }
     let test = [
         "test",
         "-p",
@@ -63,7 +68,12 @@ pub fn asan() -> Result<(), String> {
         "--lib",
         "--tests",
     ];
-    nightly("--asan", &test, &[("RUSTFLAGS", "-Zsanitizer=address")])
+    let environment = [
+        ("RUSTFLAGS", "-Zsanitizer=address"),
+        // Cargo runs the tests in the folder of their crate, where the file lies.
+        ("LSAN_OPTIONS", "suppressions=leaks.supp"),
+    ];
+    nightly("--asan", &test, &environment)
 }
 
 /// Runs their unit tests in Miri.

@@ -16,7 +16,7 @@ const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--wasm] [--asan
   --wgpu   also test on wgpu (a long build of its own); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --wasm   also type-check the CPU kernels for wasm32 (once a long check, if the standard library has to be built)
-  --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler)
+  --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler and llvm-symbolizer)
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
 
