@@ -12,7 +12,6 @@ use burn_attn_kernels_cpu::{
     tiled::{self, Execution, KernelError, Rows, RowsMut},
 };
 
-use super::scratch::with_scratch;
 use super::{Differentiable, Fixed, Gradients, Kernels, Operands, Results, Upstream, Wanted};
 use crate::AttentionScalars;
 
@@ -95,9 +94,7 @@ fn forward_in<B: Host, T: HostElement>(operands: &Operands<B>) -> Results<B> {
     let shape = [batch, heads_q, len_q, dim_v];
     let order = Order::of::<B, T>(&operands.query);
     let rows = order.rows(&mut output, shape);
-    with_scratch(tiled::forward_scratch(&problem, execution), |scratch| {
-        tiled::forward(&inputs, rows, &mut logsumexp, scratch, execution).unwrap_or_else(refuse);
-    });
+    tiled::forward(&inputs, rows, &mut logsumexp, execution).unwrap_or_else(refuse);
     (
         order.tensor::<B, T>(output, shape),
         B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
@@ -149,13 +146,7 @@ fn backward_in<B: Host, T: HostElement>(
         sinks: sinks.as_deref_mut(),
     };
     let execution = Execution::available();
-    with_scratch(
-        tiled::backward_scratch(&inputs, &gradients, execution),
-        |scratch| {
-            tiled::backward(&inputs, &upstream, gradients, scratch, execution)
-                .unwrap_or_else(refuse);
-        },
-    );
+    tiled::backward(&inputs, &upstream, gradients, execution).unwrap_or_else(refuse);
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
         elements.map(|elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like)))

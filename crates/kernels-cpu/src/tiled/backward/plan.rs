@@ -12,14 +12,13 @@ use crate::{
     Problem,
     tiled::{
         element::Element,
-        head_rows::store,
         inputs::Inputs,
         kernel::{
             backward::{Wanted, tile_scratch},
             real::Real,
             tile::{QUERIES, padded},
         },
-        parallel::Execution,
+        parallel::{Execution, for_each},
         rows_mut::{HeadMut, RowsMut},
     },
 };
@@ -28,6 +27,10 @@ use crate::{
 const ENOUGH_TASKS: usize = 8;
 /// How many sums of a shared bias' gradient may grow at the same time.
 const ENOUGH_SLABS: usize = 4;
+
+/// Rows of keys that are added up at once, and numbers of a bias.
+const REDUCED_ROWS: usize = 128;
+const REDUCED_NUMBERS: usize = 1 << 14;
 
 /// How the work is divided.
 pub(super) struct Plan {
@@ -135,7 +138,8 @@ impl Plan {
         [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
     }
 
-    /// Numbers that each task sums alone: keys and values, then sinks, then distances.
+    /// Numbers that each task sums alone: keys and values, then sinks, then distances. Whole lines of the cache, which no other
+    /// task writes.
     fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
         let keys_and_values = if self.chunks > 1 {
@@ -144,7 +148,7 @@ impl Plan {
             0
         };
         let sinks = if self.sinks { group } else { 0 };
-        [keys_and_values, sinks, group * self.distances]
+        [keys_and_values, sinks, group * self.distances].map(|sums| sums.next_multiple_of(16))
     }
 
     pub(super) fn partial_sums(&self) -> usize {
@@ -162,10 +166,6 @@ impl Plan {
 
     pub(super) fn workers(&self, execution: Execution) -> usize {
         execution.workers(self.slabs().1, 2.5 * self.problem.operations())
-    }
-
-    pub(super) fn scratch(&self, execution: Execution) -> usize {
-        self.partial_sums() + self.slabs_in_scratch() + self.workers(execution) * self.per_worker()
     }
 
     /// The parts of the bias that different heads read, and the slots: who adds to which part.
@@ -272,7 +272,6 @@ impl Plan {
             .collect();
 
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
-        let tasks_per_part = self.tasks() / parts.max(1);
         let mut tasks_of_part = vec![0; parts.max(1)];
         let mut tasks = 0;
         for batch_item in 0..batch {
@@ -293,10 +292,16 @@ impl Plan {
                         distance: cut(&mut partial, of_distances).unwrap_or_default(),
                         bias_origin: part * self.slab(),
                     };
+                    // Dealt there and back, because under a causal mask each tile has more to do than the one before.
                     let slot = if parts == 0 {
                         tasks
                     } else {
-                        part * per_part + tasks_of_part[part] * per_part / tasks_per_part
+                        let (round, at) = (
+                            tasks_of_part[part] / per_part,
+                            tasks_of_part[part] % per_part,
+                        );
+                        let back = per_part - 1 - at;
+                        part * per_part + if round % 2 == 0 { at } else { back }
                     };
                     result[slot].tasks.push(task);
                     tasks_of_part[part] += 1;
@@ -311,8 +316,9 @@ impl Plan {
     pub(super) fn reduce<T: Element>(
         &self,
         gradients: &mut Gradients<'_, T>,
-        partial: &mut [T::Real],
+        partial: &[T::Real],
         slabs: &[T::Real],
+        execution: Execution,
     ) {
         let Problem {
             batch,
@@ -325,56 +331,85 @@ impl Plan {
         let group = self.problem.group_size();
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
         let per_task = of_sums + of_sinks + of_distances;
-        if self.chunks > 1 && of_sums > 0 {
-            let [of_keys, _] = self.sums_per_head();
+        // Numbers that come from memory are worth several operations.
+        let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
+        if self.chunks > 1 {
+            let [of_keys, of_values] = self.sums_per_head();
             let of_heads = [batch, heads_kv, len_kv];
-            let mut k = heads(gradients.k.take(), of_heads, dim_qk);
-            let mut v = heads(gradients.v.take(), of_heads, dim_v);
-            for tasks in partial.chunks_exact_mut(self.chunks * per_task) {
-                let (total, others) = tasks.split_at_mut(per_task);
-                for task in others.chunks_exact(per_task) {
-                    add(&mut total[..of_sums], &task[..of_sums]);
-                }
-                let (keys, values) = total[..of_sums].split_at(of_keys);
-                for (sums, out, dim) in [(keys, k.next(), dim_qk), (values, v.next(), dim_v)] {
-                    let Some(mut out) = out else { continue };
-                    for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
-                        store(&sums[..dim], out.row(row));
-                    }
-                }
+            for (rows, dim, skip, sums) in [
+                (gradients.k.take(), dim_qk, 0, of_keys),
+                (gradients.v.take(), dim_v, of_keys, of_values),
+            ] {
+                let heads = heads(rows, of_heads, dim).enumerate();
+                let pieces = heads.flat_map(|(head, rows)| {
+                    let pieces = rows.tiles(REDUCED_ROWS).enumerate();
+                    pieces.map(move |(piece, rows)| (head, piece * REDUCED_ROWS, rows))
+                });
+                for_each(
+                    workers(self.tasks() * sums),
+                    dim,
+                    pieces,
+                    |(head, first, mut out), total| {
+                        let tasks = &partial[head * self.chunks * per_task..];
+                        let tasks = tasks[..self.chunks * per_task].chunks_exact(per_task);
+                        for row in 0..out.rows() {
+                            let at = skip + (first + row) * padded(dim);
+                            total.fill(T::Real::default());
+                            for task in tasks.clone() {
+                                add(total, &task[at..][..dim]);
+                            }
+                            T::from_reals(total, out.row(row));
+                        }
+                    },
+                );
             }
         }
-        for (out, skip, length) in [
-            (&mut gradients.sinks, of_sums, of_sinks),
+        for (out, skip, per_head) in [
+            (&mut gradients.sinks, of_sums, 1),
             (
                 &mut gradients.distance_bias,
                 of_sums + of_sinks,
-                of_distances,
+                self.distances,
             ),
         ] {
             let Some(out) = out else { continue };
-            out.fill(T::Real::default());
-            if length == 0 {
+            let length = group * per_head;
+            if length == 0 || per_task == 0 {
+                out.fill(T::Real::default());
                 continue;
             }
-            for (task, sums) in partial.chunks_exact(per_task).enumerate() {
-                let first = task / self.chunks % heads_kv * group;
-                let per_head = length / group;
-                add(
-                    &mut out[first * per_head..][..length],
-                    &sums[skip..skip + length],
-                );
-            }
+            for_each(
+                workers(self.tasks() * length),
+                0,
+                out.chunks_exact_mut(length).enumerate(),
+                |(head_kv, out), _: &mut [T::Real]| {
+                    out.fill(T::Real::default());
+                    for (task, sums) in partial.chunks_exact(per_task).enumerate() {
+                        if task / self.chunks % heads_kv == head_kv {
+                            add(out, &sums[skip..][..length]);
+                        }
+                    }
+                },
+            );
         }
-        if let Some(out) = &mut gradients.bias {
-            let (parts, slots) = self.slabs();
-            let others = slots / parts.max(1) - 1;
-            for (slab, sums) in slabs.chunks_exact(self.slab().max(1)).enumerate() {
-                add(
-                    &mut out[slab / others.max(1) * self.slab()..][..self.slab()],
-                    sums,
-                );
-            }
+        let (parts, slots) = self.slabs();
+        let (others, size) = (slots / parts.max(1) - 1, self.slab());
+        if let Some(out) = gradients.bias.as_deref_mut().filter(|_| others * size > 0) {
+            let pieces = out.chunks_exact_mut(size).enumerate();
+            let pieces = pieces.flat_map(|(part, out)| {
+                let pieces = out.chunks_mut(REDUCED_NUMBERS).enumerate();
+                pieces.map(move |(piece, out)| (part, piece * REDUCED_NUMBERS, out))
+            });
+            for_each(
+                workers(slots * size),
+                0,
+                pieces,
+                |(part, first, out), _: &mut [T::Real]| {
+                    for slab in part * others..(part + 1) * others {
+                        add(out, &slabs[slab * size + first..][..out.len()]);
+                    }
+                },
+            );
         }
     }
 }
@@ -384,7 +419,7 @@ fn heads<T: Send>(
     rows: Option<RowsMut<'_, T>>,
     sizes: [usize; 3],
     dim: usize,
-) -> impl Iterator<Item = HeadMut<'_, T>> {
+) -> impl Iterator<Item = HeadMut<'_, T>> + Send {
     rows.into_iter()
         .flat_map(move |rows| rows.heads(sizes, dim))
 }

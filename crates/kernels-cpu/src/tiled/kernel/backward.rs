@@ -5,11 +5,11 @@ use core::{f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::{
-    product::{Product, ROWS, Start},
+    product::{Product, Start, block_rows},
     real::{Real, finite},
     scores::{Scores, Scoring},
     sums::{BiasGradient, dot, sum_over_queries},
-    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
     transpose::{rows_to_panels, rows_to_strips},
     visibility::Visibility,
 };
@@ -17,7 +17,7 @@ use crate::{
     Problem, math,
     tiled::{
         rows::{Block, Head},
-        scratch::take,
+        scratch::{sum_of_pieces, take},
     },
 };
 
@@ -72,14 +72,24 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(BACKWARD_KEYS);
     let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
-    let rows = queries * (2 * padded_qk + padded_v) + padded_v;
-    let panels = queries * (dim_qk + dim_v);
-    let strips = queries * (padded_qk + padded_v);
-    let statistics = 2 * queries;
-    let scores = 2 * keys * (queries + 16);
-    let slopes_and_kept = 2 * keys * 32;
-    let copies = keys * (padded_qk + padded_v);
-    rows + panels + strips + statistics + scores + slopes_and_kept + copies
+    sum_of_pieces([
+        queries * padded_qk,
+        queries * padded_v,
+        padded_v,
+        queries * dim_qk,
+        queries * dim_v,
+        queries * padded_qk,
+        queries * padded_qk,
+        queries * padded_v,
+        queries,
+        queries,
+        keys * (queries + 16),
+        keys * (queries + 16),
+        keys * WIDEST_PANEL,
+        keys * WIDEST_PANEL,
+        keys * padded_qk,
+        keys * padded_v,
+    ])
 }
 
 /// The buffers of a tile that do not change from one block of keys to the next.
@@ -233,11 +243,23 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             .visible
             .key_range(tile.batch_item, all_queries.clone());
         let heads = tile.head..tile.head + 1;
+        let mut seen = [const { None }; QUERIES / 2];
         let runs = self
             .scoring
             .visible
             .runs(tile.batch_item, heads, all_queries, keys);
         for keys in runs.flat_map(|run| blocks(run, BACKWARD_KEYS)) {
+            // What no panel sees is not even copied.
+            let mut some_visible = false;
+            for (index, seen) in seen.iter_mut().enumerate().take(tile.count()) {
+                let panel = tile.panel(index);
+                let rows = block_rows::<R, S>();
+                *seen = self.scoring.visible.seen_by(&panel, &keys, rows);
+                some_visible |= seen.is_some();
+            }
+            if !some_visible {
+                continue;
+            }
             let key = self.k.block(
                 keys.clone(),
                 dim_qk,
@@ -248,29 +270,37 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
             for (index, computed) in computed.iter_mut().enumerate().take(tile.count()) {
+                let Some((part, visibility)) = &seen[index] else {
+                    continue;
+                };
                 let panel = tile.panel(index);
+                let first = part.start - keys.start;
+                *computed = (first, part.end - keys.start);
+                let from = first * stride + panel.column;
+                let to = (computed.1 - 1) * stride + panel.column + panel.columns;
                 let step = Step {
                     scoring: &self.scoring,
                     wanted: self.wanted,
                     panel: &panel,
-                    block: keys.clone(),
-                    key,
-                    value,
+                    keys: part.clone(),
+                    visibility: *visibility,
+                    key: key.after(first),
+                    value: value.after(first),
                     prepared: &prepared,
                     query_gradient: &mut query_gradient[panel.column * padded_qk..],
-                    weights,
-                    score_gradients,
+                    weights: &mut weights[from..to],
+                    score_gradients: &mut score_gradients[from..to],
                     stride,
                     slopes,
                     kept,
                     distance_gradient: self.distance_gradient,
                     bias_gradient: self.bias_gradient.as_mut(),
                 };
-                *computed = if panel.columns == tile.lanes {
-                    step.run::<S, 1>(simd)
+                if panel.columns == tile.lanes {
+                    step.run::<S, 1>(simd);
                 } else {
-                    step.run::<S, 2>(simd)
-                };
+                    step.run::<S, 2>(simd);
+                }
             }
             let computed = &computed[..tile.count()];
             for (wanted, dim, left, strips, sums) in [
@@ -325,13 +355,15 @@ struct Step<'a, 'b, R> {
     scoring: &'a Scoring<'b, R>,
     wanted: Wanted,
     panel: &'a Panel,
-    block: Range<usize>,
+    /// The keys whose rows are computed.
+    keys: Range<usize>,
+    visibility: Visibility,
     key: Block<'a, R>,
     value: Block<'a, R>,
     prepared: &'a Prepared<'a, R>,
     /// `[queries, padded(dim_qk)]` of the panel.
     query_gradient: &'a mut [R],
-    /// One row per key of the block, `stride` numbers apart: after dropout.
+    /// One row per key, `stride` numbers apart: after dropout.
     weights: &'a mut [R],
     score_gradients: &'a mut [R],
     stride: usize,
@@ -343,42 +375,19 @@ struct Step<'a, 'b, R> {
 
 impl<R: Real> Step<'_, '_, R> {
     /// Weights and gradients of the scores, and what follows from them for the queries.
-    ///
-    /// Returns the rows that were computed, rounded to whole blocks of rows of the products to come.
     #[inline(always)]
-    fn run<S: Simd, const VECTORS: usize>(self, simd: S) -> (usize, usize) {
+    fn run<S: Simd, const VECTORS: usize>(self, simd: S) {
         let Problem { dim_qk, dim_v, .. } = self.scoring.visible.problem;
-        let (panel, block, stride) = (self.panel, self.block, self.stride);
-        let range = self
-            .scoring
-            .visible
-            .key_range(panel.batch_item, panel.all_queries());
-        if range.start >= block.end || range.end <= block.start {
-            return (0, 0);
-        }
-        let first = (range.start.max(block.start) - block.start) / ROWS * ROWS;
-        let end = (range.end - block.start)
-            .next_multiple_of(ROWS)
-            .min(block.len());
-        let keys = block.start + first..block.start + end;
-        let count = keys.len();
-        let columns = panel.columns;
-        let from = first * stride + panel.column;
-        let to = (end - 1) * stride + panel.column + columns;
-        let weights = &mut self.weights[from..to];
-        let gradients = &mut self.score_gradients[from..to];
-
-        let visibility = self.scoring.visible.to_panel(panel, keys.clone());
-        if visibility == Visibility::Hidden {
-            return (0, 0);
-        }
+        let (panel, keys, stride) = (self.panel, self.keys, self.stride);
+        let (count, columns) = (keys.len(), panel.columns);
+        let (weights, gradients) = (self.weights, self.score_gradients);
         let panels = |all: &[R], dim: usize| {
             panel.column * dim..(panel.column * dim + columns * dim).min(all.len())
         };
         Product {
             rows: count,
             depth: dim_qk,
-            left: &self.key.data[first * self.key.stride..],
+            left: self.key.data,
             left_row: self.key.stride,
             left_step: 1,
             right: &self.prepared.query[panels(self.prepared.query, dim_qk)],
@@ -397,7 +406,7 @@ impl<R: Real> Step<'_, '_, R> {
             simd,
             panel,
             &keys,
-            visibility,
+            self.visibility,
             Scores {
                 rows: weights,
                 stride,
@@ -409,7 +418,7 @@ impl<R: Real> Step<'_, '_, R> {
             Product {
                 rows: count,
                 depth: dim_v,
-                left: &self.value.data[first * self.value.stride..],
+                left: self.value.data,
                 left_row: self.value.stride,
                 left_step: 1,
                 right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
@@ -485,7 +494,7 @@ impl<R: Real> Step<'_, '_, R> {
                 left: gradients,
                 left_row: 1,
                 left_step: stride,
-                right: &self.key.data[first * self.key.stride..],
+                right: self.key.data,
                 right_step: self.key.stride,
                 out: self.query_gradient,
                 out_row: padded(dim_qk),
@@ -493,7 +502,6 @@ impl<R: Real> Step<'_, '_, R> {
             }
             .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
         }
-        (first, end)
     }
 }
 
