@@ -4,10 +4,12 @@
 //! | --- | --- |
 //! | `gradients.rs` | [`Upstream`] and [`Gradients`]: what comes in and goes out |
 //! | `plan.rs` | who computes what, and whose sums are whose |
+//! | `reduce.rs` | what the tasks have summed apart, added up |
 //! | `mod.rs` | [`backward`] |
 
 mod gradients;
 mod plan;
+mod reduce;
 
 use super::{
     compiled::Compiled,
@@ -105,12 +107,15 @@ fn run<T: Element>(
     with_scratch(sum_of_pieces([partial, slabs]), |mut scratch| {
         let partial = take(&mut scratch, partial);
         let slabs = take(&mut scratch, slabs);
-        let slots = plan.slots(&mut gradients, partial, slabs);
+        let mut slots = plan.slots(&mut gradients, partial, slabs);
+        if inputs.mask.causal.is_some() {
+            // The last tiles have most to do: they go first, so that no thread waits for them at the end.
+            slots.reverse();
+        }
         for_each(
             plan.workers(execution),
             plan.per_worker(),
-            // Under a causal mask the last tiles have most to do: they go first, so that no thread waits for them at the end.
-            slots.into_iter().rev(),
+            slots.into_iter(),
             |slot, scratch| {
                 slot.bias.fill(T::Real::default());
                 for task in slot.tasks {

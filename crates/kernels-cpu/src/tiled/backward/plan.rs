@@ -14,11 +14,11 @@ use crate::{
         element::Element,
         inputs::Inputs,
         kernel::{
-            backward::{Wanted, tile_scratch},
-            real::Real,
+            backward::tile_scratch,
+            backward_step::Wanted,
             tile::{QUERIES, padded},
         },
-        parallel::{Execution, for_each},
+        parallel::Execution,
         rows_mut::{HeadMut, RowsMut},
     },
 };
@@ -28,16 +28,12 @@ const ENOUGH_TASKS: usize = 8;
 /// How many sums of a shared bias' gradient may grow at the same time.
 const ENOUGH_SLABS: usize = 4;
 
-/// Rows of keys that are added up at once, and numbers of a bias.
-const REDUCED_ROWS: usize = 128;
-const REDUCED_NUMBERS: usize = 1 << 14;
-
 /// How the work is divided.
 pub(super) struct Plan {
-    problem: Problem,
+    pub(super) problem: Problem,
     pub(super) wanted: Wanted,
     /// Tasks per batch item and key/value head.
-    chunks: usize,
+    pub(super) chunks: usize,
     /// If the gradient of the bias is wanted.
     pub(super) bias: Option<BiasLayout>,
     /// Distances of one query head, 0 if their gradient is not wanted.
@@ -122,7 +118,7 @@ impl Plan {
         self.problem.group_size() * self.problem.len_q.div_ceil(QUERIES)
     }
 
-    fn tasks(&self) -> usize {
+    pub(super) fn tasks(&self) -> usize {
         self.problem.batch * self.problem.heads_kv * self.chunks
     }
 
@@ -140,7 +136,7 @@ impl Plan {
 
     /// Numbers that each task sums alone: keys and values, then sinks, then distances. Whole lines of the cache, which no other
     /// task writes.
-    fn partial_per_task(&self) -> [usize; 3] {
+    pub(super) fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
         let keys_and_values = if self.chunks > 1 {
             self.sums_per_head().iter().sum()
@@ -171,7 +167,7 @@ impl Plan {
     /// The parts of the bias that different heads read, and the slots: who adds to which part.
     ///
     /// Tasks of different slots never add to the same numbers.
-    fn slabs(&self) -> (usize, usize) {
+    pub(super) fn slabs(&self) -> (usize, usize) {
         let Some(bias) = &self.bias else {
             return (0, self.tasks());
         };
@@ -188,7 +184,7 @@ impl Plan {
     }
 
     /// Numbers of one slot's sums of the bias.
-    fn slab(&self) -> usize {
+    pub(super) fn slab(&self) -> usize {
         let parts = self.slabs().0.max(1);
         self.bias
             .as_ref()
@@ -311,111 +307,10 @@ impl Plan {
         }
         result
     }
-
-    /// Adds up what the tasks have summed apart, in the order of the tasks.
-    pub(super) fn reduce<T: Element>(
-        &self,
-        gradients: &mut Gradients<'_, T>,
-        partial: &[T::Real],
-        slabs: &[T::Real],
-        execution: Execution,
-    ) {
-        let Problem {
-            batch,
-            heads_kv,
-            dim_qk,
-            dim_v,
-            len_kv,
-            ..
-        } = self.problem;
-        let group = self.problem.group_size();
-        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
-        let per_task = of_sums + of_sinks + of_distances;
-        // Numbers that come from memory are worth several operations.
-        let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
-        if self.chunks > 1 {
-            let [of_keys, of_values] = self.sums_per_head();
-            let of_heads = [batch, heads_kv, len_kv];
-            for (rows, dim, skip, sums) in [
-                (gradients.k.take(), dim_qk, 0, of_keys),
-                (gradients.v.take(), dim_v, of_keys, of_values),
-            ] {
-                let heads = heads(rows, of_heads, dim).enumerate();
-                let pieces = heads.flat_map(|(head, rows)| {
-                    let pieces = rows.tiles(REDUCED_ROWS).enumerate();
-                    pieces.map(move |(piece, rows)| (head, piece * REDUCED_ROWS, rows))
-                });
-                for_each(
-                    workers(self.tasks() * sums),
-                    dim,
-                    pieces,
-                    |(head, first, mut out), total| {
-                        let tasks = &partial[head * self.chunks * per_task..];
-                        let tasks = tasks[..self.chunks * per_task].chunks_exact(per_task);
-                        for row in 0..out.rows() {
-                            let at = skip + (first + row) * padded(dim);
-                            total.fill(T::Real::default());
-                            for task in tasks.clone() {
-                                add(total, &task[at..][..dim]);
-                            }
-                            T::from_reals(total, out.row(row));
-                        }
-                    },
-                );
-            }
-        }
-        for (out, skip, per_head) in [
-            (&mut gradients.sinks, of_sums, 1),
-            (
-                &mut gradients.distance_bias,
-                of_sums + of_sinks,
-                self.distances,
-            ),
-        ] {
-            let Some(out) = out else { continue };
-            let length = group * per_head;
-            if length == 0 || per_task == 0 {
-                out.fill(T::Real::default());
-                continue;
-            }
-            for_each(
-                workers(self.tasks() * length),
-                0,
-                out.chunks_exact_mut(length).enumerate(),
-                |(head_kv, out), _: &mut [T::Real]| {
-                    out.fill(T::Real::default());
-                    for (task, sums) in partial.chunks_exact(per_task).enumerate() {
-                        if task / self.chunks % heads_kv == head_kv {
-                            add(out, &sums[skip..][..length]);
-                        }
-                    }
-                },
-            );
-        }
-        let (parts, slots) = self.slabs();
-        let (others, size) = (slots / parts.max(1) - 1, self.slab());
-        if let Some(out) = gradients.bias.as_deref_mut().filter(|_| others * size > 0) {
-            let pieces = out.chunks_exact_mut(size).enumerate();
-            let pieces = pieces.flat_map(|(part, out)| {
-                let pieces = out.chunks_mut(REDUCED_NUMBERS).enumerate();
-                pieces.map(move |(piece, out)| (part, piece * REDUCED_NUMBERS, out))
-            });
-            for_each(
-                workers(slots * size),
-                0,
-                pieces,
-                |(part, first, out), _: &mut [T::Real]| {
-                    for slab in part * others..(part + 1) * others {
-                        add(out, &slabs[slab * size + first..][..out.len()]);
-                    }
-                },
-            );
-        }
-    }
 }
 
 /// The heads of a gradient, if it is wanted.
-fn heads<T: Send>(
+pub(super) fn heads<T: Send>(
     rows: Option<RowsMut<'_, T>>,
     sizes: [usize; 3],
     dim: usize,
@@ -429,10 +324,4 @@ fn cut<'a, T>(rest: &mut Option<&'a mut [T]>, len: usize) -> Option<&'a mut [T]>
     let (piece, others) = rest.take()?.split_at_mut(len);
     *rest = Some(others);
     Some(piece)
-}
-
-fn add<R: Real>(sums: &mut [R], more: &[R]) {
-    for (sum, &more) in sums.iter_mut().zip(more) {
-        *sum = *sum + more;
-    }
 }

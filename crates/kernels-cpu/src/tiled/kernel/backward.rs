@@ -1,35 +1,25 @@
 //! One tile of queries meets all its keys, backwards.
 
-use core::{f64::consts::LOG2_E, ops::Range};
+use core::f64::consts::LOG2_E;
 
 use pulp::{Simd, WithSimd};
 
 use super::{
-    product::{Product, Start, block_rows},
+    backward_step::{Prepared, Step, Wanted},
+    product::block_rows,
     real::{Real, finite},
-    scores::{Scores, Scoring},
+    scores::Scoring,
     sums::{BiasGradient, dot, sum_over_queries},
-    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
+    tile::{BACKWARD_KEYS, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
     transpose::{rows_to_panels, rows_to_strips},
-    visibility::Visibility,
 };
 use crate::{
     Problem, math,
     tiled::{
-        rows::{Block, Head},
+        rows::Head,
         scratch::{sum_of_pieces, take},
     },
 };
-
-/// Which gradients are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) q: bool,
-    pub(crate) k: bool,
-    pub(crate) v: bool,
-    /// That of a bias.
-    pub(crate) scores: bool,
-}
 
 /// One tile of queries of one head, and where its gradients go.
 pub struct TileBackward<'a, R> {
@@ -90,20 +80,6 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
         keys * padded_qk,
         keys * padded_v,
     ])
-}
-
-/// The buffers of a tile that do not change from one block of keys to the next.
-struct Prepared<'s, R> {
-    /// `[dim_qk, columns]` panels of the query, times scale and log2(e).
-    query: &'s [R],
-    /// `[dim_v, columns]` panels of the output's gradient.
-    output_gradient: &'s [R],
-    query_strips: &'s [R],
-    output_gradient_strips: &'s [R],
-    /// In units of log 2, +∞ for rows that see nothing.
-    logsumexp: &'s [R],
-    /// Gradient of the logsumexp minus the dot product of output and output gradient.
-    shift: &'s [R],
 }
 
 impl<R: Real> WithSimd for TileBackward<'_, R> {
@@ -243,21 +219,21 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             .visible
             .key_range(tile.batch_item, all_queries.clone());
         let heads = tile.head..tile.head + 1;
-        let mut seen = [const { None }; QUERIES / 2];
         let runs = self
             .scoring
             .visible
             .runs(tile.batch_item, heads, all_queries, keys);
         for keys in runs.flat_map(|run| blocks(run, BACKWARD_KEYS)) {
+            let mut panels = (0..tile.count())
+                .filter_map(|index| {
+                    let panel = tile.panel(index);
+                    let rows = block_rows::<R, S>();
+                    let seen = self.scoring.visible.seen_by(&panel, &keys, rows)?;
+                    Some((index, panel, seen))
+                })
+                .peekable();
             // What no panel sees is not even copied.
-            let mut some_visible = false;
-            for (index, seen) in seen.iter_mut().enumerate().take(tile.count()) {
-                let panel = tile.panel(index);
-                let rows = block_rows::<R, S>();
-                *seen = self.scoring.visible.seen_by(&panel, &keys, rows);
-                some_visible |= seen.is_some();
-            }
-            if !some_visible {
+            if panels.peek().is_none() {
                 continue;
             }
             let key = self.k.block(
@@ -269,21 +245,18 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let value = self.v.block(keys.clone(), dim_v, dim_v, value_buffer);
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
-            for (index, computed) in computed.iter_mut().enumerate().take(tile.count()) {
-                let Some((part, visibility)) = &seen[index] else {
-                    continue;
-                };
-                let panel = tile.panel(index);
+            for (index, panel, (part, visibility)) in panels {
                 let first = part.start - keys.start;
-                *computed = (first, part.end - keys.start);
+                let end = part.end - keys.start;
+                computed[index] = (first, end);
                 let from = first * stride + panel.column;
-                let to = (computed.1 - 1) * stride + panel.column + panel.columns;
+                let to = (end - 1) * stride + panel.column + panel.columns;
                 let step = Step {
                     scoring: &self.scoring,
                     wanted: self.wanted,
                     panel: &panel,
-                    keys: part.clone(),
-                    visibility: *visibility,
+                    keys: part,
+                    visibility,
                     key: key.after(first),
                     value: value.after(first),
                     prepared: &prepared,
@@ -348,166 +321,4 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             }
         }
     }
-}
-
-/// One panel of queries and one block of keys.
-struct Step<'a, 'b, R> {
-    scoring: &'a Scoring<'b, R>,
-    wanted: Wanted,
-    panel: &'a Panel,
-    /// The keys whose rows are computed.
-    keys: Range<usize>,
-    visibility: Visibility,
-    key: Block<'a, R>,
-    value: Block<'a, R>,
-    prepared: &'a Prepared<'a, R>,
-    /// `[queries, padded(dim_qk)]` of the panel.
-    query_gradient: &'a mut [R],
-    /// One row per key, `stride` numbers apart: after dropout.
-    weights: &'a mut [R],
-    score_gradients: &'a mut [R],
-    stride: usize,
-    slopes: &'a mut [R],
-    kept: &'a mut [R],
-    distance_gradient: &'a mut [R],
-    bias_gradient: Option<&'a mut BiasGradient<'b, R>>,
-}
-
-impl<R: Real> Step<'_, '_, R> {
-    /// Weights and gradients of the scores, and what follows from them for the queries.
-    #[inline(always)]
-    fn run<S: Simd, const VECTORS: usize>(self, simd: S) {
-        let Problem { dim_qk, dim_v, .. } = self.scoring.visible.problem;
-        let (panel, keys, stride) = (self.panel, self.keys, self.stride);
-        let (count, columns) = (keys.len(), panel.columns);
-        let (weights, gradients) = (self.weights, self.score_gradients);
-        let panels = |all: &[R], dim: usize| {
-            panel.column * dim..(panel.column * dim + columns * dim).min(all.len())
-        };
-        Product {
-            rows: count,
-            depth: dim_qk,
-            left: self.key.data,
-            left_row: self.key.stride,
-            left_step: 1,
-            right: &self.prepared.query[panels(self.prepared.query, dim_qk)],
-            right_step: columns,
-            out: weights,
-            out_row: stride,
-            start: Start::Zero,
-        }
-        .run::<S, VECTORS>(simd);
-        let slopes: &mut [R] = if self.scoring.softcap.is_some() {
-            &mut self.slopes[..count * columns]
-        } else {
-            &mut []
-        };
-        self.scoring.apply(
-            simd,
-            panel,
-            &keys,
-            self.visibility,
-            Scores {
-                rows: weights,
-                stride,
-                slopes,
-            },
-        );
-        // Without it, what follows computes gradients that nobody reads.
-        if self.wanted.q || self.wanted.k || self.wanted.scores {
-            Product {
-                rows: count,
-                depth: dim_v,
-                left: self.value.data,
-                left_row: self.value.stride,
-                left_step: 1,
-                right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
-                right_step: columns,
-                out: gradients,
-                out_row: stride,
-                start: Start::Zero,
-            }
-            .run::<S, VECTORS>(simd);
-        }
-
-        let statistics = panel.column..panel.column + columns;
-        let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
-        let shift = R::vectors::<S>(&self.prepared.shift[statistics]);
-        if let Some(dropout) = self.scoring.dropout {
-            let kept = &mut self.kept[..count * columns];
-            self.scoring
-                .drop_weights(dropout, panel, keys.clone(), kept);
-            let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
-            for ((weights, gradients), kept) in rows.zip(kept.chunks_exact(columns)) {
-                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-                let kept = R::vectors::<S>(kept);
-                for vector in 0..VECTORS {
-                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-                    let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::mul_add(simd, gradients[vector], kept[vector], shift[vector]);
-                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
-                    weights[vector] = R::times(simd, weight, kept[vector]);
-                }
-            }
-        } else {
-            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride))
-            {
-                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-                for vector in 0..VECTORS {
-                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-                    let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::plus(simd, gradients[vector], shift[vector]);
-                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
-                    weights[vector] = weight;
-                }
-            }
-        }
-        if let Some(sums) = self.bias_gradient {
-            sums.add(simd, panel, &keys, gradients, stride);
-        }
-        if !self.distance_gradient.is_empty() {
-            let visible = &self.scoring.visible;
-            let (_, first) = visible.distances(panel.batch_item, panel.query, keys.start);
-            for (row, skipped) in gradients.chunks(stride).zip(0..count) {
-                let sums = &mut self.distance_gradient[first - skipped..];
-                for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
-                    *sum = *sum + gradient;
-                }
-            }
-        }
-        if self.scoring.softcap.is_some() {
-            for (row, slopes) in gradients
-                .chunks_mut(stride)
-                .zip(slopes.chunks_exact(columns))
-            {
-                for (gradient, &slope) in row.iter_mut().zip(slopes) {
-                    *gradient = *gradient * slope;
-                }
-            }
-        }
-        if self.wanted.q {
-            Product {
-                rows: panel.queries,
-                depth: count,
-                left: gradients,
-                left_row: 1,
-                left_step: stride,
-                right: self.key.data,
-                right_step: self.key.stride,
-                out: self.query_gradient,
-                out_row: padded(dim_qk),
-                start: Start::Keep,
-            }
-            .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
-        }
-    }
-}
-
-/// `weight · x`, and 0 where the weight is, whatever `x`: what is hidden may well have overflowed. A NaN in the weight stays.
-#[inline(always)]
-fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
-    let zero = R::splat(simd, R::default());
-    R::select_less(simd, zero, weight, R::times(simd, weight, x), weight)
 }

@@ -134,19 +134,20 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             .visible
             .key_range(tile.batch_item, queries.clone());
         let heads = tile.head..tile.head + 1;
-        let mut seen = [const { None }; QUERIES / 2];
         let runs = self
             .scoring
             .visible
             .runs(tile.batch_item, heads, queries, keys);
         for keys in runs.flat_map(|run| blocks(run, FORWARD_KEYS)) {
+            let mut panels = (0..tile.count())
+                .filter_map(|index| {
+                    let panel = tile.panel(index);
+                    let seen = self.scoring.visible.seen_by(&panel, &keys, 1)?;
+                    Some((panel, seen))
+                })
+                .peekable();
             // What no panel sees is not even copied.
-            let mut some_visible = false;
-            for (index, seen) in seen.iter_mut().enumerate().take(tile.count()) {
-                *seen = self.scoring.visible.seen_by(&tile.panel(index), &keys, 1);
-                some_visible |= seen.is_some();
-            }
-            if !some_visible {
+            if panels.peek().is_none() {
                 continue;
             }
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
@@ -156,11 +157,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                 dim_v.next_multiple_of(tile.lanes),
                 value_buffer,
             );
-            for (index, seen) in seen.iter().enumerate().take(tile.count()) {
-                let Some((part, visibility)) = seen else {
-                    continue;
-                };
-                let panel = tile.panel(index);
+            for (panel, (part, visibility)) in panels {
                 let all = panel.column..panel.column + panel.columns;
                 let running = Running {
                     query: &query[all.start * dim_qk..all.end * dim_qk],
@@ -169,36 +166,17 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     sum: &mut sum[all.clone()],
                     shrink: &mut shrink[all],
                 };
-                let part = part.clone();
                 let skipped = part.start - keys.start;
                 let key = key.after(skipped);
                 let value = value.after(skipped);
                 let scoring = &self.scoring;
                 if panel.columns == tile.lanes {
                     step::<S, R, 1>(
-                        simd,
-                        scoring,
-                        &panel,
-                        part,
-                        *visibility,
-                        key,
-                        value,
-                        running,
-                        scores,
-                        kept,
+                        simd, scoring, &panel, part, visibility, key, value, running, scores, kept,
                     );
                 } else {
                     step::<S, R, 2>(
-                        simd,
-                        scoring,
-                        &panel,
-                        part,
-                        *visibility,
-                        key,
-                        value,
-                        running,
-                        scores,
-                        kept,
+                        simd, scoring, &panel, part, visibility, key, value, running, scores, kept,
                     );
                 }
             }

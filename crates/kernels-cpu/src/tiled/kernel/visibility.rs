@@ -70,12 +70,12 @@ impl Visible<'_> {
         let first = (range.start.max(block.start) - block.start) / rows * rows;
         let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
         let keys = block.start + first..(block.start + end).min(block.end);
-        let visibility = self.to_panel(panel, keys.clone());
+        let visibility = self.visibility(panel, keys.clone());
         (visibility != Visibility::Hidden).then_some((keys, visibility))
     }
 
     /// Whether `keys` are hidden from or visible to all queries of the panel.
-    fn to_panel(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
+    fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
         let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
         let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
         let in_range = if keys.end <= first.start || keys.start >= last.end {
