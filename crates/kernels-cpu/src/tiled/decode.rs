@@ -6,16 +6,16 @@ use core::f64::consts::{LN_2, LOG2_E};
 use super::{
     compiled::Compiled,
     element::Element,
-    head_rows::{HeadRows, store},
+    head_rows::HeadRows,
     inputs::Inputs,
     kernel::{
-        one_query::{OneQuery, columns, group_part, query_scratch},
+        one_query::{OneQuery, VALUES, group_part, query_scratch},
         real::{Real, finite},
     },
     parallel::{Execution, for_each},
     rows::Head,
     rows_mut::RowsMut,
-    scratch::take,
+    scratch::{sum_of_pieces, take, with_scratch},
 };
 use crate::{Problem, math};
 
@@ -23,11 +23,6 @@ use crate::{Problem, math};
 const KEYS_PER_TASK: usize = 512;
 /// As many tasks as this keep every core of a small machine busy.
 const ENOUGH_TASKS: usize = 8;
-
-/// Length of the scratch buffer.
-pub(super) fn decode_scratch(problem: &Problem, execution: Execution) -> usize {
-    tasks(problem) * per_task(problem) + workers(problem, execution) * query_scratch(problem)
-}
 
 /// Tasks per key/value head: a function of the problem alone, and so are the bits of the result.
 fn chunks(problem: &Problem) -> usize {
@@ -48,9 +43,9 @@ fn workers(problem: &Problem, execution: Execution) -> usize {
     execution.workers(tasks(problem), 16.0 * problem.operations())
 }
 
-/// Maximum, sum and weighted values of each query head of the group.
+/// The results of each query head of the group.
 fn per_task(problem: &Problem) -> usize {
-    problem.group_size() * (2 + columns(problem))
+    problem.group_size() * group_part(problem, 0).len()
 }
 
 /// As [`forward`](super::forward), for `len_q = 1`.
@@ -58,21 +53,26 @@ pub(super) fn decode<T: Element>(
     inputs: &Inputs<'_, T>,
     output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
-    mut scratch: &mut [T::Real],
     execution: Execution,
 ) {
+    let problem = inputs.problem;
+    with_scratch(tasks(&problem) * per_task(&problem), |partial| {
+        run_tasks(inputs, partial, execution);
+        merge(inputs, partial, output, logsumexp, execution);
+    });
+}
+
+fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execution: Execution) {
     let problem = inputs.problem;
     let Problem {
         heads_kv, dim_qk, ..
     } = problem;
     let group = problem.group_size();
-    let (chunks, per_task) = (chunks(&problem), per_task(&problem));
-    let partial = take(&mut scratch, tasks(&problem) * per_task);
+    let chunks = chunks(&problem);
     for_each(
         workers(&problem, execution),
-        scratch,
-        query_scratch(&problem),
-        partial.chunks_exact_mut(per_task).enumerate(),
+        sum_of_pieces([group * dim_qk]) + query_scratch(&problem),
+        partial.chunks_exact_mut(per_task(&problem)).enumerate(),
         |(task, partial), mut scratch| {
             let (head, chunk) = (task / chunks, task % chunks);
             let (batch_item, head_kv) = (head / heads_kv, head % heads_kv);
@@ -100,23 +100,49 @@ pub(super) fn decode<T: Element>(
             );
         },
     );
-    let heads = output.heads([problem.batch, problem.heads_q, 1], problem.dim_v);
-    for (head, (mut output, logsumexp)) in heads.zip(logsumexp).enumerate() {
-        let (batch_item, head) = (head / problem.heads_q, head % problem.heads_q);
-        let first = (batch_item * heads_kv + problem.kv_head(head)) * chunks;
-        let parts = partial[first * per_task..][..chunks * per_task].chunks_exact(per_task);
-        let part = group_part(&problem, head % group);
-        let rows = parts.map(|task| &task[part.clone()]);
-        *logsumexp = merge::<T>(inputs, [batch_item, head], rows, output.row(0));
-    }
+}
+
+/// Puts the parts of all rows together.
+fn merge<T: Element>(
+    inputs: &Inputs<'_, T>,
+    partial: &[T::Real],
+    output: RowsMut<'_, T>,
+    logsumexp: &mut [T::Real],
+    execution: Execution,
+) {
+    let problem = inputs.problem;
+    let Problem {
+        batch,
+        heads_q,
+        heads_kv,
+        dim_v,
+        ..
+    } = problem;
+    let (chunks, per_task) = (chunks(&problem), per_task(&problem));
+    let heads = output.heads([batch, heads_q, 1], dim_v).zip(logsumexp);
+    let numbers = batch * heads_q * chunks * dim_v;
+    for_each(
+        execution.workers(batch * heads_q, 8.0 * numbers as f64),
+        dim_v,
+        heads.enumerate(),
+        |(head, (mut output, logsumexp)), row| {
+            let (batch_item, head) = (head / heads_q, head % heads_q);
+            let first = (batch_item * heads_kv + problem.kv_head(head)) * chunks;
+            let parts = partial[first * per_task..][..chunks * per_task].chunks_exact(per_task);
+            let part = group_part(&problem, head % problem.group_size());
+            let parts = parts.map(|task| &task[part.clone()]);
+            *logsumexp = merge_row(inputs, [batch_item, head], parts, row);
+            T::from_reals(row, output.row(0));
+        },
+    );
 }
 
 /// Puts the parts of one row together; returns the logsumexp.
-fn merge<'a, T: Element>(
+fn merge_row<'a, T: Element>(
     inputs: &Inputs<'_, T>,
     [batch_item, head]: [usize; 2],
     parts: impl Iterator<Item = &'a [T::Real]> + Clone,
-    output: &mut [T],
+    row: &mut [T::Real],
 ) -> T::Real {
     // A sink is a part whose value is zero.
     let sink = inputs.sink(head) * LOG2_E;
@@ -125,9 +151,9 @@ fn merge<'a, T: Element>(
         // A part of NaN must stay one.
         if of_part <= maximum { maximum } else { of_part }
     });
+    row.fill(T::Real::default());
     // A sum of NaN is not zero: a query whose scores are all NaN has no maximum either, but has seen something.
     if maximum == f64::NEG_INFINITY && parts.clone().all(|part| part[1] == T::Real::default()) {
-        output.fill(T::default());
         return T::Real::NEG_INFINITY;
     }
     let factor = |of_part: f64| math::exp2(of_part - maximum);
@@ -135,22 +161,19 @@ fn merge<'a, T: Element>(
         sum + factor(part[0].to_f64()) * part[1].to_f64()
     });
     let kept_scale = inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale());
-    for (column, output) in output.iter_mut().enumerate() {
-        let total = parts.clone().fold(0.0, |total, part| {
-            total + factor(part[0].to_f64()) * part[2 + column].to_f64()
-        });
-        let mut rounded = [T::default()];
-        store(&[T::Real::from_f64(total * kept_scale / sum)], &mut rounded);
-        *output = rounded[0];
+    for part in parts {
+        let factor = T::Real::from_f64(factor(part[0].to_f64()) * kept_scale / sum);
+        for (total, &value) in row.iter_mut().zip(&part[VALUES..]) {
+            *total = *total + factor * value;
+        }
     }
     let logsumexp = T::Real::from_f64((maximum + math::log2(sum)) * LN_2);
-    let finite = || finite(output, T::to_real);
+    let finite = || finite(row, |x| x);
     // Weights of zero times values that other heads of the group see are NaN if the values are.
-    if inputs
-        .scoring()
-        .sees_nothing([batch_item, head, 0], inputs.sink(head), logsumexp, finite)
-    {
-        output.fill(T::default());
+    let at = [batch_item, head, 0];
+    let scoring = inputs.scoring();
+    if scoring.sees_nothing(at, inputs.sink(head), logsumexp, finite) {
+        row.fill(T::Real::default());
     }
     logsumexp
 }

@@ -9,12 +9,14 @@ use super::{
     element::Element,
     kernel::few_rows::{DEPTH, Part, WIDEST},
     parallel::{Execution, for_each},
-    scratch::take,
+    scratch::with_scratch,
 };
-use crate::extent::{elements, reach};
+use crate::extent::elements;
 
 /// More rows than this are better multiplied by a library.
 pub const FEW_ROWS: usize = 16;
+/// Numbers of the product that are added up at once.
+const ADDED: usize = 1 << 12;
 /// Where the parts end, in 64ths of the depth: as many as keep every core of a small machine busy, and the last ones small, so
 /// that all threads end together.
 const ENDS: [usize; 10] = [8, 16, 24, 32, 40, 48, 54, 58, 62, 64];
@@ -63,13 +65,6 @@ impl<T: Element> FewRows<'_, T> {
         elements([self.rows, self.sums_row()])
     }
 
-    /// Length of the scratch buffer of [`run`](Self::run), in numbers.
-    #[must_use]
-    pub fn scratch(&self, execution: Execution) -> usize {
-        let rest = self.workers(execution) * DEPTH * WIDEST;
-        reach([ENDS.len()], [self.sums()], rest)
-    }
-
     /// The product, into `[rows, columns]`, contiguous.
     ///
     /// Same input, same bits, whatever the number of threads.
@@ -79,7 +74,7 @@ impl<T: Element> FewRows<'_, T> {
     ///
     /// # Cost
     /// `2 · rows · depth · columns` operations. What takes the time is to read `depth · columns` numbers once.
-    pub fn run(&self, out: &mut [T::Real], mut scratch: &mut [T::Real], execution: Execution) {
+    pub fn run(&self, out: &mut [T::Real], execution: Execution) {
         let Self {
             rows,
             depth,
@@ -90,7 +85,6 @@ impl<T: Element> FewRows<'_, T> {
             ("x", self.x.len(), elements([rows, depth])),
             ("weight", self.weight.len(), elements([depth, columns])),
             ("out", out.len(), elements([rows, columns])),
-            ("scratch", scratch.len(), self.scratch(execution)),
         ] {
             assert!(
                 available >= needed,
@@ -100,17 +94,23 @@ impl<T: Element> FewRows<'_, T> {
         if rows == 0 || columns == 0 {
             return;
         }
-        let sums = take(&mut scratch, ENDS.len() * self.sums());
+        with_scratch(ENDS.len() * self.sums(), |sums| {
+            self.sum_parts(sums, execution);
+            self.add_parts(sums, out, execution);
+        });
+    }
+
+    /// The sums of each part.
+    fn sum_parts(&self, sums: &mut [T::Real], execution: Execution) {
         for_each(
             self.workers(execution),
-            scratch,
             DEPTH * WIDEST,
             sums.chunks_exact_mut(self.sums()).enumerate(),
             |(part, sums), rest| {
                 let part = Part {
                     x: self.x,
                     weight: self.weight,
-                    sizes: [rows, depth, columns],
+                    sizes: [self.rows, self.depth, self.columns],
                     terms: self.terms(part),
                     sums,
                     sums_row: self.sums_row(),
@@ -119,15 +119,34 @@ impl<T: Element> FewRows<'_, T> {
                 T::Real::few_rows(execution, part);
             },
         );
-        let (total, others) = sums.split_at_mut(self.sums());
-        for part in others.chunks_exact(total.len()) {
-            for (total, &sum) in total.iter_mut().zip(part) {
-                *total = *total + sum;
-            }
-        }
-        let total = total.chunks_exact(self.sums_row());
-        for (out, total) in out.chunks_exact_mut(columns).zip(total) {
-            out.copy_from_slice(&total[..columns]);
-        }
+    }
+
+    /// Adds the parts up, in their order.
+    fn add_parts(&self, sums: &[T::Real], out: &mut [T::Real], execution: Execution) {
+        let numbers = ENDS.len() * self.rows * self.columns;
+        let rows = out.chunks_exact_mut(self.columns).take(self.rows);
+        let pieces = rows.enumerate().flat_map(|(row, out)| {
+            let pieces = out.chunks_mut(ADDED).enumerate();
+            pieces.map(move |(piece, out)| (row * self.sums_row() + piece * ADDED, out))
+        });
+        for_each(
+            execution.workers(usize::MAX, numbers as f64),
+            0,
+            pieces,
+            |(first, out), _: &mut [T::Real]| {
+                let end = first + out.len();
+                let parts = sums.chunks_exact(self.sums());
+                let parts = parts.map(|sums| &sums[first..end]);
+                for (part, sums) in parts.enumerate() {
+                    if part == 0 {
+                        out.copy_from_slice(sums);
+                        continue;
+                    }
+                    for (total, &sum) in out.iter_mut().zip(sums) {
+                        *total = *total + sum;
+                    }
+                }
+            },
+        );
     }
 }

@@ -2,10 +2,10 @@
 
 use super::{
     compiled::Compiled,
-    decode::{decode, decode_scratch},
+    decode::decode,
     element::Element,
-    head_rows::{HeadRows, store},
-    inputs::{Inputs, KernelError, at_least, exactly, writable},
+    head_rows::HeadRows,
+    inputs::{Inputs, KernelError, exactly, writable},
     kernel::{
         forward::{TileForward, tile_scratch},
         tile::QUERIES,
@@ -15,15 +15,6 @@ use super::{
     rows_mut::RowsMut,
 };
 use crate::Problem;
-
-/// Length of the scratch buffer of [`forward`], in numbers of the precision of the computation.
-#[must_use]
-pub fn forward_scratch(problem: &Problem, execution: Execution) -> usize {
-    if problem.len_q == 1 {
-        return decode_scratch(problem, execution);
-    }
-    workers(problem, execution) * tile_scratch(problem)
-}
 
 fn workers(problem: &Problem, execution: Execution) -> usize {
     let tasks = problem.batch * problem.heads_q * problem.len_q.div_ceil(QUERIES);
@@ -35,14 +26,13 @@ fn workers(problem: &Problem, execution: Execution) -> usize {
 /// # Shapes
 /// - output `[batch, heads_q, len_q, dim_v]`, of any strides
 /// - logsumexp `[batch, heads_q, len_q]`, contiguous
-/// - scratch: [`forward_scratch`] numbers at least, of any content
 ///
 /// # Errors
 /// An input, an option or a buffer does not fit the problem.
 ///
 /// # Cost
-/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs; no memory but the scratch,
-/// whose size does not grow with `len_q` and `len_kv`. A single query reads every key and value once.
+/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs. Each thread keeps memory whose
+/// size does not grow with `len_q` and `len_kv`. A single query reads every key and value once.
 ///
 /// # Source
 /// Dao et al., *FlashAttention* (2022), algorithm 1, with the softmax of Milakov and Gimelshein, *Online normalizer
@@ -51,7 +41,6 @@ pub fn forward<T: Element>(
     inputs: &Inputs<'_, T>,
     output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
-    scratch: &mut [T::Real],
     execution: Execution,
 ) -> Result<(), KernelError> {
     inputs.validate()?;
@@ -65,20 +54,14 @@ pub fn forward<T: Element>(
     } = *problem;
     writable("output", &output, [batch, heads_q, len_q], dim_v, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
-    at_least(
-        "scratch",
-        scratch.len(),
-        forward_scratch(problem, execution),
-        problem,
-    )?;
     if problem.query_rows() == 0 {
         return Ok(());
     }
-    without_nan_padding(inputs, |inputs| {
+    without_nan_padding(inputs, execution, |inputs| {
         if problem.len_q == 1 {
-            decode(inputs, output, logsumexp, scratch, execution);
+            decode(inputs, output, logsumexp, execution);
         } else {
-            tiles(inputs, output, logsumexp, scratch, execution);
+            tiles(inputs, output, logsumexp, execution);
         }
     });
     Ok(())
@@ -88,7 +71,6 @@ fn tiles<T: Element>(
     inputs: &Inputs<'_, T>,
     output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
-    scratch: &mut [T::Real],
     execution: Execution,
 ) {
     let problem = inputs.problem;
@@ -114,7 +96,6 @@ fn tiles<T: Element>(
         });
     for_each(
         workers(&problem, execution),
-        scratch,
         tile_scratch(&problem),
         tasks,
         |(head, query, mut output, logsumexp), scratch| {
@@ -133,7 +114,7 @@ fn tiles<T: Element>(
                     head,
                     query,
                     logsumexp,
-                    output: &mut |query, row| store(row, output.row(query)),
+                    output: &mut |query, row| T::from_reals(row, output.row(query)),
                     scratch,
                 },
             );

@@ -73,7 +73,7 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
 
     fn row(&self, row: usize, out: &mut [T::Real]) {
         let data = self.rows.starting_at(self.batch_item, self.head, row);
-        copy(&data[..out.len()], out);
+        T::to_reals(&data[..out.len()], out);
     }
 }
 
@@ -86,20 +86,6 @@ fn copy_rows<T: Element>(
     to: &mut [T::Real],
 ) {
     for (row, to) in (0..rows).zip(to.chunks_exact_mut(padded)) {
-        copy(&data[row * stride..][..dim], &mut to[..dim]);
-    }
-}
-
-/// Converts elements to numbers.
-fn copy<T: Element>(from: &[T], to: &mut [T::Real]) {
-    for (to, from) in to.iter_mut().zip(from) {
-        *to = from.to_real();
-    }
-}
-
-/// Converts numbers to elements.
-pub(super) fn store<T: Element>(from: &[T::Real], to: &mut [T]) {
-    for (to, &from) in to.iter_mut().zip(from) {
-        *to = T::from_real(from);
+        T::to_reals(&data[row * stride..][..dim], &mut to[..dim]);
     }
 }

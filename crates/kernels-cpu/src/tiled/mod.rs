@@ -14,7 +14,7 @@
 //! | `nan_padding.rs` | NaN in keys that no query sees |
 //! | `compiled.rs` | what is compiled once per instruction set |
 //! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | who works on what; threads that help as far as they come in time; when a call is over |
-//! | `scratch.rs` | the memory of kernels |
+//! | `scratch.rs` | the memory of kernels, which stays with its thread |
 //!
 //! The unsafe code is in `kernel/product.rs`, `rows_mut.rs` and `gate.rs`.
 //!
@@ -34,16 +34,14 @@
 //! ```
 //! use burn_attn_kernels_cpu::{
 //!     Problem,
-//!     tiled::{Execution, Inputs, RowsMut, forward, forward_scratch},
+//!     tiled::{Execution, Inputs, RowsMut, forward},
 //! };
 //!
 //! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
 //! let inputs = Inputs::<f32>::new(problem, &[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0]);
 //! let (mut output, mut logsumexp) = ([0.0; 2], [0.0; 2]);
-//! let execution = Execution::available();
-//! let mut scratch = vec![0.0; forward_scratch(&problem, execution)];
 //! let rows = RowsMut::contiguous(&mut output, 1, 2, 1);
-//! forward(&inputs, rows, &mut logsumexp, &mut scratch, execution).unwrap();
+//! forward(&inputs, rows, &mut logsumexp, Execution::available()).unwrap();
 //! assert_eq!(output, [20.0, 20.0]);
 //! ```
 
@@ -67,10 +65,10 @@ mod rows;
 mod rows_mut;
 mod scratch;
 
-pub use backward::{Gradients, Upstream, backward, backward_scratch};
+pub use backward::{Gradients, Upstream, backward};
 pub use element::Element;
 pub use few_rows::{FEW_ROWS, FewRows};
-pub use forward::{forward, forward_scratch};
+pub use forward::forward;
 pub use inputs::{Inputs, KernelError};
 pub use kernel::{real::Real, rotation::RotaryLayout};
 pub use parallel::{Execution, Instructions};

@@ -1,17 +1,21 @@
 //! NaN and infinity in keys that nobody sees.
 
-use alloc::vec::Vec;
+use alloc::{vec, vec::Vec};
 
 use super::{
     element::Element,
     inputs::Inputs,
-    kernel::{
-        real::{Real, finite},
-        scores::Scoring,
-    },
+    kernel::{real::Real, scores::Scoring},
+    parallel::{Execution, for_each},
     rows::Rows,
 };
 use crate::{Broadcast, Problem};
+
+/// Keys that are looked at together.
+const KEYS: usize = 256;
+/// Bits of what [`find`] finds.
+const KEY: u8 = 1;
+const VALUE: u8 = 2;
 
 /// Runs `body` on inputs in which no key or value is NaN or infinite that is hidden from all queries of its batch item and of
 /// the heads that share it.
@@ -21,6 +25,7 @@ use crate::{Broadcast, Problem};
 /// keys and values are copied with zeros in its place.
 pub(super) fn without_nan_padding<T: Element, Out>(
     inputs: &Inputs<'_, T>,
+    execution: Execution,
     body: impl FnOnce(&Inputs<'_, T>) -> Out,
 ) -> Out {
     let problem = inputs.problem;
@@ -33,6 +38,7 @@ pub(super) fn without_nan_padding<T: Element, Out>(
     if mask.segments.is_none() && mask.blocks.is_none() && mask.masked.is_none() && !bias {
         return body(inputs);
     }
+    let spoilt = find(inputs, execution);
     let Problem {
         dim_qk,
         dim_v,
@@ -40,8 +46,8 @@ pub(super) fn without_nan_padding<T: Element, Out>(
         len_kv,
         ..
     } = problem;
-    let key = erase(inputs, &inputs.k, dim_qk);
-    let value = erase(inputs, &inputs.v, dim_v);
+    let key = erase(inputs, &inputs.k, dim_qk, &spoilt, KEY, execution);
+    let value = erase(inputs, &inputs.v, dim_v, &spoilt, VALUE, execution);
     let mut inputs = *inputs;
     if let Some(key) = &key {
         inputs.k = Rows::contiguous(key, heads_kv, len_kv, dim_qk);
@@ -72,35 +78,103 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
     (0..batch).any(|b| (0..heads).any(|head| (0..queries).any(|query| row(b, head, query))))
 }
 
-/// A contiguous copy with zeros for unseen rows that are not finite, if there are any.
-fn erase<T: Element>(inputs: &Inputs<'_, T>, rows: &Rows<'_, T>, dim: usize) -> Option<Vec<T>> {
-    let problem = &inputs.problem;
+/// Which of key and value are not finite in the rows that no query sees which reads them, and 0 for all others.
+fn find<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -> Vec<u8> {
+    let problem = inputs.problem;
+    let Problem {
+        heads_kv,
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+        ..
+    } = problem;
     let scoring = inputs.scoring();
-    let mut unseen = Vec::new();
-    for batch_item in 0..problem.batch {
-        for head in 0..problem.heads_kv {
-            for key in 0..problem.len_kv {
-                let row = &rows.starting_at(batch_item, head, key)[..dim];
-                if !finite(row, T::to_real) && !seen(&scoring, batch_item, head, key) {
-                    unseen.push(problem.key_row(batch_item, head, key));
+    let mut spoilt = vec![0; problem.key_rows()];
+    let pieces = spoilt.chunks_mut(len_kv.max(1)).enumerate();
+    let pieces = pieces.flat_map(|(head, rows)| {
+        let pieces = rows.chunks_mut(KEYS).enumerate();
+        pieces.map(move |(piece, rows)| (head, piece * KEYS, rows))
+    });
+    let numbers = problem.key_rows() as f64 * (dim_qk + dim_v) as f64;
+    for_each(
+        execution.workers(usize::MAX, 2.0 * numbers),
+        KEYS,
+        pieces,
+        |(head, first, rows), scores| {
+            let (batch_item, head_kv) = (head / heads_kv, head % heads_kv);
+            // Kernels read no key outside.
+            let range = scoring.visible.key_range(batch_item, 0..len_q);
+            let (start, end) = (range.start.max(first), range.end.min(first + rows.len()));
+            if start >= end {
+                return;
+            }
+            let keys = start..end;
+            let rows = &mut rows[start - first..end - first];
+            // A single query is asked for all keys at once, and before they are read: it may see most of them.
+            let mut seen_by_one = [false; KEYS];
+            if len_q == 1 {
+                let group = problem.group_size();
+                let scores = &mut scores[..keys.len()];
+                for head in head_kv * group..(head_kv + 1) * group {
+                    scoring.mark_seen([batch_item, head], &keys, scores, &mut seen_by_one);
                 }
             }
-        }
-    }
-    if unseen.is_empty() {
+            for ((row, key), &seen_by_one) in rows.iter_mut().zip(keys).zip(&seen_by_one) {
+                if seen_by_one {
+                    continue;
+                }
+                let finite = |rows: &Rows<'_, T>, dim: usize| {
+                    T::all_finite(&rows.starting_at(batch_item, head_kv, key)[..dim])
+                };
+                let mut found = 0;
+                found |= if finite(&inputs.k, dim_qk) { 0 } else { KEY };
+                found |= if finite(&inputs.v, dim_v) { 0 } else { VALUE };
+                if found != 0 && (len_q == 1 || !seen(&scoring, batch_item, head_kv, key)) {
+                    *row = found;
+                }
+            }
+        },
+    );
+    spoilt
+}
+
+/// A contiguous copy with zeros for spoilt rows, if there are any.
+fn erase<T: Element>(
+    inputs: &Inputs<'_, T>,
+    rows: &Rows<'_, T>,
+    dim: usize,
+    spoilt: &[u8],
+    which: u8,
+    execution: Execution,
+) -> Option<Vec<T>> {
+    if spoilt.iter().all(|found| found & which == 0) {
         return None;
     }
-    let mut copy = Vec::with_capacity(problem.key_rows() * dim);
-    for batch_item in 0..problem.batch {
-        for head in 0..problem.heads_kv {
-            for key in 0..problem.len_kv {
-                copy.extend_from_slice(&rows.starting_at(batch_item, head, key)[..dim]);
+    let Problem {
+        heads_kv, len_kv, ..
+    } = inputs.problem;
+    let mut copy = vec![T::default(); spoilt.len() * dim];
+    for_each(
+        execution.workers(usize::MAX, 4.0 * copy.len() as f64),
+        0,
+        copy.chunks_mut(KEYS * dim)
+            .zip(spoilt.chunks(KEYS))
+            .enumerate(),
+        |(piece, (copy, spoilt)), _: &mut [T::Real]| {
+            let numbered = copy.chunks_exact_mut(dim).zip(spoilt).enumerate();
+            for (index, (copy, found)) in numbered {
+                let (head, key) = (
+                    (piece * KEYS + index) / len_kv,
+                    (piece * KEYS + index) % len_kv,
+                );
+                if found & which == 0 {
+                    let row = rows.starting_at(head / heads_kv, head % heads_kv, key);
+                    copy.copy_from_slice(&row[..dim]);
+                }
             }
-        }
-    }
-    for row in unseen {
-        copy[row * dim..][..dim].fill(T::default());
-    }
+        },
+    );
     Some(copy)
 }
 

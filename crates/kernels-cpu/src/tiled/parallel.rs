@@ -1,9 +1,10 @@
 //! Sharing tasks out among threads.
 
-use pulp::{Scalar, Simd, WithSimd};
+use pulp::{Scalar, Simd, WithSimd, bytemuck::Pod};
 
 #[cfg(feature = "rayon")]
 use super::helper_threads::work_together;
+use super::scratch::with_scratch;
 
 /// On what a call runs: how many threads, and which of their instructions.
 ///
@@ -27,6 +28,10 @@ pub enum Instructions {
     Widest,
     /// None: what runs everywhere.
     Portable,
+    /// Vectors of 64 bytes, number by number: what a machine with AVX-512 computes, on any machine and slowly. For tests: only
+    /// where this crate has debug assertions.
+    #[cfg(debug_assertions)]
+    Emulated512,
 }
 
 impl Execution {
@@ -71,56 +76,49 @@ impl Execution {
             // Without `std`, pulp knows what an x86 processor has, but not whether the operating system saves its registers.
             #[cfg(any(feature = "std", not(any(target_arch = "x86", target_arch = "x86_64"))))]
             Instructions::Widest => pulp::Arch::new().dispatch(op),
+            #[cfg(debug_assertions)]
+            Instructions::Emulated512 => pulp::Scalar512b.vectorize(op),
             _ => Scalar.vectorize(op),
         }
     }
 }
 
-/// Calls `work` once for every task, each worker with a piece of `scratch` of its own.
+/// Calls `work` once for every task, with `per_worker` numbers of scratch that belong to the thread that does it.
 ///
-/// `workers` is what [`Execution::workers`] has said, and `scratch` has as many pieces.
-pub(super) fn for_each<Task: Send, R: Send>(
+/// `workers` is what [`Execution::workers`] has said.
+pub(super) fn for_each<Task: Send, R: Pod>(
     workers: usize,
-    scratch: &mut [R],
     per_worker: usize,
     tasks: impl Iterator<Item = Task> + Send,
     work: impl Fn(Task, &mut [R]) + Sync,
 ) {
     #[cfg(feature = "rayon")]
     if workers > 1 {
-        return share_out(workers, scratch, per_worker, tasks, work);
+        return share_out(workers, per_worker, tasks, work);
     }
     debug_assert_eq!(workers, 1);
-    let own = &mut scratch[..per_worker];
-    for task in tasks {
-        work(task, own);
-    }
+    with_scratch(per_worker, |scratch| {
+        tasks.for_each(|task| work(task, scratch));
+    });
 }
 
 /// The same on several threads, each of which takes the next task when it has finished one.
 #[cfg(feature = "rayon")]
-fn share_out<Task: Send, R: Send>(
+fn share_out<Task: Send, R: Pod>(
     workers: usize,
-    scratch: &mut [R],
     per_worker: usize,
     tasks: impl Iterator<Item = Task> + Send,
     work: impl Fn(Task, &mut [R]) + Sync,
 ) {
     let tasks = std::sync::Mutex::new(tasks);
-    let work_off = |scratch: &mut [R]| {
-        loop {
-            // The lock is held only while the next task is taken, so a panic in `work` cannot poison it.
-            let task = tasks.lock().ok().and_then(|mut tasks| tasks.next());
-            match task {
-                Some(task) => work(task, scratch),
-                None => return,
-            }
-        }
-    };
-    let pieces = std::sync::Mutex::new(scratch.chunks_exact_mut(per_worker.max(1)));
-    let next_piece = || pieces.lock().ok().and_then(|mut pieces| pieces.next());
+    // The lock is held only while the next task is taken, so a panic in `work` cannot poison it.
+    let next = || tasks.lock().ok().and_then(|mut tasks| tasks.next());
     work_together(workers - 1, &|| {
-        // Everybody has a piece: there are as many as workers.
-        work_off(next_piece().unwrap_or_default());
+        let Some(first) = next() else { return };
+        with_scratch(per_worker, |scratch| {
+            core::iter::once(first)
+                .chain(core::iter::from_fn(next))
+                .for_each(|task| work(task, scratch));
+        });
     });
 }

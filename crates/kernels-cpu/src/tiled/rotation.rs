@@ -108,26 +108,31 @@ impl<T: Element> Rotation<'_, T> {
             let pieces = out.chunks_mut(rows * row).enumerate();
             pieces.map(move |(piece, out)| (item, piece * rows, out))
         });
-        for_each(workers, &mut [(); 0], 0, pieces, |(item, first, out), _| {
-            let piece = Piece {
-                x: self.x,
-                item,
-                first,
-                heads,
-                dim,
-                cos: self.cos,
-                sin: self.sin,
-                pairs,
-                position: first
-                    + match self.offsets {
-                        [offset] => *offset,
-                        offsets => offsets[item],
-                    },
-                layout: self.layout,
-                sign: T::Real::from_f64(if self.opposite { -1.0 } else { 1.0 }),
-                out,
-            };
-            T::Real::rotate(execution, piece);
-        });
+        for_each(
+            workers,
+            0,
+            pieces,
+            |(item, first, out), _: &mut [T::Real]| {
+                let piece = Piece {
+                    x: self.x,
+                    item,
+                    first,
+                    heads,
+                    dim,
+                    cos: self.cos,
+                    sin: self.sin,
+                    pairs,
+                    position: first
+                        + match self.offsets {
+                            [offset] => *offset,
+                            offsets => offsets[item],
+                        },
+                    layout: self.layout,
+                    sign: T::Real::from_f64(if self.opposite { -1.0 } else { 1.0 }),
+                    out,
+                };
+                T::Real::rotate(execution, piece);
+            },
+        );
     }
 }

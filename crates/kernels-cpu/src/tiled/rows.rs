@@ -54,6 +54,16 @@ pub(crate) struct Block<'a, R> {
     pub(crate) stride: usize,
 }
 
+impl<R> Block<'_, R> {
+    /// The rows from this one on.
+    pub(crate) fn after(self, row: usize) -> Self {
+        Self {
+            data: &self.data[row * self.stride..],
+            stride: self.stride,
+        }
+    }
+}
+
 /// One head of a tensor, as tiles read it: the element type is gone.
 pub(crate) trait Head<R>: Sync {
     /// The rows, where they lie or copied to `buffer`, which holds as many rows of length `padded`.

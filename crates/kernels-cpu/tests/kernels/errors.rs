@@ -2,10 +2,7 @@
 
 use burn_attn_kernels_cpu::{
     BlockSize, Blocks, Broadcast, Dropout, Mask, Problem,
-    tiled::{
-        Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, backward_scratch, forward,
-        forward_scratch,
-    },
+    tiled::{Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, forward},
 };
 
 const PROBLEM: Problem = Problem {
@@ -41,7 +38,7 @@ fn inputs() -> Inputs<'static, f32> {
 #[track_caller]
 fn refused(inputs: &Inputs<'_, f32>, message: &str) {
     let output = RowsMut::contiguous(&mut [], 1, 0, 1);
-    let error = forward(inputs, output, &mut [], &mut [], EXECUTION).unwrap_err();
+    let error = forward(inputs, output, &mut [], EXECUTION).unwrap_err();
     assert_eq!(error.to_string(), message);
     let nothing = Rows::contiguous(&[], 1, 0, 1);
     let upstream = Upstream {
@@ -50,7 +47,7 @@ fn refused(inputs: &Inputs<'_, f32>, message: &str) {
         output_gradient: nothing,
         logsumexp_gradient: None,
     };
-    let error = backward(inputs, &upstream, Gradients::default(), &mut [], EXECUTION).unwrap_err();
+    let error = backward(inputs, &upstream, Gradients::default(), EXECUTION).unwrap_err();
     assert_eq!(error.to_string(), message);
 }
 
@@ -239,28 +236,20 @@ fn numbers_out_of_range() {
 #[test]
 fn results_that_do_not_fit() {
     let inputs = inputs();
-    let needed = forward_scratch(&PROBLEM, EXECUTION);
-    for ([output, logsumexp, scratch], message) in [
+    for ([output, logsumexp], message) in [
         (
-            [779, 60, needed],
+            [779, 60],
             format!("output needs 780 elements for {SIZES}, but has 779"),
         ),
         (
-            [780, 61, needed],
+            [780, 61],
             format!("logsumexp needs 60 elements for {SIZES}, but has 61"),
         ),
-        (
-            [780, 60, needed - 1],
-            format!(
-                "scratch needs {needed} elements for {SIZES}, but has {}",
-                needed - 1
-            ),
-        ),
     ] {
-        let mut buffers = [vec![0.0; output], vec![0.0; logsumexp], vec![0.0; scratch]];
-        let [output, logsumexp, scratch] = &mut buffers;
+        let mut buffers = [vec![0.0; output], vec![0.0; logsumexp]];
+        let [output, logsumexp] = &mut buffers;
         let output = RowsMut::contiguous(output, 6, 5, 13);
-        let error = forward(&inputs, output, logsumexp, scratch, EXECUTION).unwrap_err();
+        let error = forward(&inputs, output, logsumexp, EXECUTION).unwrap_err();
         assert_eq!(error.to_string(), message);
     }
 }
@@ -268,10 +257,9 @@ fn results_that_do_not_fit() {
 #[test]
 fn rows_that_overlap_are_not_written() {
     let (mut output, mut logsumexp) = (vec![0.0; 2000], vec![0.0; 60]);
-    let mut scratch = vec![0.0; forward_scratch(&PROBLEM, EXECUTION)];
     let mut run = |strides| {
         let output = RowsMut::new(&mut output, strides);
-        forward(&inputs(), output, &mut logsumexp, &mut scratch, EXECUTION)
+        forward(&inputs(), output, &mut logsumexp, EXECUTION)
     };
     for fits in [[390, 65, 13], [13, 130, 26], [390, 13, 78], [999, 66, 13]] {
         assert_eq!(run(fits), Ok(()), "{fits:?}");
@@ -319,7 +307,7 @@ fn upstream_that_does_not_fit() {
             "gradient of the logsumexp needs 60 elements for {SIZES}, but has 61",
         ),
     ] {
-        let error = backward(&inputs, &upstream, Gradients::default(), &mut [], EXECUTION);
+        let error = backward(&inputs, &upstream, Gradients::default(), EXECUTION);
         assert_eq!(
             error.unwrap_err().to_string(),
             message.replace("{SIZES}", SIZES)
@@ -343,7 +331,7 @@ fn gradients_that_do_not_fit() {
         logsumexp_gradient: None,
     };
     let refused = |inputs: &Inputs<'_, f32>, gradients: Gradients<'_, f32>, message: &str| {
-        let error = backward(inputs, &upstream, gradients, &mut [], EXECUTION).unwrap_err();
+        let error = backward(inputs, &upstream, gradients, EXECUTION).unwrap_err();
         assert_eq!(error.to_string(), message.replace("{SIZES}", SIZES));
     };
     let none = Gradients::default;
@@ -393,18 +381,6 @@ fn gradients_that_do_not_fit() {
         sinks: Some(&mut []),
         ..none()
     };
-    let mut scratch = vec![0.0; backward_scratch(&plain, &nothing, EXECUTION)];
-    let done = backward(&plain, &upstream, nothing, &mut scratch, EXECUTION);
+    let done = backward(&plain, &upstream, nothing, EXECUTION);
     assert_eq!(done, Ok(()));
-
-    let needed = backward_scratch(&plain, &none(), EXECUTION);
-    let mut short = vec![0.0; needed - 1];
-    let error = backward(&plain, &upstream, none(), &mut short, EXECUTION).unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "scratch needs {needed} elements for {SIZES}, but has {}",
-            needed - 1
-        )
-    );
 }

@@ -23,8 +23,7 @@ fn run<T: Number>(
     // What is read before it is written, or written nowhere, is NaN.
     let nan = T::Real::from_f64(f64::NAN);
     let mut out = vec![nan; rows * columns];
-    let mut scratch = vec![nan; product.scratch(execution)];
-    product.run(&mut out, &mut scratch, execution);
+    product.run(&mut out, execution);
     out
 }
 
@@ -118,6 +117,5 @@ fn lengths_that_wrap_around() {
         depth: 32,
         columns: 32,
     };
-    let mut scratch = vec![0.0; 32 * 1024];
-    product.run(&mut [0.0; 32], &mut scratch, Execution::sequential());
+    product.run(&mut [0.0; 32], Execution::sequential());
 }

@@ -8,7 +8,7 @@
 //! | `witness.rs`, `tolerance.rs` | what a plain implementation in the same precision gets wrong, and how much a kernel may |
 //! | the others | the tests, by subject |
 //!
-//! Every call of a kernel in these tests finds NaN in its scratch, in its outputs and between the rows of strided inputs,
+//! Every call of a kernel in these tests finds NaN in its scratch (that is what debug assertions put there), in its outputs and between the rows of strided inputs,
 //! so that a number that is read before it is written, or written nowhere, fails every test.
 //!
 //! Miri, for which a millisecond of these is minutes, runs the small ones only.

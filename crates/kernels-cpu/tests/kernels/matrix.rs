@@ -106,6 +106,39 @@ fn several_tiles_and_more_queries_than_keys() {
 }
 
 #[test]
+#[cfg(debug_assertions)]
+fn vectors_of_64_bytes_on_any_machine() {
+    use crate::run::EMULATED_512;
+
+    for (name, sizes) in [
+        paths::ONE_QUERY_GROUPED,
+        paths::ONE_QUERY_SPLIT,
+        paths::GROUPED,
+        paths::SPLIT,
+        paths::TILES,
+        paths::TALL_TILES,
+    ] {
+        for case in every_option(&|| Case::new(name, sizes)) {
+            let oracle = case.oracle();
+            assert_as_good_as_plain::<f32>(&case, &oracle, &[EMULATED_512]);
+            assert_as_good_as_plain::<f64>(&case, &oracle, &[EMULATED_512]);
+        }
+    }
+    // Whole blocks of dimensions: strips of every width in the products.
+    for dims in [[64, 64], [32, 80], [16, 24]] {
+        let sizes = [1, 2, 1, 150, 210, dims[0], dims[1]];
+        let mut case = Case::new("wide", sizes);
+        for causal in [
+            None,
+            Some(burn_attn_kernels_cpu::CausalAlignment::BottomRight),
+        ] {
+            case.causal = causal;
+            assert_as_good_as_plain::<f32>(&case, &case.oracle(), &[EMULATED_512, USUAL]);
+        }
+    }
+}
+
+#[test]
 fn expanded_operands_are_those_that_were_copied() {
     let (name, sizes) = paths::GROUPED;
     for shape in shapes(Case::new(name, sizes).scores()) {

@@ -57,7 +57,7 @@ impl Choices {
             let ends = case.key_lengths.iter().flatten();
             let ends = ends.map(|&end| end as i64 - len_q as i64).collect();
             case.query_offsets = Some(match case.key_lengths {
-                Some(_) if self.seed % 2 == 0 => ends,
+                Some(_) if self.seed.is_multiple_of(2) => ends,
                 _ => query_offsets(&case),
             });
         }

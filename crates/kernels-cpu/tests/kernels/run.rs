@@ -4,7 +4,7 @@ use burn_attn_kernels_cpu::{
     Blocks, Broadcast, Mask,
     tiled::{
         Element, Execution, Gradients, Inputs, Instructions, Real, Rows, RowsMut, Upstream,
-        backward, backward_scratch, forward, forward_scratch,
+        backward, forward,
     },
 };
 
@@ -62,6 +62,13 @@ pub const USUAL: How = How {
 /// Without vector instructions.
 pub const PORTABLE: How = How {
     instructions: Instructions::Portable,
+    ..USUAL
+};
+
+/// As on a machine with AVX-512: vectors of 64 bytes, and larger blocks in the products.
+#[cfg(debug_assertions)]
+pub const EMULATED_512: How = How {
+    instructions: Instructions::Emulated512,
     ..USUAL
 };
 
@@ -288,9 +295,8 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
 
     let mut output = Target::<T>::new(of_queries, p.dim_v, how.layout);
     let mut logsumexp = vec![T::Real::from_f64(f64::NAN); p.query_rows()];
-    let mut scratch = nans::<T>(forward_scratch(&p, execution));
     let (rows, logs) = (output.rows(), logsumexp.as_mut_slice());
-    forward(&inputs, rows, logs, &mut scratch, execution).unwrap();
+    forward(&inputs, rows, logs, execution).unwrap();
 
     let wide = output.numbers();
     let [of_output] = buffers::<T, 1>([&wide], of_queries, [p.dim_v], how.layout);
@@ -329,8 +335,7 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
         distance_bias: distance_gradient.as_deref_mut(),
         sinks: sinks_gradient.as_deref_mut(),
     };
-    let mut scratch = nans::<T>(backward_scratch(&inputs, &gradients, execution));
-    backward(&inputs, &upstream, gradients, &mut scratch, execution).unwrap();
+    backward(&inputs, &upstream, gradients, execution).unwrap();
 
     let of_reals = |data: Vec<T::Real>| data.iter().map(|x| x.to_f64()).collect();
     let all = [

@@ -13,7 +13,6 @@ use burn_attn_kernels_cpu::{
 };
 
 use super::AttentionKernels;
-use super::scratch::with_scratch;
 use crate::{
     AttentionScalars, Body, Gradients, MaskInputs, OptionalFloat, Results, ScoreInputs, Upstream,
     Wanted,
@@ -101,9 +100,7 @@ fn forward_in<B: Host, T: HostElement>(
     let shape = [batch, heads_q, len_q, dim_v];
     let order = Order::of::<B, T>(&operands.query);
     let rows = order.rows(&mut output, shape);
-    with_scratch(tiled::forward_scratch(&problem, execution), |scratch| {
-        tiled::forward(&inputs, rows, &mut logsumexp, scratch, execution).unwrap_or_else(refuse);
-    });
+    tiled::forward(&inputs, rows, &mut logsumexp, execution).unwrap_or_else(refuse);
     (
         order.tensor::<B, T>(output, shape),
         B::float_tensor(logsumexp, Shape::new([batch, heads_q, len_q])),
@@ -156,13 +153,7 @@ fn backward_in<B: Host, T: HostElement>(
         sinks: sinks.as_deref_mut(),
     };
     let execution = Execution::available();
-    with_scratch(
-        tiled::backward_scratch(&inputs, &gradients, execution),
-        |scratch| {
-            tiled::backward(&inputs, &upstream, gradients, scratch, execution)
-                .unwrap_or_else(refuse);
-        },
-    );
+    tiled::backward(&inputs, &upstream, gradients, execution).unwrap_or_else(refuse);
 
     let narrow = |elements: Option<Vec<T>>, like: &FloatTensor<B>| {
         let tensor = |elements| Order::of::<B, T>(like).tensor::<B, T>(elements, shape_of(like));

@@ -7,7 +7,6 @@
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
 //! | `product.rs` | the product of few rows, for decoding |
 //! | `rotation.rs` | rotary positions |
-//! | `scratch.rs` | memory that kernels use and leave |
 //! | `autodiff.rs` | the gradient rules |
 
 #[cfg(feature = "autodiff")]
@@ -23,7 +22,6 @@ mod product;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod rotation;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-mod scratch;
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
 

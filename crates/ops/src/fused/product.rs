@@ -6,10 +6,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::tiled::{Element, Execution, FEW_ROWS, FewRows};
 
-use super::{
-    host::{Host, Plain},
-    scratch::with_scratch,
-};
+use super::host::{Host, Plain};
 
 /// Smaller matrices stay in the nearest cache, where it does not matter how they are read.
 const WORTHWHILE: usize = 1 << 12;
@@ -45,9 +42,7 @@ fn few_rows<B: Host, T: Element<Real = T> + Plain>(
     };
     let execution = Execution::available();
     let mut out = vec![T::default(); rows * columns];
-    with_scratch(product.scratch(execution), |scratch| {
-        product.run(&mut out, scratch, execution);
-    });
+    product.run(&mut out, execution);
     Some(B::float_tensor(out, Shape::new([rows, columns])))
 }
 

@@ -4,15 +4,17 @@
 //! | --- | --- |
 //! | `gradients.rs` | [`Upstream`] and [`Gradients`]: what comes in and goes out |
 //! | `plan.rs` | who computes what, and whose sums are whose |
+//! | `reduce.rs` | what the tasks have summed apart, added up |
 //! | `mod.rs` | [`backward`] |
 
 mod gradients;
 mod plan;
+mod reduce;
 
 use super::{
     compiled::Compiled,
     element::Element,
-    head_rows::{HeadRows, store},
+    head_rows::HeadRows,
     inputs::{Inputs, KernelError, at_least, exactly},
     kernel::{
         backward::TileBackward,
@@ -21,25 +23,11 @@ use super::{
     },
     nan_padding::without_nan_padding,
     parallel::{Execution, for_each},
-    scratch::take,
+    scratch::{sum_of_pieces, take, with_scratch},
 };
 use crate::Problem;
 pub use gradients::{Gradients, Upstream};
 use plan::{Plan, Task};
-
-/// Length of the scratch buffer of [`backward`] for these inputs and gradients, in numbers of the precision of the
-/// computation.
-///
-/// Grows with `len_q + len_kv`, never with their product; only the gradient of a bias that is shared between batch items
-/// or heads takes up to three more copies of that bias.
-#[must_use]
-pub fn backward_scratch<T: Element>(
-    inputs: &Inputs<'_, T>,
-    gradients: &Gradients<'_, T>,
-    execution: Execution,
-) -> usize {
-    Plan::new(inputs, gradients).scratch(execution)
-}
 
 /// The gradients of `sum(output · output_gradient) + sum(logsumexp · logsumexp_gradient)`.
 ///
@@ -50,7 +38,8 @@ pub fn backward_scratch<T: Element>(
 ///
 /// # Cost
 /// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
-/// operations over visible pairs. Memory: [`backward_scratch`].
+/// operations over visible pairs. Memory grows with `len_q + len_kv`, never with their product; only the gradient of a
+/// bias that is shared between batch items or heads takes up to three more copies of that bias.
 ///
 /// # Source
 /// Dao, *FlashAttention-2* (2023), algorithm 2; with one task per key/value head instead of two passes, so that nothing is
@@ -59,7 +48,6 @@ pub fn backward<T: Element>(
     inputs: &Inputs<'_, T>,
     upstream: &Upstream<'_, T>,
     gradients: Gradients<'_, T>,
-    scratch: &mut [T::Real],
     execution: Execution,
 ) -> Result<(), KernelError> {
     inputs.validate()?;
@@ -102,9 +90,8 @@ pub fn backward<T: Element>(
         return Ok(());
     }
     let plan = Plan::new(inputs, &gradients);
-    at_least("scratch", scratch.len(), plan.scratch(execution), problem)?;
-    without_nan_padding(inputs, |inputs| {
-        run(&plan, inputs, upstream, gradients, scratch, execution);
+    without_nan_padding(inputs, execution, |inputs| {
+        run(&plan, inputs, upstream, gradients, execution);
     });
     Ok(())
 }
@@ -114,29 +101,30 @@ fn run<T: Element>(
     inputs: &Inputs<'_, T>,
     upstream: &Upstream<'_, T>,
     mut gradients: Gradients<'_, T>,
-    mut scratch: &mut [T::Real],
     execution: Execution,
 ) {
-    let partial = take(&mut scratch, plan.partial_sums());
-    partial.fill(T::Real::default());
-    let slabs = take(&mut scratch, plan.slabs_in_scratch());
-    slabs.fill(T::Real::default());
-    if let Some(bias) = gradients.bias.as_deref_mut() {
-        bias.fill(T::Real::default());
-    }
-    let slots = plan.slots(&mut gradients, partial, slabs);
-    for_each(
-        plan.workers(execution),
-        scratch,
-        plan.per_worker(),
-        slots.into_iter(),
-        |slot, scratch| {
-            for task in slot.tasks {
-                run_task(plan, inputs, upstream, task, slot.bias, scratch, execution);
-            }
-        },
-    );
-    plan.reduce(&mut gradients, partial, slabs);
+    let [partial, slabs] = [plan.partial_sums(), plan.slabs_in_scratch()];
+    with_scratch(sum_of_pieces([partial, slabs]), |mut scratch| {
+        let partial = take(&mut scratch, partial);
+        let slabs = take(&mut scratch, slabs);
+        let mut slots = plan.slots(&mut gradients, partial, slabs);
+        if inputs.mask.causal.is_some() {
+            // The last tiles have most to do: they go first, so that no thread waits for them at the end.
+            slots.reverse();
+        }
+        for_each(
+            plan.workers(execution),
+            plan.per_worker(),
+            slots.into_iter(),
+            |slot, scratch| {
+                slot.bias.fill(T::Real::default());
+                for task in slot.tasks {
+                    run_task(plan, inputs, upstream, task, slot.bias, scratch, execution);
+                }
+            },
+        );
+        plan.reduce(&mut gradients, partial, slabs, execution);
+    });
 }
 
 /// Some tiles of the query heads that share one key/value head.
@@ -163,14 +151,16 @@ fn run_task<T: Element>(
     let [key_elements, value_elements] = plan.sums_per_head();
     let (key_gradient, value_gradient) = match task.partial {
         Some(partial) => partial.split_at_mut(key_elements),
-        None => {
-            let key = take(&mut scratch, key_elements);
-            let value = take(&mut scratch, value_elements);
-            key.fill(T::Real::default());
-            value.fill(T::Real::default());
-            (key, value)
-        }
+        None => take(&mut scratch, key_elements + value_elements).split_at_mut(key_elements),
     };
+    for sums in [
+        &mut *key_gradient,
+        &mut *value_gradient,
+        &mut *task.sinks,
+        &mut *task.distance,
+    ] {
+        sums.fill(T::Real::default());
+    }
     let mut query_gradients = task.q.into_iter();
     let per_head = plan.distances;
     for tile in task.tiles {
@@ -214,7 +204,7 @@ fn run_task<T: Element>(
                 sink_gradient: task.sinks.get_mut(in_group),
                 query_gradient: &mut |query, row| {
                     if let Some(gradient) = &mut query_gradient {
-                        store(row, gradient.row(query));
+                        T::from_reals(row, gradient.row(query));
                     }
                 },
                 scratch: &mut *scratch,
@@ -227,7 +217,7 @@ fn run_task<T: Element>(
     ] {
         if let Some(mut out) = out {
             for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
-                store(&sums[..dim], out.row(row));
+                T::from_reals(&sums[..dim], out.row(row));
             }
         }
     }

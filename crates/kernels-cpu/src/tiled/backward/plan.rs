@@ -12,11 +12,10 @@ use crate::{
     Problem,
     tiled::{
         element::Element,
-        head_rows::store,
         inputs::Inputs,
         kernel::{
-            backward::{Wanted, tile_scratch},
-            real::Real,
+            backward::tile_scratch,
+            backward_step::Wanted,
             tile::{QUERIES, padded},
         },
         parallel::Execution,
@@ -31,10 +30,10 @@ const ENOUGH_SLABS: usize = 4;
 
 /// How the work is divided.
 pub(super) struct Plan {
-    problem: Problem,
+    pub(super) problem: Problem,
     pub(super) wanted: Wanted,
     /// Tasks per batch item and key/value head.
-    chunks: usize,
+    pub(super) chunks: usize,
     /// If the gradient of the bias is wanted.
     pub(super) bias: Option<BiasLayout>,
     /// Distances of one query head, 0 if their gradient is not wanted.
@@ -119,7 +118,7 @@ impl Plan {
         self.problem.group_size() * self.problem.len_q.div_ceil(QUERIES)
     }
 
-    fn tasks(&self) -> usize {
+    pub(super) fn tasks(&self) -> usize {
         self.problem.batch * self.problem.heads_kv * self.chunks
     }
 
@@ -135,8 +134,9 @@ impl Plan {
         [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
     }
 
-    /// Numbers that each task sums alone: keys and values, then sinks, then distances.
-    fn partial_per_task(&self) -> [usize; 3] {
+    /// Numbers that each task sums alone: keys and values, then sinks, then distances. Whole lines of the cache, which no other
+    /// task writes.
+    pub(super) fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
         let keys_and_values = if self.chunks > 1 {
             self.sums_per_head().iter().sum()
@@ -144,7 +144,7 @@ impl Plan {
             0
         };
         let sinks = if self.sinks { group } else { 0 };
-        [keys_and_values, sinks, group * self.distances]
+        [keys_and_values, sinks, group * self.distances].map(|sums| sums.next_multiple_of(16))
     }
 
     pub(super) fn partial_sums(&self) -> usize {
@@ -164,14 +164,10 @@ impl Plan {
         execution.workers(self.slabs().1, 2.5 * self.problem.operations())
     }
 
-    pub(super) fn scratch(&self, execution: Execution) -> usize {
-        self.partial_sums() + self.slabs_in_scratch() + self.workers(execution) * self.per_worker()
-    }
-
     /// The parts of the bias that different heads read, and the slots: who adds to which part.
     ///
     /// Tasks of different slots never add to the same numbers.
-    fn slabs(&self) -> (usize, usize) {
+    pub(super) fn slabs(&self) -> (usize, usize) {
         let Some(bias) = &self.bias else {
             return (0, self.tasks());
         };
@@ -188,7 +184,7 @@ impl Plan {
     }
 
     /// Numbers of one slot's sums of the bias.
-    fn slab(&self) -> usize {
+    pub(super) fn slab(&self) -> usize {
         let parts = self.slabs().0.max(1);
         self.bias
             .as_ref()
@@ -272,7 +268,6 @@ impl Plan {
             .collect();
 
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
-        let tasks_per_part = self.tasks() / parts.max(1);
         let mut tasks_of_part = vec![0; parts.max(1)];
         let mut tasks = 0;
         for batch_item in 0..batch {
@@ -293,10 +288,16 @@ impl Plan {
                         distance: cut(&mut partial, of_distances).unwrap_or_default(),
                         bias_origin: part * self.slab(),
                     };
+                    // Dealt there and back, because under a causal mask each tile has more to do than the one before.
                     let slot = if parts == 0 {
                         tasks
                     } else {
-                        part * per_part + tasks_of_part[part] * per_part / tasks_per_part
+                        let (round, at) = (
+                            tasks_of_part[part] / per_part,
+                            tasks_of_part[part] % per_part,
+                        );
+                        let back = per_part - 1 - at;
+                        part * per_part + if round % 2 == 0 { at } else { back }
                     };
                     result[slot].tasks.push(task);
                     tasks_of_part[part] += 1;
@@ -306,85 +307,14 @@ impl Plan {
         }
         result
     }
-
-    /// Adds up what the tasks have summed apart, in the order of the tasks.
-    pub(super) fn reduce<T: Element>(
-        &self,
-        gradients: &mut Gradients<'_, T>,
-        partial: &mut [T::Real],
-        slabs: &[T::Real],
-    ) {
-        let Problem {
-            batch,
-            heads_kv,
-            dim_qk,
-            dim_v,
-            len_kv,
-            ..
-        } = self.problem;
-        let group = self.problem.group_size();
-        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
-        let per_task = of_sums + of_sinks + of_distances;
-        if self.chunks > 1 && of_sums > 0 {
-            let [of_keys, _] = self.sums_per_head();
-            let of_heads = [batch, heads_kv, len_kv];
-            let mut k = heads(gradients.k.take(), of_heads, dim_qk);
-            let mut v = heads(gradients.v.take(), of_heads, dim_v);
-            for tasks in partial.chunks_exact_mut(self.chunks * per_task) {
-                let (total, others) = tasks.split_at_mut(per_task);
-                for task in others.chunks_exact(per_task) {
-                    add(&mut total[..of_sums], &task[..of_sums]);
-                }
-                let (keys, values) = total[..of_sums].split_at(of_keys);
-                for (sums, out, dim) in [(keys, k.next(), dim_qk), (values, v.next(), dim_v)] {
-                    let Some(mut out) = out else { continue };
-                    for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
-                        store(&sums[..dim], out.row(row));
-                    }
-                }
-            }
-        }
-        for (out, skip, length) in [
-            (&mut gradients.sinks, of_sums, of_sinks),
-            (
-                &mut gradients.distance_bias,
-                of_sums + of_sinks,
-                of_distances,
-            ),
-        ] {
-            let Some(out) = out else { continue };
-            out.fill(T::Real::default());
-            if length == 0 {
-                continue;
-            }
-            for (task, sums) in partial.chunks_exact(per_task).enumerate() {
-                let first = task / self.chunks % heads_kv * group;
-                let per_head = length / group;
-                add(
-                    &mut out[first * per_head..][..length],
-                    &sums[skip..skip + length],
-                );
-            }
-        }
-        if let Some(out) = &mut gradients.bias {
-            let (parts, slots) = self.slabs();
-            let others = slots / parts.max(1) - 1;
-            for (slab, sums) in slabs.chunks_exact(self.slab().max(1)).enumerate() {
-                add(
-                    &mut out[slab / others.max(1) * self.slab()..][..self.slab()],
-                    sums,
-                );
-            }
-        }
-    }
 }
 
 /// The heads of a gradient, if it is wanted.
-fn heads<T: Send>(
+pub(super) fn heads<T: Send>(
     rows: Option<RowsMut<'_, T>>,
     sizes: [usize; 3],
     dim: usize,
-) -> impl Iterator<Item = HeadMut<'_, T>> {
+) -> impl Iterator<Item = HeadMut<'_, T>> + Send {
     rows.into_iter()
         .flat_map(move |rows| rows.heads(sizes, dim))
 }
@@ -394,10 +324,4 @@ fn cut<'a, T>(rest: &mut Option<&'a mut [T]>, len: usize) -> Option<&'a mut [T]>
     let (piece, others) = rest.take()?.split_at_mut(len);
     *rest = Some(others);
     Some(piece)
-}
-
-fn add<R: Real>(sums: &mut [R], more: &[R]) {
-    for (sum, &more) in sums.iter_mut().zip(more) {
-        *sum = *sum + more;
-    }
 }

@@ -1,35 +1,25 @@
 //! One tile of queries meets all its keys, backwards.
 
-use core::{f64::consts::LOG2_E, ops::Range};
+use core::f64::consts::LOG2_E;
 
 use pulp::{Simd, WithSimd};
 
 use super::{
-    product::{Product, ROWS, Start},
+    backward_step::{Prepared, Step, Wanted},
+    product::block_rows,
     real::{Real, finite},
-    scores::{Scores, Scoring},
+    scores::Scoring,
     sums::{BiasGradient, dot, sum_over_queries},
-    tile::{BACKWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    tile::{BACKWARD_KEYS, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
     transpose::{rows_to_panels, rows_to_strips},
-    visibility::Visibility,
 };
 use crate::{
     Problem, math,
     tiled::{
-        rows::{Block, Head},
-        scratch::take,
+        rows::Head,
+        scratch::{sum_of_pieces, take},
     },
 };
-
-/// Which gradients are asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
-    pub(crate) q: bool,
-    pub(crate) k: bool,
-    pub(crate) v: bool,
-    /// That of a bias.
-    pub(crate) scores: bool,
-}
 
 /// One tile of queries of one head, and where its gradients go.
 pub struct TileBackward<'a, R> {
@@ -72,28 +62,24 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(BACKWARD_KEYS);
     let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
-    let rows = queries * (2 * padded_qk + padded_v) + padded_v;
-    let panels = queries * (dim_qk + dim_v);
-    let strips = queries * (padded_qk + padded_v);
-    let statistics = 2 * queries;
-    let scores = 2 * keys * (queries + 16);
-    let slopes_and_kept = 2 * keys * 32;
-    let copies = keys * (padded_qk + padded_v);
-    rows + panels + strips + statistics + scores + slopes_and_kept + copies
-}
-
-/// The buffers of a tile that do not change from one block of keys to the next.
-struct Prepared<'s, R> {
-    /// `[dim_qk, columns]` panels of the query, times scale and log2(e).
-    query: &'s [R],
-    /// `[dim_v, columns]` panels of the output's gradient.
-    output_gradient: &'s [R],
-    query_strips: &'s [R],
-    output_gradient_strips: &'s [R],
-    /// In units of log 2, +∞ for rows that see nothing.
-    logsumexp: &'s [R],
-    /// Gradient of the logsumexp minus the dot product of output and output gradient.
-    shift: &'s [R],
+    sum_of_pieces([
+        queries * padded_qk,
+        queries * padded_v,
+        padded_v,
+        queries * dim_qk,
+        queries * dim_v,
+        queries * padded_qk,
+        queries * padded_qk,
+        queries * padded_v,
+        queries,
+        queries,
+        keys * (queries + 16),
+        keys * (queries + 16),
+        keys * WIDEST_PANEL,
+        keys * WIDEST_PANEL,
+        keys * padded_qk,
+        keys * padded_v,
+    ])
 }
 
 impl<R: Real> WithSimd for TileBackward<'_, R> {
@@ -238,6 +224,18 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             .visible
             .runs(tile.batch_item, heads, all_queries, keys);
         for keys in runs.flat_map(|run| blocks(run, BACKWARD_KEYS)) {
+            let mut panels = (0..tile.count())
+                .filter_map(|index| {
+                    let panel = tile.panel(index);
+                    let rows = block_rows::<R, S>();
+                    let seen = self.scoring.visible.seen_by(&panel, &keys, rows)?;
+                    Some((index, panel, seen))
+                })
+                .peekable();
+            // What no panel sees is not even copied.
+            if panels.peek().is_none() {
+                continue;
+            }
             let key = self.k.block(
                 keys.clone(),
                 dim_qk,
@@ -247,30 +245,35 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let value = self.v.block(keys.clone(), dim_v, dim_v, value_buffer);
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
-            for (index, computed) in computed.iter_mut().enumerate().take(tile.count()) {
-                let panel = tile.panel(index);
+            for (index, panel, (part, visibility)) in panels {
+                let first = part.start - keys.start;
+                let end = part.end - keys.start;
+                computed[index] = (first, end);
+                let from = first * stride + panel.column;
+                let to = (end - 1) * stride + panel.column + panel.columns;
                 let step = Step {
                     scoring: &self.scoring,
                     wanted: self.wanted,
                     panel: &panel,
-                    block: keys.clone(),
-                    key,
-                    value,
+                    keys: part,
+                    visibility,
+                    key: key.after(first),
+                    value: value.after(first),
                     prepared: &prepared,
                     query_gradient: &mut query_gradient[panel.column * padded_qk..],
-                    weights,
-                    score_gradients,
+                    weights: &mut weights[from..to],
+                    score_gradients: &mut score_gradients[from..to],
                     stride,
                     slopes,
                     kept,
                     distance_gradient: self.distance_gradient,
                     bias_gradient: self.bias_gradient.as_mut(),
                 };
-                *computed = if panel.columns == tile.lanes {
-                    step.run::<S, 1>(simd)
+                if panel.columns == tile.lanes {
+                    step.run::<S, 1>(simd);
                 } else {
-                    step.run::<S, 2>(simd)
-                };
+                    step.run::<S, 2>(simd);
+                }
             }
             let computed = &computed[..tile.count()];
             for (wanted, dim, left, strips, sums) in [
@@ -318,188 +321,4 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             }
         }
     }
-}
-
-/// One panel of queries and one block of keys.
-struct Step<'a, 'b, R> {
-    scoring: &'a Scoring<'b, R>,
-    wanted: Wanted,
-    panel: &'a Panel,
-    block: Range<usize>,
-    key: Block<'a, R>,
-    value: Block<'a, R>,
-    prepared: &'a Prepared<'a, R>,
-    /// `[queries, padded(dim_qk)]` of the panel.
-    query_gradient: &'a mut [R],
-    /// One row per key of the block, `stride` numbers apart: after dropout.
-    weights: &'a mut [R],
-    score_gradients: &'a mut [R],
-    stride: usize,
-    slopes: &'a mut [R],
-    kept: &'a mut [R],
-    distance_gradient: &'a mut [R],
-    bias_gradient: Option<&'a mut BiasGradient<'b, R>>,
-}
-
-impl<R: Real> Step<'_, '_, R> {
-    /// Weights and gradients of the scores, and what follows from them for the queries.
-    ///
-    /// Returns the rows that were computed, rounded to whole blocks of rows of the products to come.
-    #[inline(always)]
-    fn run<S: Simd, const VECTORS: usize>(self, simd: S) -> (usize, usize) {
-        let Problem { dim_qk, dim_v, .. } = self.scoring.visible.problem;
-        let (panel, block, stride) = (self.panel, self.block, self.stride);
-        let range = self
-            .scoring
-            .visible
-            .key_range(panel.batch_item, panel.all_queries());
-        if range.start >= block.end || range.end <= block.start {
-            return (0, 0);
-        }
-        let first = (range.start.max(block.start) - block.start) / ROWS * ROWS;
-        let end = (range.end - block.start)
-            .next_multiple_of(ROWS)
-            .min(block.len());
-        let keys = block.start + first..block.start + end;
-        let count = keys.len();
-        let columns = panel.columns;
-        let from = first * stride + panel.column;
-        let to = (end - 1) * stride + panel.column + columns;
-        let weights = &mut self.weights[from..to];
-        let gradients = &mut self.score_gradients[from..to];
-
-        let visibility = self.scoring.visible.to_panel(panel, keys.clone());
-        if visibility == Visibility::Hidden {
-            return (0, 0);
-        }
-        let panels = |all: &[R], dim: usize| {
-            panel.column * dim..(panel.column * dim + columns * dim).min(all.len())
-        };
-        Product {
-            rows: count,
-            depth: dim_qk,
-            left: &self.key.data[first * self.key.stride..],
-            left_row: self.key.stride,
-            left_step: 1,
-            right: &self.prepared.query[panels(self.prepared.query, dim_qk)],
-            right_step: columns,
-            out: weights,
-            out_row: stride,
-            start: Start::Zero,
-        }
-        .run::<S, VECTORS>(simd);
-        let slopes: &mut [R] = if self.scoring.softcap.is_some() {
-            &mut self.slopes[..count * columns]
-        } else {
-            &mut []
-        };
-        self.scoring.apply(
-            simd,
-            panel,
-            &keys,
-            visibility,
-            Scores {
-                rows: weights,
-                stride,
-                slopes,
-            },
-        );
-        // Without it, what follows computes gradients that nobody reads.
-        if self.wanted.q || self.wanted.k || self.wanted.scores {
-            Product {
-                rows: count,
-                depth: dim_v,
-                left: &self.value.data[first * self.value.stride..],
-                left_row: self.value.stride,
-                left_step: 1,
-                right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
-                right_step: columns,
-                out: gradients,
-                out_row: stride,
-                start: Start::Zero,
-            }
-            .run::<S, VECTORS>(simd);
-        }
-
-        let statistics = panel.column..panel.column + columns;
-        let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
-        let shift = R::vectors::<S>(&self.prepared.shift[statistics]);
-        if let Some(dropout) = self.scoring.dropout {
-            let kept = &mut self.kept[..count * columns];
-            self.scoring
-                .drop_weights(dropout, panel, keys.clone(), kept);
-            let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
-            for ((weights, gradients), kept) in rows.zip(kept.chunks_exact(columns)) {
-                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-                let kept = R::vectors::<S>(kept);
-                for vector in 0..VECTORS {
-                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-                    let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::mul_add(simd, gradients[vector], kept[vector], shift[vector]);
-                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
-                    weights[vector] = R::times(simd, weight, kept[vector]);
-                }
-            }
-        } else {
-            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride))
-            {
-                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-                for vector in 0..VECTORS {
-                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-                    let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::plus(simd, gradients[vector], shift[vector]);
-                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
-                    weights[vector] = weight;
-                }
-            }
-        }
-        if let Some(sums) = self.bias_gradient {
-            sums.add(simd, panel, &keys, gradients, stride);
-        }
-        if !self.distance_gradient.is_empty() {
-            let visible = &self.scoring.visible;
-            let (_, first) = visible.distances(panel.batch_item, panel.query, keys.start);
-            for (row, skipped) in gradients.chunks(stride).zip(0..count) {
-                let sums = &mut self.distance_gradient[first - skipped..];
-                for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
-                    *sum = *sum + gradient;
-                }
-            }
-        }
-        if self.scoring.softcap.is_some() {
-            for (row, slopes) in gradients
-                .chunks_mut(stride)
-                .zip(slopes.chunks_exact(columns))
-            {
-                for (gradient, &slope) in row.iter_mut().zip(slopes) {
-                    *gradient = *gradient * slope;
-                }
-            }
-        }
-        if self.wanted.q {
-            Product {
-                rows: panel.queries,
-                depth: count,
-                left: gradients,
-                left_row: 1,
-                left_step: stride,
-                right: &self.key.data[first * self.key.stride..],
-                right_step: self.key.stride,
-                out: self.query_gradient,
-                out_row: padded(dim_qk),
-                start: Start::Keep,
-            }
-            .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
-        }
-        (first, end)
-    }
-}
-
-/// `weight · x`, and 0 where the weight is, whatever `x`: what is hidden may well have overflowed. A NaN in the weight stays.
-#[inline(always)]
-fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
-    let zero = R::splat(simd, R::default());
-    R::select_less(simd, zero, weight, R::times(simd, weight, x), weight)
 }

@@ -12,7 +12,7 @@ use super::{
     real::{Real, finite},
     scores::{Scores, Scoring},
     softmax::weigh,
-    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, blocks, padded},
+    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
     transpose::rows_to_panels,
     visibility::Visibility,
 };
@@ -20,7 +20,7 @@ use crate::{
     Problem, math,
     tiled::{
         rows::{Block, Head},
-        scratch::take,
+        scratch::{sum_of_pieces, take},
     },
 };
 
@@ -36,13 +36,18 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
     // A machine's vectors are at most 16 numbers long; a tile's columns fill its last vector.
     let queries = len_q.min(QUERIES).next_multiple_of(16);
     let keys = len_kv.min(FORWARD_KEYS);
-    let rows = queries * (padded(dim_qk) + padded(dim_v));
-    let panels = queries * dim_qk;
-    let statistics = 3 * queries;
-    let scores = keys * 32;
-    let kept = keys * 32;
-    let copies = keys * (padded(dim_qk) + padded(dim_v));
-    rows + panels + statistics + scores + kept + copies
+    sum_of_pieces([
+        queries * padded(dim_qk),
+        queries * dim_qk,
+        queries * padded(dim_v),
+        queries,
+        queries,
+        queries,
+        keys * WIDEST_PANEL,
+        keys * WIDEST_PANEL,
+        keys * padded(dim_qk),
+        keys * padded(dim_v),
+    ])
 }
 
 /// One tile of queries of one head.
@@ -134,6 +139,17 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             .visible
             .runs(tile.batch_item, heads, queries, keys);
         for keys in runs.flat_map(|run| blocks(run, FORWARD_KEYS)) {
+            let mut panels = (0..tile.count())
+                .filter_map(|index| {
+                    let panel = tile.panel(index);
+                    let seen = self.scoring.visible.seen_by(&panel, &keys, 1)?;
+                    Some((panel, seen))
+                })
+                .peekable();
+            // What no panel sees is not even copied.
+            if panels.peek().is_none() {
+                continue;
+            }
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
             let value = self.v.block(
                 keys.clone(),
@@ -141,8 +157,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                 dim_v.next_multiple_of(tile.lanes),
                 value_buffer,
             );
-            for index in 0..tile.count() {
-                let panel = tile.panel(index);
+            for (panel, (part, visibility)) in panels {
                 let all = panel.column..panel.column + panel.columns;
                 let running = Running {
                     query: &query[all.start * dim_qk..all.end * dim_qk],
@@ -151,30 +166,17 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     sum: &mut sum[all.clone()],
                     shrink: &mut shrink[all],
                 };
-                let keys = keys.clone();
+                let skipped = part.start - keys.start;
+                let key = key.after(skipped);
+                let value = value.after(skipped);
+                let scoring = &self.scoring;
                 if panel.columns == tile.lanes {
                     step::<S, R, 1>(
-                        simd,
-                        &self.scoring,
-                        &panel,
-                        keys,
-                        key,
-                        value,
-                        running,
-                        scores,
-                        kept,
+                        simd, scoring, &panel, part, visibility, key, value, running, scores, kept,
                     );
                 } else {
                     step::<S, R, 2>(
-                        simd,
-                        &self.scoring,
-                        &panel,
-                        keys,
-                        key,
-                        value,
-                        running,
-                        scores,
-                        kept,
+                        simd, scoring, &panel, part, visibility, key, value, running, scores, kept,
                     );
                 }
             }
@@ -222,7 +224,8 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,
     scoring: &Scoring<'_, R>,
     panel: &Panel,
-    block: Range<usize>,
+    keys: Range<usize>,
+    visibility: Visibility,
     key: Block<'_, R>,
     value: Block<'_, R>,
     running: Running<'_, R>,
@@ -230,25 +233,12 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
     kept: &mut [R],
 ) {
     let Problem { dim_qk, dim_v, .. } = scoring.visible.problem;
-    // What no query of the panel sees is not even computed.
-    let range = scoring
-        .visible
-        .key_range(panel.batch_item, panel.all_queries());
-    let keys = range.start.max(block.start)..range.end.min(block.end);
-    if keys.is_empty() {
-        return;
-    }
-    let visibility = scoring.visible.to_panel(panel, keys.clone());
-    if visibility == Visibility::Hidden {
-        return;
-    }
-    let skipped = keys.start - block.start;
     let columns = panel.columns;
     let scores = &mut scores[..keys.len() * columns];
     Product {
         rows: keys.len(),
         depth: dim_qk,
-        left: &key.data[skipped * key.stride..],
+        left: key.data,
         left_row: key.stride,
         left_step: 1,
         right: running.query,
@@ -288,7 +278,7 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
         left: scores,
         left_row: 1,
         left_step: columns,
-        right: &value.data[skipped * value.stride..],
+        right: value.data,
         right_step: value.stride,
         out: running.output,
         out_row: padded(dim_v),

@@ -8,10 +8,11 @@
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `bias.rs`, `scores.rs`, `softmax.rs` | from the product to the weights: softcap, biases, mask, dropout, exponential |
 //! | `forward.rs`, `one_query.rs` | a tile forward; a single query and some keys |
-//! | `backward.rs`, `sums.rs` | a tile backward, and what is summed over its queries |
+//! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; what is summed over queries |
 //! | `few_rows.rs`, `rotation.rs` | a part of a product of few rows; some rows with rotary positions |
 
 pub(super) mod backward;
+pub(super) mod backward_step;
 pub(super) mod bias;
 pub(super) mod few_rows;
 pub(super) mod forward;

@@ -8,14 +8,14 @@ use super::{
     product::{Product, Start},
     real::Real,
     scores::Scoring,
-    softmax::weigh_query,
+    softmax::weigh_row,
     tile::blocks,
 };
 use crate::{
     Problem,
     tiled::{
         rows::{Block, Head},
-        scratch::take,
+        scratch::{sum_of_pieces, take},
     },
 };
 
@@ -24,17 +24,22 @@ const KEYS: usize = 256;
 /// Length of the scratch buffer of a task.
 pub(crate) fn query_scratch(problem: &Problem) -> usize {
     let Problem { dim_qk, dim_v, .. } = *problem;
-    problem.group_size() * (dim_qk + KEYS) + KEYS * (dim_qk + dim_v) + columns(problem)
+    let group = problem.group_size();
+    sum_of_pieces([group * KEYS, KEYS * dim_qk, KEYS * dim_v])
 }
 
 /// Length of a row of values, padded to whole vectors.
-pub(crate) fn columns(problem: &Problem) -> usize {
+fn columns(problem: &Problem) -> usize {
     problem.dim_v.next_multiple_of(16)
 }
 
+/// A row of a task's results begins with its largest score and the sum of its weights; from here on it has its weighted values, at
+/// a line of the cache.
+pub(crate) const VALUES: usize = 16;
+
 /// What one query head of the group has of a task's results.
 pub(crate) fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
-    let size = 2 + columns(problem);
+    let size = VALUES + columns(problem);
     in_group * size..(in_group + 1) * size
 }
 
@@ -90,14 +95,18 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
                 let scores = &mut scores[..keys.len().next_multiple_of(16)];
                 self.scoring
                     .apply_to_query(simd, [self.batch_item, head], &keys, scores);
-                weigh_query::<S, R>(simd, scores, part);
+                let (statistics, values) = part.split_at_mut(VALUES);
+                let [maximum, sum, ..] = statistics else {
+                    return;
+                };
+                weigh_row::<S, R>(simd, scores, maximum, sum, values);
                 if let Some(dropout) = self.scoring.dropout {
                     let row = dropout.row(self.batch_item, head, 0);
                     for (score, key) in scores.iter_mut().zip(keys.clone()) {
                         *score = if row.keep(key) { *score } else { R::default() };
                     }
                 }
-                add_values::<S, R>(simd, &scores[..keys.len()], value, dim_v, &mut part[2..]);
+                add_values::<S, R>(simd, &scores[..keys.len()], value, dim_v, values);
             }
         }
     }
@@ -162,6 +171,9 @@ fn add_values<S: Simd, R: Real>(
         if done + 8 * lanes <= dim {
             product(sums).run::<S, 8>(simd);
             done += 8 * lanes;
+        } else if done + 4 * lanes <= dim {
+            product(sums).run::<S, 4>(simd);
+            done += 4 * lanes;
         } else if done + 2 * lanes <= dim {
             product(sums).run::<S, 2>(simd);
             done += 2 * lanes;

@@ -17,7 +17,18 @@ use crate::extent::reach;
 mod tests;
 
 /// Rows of the output that stay in registers at once: with two vectors a row, 12 of AVX2's 16 registers are sums.
-pub(crate) const ROWS: usize = 6;
+const ROWS: usize = 6;
+/// The same where a vector has 64 bytes: 24 of AVX-512's 32 registers.
+const WIDE_ROWS: usize = 12;
+
+/// Rows of the largest block of a product.
+pub(crate) fn block_rows<R: Real, S: Simd>() -> usize {
+    if size_of::<R::Vector<S>>() == 64 {
+        WIDE_ROWS
+    } else {
+        ROWS
+    }
+}
 
 /// What the output holds before the product is added.
 pub(crate) enum Start<'a, R> {
@@ -122,6 +133,8 @@ impl<R: Real> Product<'_, R> {
         }
 
         let out = self.out.as_mut_ptr();
+        // More than two vectors a row leave no room for as many rows.
+        let wide = VECTORS <= 2 && block_rows::<R, S>() == WIDE_ROWS;
         let mut row = 0;
         while row < self.rows {
             // SAFETY: `row < self.rows`, and the assertions above bound the last row, the last term and the last column
@@ -129,6 +142,10 @@ impl<R: Real> Product<'_, R> {
             unsafe {
                 let out = out.add(row * self.out_row + column);
                 row += match self.rows - row {
+                    WIDE_ROWS | 16.. if wide => {
+                        self.block::<S, WIDE_ROWS, VECTORS>(simd, row, column, out)
+                    }
+                    8 | 13..16 if wide => self.block::<S, 8, VECTORS>(simd, row, column, out),
                     // Seven or eight rows are two blocks: a block of one or two waits for its own sums.
                     8 | 7 | 4 => self.block::<S, 4, VECTORS>(simd, row, column, out),
                     ROWS.. => self.block::<S, ROWS, VECTORS>(simd, row, column, out),

@@ -5,7 +5,10 @@ use core::{
     ops::{Add, Mul, Sub},
 };
 
-use pulp::{Simd, bytemuck};
+use pulp::{
+    Simd,
+    bytemuck::{self, Pod},
+};
 
 #[cfg(test)]
 mod tests;
@@ -24,7 +27,7 @@ pub trait Real:
     + Add<Output = Self>
     + Sub<Output = Self>
     + Mul<Output = Self>
-    + 'static
+    + Pod
 {
     /// Minus infinity: the score of a hidden key.
     const NEG_INFINITY: Self;

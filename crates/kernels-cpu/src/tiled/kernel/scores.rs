@@ -87,6 +87,23 @@ impl<R: Real> Scoring<'_, R> {
         self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
     }
 
+    /// Marks those of `keys` that the only query of a head sees, by the options that are no range of keys; `scores` holds as many
+    /// numbers, of any content.
+    pub(crate) fn mark_seen(
+        &self,
+        head: [usize; 2],
+        keys: &Range<usize>,
+        scores: &mut [R],
+        seen: &mut [bool],
+    ) {
+        scores.fill(R::default());
+        self.biases.add_to_query(&self.visible, head, keys, scores);
+        self.visible.hide_from_query(head, keys, scores);
+        for (seen, &score) in seen.iter_mut().zip(&*scores) {
+            *seen |= score != R::NEG_INFINITY;
+        }
+    }
+
     /// Whether a query sees no key at all, so that its numbers must go nowhere.
     ///
     /// Without a sink the logsumexp says so. With one every key has to be asked, which is worth it only where the numbers of

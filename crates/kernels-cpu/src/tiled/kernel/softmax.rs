@@ -1,11 +1,42 @@
-//! The online softmax: weights relative to the largest score so far.
+//! The online softmax: weights relative to the largest score so far, and sums that shrink when it grows.
 
 use pulp::Simd;
 
 use super::real::Real;
-use crate::math;
 
-/// Turns scores into weights relative to the largest score so far, and brings maximum and sum up to date.
+/// What becomes of rows, one in each lane, when more scores come.
+struct Raised<V> {
+    /// The largest score so far.
+    maximum: V,
+    /// What the new weights are relative to.
+    reference: V,
+    /// By what the sums so far shrink.
+    shrink: V,
+}
+
+/// `before` is the largest score until now, `largest` with those that have come.
+#[inline(always)]
+fn raise<S: Simd, R: Real>(
+    simd: S,
+    before: R::Vector<S>,
+    largest: R::Vector<S>,
+) -> Raised<R::Vector<S>> {
+    let (most, least) = (
+        R::splat(simd, R::MAX),
+        R::splat(simd, R::default() - R::MAX),
+    );
+    // A score that overflowed to +∞ counts as the largest number: ∞ − ∞ would be NaN. A row that has seen nothing is measured
+    // from a finite number for the same reason.
+    let maximum = R::select_less(simd, most, largest, most, largest);
+    let reference = R::max(simd, maximum, least);
+    Raised {
+        maximum,
+        reference,
+        shrink: R::exp2_of_negative(simd, R::minus(simd, before, reference)),
+    }
+}
+
+/// Turns the scores of a panel into weights relative to the largest score so far, and brings maximum and sum up to date.
 #[inline(always)]
 pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,
@@ -19,11 +50,6 @@ pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     let sum = R::vectors_mut::<S>(sum);
     let shrink = R::vectors_mut::<S>(shrink);
     let zero = R::splat(simd, R::default());
-    let (most, least) = (
-        R::splat(simd, R::MAX),
-        R::splat(simd, R::default() - R::MAX),
-    );
-
     let mut largest = [zero; VECTORS];
     largest.copy_from_slice(&maximum[..VECTORS]);
     for row in scores.chunks_exact(VECTORS) {
@@ -33,13 +59,10 @@ pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     }
     let mut reference = [zero; VECTORS];
     for vector in 0..VECTORS {
-        // A score that overflowed to +∞ counts as the largest number: ∞ − ∞ would be NaN. A row that has seen nothing
-        // is measured from a finite number for the same reason.
-        let new = R::select_less(simd, most, largest[vector], most, largest[vector]);
-        reference[vector] = R::max(simd, new, least);
-        shrink[vector] =
-            R::exp2_of_negative(simd, R::minus(simd, maximum[vector], reference[vector]));
-        maximum[vector] = new;
+        let raised = raise::<S, R>(simd, maximum[vector], largest[vector]);
+        reference[vector] = raised.reference;
+        shrink[vector] = raised.shrink;
+        maximum[vector] = raised.maximum;
     }
     let mut sums = [zero; VECTORS];
     for row in scores.chunks_exact_mut(VECTORS) {
@@ -54,28 +77,41 @@ pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     }
 }
 
-/// Turns scores into weights relative to the largest score so far; `part` is that score, the sum of the weights, and the
-/// weighted values.
+/// As [`weigh`], for one row whose scores stand side by side and fill whole vectors. Shrinks `values`, its weighted values.
 #[inline(always)]
-pub(super) fn weigh_query<S: Simd, R: Real>(simd: S, scores: &mut [R], part: &mut [R]) {
-    let largest = scores.iter().fold(
-        part[0],
-        |largest, &score| if score > largest { score } else { largest },
-    );
-    // As in the forward pass of many queries: infinity minus infinity would be NaN.
-    let largest = if largest > R::MAX { R::MAX } else { largest };
-    let least = R::default() - R::MAX;
-    let reference = if largest > least { largest } else { least };
-    let shrink = R::from_f64(math::exp2((part[0] - reference).to_f64()));
-    part[0] = largest;
-    for sum in &mut part[1..] {
-        *sum = *sum * shrink;
+pub(super) fn weigh_row<S: Simd, R: Real>(
+    simd: S,
+    scores: &mut [R],
+    maximum: &mut R,
+    sum: &mut R,
+    values: &mut [R],
+) {
+    let scores = R::vectors_mut::<S>(scores);
+    let before = R::splat(simd, *maximum);
+    let mut largest = before;
+    for &score in &*scores {
+        largest = R::max(simd, largest, score);
     }
-    let reference = R::splat(simd, reference);
-    let mut sum = R::splat(simd, R::default());
-    for score in R::vectors_mut::<S>(scores) {
-        *score = R::exp2_of_negative(simd, R::minus(simd, *score, reference));
-        sum = R::plus(simd, sum, *score);
+    let largest = lanes::<S, R>(largest)[..R::lanes::<S>()]
+        .iter()
+        .fold(*maximum, |most, &x| if x > most { x } else { most });
+    let raised = raise::<S, R>(simd, before, R::splat(simd, largest));
+    for values in R::vectors_mut::<S>(values) {
+        *values = R::times(simd, *values, raised.shrink);
     }
-    part[1] = part[1] + R::reduce_sum(simd, sum);
+    let mut added = R::splat(simd, R::default());
+    for score in scores {
+        *score = R::exp2_of_negative(simd, R::minus(simd, *score, raised.reference));
+        added = R::plus(simd, added, *score);
+    }
+    *maximum = lanes::<S, R>(raised.maximum)[0];
+    *sum = *sum * lanes::<S, R>(raised.shrink)[0] + R::reduce_sum(simd, added);
+}
+
+/// The numbers of a vector, in the first places.
+#[inline(always)]
+fn lanes<S: Simd, R: Real>(vector: R::Vector<S>) -> [R; 16] {
+    let mut lanes = [R::default(); 16];
+    R::vectors_mut::<S>(&mut lanes)[0] = vector;
+    lanes
 }

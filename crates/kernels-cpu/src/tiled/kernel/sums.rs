@@ -5,7 +5,7 @@ use core::ops::Range;
 use pulp::Simd;
 
 use super::{
-    product::{Product, ROWS, Start},
+    product::{Product, Start, block_rows},
     real::Real,
     tile::{Panel, Tile, padded},
     transpose::{strip_widths, transpose_eights},
@@ -92,9 +92,9 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
     let mut row = 0;
     while row < keys {
         let panels = known(row);
-        let mut end = row + ROWS;
+        let mut end = row + block_rows::<R, S>();
         while end < keys && known(end) == panels {
-            end += ROWS;
+            end += block_rows::<R, S>();
         }
         let end = end.min(keys);
         let mut rest = panels;

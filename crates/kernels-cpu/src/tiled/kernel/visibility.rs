@@ -55,8 +55,27 @@ impl Visible<'_> {
         first.start.min(last.start)..last.end
     }
 
+    /// What of a block of keys some query of the panel sees, from the first such key to the last by causality, window and key
+    /// length, and how it is seen. Cut at multiples of `rows` keys of the block.
+    pub(crate) fn seen_by(
+        &self,
+        panel: &Panel,
+        block: &Range<usize>,
+        rows: usize,
+    ) -> Option<(Range<usize>, Visibility)> {
+        let range = self.key_range(panel.batch_item, panel.all_queries());
+        if range.start >= block.end || range.end <= block.start || range.is_empty() {
+            return None;
+        }
+        let first = (range.start.max(block.start) - block.start) / rows * rows;
+        let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
+        let keys = block.start + first..(block.start + end).min(block.end);
+        let visibility = self.visibility(panel, keys.clone());
+        (visibility != Visibility::Hidden).then_some((keys, visibility))
+    }
+
     /// Whether `keys` are hidden from or visible to all queries of the panel.
-    pub(crate) fn to_panel(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
+    fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
         let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
         let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
         let in_range = if keys.end <= first.start || keys.start >= last.end {
@@ -283,21 +302,16 @@ impl Visible<'_> {
         keys: &Range<usize>,
         scores: &mut [R],
     ) {
-        let mut hide = |hidden: &dyn Fn(usize) -> bool| {
-            for (score, key) in scores.iter_mut().zip(keys.clone()) {
-                *score = if hidden(key) { R::NEG_INFINITY } else { *score };
-            }
-        };
         if let Some(segments) = self.mask.segments {
             let own = segments.queries[batch_item];
             let of_keys = &segments.keys[batch_item * self.problem.len_kv..];
-            hide(&|key| of_keys[key] != own);
+            hide_where(keys, scores, |key| of_keys[key] != own);
         }
         if let Some(blocks) = self.mask.blocks {
-            hide(&|key| !blocks.shows(batch_item, head, 0, key));
+            hide_where(keys, scores, |key| !blocks.shows(batch_item, head, 0, key));
         }
         if let Some(masked) = self.mask.masked {
-            hide(&|key| masked.get(batch_item, head, 0, key));
+            hide_where(keys, scores, |key| masked.get(batch_item, head, 0, key));
         }
     }
 
@@ -341,6 +355,12 @@ impl Visible<'_> {
                 *score = R::select_less(simd, key, start, hidden, before_end);
             }
         }
+    }
+}
+
+fn hide_where<R: Real>(keys: &Range<usize>, scores: &mut [R], hidden: impl Fn(usize) -> bool) {
+    for (score, key) in scores.iter_mut().zip(keys.clone()) {
+        *score = if hidden(key) { R::NEG_INFINITY } else { *score };
     }
 }
 

@@ -44,6 +44,7 @@ fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usi
     match vectors {
         1 => product.run::<S, 1>(simd),
         2 => product.run::<S, 2>(simd),
+        4 => product.run::<S, 4>(simd),
         8 => product.run::<S, 8>(simd),
         _ => product.run_wide(simd, columns),
     }
@@ -67,15 +68,19 @@ fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usi
 fn every_loop_keeps_to_its_slices() {
     for rows in 0..=14 {
         for depth in [0, 1, 5] {
-            for vectors in [1, 2, 3, 8] {
+            for vectors in [1, 2, 3, 4, 8] {
                 for start in 0..3 {
                     check(Scalar, rows, depth, vectors, start);
                 }
             }
         }
     }
-    // As wide as AVX-512.
-    check(Scalar512b, 7, 5, 3, 2);
+    // As wide as AVX-512, with blocks of twelve and eight rows.
+    for rows in 0..=40 {
+        for vectors in [1, 2, 3, 4] {
+            check(Scalar512b, rows, 5, vectors, rows % 3);
+        }
+    }
 }
 
 /// A product of two rows and nine terms whose strides are those given, in slices of 32 numbers.

@@ -1,0 +1,201 @@
+//! One panel of queries meets one block of keys, backwards.
+
+use core::ops::Range;
+
+use pulp::Simd;
+
+use super::{
+    product::{Product, Start},
+    real::Real,
+    scores::{Scores, Scoring},
+    sums::BiasGradient,
+    tile::{Panel, padded},
+    visibility::Visibility,
+};
+use crate::{Problem, tiled::rows::Block};
+
+/// Which gradients are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wanted {
+    pub(crate) q: bool,
+    pub(crate) k: bool,
+    pub(crate) v: bool,
+    /// That of a bias.
+    pub(crate) scores: bool,
+}
+
+/// The buffers of a tile that do not change from one block of keys to the next.
+pub(super) struct Prepared<'s, R> {
+    /// `[dim_qk, columns]` panels of the query, times scale and log2(e).
+    pub(super) query: &'s [R],
+    /// `[dim_v, columns]` panels of the output's gradient.
+    pub(super) output_gradient: &'s [R],
+    pub(super) query_strips: &'s [R],
+    pub(super) output_gradient_strips: &'s [R],
+    /// In units of log 2, +∞ for rows that see nothing.
+    pub(super) logsumexp: &'s [R],
+    /// Gradient of the logsumexp minus the dot product of output and output gradient.
+    pub(super) shift: &'s [R],
+}
+
+/// One panel of queries and one block of keys.
+pub(super) struct Step<'a, 'b, R> {
+    pub(super) scoring: &'a Scoring<'b, R>,
+    pub(super) wanted: Wanted,
+    pub(super) panel: &'a Panel,
+    /// The keys whose rows are computed.
+    pub(super) keys: Range<usize>,
+    pub(super) visibility: Visibility,
+    pub(super) key: Block<'a, R>,
+    pub(super) value: Block<'a, R>,
+    pub(super) prepared: &'a Prepared<'a, R>,
+    /// `[queries, padded(dim_qk)]` of the panel.
+    pub(super) query_gradient: &'a mut [R],
+    /// One row per key, `stride` numbers apart: after dropout.
+    pub(super) weights: &'a mut [R],
+    pub(super) score_gradients: &'a mut [R],
+    pub(super) stride: usize,
+    pub(super) slopes: &'a mut [R],
+    pub(super) kept: &'a mut [R],
+    pub(super) distance_gradient: &'a mut [R],
+    pub(super) bias_gradient: Option<&'a mut BiasGradient<'b, R>>,
+}
+
+impl<R: Real> Step<'_, '_, R> {
+    /// Weights and gradients of the scores, and what follows from them for the queries.
+    #[inline(always)]
+    pub(super) fn run<S: Simd, const VECTORS: usize>(self, simd: S) {
+        let Problem { dim_qk, dim_v, .. } = self.scoring.visible.problem;
+        let (panel, keys, stride) = (self.panel, self.keys, self.stride);
+        let (count, columns) = (keys.len(), panel.columns);
+        let (weights, gradients) = (self.weights, self.score_gradients);
+        let panels = |all: &[R], dim: usize| {
+            panel.column * dim..(panel.column * dim + columns * dim).min(all.len())
+        };
+        Product {
+            rows: count,
+            depth: dim_qk,
+            left: self.key.data,
+            left_row: self.key.stride,
+            left_step: 1,
+            right: &self.prepared.query[panels(self.prepared.query, dim_qk)],
+            right_step: columns,
+            out: weights,
+            out_row: stride,
+            start: Start::Zero,
+        }
+        .run::<S, VECTORS>(simd);
+        let slopes: &mut [R] = if self.scoring.softcap.is_some() {
+            &mut self.slopes[..count * columns]
+        } else {
+            &mut []
+        };
+        self.scoring.apply(
+            simd,
+            panel,
+            &keys,
+            self.visibility,
+            Scores {
+                rows: weights,
+                stride,
+                slopes,
+            },
+        );
+        // Without it, what follows computes gradients that nobody reads.
+        if self.wanted.q || self.wanted.k || self.wanted.scores {
+            Product {
+                rows: count,
+                depth: dim_v,
+                left: self.value.data,
+                left_row: self.value.stride,
+                left_step: 1,
+                right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
+                right_step: columns,
+                out: gradients,
+                out_row: stride,
+                start: Start::Zero,
+            }
+            .run::<S, VECTORS>(simd);
+        }
+
+        let statistics = panel.column..panel.column + columns;
+        let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
+        let shift = R::vectors::<S>(&self.prepared.shift[statistics]);
+        if let Some(dropout) = self.scoring.dropout {
+            let kept = &mut self.kept[..count * columns];
+            self.scoring
+                .drop_weights(dropout, panel, keys.clone(), kept);
+            let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
+            for ((weights, gradients), kept) in rows.zip(kept.chunks_exact(columns)) {
+                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
+                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+                let kept = R::vectors::<S>(kept);
+                for vector in 0..VECTORS {
+                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
+                    let weight = R::exp2_of_negative(simd, exponent);
+                    let inner = R::mul_add(simd, gradients[vector], kept[vector], shift[vector]);
+                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
+                    weights[vector] = R::times(simd, weight, kept[vector]);
+                }
+            }
+        } else {
+            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride))
+            {
+                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
+                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+                for vector in 0..VECTORS {
+                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
+                    let weight = R::exp2_of_negative(simd, exponent);
+                    let inner = R::plus(simd, gradients[vector], shift[vector]);
+                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
+                    weights[vector] = weight;
+                }
+            }
+        }
+        if let Some(sums) = self.bias_gradient {
+            sums.add(simd, panel, &keys, gradients, stride);
+        }
+        if !self.distance_gradient.is_empty() {
+            let visible = &self.scoring.visible;
+            let (_, first) = visible.distances(panel.batch_item, panel.query, keys.start);
+            for (row, skipped) in gradients.chunks(stride).zip(0..count) {
+                let sums = &mut self.distance_gradient[first - skipped..];
+                for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
+                    *sum = *sum + gradient;
+                }
+            }
+        }
+        if self.scoring.softcap.is_some() {
+            for (row, slopes) in gradients
+                .chunks_mut(stride)
+                .zip(slopes.chunks_exact(columns))
+            {
+                for (gradient, &slope) in row.iter_mut().zip(slopes) {
+                    *gradient = *gradient * slope;
+                }
+            }
+        }
+        if self.wanted.q {
+            Product {
+                rows: panel.queries,
+                depth: count,
+                left: gradients,
+                left_row: 1,
+                left_step: stride,
+                right: self.key.data,
+                right_step: self.key.stride,
+                out: self.query_gradient,
+                out_row: padded(dim_qk),
+                start: Start::Keep,
+            }
+            .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
+        }
+    }
+}
+
+/// `weight · x`, and 0 where the weight is, whatever `x`: what is hidden may well have overflowed. A NaN in the weight stays.
+#[inline(always)]
+fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
+    let zero = R::splat(simd, R::default());
+    R::select_less(simd, zero, weight, R::times(simd, weight, x), weight)
+}
