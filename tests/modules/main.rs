@@ -16,6 +16,7 @@
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
 //! | `language_model` | the language model, cached and not, for every position, mask and grouping |
+//! | `on_wgpu` | what 8 bits are there |
 //! | `seq2seq` | the translation model and its search |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
@@ -35,6 +36,8 @@ mod heads;
 mod import;
 mod language_model;
 mod numbers;
+#[cfg(feature = "wgpu")]
+mod on_wgpu;
 mod parameters;
 mod parity;
 mod persistence;

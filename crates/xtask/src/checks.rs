@@ -6,7 +6,7 @@ use crate::{examples, features, imports, kernels, lengths, page};
 /// Checks that are too long to be always run.
 #[derive(Default)]
 pub struct Options {
-    /// Test on wgpu.
+    /// Test on wgpu as well.
     pub wgpu: bool,
     /// Type-check every other backend.
     pub types: bool,
@@ -44,8 +44,14 @@ pub fn run(options: &Options) -> Result<(), String> {
         &["doc", "--workspace", "--no-deps"],
         &[("RUSTDOCFLAGS", "-D warnings")],
     )?;
-    examples::translation()?;
-    examples::quickstart()?;
+    // One build for the examples and the tests: every set of features is another Burn, of many minutes.
+    let features: &[&str] = if options.wgpu {
+        &["--features", "wgpu"]
+    } else {
+        &[]
+    };
+    examples::translation(features)?;
+    examples::quickstart(features)?;
     let bench = ["test", "-p", "burn-attn-bench", "--no-default-features"];
     run_tests(env!("CARGO"), &bench, &[])?;
     if options.types {
@@ -63,18 +69,5 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.loom {
         kernels::loom()?;
     }
-    if options.wgpu {
-        // A target directory of its own: another set of features would rebuild the default one.
-        let test = [
-            "test",
-            "-p",
-            "burn-attn-tests",
-            "--features",
-            "wgpu",
-            "--target-dir",
-            "target/wgpu",
-        ];
-        cargo(&test, &[])?;
-    }
-    cargo(&["test"], &[])
+    cargo(&[&["test"], features].concat(), &examples::ON_THE_CPU)
 }

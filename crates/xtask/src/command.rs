@@ -17,11 +17,11 @@ pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), Str
 }
 
 /// Runs cargo, and returns what the program that it ran printed.
-pub fn cargo_text(arguments: &[&str]) -> Result<String, String> {
-    let shown = format!("cargo {}", arguments.join(" "));
-    eprintln!("\n$ {shown}");
+pub fn cargo_text(arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
+    let shown = shown("cargo", arguments, environment);
     let output = Command::new(env!("CARGO"))
         .args(arguments)
+        .envs(environment.iter().copied())
         .current_dir(root())
         .stderr(Stdio::inherit())
         .output()

@@ -4,11 +4,14 @@ use std::fs;
 
 use crate::command::{cargo, cargo_text, root};
 
-/// With `--bin`, not `-p`, the features are those of all default members, so that both examples share one build of Burn.
-const RUN: [&str; 4] = ["run", "--release", "--quiet", "--bin"];
+/// With `--bin`, not `-p`, the features are those of all default members, and the profile is that of the tests: both examples
+/// share the tests' build of Burn.
+const RUN: [&str; 3] = ["run", "--quiet", "--bin"];
+/// Burn's default device would be a GPU where one is built in.
+pub const ON_THE_CPU: [(&str, &str); 1] = [("BURN_DEVICE", "flex")];
 
 /// Trains for one epoch, then translates, evaluates and explains with what came out. How well it does is not looked at.
-pub fn translation() -> Result<(), String> {
+pub fn translation(features: &[&str]) -> Result<(), String> {
     let out = root().join("target/translation-smoke");
     if out.exists() {
         fs::remove_dir_all(&out).map_err(|error| format!("{}: {error}", out.display()))?;
@@ -20,12 +23,14 @@ pub fn translation() -> Result<(), String> {
         cargo(
             &[
                 &RUN[..],
-                &["translation", "--"],
+                &["translation"],
+                features,
+                &["--"],
                 arguments,
                 &["--out", &out],
             ]
             .concat(),
-            &[],
+            &ON_THE_CPU,
         )
     };
     translation(&[
@@ -52,8 +57,8 @@ pub fn translation() -> Result<(), String> {
 }
 
 /// Trains the smallest model, and sees it learn.
-pub fn quickstart() -> Result<(), String> {
-    let text = cargo_text(&[&RUN[..], &["quickstart"]].concat())?;
+pub fn quickstart(features: &[&str]) -> Result<(), String> {
+    let text = cargo_text(&[&RUN[..], &["quickstart"], features].concat(), &ON_THE_CPU)?;
     eprint!("{text}");
     let losses: Vec<f64> = text
         .lines()

@@ -39,9 +39,7 @@ fn train(folder: &Path, out: &str) -> Command {
 fn program(folder: &Path, out: &str) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_translation"));
     command.current_dir(folder).args(["--out", out]);
-    command
-        .env_remove("BURN_DEVICE")
-        .env_remove("RUST_BACKTRACE");
+    command.env_remove("RUST_BACKTRACE");
     command
 }
 

@@ -23,7 +23,7 @@ pub struct KvCacheConfig {
     /// 0.8 % on average and 1.5 % at most; where 2 of the 64 channels of keys and values are 10 times as large, 4.3 % and 24 %.
     /// `cargo test --test modules eight_bits -- --nocapture` prints it.
     ///
-    /// For backends that have 8-bit integers: the CPU backends do.
+    /// For backends that have 8-bit integers: the CPU backends do. wgpu, whose shaders have none, refuses it.
     #[config(default = false)]
     pub quantized: bool,
 }

@@ -90,6 +90,11 @@ pub(crate) struct Shape {
 impl KvCache {
     pub(crate) fn new(shape: Shape, config: &KvCacheConfig) -> Self {
         expect_valid(config.validate());
+        assert!(
+            !config.quantized || shape.device.supports_dtype(DType::I8),
+            "KvCache: quantized needs 8-bit integers, which {:?} does not have",
+            shape.device
+        );
         let default = || shape.device.settings().float_dtype.into();
         let dtype = shape.dtype.unwrap_or_else(default);
         let layout = |dim| Layout {

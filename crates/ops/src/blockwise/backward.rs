@@ -1,6 +1,6 @@
 //! The gradients, block by block.
 
-use core::ops::Range;
+use core::{ops::Range, slice};
 
 use burn::{
     backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
@@ -348,16 +348,19 @@ impl<B: Backend> Sums<B> {
         sinks: Option<FloatTensor<B>>,
     ) -> Gradients<B> {
         let len_q = inputs.query.shape().dims::<4>()[2];
-        let width = |like: &FloatTensor<B>| [0..like.shape().dims::<4>()[3]];
         let join = |sums: BlockSums<B>, wanted: bool, like: &FloatTensor<B>, rows| {
-            OptionalFloat::from_option(wanted.then(|| sums.join(like, rows, &width(like))))
+            let width = 0..like.shape().dims::<4>()[3];
+            let gradient = wanted.then(|| sums.join(like, rows, slice::from_ref(&width)));
+            OptionalFloat::from_option(gradient)
         };
         let bias = self.bias.zip(inputs.bias.as_ref());
         let bias = bias.map(|((sums, dims), bias)| {
-            let all = [0..1];
-            let rows = if dims[2] == 1 { &all } else { queries };
-            let columns = if dims[3] == 1 { &all } else { keys };
-            sums.join(bias, rows, columns)
+            let all = 0..1;
+            let blocks = |dim: usize, blocks| match dims[dim] {
+                1 => slice::from_ref(&all),
+                _ => blocks,
+            };
+            sums.join(bias, blocks(2, queries), blocks(3, keys))
         });
         let distance_bias = self.distance_bias.zip(inputs.distance_bias.as_ref());
         let offsets = inputs.mask.query_offsets.as_ref();
