@@ -3,7 +3,7 @@
 use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window,
-    ops::attention,
+    ops::{self, attention},
 };
 use proptest::prelude::*;
 
@@ -34,6 +34,46 @@ fn largest_difference(a: Tensor<4>, b: Tensor<4>) -> f32 {
         .zip(b.iter::<f32>())
         .map(|(a, b)| (a - b).abs())
         .fold(0.0, |max, x| if max.is_nan() || x <= max { max } else { x })
+}
+
+#[test]
+fn what_is_no_sink_has_no_gradient_whatever_arrives() {
+    type Attention = fn([Tensor<4>; 3], AttentionOptions) -> (Tensor<4>, Tensor<3>);
+    let bodies: [Attention; 2] = [
+        |[q, k, v], options| ops::attention_with_logsumexp(q, k, v, options),
+        |[q, k, v], options| ops::blockwise_attention(q, k, v, options, Some(12)),
+    ];
+    for device in devices() {
+        let device = device.autodiff();
+        for body in bodies {
+            let case = Case::usual("sinks");
+            let operands = [
+                case.query(&device, F32),
+                case.key(&device, F32),
+                case.value(&device, F32),
+            ];
+            let sinks = [f32::NEG_INFINITY, 1.0, f32::NEG_INFINITY, 0.0, -1.0];
+            let sinks = Tensor::<1>::from_floats(sinks, &device).require_grad();
+            // The second batch item sees nothing: without a sink its logsumexp is −∞, and so is what arrives there.
+            let lengths = Tensor::<1, Int>::from_data([11, 0], &device);
+            let options = AttentionOptions::default()
+                .mask(AttentionMask::key_lengths(lengths))
+                .sinks(sinks.clone());
+            let (_, logsumexp) = body(operands, options);
+            let gradients = logsumexp.powi_scalar(2).sum().backward();
+            let gradient = sinks.grad(&gradients).expect("the sinks are tracked");
+            let gradient: Vec<f32> = gradient.into_data().iter().collect();
+            assert_eq!(
+                [gradient[0], gradient[2]],
+                [0.0; 2],
+                "{gradient:?} on {device:?}"
+            );
+            assert!(
+                gradient.iter().all(|x| x.is_finite()),
+                "{gradient:?} on {device:?}"
+            );
+        }
+    }
 }
 
 #[test]

@@ -157,7 +157,7 @@ impl AttentionMask {
     /// # Cost
     ///
     /// On the CPU backends, time in proportion to what is shown, for blocks of 32 keys or more; the table is never expanded.
-    /// The composed body of the others expands it.
+    /// The blockwise body of the others expands it block by block.
     ///
     /// # Source
     ///

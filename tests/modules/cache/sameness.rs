@@ -77,6 +77,41 @@ fn sequences_of_unequal_lengths_do_not_disturb_each_other() {
 }
 
 #[test]
+fn padding_that_is_nan_is_seen_by_nobody() {
+    for (backend, device) in devices::cpu() {
+        let x = tensor([3, 7, D_MODEL], 1, &device);
+        let nan = Tensor::full([1, 7, D_MODEL], f32::NAN, &device);
+        // The longest sequence has no padding; a second prompt is placed evenly only if nothing came before.
+        let lengths = [7, 4, 0];
+        let rows = lengths.iter().enumerate().map(|(b, &length)| {
+            let tokens = x.clone().narrow(0, b, 1);
+            let padding = nan.clone().narrow(1, length, 7 - length);
+            match length {
+                7 => tokens,
+                0 => padding,
+                _ => Tensor::cat(vec![tokens.narrow(1, 0, length), padding], 1),
+            }
+        });
+        let padded = Tensor::cat(rows.collect(), 0);
+        for (name, module) in modules(&device) {
+            let mut cache = module.cache(3, &small(40));
+            let input = SelfAttentionInput::new(padded.clone()).lengths(&lengths);
+            let output = module.forward_cached(input, &mut cache);
+            for (b, &length) in lengths
+                .iter()
+                .enumerate()
+                .filter(|(_, length)| **length > 0)
+            {
+                let actual = output.clone().narrow(0, b, 1).narrow(1, 0, length);
+                let expected = alone(&module, &x, b, length);
+                let what = format!("{backend}, {name}, sequence {b}");
+                assert_close(&what, &actual.into_data(), &expected.into_data(), TOLERANCE);
+            }
+        }
+    }
+}
+
+#[test]
 fn padding_behind_all_sequences_needs_no_room() {
     let device = devices::any();
     let x = tensor([2, 8, D_MODEL], 1, &device);

@@ -60,7 +60,8 @@ impl Heads {
         let key = self.prepare_key(key, &positions);
         let Context { key, value, new_at } = cache.append(key, value, &counts);
         let [_, _, len_kv, _] = key.dims();
-        if new_at.iter().all(|&at| at + len_q == len_kv) {
+        let all_are_tokens = counts.iter().all(|&count| count == len_q);
+        if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
             return self.attend_from_last([query, key, value], window, cache);
         }
         let projected = [query, key, value];
@@ -71,7 +72,7 @@ impl Heads {
         // Sequences of unequal lengths have diagonals of their own.
         let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
         let mask = causal(window).and(first_keys(ends, &device));
-        let mask = match counts.iter().all(|&count| count == len_q) {
+        let mask = match all_are_tokens {
             true => mask,
             false => mask.and(first_queries(&counts, len_q, &device)),
         };

@@ -24,18 +24,18 @@ use crate::{
 
 /// See [`AttentionOps::attention_backward`](crate::AttentionOps::attention_backward).
 pub(crate) fn backward<B: Backend>(
-    inputs: ScoreInputs<B>,
+    mut inputs: ScoreInputs<B>,
     value: FloatTensor<B>,
     upstream: Upstream<B>,
     wanted: Wanted,
 ) -> Gradients<B> {
     let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
     let rows = Rows::<B>::new(upstream, statistics);
-    let (sinks, mut inputs) = without_sinks::<B>(inputs);
+    // The logsumexp has the sinks: no block needs them.
+    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
     let of_sinks = sinks
         .filter(|_| wanted.sinks)
         .map(|sinks| rows.gradient_of_sinks(&sinks));
-    inputs.sinks = OptionalFloat::Absent;
 
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         return Gradients {
@@ -62,14 +62,6 @@ pub(crate) fn backward<B: Backend>(
         }
     }
     sums.into_gradients(&inputs, &value, wanted, [&queries, &keys], of_sinks)
-}
-
-/// Takes the sinks, which no block needs: the logsumexp has them.
-fn without_sinks<B: Backend>(
-    mut inputs: ScoreInputs<B>,
-) -> (Option<FloatTensor<B>>, ScoreInputs<B>) {
-    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent);
-    (sinks.into_option(), inputs)
 }
 
 /// The gradients where there is no score.
@@ -159,8 +151,13 @@ impl<B: Backend> Rows<B> {
         let scores = cast::<B>(sinks.clone(), float_dtype(self.delta.dtype()));
         let scores = B::float_reshape(scores, Shape::new([1, heads_q, 1, 1]));
         let scores = B::float_expand(scores, shape);
+        let bool_dtype = get_or_init_device_settings::<B>(&scores.device()).bool_dtype;
+        let least = least(float_dtype(scores.dtype())).into();
+        let no_sink = B::float_lower_elem(scores.clone(), least, bool_dtype);
         let weights = B::float_exp(B::float_sub(scores, self.logsumexp.clone()));
         let gradients = B::float_neg(B::float_mul(weights, self.delta.clone()));
+        // Selected: what is no sink has a weight of zero, beside whatever arrives.
+        let gradients = erase::<B>(gradients, Some(no_sink));
         let sum = sum_to::<B>(gradients, [1, heads_q, 1, 1]);
         cast::<B>(B::float_reshape(sum, sinks.shape()), dtype)
     }

@@ -80,7 +80,9 @@ impl Sizes {
                 Body::Fastest | Body::Blockwise => None,
             },
         };
-        (sizes.rows_of_heads * len_q * len_kv > 0).then_some(sizes)
+        // Not their product, which 32 bits may not hold.
+        let has_scores = ![sizes.rows_of_heads, len_q, len_kv].contains(&0);
+        has_scores.then_some(sizes)
     }
 }
 

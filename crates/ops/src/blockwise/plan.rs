@@ -19,14 +19,14 @@ pub(super) struct Sizes {
     pub(super) block_area: Option<usize>,
 }
 
-/// Equal blocks of queries and keys.
+/// Blocks of queries and keys, as equal as can be.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     len_q: usize,
     len_kv: usize,
-    /// Blocks of queries.
+    /// Queries of a block.
     rows: usize,
-    /// Blocks of keys.
+    /// Keys of a block.
     columns: usize,
     reach: Reach,
 }
@@ -62,36 +62,33 @@ impl Plan {
         Self {
             len_q,
             len_kv,
-            rows: len_q.div_ceil(rows),
-            columns: len_kv.div_ceil(columns),
+            rows,
+            columns,
             reach,
         }
     }
 
     /// Whether one block is everything.
     pub(super) fn is_whole(&self) -> bool {
-        self.rows == 1 && self.columns == 1
+        self.rows >= self.len_q && self.columns >= self.len_kv
     }
 
     /// The blocks of queries.
     pub(super) fn queries(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        equal(0..self.len_q, self.rows)
+        cut(0..self.len_q, self.rows)
     }
 
     /// The blocks of keys.
     pub(super) fn keys(&self) -> impl Iterator<Item = Range<usize>> + use<> {
-        equal(0..self.len_kv, self.columns)
+        cut(0..self.len_kv, self.columns)
     }
 
-    /// The keys that some of the queries may see, in blocks no larger than the others.
+    /// The keys that some of the queries may see, in blocks of their own.
     pub(super) fn keys_of(
         &self,
         queries: &Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> + use<> {
-        let seen = self.reach.keys(queries, self.len_kv);
-        let size = self.len_kv.div_ceil(self.columns);
-        let count = seen.len().div_ceil(size);
-        equal(seen, count)
+        cut(self.reach.keys(queries, self.len_kv), self.columns)
     }
 
     /// Whether some of the queries may see some of the keys.
@@ -124,9 +121,20 @@ impl Sizes {
     }
 }
 
-/// A range in `count` parts, none longer than another by more than one.
-fn equal(range: Range<usize>, count: usize) -> impl Iterator<Item = Range<usize>> {
+/// A range in as few blocks of about `size` as it takes, none much shorter than another.
+///
+/// Long ones are a multiple of 32 tokens, but for the last: rows of scores then begin where vectors may be read.
+fn cut(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    const STEP: usize = 32;
     let Range { start, end } = range;
-    let len = end - start;
-    (0..count).map(move |part| start + part * len / count..start + (part + 1) * len / count)
+    let count = (end - start).div_ceil(size).max(1);
+    let even = (end - start).div_ceil(count).max(1);
+    let size = if even >= 2 * STEP {
+        even.next_multiple_of(STEP)
+    } else {
+        even
+    };
+    (start..end)
+        .step_by(size)
+        .map(move |first| first..end.min(first + size))
 }
