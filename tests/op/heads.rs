@@ -3,11 +3,12 @@
 use burn::tensor::{DType, Tensor};
 use burn_attn::ops::split_heads;
 
-use crate::devices;
+use crate::devices::cpu;
 
 #[test]
 fn a_projection_of_nothing_has_heads_to_compute_with() {
-    for device in devices() {
+    // Burn 0.22.1 cannot read an empty tensor that wgpu has computed.
+    for (_, device) in cpu() {
         for device in [device.clone(), device.autodiff()] {
             for [batch, len] in [[0, 7], [2, 0], [0, 0]] {
                 let x = Tensor::<3>::zeros([batch, len, 30], (&device, DType::F32));
