@@ -85,11 +85,13 @@ fn padding_that_is_nan_is_seen_by_nobody() {
         let lengths = [7, 4, 0];
         let rows = lengths.iter().enumerate().map(|(b, &length)| {
             let tokens = x.clone().narrow(0, b, 1);
-            let padding = nan.clone().narrow(1, length, 7 - length);
             match length {
                 7 => tokens,
-                0 => padding,
-                _ => Tensor::cat(vec![tokens.narrow(1, 0, length), padding], 1),
+                0 => nan.clone(),
+                _ => {
+                    let padding = nan.clone().narrow(1, length, 7 - length);
+                    Tensor::cat(vec![tokens.narrow(1, 0, length), padding], 1)
+                }
             }
         });
         let padded = Tensor::cat(rows.collect(), 0);
