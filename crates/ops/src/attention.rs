@@ -32,7 +32,7 @@ use crate::{
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
 /// linear in the lengths, in both directions, on every backend: by kernels of our own on flex and ndarray, and block by block
-/// in the backend's operations elsewhere.
+/// in the backend's operations elsewhere, which compute whole blocks of pairs.
 ///
 /// # Source
 ///

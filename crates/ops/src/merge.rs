@@ -1,11 +1,8 @@
 //! Attention over a context that was split, put together.
 
-use burn::{
-    backend::Dispatch,
-    tensor::{DType, Tensor},
-};
+use burn::tensor::{Bool, DType, Tensor};
 
-use crate::composed::merge::merge;
+use crate::composed::least;
 
 /// Puts attention over parts of the keys together: exactly what attention over all of them would have given.
 ///
@@ -71,15 +68,43 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
     if others.is_empty() || first.1.shape().num_elements() == 0 {
         return first.clone();
     }
-    let dtype = first.0.dtype();
-    let parts = parts.iter().cloned();
-    let parts =
-        parts.map(|(output, logsumexp)| (output.into_dispatch(), logsumexp.into_dispatch()));
-    let (output, logsumexp) = merge::<Dispatch>(parts.collect());
+    let (dtype, statistics) = (first.0.dtype(), first.1.dtype());
+
+    // The results do not depend on the maximum, so it needs no gradient. Where every part saw nothing, any finite number in
+    // the place of −∞ makes every factor exactly 0 instead of NaN.
+    let maximum = others
+        .iter()
+        .fold(first.1.clone().detach(), |maximum, (_, logsumexp)| {
+            maximum.max_pair(logsumexp.clone().detach())
+        });
+    let sees_nothing = is_minus_infinity(&maximum);
+    let maximum = maximum.clamp_min(least(statistics.into()));
+
+    let mut sum = Tensor::zeros_like(&maximum);
+    let mut output = Tensor::zeros_like(&first.0.clone().cast(statistics));
+    for (part, logsumexp) in parts {
+        let factor = (logsumexp.clone() - maximum.clone()).exp();
+        // Selected, not multiplied: zero times NaN would be NaN.
+        let hidden = is_minus_infinity(logsumexp).unsqueeze_dim::<4>(3);
+        let part = part.clone().cast(statistics);
+        let part = part.clone().mask_fill(hidden.expand(part.dims()), 0.0);
+        output = output + part * factor.clone().unsqueeze_dim::<4>(3);
+        sum = sum + factor;
+    }
+    // A row that sees something has a factor of exp(0).
+    let sum = sum.mask_fill(sees_nothing.clone(), 1.0);
+    let output = output / sum.clone().unsqueeze_dim::<4>(3);
+    let logsumexp = maximum + sum.log();
     (
-        Tensor::<4>::from_dispatch(output).cast(dtype),
-        Tensor::from_dispatch(logsumexp),
+        output.cast(dtype),
+        logsumexp.mask_fill(sees_nothing, f64::NEG_INFINITY),
     )
+}
+
+fn is_minus_infinity(logsumexp: &Tensor<3>) -> Tensor<3, Bool> {
+    logsumexp
+        .clone()
+        .lower_elem(least(logsumexp.dtype().into()))
 }
 
 /// Panics unless all parts have the shapes and dtypes of the first.

@@ -90,7 +90,7 @@ pub enum Body {
     Fastest,
     /// The blockwise body.
     Blockwise,
-    /// The blockwise body in blocks of at most so many scores a head.
+    /// The blockwise body in blocks of at most so many scores a head, or of one query with all keys if they are more.
     BlocksOf(usize),
 }
 

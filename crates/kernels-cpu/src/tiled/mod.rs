@@ -22,8 +22,8 @@
 //!
 //! Scores are computed transposed: neighbouring queries lie in one vector, a *panel* of two vectors at a time, and run down
 //! the keys. So every one of the five products of attention multiplies broadcast numbers of one matrix, read where it
-//! lies, with vectors of the other; maxima and sums of the softmax are vectors too, and nothing is ever summed across a
-//! vector. A panel skips the keys that causality, window and key lengths hide from all its queries, one by one, and blocks
+//! lies, with vectors of the other; maxima and sums of a tile's softmax are vectors too, and nothing in it is summed
+//! across a vector. A panel skips the keys that causality, window and key lengths hide from all its queries, one by one, and blocks
 //! that segments or a mask hide; a mask is applied only to blocks that are partly hidden. The blocks of keys end where a
 //! block table does, so that what the table hides is skipped to the key.
 //!

@@ -62,6 +62,10 @@ pub(super) fn without_nan_padding<T: Element, Out>(
 fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
     let [batch, heads, queries, keys] = bias.shape();
     let [_, _, _, of_keys] = bias.strides();
+    if keys == 0 {
+        // A tensor of nothing may have strides that lead beyond it.
+        return false;
+    }
     let row = |batch_item, head, query| {
         let row = &bias.data()[bias.index(batch_item, head, query, 0)..];
         match of_keys {
@@ -184,4 +188,16 @@ fn seen<R: Real>(scoring: &Scoring<'_, R>, batch_item: usize, head_kv: usize, ke
     let group = problem.group_size();
     (head_kv * group..(head_kv + 1) * group)
         .any(|head| (0..problem.len_q).any(|query| scoring.sees([batch_item, head, query], key)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bias_of_no_keys_is_not_read_whatever_its_strides() {
+        let nothing: &[f32] = &[];
+        let bias = Broadcast::strided(nothing, [2, 3, 1, 0], [3, 1, 1, 1]).unwrap();
+        assert!(!any_row(bias, |_| true));
+    }
 }

@@ -20,8 +20,8 @@ pub struct RowsMut<'a, T> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it is a borrowed slice of elements that may be sent; threads that share it write disjoint rows, which the
-// callers of `row` promise.
+// SAFETY: it is a borrowed slice of elements that may be sent; who shares it can only ask for its size, and all writing goes
+// through its heads, which consume it.
 unsafe impl<T: Send> Send for RowsMut<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Send> Sync for RowsMut<'_, T> {}

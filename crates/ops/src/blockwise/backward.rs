@@ -3,18 +3,21 @@
 use core::{ops::Range, slice};
 
 use burn::{
-    backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
+    backend::{
+        Backend, TensorMetadata, get_or_init_device_settings,
+        tensor::{BoolTensor, FloatTensor},
+    },
     tensor::{FloatDType, Shape},
 };
 
 use super::{
-    Plan, Sizes, dropout_rows,
+    Plan, Sizes,
     sums::{BlockSums, DistanceSums, sum_to},
 };
 use crate::{
     Gradients, OptionalFloat, ScoreInputs, Upstream, Wanted,
     composed::{
-        DropoutRows, cast, float_dtype, least,
+        DropoutRows, cast, float_dtype, is_minus_infinity,
         part::{Part, aligned, narrow},
         reshape,
         scores::{Scores, erase, times, times_transposed},
@@ -29,24 +32,25 @@ pub(crate) fn backward<B: Backend>(
     upstream: Upstream<B>,
     wanted: Wanted,
 ) -> Gradients<B> {
+    if inputs.query.shape().num_elements() == 0 {
+        return zeros::<B>(&inputs, &value, wanted);
+    }
     let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
     let rows = Rows::<B>::new(upstream, statistics);
-    // The logsumexp has the sinks: no block needs them.
-    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
-    let of_sinks = sinks
-        .filter(|_| wanted.sinks)
-        .map(|sinks| rows.gradient_of_sinks(&sinks));
-
+    let of_sinks = inputs.sinks.as_ref().filter(|_| wanted.sinks);
+    let of_sinks = OptionalFloat::from_option(of_sinks.map(|sinks| rows.gradient_of_sinks(sinks)));
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         return Gradients {
-            sinks: OptionalFloat::from_option(of_sinks),
+            sinks: of_sinks,
             ..zeros::<B>(&inputs, &value, wanted)
         };
     };
+    // The logsumexp has the sinks: no block needs them.
+    inputs.sinks = OptionalFloat::Absent;
     let plan = Plan::backward(sizes);
     let queries: Vec<_> = plan.queries().collect();
     let keys: Vec<_> = plan.keys().collect();
-    let dropout = dropout_rows::<B>(&inputs);
+    let dropout = DropoutRows::<B>::of(&inputs);
     let aligned = aligned::<B>(inputs.clone());
     let mut sums = Sums::<B>::new(&aligned, wanted, [queries.len(), keys.len()]);
     for (column, keys) in keys.iter().enumerate() {
@@ -82,7 +86,7 @@ fn zeros<B: Backend>(
         value: zeros(wanted.value, Some(value)),
         bias: zeros(wanted.bias, inputs.bias.as_ref()),
         distance_bias: zeros(wanted.distance_bias, inputs.distance_bias.as_ref()),
-        sinks: OptionalFloat::Absent,
+        sinks: zeros(wanted.sinks, inputs.sinks.as_ref()),
     }
 }
 
@@ -109,15 +113,11 @@ impl<B: Backend> Rows<B> {
         let nothing = B::float_equal_elem(output.clone(), 0.0.into(), bool_dtype);
         let products = B::float_mul(output, output_gradient.clone());
         let products = B::float_mask_fill(products, nothing, 0.0.into());
-        let delta = match rows.num_elements() {
-            0 => B::float_zeros(rows.clone(), &products.device(), statistics),
-            _ => B::float_sum_dim(products, 3),
-        };
+        let delta = B::float_sum_dim(products, 3);
         let delta = B::float_sub(delta, column(upstream.logsumexp_gradient));
 
         let logsumexp = column(upstream.logsumexp);
-        let least = least(statistics).into();
-        let without_term = B::float_lower_elem(logsumexp.clone(), least, bool_dtype);
+        let without_term = is_minus_infinity::<B>(logsumexp.clone());
         Self {
             logsumexp: B::float_mask_fill(logsumexp, without_term, 0.0.into()),
             output_gradient,
@@ -142,31 +142,32 @@ impl<B: Backend> Rows<B> {
 
     /// A sink is a score whose value is zero.
     fn gradient_of_sinks(&self, sinks: &FloatTensor<B>) -> FloatTensor<B> {
-        let [batch, heads_q, len_q, _] = self.delta.shape().dims::<4>();
-        let dtype = float_dtype(sinks.dtype());
-        if batch * len_q == 0 {
-            return B::float_zeros(sinks.shape(), &sinks.device(), dtype);
-        }
         let shape = self.delta.shape();
+        let heads_q = shape.dims::<4>()[1];
+        let dtype = float_dtype(sinks.dtype());
         let scores = cast::<B>(sinks.clone(), float_dtype(self.delta.dtype()));
         let scores = B::float_reshape(scores, Shape::new([1, heads_q, 1, 1]));
         let scores = B::float_expand(scores, shape);
-        let bool_dtype = get_or_init_device_settings::<B>(&scores.device()).bool_dtype;
-        let least = least(float_dtype(scores.dtype())).into();
-        let no_sink = B::float_lower_elem(scores.clone(), least, bool_dtype);
         let weights = B::float_exp(B::float_sub(scores, self.logsumexp.clone()));
         let gradients = B::float_neg(B::float_mul(weights, self.delta.clone()));
-        // Selected: what is no sink has a weight of zero, beside whatever arrives.
-        let gradients = erase::<B>(gradients, Some(no_sink));
         let sum = sum_to::<B>(gradients, [1, heads_q, 1, 1]);
-        cast::<B>(B::float_reshape(sum, sinks.shape()), dtype)
+        let sum = cast::<B>(B::float_reshape(sum, sinks.shape()), dtype);
+        // Selected: what is no sink has no gradient, whatever arrives.
+        erase::<B>(sum, Some(is_minus_infinity::<B>(sinks.clone())))
     }
 }
 
 /// The weights of a block again, and all that its gradients are made of.
 struct Block<B: Backend> {
     part: Part,
-    scores: Scores<B>,
+    /// The query, scaled, its heads grouped; see [`Scores`].
+    query: FloatTensor<B>,
+    /// `[batch, heads_kv, keys, dim_qk]`
+    key: FloatTensor<B>,
+    /// The scores before biases and mask, if there is a softcap.
+    capped: Option<FloatTensor<B>>,
+    /// True where a pair is hidden.
+    hidden: Option<BoolTensor<B>>,
     /// `[batch, heads_q, queries, keys]`, before dropout.
     weights: FloatTensor<B>,
     /// What dropout multiplies the weights with, before its scale.
@@ -191,13 +192,21 @@ impl<B: Backend> Block<B> {
     ) -> Self {
         let statistics = float_dtype(value.dtype());
         let scalars = inputs.scalars;
-        let mut scores = Scores::<B>::new(part.of(inputs), &part, statistics);
+        let Scores {
+            tensor: scores,
+            capped,
+            hidden,
+            query,
+            key,
+            unseen,
+            blind,
+        } = Scores::<B>::new(part.of(inputs), &part, statistics);
         let Rows {
             logsumexp,
             output_gradient,
             delta,
         } = rows.of(&part.queries);
-        let output_gradient = erase::<B>(output_gradient, scores.blind.take());
+        let output_gradient = erase::<B>(output_gradient, blind);
         let output_gradient = match scalars.dropout {
             Some(dropout) => B::float_mul_scalar(output_gradient, dropout.kept_scale().into()),
             None => output_gradient,
@@ -205,14 +214,16 @@ impl<B: Backend> Block<B> {
         let [batch, heads_q, len_q, dim_v] = output_gradient.shape().dims::<4>();
         let heads_kv = value.shape().dims::<4>()[1];
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_v]);
-        let masked = core::mem::replace(&mut scores.tensor, delta.clone());
         Self {
-            weights: B::float_exp(B::float_sub(masked, logsumexp)),
+            weights: B::float_exp(B::float_sub(scores, logsumexp)),
             kept: dropout.map(|rows| rows.kept(&part, statistics)),
             output_gradient: reshape::<B>(output_gradient, grouped),
-            value: erase::<B>(value.clone(), scores.unseen.take()),
+            value: erase::<B>(value.clone(), unseen),
             part,
-            scores,
+            query,
+            key,
+            capped,
+            hidden,
             delta,
             softcap: scalars.softcap,
             scale: scalars.scale,
@@ -221,7 +232,7 @@ impl<B: Backend> Block<B> {
 
     /// `[batch, heads_q, queries, keys]` as the matrices of the key/value heads.
     fn grouped(&self, weights: FloatTensor<B>) -> FloatTensor<B> {
-        let [batch, heads_kv, rows, _] = self.scores.query.shape().dims::<4>();
+        let [batch, heads_kv, rows, _] = self.query.shape().dims::<4>();
         reshape::<B>(
             weights,
             Shape::new([batch, heads_kv, rows, self.part.keys.len()]),
@@ -253,7 +264,7 @@ impl<B: Backend> Block<B> {
         if !(wanted.query || wanted.key) {
             return;
         }
-        let gradient = match (self.softcap, &self.scores.capped) {
+        let gradient = match (self.softcap, &self.capped) {
             (Some(softcap), Some(capped)) => {
                 // The gradient of tanh.
                 let squashed = B::float_mul_scalar(capped.clone(), (1.0 / softcap).into());
@@ -265,13 +276,13 @@ impl<B: Backend> Block<B> {
         };
         let gradient = self.grouped(gradient);
         if wanted.query {
-            let term = times::<B>(gradient.clone(), self.scores.key.clone());
+            let term = times::<B>(gradient.clone(), self.key.clone());
             sums.query
                 .add(row, 0, B::float_mul_scalar(term, self.scale.into()));
         }
         if wanted.key {
             // The query is scaled.
-            let term = transposed_times::<B>(gradient, self.scores.query.clone());
+            let term = transposed_times::<B>(gradient, self.query.clone());
             sums.key.add(column, 0, term);
         }
     }
@@ -286,7 +297,7 @@ impl<B: Backend> Block<B> {
         };
         let centered = B::float_sub(of_weights, self.delta.clone());
         let gradient = B::float_mul(self.weights.clone(), centered);
-        erase::<B>(gradient, self.scores.hidden.clone())
+        erase::<B>(gradient, self.hidden.clone())
     }
 }
 
@@ -342,7 +353,7 @@ impl<B: Backend> Sums<B> {
         value: &FloatTensor<B>,
         wanted: Wanted,
         [queries, keys]: [&[Range<usize>]; 2],
-        sinks: Option<FloatTensor<B>>,
+        sinks: OptionalFloat<B>,
     ) -> Gradients<B> {
         let len_q = inputs.query.shape().dims::<4>()[2];
         let join = |sums: BlockSums<B>, wanted: bool, like: &FloatTensor<B>, rows| {
@@ -369,7 +380,7 @@ impl<B: Backend> Sums<B> {
             value: join(self.value, wanted.value, value, keys),
             bias: OptionalFloat::from_option(bias),
             distance_bias: OptionalFloat::from_option(distance_bias),
-            sinks: OptionalFloat::from_option(sinks),
+            sinks,
         }
     }
 }

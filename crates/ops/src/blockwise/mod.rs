@@ -1,10 +1,10 @@
 //! The operation made of plain tensor operations, block by block: linear in memory, forward and backward, on every backend.
 //!
-//! The scores of a block of queries and keys exist only while it is their turn. The forward pass keeps the logsumexp of every
-//! row; the backward pass computes the scores again and takes the weights from them. Blocks that causal mask or window hide
-//! are left out.
+//! The scores of a block of queries and keys exist only while it is their turn. The forward pass takes some queries and all keys
+//! that they may see, so that each row has its softmax at once, and keeps the logsumexp of every row. The backward pass computes
+//! the scores again, in squares, and takes the weights from the logsumexp. What causal mask or window hide is left out.
 //!
-//! Source: Dao et al., "FlashAttention" (arXiv:2205.14135), algorithms 1 and 4, with the matrix products of the backend.
+//! Source: Dao et al., "FlashAttention" (arXiv:2205.14135), algorithm 4, with the matrix products of the backend.
 
 mod backward;
 mod plan;
@@ -13,11 +13,9 @@ mod sums;
 use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
 
 use crate::{
-    Body, OptionalFloat, Results, ScoreInputs,
+    Body, Results, ScoreInputs,
     composed::{
-        self, DropoutRows, cast, float_dtype,
-        merge::merge,
-        of_part,
+        self, DropoutRows, cast, float_dtype, of_part,
         part::{Reach, aligned, narrow},
     },
 };
@@ -34,25 +32,17 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
         return composed::forward::<B>(inputs, value);
     }
     let dtype = float_dtype(inputs.query.dtype());
-    let rows = dropout_rows::<B>(&inputs);
+    let rows = DropoutRows::<B>::of(&inputs);
     let inputs = aligned::<B>(inputs);
     let of_queries = plan.queries().map(|queries| {
-        let mut inputs = inputs.clone();
-        let mut parts = Vec::new();
-        for keys in plan.keys_of(&queries) {
-            let part = plan.part(&queries, &keys);
-            let value = narrow::<B>(value.clone(), 2, &keys);
-            parts.push(of_part::<B>(part.of(&inputs), value, rows.as_ref(), &part));
-            // A sink joins the sum once.
-            inputs.sinks = OptionalFloat::Absent;
+        let keys = plan.keys_of(&queries);
+        if keys.is_empty() {
+            let part = plan.part(&queries, &(0..sizes.len_kv));
+            return composed::without_scores::<B>(part.of(&inputs), &value);
         }
-        let (output, logsumexp) = match parts.is_empty() {
-            true => {
-                let part = plan.part(&queries, &(0..sizes.len_kv));
-                composed::without_scores::<B>(part.of(&inputs), &value)
-            }
-            false => merge::<B>(parts),
-        };
+        let part = plan.part(&queries, &keys);
+        let value = narrow::<B>(value.clone(), 2, &keys);
+        let (output, logsumexp) = of_part::<B>(part.of(&inputs), value, rows.as_ref(), &part);
         (cast::<B>(output, dtype), logsumexp)
     });
     let (outputs, logsumexps) = of_queries.unzip::<_, _, Vec<_>, Vec<_>>();
@@ -84,14 +74,4 @@ impl Sizes {
         let has_scores = ![sizes.rows_of_heads, len_q, len_kv].contains(&0);
         has_scores.then_some(sizes)
     }
-}
-
-/// What decides over dropout, if there is any.
-fn dropout_rows<B: Backend>(inputs: &ScoreInputs<B>) -> Option<DropoutRows<B>> {
-    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
-    let device = inputs.query.device();
-    inputs
-        .scalars
-        .dropout
-        .map(|dropout| DropoutRows::<B>::new(dropout, [batch, heads_q, len_q], &device))
 }

@@ -31,17 +31,11 @@ pub(super) struct Plan {
     reach: Reach,
 }
 
-/// Blocks of all keys have no fewer rows, unless there are no more: a matrix product of a few rows is slow on every backend.
-const FEWEST_ROWS: usize = 64;
-
 impl Plan {
-    /// For the forward pass: rows of all keys, which need no merging, where blocks stay high enough.
+    /// For the forward pass: rows of all keys, whose softmax needs no other block.
     pub(super) fn forward(sizes: Sizes) -> Self {
-        let area = sizes.area();
-        match area / sizes.len_kv {
-            rows if rows >= FEWEST_ROWS.min(sizes.len_q) => Self::of(sizes, rows, area),
-            _ => Self::backward(sizes),
-        }
+        let rows = (sizes.area() / sizes.len_kv).max(1);
+        Self::of(sizes, rows, sizes.len_kv)
     }
 
     /// For the backward pass: squares, which have the fewest gradients to add up.
@@ -83,17 +77,14 @@ impl Plan {
         cut(0..self.len_kv, self.columns)
     }
 
-    /// The keys that some of the queries may see, in blocks of their own.
-    pub(super) fn keys_of(
-        &self,
-        queries: &Range<usize>,
-    ) -> impl Iterator<Item = Range<usize>> + use<> {
-        cut(self.reach.keys(queries, self.len_kv), self.columns)
+    /// The keys that some of the queries may see.
+    pub(super) fn keys_of(&self, queries: &Range<usize>) -> Range<usize> {
+        self.reach.keys(queries, self.len_kv)
     }
 
     /// Whether some of the queries may see some of the keys.
     pub(super) fn meet(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
-        let seen = self.reach.keys(queries, self.len_kv);
+        let seen = self.keys_of(queries);
         seen.start < keys.end && keys.start < seen.end
     }
 
@@ -115,6 +106,8 @@ impl Sizes {
     fn area(&self) -> usize {
         /// Scores of all heads that every device can hold (4 MiB).
         const FEWEST_SCORES: usize = 1 << 20;
+        /// Rows that a block of all keys has at least: a matrix product of fewer is slow on every backend.
+        const FEWEST_ROWS: usize = 64;
         let linear = (self.len_q + self.len_kv) * self.dim.max(FEWEST_ROWS);
         let area = linear.max(FEWEST_SCORES / self.rows_of_heads);
         self.block_area.unwrap_or(area).max(1)

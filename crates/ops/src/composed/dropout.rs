@@ -15,6 +15,7 @@ use super::{
     float_dtype,
     part::{Part, narrow_int},
 };
+use crate::ScoreInputs;
 
 /// The states of all rows of a call: hashed once, then asked for each piece of the scores.
 ///
@@ -28,11 +29,15 @@ pub(crate) struct DropoutRows<B: Backend> {
 }
 
 impl<B: Backend> DropoutRows<B> {
-    pub(crate) fn new(
-        dropout: Dropout,
-        [batch, heads_q, len_q]: [usize; 3],
-        device: &Device<B>,
-    ) -> Self {
+    /// None without dropout.
+    pub(crate) fn of(inputs: &ScoreInputs<B>) -> Option<Self> {
+        let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+        let device = inputs.query.device();
+        let dropout = inputs.scalars.dropout;
+        dropout.map(|dropout| Self::new(dropout, [batch, heads_q, len_q], &device))
+    }
+
+    fn new(dropout: Dropout, [batch, heads_q, len_q]: [usize; 3], device: &Device<B>) -> Self {
         let arithmetic = match get_or_init_device_settings::<B>(device).int_dtype {
             IntDType::I64 | IntDType::U64 => Arithmetic::Masked,
             _ => Arithmetic::Wrapping,

@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use super::{
-    float_dtype, least,
-    part::{Part, Reach, places},
+    is_minus_infinity,
+    part::{Part, Reach, clamped_offsets},
 };
 use crate::{AttentionScalars, MaskInputs, blocks::repeat};
 use burn::{
@@ -12,7 +12,7 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, Device, FloatTensor, IntTensor},
     },
-    tensor::{BoolDType, FloatDType, IntDType, Shape},
+    tensor::{IntDType, Shape},
 };
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
@@ -60,18 +60,21 @@ impl<B: Backend> Hidden<B> {
         let may_have_unseen = by_tensors || reach.leaves_unseen(len_q, len_kv);
         let may_have_blind = by_tensors || reach.leaves_blind(len_q, len_kv);
 
-        let first = match (reach.first, &query_offsets) {
-            (None, Some(offsets)) => {
-                let places = places::<B>(offsets, [part.len_q, part.len_kv]);
-                let places = B::int_add_scalar(places, part.shift().into());
-                B::int_reshape(places, Shape::new([batch, 1, 1, 1]))
-            }
-            (first, _) => {
-                let first = first.unwrap_or_default();
-                range::<B>(first..first + 1, [1; 4], device, settings.int_dtype)
-            }
-        };
-        let structural = structural::<B>(first, [len_q, len_kv], reach);
+        let structural = reach.is_bounded().then(|| {
+            let first = match (reach.first, query_offsets) {
+                (None, Some(offsets)) => {
+                    let first = clamped_offsets::<B>(&offsets, [part.len_q, part.len_kv]);
+                    let first = B::int_add_scalar(first, part.shift().into());
+                    B::int_reshape(first, Shape::new([batch, 1, 1, 1]))
+                }
+                (first, _) => {
+                    let first = first.unwrap_or_default();
+                    range::<B>(first..first + 1, [1; 4], device, settings.int_dtype)
+                }
+            };
+            structural::<B>(first, [len_q, len_kv], reach)
+        });
+        let structural = structural.flatten();
         let padding = key_lengths.map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
             let dtype = settings.int_dtype;
@@ -109,7 +112,7 @@ impl<B: Backend> Hidden<B> {
             let visible = repeat::<B>(visible, 3, size.keys, keys);
             B::bool_not(visible)
         });
-        let [dense, distance] = biases.map(|bias| bias.map(|bias| hides::<B>(bias, bool_dtype)));
+        let [dense, distance] = biases.map(|bias| bias.map(is_minus_infinity::<B>));
         let tensor = [
             structural, padding, segments, blocks, masked, dense, distance,
         ]
@@ -155,12 +158,6 @@ impl<B: Backend> Hidden<B> {
     }
 }
 
-/// Where a bias is −∞, which hides as a mask does.
-fn hides<B: Backend>(bias: FloatTensor<B>, bool_dtype: BoolDType) -> BoolTensor<B> {
-    let dtype: FloatDType = float_dtype(bias.dtype());
-    B::float_lower_elem(bias, least(dtype).into(), bool_dtype)
-}
-
 /// Whether all entries of a dimension are true; it stays, with size 1.
 fn all<B: Backend>(tensor: BoolTensor<B>, dim: usize) -> BoolTensor<B> {
     match tensor.shape().dims::<4>()[dim] {
@@ -175,9 +172,6 @@ fn structural<B: Backend>(
     [len_q, len_kv]: [usize; 2],
     reach: Reach,
 ) -> Option<BoolTensor<B>> {
-    if reach.left.is_none() && reach.right.is_none() {
-        return None;
-    }
     let device = first.device();
     let settings = get_or_init_device_settings::<B>(&device);
     let (bool_dtype, int_dtype) = (settings.bool_dtype, settings.int_dtype);
@@ -185,21 +179,21 @@ fn structural<B: Backend>(
     let shape = [batch, 1, len_q, len_kv];
     let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], &device, int_dtype);
     let keys = expand_int::<B>(keys, shape);
-    // Place of every query on the axis of the keys, shifted by the reach of a bound.
-    let places = |by: i64| {
+    // Position of every query on the axis of the keys, shifted by the reach of a bound.
+    let positions = |by: i64| {
         let column = [batch, 1, len_q, 1];
         let queries = by..by + len_q as i64;
         let queries = range::<B>(queries, [1, 1, len_q, 1], &device, int_dtype);
         let first = expand_int::<B>(first.clone(), column);
-        let places = B::int_add(expand_int::<B>(queries, column), first);
-        expand_int::<B>(places, shape)
+        let positions = B::int_add(expand_int::<B>(queries, column), first);
+        expand_int::<B>(positions, shape)
     };
     let after = reach
         .right
-        .map(|right| B::int_greater(keys.clone(), places(right), bool_dtype));
+        .map(|right| B::int_greater(keys.clone(), positions(right), bool_dtype));
     let before = reach
         .left
-        .map(|left| B::int_lower(keys, places(-left), bool_dtype));
+        .map(|left| B::int_lower(keys, positions(-left), bool_dtype));
     [after, before].into_iter().flatten().reduce(either::<B>)
 }
 

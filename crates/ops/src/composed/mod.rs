@@ -5,7 +5,6 @@
 
 mod dropout;
 mod hidden;
-pub(crate) mod merge;
 pub(crate) mod part;
 pub(crate) mod scores;
 
@@ -27,14 +26,12 @@ use scores::{Scores, erase, stretch, times};
 /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
     let dtype = float_dtype(inputs.query.dtype());
-    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let len_q = inputs.query.shape().dims::<4>()[2];
     let len_kv = value.shape().dims::<4>()[2];
     if inputs.query.shape().num_elements() == 0 || len_kv == 0 {
         return without_scores::<B>(inputs, &value);
     }
-    let rows = inputs.scalars.dropout.map(|dropout| {
-        DropoutRows::<B>::new(dropout, [batch, heads_q, len_q], &inputs.query.device())
-    });
+    let rows = DropoutRows::<B>::of(&inputs);
     let whole = Part::whole(len_q, len_kv);
     let inputs = aligned::<B>(inputs);
     let (output, logsumexp) = of_part::<B>(inputs, value, rows.as_ref(), &whole);
@@ -182,7 +179,7 @@ impl<B: Backend> Exponentials<B> {
 }
 
 /// The larger of two tensors of one shape; a NaN of the first stays.
-pub(crate) fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
+fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
     let bool_dtype = get_or_init_device_settings::<B>(&first.device()).bool_dtype;
     let lower = B::float_lower(first.clone(), second.clone(), bool_dtype);
     B::float_mask_where(first, lower, second)
@@ -194,6 +191,13 @@ pub(crate) fn statistics_dtype(dtype: FloatDType) -> FloatDType {
         FloatDType::F64 => FloatDType::F64,
         _ => FloatDType::F32,
     }
+}
+
+/// Where a tensor is −∞; NaN is not.
+pub(crate) fn is_minus_infinity<B: Backend>(tensor: FloatTensor<B>) -> BoolTensor<B> {
+    let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
+    let least = least(float_dtype(tensor.dtype()));
+    B::float_lower_elem(tensor, least.into(), bool_dtype)
 }
 
 /// The least finite number: only −∞ is lower.

@@ -23,10 +23,10 @@ pub(crate) struct Part {
     pub(crate) len_kv: usize,
 }
 
-/// Which keys causal mask and window show, counted from a query's place on the axis of the keys.
+/// Which keys causal mask and window show, counted from a query's position on the axis of the keys.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Reach {
-    /// The place of the first query; none if every batch item has its own.
+    /// The position of the first query; none if every batch item has its own.
     pub(crate) first: Option<i64>,
     pub(crate) left: Option<i64>,
     pub(crate) right: Option<i64>,
@@ -43,9 +43,9 @@ impl Part {
     }
 
     /// The reach of its own queries on the axis of its own keys; bounds that hide none of them are left out.
-    /// `placed` says whether every batch item has a place of its own.
-    pub(crate) fn reach(&self, scalars: &AttentionScalars, placed: bool) -> Reach {
-        let whole = Reach::new(scalars, placed, self.len_q, self.len_kv);
+    /// `has_offsets` says whether every batch item has a position of its own.
+    pub(crate) fn reach(&self, scalars: &AttentionScalars, has_offsets: bool) -> Reach {
+        let whole = Reach::new(scalars, has_offsets, self.len_q, self.len_kv);
         let Some(first) = whole.first else {
             return whole;
         };
@@ -58,7 +58,7 @@ impl Part {
         }
     }
 
-    /// What leads from a place of the call's first query among the call's keys to that of its own among its own.
+    /// What leads from the position of the call's first query among the call's keys to that of its own among its own.
     pub(crate) fn shift(&self) -> i64 {
         self.queries.start as i64 - self.keys.start as i64
     }
@@ -121,7 +121,7 @@ impl Part {
 impl Reach {
     pub(crate) fn new(
         scalars: &AttentionScalars,
-        placed: bool,
+        has_offsets: bool,
         len_q: usize,
         len_kv: usize,
     ) -> Self {
@@ -133,7 +133,7 @@ impl Reach {
                 .min((len_q + len_kv) as i64)
         };
         Self {
-            first: match placed {
+            first: match has_offsets {
                 true => None,
                 false => Some(scalars.causal.unwrap_or_default().offset(len_q, len_kv) as i64),
             },
@@ -151,7 +151,7 @@ impl Reach {
         let Some(first) = self.first else {
             return 0..len_kv;
         };
-        let key = |place: i64| place.clamp(0, len_kv as i64) as usize;
+        let key = |position: i64| position.clamp(0, len_kv as i64) as usize;
         let start = self
             .left
             .map_or(0, |left| key(first + queries.start as i64 - left));
@@ -161,9 +161,14 @@ impl Reach {
         start..end.max(start)
     }
 
-    /// Whether bounds are counted from places that only the device knows.
+    /// Whether it hides anything.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.left.is_some() || self.right.is_some()
+    }
+
+    /// Whether bounds are counted from positions that only the device knows.
     fn is_unknown(&self) -> bool {
-        self.first.is_none() && (self.left.is_some() || self.right.is_some())
+        self.first.is_none() && self.is_bounded()
     }
 
     /// Whether some key out of `len_kv` may be seen by none of `len_q` queries.
@@ -180,7 +185,7 @@ impl Reach {
 }
 
 /// The operands with a distance bias as every part reads it, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
-/// `i − j + len_kv − 1` for score `(i, j)`: of batch items with places of their own, each has its own cut-out.
+/// `i − j + len_kv − 1` for score `(i, j)`: of batch items with positions of their own, each has its own cut-out.
 pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> {
     let Some(bias) = inputs.distance_bias.into_option() else {
         inputs.distance_bias = OptionalFloat::Absent;
@@ -212,7 +217,10 @@ pub(crate) fn cut_out<B: Backend>(
     let batch = offsets.shape()[0];
     let len = len_q + len_kv - 1;
     let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
-    let first = B::int_add_scalar(places::<B>(offsets, [len_q, len_kv]), (len_q as i64).into());
+    let first = B::int_add_scalar(
+        clamped_offsets::<B>(offsets, [len_q, len_kv]),
+        (len_q as i64).into(),
+    );
     let first = B::int_reshape(first, Shape::new([batch, 1, 1]));
     let shape = Shape::new([batch, heads_q, len]);
     let entries = B::int_arange(0..len as i64, &offsets.device(), dtype);
@@ -225,7 +233,7 @@ pub(crate) fn cut_out<B: Backend>(
 
 /// The offsets in the device's own integers, as near as they may be: nobody has checked them where reading them would wait for
 /// the device.
-pub(crate) fn places<B: Backend>(
+pub(crate) fn clamped_offsets<B: Backend>(
     offsets: &IntTensor<B>,
     [len_q, len_kv]: [usize; 2],
 ) -> IntTensor<B> {

@@ -21,7 +21,6 @@ mod ndarray;
 mod product;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod rotation;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]
 mod tests;
 

@@ -7,7 +7,7 @@ use burn::{
 
 use crate::{
     AttentionBias, AttentionMask, AttentionOps, AttentionOptions, RotaryLayout, Rotation,
-    attention, attention_with_logsumexp, composed_attention, rotation,
+    attention, attention_with_logsumexp, blockwise_attention, composed_attention, rotation,
 };
 
 type Results = (Tensor<4>, Tensor<3>);
@@ -15,6 +15,10 @@ type Attention = fn([Tensor<4>; 3], AttentionOptions) -> Results;
 
 fn fused([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
     attention_with_logsumexp(query, key, value, options)
+}
+
+fn blocks([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
+    blockwise_attention(query, key, value, options, Some(12))
 }
 
 fn composed_body([query, key, value]: [Tensor<4>; 3], options: AttentionOptions) -> Results {
@@ -129,6 +133,7 @@ fn the_rule_agrees_with_burns_autodiff_of_the_composed_body() {
                 leaves.gradients(loss(attention(leaves.tensors.clone(), leaves.options())))
             };
             assert_close(&run(composed_body), &run(fused), what);
+            assert_close(&run(composed_body), &run(blocks), what);
         }
     }
 }
@@ -172,9 +177,14 @@ fn untracked_operands_get_no_gradient() {
             sinks: None,
             ..leaves.options()
         };
-        let gradients = fused(tensors, options).0.sum().backward();
-        for (index, tensor) in kept.iter().enumerate() {
-            assert_eq!(tensor.grad(&gradients).is_some(), index == tracked);
+        for attention in [fused, blocks] {
+            let gradients = attention(tensors.clone(), options.clone())
+                .0
+                .sum()
+                .backward();
+            for (index, tensor) in kept.iter().enumerate() {
+                assert_eq!(tensor.grad(&gradients).is_some(), index == tracked);
+            }
         }
     }
     // Nothing tracked: nothing is recorded, and the numbers are the same.

@@ -39,7 +39,7 @@ use plan::{Plan, Task};
 /// # Cost
 /// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
 /// operations over visible pairs. Memory grows with `len_q + len_kv`, never with their product; only the gradient of a
-/// bias that is shared between batch items or heads takes up to three more copies of that bias.
+/// dense bias takes more copies of that bias, up to three, or one per task where it has one row for all queries.
 ///
 /// # Source
 /// Dao, *FlashAttention-2* (2023), algorithm 2; with one task per key/value head instead of two passes, so that nothing is

@@ -114,7 +114,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let output_gradient_strips = take(&mut scratch, columns * padded_v);
         let logsumexp = take(&mut scratch, columns);
         let shift = take(&mut scratch, columns);
-        // An odd number of cache lines from one key to the next keeps a column of the scores out of its own way.
+        // A vector more than the columns from one key to the next keeps a column of the scores out of its own way in the cache.
         let stride = columns + tile.lanes;
         let weights = take(&mut scratch, block_keys * stride);
         let score_gradients = take(&mut scratch, block_keys * stride);
