@@ -49,7 +49,7 @@ pub struct Task {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// Extra peak memory of one iteration.
+    /// Extra peak memory of one iteration: of the process, or of the device's pools where it has some.
     Memory,
     /// Seconds.
     Time,

@@ -4,6 +4,8 @@ use std::io::{self, BufRead, Write};
 use std::panic;
 use std::time::{Duration, Instant};
 
+use burn::tensor::Device;
+
 use crate::case::{Goal, Task};
 use crate::digest::Digest;
 use crate::memory;
@@ -56,9 +58,22 @@ fn peak(task: &Task) -> Result<Option<u64>, String> {
     };
     subjects::build(&tiny)?.step();
     let mut subject = subjects::build(task)?;
-    Ok(memory::extra_peak(|| {
+    let device = Device::default();
+    let before = device.memory_pool_usage();
+    let of_process = memory::extra_peak(|| {
         subject.step();
-    }))
+    });
+    // On a GPU, what its pools reserve: the process grows by the compiled shaders too, most of all where they run in software.
+    Ok(match before.zip(device.memory_pool_report()) {
+        Some((before, pools)) => {
+            let peak: u64 = pools
+                .iter()
+                .map(|pool| pool.page_size * pool.pages_peak)
+                .sum();
+            Some(peak.saturating_sub(before.bytes_reserved))
+        }
+        None => of_process,
+    })
 }
 
 /// Makes the inputs, checks the results and warms up.

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use burn::tensor::Device;
+
 use crate::case::{Library, Task};
 use crate::work::Work;
 
@@ -23,6 +25,13 @@ pub trait Subject {
 
     /// What one iteration computes, where it can be compared with another contestant's.
     fn results(&mut self) -> Results;
+}
+
+/// Waits until the device has computed what it was asked for; a GPU answers before.
+fn wait_for(device: &Device) {
+    device
+        .sync()
+        .expect("the device computes what it was asked for");
 }
 
 /// Prepares the inputs of a task.

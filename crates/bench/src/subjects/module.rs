@@ -13,7 +13,7 @@ use burn_attn::{
 
 use super::op::values;
 use super::parameters::{assign, projection};
-use super::{Results, Subject};
+use super::{Results, Subject, wait_for};
 use crate::case::Library;
 use crate::generator::{numbers, seed};
 use crate::work::{Module, ModuleKind};
@@ -115,7 +115,9 @@ impl ModuleSubject {
 impl Subject for ModuleSubject {
     fn step(&mut self) -> Duration {
         let start = Instant::now();
-        drop(self.forward().square().mean().backward());
+        let gradients = self.forward().square().mean().backward();
+        wait_for(&self.x.device());
+        drop(gradients);
         start.elapsed()
     }
 

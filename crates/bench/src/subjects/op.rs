@@ -11,7 +11,7 @@ use burn::{
 };
 use burn_attn::{AttentionBias, AttentionMask, AttentionOptions, ops};
 
-use super::{Results, Subject};
+use super::{Results, Subject, wait_for};
 use crate::case::Library;
 use crate::generator::{QUERY_SCALE, numbers, seed};
 use crate::work::{Body, Op, Pass, Precision};
@@ -173,14 +173,21 @@ impl Subject for OpSubject {
     // Giving back the memory counts: a training loop pays for it in every step.
     fn step(&mut self) -> Duration {
         let mut start = Instant::now();
+        let device = self.query.device();
         let output = self.forward();
         if self.pass == Pass::Backward {
+            wait_for(&device);
             start = Instant::now();
         }
         match self.pass {
-            Pass::Forward => drop(output),
+            Pass::Forward => {
+                wait_for(&device);
+                drop(output);
+            }
             Pass::Backward | Pass::Training => {
-                drop((output * self.gradient.clone()).sum().backward());
+                let gradients = (output * self.gradient.clone()).sum().backward();
+                wait_for(&device);
+                drop(gradients);
             }
         }
         start.elapsed()
