@@ -214,8 +214,10 @@ impl<B: Backend> Block<B> {
         let [batch, heads_q, len_q, dim_v] = output_gradient.shape().dims::<4>();
         let heads_kv = value.shape().dims::<4>()[1];
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_v]);
+        let weights = B::float_exp(B::float_sub(scores, logsumexp));
         Self {
-            weights: B::float_exp(B::float_sub(scores, logsumexp)),
+            // A logsumexp of NaN would make weights of NaN where the row sees nothing.
+            weights: erase::<B>(weights, hidden.clone()),
             kept: dropout.map(|rows| rows.kept(&part, statistics)),
             output_gradient: reshape::<B>(output_gradient, grouped),
             value: erase::<B>(value.clone(), unseen),

@@ -32,10 +32,17 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// For the forward pass: rows of all keys, whose softmax needs no other block.
+    /// For the forward pass: rows of all keys that they may see, whose softmax needs no other block.
     pub(super) fn forward(sizes: Sizes) -> Self {
-        let rows = (sizes.area() / sizes.len_kv).max(1);
-        Self::of(sizes, rows, sizes.len_kv)
+        let area = sizes.area();
+        let all_keys = (area / sizes.len_kv).max(1);
+        let Some(width) = sizes.reach.width() else {
+            return Self::of(sizes, all_keys, sizes.len_kv);
+        };
+        // `rows` queries see `rows + width` keys, if there are as many.
+        let rows = ((width * width + 4 * area).isqrt() - width) / 2;
+        let rows = rows.max(all_keys);
+        Self::of(sizes, rows, sizes.len_kv.min(rows + width))
     }
 
     /// For the backward pass: squares, which have the fewest gradients to add up.
@@ -130,4 +137,68 @@ fn cut(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     (start..end)
         .step_by(size)
         .map(move |first| first..end.min(first + size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes(len_q: usize, len_kv: usize, reach: [Option<i64>; 2]) -> Sizes {
+        Sizes {
+            rows_of_heads: 2,
+            len_q,
+            len_kv,
+            dim: 64,
+            reach: Reach {
+                first: Some(len_kv as i64 - len_q as i64),
+                left: reach[0],
+                right: reach[1],
+            },
+            block_area: Some(1 << 14),
+        }
+    }
+
+    #[test]
+    fn blocks_are_all_queries_and_no_larger_than_they_may() {
+        for (len_q, len_kv) in [
+            (1, 1),
+            (1, 100_003),
+            (1009, 100_003),
+            (4096, 4096),
+            (5003, 7),
+        ] {
+            for reach in [
+                [None, None],
+                [None, Some(0)],
+                [Some(10), Some(0)],
+                [Some(1000), Some(1000)],
+                [Some(200_000), Some(0)],
+            ] {
+                let sizes = sizes(len_q, len_kv, reach);
+                for plan in [Plan::forward(sizes), Plan::backward(sizes)] {
+                    let queries: Vec<_> = plan.queries().collect();
+                    let counted: usize = queries.iter().map(Range::len).sum();
+                    assert_eq!(counted, len_q);
+                    assert!(queries.windows(2).all(|pair| pair[0].end == pair[1].start));
+                    if plan.is_whole() {
+                        assert!(len_q * len_kv <= sizes.area().max(len_kv), "{sizes:?}");
+                    }
+                }
+                for queries in Plan::forward(sizes).queries() {
+                    let scores = queries.len() * Plan::forward(sizes).keys_of(&queries).len();
+                    // A single query sees what it sees, and 64 queries or more are rounded up to the next 32.
+                    let most = len_kv.max(sizes.area() * 9 / 4);
+                    assert!(scores <= most, "{queries:?} of {sizes:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_window_makes_blocks_of_more_queries() {
+        let count = |reach| Plan::forward(sizes(4096, 4096, reach)).queries().count();
+        // 4 queries see 4096 keys; 123 see 133, and are 128 when the blocks are made equal.
+        assert_eq!(count([None, None]), 1024);
+        assert_eq!(count([Some(10), Some(0)]), 32);
+    }
 }

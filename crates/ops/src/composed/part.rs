@@ -161,6 +161,14 @@ impl Reach {
         start..end.max(start)
     }
 
+    /// How many keys besides its own position a query may see, if there is a bound on both sides and the host knows it.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let (Some(_), Some(left), Some(right)) = (self.first, self.left, self.right) else {
+            return None;
+        };
+        usize::try_from(left + right).ok()
+    }
+
     /// Whether it hides anything.
     pub(crate) fn is_bounded(&self) -> bool {
         self.left.is_some() || self.right.is_some()
