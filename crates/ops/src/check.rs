@@ -135,23 +135,18 @@ fn query_offsets(offsets: &Tensor<1, Int>, len_q: usize, len_kv: usize) {
 /// Whether tensors on the device are plain memory of this process (flex and ndarray, with autodiff or without).
 ///
 /// Elsewhere reading a tensor to check its values waits for all work of the device, and in a browser it is impossible.
+#[allow(
+    deprecated,
+    reason = "ndarray is deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
+)]
 pub fn in_host_memory(device: &Device) -> bool {
-    #[cfg(feature = "flex")]
-    if *device == Device::flex() {
-        return true;
-    }
-    #[cfg(feature = "ndarray")]
-    {
-        #[allow(
-            deprecated,
-            reason = "deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
-        )]
-        let ndarray = Device::ndarray();
-        if *device == ndarray {
-            return true;
-        }
-    }
-    false
+    let in_host_memory: &[Device] = &[
+        #[cfg(feature = "flex")]
+        Device::flex(),
+        #[cfg(feature = "ndarray")]
+        Device::ndarray(),
+    ];
+    in_host_memory.contains(device)
 }
 
 /// Panics unless the table stretches to the blocks of the scores.
