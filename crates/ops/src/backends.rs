@@ -1,4 +1,5 @@
-//! Who implements the operation: with kernels of its own (`fused`), or by the bodies made of plain operations.
+//! Who implements the operation: with kernels of its own (`fused`) where they take the call, or by the bodies made of plain
+//! operations.
 
 #[cfg(any(
     feature = "flex",
@@ -8,51 +9,71 @@
     feature = "remote"
 ))]
 use crate::AttentionOps;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+use crate::{
+    Gradients, Results, ScoreInputs, Upstream, Wanted, blockwise, fused::AttentionKernels,
+};
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+use burn::backend::tensor::FloatTensor;
+
+/// Output and logsumexp, by the kernels if they take the call.
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+fn forward<B: AttentionKernels>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
+    match B::supports(&inputs) {
+        true => B::forward(&inputs, &value),
+        false => blockwise::forward(inputs, value),
+    }
+}
+
+/// The gradients, by the kernels if they took the call.
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+fn backward<B: AttentionKernels>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+    upstream: Upstream<B>,
+    wanted: Wanted,
+) -> Gradients<B> {
+    match B::supports(&inputs) {
+        true => B::backward(&inputs, &value, upstream, wanted),
+        false => blockwise::backward(inputs, value, upstream, wanted),
+    }
+}
 
 /// What backends on the CPU do themselves.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 macro_rules! on_the_host {
     () => {
         fn attention(
-            inputs: crate::ScoreInputs<Self>,
-            value: burn::backend::tensor::FloatTensor<Self>,
-        ) -> (
-            burn::backend::tensor::FloatTensor<Self>,
-            burn::backend::tensor::FloatTensor<Self>,
-        ) {
-            crate::fused::forward::<Self>(inputs, value)
+            inputs: ScoreInputs<Self>,
+            value: FloatTensor<Self>,
+        ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+            forward(inputs, value)
         }
 
         fn attention_backward(
-            inputs: crate::ScoreInputs<Self>,
-            value: burn::backend::tensor::FloatTensor<Self>,
-            upstream: crate::Upstream<Self>,
-            wanted: crate::Wanted,
-        ) -> crate::Gradients<Self> {
-            crate::fused::backward::<Self>(inputs, value, upstream, wanted)
+            inputs: ScoreInputs<Self>,
+            value: FloatTensor<Self>,
+            upstream: Upstream<Self>,
+            wanted: Wanted,
+        ) -> Gradients<Self> {
+            backward(inputs, value, upstream, wanted)
         }
 
-        fn product(
-            x: burn::backend::tensor::FloatTensor<Self>,
-            weight: burn::backend::tensor::FloatTensor<Self>,
-        ) -> burn::backend::tensor::FloatTensor<Self> {
+        fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
             crate::fused::product::<Self>(x, weight)
         }
 
         fn rotate(
-            x: burn::backend::tensor::FloatTensor<Self>,
-            cos: burn::backend::tensor::FloatTensor<Self>,
-            sin: burn::backend::tensor::FloatTensor<Self>,
+            x: FloatTensor<Self>,
+            cos: FloatTensor<Self>,
+            sin: FloatTensor<Self>,
             rotation: crate::Rotation,
-        ) -> burn::backend::tensor::FloatTensor<Self> {
+        ) -> FloatTensor<Self> {
             crate::fused::rotate::<Self>(x, cos, sin, rotation)
         }
 
         // Burn's CPU generator samples one number after the other; the counting one needs a few integer operations each.
-        fn dropout_factors(
-            like: burn::backend::tensor::FloatTensor<Self>,
-            dropout: crate::Dropout,
-        ) -> burn::backend::tensor::FloatTensor<Self> {
+        fn dropout_factors(like: FloatTensor<Self>, dropout: crate::Dropout) -> FloatTensor<Self> {
             crate::composed::factors_of_host::<Self>(like, dropout)
         }
     };

@@ -1,7 +1,7 @@
 //! What a change must pass.
 
 use crate::command::{cargo, run_tests, tool};
-use crate::{examples, features, imports, kernels, lengths, page};
+use crate::{examples, features, imports, kernels, lengths, page, query_path};
 
 /// Checks that are too long to be always run.
 #[derive(Default)]
@@ -18,6 +18,8 @@ pub struct Options {
     pub miri: bool,
     /// Run the models of the CPU kernels' threads in loom.
     pub loom: bool,
+    /// Count the files on the way of a query.
+    pub path: bool,
 }
 
 /// Runs every check until one fails.
@@ -68,6 +70,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.loom {
         kernels::loom()?;
+    }
+    if options.path {
+        query_path::count()?;
     }
     cargo(&[&["test"], features].concat(), &examples::ON_THE_CPU)
 }

@@ -9,16 +9,18 @@ mod imports;
 mod kernels;
 mod lengths;
 mod page;
+mod query_path;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--wasm] [--asan] [--miri] [--loom]
+const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--wasm] [--asan] [--miri] [--loom] [--path]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --wasm   also type-check the CPU kernels for wasm32 (once a long check, if the standard library has to be built)
   --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler and llvm-symbolizer)
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
+  --path   also count the files between a call of attention and the innermost multiply-add (needs gdb)
 
 Python 3.10 as python3 and node are needed, and where CI is set a Chromium, which opens the attention page;
 BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
@@ -38,6 +40,7 @@ fn main() -> ExitCode {
             "--asan" => options.asan = true,
             "--miri" => options.miri = true,
             "--loom" => options.loom = true,
+            "--path" => options.path = true,
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

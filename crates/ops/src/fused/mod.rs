@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `mod.rs` | which calls the kernels of a backend take |
+//! | `mod.rs` | what kernels of a backend are |
 //! | `host.rs` | the kernels of `kernels-cpu` over any backend whose tensors lie in host memory |
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
 //! | `product.rs` | the product of few rows, for decoding |
@@ -33,7 +33,7 @@ pub(crate) use rotation::rotate;
 use burn::backend::{Backend, tensor::FloatTensor};
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-use crate::{Gradients, Results, ScoreInputs, Upstream, Wanted, blockwise};
+use crate::{Gradients, Results, ScoreInputs, Upstream, Wanted};
 
 /// Kernels of a backend.
 ///
@@ -53,30 +53,4 @@ pub(crate) trait AttentionKernels: Backend {
         upstream: Upstream<Self>,
         wanted: Wanted,
     ) -> Gradients<Self>;
-}
-
-/// Output and logsumexp, by the kernels if they take the call.
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-pub(crate) fn forward<B: AttentionKernels>(
-    inputs: ScoreInputs<B>,
-    value: FloatTensor<B>,
-) -> Results<B> {
-    match B::supports(&inputs) {
-        true => B::forward(&inputs, &value),
-        false => blockwise::forward(inputs, value),
-    }
-}
-
-/// The gradients, by the kernels if they took the call.
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-pub(crate) fn backward<B: AttentionKernels>(
-    inputs: ScoreInputs<B>,
-    value: FloatTensor<B>,
-    upstream: Upstream<B>,
-    wanted: Wanted,
-) -> Gradients<B> {
-    match B::supports(&inputs) {
-        true => B::backward(&inputs, &value, upstream, wanted),
-        false => blockwise::backward(inputs, value, upstream, wanted),
-    }
 }
