@@ -314,7 +314,7 @@ impl Case {
     }
 
     /// The tensors among the options.
-    fn option_tensors(&self, device: &Device, dtype: DType) -> OptionTensors {
+    pub fn option_tensors(&self, device: &Device, dtype: DType) -> OptionTensors {
         let heads = self.problem.heads_q;
         let of_heads = |data: &Vec<f64>| Self::tensor::<1>(data, [heads], device, dtype);
         OptionTensors {
@@ -335,7 +335,7 @@ impl Case {
         self.options_of(device, &self.option_tensors(device, dtype))
     }
 
-    fn options_of(&self, device: &Device, tensors: &OptionTensors) -> AttentionOptions {
+    pub fn options_of(&self, device: &Device, tensors: &OptionTensors) -> AttentionOptions {
         AttentionOptions {
             mask: self.mask(device),
             softcap: self.softcap,

@@ -16,6 +16,7 @@ mod poisons;
 mod properties;
 mod rotation;
 mod strided;
+mod subsets;
 
 use burn::tensor::{DType, Device};
 

@@ -1,3 +1,7 @@
+#[cfg(feature = "wgpu")]
+#[path = "trainer_tests/on_wgpu.rs"]
+mod on_wgpu;
+
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -61,7 +65,11 @@ fn start(epochs: usize, out: &Path) -> Trainer {
     start_with(config(epochs, Schedule::Cosine), out)
 }
 
-fn start_with(mut config: RunConfig, out: &Path) -> Trainer {
+fn start_with(config: RunConfig, out: &Path) -> Trainer {
+    start_on(&Device::default(), config, out)
+}
+
+fn start_on(device: &Device, mut config: RunConfig, out: &Path) -> Trainer {
     let split = split();
     let texts: Vec<&str> = split
         .train
@@ -70,7 +78,7 @@ fn start_with(mut config: RunConfig, out: &Path) -> Trainer {
         .collect();
     let vocabulary = Vocabulary::train(texts.into_iter(), 300).unwrap();
     config.model.vocab_size = vocabulary.len();
-    Trainer::start(config, &split, vocabulary, &Device::default(), out).unwrap()
+    Trainer::start(config, &split, vocabulary, device, out).unwrap()
 }
 
 fn resume(out: &Path) -> Trainer {

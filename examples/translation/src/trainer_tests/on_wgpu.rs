@@ -1,0 +1,65 @@
+//! Training on a GPU is the training of the CPU.
+
+#[path = "../../../../tests/devices.rs"]
+mod devices;
+
+use super::*;
+
+/// Steps that are compared, one an epoch.
+const STEPS: usize = 20;
+
+#[test]
+fn the_loss_curve_is_that_of_the_cpu() {
+    let Some(wgpu) = devices::wgpu() else {
+        println!("skipped: no adapter");
+        return;
+    };
+    let _turn = turn();
+    let progress = Progress::silent();
+    // Every backend draws parameters of its own: both begin with a checkpoint of the CPU. Dropout of activations is drawn by the
+    // backend too.
+    let start = tempfile::tempdir().unwrap();
+    let whole_split = RunConfig {
+        batch: split().train.len(),
+        ..config(1 + STEPS, Schedule::Cosine)
+    };
+    let without_dropout = RunConfig {
+        model: whole_split.model.clone().with_dropout(0.0),
+        ..whole_split
+    };
+    let outcome = start_on(&devices::any(), without_dropout, start.path())
+        .run(&stop_at(1), &progress)
+        .unwrap();
+    assert!(matches!(outcome, Outcome::Interrupted(_)));
+    let checkpoint = checkpoint::newest(start.path()).unwrap().unwrap();
+    let checkpoint = Checkpoint::read(&checkpoint).unwrap();
+
+    let curve = |device: &Device| {
+        let out = tempfile::tempdir().unwrap();
+        let mut trainer = Trainer::resume(&checkpoint, &split(), device, out.path()).unwrap();
+        assert_eq!(
+            trainer.run(&|_| false, &progress).unwrap(),
+            Outcome::Finished
+        );
+        trainer.state.curve
+    };
+    let (expected, actual) = (curve(&devices::any()), curve(&wgpu));
+    // The step that was taken before is in the curve, or not, for both.
+    assert!(expected.len() >= STEPS, "{} steps", expected.len());
+    assert_eq!(expected.len(), actual.len());
+    let learned = expected[0].train - expected.last().unwrap().train;
+    assert!(learned > 0.5, "it learns: {learned}");
+    for (expected, actual) in expected.iter().zip(&actual) {
+        for (expected_loss, actual_loss) in [
+            (expected.train, actual.train),
+            (expected.validation, actual.validation),
+        ] {
+            let error = (expected_loss - actual_loss).abs();
+            assert!(
+                error <= 1e-3,
+                "step {}: {actual_loss} instead of {expected_loss}",
+                expected.step
+            );
+        }
+    }
+}

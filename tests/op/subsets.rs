@@ -1,0 +1,83 @@
+//! Whichever inputs have a gradient, it is what it is when all have one.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn_attn::{CausalAlignment, ops::attention_with_logsumexp};
+
+use crate::{case::Case, devices, option_tensors::OptionTensors, oracle::error};
+
+const F32: DType = DType::F32;
+
+/// The gradients of the inputs that `tracked` names, by the names of the oracle's.
+fn gradients(case: &Case, tracked: [bool; 6], device: &Device) -> Vec<Vec<f64>> {
+    fn leaf<const D: usize>(tensor: Tensor<D>, tracked: bool) -> Tensor<D> {
+        match tracked {
+            true => tensor.require_grad(),
+            false => tensor,
+        }
+    }
+    let query = leaf(case.query(device, F32), tracked[0]);
+    let key = leaf(case.key(device, F32), tracked[1]);
+    let value = leaf(case.value(device, F32), tracked[2]);
+    let tensors = case.option_tensors(device, F32);
+    let tensors = OptionTensors {
+        bias: tensors.bias.map(|bias| leaf(bias, tracked[3])),
+        alibi: tensors.alibi.map(|slopes| leaf(slopes, tracked[4])),
+        sinks: tensors.sinks.map(|sinks| leaf(sinks, tracked[5])),
+        ..tensors
+    };
+    let options = case.options_of(device, &tensors);
+    let (output, logsumexp) =
+        attention_with_logsumexp(query.clone(), key.clone(), value.clone(), options);
+    let weights = |data: &[f64]| TensorData::new(data.to_vec(), [data.len()]).convert_dtype(F32);
+    let of_output = Tensor::<1>::from_data(weights(&case.output_gradient), device);
+    let of_logsumexp = Tensor::<1>::from_data(weights(&case.logsumexp_gradient), device);
+    let loss = (output.flatten::<1>(0, 3) * of_output).sum()
+        + (logsumexp.flatten::<1>(0, 2) * of_logsumexp).sum();
+    let gradients = loss.backward();
+    let numbers = |data: Option<TensorData>| -> Vec<f64> {
+        data.map_or(Vec::new(), |data| data.iter().collect())
+    };
+    let of_four = |x: &Tensor<4>| numbers(x.grad(&gradients).map(Tensor::into_data));
+    let of_heads = |x: &Tensor<1>| numbers(x.grad(&gradients).map(Tensor::into_data));
+    vec![
+        of_four(&query),
+        of_four(&key),
+        of_four(&value),
+        of_four(&tensors.bias.unwrap()),
+        of_heads(&tensors.alibi.unwrap()),
+        of_heads(&tensors.sinks.unwrap()),
+    ]
+}
+
+#[test]
+fn every_subset_of_the_inputs_gets_its_gradients() {
+    let case = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        ..Case::new("subset", [2, 6, 3, 7, 11, 3, 5])
+    };
+    let case = case.with_bias([1, 6, 7, 11]).with_alibi().with_sinks();
+    let oracle = case.oracle();
+    let mut expected = oracle.gradients.to_vec();
+    for name in ["bias gradient", "slopes gradient", "sinks gradient"] {
+        let mut options = oracle.option_gradients.iter();
+        expected.push(options.find(|(n, _)| *n == name).unwrap().1.clone());
+    }
+    for device in devices() {
+        let device = device.autodiff();
+        for subset in 1..1_usize << expected.len() {
+            let tracked = std::array::from_fn(|input| subset >> input & 1 == 1);
+            let actual = gradients(&case, tracked, &device);
+            for ((expected, actual), tracked) in expected.iter().zip(&actual).zip(tracked) {
+                if !tracked {
+                    assert!(actual.is_empty(), "{subset:06b} on {device:?}");
+                    continue;
+                }
+                let error = error(&case.name, expected, actual);
+                assert!(
+                    error <= 16.0 * f64::from(f32::EPSILON),
+                    "one of the gradients of {subset:06b} on {device:?} is off by {error:e}"
+                );
+            }
+        }
+    }
+}
