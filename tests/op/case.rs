@@ -5,7 +5,7 @@ use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
 };
 use burn_attn_kernels_cpu::{
-    BlockSize, Blocks, Broadcast, Dropout, Mask, Problem, Segments, oracle,
+    BlockSize, Blocks, Broadcast, Dropout, Mask, PositionMask, Problem, Segments, oracle,
 };
 
 use crate::option_tensors::{OptionTensors, gradient};
@@ -177,8 +177,10 @@ impl Case {
     pub fn oracle(&self) -> Results {
         let inputs = oracle::Inputs {
             mask: Mask {
-                causal: self.causal,
-                window: self.window,
+                by_position: PositionMask {
+                    causal: self.causal,
+                    window: self.window,
+                },
                 key_lengths: self.key_lengths.as_deref(),
                 query_offsets: self.query_offsets.as_deref(),
                 segments: self

@@ -205,7 +205,7 @@ impl DistanceAxis {
             alignment: mask
                 .query_offsets
                 .is_none()
-                .then(|| mask.causal.unwrap_or_default()),
+                .then(|| mask.by_position.causal.unwrap_or_default()),
         }
     }
 

@@ -5,7 +5,7 @@
 //! | item | what it holds |
 //! | --- | --- |
 //! | [`Problem`] | the seven sizes of one call, and where each row lies in the flat buffers |
-//! | [`Mask`] | which keys a query may see: [`CausalAlignment`], [`Window`], key lengths, [`Segments`], [`Blocks`], a bool tensor |
+//! | [`Mask`] | which keys a query may see: [`PositionMask`] ([`CausalAlignment`], [`Window`]), key lengths, [`Segments`], [`Blocks`], a bool tensor |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
 //! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand of both |
 //! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
@@ -193,5 +193,7 @@ pub mod tiled;
 pub use bias::{DistanceAxis, RelativeBuckets, RelativeBucketsError, alibi_slopes};
 pub use broadcast::{Broadcast, BroadcastError};
 pub use dropout::{Dropout, DropoutError, DropoutRow};
-pub use mask::{BlockSize, Blocks, CausalAlignment, Mask, MaskError, Segments, Window};
+pub use mask::{
+    BlockSize, Blocks, CausalAlignment, Mask, MaskError, PositionMask, Segments, Window,
+};
 pub use problem::{Problem, ProblemError};

@@ -3,106 +3,16 @@
 use core::ops::Range;
 
 use crate::{Broadcast, Problem, extent::elements};
-use serde::{Deserialize, Serialize};
 
 pub(crate) mod blocks;
 mod error;
+mod position;
 #[cfg(test)]
 mod tests;
 
 pub use blocks::{BlockSize, Blocks};
 pub use error::MaskError;
-
-/// The corner to which the causal diagonal is pinned when `len_q != len_kv`.
-///
-/// Query `i` stands at position `i + offset`, and sees keys `j <= i + offset`:
-///
-/// ```text
-/// BottomRight: offset len_kv - len_q             TopLeft: offset 0
-///
-/// len_q 2, len_kv 5     len_q 5, len_kv 2        len_q 2, len_kv 5     len_q 5, len_kv 2
-///   # # # # .             . .                      # . . . .             # .
-///   # # # # #             . .                      # # . . .             # #
-///                         . .                                            # #
-///                         # .                                            # #
-///                         # #                                            # #
-/// ```
-///
-/// `#` is visible, `.` is hidden; rows are queries, columns are keys. With more queries than keys, bottom-right hides
-/// the first `len_q - len_kv` rows altogether: their output is 0.
-///
-/// # Source
-/// FlashAttention 2.1 (bottom-right). PyTorch: `torch.nn.attention.bias.causal_lower_right` and `causal_upper_left`;
-/// the flag `is_causal=True` is top-left.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub enum CausalAlignment {
-    /// The last query sees every key: the queries are the newest tokens, as in decoding against a cache.
-    #[default]
-    BottomRight,
-    /// The first query sees the first key: both sequences start at the same time.
-    TopLeft,
-}
-
-impl CausalAlignment {
-    /// What to add to the index of a query to get its position among the keys, in tokens.
-    ///
-    /// ```
-    /// use burn_attn_kernels_cpu::CausalAlignment::{BottomRight, TopLeft};
-    ///
-    /// assert_eq!(BottomRight.offset(2, 5), 3);
-    /// assert_eq!(BottomRight.offset(5, 2), -3);
-    /// assert_eq!(TopLeft.offset(2, 5), 0);
-    /// ```
-    #[must_use]
-    pub fn offset(self, len_q: usize, len_kv: usize) -> isize {
-        match self {
-            Self::BottomRight => len_kv as isize - len_q as isize,
-            Self::TopLeft => 0,
-        }
-    }
-}
-
-/// A sliding window around the position of the query: `position - left <= key <= position + right`.
-///
-/// The position of query `i` is `i + len_kv - len_q`, or `i` if the mask is causal with
-/// [`TopLeft`](CausalAlignment::TopLeft), or what [`query_offsets`](Mask::query_offsets) say. A query always sees its own position; `None` is unbounded.
-///
-/// ```text
-/// left Some(2), right Some(0)      left Some(1), right None       left Some(1), right Some(1)
-///   len_q 4, len_kv 4                len_q 4, len_kv 4              len_q 2, len_kv 5
-///   # . . .                          # # # #                        . . # # #
-///   # # . .                          # # # #                        . . . # #
-///   # # # .                          . # # #
-///   . # # #                          . . # #
-/// ```
-///
-/// # Source
-/// Beltagy et al., *Longformer* (2020), figure 2b. FlashAttention: `window_size=(left, right)`, which spells `None` as −1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Window {
-    /// How many tokens before its position a query sees.
-    pub left: Option<usize>,
-    /// How many tokens after its position a query sees.
-    pub right: Option<usize>,
-}
-
-impl Window {
-    /// The keys in the window around a position, as far as they exist.
-    #[must_use]
-    pub fn key_range(self, position: isize, len_kv: usize) -> Range<usize> {
-        // A range ends one past its last key. Saturation is exact here: nothing beyond `len_kv` exists.
-        let end = match self.right {
-            Some(right) => position.saturating_add_unsigned(right).saturating_add(1),
-            None => isize::MAX,
-        };
-        let start = match self.left {
-            Some(left) => position.saturating_sub_unsigned(left),
-            None => 0,
-        };
-        let end = (end.max(0) as usize).min(len_kv);
-        (start.max(0) as usize).min(end)..end
-    }
-}
+pub use position::{CausalAlignment, PositionMask, Window};
 
 /// Several sequences packed into one row: a query sees the keys that carry its own id.
 ///
@@ -128,7 +38,7 @@ pub struct Segments<'a> {
 /// The default hides nothing.
 ///
 /// # Cost
-/// The first five parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
+/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
 /// [`blocks`](Self::blocks) has one bool per block; only [`masked`](Self::masked) may have the size of the scores, and
 /// broadcasts where it need not.
 ///
@@ -137,11 +47,11 @@ pub struct Segments<'a> {
 ///
 /// # Example
 /// ```
-/// use burn_attn_kernels_cpu::{CausalAlignment, Mask, Problem};
+/// use burn_attn_kernels_cpu::{CausalAlignment, Mask, PositionMask, Problem};
 ///
 /// let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 5, dim_qk: 3, dim_v: 3 };
 /// let mask = Mask {
-///     causal: Some(CausalAlignment::BottomRight),
+///     by_position: PositionMask::causal(CausalAlignment::BottomRight),
 ///     key_lengths: Some(&[4]),
 ///     ..Mask::default()
 /// };
@@ -152,10 +62,8 @@ pub struct Segments<'a> {
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Mask<'a> {
-    /// Hides the keys after the position of the query.
-    pub causal: Option<CausalAlignment>,
-    /// Hides the keys outside a window around the position of the query.
-    pub window: Option<Window>,
+    /// Hides the keys outside a range around the position of the query.
+    pub by_position: PositionMask,
     /// `[batch]`: hides the keys at and after this index, in tokens.
     pub key_lengths: Option<&'a [usize]>,
     /// `[batch]`: query `i` of batch item `b` stands at position `query_offsets[b] + i` among the keys, whatever the causal
@@ -242,9 +150,8 @@ impl Mask<'_> {
     /// May be negative, or beyond the last key.
     #[must_use]
     pub fn position(&self, problem: &Problem, batch_item: usize, query: usize) -> isize {
-        let alignment = self.causal.unwrap_or_default();
         let offset = self.query_offsets.map_or_else(
-            || alignment.offset(problem.len_q, problem.len_kv),
+            || self.by_position.offset(problem.len_q, problem.len_kv),
             |offsets| offsets[batch_item] as isize,
         );
         query as isize + offset
@@ -260,13 +167,7 @@ impl Mask<'_> {
         let length = self
             .key_lengths
             .map_or(problem.len_kv, |lengths| lengths[batch_item]);
-        let causal = Window {
-            left: None,
-            right: self.causal.map(|_| 0),
-        };
-        let window = self.window.unwrap_or_default().key_range(position, length);
-        let end = window.end.min(causal.key_range(position, length).end);
-        window.start.min(end)..end
+        self.by_position.key_range(position, length)
     }
 
     /// Whether a query may see a key: `true` unless a part of the mask hides it. `head` is the query head.

@@ -98,7 +98,7 @@ pub fn composed_attention(
     attention_by(composed::forward::<Dispatch>, query, key, value, options)
 }
 
-/// [`attention_with_logsumexp`] by the blockwise body, whatever kernels the backend has, in blocks of at most `block_area`
+/// [`attention_with_logsumexp`] by the blockwise body, whatever kernels the backend has, in blocks of about `block_area`
 /// scores a head or of its own choice: for tests, and to measure it.
 #[doc(hidden)]
 pub fn blockwise_attention(
@@ -165,7 +165,7 @@ fn score_inputs(
     let statistics = statistics_dtype(query.dtype().into()).into();
     let alignment = match &options.query_offsets {
         Some(_) => None,
-        None => Some(options.mask.causal.unwrap_or_default()),
+        None => Some(options.mask.by_position.causal.unwrap_or_default()),
     };
     let (bias, distance_bias) = biases(&query, &key, alignment, statistics, options.bias);
     let mask = options.mask;
@@ -182,8 +182,7 @@ fn score_inputs(
             .scale
             .unwrap_or_else(|| 1.0 / (query.dims()[3] as f64).sqrt()),
         softcap: options.softcap,
-        causal: mask.causal,
-        window: mask.window,
+        by_position: mask.by_position,
         block_size,
         dropout: options.dropout.filter(|dropout| dropout.probability > 0.0),
         body: Body::default(),
@@ -219,12 +218,7 @@ fn biases(
         len_kv: key.dims()[2],
         alignment,
     };
-    let Some(AttentionBias {
-        dense,
-        alibi,
-        relative,
-    }) = bias
-    else {
+    let Some(AttentionBias { dense, by_distance }) = bias else {
         return (None, None);
     };
     let dense = if axis.is_empty() || query.dims()[0] == 0 {
@@ -236,7 +230,7 @@ fn biases(
             .into_iter()
             .reduce(|sum, part| sum.cast(statistics) + part.cast(statistics))
     };
-    let distance = distance_bias(axis, statistics, alibi, relative);
+    let distance = distance_bias(axis, statistics, by_distance);
     (dense, distance)
 }
 

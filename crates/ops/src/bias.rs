@@ -22,6 +22,13 @@ use burn_attn_kernels_cpu::RelativeBuckets;
 #[derive(Clone, Debug)]
 pub struct AttentionBias {
     pub(crate) dense: Vec<Tensor<4>>,
+    pub(crate) by_distance: DistanceParts,
+}
+
+/// The parts that depend on the distance between query and key only.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct DistanceParts {
+    /// Slopes, each `[heads_q]`.
     pub(crate) alibi: Vec<Tensor<1>>,
     pub(crate) relative: Vec<Relative>,
 }
@@ -43,7 +50,7 @@ impl AttentionBias {
     pub fn dense(bias: Tensor<4>) -> Self {
         Self {
             dense: vec![bias],
-            ..Self::nothing()
+            by_distance: DistanceParts::default(),
         }
     }
 
@@ -60,10 +67,10 @@ impl AttentionBias {
     ///
     /// Press et al., "Train short, test long" (arXiv:2108.12409), section 3.
     pub fn alibi(slopes: Tensor<1>) -> Self {
-        Self {
+        Self::by_distance(DistanceParts {
             alibi: vec![slopes],
-            ..Self::nothing()
-        }
+            ..DistanceParts::default()
+        })
     }
 
     /// T5's relative bias: `table[bucket(j − position(i)), h]`, with its gradient if the table is tracked.
@@ -80,10 +87,10 @@ impl AttentionBias {
     /// Raffel et al., "Exploring the limits of transfer learning" (arXiv:1910.10683), section 2.1. PyTorch equivalent:
     /// `T5Attention.compute_bias` of Hugging Face's `transformers`, whose `relative_attention_bias.weight` is the table.
     pub fn relative(table: Tensor<2>, buckets: RelativeBuckets) -> Self {
-        Self {
+        Self::by_distance(DistanceParts {
             relative: vec![Relative { table, buckets }],
-            ..Self::nothing()
-        }
+            ..DistanceParts::default()
+        })
     }
 
     /// The sum of both biases: whatever the parts are, also two of a kind, every part is added to the scores.
@@ -91,16 +98,16 @@ impl AttentionBias {
     /// Dense parts of different shapes are broadcast against each other.
     pub fn and(mut self, other: Self) -> Self {
         self.dense.extend(other.dense);
-        self.alibi.extend(other.alibi);
-        self.relative.extend(other.relative);
+        let DistanceParts { alibi, relative } = other.by_distance;
+        self.by_distance.alibi.extend(alibi);
+        self.by_distance.relative.extend(relative);
         self
     }
 
-    fn nothing() -> Self {
+    fn by_distance(by_distance: DistanceParts) -> Self {
         Self {
             dense: Vec::new(),
-            alibi: Vec::new(),
-            relative: Vec::new(),
+            by_distance,
         }
     }
 }

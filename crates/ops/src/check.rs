@@ -171,14 +171,14 @@ fn biases(bias: &AttentionBias, scores: [usize; 4]) {
     for dense in &bias.dense {
         broadcastable("bias", dense.dims(), scores);
     }
-    for slopes in &bias.alibi {
+    for slopes in &bias.by_distance.alibi {
         let [slopes] = slopes.dims();
         assert!(
             slopes == heads,
             "attention: {slopes} ALiBi slopes were given for {heads} query heads"
         );
     }
-    for Relative { table, buckets } in &bias.relative {
+    for Relative { table, buckets } in &bias.by_distance.relative {
         if let Err(error) = buckets.validate() {
             panic!("attention: {error}");
         }

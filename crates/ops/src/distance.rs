@@ -5,23 +5,23 @@
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::DistanceAxis;
 
-use crate::bias::Relative;
+use crate::bias::{DistanceParts, Relative};
 
 /// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; nothing if there are none, or no pair to bias.
 pub(crate) fn distance_bias(
     axis: DistanceAxis,
     dtype: DType,
-    slopes: Vec<Tensor<1>>,
-    tables: Vec<Relative>,
+    parts: DistanceParts,
 ) -> Option<Tensor<2>> {
     // An operation on an empty tensor divides by zero on ndarray.
     if axis.is_empty() {
         return None;
     }
-    let alibi = slopes
+    let DistanceParts { alibi, relative } = parts;
+    let alibi = alibi
         .into_iter()
         .map(|slopes| of_slopes(axis, slopes.cast(dtype)));
-    let relative = tables.into_iter().map(|relative| Relative {
+    let relative = relative.into_iter().map(|relative| Relative {
         table: relative.table.cast(dtype),
         ..relative
     });

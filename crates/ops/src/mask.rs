@@ -1,7 +1,7 @@
 //! Which keys a query may see, as a value that composes.
 
 use burn::tensor::{Bool, DType, Device, Int, Tensor, kind::Basic};
-use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Window};
+use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::blocks::VisibleBlocks;
 
@@ -17,7 +17,7 @@ use crate::blocks::VisibleBlocks;
 /// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools |
 ///
 /// All but the last two rows are structural: kept as numbers, so that an implementation can skip what is hidden, in memory
-/// that does not grow with `len_q · len_kv`.
+/// that does not grow with `len_q · len_kv`, but for the table of blocks, which has an entry for each.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -31,8 +31,7 @@ use crate::blocks::VisibleBlocks;
 /// There is no polarity to guess: a dense mask says in the constructor's name what `true` means.
 #[derive(Clone, Debug, Default)]
 pub struct AttentionMask {
-    pub(crate) causal: Option<CausalAlignment>,
-    pub(crate) window: Option<Window>,
+    pub(crate) by_position: PositionMask,
     pub(crate) key_lengths: Option<Tensor<1, Int>>,
     pub(crate) segments: Option<Segments>,
     pub(crate) visible_blocks: Vec<VisibleBlocks>,
@@ -81,7 +80,7 @@ impl AttentionMask {
     /// Causal with the alignment said by name; it matters only when `len_q != len_kv`.
     pub fn causal_aligned(alignment: CausalAlignment) -> Self {
         Self {
-            causal: Some(alignment),
+            by_position: PositionMask::causal(alignment),
             ..Self::default()
         }
     }
@@ -92,7 +91,7 @@ impl AttentionMask {
     /// top-left together with a causal mask of that alignment.
     pub fn window(left: usize, right: usize) -> Self {
         Self {
-            window: Some(Window {
+            by_position: PositionMask::window(Window {
                 left: Some(left),
                 right: Some(right),
             }),
@@ -239,17 +238,7 @@ impl AttentionMask {
         });
         let dense = merge(self.masked, other.masked, either_hides);
         Self {
-            causal: merge(self.causal, other.causal, |first, second| {
-                assert!(
-                    first == second,
-                    "a mask has one causal alignment, but {first:?} and {second:?} were combined"
-                );
-                first
-            }),
-            window: merge(self.window, other.window, |first, second| Window {
-                left: merge(first.left, second.left, usize::min),
-                right: merge(first.right, second.right, usize::min),
-            }),
+            by_position: both_positions(self.by_position, other.by_position),
             key_lengths: merge(self.key_lengths, other.key_lengths, |first, second| {
                 let ([first_batch], [second_batch]) = (first.dims(), second.dims());
                 assert!(
@@ -267,8 +256,7 @@ impl AttentionMask {
 
     /// Whether no part hides anything, whatever the sizes.
     pub fn is_none(&self) -> bool {
-        self.causal.is_none()
-            && self.window.is_none()
+        self.by_position == PositionMask::default()
             && self.key_lengths.is_none()
             && self.segments.is_none()
             && self.visible_blocks.is_empty()
@@ -282,6 +270,23 @@ impl AttentionMask {
 fn with_ones_behind<K: Basic>(x: Tensor<2, K>) -> Tensor<4, K> {
     let [batch, len] = x.dims();
     x.reshape([batch, len, 1, 1])
+}
+
+/// What both masks show.
+fn both_positions(first: PositionMask, second: PositionMask) -> PositionMask {
+    PositionMask {
+        causal: merge(first.causal, second.causal, |first, second| {
+            assert!(
+                first == second,
+                "a mask has one causal alignment, but {first:?} and {second:?} were combined"
+            );
+            first
+        }),
+        window: merge(first.window, second.window, |first, second| Window {
+            left: merge(first.left, second.left, usize::min),
+            right: merge(first.right, second.right, usize::min),
+        }),
+    }
 }
 
 /// Both where both are there, else the one that is.

@@ -6,7 +6,7 @@ use burn::backend::{
     Backend, ExtensionType,
     tensor::{BoolTensor, FloatTensor, IntTensor},
 };
-use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, Window};
+use burn_attn_kernels_cpu::{BlockSize, Dropout, PositionMask};
 
 macro_rules! optional {
     ($(#[$doc:meta])* $name:ident, $tensor:ident) => {
@@ -70,10 +70,8 @@ pub struct AttentionScalars {
     pub scale: f64,
     /// Bound of the scores, or none.
     pub softcap: Option<f64>,
-    /// Causal mask and its alignment.
-    pub causal: Option<CausalAlignment>,
-    /// Sliding window (tokens).
-    pub window: Option<Window>,
+    /// What is hidden by position alone: causal mask and window.
+    pub by_position: PositionMask,
     /// Size of the blocks of [`MaskInputs::visible_blocks`]; there is one exactly if there is the other.
     pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
@@ -90,7 +88,7 @@ pub enum Body {
     Fastest,
     /// The blockwise body.
     Blockwise,
-    /// The blockwise body in blocks of at most so many scores a head, or of one query with all keys if they are more.
+    /// The blockwise body in blocks of about so many scores a head, or of one query with all keys if they are more.
     BlocksOf(usize),
 }
 

@@ -9,7 +9,7 @@ use std::slice;
 
 use burn::tensor::bf16;
 use burn_attn_kernels_cpu::{
-    Broadcast, CausalAlignment, Dropout, Mask, Problem, Window,
+    Broadcast, CausalAlignment, Dropout, Mask, PositionMask, Problem, Window,
     oracle::{self, Gradients, InputError, Inputs},
 };
 
@@ -110,11 +110,13 @@ impl Part {
         });
         let mut inputs = Inputs::new(&query, &key, &value);
         inputs.mask = Mask {
-            causal: op.causal.then_some(CausalAlignment::BottomRight),
-            window: op.window.map(|left| Window {
-                left: Some(left),
-                right: Some(0),
-            }),
+            by_position: PositionMask {
+                causal: op.causal.then_some(CausalAlignment::BottomRight),
+                window: op.window.map(|left| Window {
+                    left: Some(left),
+                    right: Some(0),
+                }),
+            },
             key_lengths: op.key_lengths.as_ref().map(|lengths| &lengths[..1]),
             ..Mask::default()
         };

@@ -1,6 +1,7 @@
 //! The numbers of the papers' own code, and the geometry of the axis.
 
 use super::*;
+use crate::PositionMask;
 
 /// T5's own numbers: of Hugging Face's `T5Attention._relative_position_bucket` in PyTorch, as runs
 /// `(first distance, bucket)`, for 32 buckets and a largest distance of 128.
@@ -184,7 +185,10 @@ fn every_score_finds_the_entry_of_its_relative_position() {
         ] {
             let problem = problem(len_q, len_kv);
             let mask = Mask {
-                causal,
+                by_position: PositionMask {
+                    causal,
+                    window: None,
+                },
                 ..Mask::default()
             };
             let axis = DistanceAxis::new(&problem, &mask);
@@ -211,7 +215,10 @@ fn every_score_finds_the_entry_of_its_relative_position() {
         };
         for causal in [None, Some(CausalAlignment::TopLeft)] {
             let mask = Mask {
-                causal,
+                by_position: PositionMask {
+                    causal,
+                    window: None,
+                },
                 query_offsets: Some(&offsets),
                 ..Mask::default()
             };

@@ -34,14 +34,14 @@ fn draw(mask: Mask<'_>, len_q: usize, len_kv: usize) -> Vec<String> {
 
 fn causal(alignment: CausalAlignment) -> Mask<'static> {
     Mask {
-        causal: Some(alignment),
+        by_position: PositionMask::causal(alignment),
         ..Mask::default()
     }
 }
 
 fn window(left: Option<usize>, right: Option<usize>) -> Mask<'static> {
     Mask {
-        window: Some(Window { left, right }),
+        by_position: PositionMask::window(Window { left, right }),
         ..Mask::default()
     }
 }
@@ -91,8 +91,11 @@ fn windows_are_drawn_as_documented() {
 #[test]
 fn a_window_follows_the_causal_alignment() {
     let both = |alignment| Mask {
-        causal: Some(alignment),
-        ..window(Some(1), Some(7))
+        by_position: PositionMask {
+            causal: Some(alignment),
+            ..window(Some(1), Some(7)).by_position
+        },
+        ..Mask::default()
     };
     assert_eq!(draw(both(BottomRight), 2, 5), ["..##.", "...##"]);
     assert_eq!(draw(both(TopLeft), 2, 5), ["#....", "##..."]);
@@ -132,7 +135,10 @@ fn the_widest_windows_do_not_overflow() {
     assert_eq!(
         draw(
             Mask {
-                causal: Some(TopLeft),
+                by_position: PositionMask {
+                    causal: Some(TopLeft),
+                    ..mask.by_position
+                },
                 ..mask
             },
             2,
@@ -169,7 +175,7 @@ fn blocks_are_drawn_as_documented() {
     assert_eq!(draw(mask([3, 1]), 4, 2), ["#.", "#.", "#.", ".#"]);
     // From the first query and the first key, whatever the alignment.
     let causal = Mask {
-        causal: Some(BottomRight),
+        by_position: PositionMask::causal(BottomRight),
         ..mask([2, 3])
     };
     assert_eq!(draw(causal, 3, 5), ["###..", "###..", "...##"]);
@@ -282,8 +288,10 @@ struct Owned {
 impl Owned {
     fn borrow(&self) -> Mask<'_> {
         Mask {
-            causal: self.causal,
-            window: self.window,
+            by_position: PositionMask {
+                causal: self.causal,
+                window: self.window,
+            },
             key_lengths: self.key_lengths.as_deref(),
             query_offsets: self.query_offsets.as_deref(),
             segments: self

@@ -20,11 +20,11 @@
 //! | [`Dropout::keep`](crate::Dropout::keep), [`Dropout::kept_scale`](crate::Dropout::kept_scale) | its pinned bits and frequencies |
 //!
 //! ```
-//! use burn_attn_kernels_cpu::{CausalAlignment, Mask, Problem, oracle};
+//! use burn_attn_kernels_cpu::{CausalAlignment, Mask, PositionMask, Problem, oracle};
 //!
 //! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
 //! let inputs = oracle::Inputs {
-//!     mask: Mask { causal: Some(CausalAlignment::BottomRight), ..Mask::default() },
+//!     mask: Mask { by_position: PositionMask::causal(CausalAlignment::BottomRight), ..Mask::default() },
 //!     ..oracle::Inputs::new(&[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0])
 //! };
 //! let forward = oracle::forward(&problem, &inputs).unwrap();

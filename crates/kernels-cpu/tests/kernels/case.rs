@@ -1,8 +1,8 @@
 //! One attention problem, said once and given to the oracle, to a plain witness and to the kernels.
 
 use burn_attn_kernels_cpu::{
-    BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, Problem,
-    RelativeBuckets, Segments, Window, oracle,
+    BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask,
+    Problem, RelativeBuckets, Segments, Window, oracle,
 };
 
 /// Results and gradients by name, in f64, which holds those of every precision exactly.
@@ -126,8 +126,10 @@ impl Case {
         let blocks = self.visible_blocks.as_ref();
         let segments = self.segments.as_ref();
         Mask {
-            causal: self.causal,
-            window: self.window,
+            by_position: PositionMask {
+                causal: self.causal,
+                window: self.window,
+            },
             key_lengths: self.key_lengths.as_deref(),
             query_offsets: self.query_offsets.as_deref(),
             segments: segments.map(|(queries, keys)| Segments { queries, keys }),

@@ -2,7 +2,8 @@
 //!
 //! The scores of a block of queries and keys exist only while it is their turn. The forward pass takes some queries and all keys
 //! that they may see, so that each row has its softmax at once, and keeps the logsumexp of every row. The backward pass computes
-//! the scores again, in squares, and takes the weights from the logsumexp. What causal mask or window hide is left out.
+//! the scores again, in squares, and takes the weights from the logsumexp. Keys that causal mask or window hide
+//! from all queries of a block are left out.
 //!
 //! Source: Dao et al., "FlashAttention" (arXiv:2205.14135), algorithm 4, with the matrix products of the backend.
 
@@ -16,7 +17,8 @@ use crate::{
     Body, Results, ScoreInputs,
     composed::{
         self, DropoutRows, cast, float_dtype, of_part,
-        part::{Reach, aligned, narrow},
+        part::{aligned, narrow},
+        position::Reach,
     },
 };
 pub(crate) use backward::backward;

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use crate::composed::part::{Part, Reach};
+use crate::composed::{part::Part, position::Reach};
 
 /// The sizes that decide how many scores are held at a time.
 #[derive(Clone, Copy, Debug)]
@@ -35,19 +35,23 @@ impl Plan {
     /// For the forward pass: rows of all keys that they may see, whose softmax needs no other block.
     pub(super) fn forward(sizes: Sizes) -> Self {
         let area = sizes.area();
-        let all_keys = (area / sizes.len_kv).max(1);
+        let of_all_keys = (area / sizes.len_kv).max(1);
         let Some(width) = sizes.reach.width() else {
-            return Self::of(sizes, all_keys, sizes.len_kv);
+            return Self::of(sizes, of_all_keys, sizes.len_kv);
         };
         // `rows` queries see `rows + width` keys, if there are as many.
-        let rows = ((width * width + 4 * area).isqrt() - width) / 2;
-        let rows = rows.max(all_keys);
+        let longest = longest_behind(width);
+        let rows = longest.min(area / (longest + width)).max(of_all_keys);
         Self::of(sizes, rows, sizes.len_kv.min(rows + width))
     }
 
     /// For the backward pass: squares, which have the fewest gradients to add up.
     pub(super) fn backward(sizes: Sizes) -> Self {
         let area = sizes.area();
+        if let Some(width) = sizes.reach.width() {
+            let side = area.isqrt().min(longest_behind(width));
+            return Self::of(sizes, side, side);
+        }
         // What one side does not use, the other may.
         let rows = area.isqrt().max(area / sizes.len_kv).min(sizes.len_q);
         Self::of(sizes, rows, area / rows)
@@ -106,14 +110,14 @@ impl Plan {
 }
 
 impl Sizes {
-    /// How many scores a block of one head has.
+    /// How many scores a block of one head has, about.
     ///
     /// As many as query and key have numbers, so that memory stays linear in the lengths, and the number of blocks does not
     /// depend on batch and heads; a small call takes more, because a block has its fixed cost.
     fn area(&self) -> usize {
         /// Scores of all heads that every device can hold (4 MiB).
         const FEWEST_SCORES: usize = 1 << 20;
-        /// Rows that a block of all keys has at least: a matrix product of fewer is slow on every backend.
+        /// Rows that a block of all keys has, about: a matrix product of fewer is slow on every backend.
         const FEWEST_ROWS: usize = 64;
         let linear = (self.len_q + self.len_kv) * self.dim.max(FEWEST_ROWS);
         let area = linear.max(FEWEST_SCORES / self.rows_of_heads);
@@ -121,16 +125,25 @@ impl Sizes {
     }
 }
 
+/// The most queries, or keys, of a block where a query sees so many keys besides its own: about as many, because the longer a
+/// block is, the more of its scores the window hides; but not so few that blocks cost more than their scores.
+fn longest_behind(width: usize) -> usize {
+    const WORTH_A_BLOCK: usize = 256;
+    width.max(WORTH_A_BLOCK)
+}
+
 /// A range in as few blocks of about `size` as it takes, none much shorter than another.
 ///
-/// Long ones are a multiple of 32 tokens, but for the last: rows of scores then begin where vectors may be read.
+/// Long ones are a multiple of 32 tokens where that leaves no stub: rows of scores then begin where vectors may be read.
 fn cut(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     const STEP: usize = 32;
     let Range { start, end } = range;
     let count = (end - start).div_ceil(size).max(1);
     let even = (end - start).div_ceil(count).max(1);
-    let size = if even >= 2 * STEP {
-        even.next_multiple_of(STEP)
+    let round = even.next_multiple_of(STEP);
+    let rest = (end - start) % round;
+    let size = if even >= 2 * STEP && (rest == 0 || rest >= STEP) {
+        round
     } else {
         even
     };
@@ -195,10 +208,18 @@ mod tests {
     }
 
     #[test]
+    fn no_block_is_a_stub() {
+        let lengths: Vec<_> = cut(0..193, 65).map(|block| block.len()).collect();
+        assert_eq!(lengths, [65, 65, 63]);
+        let lengths: Vec<_> = cut(0..1000, 100).map(|block| block.len()).collect();
+        assert_eq!(lengths, [128, 128, 128, 128, 128, 128, 128, 104]);
+    }
+
+    #[test]
     fn a_window_makes_blocks_of_more_queries() {
         let count = |reach| Plan::forward(sizes(4096, 4096, reach)).queries().count();
-        // 4 queries see 4096 keys; 123 see 133, and are 128 when the blocks are made equal.
+        // 4 queries see 4096 keys; 61 see 71.
         assert_eq!(count([None, None]), 1024);
-        assert_eq!(count([Some(10), Some(0)]), 32);
+        assert_eq!(count([Some(10), Some(0)]), 68);
     }
 }

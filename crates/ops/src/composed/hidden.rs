@@ -4,15 +4,16 @@ use core::ops::Range;
 
 use super::{
     is_minus_infinity,
-    part::{Part, Reach, clamped_offsets},
+    part::Part,
+    position::{Reach, either, expand_int, range},
 };
 use crate::{AttentionScalars, MaskInputs, blocks::repeat};
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,
-        tensor::{BoolTensor, Device, FloatTensor, IntTensor},
+        tensor::{BoolTensor, Device, FloatTensor},
     },
-    tensor::{IntDType, Shape},
+    tensor::Shape,
 };
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
@@ -56,25 +57,11 @@ impl<B: Backend> Hidden<B> {
             || segments.is_some()
             || biases.iter().any(Option::is_some);
         let query_offsets = query_offsets.into_option();
-        let reach = part.reach(scalars, query_offsets.is_some());
+        let reach = Reach::of_part(part, scalars, query_offsets.is_some());
         let may_have_unseen = by_tensors || reach.leaves_unseen(len_q, len_kv);
         let may_have_blind = by_tensors || reach.leaves_blind(len_q, len_kv);
 
-        let structural = reach.is_bounded().then(|| {
-            let first = match (reach.first, query_offsets) {
-                (None, Some(offsets)) => {
-                    let first = clamped_offsets::<B>(&offsets, [part.len_q, part.len_kv]);
-                    let first = B::int_add_scalar(first, part.shift().into());
-                    B::int_reshape(first, Shape::new([batch, 1, 1, 1]))
-                }
-                (first, _) => {
-                    let first = first.unwrap_or_default();
-                    range::<B>(first..first + 1, [1; 4], device, settings.int_dtype)
-                }
-            };
-            structural::<B>(first, [len_q, len_kv], reach)
-        });
-        let structural = structural.flatten();
+        let by_position = reach.hidden::<B>(device, batch, part, query_offsets);
         let padding = key_lengths.map(|lengths| {
             // Not in the type of the lengths, which may be too narrow to count the keys.
             let dtype = settings.int_dtype;
@@ -114,7 +101,13 @@ impl<B: Backend> Hidden<B> {
         });
         let [dense, distance] = biases.map(|bias| bias.map(is_minus_infinity::<B>));
         let tensor = [
-            structural, padding, segments, blocks, masked, dense, distance,
+            by_position,
+            padding,
+            segments,
+            blocks,
+            masked,
+            dense,
+            distance,
         ]
         .into_iter()
         .flatten()
@@ -164,58 +157,4 @@ fn all<B: Backend>(tensor: BoolTensor<B>, dim: usize) -> BoolTensor<B> {
         1 => tensor,
         _ => B::bool_all_dim(tensor, dim),
     }
-}
-
-/// Causal mask and window, `[batch or 1, 1, len_q, len_kv]`, of queries whose first stands at `first`, `[batch or 1, 1, 1, 1]`.
-fn structural<B: Backend>(
-    first: IntTensor<B>,
-    [len_q, len_kv]: [usize; 2],
-    reach: Reach,
-) -> Option<BoolTensor<B>> {
-    let device = first.device();
-    let settings = get_or_init_device_settings::<B>(&device);
-    let (bool_dtype, int_dtype) = (settings.bool_dtype, settings.int_dtype);
-    let batch = first.shape()[0];
-    let shape = [batch, 1, len_q, len_kv];
-    let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], &device, int_dtype);
-    let keys = expand_int::<B>(keys, shape);
-    // Position of every query on the axis of the keys, shifted by the reach of a bound.
-    let positions = |by: i64| {
-        let column = [batch, 1, len_q, 1];
-        let queries = by..by + len_q as i64;
-        let queries = range::<B>(queries, [1, 1, len_q, 1], &device, int_dtype);
-        let first = expand_int::<B>(first.clone(), column);
-        let positions = B::int_add(expand_int::<B>(queries, column), first);
-        expand_int::<B>(positions, shape)
-    };
-    let after = reach
-        .right
-        .map(|right| B::int_greater(keys.clone(), positions(right), bool_dtype));
-    let before = reach
-        .left
-        .map(|left| B::int_lower(keys, positions(-left), bool_dtype));
-    [after, before].into_iter().flatten().reduce(either::<B>)
-}
-
-/// Hidden in either of two masks, stretched to their common shape.
-fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
-    let (a, b) = (first.shape().dims::<4>(), second.shape().dims::<4>());
-    let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
-    B::bool_or(
-        B::bool_expand(first, shape.clone()),
-        B::bool_expand(second, shape),
-    )
-}
-
-fn range<B: Backend>(
-    range: Range<i64>,
-    shape: [usize; 4],
-    device: &Device<B>,
-    dtype: IntDType,
-) -> IntTensor<B> {
-    B::int_reshape(B::int_arange(range, device, dtype), Shape::new(shape))
-}
-
-fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
-    B::int_expand(tensor, Shape::new(shape))
 }

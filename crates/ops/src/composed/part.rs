@@ -10,7 +10,7 @@ use burn::{
     tensor::{Shape, Slice},
 };
 
-use crate::{AttentionScalars, MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
+use crate::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
 
 /// Some queries and some keys of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,15 +23,6 @@ pub(crate) struct Part {
     pub(crate) len_kv: usize,
 }
 
-/// Which keys causal mask and window show, counted from a query's position on the axis of the keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Reach {
-    /// The position of the first query; none if every batch item has its own.
-    pub(crate) first: Option<i64>,
-    pub(crate) left: Option<i64>,
-    pub(crate) right: Option<i64>,
-}
-
 impl Part {
     pub(crate) fn whole(len_q: usize, len_kv: usize) -> Self {
         Self {
@@ -39,22 +30,6 @@ impl Part {
             keys: 0..len_kv,
             len_q,
             len_kv,
-        }
-    }
-
-    /// The reach of its own queries on the axis of its own keys; bounds that hide none of them are left out.
-    /// `has_offsets` says whether every batch item has a position of its own.
-    pub(crate) fn reach(&self, scalars: &AttentionScalars, has_offsets: bool) -> Reach {
-        let whole = Reach::new(scalars, has_offsets, self.len_q, self.len_kv);
-        let Some(first) = whole.first else {
-            return whole;
-        };
-        let first = first + self.shift();
-        let (queries, keys) = (self.queries.len() as i64, self.keys.len() as i64);
-        Reach {
-            first: Some(first),
-            left: whole.left.filter(|left| first + queries - 1 - left > 0),
-            right: whole.right.filter(|right| first + right < keys - 1),
         }
     }
 
@@ -115,80 +90,6 @@ impl Part {
             },
             scalars,
         }
-    }
-}
-
-impl Reach {
-    pub(crate) fn new(
-        scalars: &AttentionScalars,
-        has_offsets: bool,
-        len_q: usize,
-        len_kv: usize,
-    ) -> Self {
-        let window = scalars.window.unwrap_or_default();
-        // Longer than both sequences is as good as endless, and does not overflow.
-        let tokens = |tokens: usize| {
-            i64::try_from(tokens)
-                .unwrap_or(i64::MAX)
-                .min((len_q + len_kv) as i64)
-        };
-        Self {
-            first: match has_offsets {
-                true => None,
-                false => Some(scalars.causal.unwrap_or_default().offset(len_q, len_kv) as i64),
-            },
-            left: window.left.map(tokens),
-            // A causal mask is a window that reaches no key to the right.
-            right: match scalars.causal {
-                Some(_) => Some(0),
-                None => window.right.map(tokens),
-            },
-        }
-    }
-
-    /// The keys that some of the queries may see, out of `len_kv`.
-    pub(crate) fn keys(&self, queries: &Range<usize>, len_kv: usize) -> Range<usize> {
-        let Some(first) = self.first else {
-            return 0..len_kv;
-        };
-        let key = |position: i64| position.clamp(0, len_kv as i64) as usize;
-        let start = self
-            .left
-            .map_or(0, |left| key(first + queries.start as i64 - left));
-        let end = self
-            .right
-            .map_or(len_kv, |right| key(first + queries.end as i64 + right));
-        start..end.max(start)
-    }
-
-    /// How many keys besides its own position a query may see, if there is a bound on both sides and the host knows it.
-    pub(crate) fn width(&self) -> Option<usize> {
-        let (Some(_), Some(left), Some(right)) = (self.first, self.left, self.right) else {
-            return None;
-        };
-        usize::try_from(left + right).ok()
-    }
-
-    /// Whether it hides anything.
-    pub(crate) fn is_bounded(&self) -> bool {
-        self.left.is_some() || self.right.is_some()
-    }
-
-    /// Whether bounds are counted from positions that only the device knows.
-    fn is_unknown(&self) -> bool {
-        self.first.is_none() && self.is_bounded()
-    }
-
-    /// Whether some key out of `len_kv` may be seen by none of `len_q` queries.
-    pub(crate) fn leaves_unseen(&self, len_q: usize, len_kv: usize) -> bool {
-        self.is_unknown() || self.keys(&(0..len_q), len_kv) != (0..len_kv)
-    }
-
-    /// Whether some of `len_q` queries may see none of `len_kv` keys.
-    pub(crate) fn leaves_blind(&self, len_q: usize, len_kv: usize) -> bool {
-        self.is_unknown()
-            || self.keys(&(0..1), len_kv).is_empty()
-            || self.keys(&(len_q - 1..len_q), len_kv).is_empty()
     }
 }
 

@@ -309,8 +309,7 @@ impl<B: Host> Readable<B> {
             k: rows::<B, T>(&self.key),
             v: rows::<B, T>(&self.value),
             mask: Mask {
-                causal: scalars.causal,
-                window: scalars.window,
+                by_position: scalars.by_position,
                 key_lengths: self.key_lengths.as_deref(),
                 query_offsets: self.query_offsets.as_deref(),
                 segments: self

@@ -1,7 +1,9 @@
 //! ALiBi and the relative bias against the dense bias that spells them out, through the distance bias.
 
 use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
-use crate::{CausalAlignment, DistanceAxis, Mask, Problem, RelativeBuckets, alibi_slopes};
+use crate::{
+    CausalAlignment, DistanceAxis, Mask, PositionMask, Problem, RelativeBuckets, alibi_slopes,
+};
 
 /// A dense bias that says what the distance bias `[heads_q, len_q + len_kv - 1]` says.
 fn dense(problem: Problem, axis: DistanceAxis, distance: &[f64]) -> (Vec<f64>, [usize; 4]) {
@@ -30,7 +32,10 @@ fn instances() -> Vec<(Case<'static>, Vec<f64>)> {
             Some(CausalAlignment::TopLeft),
         ] {
             let mask = Mask {
-                causal,
+                by_position: PositionMask {
+                    causal,
+                    window: None,
+                },
                 ..Mask::default()
             };
             let case = Case {
@@ -195,7 +200,7 @@ fn a_causal_mask_at_offsets_done_by_hand() {
     };
     let (offsets, lengths) = ([0, 3, -2], [3, 2, 3]);
     let mask = Mask {
-        causal: Some(CausalAlignment::BottomRight),
+        by_position: PositionMask::causal(CausalAlignment::BottomRight),
         query_offsets: Some(&offsets),
         key_lengths: Some(&lengths),
         ..Mask::default()

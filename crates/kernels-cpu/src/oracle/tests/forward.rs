@@ -1,7 +1,7 @@
 //! The forward against the equations that define it.
 
 use super::case::{Case, PRIMES, TALL, assert_close, numbers};
-use crate::{Broadcast, CausalAlignment, Dropout, Mask, Problem, Segments, Window};
+use crate::{Broadcast, CausalAlignment, Dropout, Mask, PositionMask, Problem, Segments, Window};
 
 const EXACT: f64 = 1e-13;
 
@@ -151,7 +151,7 @@ fn segments_are_separate_problems() {
 fn a_window_without_a_right_side_is_causal_and_a_bool_mask_can_spell_both() {
     for problem in [PRIMES, TALL] {
         let causal = Mask {
-            causal: Some(CausalAlignment::BottomRight),
+            by_position: PositionMask::causal(CausalAlignment::BottomRight),
             ..Mask::default()
         };
         let window = Window {
@@ -166,7 +166,7 @@ fn a_window_without_a_right_side_is_causal_and_a_bool_mask_can_spell_both() {
         let expected = Case::masked_by(problem, causal).forward();
         for mask in [
             Mask {
-                window: Some(window),
+                by_position: PositionMask::window(window),
                 ..Mask::default()
             },
             Mask {

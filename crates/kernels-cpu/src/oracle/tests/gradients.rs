@@ -3,8 +3,8 @@
 use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
 use crate::CausalAlignment::{BottomRight, TopLeft};
 use crate::{
-    BlockSize, Blocks, Broadcast, Dropout, Mask, Problem, RelativeBuckets, Segments, Window,
-    alibi_slopes,
+    BlockSize, Blocks, Broadcast, Dropout, Mask, PositionMask, Problem, RelativeBuckets, Segments,
+    Window, alibi_slopes,
 };
 
 /// What [`Case::backward`] differentiates; hidden rows add nothing.
@@ -156,7 +156,10 @@ fn sinks() {
 fn placed(problem: Problem) -> [Case<'static>; 3] {
     [None, Some(BottomRight), Some(TopLeft)].map(|causal| {
         let mask = Mask {
-            causal,
+            by_position: PositionMask {
+                causal,
+                window: None,
+            },
             ..Mask::default()
         };
         Case::masked_by(problem, mask)
@@ -260,7 +263,7 @@ fn causal() {
             check_mask(
                 problem,
                 Mask {
-                    causal: Some(alignment),
+                    by_position: PositionMask::causal(alignment),
                     ..Mask::default()
                 },
             );
@@ -278,8 +281,7 @@ fn window() {
         check_mask(
             PRIMES,
             Mask {
-                window,
-                causal,
+                by_position: PositionMask { causal, window },
                 ..Mask::default()
             },
         );
@@ -287,7 +289,10 @@ fn window() {
     check_mask(
         TALL,
         Mask {
-            window,
+            by_position: PositionMask {
+                causal: None,
+                window,
+            },
             ..Mask::default()
         },
     );
@@ -318,11 +323,13 @@ fn query_offsets() {
             check_mask(
                 PRIMES,
                 Mask {
-                    causal,
-                    window: Some(Window {
-                        left: Some(4),
-                        right: None,
-                    }),
+                    by_position: PositionMask {
+                        causal,
+                        window: Some(Window {
+                            left: Some(4),
+                            right: None,
+                        }),
+                    },
                     key_lengths: Some(&lengths),
                     query_offsets: Some(&offsets),
                     ..Mask::default()
@@ -394,11 +401,13 @@ fn all_masks_together() {
     check_mask(
         PRIMES,
         Mask {
-            causal: Some(BottomRight),
-            window: Some(Window {
-                left: Some(4),
-                right: None,
-            }),
+            by_position: PositionMask {
+                causal: Some(BottomRight),
+                window: Some(Window {
+                    left: Some(4),
+                    right: None,
+                }),
+            },
             key_lengths: Some(&[6, 5]),
             query_offsets: Some(&[1, 3]),
             segments: Some(Segments {

@@ -1,7 +1,9 @@
 //! What hidden keys and rows may never do.
 
 use super::case::{Case, PRIMES, TALL};
-use crate::{Broadcast, CausalAlignment, Mask, Problem, RelativeBuckets, Segments, Window};
+use crate::{
+    Broadcast, CausalAlignment, Mask, PositionMask, Problem, RelativeBuckets, Segments, Window,
+};
 
 /// All gradients in one list.
 fn all(case: &Case<'_>) -> Vec<f64> {
@@ -39,7 +41,7 @@ fn poison(case: &mut Case<'_>, item: usize, key: usize, poison: f64) {
 fn rows_without_a_visible_key_are_zero_and_take_no_gradient() {
     // Bottom-right with 7 queries and 5 keys: the first two rows of every head see nothing.
     let causal = Mask {
-        causal: Some(CausalAlignment::BottomRight),
+        by_position: PositionMask::causal(CausalAlignment::BottomRight),
         ..Mask::default()
     };
     // No dropout: it can drop the only key of a row, whose output then is 0 although the row is not hidden.
@@ -222,7 +224,7 @@ fn a_table_entry_of_minus_infinity_hides_its_bucket() {
     let windowed = case(
         vec![0.25; 24],
         Mask {
-            window: Some(window),
+            by_position: PositionMask::window(window),
             ..Mask::default()
         },
     );
@@ -243,7 +245,7 @@ fn nan_that_a_query_sees_is_not_hidden_from_the_caller() {
     let mut case = Case::masked_by(
         PRIMES,
         Mask {
-            window: Some(window),
+            by_position: PositionMask::window(window),
             ..Mask::default()
         },
     );

@@ -108,7 +108,7 @@ fn run<T: Element>(
         let partial = take(&mut scratch, partial);
         let slabs = take(&mut scratch, slabs);
         let mut slots = plan.slots(&mut gradients, partial, slabs);
-        if inputs.mask.causal.is_some() {
+        if inputs.mask.by_position.causal.is_some() {
             // The last tiles have most to do: they go first, so that no thread waits for them at the end.
             slots.reverse();
         }

@@ -12,7 +12,7 @@ use super::{
     real::Real,
     tile::{Panel, WIDEST_PANEL},
 };
-use crate::{Blocks, DistanceAxis, Mask, Problem, mask::blocks::within};
+use crate::{Blocks, DistanceAxis, Mask, PositionMask, Problem, mask::blocks::within};
 
 /// Fewer keys than this are not worth a step of their own: they join their neighbours, and some are hidden one by one.
 const SHORTEST_RUN: usize = 32;
@@ -324,13 +324,8 @@ impl Visible<'_> {
         scores: &mut [R],
         stride: usize,
     ) {
-        let Mask {
-            causal,
-            window,
-            key_lengths,
-            ..
-        } = self.mask;
-        if causal.is_none() && window.is_none() && key_lengths.is_none() {
+        let by_position = self.mask.by_position;
+        if by_position == PositionMask::default() && self.mask.key_lengths.is_none() {
             return;
         }
         // Counted from the first key of the block, the bounds are small and every precision holds them exactly.

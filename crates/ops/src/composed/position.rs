@@ -1,0 +1,181 @@
+//! The mask by position in the general bodies: which keys a part shows, and what it hides as a tensor of bools.
+
+use core::ops::Range;
+
+use burn::{
+    backend::{
+        Backend, TensorMetadata, get_or_init_device_settings,
+        tensor::{BoolTensor, Device, IntTensor},
+    },
+    tensor::{IntDType, Shape},
+};
+use burn_attn_kernels_cpu::Window;
+
+use super::part::{Part, clamped_offsets};
+use crate::AttentionScalars;
+
+/// Which keys causal mask and window show, counted from a query's position on the axis of the keys.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Reach {
+    /// The position of the first query; none if every batch item has its own.
+    pub(crate) first: Option<i64>,
+    pub(crate) left: Option<i64>,
+    pub(crate) right: Option<i64>,
+}
+
+impl Reach {
+    /// Of the part's own queries on the axis of its own keys; bounds that hide none of them are left out.
+    /// `has_offsets` says whether every batch item has a position of its own.
+    pub(super) fn of_part(part: &Part, scalars: &AttentionScalars, has_offsets: bool) -> Self {
+        let whole = Self::new(scalars, has_offsets, part.len_q, part.len_kv);
+        let Some(first) = whole.first else {
+            return whole;
+        };
+        let first = first + part.shift();
+        let (queries, keys) = (part.queries.len() as i64, part.keys.len() as i64);
+        Self {
+            first: Some(first),
+            left: whole.left.filter(|left| first + queries - 1 - left > 0),
+            right: whole.right.filter(|right| first + right < keys - 1),
+        }
+    }
+
+    pub(crate) fn new(
+        scalars: &AttentionScalars,
+        has_offsets: bool,
+        len_q: usize,
+        len_kv: usize,
+    ) -> Self {
+        let Window { left, right } = scalars.by_position.reach();
+        // Longer than both sequences is as good as endless, and does not overflow.
+        let tokens = |tokens: usize| {
+            i64::try_from(tokens)
+                .unwrap_or(i64::MAX)
+                .min((len_q + len_kv) as i64)
+        };
+        Self {
+            first: match has_offsets {
+                true => None,
+                false => Some(scalars.by_position.offset(len_q, len_kv) as i64),
+            },
+            left: left.map(tokens),
+            right: right.map(tokens),
+        }
+    }
+
+    /// The keys that some of the queries may see, out of `len_kv`.
+    pub(crate) fn keys(&self, queries: &Range<usize>, len_kv: usize) -> Range<usize> {
+        let Some(first) = self.first else {
+            return 0..len_kv;
+        };
+        let key = |position: i64| position.clamp(0, len_kv as i64) as usize;
+        let start = self
+            .left
+            .map_or(0, |left| key(first + queries.start as i64 - left));
+        let end = self
+            .right
+            .map_or(len_kv, |right| key(first + queries.end as i64 + right));
+        start..end.max(start)
+    }
+
+    /// How many keys besides its own position a query may see, if there is a bound on both sides and the host knows it.
+    pub(crate) fn width(&self) -> Option<usize> {
+        let (Some(_), Some(left), Some(right)) = (self.first, self.left, self.right) else {
+            return None;
+        };
+        usize::try_from(left + right).ok()
+    }
+
+    /// Whether it hides anything.
+    pub(crate) fn is_bounded(&self) -> bool {
+        self.left.is_some() || self.right.is_some()
+    }
+
+    /// Whether bounds are counted from positions that only the device knows.
+    fn is_unknown(&self) -> bool {
+        self.first.is_none() && self.is_bounded()
+    }
+
+    /// Whether some key out of `len_kv` may be seen by none of `len_q` queries.
+    pub(crate) fn leaves_unseen(&self, len_q: usize, len_kv: usize) -> bool {
+        self.is_unknown() || self.keys(&(0..len_q), len_kv) != (0..len_kv)
+    }
+
+    /// Whether some of `len_q` queries may see none of `len_kv` keys.
+    pub(crate) fn leaves_blind(&self, len_q: usize, len_kv: usize) -> bool {
+        self.is_unknown()
+            || self.keys(&(0..1), len_kv).is_empty()
+            || self.keys(&(len_q - 1..len_q), len_kv).is_empty()
+    }
+
+    /// True where it hides a pair of the part, `[batch or 1, 1, queries, keys]`; nothing if it hides none.
+    pub(super) fn hidden<B: Backend>(
+        self,
+        device: &Device<B>,
+        batch: usize,
+        part: &Part,
+        query_offsets: Option<IntTensor<B>>,
+    ) -> Option<BoolTensor<B>> {
+        if !self.is_bounded() {
+            return None;
+        }
+        let settings = get_or_init_device_settings::<B>(device);
+        let (bool_dtype, int_dtype) = (settings.bool_dtype, settings.int_dtype);
+        let (len_q, len_kv) = (part.queries.len(), part.keys.len());
+        // The position of the first query, `[batch or 1, 1, 1, 1]`.
+        let first = match (self.first, query_offsets) {
+            (None, Some(offsets)) => {
+                let first = clamped_offsets::<B>(&offsets, [part.len_q, part.len_kv]);
+                let first = B::int_add_scalar(first, part.shift().into());
+                B::int_reshape(first, Shape::new([batch, 1, 1, 1]))
+            }
+            (first, _) => {
+                let first = first.unwrap_or_default();
+                range::<B>(first..first + 1, [1; 4], device, int_dtype)
+            }
+        };
+        let batch = first.shape()[0];
+        let shape = [batch, 1, len_q, len_kv];
+        let keys = range::<B>(0..len_kv as i64, [1, 1, 1, len_kv], device, int_dtype);
+        let keys = expand_int::<B>(keys, shape);
+        // The position of every query, shifted by the reach of a bound.
+        let positions = |by: i64| {
+            let column = [batch, 1, len_q, 1];
+            let queries = by..by + len_q as i64;
+            let queries = range::<B>(queries, [1, 1, len_q, 1], device, int_dtype);
+            let first = expand_int::<B>(first.clone(), column);
+            let positions = B::int_add(expand_int::<B>(queries, column), first);
+            expand_int::<B>(positions, shape)
+        };
+        let after = self
+            .right
+            .map(|right| B::int_greater(keys.clone(), positions(right), bool_dtype));
+        let before = self
+            .left
+            .map(|left| B::int_lower(keys, positions(-left), bool_dtype));
+        [after, before].into_iter().flatten().reduce(either::<B>)
+    }
+}
+
+/// Hidden in either of two masks, stretched to their common shape.
+pub(super) fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
+    let (a, b) = (first.shape().dims::<4>(), second.shape().dims::<4>());
+    let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));
+    B::bool_or(
+        B::bool_expand(first, shape.clone()),
+        B::bool_expand(second, shape),
+    )
+}
+
+pub(super) fn range<B: Backend>(
+    range: Range<i64>,
+    shape: [usize; 4],
+    device: &Device<B>,
+    dtype: IntDType,
+) -> IntTensor<B> {
+    B::int_reshape(B::int_arange(range, device, dtype), Shape::new(shape))
+}
+
+pub(super) fn expand_int<B: Backend>(tensor: IntTensor<B>, shape: [usize; 4]) -> IntTensor<B> {
+    B::int_expand(tensor, Shape::new(shape))
+}
