@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use burn::tensor::{Bool, Device, Int, Tensor};
 use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets,
-    ops::{attention, attention_weights},
+    ops::{attention, attention_weights, linear},
 };
 
 use crate::devices;
@@ -32,6 +32,31 @@ const GOOD: [[usize; 4]; 3] = [[2, 6, 5, 7], [2, 3, 11, 7], [2, 3, 11, 13]];
 
 fn plain(_: &Device) -> AttentionOptions {
     AttentionOptions::default()
+}
+
+#[test]
+fn a_linear_layer_that_does_not_fit() {
+    let device = &devices::any();
+    let message = |x: [usize; 2], bias: usize| {
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            let weight = Tensor::<2>::zeros([5, 7], device);
+            linear(
+                Tensor::zeros(x, device),
+                weight,
+                Some(Tensor::zeros([bias], device)),
+            )
+        }))
+        .expect_err("bad input must be refused");
+        panic.downcast_ref::<String>().unwrap().clone()
+    };
+    assert_eq!(
+        message([3, 4], 7),
+        "linear: x [3, 4] does not fit weight [5, 7]"
+    );
+    assert_eq!(
+        message([3, 5], 1),
+        "linear: bias [1] does not fit weight [5, 7]"
+    );
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Suites over the operation: against the f64 oracle, and the properties of its contract, on every CPU backend.
+//! Suites over the operation: against the f64 oracle, and the properties of its contract, on every backend of the build.
 
 mod bad_input;
 mod bias;

@@ -215,6 +215,18 @@ fn a_part_that_saw_nothing_gives_nothing_whatever_its_output() {
 }
 
 #[test]
+fn one_part_is_merged_as_several_are() {
+    for device in devices() {
+        let output = Tensor::<4>::from_data([[[[f32::NAN], [3.0]]]], &device);
+        let logsumexp = Tensor::<3>::from_data([[[f32::NEG_INFINITY, 0.5]]], &device);
+        let (output, logsumexp) = merge_partial(&[(output, logsumexp)]);
+        let numbers = |data: TensorData| data.iter::<f32>().collect::<Vec<_>>();
+        assert_eq!(numbers(output.into_data()), [0.0, 3.0]);
+        assert_eq!(numbers(logsumexp.into_data()), [f32::NEG_INFINITY, 0.5]);
+    }
+}
+
+#[test]
 fn logsumexps_far_apart_neither_overflow_nor_vanish() {
     for device in devices() {
         let part = |x: f32, logsumexp: f32| {

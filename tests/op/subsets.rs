@@ -1,14 +1,17 @@
 //! Whichever inputs have a gradient, it is what it is when all have one.
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
-use burn_attn::{CausalAlignment, ops::attention_with_logsumexp};
+use burn_attn::{
+    CausalAlignment,
+    ops::{attention_with_logsumexp, blockwise_attention},
+};
 
 use crate::{case::Case, devices, option_tensors::OptionTensors, oracle::error};
 
 const F32: DType = DType::F32;
 
 /// The gradients of the inputs that `tracked` names, by the names of the oracle's.
-fn gradients(case: &Case, tracked: [bool; 6], device: &Device) -> Vec<Vec<f64>> {
+fn gradients(case: &Case, tracked: [bool; 6], device: &Device, blockwise: bool) -> Vec<Vec<f64>> {
     fn leaf<const D: usize>(tensor: Tensor<D>, tracked: bool) -> Tensor<D> {
         match tracked {
             true => tensor.require_grad(),
@@ -26,8 +29,11 @@ fn gradients(case: &Case, tracked: [bool; 6], device: &Device) -> Vec<Vec<f64>> 
         ..tensors
     };
     let options = case.options_of(device, &tensors);
-    let (output, logsumexp) =
-        attention_with_logsumexp(query.clone(), key.clone(), value.clone(), options);
+    let (q, k, v) = (query.clone(), key.clone(), value.clone());
+    let (output, logsumexp) = match blockwise {
+        true => blockwise_attention(q, k, v, options, Some(12)),
+        false => attention_with_logsumexp(q, k, v, options),
+    };
     let weights = |data: &[f64]| TensorData::new(data.to_vec(), [data.len()]).convert_dtype(F32);
     let of_output = Tensor::<1>::from_data(weights(&case.output_gradient), device);
     let of_logsumexp = Tensor::<1>::from_data(weights(&case.logsumexp_gradient), device);
@@ -65,18 +71,22 @@ fn every_subset_of_the_inputs_gets_its_gradients() {
     for device in devices() {
         let device = device.autodiff();
         for subset in 1..1_usize << expected.len() {
-            let tracked = std::array::from_fn(|input| subset >> input & 1 == 1);
-            let actual = gradients(&case, tracked, &device);
-            for ((expected, actual), tracked) in expected.iter().zip(&actual).zip(tracked) {
-                if !tracked {
-                    assert!(actual.is_empty(), "{subset:06b} on {device:?}");
-                    continue;
+            for blockwise in [false, true] {
+                let tracked = std::array::from_fn(|input| subset >> input & 1 == 1);
+                let actual = gradients(&case, tracked, &device, blockwise);
+                let what = format!("{subset:06b} on {device:?}, blockwise {blockwise}");
+                for ((expected, actual), tracked) in expected.iter().zip(&actual).zip(tracked) {
+                    if !tracked {
+                        assert!(actual.is_empty(), "{what}");
+                        continue;
+                    }
+                    let error = error(&case.name, expected, actual);
+                    let tolerance = 16.0 * f64::from(f32::EPSILON);
+                    assert!(
+                        error <= tolerance,
+                        "a gradient of {what} is off by {error:e}"
+                    );
                 }
-                let error = error(&case.name, expected, actual);
-                assert!(
-                    error <= 16.0 * f64::from(f32::EPSILON),
-                    "one of the gradients of {subset:06b} on {device:?} is off by {error:e}"
-                );
             }
         }
     }

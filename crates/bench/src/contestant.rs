@@ -59,18 +59,20 @@ fn peak(task: &Task) -> Result<Option<u64>, String> {
     subjects::build(&tiny)?.step();
     let mut subject = subjects::build(task)?;
     let device = Device::default();
-    let before = device.memory_pool_usage();
+    let before = device.memory_pool_report();
     let of_process = memory::extra_peak(|| {
         subject.step();
     });
-    // On a GPU, what its pools reserve: the process grows by the compiled shaders too, most of all where they run in software.
+    // On a GPU, the pages of its pools, to which the scratch of tuning belongs: the process grows by the compiled shaders too, most
+    // of all where they run in software.
     Ok(match before.zip(device.memory_pool_report()) {
         Some((before, pools)) => {
+            let held: u64 = before.iter().map(|pool| pool.page_size * pool.pages).sum();
             let peak: u64 = pools
                 .iter()
                 .map(|pool| pool.page_size * pool.pages_peak)
                 .sum();
-            Some(peak.saturating_sub(before.bytes_reserved))
+            Some(peak.saturating_sub(held))
         }
         None => of_process,
     })

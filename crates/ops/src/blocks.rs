@@ -56,7 +56,8 @@ impl VisibleBlocks {
     }
 }
 
-/// Repeats every entry of a dimension `times` times, and keeps a range of them; a single one, which stands for all, stays alone.
+/// Repeats every entry of a dimension `times` times, and keeps a range of them that begins in the first; a single one, which stands
+/// for all, stays alone.
 pub(crate) fn repeat<B: Backend>(
     table: BoolTensor<B>,
     dim: usize,
@@ -67,6 +68,20 @@ pub(crate) fn repeat<B: Backend>(
     if times == 1 || dims[dim] == 1 {
         return table;
     }
+    let mut slices = [Slice::full(); 4];
+    if times > range.len() {
+        // The range lies in two entries at most, and is all that is made of them, however long they are.
+        let second = times.clamp(range.start, range.end);
+        let entries = [range.start..second, second..range.end];
+        let entries = entries.into_iter().enumerate();
+        let entries = entries.filter(|(_, kept)| !kept.is_empty());
+        let entries = entries.map(|(entry, kept)| {
+            slices[dim] = Slice::from(entry..entry + 1);
+            dims[dim] = kept.len();
+            B::bool_expand(B::bool_slice(table.clone(), &slices), Shape::new(dims))
+        });
+        return B::bool_cat(entries.collect(), dim);
+    }
     // Not a selection: Burn 0.22.1's flex forgets that the result is a bool tensor.
     let mut apart = [dims[0], dims[1], dims[2], dims[3], 1];
     apart[dim + 1..].rotate_right(1);
@@ -75,7 +90,6 @@ pub(crate) fn repeat<B: Backend>(
     let table = B::bool_expand(table, Shape::new(apart));
     dims[dim] *= times;
     let table = B::bool_reshape(table, Shape::new(dims));
-    let mut slices = [Slice::full(); 4];
     slices[dim] = Slice::from(range);
     B::bool_slice(table, &slices)
 }

@@ -48,6 +48,15 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
         x.dims(),
         weight.dims()
     );
+    let d_output = weight.dims()[1];
+    if let Some(bias) = &bias {
+        assert!(
+            bias.dims() == [d_output],
+            "linear: bias {:?} does not fit weight {:?}",
+            bias.dims(),
+            weight.dims()
+        );
+    }
     if matches!(weight.dtype(), DType::QFloat(_)) {
         return module::linear(x, weight, bias);
     }

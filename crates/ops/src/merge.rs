@@ -65,7 +65,7 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
         panic!("merge_partial: there are no parts to merge");
     };
     check(parts);
-    if others.is_empty() || first.1.shape().num_elements() == 0 {
+    if first.1.shape().num_elements() == 0 {
         return first.clone();
     }
     let (dtype, statistics) = (first.0.dtype(), first.1.dtype());

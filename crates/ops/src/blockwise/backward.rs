@@ -216,7 +216,7 @@ impl<B: Backend> Block<B> {
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_v]);
         let weights = B::float_exp(B::float_sub(scores, logsumexp));
         Self {
-            // A logsumexp of NaN would make weights of NaN where the row sees nothing.
+            // A logsumexp of NaN would make weights of NaN where a pair is hidden.
             weights: erase::<B>(weights, hidden.clone()),
             kept: dropout.map(|rows| rows.kept(&part, statistics)),
             output_gradient: reshape::<B>(output_gradient, grouped),
