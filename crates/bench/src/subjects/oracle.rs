@@ -110,13 +110,13 @@ impl Part {
         });
         let mut inputs = Inputs::new(&query, &key, &value);
         inputs.mask = Mask {
-            by_position: PositionMask {
-                causal: op.causal.then_some(CausalAlignment::BottomRight),
-                window: op.window.map(|left| Window {
+            by_position: PositionMask::new(
+                op.causal.then_some(CausalAlignment::BottomRight),
+                op.window.map(|left| Window {
                     left: Some(left),
                     right: Some(0),
                 }),
-            },
+            ),
             key_lengths: op.key_lengths.as_ref().map(|lengths| &lengths[..1]),
             ..Mask::default()
         };

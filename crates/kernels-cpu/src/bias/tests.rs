@@ -185,10 +185,7 @@ fn every_score_finds_the_entry_of_its_relative_position() {
         ] {
             let problem = problem(len_q, len_kv);
             let mask = Mask {
-                by_position: PositionMask {
-                    causal,
-                    window: None,
-                },
+                by_position: PositionMask::new(causal, None),
                 ..Mask::default()
             };
             let axis = DistanceAxis::new(&problem, &mask);
@@ -215,10 +212,7 @@ fn every_score_finds_the_entry_of_its_relative_position() {
         };
         for causal in [None, Some(CausalAlignment::TopLeft)] {
             let mask = Mask {
-                by_position: PositionMask {
-                    causal,
-                    window: None,
-                },
+                by_position: PositionMask::new(causal, None),
                 query_offsets: Some(&offsets),
                 ..Mask::default()
             };

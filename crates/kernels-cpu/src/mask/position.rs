@@ -107,22 +107,22 @@ pub struct PositionMask {
 }
 
 impl PositionMask {
+    /// A causal mask and a window, as far as they are given.
+    #[must_use]
+    pub fn new(causal: Option<CausalAlignment>, window: Option<Window>) -> Self {
+        Self { causal, window }
+    }
+
     /// Causal, nothing else.
     #[must_use]
     pub fn causal(alignment: CausalAlignment) -> Self {
-        Self {
-            causal: Some(alignment),
-            window: None,
-        }
+        Self::new(Some(alignment), None)
     }
 
     /// A window, nothing else.
     #[must_use]
     pub fn window(window: Window) -> Self {
-        Self {
-            causal: None,
-            window: Some(window),
-        }
+        Self::new(None, Some(window))
     }
 
     /// The position of the first query among the keys, where no offset says it (tokens).

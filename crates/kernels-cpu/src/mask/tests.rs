@@ -288,10 +288,7 @@ struct Owned {
 impl Owned {
     fn borrow(&self) -> Mask<'_> {
         Mask {
-            by_position: PositionMask {
-                causal: self.causal,
-                window: self.window,
-            },
+            by_position: PositionMask::new(self.causal, self.window),
             key_lengths: self.key_lengths.as_deref(),
             query_offsets: self.query_offsets.as_deref(),
             segments: self

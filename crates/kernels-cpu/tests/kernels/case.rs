@@ -126,10 +126,7 @@ impl Case {
         let blocks = self.visible_blocks.as_ref();
         let segments = self.segments.as_ref();
         Mask {
-            by_position: PositionMask {
-                causal: self.causal,
-                window: self.window,
-            },
+            by_position: PositionMask::new(self.causal, self.window),
             key_lengths: self.key_lengths.as_deref(),
             query_offsets: self.query_offsets.as_deref(),
             segments: segments.map(|(queries, keys)| Segments { queries, keys }),

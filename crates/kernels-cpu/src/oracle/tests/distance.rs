@@ -32,10 +32,7 @@ fn instances() -> Vec<(Case<'static>, Vec<f64>)> {
             Some(CausalAlignment::TopLeft),
         ] {
             let mask = Mask {
-                by_position: PositionMask {
-                    causal,
-                    window: None,
-                },
+                by_position: PositionMask::new(causal, None),
                 ..Mask::default()
             };
             let case = Case {

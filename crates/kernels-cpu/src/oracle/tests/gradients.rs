@@ -156,10 +156,7 @@ fn sinks() {
 fn placed(problem: Problem) -> [Case<'static>; 3] {
     [None, Some(BottomRight), Some(TopLeft)].map(|causal| {
         let mask = Mask {
-            by_position: PositionMask {
-                causal,
-                window: None,
-            },
+            by_position: PositionMask::new(causal, None),
             ..Mask::default()
         };
         Case::masked_by(problem, mask)
@@ -281,7 +278,7 @@ fn window() {
         check_mask(
             PRIMES,
             Mask {
-                by_position: PositionMask { causal, window },
+                by_position: PositionMask::new(causal, window),
                 ..Mask::default()
             },
         );
@@ -289,10 +286,7 @@ fn window() {
     check_mask(
         TALL,
         Mask {
-            by_position: PositionMask {
-                causal: None,
-                window,
-            },
+            by_position: PositionMask::new(None, window),
             ..Mask::default()
         },
     );
@@ -323,13 +317,13 @@ fn query_offsets() {
             check_mask(
                 PRIMES,
                 Mask {
-                    by_position: PositionMask {
+                    by_position: PositionMask::new(
                         causal,
-                        window: Some(Window {
+                        Some(Window {
                             left: Some(4),
                             right: None,
                         }),
-                    },
+                    ),
                     key_lengths: Some(&lengths),
                     query_offsets: Some(&offsets),
                     ..Mask::default()
@@ -401,13 +395,13 @@ fn all_masks_together() {
     check_mask(
         PRIMES,
         Mask {
-            by_position: PositionMask {
-                causal: Some(BottomRight),
-                window: Some(Window {
+            by_position: PositionMask::new(
+                Some(BottomRight),
+                Some(Window {
                     left: Some(4),
                     right: None,
                 }),
-            },
+            ),
             key_lengths: Some(&[6, 5]),
             query_offsets: Some(&[1, 3]),
             segments: Some(Segments {
