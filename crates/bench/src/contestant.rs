@@ -59,7 +59,7 @@ fn peak(task: &Task) -> Result<Option<u64>, String> {
     subjects::build(&tiny)?.step();
     let mut subject = subjects::build(task)?;
     let device = Device::default();
-    let before = device.memory_pool_report();
+    let before = device.memory_pool_usage();
     let of_process = memory::extra_peak(|| {
         subject.step();
     });
@@ -67,12 +67,11 @@ fn peak(task: &Task) -> Result<Option<u64>, String> {
     // of all where they run in software.
     Ok(match before.zip(device.memory_pool_report()) {
         Some((before, pools)) => {
-            let held: u64 = before.iter().map(|pool| pool.page_size * pool.pages).sum();
             let peak: u64 = pools
                 .iter()
                 .map(|pool| pool.page_size * pool.pages_peak)
                 .sum();
-            Some(peak.saturating_sub(held))
+            Some(peak.saturating_sub(before.bytes_reserved))
         }
         None => of_process,
     })
