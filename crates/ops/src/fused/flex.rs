@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Shape, TensorData};
 use burn_flex::{Flex, FlexTensor, Layout};
 
-use super::host::{Host, Plain, Strided};
+use super::readable::{Host, Plain, Strided};
 
 impl Host for Flex {
     fn floats<T: Plain>(tensor: &FlexTensor) -> Option<Strided<'_, T>> {

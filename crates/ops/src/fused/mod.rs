@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | `mod.rs` | what kernels of a backend are |
 //! | `host.rs` | the kernels of `kernels-cpu` over any backend whose tensors lie in host memory |
+//! | `readable.rs` | such tensors as the kernels read them |
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
 //! | `product.rs` | the product of few rows, for decoding |
 //! | `rotation.rs` | rotary positions |
@@ -19,6 +20,8 @@ mod host;
 mod ndarray;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod product;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod readable;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod rotation;
 #[cfg(all(test, feature = "flex", feature = "autodiff"))]

@@ -8,7 +8,7 @@
 use burn::tensor::{Shape, TensorData};
 use burn_ndarray::{NdArray, NdArrayTensor};
 
-use super::host::{Host, Plain, Strided};
+use super::readable::{Host, Plain, Strided};
 
 /// The elements and strides of a storage, if they lie in memory without gaps and in a forward direction.
 macro_rules! strided {

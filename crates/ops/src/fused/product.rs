@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::tiled::{Element, Execution, FEW_ROWS, FewRows};
 
-use super::host::{Host, Plain};
+use super::readable::{Host, Plain};
 
 /// Smaller matrices stay in the nearest cache, where it does not matter how they are read.
 const WORTHWHILE: usize = 1 << 12;

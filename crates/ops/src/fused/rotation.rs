@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::tiled::{self, Execution};
 
-use super::host::{Host, HostElement, elements, row_major, rows, with_rows};
+use super::readable::{Host, HostElement, elements, row_major, rows, with_rows};
 use crate::rotation::{self, Rotation};
 
 /// One pass over memory in f32 and f64; half precision, which is no faster on a CPU, in plain tensor operations.
