@@ -59,7 +59,7 @@ pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use attention::{blockwise_attention, composed_attention};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{
-    BlockSize, CausalAlignment, Dropout, DropoutError, DropoutRow, RelativeBuckets,
+    BlockSize, CausalAlignment, Dropout, DropoutError, DropoutRow, PositionMask, RelativeBuckets,
     RelativeBucketsError, Window, alibi_slopes,
 };
 pub use check::in_host_memory;

@@ -10,6 +10,8 @@
 mod backward;
 mod plan;
 mod sums;
+#[cfg(all(test, feature = "wgpu", feature = "flex"))]
+mod tests;
 
 use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
 

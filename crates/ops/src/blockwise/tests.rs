@@ -1,0 +1,113 @@
+//! The blockwise body on Burn's plain CubeCL backend: what fusion records one by one is launched at once.
+
+#[allow(dead_code, reason = "the suites of `tests` use all of it")]
+#[path = "../../../../tests/devices.rs"]
+mod devices;
+
+use burn::{
+    backend::tensor::{Device, FloatTensor},
+    tensor::{TensorData, read_sync},
+};
+use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
+use burn_cubecl::{CubeBackend, CubeDevice};
+use burn_flex::{Flex, FlexDevice};
+use burn_wgpu::WgpuDevice;
+
+use crate::{
+    AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
+    ScoreInputs, Upstream, Wanted,
+};
+
+/// Output, logsumexp, and the gradients of query, key, value, dense bias, distance bias and sinks.
+fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
+    let tensor = |seed: usize, shape: &[usize]| -> FloatTensor<B> {
+        let numbers = (0..shape.iter().product()).map(|i: usize| ((7 * seed + i) as f32).sin());
+        B::float_from_data(TensorData::new(numbers.collect(), shape.to_vec()), device)
+    };
+    let [batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v] = [2, 6, 3, 7, 11, 5, 13];
+    let lengths = TensorData::from([11_i32, 8]);
+    let inputs = ScoreInputs {
+        query: tensor(1, &[batch, heads_q, len_q, dim_qk]),
+        key: tensor(2, &[batch, heads_kv, len_kv, dim_qk]),
+        bias: OptionalFloat::Present(tensor(3, &[1, heads_q, len_q, len_kv])),
+        distance_bias: OptionalFloat::Present(tensor(4, &[heads_q, len_q + len_kv - 1])),
+        sinks: OptionalFloat::Present(tensor(5, &[heads_q])),
+        mask: MaskInputs {
+            visible_blocks: OptionalBool::Absent,
+            masked: OptionalBool::Absent,
+            key_lengths: OptionalInt::Present(B::int_from_data(lengths, device)),
+            query_offsets: OptionalInt::Absent,
+            query_segments: OptionalInt::Absent,
+            key_segments: OptionalInt::Absent,
+        },
+        scalars: AttentionScalars {
+            scale: 0.5,
+            softcap: Some(3.0),
+            by_position: PositionMask::causal(CausalAlignment::BottomRight),
+            block_size: None,
+            dropout: None,
+            body: Body::BlocksOf(20),
+        },
+    };
+    let value = tensor(6, &[batch, heads_kv, len_kv, dim_v]);
+    let (output, logsumexp) = <B as AttentionOps>::attention(inputs.clone(), value.clone());
+    let upstream = Upstream {
+        output: output.clone(),
+        logsumexp: logsumexp.clone(),
+        output_gradient: tensor(7, &[batch, heads_q, len_q, dim_v]),
+        logsumexp_gradient: tensor(8, &[batch, heads_q, len_q]),
+    };
+    let wanted = Wanted {
+        query: true,
+        key: true,
+        value: true,
+        bias: true,
+        distance_bias: true,
+        sinks: true,
+    };
+    let gradients = B::attention_backward(inputs, value, upstream, wanted);
+    let gradients = [
+        gradients.query,
+        gradients.key,
+        gradients.value,
+        gradients.bias,
+        gradients.distance_bias,
+        gradients.sinks,
+    ];
+    let [query, key, value, bias, distance_bias, sinks] =
+        gradients.map(|gradient| gradient.into_option().expect("every gradient is wanted"));
+    // One after the other: Burn 0.22.1 on Mesa's driver changes bytes that were read and are held while more is computed.
+    [
+        output,
+        logsumexp,
+        query,
+        key,
+        value,
+        bias,
+        distance_bias,
+        sinks,
+    ]
+    .map(|tensor| {
+        let data = read_sync(B::float_into_data(tensor)).expect("the device computes");
+        data.iter::<f32>().collect()
+    })
+}
+
+#[test]
+fn plain_cubecl_computes_what_flex_computes() {
+    if devices::wgpu().is_none() {
+        println!("skipped: no adapter");
+        return;
+    }
+    let expected = results::<Flex>(&FlexDevice);
+    let actual = results::<CubeBackend>(&CubeDevice::from(WgpuDevice::default()));
+    for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
+        assert_eq!(expected.len(), actual.len());
+        let largest = expected.iter().fold(1.0_f32, |max, x| max.max(x.abs()));
+        assert!(expected.iter().any(|&x| x != 0.0), "result {index}");
+        for (expected, actual) in expected.iter().zip(actual) {
+            let error = (expected - actual).abs() / largest;
+            assert!(error <= 2e-6, "result {index} is off by {error:e}");
+        }
+    }
+}
