@@ -72,7 +72,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         kernels::loom()?;
     }
     if options.path {
-        query_path::count()?;
+        query_path::count(features)?;
     }
     cargo(&[&["test"], features].concat(), &examples::ON_THE_CPU)
 }

@@ -1,7 +1,7 @@
 //! Training by the blockwise body, which backends without kernels run: its memory and time against those of the score matrix.
 //!
-//! On flex the operation is asked for it, and the module runs the kernels. With feature `wgpu` the default device is a GPU (or Mesa's driver in software), where it is what a
-//! user gets, and is compared with Burn's own.
+//! On flex the operation is asked for it, and the module runs the kernels. With feature `wgpu` the default device is a GPU (or
+//! Mesa's driver in software), where it is what a user gets, and is compared with Burn's own.
 
 use crate::case::{
     Case,
