@@ -75,3 +75,30 @@ pub fn wgpu() -> Option<Device> {
         }
     }
 }
+
+/// A device that a server on the loopback interface computes for: flex, behind Burn's router and fusion.
+#[cfg(feature = "remote")]
+pub fn remote() -> Device {
+    use std::{net::TcpListener, sync::OnceLock, thread};
+
+    use burn::{
+        remote::RemoteHost,
+        server::{RemoteServer, WebSocketTransport},
+    };
+
+    // One server for the process: every device keeps its thread until the end.
+    static DEVICE: OnceLock<Device> = OnceLock::new();
+    let device = DEVICE.get_or_init(|| {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let url = format!("ws://{}", listener.local_addr().expect("an address"));
+        thread::spawn(move || {
+            RemoteServer::new([Device::flex()])
+                .serve(WebSocketTransport::from_listener(listener))
+                .expect("a server");
+        });
+        Device::remote_options(&RemoteHost::websocket(&url))
+            .init()
+            .expect("a connection to the server")
+    });
+    device.clone()
+}

@@ -10,6 +10,8 @@ pub struct Options {
     pub wgpu: bool,
     /// Type-check every other backend.
     pub types: bool,
+    /// Test the op on a remote server.
+    pub remote: bool,
     /// Type-check the CPU kernels for wasm32.
     pub wasm: bool,
     /// Test the CPU kernels under the address sanitizer.
@@ -58,6 +60,20 @@ pub fn run(options: &Options) -> Result<(), String> {
     run_tests(env!("CARGO"), &bench, &[])?;
     if options.types {
         features::other_backends()?;
+    }
+    if options.remote {
+        let test = "a_remote_server_agrees_with_the_oracle";
+        let arguments = [
+            "test",
+            "-p",
+            "burn-attn-tests",
+            "--features",
+            "remote",
+            "--test",
+            "op",
+            test,
+        ];
+        run_tests(env!("CARGO"), &arguments, &examples::ON_THE_CPU)?;
     }
     if options.wasm {
         kernels::wasm()?;

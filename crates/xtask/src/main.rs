@@ -13,9 +13,10 @@ mod query_path;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--wasm] [--asan] [--miri] [--loom] [--path]
+const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
+  --remote also test the op on a server on the loopback interface (a long build of its own)
   --wasm   also type-check the CPU kernels for wasm32 (once a long check, if the standard library has to be built)
   --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler and llvm-symbolizer)
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
         match argument.as_str() {
             "--wgpu" => options.wgpu = true,
             "--types" => options.types = true,
+            "--remote" => options.remote = true,
             "--wasm" => options.wasm = true,
             "--asan" => options.asan = true,
             "--miri" => options.miri = true,

@@ -10,7 +10,7 @@ use burn::{
     tensor::{FloatDType, IndexingUpdateOp, Shape, Slice},
 };
 
-use crate::composed::{cast, float_dtype, part::cut_out};
+use crate::composed::{cast, float_dtype, part::cut_out, scores::reversed};
 
 /// A tensor that is summed in blocks of rows and columns, each of them a tensor until the end.
 pub(super) struct BlockSums<B: Backend> {
@@ -160,5 +160,5 @@ fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
             B::float_reshape(sums, Shape::new([batch, heads_q, len]))
         }
     };
-    B::float_flip(sums, &[2])
+    reversed::<B>(sums)
 }

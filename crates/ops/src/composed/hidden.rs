@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{
     is_minus_infinity,
-    part::Part,
+    part::{Part, in_type},
     position::{Reach, either, expand_int, range},
 };
 use crate::{AttentionScalars, MaskInputs, blocks::repeat};
@@ -67,7 +67,7 @@ impl<B: Backend> Hidden<B> {
             let dtype = settings.int_dtype;
             let keys = part.keys.start as i64..part.keys.end as i64;
             let keys = range::<B>(keys, [1, 1, 1, len_kv], device, dtype);
-            let lengths = B::int_cast(lengths, dtype);
+            let lengths = in_type::<B>(lengths, dtype);
             let lengths = B::int_reshape(lengths, Shape::new([batch, 1, 1, 1]));
             let shape = [batch, 1, 1, len_kv];
             B::int_greater_equal(

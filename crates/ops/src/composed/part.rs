@@ -7,7 +7,7 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
-    tensor::{Shape, Slice},
+    tensor::{IntDType, Shape, Slice},
 };
 
 use crate::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
@@ -147,8 +147,16 @@ pub(crate) fn clamped_offsets<B: Backend>(
     [len_q, len_kv]: [usize; 2],
 ) -> IntTensor<B> {
     let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
-    let offsets = B::int_cast(offsets.clone(), dtype);
+    let offsets = in_type::<B>(offsets.clone(), dtype);
     B::int_clamp(offsets, (-(len_q as i64)).into(), (len_kv as i64).into())
+}
+
+/// In a type of integers; as it is if it is in that type: Burn 0.22.1's remote servers cannot cast integers.
+pub(super) fn in_type<B: Backend>(tensor: IntTensor<B>, dtype: IntDType) -> IntTensor<B> {
+    match tensor.dtype() == dtype.into() {
+        true => tensor,
+        false => B::int_cast(tensor, dtype),
+    }
 }
 
 /// The entries of a table of blocks that blocks of `size` with some of `tokens` have.

@@ -110,7 +110,7 @@ pub(crate) fn spread<B: Backend>(
     len_kv: usize,
 ) -> FloatTensor<B> {
     let [batch, heads_q, len] = distance.shape().dims::<3>();
-    let reversed = B::float_flip(distance, &[2]);
+    let reversed = reversed::<B>(distance);
     if len_q == 1 {
         return B::float_reshape(reversed, Shape::new([batch, heads_q, 1, len_kv]));
     }
@@ -128,6 +128,14 @@ pub(crate) fn spread<B: Backend>(
     let mut keys = [Slice::full(); 4];
     keys[3] = Slice::from(0..len_kv);
     B::float_slice(rows, &keys)
+}
+
+/// `[batch, heads, len]` from its end to its start.
+///
+/// By a step of −1: Burn 0.22.1's fusion records `float_flip` as an operation on integers, which a remote server refuses.
+pub(crate) fn reversed<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
+    let backwards = Slice::with_step(0, None, -1);
+    B::float_slice(x, &[Slice::full(), Slice::full(), backwards])
 }
 
 /// Stretched dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
