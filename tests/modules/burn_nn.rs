@@ -284,7 +284,7 @@ fn choices_that_have_other_words() {
                 let (before, after) = (theirs.forward(before), ours.forward(after));
                 assert_equal("encoder", &after, &before);
                 let before = gradient(before, &theirs.layers[0].mha.output.weight);
-                let after = gradient(after, &ours.layers[0].attention.output.weight);
+                let after = gradient(after, &ours.layers[0].self_attention.output.weight);
                 assert_equal("gradient of an encoder", &after, &before);
 
                 let (theirs, ours) = both!(TransformerDecoderConfig::new(15, 29, 3, 2));

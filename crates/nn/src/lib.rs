@@ -27,11 +27,11 @@ pub use ops::{
 };
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
-    BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput,
-    CausalTransformerOutput, FeedForward, FeedForwardActivation, FeedForwardConfig, Norm,
-    NormConfig, NormPlacement, Residual, Transformer, TransformerConfig, TransformerDecoder,
-    TransformerDecoderCache, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerDecoderLayer, TransformerDecoderOutput, TransformerEncoder,
-    TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderOutput, TransformerInput,
-    TransformerLayer, TransformerOutput,
+    BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput, FeedForward,
+    FeedForwardActivation, FeedForwardConfig, LayerCache, LayerContext, LayerOutput, LayerPattern,
+    Norm, NormConfig, NormPlacement, Residual, Transformer, TransformerCache, TransformerConfig,
+    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
+    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput, TransformerLayer,
+    TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
+    TransformerStackInput, TransformerStackOutput,
 };

@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param, ParamId},
     nn::{Initializer, Linear, LinearConfig},
-    tensor::{DType, Device, Tensor},
+    tensor::{DType, Device, Tensor, assert_shape},
 };
 use burn_attn_ops as ops;
 
@@ -67,6 +67,25 @@ pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     // As one matrix, the gradient of the weight is one product instead of one per batch item and their sum.
     let rows = x.reshape([batch * len, d_input]);
     apply_to_rows(linear, rows).reshape([batch, len, d_output])
+}
+
+/// The product of `x` and the weight of `linear` alone: what adding `x` to its input adds to its output.
+pub(crate) fn apply_without_bias(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
+    let weight_alone = Linear {
+        weight: linear.weight.clone(),
+        bias: None,
+    };
+    apply(&weight_alone, x)
+}
+
+/// `embedding`, which is added to sequences `[batch, len, width]`.
+///
+/// Panics unless it is as large, or of one sequence for all.
+pub(crate) fn fitted(embedding: Tensor<3>, [batch, len, width]: [usize; 3]) -> Tensor<3> {
+    let [sequences, _, _] = embedding.dims();
+    let sequences = if sequences == 1 { 1 } else { batch };
+    assert_shape!(embedding, [sequences, len, width]);
+    embedding
 }
 
 /// `linear` of some rows, fast for the single rows of decoding too.

@@ -256,12 +256,13 @@ fn windows_of_encoders() {
     assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
     refused!(
         decoder,
-        "TransformerDecoderConfig: the block has a window of 5, which needs causal true"
+        "TransformerDecoderConfig: the block has a window of 5, which needs a causal layer; AttentionMask::window is for both \
+         directions"
     );
     refused!(
         TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        "TransformerEncoderConfig: the block has a window of 5, but an encoder is not causal; AttentionMask::window is for \
-         both directions"
+        "TransformerEncoderConfig: the block has a window of 5, which needs a causal layer; AttentionMask::window is for both \
+         directions"
     );
     // Beside a decoder, they are the decoder's.
     let config = TransformerConfig::new(15, 29, 3, 1, 1).with_block(block);

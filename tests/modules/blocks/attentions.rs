@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, ProjectionBias, SelfAttentionInput,
-    TransformerDecoderConfig, TransformerDecoderLayer,
+    TransformerDecoderConfig, TransformerLayer,
 };
 
 use super::{D_FF, D_MODEL, N_HEADS};
@@ -14,13 +14,13 @@ use crate::{
     parameters,
 };
 
-fn layer(block: BlockConfig) -> TransformerDecoderLayer {
+fn layer(block: BlockConfig) -> TransformerLayer {
     let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
     config.init(&devices::any()).layers.remove(0)
 }
 
 /// The parameters that are biases of linear layers.
-fn biases(layer: &TransformerDecoderLayer) -> Vec<String> {
+fn biases(layer: &TransformerLayer) -> Vec<String> {
     let paths = parameters::values(layer).into_keys();
     paths.filter(|path| path.ends_with(".bias")).collect()
 }
@@ -59,7 +59,7 @@ fn attention_weights_may_have_a_dropout_of_their_own() {
             let stack = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
             let stack = filled(stack.init(&device), 1);
             stack.layers[0]
-                .attention
+                .self_attention
                 .forward(SelfAttentionInput::new(x.clone()))
         };
         let whole = attended(0.0, None);

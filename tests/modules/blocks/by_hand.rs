@@ -10,7 +10,7 @@ use burn::{
 };
 use burn_attn::{
     BlockConfig, CrossAttentionInput, FeedForward, FeedForwardActivation, Norm, NormConfig,
-    NormPlacement, Residual, SelfAttentionInput, TransformerDecoderLayer, TransformerLayer,
+    NormPlacement, Residual, SelfAttentionInput, TransformerLayer,
 };
 
 /// What `config` says about a norm, with the parameters of `module`.
@@ -90,18 +90,23 @@ fn residual(
             let second = second.expect("a norm behind the sublayer");
             x.clone() + norm(&block.norm, second, sublayer(first(x)))
         }
+        NormPlacement::Output => x.clone() + first(sublayer(x)),
         other => panic!("{other:?} has no formula here"),
     }
 }
 
 /// A layer of encoder or causal stack.
 pub fn layer(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Tensor<3> {
-    let attend = |x| module.attention.forward(SelfAttentionInput::new(x));
+    let attend = |x| module.self_attention.forward(SelfAttentionInput::new(x));
     let think = |x| feed_forward(block.activation, &module.feed_forward, x);
-    let around = &module.attention_residual;
+    let around = &module.self_attention_residual;
     match &module.feed_forward_residual {
+        Some(beside) if block.parallel => {
+            assert!(block.separate_norms);
+            let [first, second] = [around, beside].map(|it| norm(&block.norm, &it.norm, x.clone()));
+            x + attend(first) + think(second)
+        }
         Some(behind) => {
-            assert!(!block.parallel);
             let x = residual(block, around, x, attend);
             residual(block, behind, x, think)
         }
@@ -115,17 +120,22 @@ pub fn layer(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Te
 /// A layer of the encoder–decoder's decoder.
 pub fn decoder_layer(
     block: &BlockConfig,
-    module: &TransformerDecoderLayer,
+    module: &TransformerLayer,
     x: Tensor<3>,
     memory: &Tensor<3>,
 ) -> Tensor<3> {
     let attend = |x| module.self_attention.forward(SelfAttentionInput::new(x));
     let look_over = |x| {
         let input = CrossAttentionInput::new(x, memory.clone());
-        module.cross_attention.forward(input)
+        module.cross_attention.as_ref().expect("one").forward(input)
     };
+    let [around_cross, around_feed_forward] = [
+        &module.cross_attention_residual,
+        &module.feed_forward_residual,
+    ]
+    .map(|residual| residual.as_ref().expect("one"));
     let think = |x| feed_forward(block.activation, &module.feed_forward, x);
     let x = residual(block, &module.self_attention_residual, x, attend);
-    let x = residual(block, &module.cross_attention_residual, x, look_over);
-    residual(block, &module.feed_forward_residual, x, think)
+    let x = residual(block, around_cross, x, look_over);
+    residual(block, around_feed_forward, x, think)
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, KvCacheConfig, TransformerDecoder, TransformerDecoderCache,
+    AttentionMask, BlockConfig, KvCacheConfig, TransformerCache, TransformerDecoder,
     TransformerDecoderConfig, TransformerDecoderInput,
     positions::{PositionEncoding, RotaryConfig},
 };
@@ -22,10 +22,10 @@ struct Decoding {
     target: Tensor<3>,
     /// The states of the whole target, read at once.
     whole: Tensor<3>,
-    cache: TransformerDecoderCache,
+    cache: TransformerCache,
 }
 
-fn decodings(device: &Device) -> [Decoding; 3] {
+fn decodings(device: &Device) -> [Decoding; 4] {
     PLACEMENTS.map(|placement| {
         let block = BlockConfig::new()
             .with_dropout(0.0)
@@ -47,7 +47,7 @@ fn decodings(device: &Device) -> [Decoding; 3] {
         let config = KvCacheConfig::new(LEN).with_initial_len(2);
         Decoding {
             whole: decoder.forward(input),
-            cache: decoder.cache(memory, lengths, &config),
+            cache: decoder.cache_with_memory(memory, lengths, &config),
             decoder,
             target,
         }

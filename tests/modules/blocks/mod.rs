@@ -4,7 +4,9 @@ mod attentions;
 mod by_hand;
 mod decoder_cache;
 mod feed_forward;
+mod layers;
 mod norm;
+mod patterns;
 mod stacks;
 mod tied_embedding;
 
@@ -15,10 +17,11 @@ const D_FF: usize = 29;
 const N_HEADS: usize = 3;
 const N_LAYERS: usize = 2;
 
-const PLACEMENTS: [NormPlacement; 3] = [
+const PLACEMENTS: [NormPlacement; 4] = [
     NormPlacement::Pre,
     NormPlacement::Post,
     NormPlacement::Sandwich,
+    NormPlacement::Output,
 ];
 
 const ACTIVATIONS: [FeedForwardActivation; 6] = [
@@ -39,13 +42,17 @@ fn norms() -> [NormConfig; 3] {
     ]
 }
 
-/// Every norm, placement and activation, one after the other or in parallel; each with and without biases in turn.
+/// Every norm, placement and activation, one after the other or in parallel, there with one norm or two; each with and without biases
+/// in turn.
 fn every_block() -> Vec<BlockConfig> {
     let mut blocks = Vec::new();
     for norm in norms() {
         for placement in PLACEMENTS {
             for activation in ACTIVATIONS {
-                for parallel in [false, true] {
+                for (parallel, separate_norms) in [(false, false), (true, false), (true, true)] {
+                    if separate_norms && placement != NormPlacement::Pre {
+                        continue;
+                    }
                     blocks.push(
                         BlockConfig::new()
                             .with_dropout(0.0)
@@ -53,6 +60,7 @@ fn every_block() -> Vec<BlockConfig> {
                             .with_norm_placement(placement)
                             .with_activation(activation)
                             .with_parallel(parallel)
+                            .with_separate_norms(separate_norms)
                             .with_bias(blocks.len() % 2 == 0),
                     );
                 }

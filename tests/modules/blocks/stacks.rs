@@ -198,8 +198,8 @@ fn asking_a_causal_stack_for_weights_changes_nothing() {
         let input = CausalTransformerInput::new(tensor(SHAPE, 3, &device));
         let output = module.forward_with_weights(input.clone());
         assert_same(&output.states, &module.forward(input));
-        assert_eq!(output.weights.len(), N_LAYERS);
-        for weights in output.weights {
+        assert_eq!(output.self_weights.len(), N_LAYERS);
+        for weights in output.self_weights {
             assert_eq!(weights.dims(), [2, N_HEADS, 7, 7]);
             // The first position has only itself to look at.
             let first = weights.slice([0..2, 0..N_HEADS, 0..1, 0..7]);

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Tensor};
 use burn_attn::{
     AttentionMask, BlockConfig, CausalTransformer, CausalTransformerConfig, KvCacheConfig,
-    SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerDecoder,
+    LayerPattern, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerDecoder,
     TransformerDecoderConfig,
     positions::{LearnedConfig, PositionEncoding, RotaryConfig},
 };
@@ -203,22 +203,22 @@ fn more_tokens_than_positions_in_a_stack() {
         .with_position(PositionEncoding::Rotary(rotary));
     let causal = CausalTransformerConfig::new(D_MODEL, 31, 6, 2).with_block(block.clone());
     let causal = causal.init(&device);
-    assert_eq!(causal.cache(2, &KvCacheConfig::new(8)).len(), 2);
+    assert_eq!(causal.cache(2, &KvCacheConfig::new(8)).lengths(), [0, 0]);
     assert_eq!(
         sentence(|| causal.cache(2, &KvCacheConfig::new(9))),
-        "CausalTransformer: a cache of max_len 9 is longer than the 8 positions of the rotary table"
+        "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
     );
     let decoder = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).with_block(block);
     let decoder = decoder.init(&device);
     let cache = |max_len| {
         let memory = tensor([2, 7, D_MODEL], 1, &device);
         let lengths = Tensor::from_data([7, 5], &device);
-        decoder.cache(memory, lengths, &KvCacheConfig::new(max_len))
+        decoder.cache_with_memory(memory, lengths, &KvCacheConfig::new(max_len))
     };
     assert_eq!(cache(8).lengths(), [0, 0]);
     assert_eq!(
         sentence(|| cache(9)),
-        "TransformerDecoder: a cache of max_len 9 is longer than the 8 positions of the rotary table"
+        "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
     );
 }
 
@@ -235,25 +235,28 @@ fn a_cache_of_another_stack() {
     let mut cache = stack(2, None).cache(2, &config);
     assert_eq!(
         sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
-        "CausalTransformer: a cache of 2 layers does not fit a stack of 3"
+        "TransformerStack: a cache of 2 layers does not fit a stack of 3"
     );
     let mut cache = stack(3, Some(4)).cache(2, &config);
     assert_eq!(
         sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
         "KvCache: a cache for a window of 4 does not fit a layer with no window: it was made for another layer"
     );
-    let mut cache = model.cache(2, &config);
-    cache.reverse();
-    model.forward_cached(x(2, 3), &[3, 2], &mut cache);
-    cache[2].truncate(&[3, 1]);
+    // The first layer is the same in both, and takes the tokens before the second refuses them.
+    let windows = |second| {
+        let block = |window| BlockConfig::new().with_window(window);
+        let pattern = LayerPattern::Cycle(vec![block(None), block(second)]);
+        let config = CausalTransformerConfig::new(D_MODEL, 31, 6, 3).with_pattern(pattern);
+        filled(config.init(&devices::any()), 1)
+    };
+    let mut cache = windows(Some(4)).cache(2, &config);
     assert_eq!(
-        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
-        "CausalTransformer: the cache of layer 2 has [3, 1] tokens, that of layer 0 has [3, 2]"
+        sentence(|| windows(Some(5)).forward_cached(x(2, 3), &[3, 2], &mut cache)),
+        "KvCache: a cache for a window of 4 does not fit a layer with a window of 5: it was made for another layer"
     );
-    cache[2].reorder(&[0]);
     assert_eq!(
-        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
-        "CausalTransformer: the cache of layer 2 has [3] tokens, that of layer 0 has [3, 2]"
+        sentence(|| windows(Some(4)).forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        "TransformerStack: the cache of layer 1 has [0, 0] tokens, that of layer 0 has [3, 2]"
     );
     let mut cache = model.cache(2, &config);
     assert_eq!(
@@ -280,12 +283,12 @@ fn a_decoders_cache_of_something_else() {
     let (model, config) = (decoder(2, 6), KvCacheConfig::new(9));
     let x = |batch, len| tensor([batch, len, D_MODEL], 1, &device);
     let cache = |of: &TransformerDecoder, lengths: &[i64]| {
-        of.cache(x(2, 7), Tensor::from_data(lengths, &device), &config)
+        of.cache_with_memory(x(2, 7), Tensor::from_data(lengths, &device), &config)
     };
     let next = |mut cache| sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache));
     assert_eq!(
         next(cache(&decoder(1, 6), &[7, 5])),
-        "TransformerDecoder: a cache of 1 layers does not fit a stack of 2"
+        "TransformerStack: a cache of 1 layers does not fit a stack of 2"
     );
     assert_eq!(
         next(cache(&decoder(2, 3), &[7, 5])),

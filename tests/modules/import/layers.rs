@@ -155,7 +155,7 @@ fn layers_that_pytorch_cannot_have() {
     refused(
         "encoder_layer_pre",
         pre().with_norm_placement(NormPlacement::Sandwich),
-        "encoder_layer_pre.norm1: the module has a norm behind each sublayer as well (NormPlacement::Sandwich), \
+        "encoder_layer_pre.norm1: the module has a norm behind each sublayer (NormPlacement::Sandwich), \
          PyTorch's has not",
     );
     refused(
@@ -224,7 +224,7 @@ fn layers_that_burn_nn_cannot_have() {
             .unwrap_err();
         assert_eq!(error.to_string(), sentence);
         // Its attention alone can be had.
-        let attention = &mut encoder.layers[0].attention;
+        let attention = &mut encoder.layers[0].self_attention;
         weights.load("layers.0.mha", attention).expect("loaded");
     };
     refused(
@@ -233,7 +233,7 @@ fn layers_that_burn_nn_cannot_have() {
     );
     refused(
         pre().with_norm_placement(NormPlacement::Sandwich),
-        "layers.0.norm_1: the module has a norm behind each sublayer as well (NormPlacement::Sandwich), burn-nn's has not",
+        "layers.0.norm_1: the module has a norm behind each sublayer (NormPlacement::Sandwich), burn-nn's has not",
     );
     refused(
         post().with_norm(NormConfig::rms_norm()),

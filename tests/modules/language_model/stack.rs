@@ -2,7 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    CausalTransformer, CausalTransformerConfig, CausalTransformerInput, KvCache, KvCacheConfig,
+    CausalTransformer, CausalTransformerConfig, CausalTransformerInput, KvCacheConfig,
+    TransformerCache,
 };
 
 use super::{Case, D_MODEL, HEADS, MAX_LEN, cases, small};
@@ -47,7 +48,7 @@ impl<'a> Reading<'a> {
         }
     }
 
-    fn read(&mut self, counts: &[usize], cache: &mut [KvCache]) {
+    fn read(&mut self, counts: &[usize], cache: &mut TransformerCache) {
         let longest = counts.iter().copied().max().expect("a row");
         let rows = counts.iter().enumerate().map(|(b, &count)| {
             let new = self.x.clone().narrow(0, b, 1).narrow(1, self.at[b], count);
@@ -67,8 +68,8 @@ impl<'a> Reading<'a> {
             assert_close(&what, &states.into_data(), &expected.into_data(), TOLERANCE);
             self.at[b] += count;
         }
-        for cache in cache {
-            assert_eq!(cache.lengths(), self.at);
+        for layer in cache.layers() {
+            assert_eq!(layer.tokens.lengths(), self.at);
         }
     }
 }
@@ -119,10 +120,8 @@ fn wrong_guesses_are_taken_back() {
                 for (at, right) in reading.at.iter_mut().zip(accepted) {
                     *at += right;
                 }
-                for cache in &mut cache {
-                    assert_eq!(cache.lengths(), whole);
-                    cache.truncate(&reading.at);
-                }
+                assert_eq!(cache.lengths(), whole);
+                cache.truncate(&reading.at);
                 reading.read(&rest, &mut cache);
             }
         }
@@ -139,9 +138,7 @@ fn reordered_rows_go_on_as_what_they_were() {
             reading.read(&[5, 2, 7], &mut cache);
             reading.read(&[1, 1, 1], &mut cache);
             let rows = [2, 0, 0, 1];
-            for cache in &mut cache {
-                cache.reorder(&rows);
-            }
+            cache.reorder(&rows);
             let of_rows = |x: &Tensor<3>| {
                 let rows = rows.iter().map(|&row| x.clone().narrow(0, row, 1));
                 Tensor::cat(rows.collect(), 0)

@@ -203,8 +203,8 @@ fn names() {
             .collect();
         let mut expected = Vec::new();
         for linear in [
-            "attention.output",
-            "attention.query_key_value",
+            "self_attention.output",
+            "self_attention.query_key_value",
             "feed_forward.linear_inner",
             "feed_forward.linear_outer",
         ] {
@@ -212,8 +212,8 @@ fn names() {
             expected.push(format!("layers.0.{linear}.weight"));
         }
         for norm in [
-            "layers.0.attention_residual.norm",
-            "layers.0.attention_residual.output_norm",
+            "layers.0.self_attention_residual.norm",
+            "layers.0.self_attention_residual.output_norm",
             "layers.0.feed_forward_residual.norm",
             "layers.0.feed_forward_residual.output_norm",
             "norm",

@@ -4,7 +4,7 @@ use burn::{config::Config, tensor::Tensor};
 use burn_attn::{
     AttentionBias, BlockConfig, CausalTransformerConfig, ConfigError, MultiHeadAttentionConfig,
     RelativeBuckets, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
-    TransformerDecoderConfig, TransformerEncoderConfig,
+    TransformerDecoderConfig, TransformerEncoderConfig, TransformerStack,
     positions::{PositionEncoding, RelativeBiasConfig},
 };
 
@@ -60,17 +60,24 @@ fn a_causal_module_looks_back_only() {
     }
 }
 
+/// The attention of the first layer with the table that the layers share.
+fn attention(stack: &TransformerStack) -> SelfAttention {
+    let mut attention = stack.layers[0].self_attention.clone();
+    attention.heads.position = stack.positions[0].clone();
+    attention
+}
+
 #[test]
 fn each_stack_of_a_transformer_looks_its_way() {
     for (backend, device) in devices::cpu() {
         let block = || BlockConfig::new().with_position(PositionEncoding::relative());
         let causal = CausalTransformerConfig::new(D_MODEL, 29, HEADS, 1).with_block(block());
         let causal = filled(causal.init(&device), 3);
-        assert_direction(backend, &causal.layers[0].attention, false);
+        assert_direction(backend, &attention(&causal), false);
         let both = TransformerConfig::new(D_MODEL, 29, HEADS, 1, 1).with_block(block());
         let both = filled(both.init(&device), 3);
-        assert_direction(backend, &both.encoder.layers[0].attention, true);
-        assert_direction(backend, &both.decoder.layers[0].self_attention, false);
+        assert_direction(backend, &attention(&both.encoder), true);
+        assert_direction(backend, &attention(&both.decoder), false);
     }
 }
 

@@ -74,7 +74,8 @@ fn encoder_and_decoder_in_8_bits() {
                 let states = burn_attn::TransformerEncoderInput::new(source.clone());
                 let memory = module.encoder.forward(states);
                 let decoder = &module.decoder;
-                let mut cache = decoder.cache(memory, lengths(), &KvCacheConfig::new(5));
+                let mut cache =
+                    decoder.cache_with_memory(memory, lengths(), &KvCacheConfig::new(5));
                 decoder.forward_cached(target.clone(), &[5, 5], &mut cache)
             });
         }

@@ -7,8 +7,8 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use burn_attn::{
-    BlockConfig, CausalTransformer, CausalTransformerConfig, FeedForwardActivation, KvCache,
-    KvCacheConfig, NormPlacement,
+    BlockConfig, CausalTransformer, CausalTransformerConfig, FeedForwardActivation, KvCacheConfig,
+    NormPlacement, TransformerCache,
 };
 
 use super::op::values;
@@ -44,7 +44,7 @@ fn input(decoding: &Decoding, device: &Device) -> Tensor<3> {
 struct Ours {
     model: CausalTransformer,
     /// Holds the context.
-    cache: Vec<KvCache>,
+    cache: TransformerCache,
     tokens: Vec<Tensor<3>>,
     batch: usize,
     context: usize,
@@ -113,9 +113,7 @@ impl Ours {
     /// Only the context is left.
     fn forget(&mut self) {
         let lengths = vec![self.context; self.batch];
-        for cache in &mut self.cache {
-            cache.truncate(&lengths);
-        }
+        self.cache.truncate(&lengths);
     }
 }
 

@@ -1,77 +1,63 @@
 //! Layers and stacks, from PyTorch's `nn.TransformerEncoder`, `nn.TransformerDecoder`, their layers and `nn.Transformer`, and from burn-nn's
 //! `TransformerEncoder` and `TransformerDecoder`.
 
+use burn::module::Module;
 use burn_attn::{
-    CausalTransformer, FeedForward, Norm, NormConfig, NormPlacement, Residual, Transformer,
-    TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerLayer,
+    FeedForward, Norm, NormConfig, NormPlacement, Residual, Transformer, TransformerLayer,
+    TransformerStack,
 };
 
 use super::{Import, ImportError, checkpoint::Layout, part::Part};
 
 impl Import for TransformerLayer {
     fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        let attention = match part.layout {
-            Layout::Pytorch => "self_attn",
-            Layout::BurnNn => "mha",
-        };
-        let [norm_1, norm_2] = norms(part, &self.attention_residual);
+        let names = Names::of(part, self);
         let mut layer = self.clone();
-        layer.attention = part.below(attention, |part| self.attention.import(part))?;
-        layer.attention_residual = residual(part, &norm_1, &self.attention_residual)?;
+        layer.self_attention = part.below(names.self_attention, |part| {
+            self.self_attention.import(part)
+        })?;
+        layer.self_attention_residual =
+            residual(part, &names.norms[0], &self.self_attention_residual)?;
+        if let Some(attention) = &self.cross_attention {
+            layer.cross_attention =
+                Some(part.below(names.cross_attention, |part| attention.import(part))?);
+        }
+        if let Some(like) = &self.cross_attention_residual {
+            layer.cross_attention_residual = Some(residual(part, &names.norms[1], like)?);
+        }
         layer.feed_forward = feed_forward(part, &self.feed_forward)?;
+        let last = names.norms.last().expect("two or three names");
         layer.feed_forward_residual = match &self.feed_forward_residual {
-            Some(like) => Some(residual(part, &norm_2, like)?),
-            None => {
+            Some(like) if !self.is_parallel() => Some(residual(part, last, like)?),
+            _ => {
                 let reason = format!(
                     "the module's attention and feed-forward are parallel, {}'s one after the other",
                     source(part)
                 );
-                return Err(unsupported(part, &norm_2, reason));
+                return Err(unsupported(part, last, reason));
             }
         };
         Ok(layer)
     }
 }
 
-impl Import for TransformerDecoderLayer {
+impl Import for TransformerStack {
     fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        let cross_attention = match part.layout {
-            Layout::Pytorch => "multihead_attn",
-            Layout::BurnNn => "cross_attn",
-        };
-        let [norm_1, norm_2, norm_3] = norms(part, &self.self_attention_residual);
-        let mut layer = self.clone();
-        layer.self_attention = part.below("self_attn", |part| self.self_attention.import(part))?;
-        layer.self_attention_residual = residual(part, &norm_1, &self.self_attention_residual)?;
-        layer.cross_attention =
-            part.below(cross_attention, |part| self.cross_attention.import(part))?;
-        layer.cross_attention_residual = residual(part, &norm_2, &self.cross_attention_residual)?;
-        layer.feed_forward = feed_forward(part, &self.feed_forward)?;
-        layer.feed_forward_residual = residual(part, &norm_3, &self.feed_forward_residual)?;
-        Ok(layer)
-    }
-}
-
-impl Import for TransformerEncoder {
-    fn import(&self, part: &Part) -> Result<Self, ImportError> {
+        let own: usize = self.positions.iter().map(Module::num_params).sum();
+        if own > 0 {
+            let reason = format!(
+                "the stack's positions have {own} parameters of their own, which {}'s stacks have not",
+                source(part)
+            );
+            return Err(unsupported(part, "positions", reason));
+        }
         let mut stack = self.clone();
-        (stack.layers, stack.norm) = layers(part, &self.layers, self.norm.as_ref())?;
-        Ok(stack)
-    }
-}
-
-impl Import for CausalTransformer {
-    fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        let mut stack = self.clone();
-        (stack.layers, stack.norm) = layers(part, &self.layers, self.norm.as_ref())?;
-        Ok(stack)
-    }
-}
-
-impl Import for TransformerDecoder {
-    fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        let mut stack = self.clone();
-        (stack.layers, stack.norm) = layers(part, &self.layers, self.norm.as_ref())?;
+        for (index, layer) in stack.layers.iter_mut().enumerate() {
+            *layer = part.below(&format!("layers.{index}"), |part| layer.import(part))?;
+        }
+        if let Some(like) = &mut stack.norm {
+            *like = norm(part, "norm", like)?;
+        }
         Ok(stack)
     }
 }
@@ -85,36 +71,36 @@ impl Import for Transformer {
     }
 }
 
-/// The layers and the last norm of a stack.
-fn layers<L: Import>(
-    part: &Part,
-    likes: &[L],
-    last: Option<&Norm>,
-) -> Result<(Vec<L>, Option<Norm>), ImportError> {
-    let layers = likes
-        .iter()
-        .enumerate()
-        .map(|(index, like)| part.below(&format!("layers.{index}"), |part| like.import(part)));
-    let layers = layers.collect::<Result<_, _>>()?;
-    let last = last.map(|like| norm(part, "norm", like)).transpose()?;
-    Ok((layers, last))
+/// What the parts of a layer are called.
+struct Names {
+    self_attention: &'static str,
+    cross_attention: &'static str,
+    /// Of the norms around the sublayers, first to last.
+    norms: Vec<String>,
 }
 
-/// What the norms around the sublayers are called, first to last; `first` is the sum around the first.
-///
-/// A norm of burn-nn's that stands behind a sublayer stands before the next one where the norms are first. Weights do not say where they are: the
-/// module does.
-fn norms<const N: usize>(part: &Part, first: &Residual) -> [String; N] {
-    let separator = match part.layout {
-        Layout::Pytorch => "",
-        Layout::BurnNn => "_",
-    };
-    let mut names: [String; N] =
-        core::array::from_fn(|index| format!("norm{separator}{}", index + 1));
-    if part.layout == Layout::BurnNn && first.placement() == NormPlacement::Pre {
-        names.rotate_right(1);
+impl Names {
+    fn of(part: &Part, layer: &TransformerLayer) -> Self {
+        let is_decoder = layer.cross_attention.is_some();
+        let (self_attention, cross_attention, separator) = match part.layout {
+            Layout::Pytorch => ("self_attn", "multihead_attn", ""),
+            Layout::BurnNn if is_decoder => ("self_attn", "cross_attn", "_"),
+            Layout::BurnNn => ("mha", "", "_"),
+        };
+        let numbers = if is_decoder { 1..=3 } else { 1..=2 };
+        let mut norms: Vec<String> = numbers.map(|n| format!("norm{separator}{n}")).collect();
+        // A norm of burn-nn's that stands behind a sublayer stands before the next one where the norms are first. Weights do not say
+        // where they are: the module does.
+        let placement = layer.self_attention_residual.placement();
+        if part.layout == Layout::BurnNn && placement == NormPlacement::Pre {
+            norms.rotate_right(1);
+        }
+        Self {
+            self_attention,
+            cross_attention,
+            norms,
+        }
     }
-    names
 }
 
 fn feed_forward(part: &Part, like: &FeedForward) -> Result<FeedForward, ImportError> {
@@ -129,9 +115,10 @@ fn feed_forward(part: &Part, like: &FeedForward) -> Result<FeedForward, ImportEr
 }
 
 fn residual(part: &Part, name: &str, like: &Residual) -> Result<Residual, ImportError> {
-    if like.output_norm.is_some() {
+    let placement = like.placement();
+    if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
         let reason = format!(
-            "the module has a norm behind each sublayer as well (NormPlacement::Sandwich), {}'s has not",
+            "the module has a norm behind each sublayer (NormPlacement::{placement:?}), {}'s has not",
             source(part)
         );
         return Err(unsupported(part, name, reason));

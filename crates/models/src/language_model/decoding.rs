@@ -1,15 +1,15 @@
 //! How the language model generates: it reads each token once.
 
 use burn::tensor::Tensor;
-use burn_attn::{KvCache, KvCacheConfig};
+use burn_attn::{KvCacheConfig, TransformerCache};
 
 use super::LanguageModel;
 use crate::{generate::Autoregressive, new_tokens::NewTokens};
 
-/// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far, one cache a layer.
+/// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far.
 #[derive(Clone, Debug)]
 pub struct LanguageModelState {
-    caches: Vec<KvCache>,
+    cache: TransformerCache,
 }
 
 impl LanguageModelState {
@@ -17,11 +17,9 @@ impl LanguageModelState {
     ///
     /// # Panics
     ///
-    /// As [`KvCache::truncate`].
+    /// As [`KvCache::truncate`](burn_attn::KvCache::truncate).
     pub fn truncate(&mut self, lengths: &[usize]) {
-        for cache in &mut self.caches {
-            cache.truncate(lengths);
-        }
+        self.cache.truncate(lengths);
     }
 }
 
@@ -48,7 +46,7 @@ impl LanguageModel {
             self.max_len()
         );
         LanguageModelState {
-            caches: self.transformer.cache(rows, config),
+            cache: self.transformer.cache(rows, config),
         }
     }
 }
@@ -69,7 +67,7 @@ impl Autoregressive for LanguageModel {
     }
 
     fn lengths(&self, state: &LanguageModelState) -> Vec<usize> {
-        state.caches[0].lengths()
+        state.cache.lengths()
     }
 
     fn advance(&self, state: &mut LanguageModelState, tokens: &[&[u32]]) -> Tensor<2> {
@@ -79,13 +77,11 @@ impl Autoregressive for LanguageModel {
         let x = self.embed(new.padded(&device), new.positions(so_far));
         let states = self
             .transformer
-            .forward_cached(x, &new.lengths, &mut state.caches);
+            .forward_cached(x, &new.lengths, &mut state.cache);
         self.logits(new.last(states))
     }
 
     fn reorder(&self, state: &mut LanguageModelState, rows: &[usize]) {
-        for cache in &mut state.caches {
-            cache.reorder(rows);
-        }
+        state.cache.reorder(rows);
     }
 }

@@ -113,7 +113,7 @@ impl LanguageModel {
     /// As [`embed`](Self::embed).
     pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
         let input = CausalTransformerInput::new(self.embed(tokens, 0));
-        self.transformer.forward_with_weights(input).weights
+        self.transformer.forward_with_weights(input).self_weights
     }
 
     /// The tokens as the transformer reads them: embedded, with their positions added where these are not the heads'.

@@ -1,7 +1,7 @@
 //! How the translation model generates: it reads each source and each token once.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::{KvCacheConfig, TransformerDecoderCache};
+use burn_attn::{KvCacheConfig, TransformerCache};
 
 use super::{Memory, Seq2Seq};
 use crate::{generate::Autoregressive, new_tokens::NewTokens};
@@ -9,7 +9,7 @@ use crate::{generate::Autoregressive, new_tokens::NewTokens};
 /// What [`Seq2Seq`] keeps while it generates: the keys and values of the sources and of the tokens so far.
 #[derive(Clone, Debug)]
 pub struct Seq2SeqState {
-    cache: TransformerDecoderCache,
+    cache: TransformerCache,
 }
 
 impl Seq2Seq {
@@ -31,7 +31,10 @@ impl Seq2Seq {
         let Memory { states, lengths } = self.encode(source, source_lengths);
         let config = KvCacheConfig::new(self.max_len());
         Seq2SeqState {
-            cache: self.transformer.decoder.cache(states, lengths, &config),
+            cache: self
+                .transformer
+                .decoder
+                .cache_with_memory(states, lengths, &config),
         }
     }
 }

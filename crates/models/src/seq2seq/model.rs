@@ -252,7 +252,7 @@ impl Seq2Seq {
         let input = self.decoder_input(target, &memory);
         let decoded = self.transformer.decoder.forward_with_weights(input);
         Seq2SeqAttention {
-            encoder: encoded.weights,
+            encoder: encoded.self_weights,
             decoder: decoded.self_weights,
             cross: decoded.cross_weights,
         }

@@ -8,7 +8,10 @@ use super::{
     heads_config::Sizes,
     masks::{causal, first_keys, first_queries, indices},
 };
-use crate::cache::{Context, KvCache, KvCacheConfig, Shape};
+use crate::{
+    cache::{Context, KvCache, KvCacheConfig, Shape},
+    positions::Position,
+};
 
 impl Heads {
     /// An empty cache for these heads.
@@ -42,6 +45,7 @@ impl Heads {
     pub(super) fn attend_cached(
         &self,
         [query, key, value]: Projected,
+        position: &Position,
         lengths: Option<Vec<usize>>,
         window: Option<usize>,
         cache: &mut KvCache,
@@ -56,18 +60,19 @@ impl Heads {
             return Tensor::zeros([batch, len_q, width], (&device, dtype));
         }
         let positions = cache.positions(&counts, len_q);
-        let query = self.prepare_query(query, &positions);
-        let key = self.prepare_key(key, &positions);
+        let query = self.prepare_query(query, position, &positions);
+        let key = self.prepare_key(key, position, &positions);
         let Context { key, value, new_at } = cache.append(key, value, &counts);
         let [_, _, len_kv, _] = key.dims();
         let all_are_tokens = counts.iter().all(|&count| count == len_q);
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
-            return self.attend_from_last([query, key, value], window, cache);
+            return self.attend_from_last([query, key, value], position, window, cache);
         }
         let projected = [query, key, value];
-        let has_bias = self.position.alibi.is_some() || self.position.relative.is_some();
-        if len_q == 1 && has_bias {
-            return self.attend_one_with_bias(projected, &new_at, &counts, window, cache);
+        if len_q == 1 && position.has_bias() {
+            let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
+            let places = new_at.iter().copied().zip(ends).collect();
+            return self.attend_one_with_bias(projected, position, places, window, cache);
         }
         // Sequences of unequal lengths have diagonals of their own.
         let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
@@ -76,28 +81,28 @@ impl Heads {
             true => mask,
             false => mask.and(first_queries(&counts, len_q, &device)),
         };
-        self.attend_placed(projected, mask, indices(new_at, &device))
+        self.attend_placed(projected, position, mask, indices(new_at, &device))
     }
 
     /// Attention of one query of each sequence, with a bias by distance that the cache holds: none has to be made for a token.
     fn attend_one_with_bias(
         &self,
         [query, key, value]: Projected,
-        new_at: &[usize],
-        counts: &[usize],
+        position: &Position,
+        places: Vec<(usize, usize)>,
         window: Option<usize>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
-        let ends = new_at.iter().zip(counts).map(|(at, count)| at + count);
         // What ALiBi adds may be off by a constant per sequence, which the softmax does not see, unless a sink stands beside.
-        if window.is_none() && self.position.relative.is_none() && self.sinks.is_none() {
+        if window.is_none() && position.relative.is_none() && self.sinks.is_none() {
+            let ends = places.iter().map(|&(_, end)| end);
             let mask = first_keys(ends, &query.device());
-            let bias = cache.bias_of_last_query(&self.position, key.dims()[2]);
+            let bias = cache.bias_of_last_query(position, key.dims()[2]);
             return self.attend_prepared([query, key, value], mask, bias);
         }
         let width = self.sizes().context();
-        let mut context = Tensor::zeros([new_at.len(), 1, width], (&query.device(), query.dtype()));
-        for (b, (&at, end)) in new_at.iter().zip(ends).enumerate() {
+        let mut context = Tensor::zeros([places.len(), 1, width], (&query.device(), query.dtype()));
+        for (b, (at, end)) in places.into_iter().enumerate() {
             if end == at {
                 continue;
             }
@@ -109,7 +114,7 @@ impl Heads {
                 rows(&key, first, end),
                 rows(&value, first, end),
             ];
-            let attended = self.attend_from_last(sequence, window, cache);
+            let attended = self.attend_from_last(sequence, position, window, cache);
             context = context.slice_assign([b..b + 1, 0..1, 0..width], attended);
         }
         context
@@ -119,13 +124,14 @@ impl Heads {
     fn attend_from_last(
         &self,
         [query, key, value]: Projected,
+        position: &Position,
         window: Option<usize>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
         let ([_, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
         let bias = match len_q {
-            1 => cache.bias_of_last_query(&self.position, len_kv),
-            _ => self.position.bias(),
+            1 => cache.bias_of_last_query(position, len_kv),
+            _ => position.bias(),
         };
         self.attend_prepared([query, key, value], causal(window), bias)
     }

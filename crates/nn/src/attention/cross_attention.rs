@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     error::{ConfigError, expect_valid},
-    linear::{apply, side_by_side},
+    linear::{apply, apply_without_bias, fitted, side_by_side},
     positions::Positions,
 };
 
@@ -188,6 +188,8 @@ pub struct CrossAttentionInput {
     mask: AttentionMask,
     bias: Option<AttentionBias>,
     offset: usize,
+    query_embedding: Option<Tensor<3>>,
+    key_embedding: Option<Tensor<3>>,
 }
 
 impl CrossAttentionInput {
@@ -200,6 +202,8 @@ impl CrossAttentionInput {
             mask: AttentionMask::none(),
             bias: None,
             offset: 0,
+            query_embedding: None,
+            key_embedding: None,
         }
     }
 
@@ -219,6 +223,23 @@ impl CrossAttentionInput {
     /// Adds `bias` to the scores.
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(bias);
+        self
+    }
+
+    /// Added to what queries are made of: `[batch or 1, len_q, d_model]`.
+    pub fn query_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.query_embedding = Some(embedding);
+        self
+    }
+
+    /// Added to what keys are made of, not to what values are: the positions of a DETR's memory (arXiv:2005.12872). A projected
+    /// memory has its own already.
+    ///
+    /// # Shapes
+    ///
+    /// `[batch or 1, len_kv, d_memory]`
+    pub fn key_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.key_embedding = Some(embedding);
         self
     }
 }
@@ -241,10 +262,10 @@ impl CrossAttention {
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
-        let projected = self.project(input.query, input.memory, input.offset);
-        let context =
-            self.heads
-                .attend_prepared(projected, input.mask, self.heads.with_position(input.bias));
+        let (mask, bias) = (input.mask.clone(), input.bias.clone());
+        let projected = self.project(input);
+        let bias = self.heads.position.added_to(bias);
+        let context = self.heads.attend_prepared(projected, mask, bias);
         apply(&self.output, context)
     }
 
@@ -258,12 +279,12 @@ impl CrossAttention {
     ///
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
-        let projected = self.project(input.query, input.memory, input.offset);
-        let (context, weights) = self.heads.attend_prepared_with_weights(
-            projected,
-            input.mask,
-            self.heads.with_position(input.bias),
-        );
+        let (mask, bias) = (input.mask.clone(), input.bias.clone());
+        let projected = self.project(input);
+        let bias = self.heads.position.added_to(bias);
+        let (context, weights) = self
+            .heads
+            .attend_prepared_with_weights(projected, mask, bias);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -285,11 +306,28 @@ impl CrossAttention {
     ///
     /// `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations; as many numbers as keys and values.
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
+        self.project_keys_and_values(memory, None)
+    }
+
+    /// Keys and values of a memory; keys are made of it and the `embedding`.
+    fn project_keys_and_values(
+        &self,
+        memory: Tensor<3>,
+        embedding: Option<Tensor<3>>,
+    ) -> ProjectedMemory {
         let [d_memory, _] = self.key_value.weight.dims();
         assert_shape!(memory, [_, _, d_memory]);
-        let [key, value] = self.heads.split_memory(apply(&self.key_value, memory));
+        let [batch, len, _] = memory.dims();
+        let [mut key, value] = self.heads.split_memory(apply(&self.key_value, memory));
+        if let Some(embedding) = embedding {
+            let embedding = fitted(embedding, [batch, len, d_memory]);
+            let added = apply_without_bias(&self.key_value, embedding);
+            let [of_key, _] = self.heads.split_memory(added);
+            key = key + of_key;
+        }
+        let position = &self.heads.position;
         ProjectedMemory {
-            key: self.heads.prepare_key(key, &Positions::default()),
+            key: self.heads.prepare_key(key, position, &Positions::default()),
             value,
         }
     }
@@ -325,27 +363,43 @@ impl CrossAttention {
     }
 
     /// Query, key and value, prepared.
-    fn project(&self, query: Tensor<3>, memory: CrossMemory, offset: usize) -> Projected {
+    fn project(&self, input: CrossAttentionInput) -> Projected {
+        let CrossAttentionInput {
+            query,
+            memory,
+            offset,
+            ..
+        } = input;
         let [d_model, _] = self.query.weight.dims();
         let [d_memory, _] = self.key_value.weight.dims();
-        let [batch, _, _] = query.dims();
+        let [batch, len, _] = query.dims();
         assert_shape!(query, [_, _, d_model]);
         let ProjectedMemory { key, value } = match memory {
             CrossMemory::States(memory) => {
                 assert_shape!(memory, [batch, _, d_memory]);
-                self.project_memory(memory)
+                self.project_keys_and_values(memory, input.key_embedding)
             }
             CrossMemory::Projected(memory) => {
+                assert!(
+                    input.key_embedding.is_none(),
+                    "CrossAttention: a key embedding cannot join a memory that is projected already"
+                );
                 self.check(&memory, batch, query.dtype());
                 memory
             }
         };
+        let position = &self.heads.position;
         assert!(
-            offset == 0 || self.heads.position.bias().is_none(),
+            offset == 0 || !position.has_bias(),
             "CrossAttention: queries from position {offset} on, but with ALiBi or a relative bias the last query stands on the \
              last key"
         );
+        let query = match input.query_embedding {
+            Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
+            None => query,
+        };
         let query = self.heads.split_query(apply(&self.query, query));
-        [self.heads.prepare_query(query, &offset.into()), key, value]
+        let query = self.heads.prepare_query(query, position, &offset.into());
+        [query, key, value]
     }
 }

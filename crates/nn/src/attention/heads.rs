@@ -144,8 +144,13 @@ impl Heads {
         x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
     }
 
-    /// Queries at these positions as they enter the dot products.
-    pub(super) fn prepare_query(&self, query: Tensor<4>, positions: &Positions) -> Tensor<4> {
+    /// Queries at these positions as they enter the dot products, by the `position` encoding.
+    pub(super) fn prepare_query(
+        &self,
+        query: Tensor<4>,
+        position: &Position,
+        positions: &Positions,
+    ) -> Tensor<4> {
         if query.shape().num_elements() == 0 {
             return query;
         }
@@ -153,11 +158,16 @@ impl Heads {
             Some(norm) => norm.query(query),
             None => query,
         };
-        self.position.rotate(query, positions)
+        position.rotate(query, positions)
     }
 
     /// As [`prepare_query`](Self::prepare_query), for keys.
-    pub(super) fn prepare_key(&self, key: Tensor<4>, positions: &Positions) -> Tensor<4> {
+    pub(super) fn prepare_key(
+        &self,
+        key: Tensor<4>,
+        position: &Position,
+        positions: &Positions,
+    ) -> Tensor<4> {
         if key.shape().num_elements() == 0 {
             return key;
         }
@@ -165,15 +175,15 @@ impl Heads {
             Some(norm) => norm.key(key),
             None => key,
         };
-        self.position.rotate(key, positions)
+        position.rotate(key, positions)
     }
 
     /// Queries and keys of one sequence, from its start.
-    fn prepare(&self, [query, key, value]: Projected) -> Projected {
+    fn prepare(&self, [query, key, value]: Projected, position: &Position) -> Projected {
         let start = Positions::default();
         [
-            self.prepare_query(query, &start),
-            self.prepare_key(key, &start),
+            self.prepare_query(query, position, &start),
+            self.prepare_key(key, position, &start),
             value,
         ]
     }
@@ -183,18 +193,12 @@ impl Heads {
     pub(super) fn attend(
         &self,
         projected: Projected,
+        position: &Position,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> Tensor<3> {
-        self.attend_prepared(self.prepare(projected), mask, self.with_position(bias))
-    }
-
-    /// A bias, and that of the positions, whose last query stands on the last key.
-    pub(super) fn with_position(&self, bias: Option<AttentionBias>) -> Option<AttentionBias> {
-        match (bias, self.position.bias()) {
-            (Some(bias), Some(of_position)) => Some(bias.and(of_position)),
-            (one, None) | (None, one) => one,
-        }
+        let projected = self.prepare(projected, position);
+        self.attend_prepared(projected, mask, position.added_to(bias))
     }
 
     /// [`attend`](Self::attend) of queries and keys that are prepared.
@@ -212,10 +216,11 @@ impl Heads {
     pub(super) fn attend_placed(
         &self,
         projected: Projected,
+        position: &Position,
         mask: AttentionMask,
         offsets: Tensor<1, Int>,
     ) -> Tensor<3> {
-        let options = self.options(mask, self.position.bias());
+        let options = self.options(mask, position.bias());
         self.attend_with(projected, options.query_offsets(offsets))
     }
 
@@ -234,11 +239,12 @@ impl Heads {
     pub(super) fn attend_with_weights(
         &self,
         projected: Projected,
+        position: &Position,
         mask: AttentionMask,
         bias: Option<AttentionBias>,
     ) -> (Tensor<3>, Tensor<4>) {
-        let bias = self.with_position(bias);
-        self.attend_prepared_with_weights(self.prepare(projected), mask, bias)
+        let projected = self.prepare(projected, position);
+        self.attend_prepared_with_weights(projected, mask, position.added_to(bias))
     }
 
     /// [`attend_with_weights`](Self::attend_with_weights) of queries and keys that are prepared.

@@ -218,7 +218,9 @@ impl MultiHeadAttention {
     pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
         let mask = input.whole_mask();
         let projected = self.project(input.query, input.key, input.value);
-        let context = self.heads.attend(projected, mask, input.bias);
+        let context = self
+            .heads
+            .attend(projected, &self.heads.position, mask, input.bias);
         apply(&self.output, context)
     }
 
@@ -234,7 +236,9 @@ impl MultiHeadAttention {
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
         let mask = input.whole_mask();
         let projected = self.project(input.query, input.key, input.value);
-        let (context, weights) = self.heads.attend_with_weights(projected, mask, input.bias);
+        let (context, weights) =
+            self.heads
+                .attend_with_weights(projected, &self.heads.position, mask, input.bias);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -298,9 +302,9 @@ impl MultiHeadAttention {
              {len_kv} keys"
         );
         let projected = self.project(input.query, input.key, input.value);
-        let context = self
-            .heads
-            .attend_cached(projected, input.lengths, None, cache);
+        let context =
+            self.heads
+                .attend_cached(projected, &self.heads.position, input.lengths, None, cache);
         apply(&self.output, context)
     }
 

@@ -18,7 +18,8 @@ use super::{
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
-    linear::{apply, place, side_by_side},
+    linear::{apply, apply_without_bias, fitted, place, side_by_side},
+    positions::Position,
 };
 
 /// Configuration of [`SelfAttention`].
@@ -153,6 +154,8 @@ pub struct SelfAttentionInput {
     mask: AttentionMask,
     bias: Option<AttentionBias>,
     lengths: Option<Vec<usize>>,
+    position: Option<Position>,
+    query_key_embedding: Option<Tensor<3>>,
 }
 
 impl SelfAttentionInput {
@@ -163,6 +166,8 @@ impl SelfAttentionInput {
             mask: AttentionMask::none(),
             bias: None,
             lengths: None,
+            position: None,
+            query_key_embedding: None,
         }
     }
 
@@ -178,9 +183,25 @@ impl SelfAttentionInput {
         self
     }
 
-    /// Adds `bias` to the scores.
+    /// Adds `bias` to the scores, beside what positions add.
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(bias);
+        self
+    }
+
+    /// A position encoding that several modules share, instead of the module's own.
+    pub fn position(mut self, position: Position) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Added to what queries and keys are made of, not to what values are: the positions of a DETR (arXiv:2005.12872).
+    ///
+    /// # Shapes
+    ///
+    /// `[batch or 1, len, d_model]`
+    pub fn query_key_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.query_key_embedding = Some(embedding);
         self
     }
 }
@@ -195,14 +216,16 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model` or the mask does not fit.
+    /// When the width is not `d_model`, or the mask, the bias or the embedding does not fit.
     ///
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: SelfAttentionInput) -> Tensor<3> {
         let mask = self.mask(&input);
-        let context = self.heads.attend(self.project(input.x), mask, input.bias);
+        let projected = self.project(input.x, input.query_key_embedding);
+        let position = input.position.as_ref().unwrap_or(&self.heads.position);
+        let context = self.heads.attend(projected, position, mask, input.bias);
         apply(&self.output, context)
     }
 
@@ -217,9 +240,11 @@ impl SelfAttention {
     /// As [`forward`](Self::forward).
     pub fn forward_with_weights(&self, input: SelfAttentionInput) -> AttentionOutput {
         let mask = self.mask(&input);
-        let (context, weights) =
-            self.heads
-                .attend_with_weights(self.project(input.x), mask, input.bias);
+        let projected = self.project(input.x, input.query_key_embedding);
+        let position = input.position.as_ref().unwrap_or(&self.heads.position);
+        let (context, weights) = self
+            .heads
+            .attend_with_weights(projected, position, mask, input.bias);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -262,17 +287,28 @@ impl SelfAttention {
             "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
         );
         check_cacheable("SelfAttention", &input.mask, input.bias.as_ref());
-        let projected = self.project(input.x);
-        let context = self
-            .heads
-            .attend_cached(projected, input.lengths, self.window, cache);
+        let projected = self.project(input.x, input.query_key_embedding);
+        let position = input.position.as_ref().unwrap_or(&self.heads.position);
+        let context =
+            self.heads
+                .attend_cached(projected, position, input.lengths, self.window, cache);
         apply(&self.output, context)
     }
 
-    fn project(&self, x: Tensor<3>) -> Projected {
+    /// Query, key and value of `x`, the first two with the `embedding` added to it.
+    fn project(&self, x: Tensor<3>, embedding: Option<Tensor<3>>) -> Projected {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(x, [_, _, d_model]);
-        self.heads.split_all(apply(&self.query_key_value, x))
+        let [query, key, value] = self
+            .heads
+            .split_all(apply(&self.query_key_value, x.clone()));
+        let Some(embedding) = embedding else {
+            return [query, key, value];
+        };
+        let embedding = fitted(embedding, x.dims());
+        let added = apply_without_bias(&self.query_key_value, embedding);
+        let [of_query, of_key, _] = self.heads.split_all(added);
+        [query + of_query, key + of_key, value]
     }
 
     /// Everything that hides a position.

@@ -21,7 +21,7 @@ use crate::error::ConfigError;
 /// let encoding = PositionEncoding::rotary();
 /// let encoding = PositionEncoding::Rotary(RotaryConfig::new().with_base(500_000.0).with_max_len(8192));
 /// ```
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum PositionEncoding {
     /// They do not: positions were added to the embeddings, or order does not matter.
@@ -151,6 +151,19 @@ impl Position {
     pub fn bias(&self) -> Option<AttentionBias> {
         let alibi = self.alibi.as_ref().map(Alibi::bias);
         alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias))
+    }
+
+    /// Whether [`bias`](Self::bias) adds anything.
+    pub(crate) fn has_bias(&self) -> bool {
+        self.alibi.is_some() || self.relative.is_some()
+    }
+
+    /// `bias`, and that of the positions, whose last query stands on the last key.
+    pub(crate) fn added_to(&self, bias: Option<AttentionBias>) -> Option<AttentionBias> {
+        match (bias, self.bias()) {
+            (Some(bias), Some(of_position)) => Some(bias.and(of_position)),
+            (one, None) | (None, one) => one,
+        }
     }
 
     /// What [`bias`](Self::bias) adds to the scores of a query that stands on the last of `len` keys, in `dtype`:

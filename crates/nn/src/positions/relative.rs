@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Configuration of [`RelativeBias`].
-#[derive(Config, Debug)]
+#[derive(Config, Debug, PartialEq)]
 pub struct RelativeBiasConfig {
     /// Number of biases per head.
     #[config(default = 32)]

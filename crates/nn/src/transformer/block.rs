@@ -3,15 +3,8 @@
 use burn::{nn::Initializer, tensor::Device};
 use burn_attn_derive::Config;
 
-use super::{
-    FeedForward, FeedForwardActivation, FeedForwardConfig, Norm, NormConfig, NormPlacement,
-    Residual,
-};
-use crate::{
-    CrossAttention, CrossAttentionConfig, HeadsConfig, ProjectionBias, SelfAttention,
-    SelfAttentionConfig, attention::heads_builders, error::ConfigError,
-    positions::PositionEncoding,
-};
+use super::{FeedForwardActivation, Norm, NormConfig, NormPlacement};
+use crate::{HeadsConfig, ProjectionBias, attention::heads_builders};
 
 /// How every layer of a stack is built, besides its sizes: by default as burn-nn 0.22.1 builds the layers of its transformers, post-norm with
 /// layer norm, exact GELU and dropout 0.1.
@@ -55,6 +48,9 @@ pub struct BlockConfig {
     /// cross-attention.
     #[config(default = false)]
     pub parallel: bool,
+    /// In parallel layers: whether the feed-forward network reads a norm of its own (GPT-NeoX, arXiv:2204.06745). Pre-norm only.
+    #[config(default = false, missing = false)]
+    pub separate_norms: bool,
     /// Between the linear layers of the feed-forward network.
     #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
@@ -67,7 +63,7 @@ pub struct BlockConfig {
     /// What the heads of every attention look like. Their position is that of the self-attention: cross-attention has none.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// In causal self-attention: how many positions before itself a position sees; a stack without one refuses it. Default: all.
+    /// In causal self-attention: how many positions before itself a position sees; layers that are not causal refuse it. Default: all.
     /// A published `sliding_window` counts the position itself: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
     /// How the projections and the feed-forward network start.
@@ -79,117 +75,27 @@ pub struct BlockConfig {
 
 heads_builders!(BlockConfig);
 
-/// The sizes of a stack and its [`BlockConfig`], which together make the parts of a layer.
-pub(super) struct LayerParts<'a> {
-    pub(super) d_model: usize,
-    pub(super) d_ff: usize,
-    pub(super) n_heads: usize,
-    pub(super) block: &'a BlockConfig,
-}
-
-impl LayerParts<'_> {
-    /// Whether the parts can be built, with this self-attention; `config` is the configuration that the user wrote.
-    pub(super) fn validate(&self, config: &'static str, causal: bool) -> Result<(), ConfigError> {
-        self.block
-            .heads
-            .directed(causal)
-            .validate(config, self.d_model, self.n_heads)?;
-        ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
-        ConfigError::check_dropout(config, self.block.dropout)?;
-        let attention_dropout = self.attention_dropout();
-        if !(0.0..1.0).contains(&attention_dropout) {
-            let reason = format!("attention_dropout must be in [0, 1), got {attention_dropout}");
-            return Err(ConfigError::Invalid { config, reason });
-        }
-        let bias = self.projection_bias();
-        let of_one_input = [
-            ("query", bias.query),
-            ("key", bias.key),
-            ("value", bias.value),
-        ];
-        ProjectionBias::shared(config, &of_one_input)?;
-        let norm = self.block.norm.validate();
-        norm.map_err(|error| error.in_name_of(config))
-    }
-
-    /// [`validate`](Self::validate) of layers with cross-attention.
-    pub(super) fn validate_with_memory(
-        &self,
-        config: &'static str,
-        causal: bool,
-    ) -> Result<(), ConfigError> {
-        self.validate(config, causal)?;
-        if !self.block.parallel {
-            return Ok(());
-        }
-        let reason = "parallel is true, but attention and feed-forward side by side leave no place for \
-            cross-attention";
-        Err(ConfigError::Invalid {
-            config,
-            reason: reason.into(),
-        })
-    }
-
-    pub(super) fn self_attention(&self, causal: bool, device: &Device) -> SelfAttention {
-        SelfAttentionConfig::new(self.d_model, self.n_heads)
-            .with_heads(self.block.heads.clone())
-            .with_causal(causal)
-            .with_window(self.block.window.filter(|_| causal))
-            .with_dropout(self.attention_dropout())
-            .with_bias(self.projection_bias())
-            .with_initializer(self.block.initializer.clone())
-            .init(device)
-    }
-
-    pub(super) fn cross_attention(&self, device: &Device) -> CrossAttention {
-        // Positions of a sequence say nothing about those of a memory.
-        let heads = self
-            .block
-            .heads
-            .clone()
-            .with_position(PositionEncoding::None);
-        CrossAttentionConfig::new(self.d_model, self.n_heads)
-            .with_heads(heads)
-            .with_dropout(self.attention_dropout())
-            .with_bias(self.projection_bias())
-            .with_initializer(self.block.initializer.clone())
-            .init(device)
-    }
-
-    fn projection_bias(&self) -> ProjectionBias {
-        self.block.projection_bias.unwrap_or(match self.block.bias {
+impl BlockConfig {
+    pub(super) fn projection_bias(&self) -> ProjectionBias {
+        self.projection_bias.unwrap_or(match self.bias {
             true => ProjectionBias::all(),
             false => ProjectionBias::none(),
         })
     }
 
-    fn attention_dropout(&self) -> f64 {
-        self.block.attention_dropout.unwrap_or(self.block.dropout)
+    pub(super) fn attention_dropout(&self) -> f64 {
+        self.attention_dropout.unwrap_or(self.dropout)
     }
 
-    pub(super) fn feed_forward(&self, device: &Device) -> FeedForward {
-        FeedForwardConfig::new(self.d_model, self.d_ff)
-            .with_activation(self.block.activation)
-            .with_dropout(self.block.dropout)
-            .with_bias(self.block.bias)
-            .with_initializer(self.block.initializer.clone())
-            .init(device)
-    }
-
-    pub(super) fn residual(&self, device: &Device) -> Residual {
-        Residual::new(
-            self.d_model,
-            self.block.dropout,
-            &self.block.norm,
-            self.block.norm_placement,
-            device,
-        )
-    }
-
-    /// The norm behind a stack: as `wanted`, else unless its sums are normalised already.
-    pub(super) fn final_norm(&self, wanted: Option<bool>, device: &Device) -> Option<Norm> {
+    /// The norm behind a stack: as `wanted`, else if its sums are not normalised already.
+    pub(super) fn final_norm(
+        &self,
+        wanted: Option<bool>,
+        d_model: usize,
+        device: &Device,
+    ) -> Option<Norm> {
         wanted
-            .unwrap_or(self.block.norm_placement != NormPlacement::Post)
-            .then(|| self.block.norm.init(self.d_model, device))
+            .unwrap_or(self.norm_placement != NormPlacement::Post)
+            .then(|| self.norm.init(d_model, device))
     }
 }

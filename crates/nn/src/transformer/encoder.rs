@@ -1,17 +1,12 @@
 //! The encoder: every position of a sequence looks at all of it.
 
-use burn::{
-    module::Module,
-    tensor::{Device, Tensor},
-};
+use burn::tensor::Device;
 use burn_attn_derive::Config;
-use burn_attn_ops::AttentionMask;
 
-use super::{BlockConfig, Norm, TransformerLayer, block::LayerParts, layer};
-use crate::{
-    SelfAttentionInput,
-    error::{ConfigError, expect_valid},
+use super::{
+    BlockConfig, LayerPattern, TransformerStack, TransformerStackConfig, TransformerStackInput,
 };
+use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`TransformerEncoder`]: what burn-nn 0.22.1's `TransformerEncoderConfig` says in the same words means the same
 /// numbers here.
@@ -25,9 +20,12 @@ pub struct TransformerEncoderConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// How every layer is built; without a `window`.
+    /// How every layer is built, unless `pattern` says otherwise; without a `window`.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
+    /// Which layers differ, and which share their weights.
+    #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
+    pub pattern: LayerPattern,
     /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
     pub final_norm: Option<bool>,
 }
@@ -39,18 +37,7 @@ impl TransformerEncoderConfig {
     ///
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        const NAME: &str = "TransformerEncoderConfig";
-        self.parts().validate(NAME, false)?;
-        if let Some(window) = self.block.window {
-            let reason = format!(
-                "the block has a window of {window}, but an encoder is not causal; AttentionMask::window is for both directions"
-            );
-            return Err(ConfigError::Invalid {
-                config: NAME,
-                reason,
-            });
-        }
-        ConfigError::check_positive(NAME, &[("n_layers", self.n_layers)])
+        self.stack().validate_in("TransformerEncoderConfig")
     }
 
     /// Builds the module.
@@ -60,26 +47,25 @@ impl TransformerEncoderConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> TransformerEncoder {
         expect_valid(self.validate());
-        let parts = self.parts();
-        TransformerEncoder {
-            layers: (0..self.n_layers)
-                .map(|_| TransformerLayer::new(&parts, false, device))
-                .collect(),
-            norm: parts.final_norm(self.final_norm, device),
-        }
+        self.stack().init(device)
     }
 
-    fn parts(&self) -> LayerParts<'_> {
-        LayerParts {
+    fn stack(&self) -> TransformerStackConfig {
+        TransformerStackConfig {
             d_model: self.d_model,
             d_ff: self.d_ff,
             n_heads: self.n_heads,
-            block: &self.block,
+            n_layers: self.n_layers,
+            causal: false,
+            d_memory: None,
+            block: self.block.clone(),
+            pattern: self.pattern.clone(),
+            final_norm: self.final_norm,
         }
     }
 }
 
-/// A stack of self-attention and feed-forward layers.
+/// A stack of self-attention and feed-forward layers, built by [`TransformerEncoderConfig`].
 ///
 /// # Source
 ///
@@ -99,82 +85,7 @@ impl TransformerEncoderConfig {
 /// let input = TransformerEncoderInput::new(x).mask(AttentionMask::key_lengths(lengths));
 /// assert_eq!(encoder.forward(input).dims(), [2, 7, 32]);
 /// ```
-#[derive(Module, Debug)]
-pub struct TransformerEncoder {
-    /// The layers, first to last.
-    pub layers: Vec<TransformerLayer>,
-    /// The last norm, if there is one.
-    pub norm: Option<Norm>,
-}
+pub type TransformerEncoder = TransformerStack;
 
 /// What [`TransformerEncoder`] reads.
-#[derive(Clone, Debug)]
-pub struct TransformerEncoderInput {
-    x: Tensor<3>,
-    mask: AttentionMask,
-}
-
-impl TransformerEncoderInput {
-    /// A batch of embedded sequences, `[batch, len, d_model]`.
-    pub fn new(x: Tensor<3>) -> Self {
-        Self {
-            x,
-            mask: AttentionMask::none(),
-        }
-    }
-
-    /// Which positions may be seen; several masks all hide, as by [`AttentionMask::and`].
-    pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = self.mask.and(mask);
-        self
-    }
-}
-
-/// What [`TransformerEncoder`] returns when asked for its weights.
-#[derive(Clone, Debug)]
-pub struct TransformerEncoderOutput {
-    /// `[batch, len, d_model]`
-    pub states: Tensor<3>,
-    /// One `[batch, heads, len, len]` a layer.
-    pub weights: Vec<Tensor<4>>,
-}
-
-impl TransformerEncoder {
-    /// The states of every position.
-    ///
-    /// # Shapes
-    ///
-    /// - input, output: `[batch, len, d_model]`
-    ///
-    /// # Panics
-    ///
-    /// When the width is not `d_model` or the mask does not fit.
-    pub fn forward(&self, input: TransformerEncoderInput) -> Tensor<3> {
-        let TransformerEncoderInput { x, mask } = input;
-        let (states, _) = layer::forward(&self.layers, self.norm.as_ref(), x, |attention, x| {
-            let input = SelfAttentionInput::new(x).mask(mask.clone());
-            (attention.forward(input), ())
-        });
-        states
-    }
-
-    /// The states, and the attention weights of every layer.
-    ///
-    /// # Shapes
-    ///
-    /// As [`forward`](Self::forward); see [`TransformerEncoderOutput`].
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
-    pub fn forward_with_weights(&self, input: TransformerEncoderInput) -> TransformerEncoderOutput {
-        let TransformerEncoderInput { x, mask } = input;
-        let (states, weights) =
-            layer::forward(&self.layers, self.norm.as_ref(), x, |attention, x| {
-                let input = SelfAttentionInput::new(x).mask(mask.clone());
-                let output = attention.forward_with_weights(input);
-                (output.context, output.weights)
-            });
-        TransformerEncoderOutput { states, weights }
-    }
-}
+pub type TransformerEncoderInput = TransformerStackInput;

@@ -8,8 +8,8 @@ use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{
-    BlockConfig, TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput, block::LayerParts,
+    BlockConfig, TransformerDecoder, TransformerDecoderInput, TransformerEncoder,
+    TransformerEncoderInput, TransformerStackConfig,
 };
 use crate::error::{ConfigError, expect_valid};
 
@@ -41,21 +41,13 @@ impl TransformerConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "TransformerConfig";
-        let parts = LayerParts {
-            d_model: self.d_model,
-            d_ff: self.d_ff,
-            n_heads: self.n_heads,
-            block: &self.block,
-        };
-        parts.validate(NAME, false)?;
-        parts.validate_with_memory(NAME, true)?;
-        ConfigError::check_positive(
-            NAME,
-            &[
-                ("n_encoder_layers", self.n_encoder_layers),
-                ("n_decoder_layers", self.n_decoder_layers),
-            ],
-        )
+        let sizes = [
+            ("n_encoder_layers", self.n_encoder_layers),
+            ("n_decoder_layers", self.n_decoder_layers),
+        ];
+        ConfigError::check_positive(NAME, &sizes)?;
+        self.encoder().validate_in(NAME)?;
+        self.decoder().validate_in(NAME)
     }
 
     /// Builds the module.
@@ -65,29 +57,28 @@ impl TransformerConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Transformer {
         expect_valid(self.validate());
-        let [d_model, d_ff, n_heads] = [self.d_model, self.d_ff, self.n_heads];
-        let encoder = TransformerEncoderConfig {
-            d_model,
-            d_ff,
-            n_heads,
-            n_layers: self.n_encoder_layers,
-            // Windows are for the causal self-attention of the decoder.
-            block: self.block.clone().with_window(None),
-            final_norm: self.final_norm,
-        };
-        let decoder = TransformerDecoderConfig {
-            d_model,
-            d_ff,
-            n_heads,
-            n_layers: self.n_decoder_layers,
-            block: self.block.clone(),
-            causal: true,
-            final_norm: self.final_norm,
-        };
         Transformer {
-            encoder: encoder.init(device),
-            decoder: decoder.init(device),
+            encoder: self.encoder().init(device),
+            decoder: self.decoder().init(device),
         }
+    }
+
+    fn encoder(&self) -> TransformerStackConfig {
+        // Windows are for the causal self-attention of the decoder.
+        let block = self.block.clone().with_window(None);
+        self.stack(self.n_encoder_layers, block)
+    }
+
+    fn decoder(&self) -> TransformerStackConfig {
+        self.stack(self.n_decoder_layers, self.block.clone())
+            .with_causal(true)
+            .with_d_memory(Some(self.d_model))
+    }
+
+    fn stack(&self, n_layers: usize, block: BlockConfig) -> TransformerStackConfig {
+        TransformerStackConfig::new(self.d_model, self.d_ff, self.n_heads, n_layers)
+            .with_block(block)
+            .with_final_norm(self.final_norm)
     }
 }
 
@@ -207,7 +198,7 @@ impl Transformer {
         );
         TransformerOutput {
             states: decoded.states,
-            encoder_weights: encoded.weights,
+            encoder_weights: encoded.self_weights,
             decoder_weights: decoded.self_weights,
             cross_weights: decoded.cross_weights,
         }

@@ -1,116 +1,359 @@
-//! The layer of encoder and causal stack: self-attention and feed-forward.
+//! The layer of every stack: self-attention, cross-attention where there is a memory to look at, feed-forward.
 
 use burn::{
     module::Module,
     tensor::{Device, Tensor},
 };
+use burn_attn_derive::Config;
 
-use super::{FeedForward, Norm, Residual, block::LayerParts};
-use crate::{KvCache, KvCacheConfig, SelfAttention};
+use super::{
+    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerContext, NormPlacement, Residual,
+};
+use crate::{
+    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, ProjectionBias,
+    SelfAttention, SelfAttentionConfig,
+    error::{ConfigError, expect_valid},
+    positions::PositionEncoding,
+};
 
-/// One layer of a [`TransformerEncoder`](crate::TransformerEncoder) or
-/// [`CausalTransformer`](crate::CausalTransformer): self-attention and feed-forward, each in a residual sum, or
-/// ([`parallel`](crate::BlockConfig::parallel)) both in one.
-///
-/// The two differ by the causal mask of the attention alone.
-#[derive(Module, Debug)]
-pub struct TransformerLayer {
-    /// Every position looks at all positions, or (causal) at itself and what came before.
-    pub attention: SelfAttention,
-    /// The sum and norm around the attention, in parallel layers around both.
-    pub attention_residual: Residual,
-    /// Every position thinks on its own.
-    pub feed_forward: FeedForward,
-    /// The sum and norm around the feed-forward network; parallel layers have none.
-    pub feed_forward_residual: Option<Residual>,
+/// Configuration of [`TransformerLayer`].
+#[derive(Config, Debug)]
+pub struct TransformerLayerConfig {
+    /// Width of the input and output.
+    pub d_model: usize,
+    /// Width inside the feed-forward network.
+    pub d_ff: usize,
+    /// Number of heads.
+    pub n_heads: usize,
+    /// Whether a position sees only itself and what came before (a decoder) or everything (an encoder).
+    #[config(default = false)]
+    pub causal: bool,
+    /// Width of the memory that cross-attention looks at. Default: there is no cross-attention.
+    pub d_memory: Option<usize>,
+    /// How the layer is built; with cross-attention not `parallel`, and a `window` only if it is causal.
+    #[config(default = "BlockConfig::new()")]
+    pub block: BlockConfig,
 }
 
-impl TransformerLayer {
-    pub(super) fn new(parts: &LayerParts, causal: bool, device: &Device) -> Self {
-        Self {
-            attention: parts.self_attention(causal, device),
-            attention_residual: parts.residual(device),
-            feed_forward: parts.feed_forward(device),
-            feed_forward_residual: (!parts.block.parallel).then(|| parts.residual(device)),
+impl TransformerLayerConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_in("TransformerLayerConfig")
+    }
+
+    /// [`validate`](Self::validate) of a layer that `config` describes.
+    pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
+        let invalid = |reason: String| Err(ConfigError::Invalid { config, reason });
+        let block = &self.block;
+        self.heads().validate(config, self.d_model, self.n_heads)?;
+        ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
+        ConfigError::check_dropout(config, block.dropout)?;
+        let attention_dropout = block.attention_dropout();
+        if !(0.0..1.0).contains(&attention_dropout) {
+            return invalid(format!(
+                "attention_dropout must be in [0, 1), got {attention_dropout}"
+            ));
+        }
+        let bias = block.projection_bias();
+        let of_one_input = [
+            ("query", bias.query),
+            ("key", bias.key),
+            ("value", bias.value),
+        ];
+        ProjectionBias::shared(config, &of_one_input)?;
+        if let (false, Some(window)) = (self.causal, block.window) {
+            return invalid(format!(
+                "the block has a window of {window}, which needs a causal layer; AttentionMask::window is for both directions"
+            ));
+        }
+        if let Some(d_memory) = self.d_memory {
+            ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
+            if block.parallel {
+                return invalid(
+                    "parallel is true, but attention and feed-forward side by side leave no place for cross-attention".into(),
+                );
+            }
+        }
+        let placement = block.norm_placement;
+        if block.separate_norms && !(block.parallel && placement == NormPlacement::Pre) {
+            return invalid(format!(
+                "separate_norms is for parallel layers with norm_placement Pre, but parallel is {} and norm_placement {placement:?}",
+                block.parallel
+            ));
+        }
+        let norm = block.norm.validate();
+        norm.map_err(|error| error.in_name_of(config))
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> TransformerLayer {
+        expect_valid(self.validate());
+        let block = &self.block;
+        let has_memory = self.d_memory.is_some();
+        TransformerLayer {
+            self_attention: self.self_attention().init(device),
+            self_attention_residual: self.residual(device),
+            cross_attention: self
+                .d_memory
+                .map(|d_memory| self.cross_attention(d_memory).init(device)),
+            cross_attention_residual: has_memory.then(|| self.residual(device)),
+            feed_forward: FeedForwardConfig::new(self.d_model, self.d_ff)
+                .with_activation(block.activation)
+                .with_dropout(block.dropout)
+                .with_bias(block.bias)
+                .with_initializer(block.initializer.clone())
+                .init(device),
+            feed_forward_residual: (!block.parallel || block.separate_norms)
+                .then(|| self.residual(device)),
+            parallel: block.parallel,
         }
     }
 
-    /// Runs the layer; `attend` runs its attention, and what it returns besides is handed out.
-    fn forward<T>(
+    /// What the heads of the self-attention look like.
+    pub(super) fn heads(&self) -> HeadsConfig {
+        self.block.heads.directed(self.causal)
+    }
+
+    fn self_attention(&self) -> SelfAttentionConfig {
+        SelfAttentionConfig::new(self.d_model, self.n_heads)
+            .with_heads(self.heads())
+            .with_causal(self.causal)
+            .with_window(self.block.window)
+            .with_dropout(self.block.attention_dropout())
+            .with_bias(self.block.projection_bias())
+            .with_initializer(self.block.initializer.clone())
+    }
+
+    fn cross_attention(&self, d_memory: usize) -> CrossAttentionConfig {
+        // Positions of a sequence say nothing about those of a memory.
+        let heads = self.block.heads.clone();
+        CrossAttentionConfig::new(self.d_model, self.n_heads)
+            .with_heads(heads.with_position(PositionEncoding::None))
+            .with_d_memory(Some(d_memory))
+            .with_dropout(self.block.attention_dropout())
+            .with_bias(self.block.projection_bias())
+            .with_initializer(self.block.initializer.clone())
+    }
+
+    fn residual(&self, device: &Device) -> Residual {
+        let block = &self.block;
+        let placement = block.norm_placement;
+        Residual::new(self.d_model, block.dropout, &block.norm, placement, device)
+    }
+}
+
+/// One layer of a transformer: self-attention, cross-attention if it has a memory to look at, and feed-forward, each in a residual
+/// sum; or ([`parallel`](BlockConfig::parallel)) attention and feed-forward in one.
+///
+/// # Source
+///
+/// "Attention is all you need" (arXiv:1706.03762), section 3.1. PyTorch equivalents: `nn.TransformerEncoderLayer`, and with
+/// `d_memory` `nn.TransformerDecoderLayer`, with `batch_first=True`.
+///
+/// # Example
+///
+/// Alone, with the same layers of an encoder and a decoder; [`TransformerStack`](crate::TransformerStack) has many.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{LayerContext, TransformerLayerConfig};
+///
+/// let device = Device::default();
+/// let random = |shape: [usize; 3]| Tensor::random(shape, Distribution::Default, &device);
+/// let encoder = TransformerLayerConfig::new(32, 64, 4).init(&device);
+/// let memory = encoder.forward(random([2, 7, 32]), &LayerContext::new()).states;
+///
+/// let decoder = TransformerLayerConfig::new(24, 64, 4).with_causal(true).with_d_memory(Some(32)).init(&device);
+/// let output = decoder.forward(random([2, 5, 24]), &LayerContext::new().memory(memory));
+/// assert_eq!(output.states.dims(), [2, 5, 24]);
+/// ```
+#[derive(Module, Debug)]
+pub struct TransformerLayer {
+    /// Every position looks at all positions, or (causal) at itself and what came before.
+    pub self_attention: SelfAttention,
+    /// The sum and norm around the self-attention, in parallel layers around both.
+    pub self_attention_residual: Residual,
+    /// Every position looks at the memory.
+    pub cross_attention: Option<CrossAttention>,
+    /// The sum and norm around the cross-attention.
+    pub cross_attention_residual: Option<Residual>,
+    /// Works on every position by itself.
+    pub feed_forward: FeedForward,
+    /// The sum and norm around the feed-forward network; of parallel layers, those with separate norms use its norm alone, and others have none.
+    pub feed_forward_residual: Option<Residual>,
+    parallel: bool,
+}
+
+/// What a [`TransformerLayer`] returns.
+#[derive(Clone, Debug)]
+pub struct LayerOutput {
+    /// `[batch, len, d_model]`
+    pub states: Tensor<3>,
+    /// `[batch, heads, len, len]`, if weights are wanted.
+    pub self_weights: Option<Tensor<4>>,
+    /// `[batch, heads, len, len_kv]`, if weights are wanted and the layer has cross-attention.
+    pub cross_weights: Option<Tensor<4>>,
+}
+
+impl TransformerLayer {
+    /// The states of every position.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the width is not `d_model`, what the context holds does not fit, or it has a memory and the layer no cross-attention, or the
+    /// other way round.
+    ///
+    /// # Cost
+    ///
+    /// That of [`SelfAttention::forward`], [`CrossAttention::forward`] and [`FeedForward::forward`].
+    pub fn forward(&self, x: Tensor<3>, context: &LayerContext) -> LayerOutput {
+        self.run(x, context, None)
+    }
+
+    /// An empty cache for [`forward_cached`](Self::forward_cached), with the `memory` of a layer with cross-attention, whose keys and values are
+    /// made here, once.
+    ///
+    /// # Panics
+    ///
+    /// When a size of `config` is zero, the memory does not fit the cross-attention, or one of the two is missing.
+    pub fn cache(
+        &self,
+        batch: usize,
+        memory: Option<Tensor<3>>,
+        config: &KvCacheConfig,
+    ) -> LayerCache {
+        self.check_memory(memory.is_some());
+        let memory = memory.zip(self.cross_attention.as_ref());
+        LayerCache {
+            tokens: self.self_attention.cache(batch, config),
+            memory: memory.map(|(memory, attention)| attention.project_memory(memory)),
+        }
+    }
+
+    /// The states of the next tokens of each sequence, which join the cache: the same as [`forward`](Self::forward) of the whole
+    /// sequences has there. The memory is that of the cache.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// As [`SelfAttention::forward_cached`], and when the context has a memory or asks for weights.
+    pub fn forward_cached(
         &self,
         x: Tensor<3>,
-        attend: impl FnOnce(&SelfAttention, Tensor<3>) -> (Tensor<3>, T),
-    ) -> (Tensor<3>, T) {
-        let Some(feed_forward_residual) = &self.feed_forward_residual else {
-            return self.attention_residual.forward(x, |x| {
-                let (attended, extra) = attend(&self.attention, x.clone());
-                (attended + self.feed_forward.forward(x), extra)
-            });
-        };
-        let (x, extra) = self
-            .attention_residual
-            .forward(x, |x| attend(&self.attention, x));
-        let (x, ()) = feed_forward_residual.forward(x, |x| (self.feed_forward.forward(x), ()));
-        (x, extra)
-    }
-}
-
-/// Runs layers one after the other, then the last norm; `attend` runs the attention of each, in order.
-pub(super) fn forward<T>(
-    layers: &[TransformerLayer],
-    norm: Option<&Norm>,
-    mut x: Tensor<3>,
-    mut attend: impl FnMut(&SelfAttention, Tensor<3>) -> (Tensor<3>, T),
-) -> (Tensor<3>, Vec<T>) {
-    let mut extras = Vec::with_capacity(layers.len());
-    for layer in layers {
-        let extra;
-        (x, extra) = layer.forward(x, &mut attend);
-        extras.push(extra);
-    }
-    (finish(norm, x), extras)
-}
-
-/// The last norm of a stack, if it has one.
-pub(super) fn finish(norm: Option<&Norm>, states: Tensor<3>) -> Tensor<3> {
-    match norm {
-        Some(norm) => norm.forward(states),
-        None => states,
-    }
-}
-
-/// Panics if the caches of this attention would take more tokens than it has positions for.
-///
-/// A layer by itself finds out with the token that has none; in a stack, layers may have taken it by then.
-pub(super) fn check_room(stack: &str, attention: &SelfAttention, config: &KvCacheConfig) {
-    let Some(rotary) = &attention.heads.position.rotary else {
-        return;
-    };
-    let (max_len, positions) = (config.max_len, rotary.max_len());
-    assert!(
-        max_len <= positions,
-        "{stack}: a cache of max_len {max_len} is longer than the {positions} positions of the rotary table"
-    );
-}
-
-/// Panics unless there is a cache for every layer, and all of them have the same tokens.
-pub(super) fn check_caches<'a>(
-    stack: &str,
-    layers: usize,
-    mut caches: impl ExactSizeIterator<Item = &'a KvCache>,
-) {
-    assert!(
-        caches.len() == layers,
-        "{stack}: a cache of {} layers does not fit a stack of {layers}",
-        caches.len()
-    );
-    let Some(first) = caches.next() else { return };
-    for (layer, cache) in (1..).zip(caches) {
+        context: &LayerContext,
+        cache: &mut LayerCache,
+    ) -> LayerOutput {
         assert!(
-            cache.agrees_with(first),
-            "{stack}: the cache of layer {layer} has {:?} tokens, that of layer 0 has {:?}",
-            cache.lengths(),
-            first.lengths()
+            !context.has_memory() && !context.weights,
+            "TransformerLayer: a memory or a wish for weights cannot go with a cache"
         );
+        let memory = cache.memory.clone();
+        let context = match memory {
+            Some(memory) => &context.clone().memory(memory),
+            None => context,
+        };
+        self.run(x, context, Some(cache))
+    }
+
+    /// Whether attention and feed-forward are added together, instead of one after the other.
+    pub fn is_parallel(&self) -> bool {
+        self.parallel
+    }
+
+    fn run(
+        &self,
+        x: Tensor<3>,
+        context: &LayerContext,
+        cache: Option<&mut LayerCache>,
+    ) -> LayerOutput {
+        self.check_memory(context.has_memory());
+        let input = self.self_attention_residual.input(x.clone());
+        let attention_input = context.self_attention(input.clone());
+        let (attended, self_weights) = match cache {
+            Some(cache) => {
+                let attention = &self.self_attention;
+                let attended = attention.forward_cached(attention_input, &mut cache.tokens);
+                (attended, None)
+            }
+            None if context.weights => {
+                let output = self.self_attention.forward_with_weights(attention_input);
+                (output.context, Some(output.weights))
+            }
+            None => (self.self_attention.forward(attention_input), None),
+        };
+        if self.parallel {
+            let input = match &self.feed_forward_residual {
+                Some(residual) => residual.input(x.clone()),
+                None => input,
+            };
+            let sublayers = attended + self.feed_forward.forward(input);
+            return LayerOutput {
+                states: self.self_attention_residual.sum(x, sublayers),
+                self_weights,
+                cross_weights: None,
+            };
+        }
+        let x = self.self_attention_residual.sum(x, attended);
+        let (x, cross_weights) = self.look_at_memory(x, context);
+        let states = match &self.feed_forward_residual {
+            Some(residual) => {
+                let output = self.feed_forward.forward(residual.input(x.clone()));
+                residual.sum(x, output)
+            }
+            None => unreachable!("only parallel layers have no such sum"),
+        };
+        LayerOutput {
+            states,
+            self_weights,
+            cross_weights,
+        }
+    }
+
+    /// Cross-attention, if there is one.
+    fn look_at_memory(
+        &self,
+        x: Tensor<3>,
+        context: &LayerContext,
+    ) -> (Tensor<3>, Option<Tensor<4>>) {
+        let parts = self.cross_attention.as_ref();
+        let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {
+            return (x, None);
+        };
+        let input = context
+            .cross_attention(residual.input(x.clone()))
+            .expect("check_memory has seen to it");
+        if !context.weights {
+            return (residual.sum(x, attention.forward(input)), None);
+        }
+        let output = attention.forward_with_weights(input);
+        (residual.sum(x, output.context), Some(output.weights))
+    }
+
+    /// Panics unless there is a memory for a layer that looks at one, and none for one that does not.
+    fn check_memory(&self, is_there: bool) {
+        match (self.cross_attention.is_some(), is_there) {
+            (true, false) => {
+                panic!("TransformerLayer: a layer with cross-attention needs a memory")
+            }
+            (false, true) => {
+                panic!("TransformerLayer: a memory was given to a layer without cross-attention")
+            }
+            _ => {}
+        }
     }
 }

@@ -1,32 +1,43 @@
-//! The stacks of transformers, and the blocks that their layers are made of.
+//! Transformers: the layer, the stack, and what stacks are usually called.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `layer.rs` | one layer, which can be built and run alone |
+//! | `block.rs` | how a layer is built, besides its sizes |
+//! | `context.rs` | what a layer is told besides its input |
+//! | `residual.rs`, `norm.rs`, `feed_forward.rs`, `activation.rs` | what a layer is made of besides attention |
+//! | `stack.rs`, `pattern.rs` | layers one after the other, and how they may differ |
+//! | `cache.rs` | how layers and stacks decode |
+//! | `encoder.rs`, `causal.rs`, `decoder.rs`, `encoder_decoder.rs` | the usual stacks by their names |
 
 mod activation;
 mod block;
+mod cache;
 mod causal;
+mod context;
 mod decoder;
-mod decoder_cache;
 mod encoder;
 mod encoder_decoder;
 mod feed_forward;
 mod layer;
 mod norm;
+mod pattern;
 mod residual;
+mod stack;
 
 pub use activation::FeedForwardActivation;
 pub use block::BlockConfig;
-pub use causal::{
-    CausalTransformer, CausalTransformerConfig, CausalTransformerInput, CausalTransformerOutput,
-};
-pub use decoder::{
-    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerDecoderLayer,
-    TransformerDecoderOutput,
-};
-pub use decoder_cache::TransformerDecoderCache;
-pub use encoder::{
-    TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderOutput,
-};
+pub use cache::{LayerCache, TransformerCache};
+pub use causal::{CausalTransformer, CausalTransformerConfig, CausalTransformerInput};
+pub use context::LayerContext;
+pub use decoder::{TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput};
+pub use encoder::{TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput};
 pub use encoder_decoder::{Transformer, TransformerConfig, TransformerInput, TransformerOutput};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
-pub use layer::TransformerLayer;
+pub use layer::{LayerOutput, TransformerLayer, TransformerLayerConfig};
 pub use norm::{Norm, NormConfig};
+pub use pattern::LayerPattern;
 pub use residual::{NormPlacement, Residual};
+pub use stack::{
+    TransformerStack, TransformerStackConfig, TransformerStackInput, TransformerStackOutput,
+};

@@ -23,6 +23,8 @@ pub enum NormPlacement {
     /// Its input and its output, with a norm of its own each: `x + norm(sublayer(norm(x)))` ("CogView",
     /// arXiv:2105.13290, section 2.4); Gemma 2 (arXiv:2408.00118, section 2).
     Sandwich,
+    /// Its output: `x + norm(sublayer(x))`; OLMo 2 (arXiv:2501.00656, section 2), Swin v2 (arXiv:2111.09883, section 3.2).
+    Output,
 }
 
 /// The sum of a sublayer's input and output, with the norms of a [`NormPlacement`].
@@ -31,12 +33,13 @@ pub enum NormPlacement {
 /// Pre:      x + dropout(sublayer(norm(x)))
 /// Post:     norm(x + dropout(sublayer(x)))
 /// Sandwich: x + dropout(output_norm(sublayer(norm(x))))
+/// Output:   x + dropout(norm(sublayer(x)))
 /// ```
 #[derive(Module, Debug)]
 pub struct Residual {
-    /// The norm before the sublayer, or (`Post`) of the sum.
+    /// The norm before the sublayer, of the sum (`Post`) or behind the sublayer (`Output`).
     pub norm: Norm,
-    /// The norm behind the sublayer (`Sandwich`).
+    /// The second norm, behind the sublayer (`Sandwich`).
     pub output_norm: Option<Norm>,
     dropout: Dropout,
     #[module(skip)]
@@ -65,21 +68,30 @@ impl Residual {
         self.placement
     }
 
-    /// Runs `sublayer` inside the sum, and hands out what it returns besides its result.
-    pub(super) fn forward<T>(
-        &self,
-        x: Tensor<3>,
-        sublayer: impl FnOnce(Tensor<3>) -> (Tensor<3>, T),
-    ) -> (Tensor<3>, T) {
-        if self.placement == NormPlacement::Post {
-            let (y, extra) = sublayer(x.clone());
-            return (self.norm.forward(x + dropout(&self.dropout, y)), extra);
+    /// What the sublayer reads.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
+    pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
+        match self.placement {
+            NormPlacement::Pre | NormPlacement::Sandwich => self.norm.forward(x),
+            NormPlacement::Post | NormPlacement::Output => x,
         }
-        let (y, extra) = sublayer(self.norm.forward(x.clone()));
-        let y = match &self.output_norm {
-            Some(norm) => norm.forward(y),
-            None => y,
-        };
-        (x + dropout(&self.dropout, y), extra)
+    }
+
+    /// The sum of `x` and what the sublayer made of its [`input`](Self::input).
+    ///
+    /// # Shapes
+    ///
+    /// - inputs, output: `[batch, len, d_model]`
+    pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
+        let dropout = |y| dropout(&self.dropout, y);
+        match (self.placement, &self.output_norm) {
+            (NormPlacement::Post, _) => self.norm.forward(x + dropout(y)),
+            (NormPlacement::Output, _) => x + dropout(self.norm.forward(y)),
+            (_, Some(norm)) => x + dropout(norm.forward(y)),
+            (_, None) => x + dropout(y),
+        }
     }
 }

@@ -1,0 +1,370 @@
+//! Layers one after the other.
+
+use burn::{
+    module::Module,
+    tensor::{Device, Tensor},
+};
+use burn_attn_derive::Config;
+use burn_attn_ops::{AttentionBias, AttentionMask};
+
+use super::{
+    BlockConfig, LayerContext, LayerOutput, LayerPattern, Norm, TransformerLayer,
+    TransformerLayerConfig,
+};
+use crate::{
+    error::{ConfigError, expect_valid},
+    positions::{Position, PositionEncoding},
+};
+
+/// Configuration of [`TransformerStack`]. [`TransformerEncoderConfig`](crate::TransformerEncoderConfig),
+/// [`CausalTransformerConfig`](crate::CausalTransformerConfig) and [`TransformerDecoderConfig`](crate::TransformerDecoderConfig) are its
+/// usual choices.
+#[derive(Config, Debug)]
+pub struct TransformerStackConfig {
+    /// Width of the input and output.
+    pub d_model: usize,
+    /// Width inside the feed-forward networks.
+    pub d_ff: usize,
+    /// Number of heads.
+    pub n_heads: usize,
+    /// Number of layers.
+    pub n_layers: usize,
+    /// Whether a position sees only itself and what came before (a decoder) or everything (an encoder).
+    #[config(default = false)]
+    pub causal: bool,
+    /// Width of the memory that cross-attention looks at. Default: there is no cross-attention.
+    pub d_memory: Option<usize>,
+    /// How every layer is built, unless `pattern` says otherwise.
+    #[config(default = "BlockConfig::new()")]
+    pub block: BlockConfig,
+    /// Which layers differ, and which share their weights.
+    #[config(default = "LayerPattern::Alike")]
+    pub pattern: LayerPattern,
+    /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
+    pub final_norm: Option<bool>,
+}
+
+impl TransformerStackConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        self.validate_in("TransformerStackConfig")
+    }
+
+    /// [`validate`](Self::validate) of a stack that `config` describes.
+    pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
+        self.layer(&self.block).validate_in(config)?;
+        if let LayerPattern::Cycle(blocks) = &self.pattern {
+            for block in blocks {
+                self.layer(block).validate_in(config)?;
+            }
+        }
+        ConfigError::check_positive(config, &[("n_layers", self.n_layers)])?;
+        self.pattern.validate(config, self.n_layers)
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> TransformerStack {
+        expect_valid(self.validate());
+        let mut shared: Vec<(SharedPosition, Position)> = Vec::new();
+        let (mut layers, mut position_of) = (Vec::new(), Vec::new());
+        let blocks = self.pattern.blocks(&self.block, self.n_layers);
+        let last = blocks.last().copied().unwrap_or(&self.block);
+        for &block in &blocks {
+            let mut layer = self.layer(block);
+            let position = SharedPosition::of(&layer);
+            position_of.push(position.map(|position| {
+                layer.block.heads.position = PositionEncoding::None;
+                let found = shared.iter().position(|(other, _)| *other == position);
+                found.unwrap_or_else(|| {
+                    let built = position.init(device);
+                    shared.push((position, built));
+                    shared.len() - 1
+                })
+            }));
+            layers.push(layer.init(device));
+        }
+        let order = 0..self.n_layers;
+        TransformerStack {
+            layers,
+            positions: shared.into_iter().map(|(_, position)| position).collect(),
+            norm: last.final_norm(self.final_norm, self.d_model, device),
+            order: order
+                .map(|index| self.pattern.layer(index, self.n_layers))
+                .collect(),
+            position_of,
+        }
+    }
+
+    /// A layer that is built like `block`.
+    fn layer(&self, block: &BlockConfig) -> TransformerLayerConfig {
+        TransformerLayerConfig {
+            d_model: self.d_model,
+            d_ff: self.d_ff,
+            n_heads: self.n_heads,
+            causal: self.causal,
+            d_memory: self.d_memory,
+            block: block.clone(),
+        }
+    }
+}
+
+/// A position encoding that all layers with the same one share: a rotary table, which is the same in all of them anyhow, and T5's learned
+/// one, of which a stack has one.
+#[derive(PartialEq)]
+struct SharedPosition {
+    encoding: PositionEncoding,
+    n_heads: usize,
+    d_head: usize,
+}
+
+impl SharedPosition {
+    fn of(layer: &TransformerLayerConfig) -> Option<Self> {
+        let heads = layer.heads();
+        match heads.position {
+            PositionEncoding::Rotary(_) | PositionEncoding::Relative(_) => Some(Self {
+                encoding: heads.position,
+                n_heads: layer.n_heads,
+                d_head: heads.d_head.unwrap_or(layer.d_model / layer.n_heads),
+            }),
+            PositionEncoding::None | PositionEncoding::Alibi(_) => None,
+        }
+    }
+
+    fn init(&self, device: &Device) -> Position {
+        self.encoding.init(self.n_heads, self.d_head, device)
+    }
+}
+
+/// Layers one after the other, which may differ: the encoder, the causal stack of language models and the decoder are this one with other
+/// configurations.
+///
+/// # Example
+///
+/// The states behind every layer, of a stack whose layers all have the same weights.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{LayerPattern, TransformerEncoderConfig, TransformerEncoderInput};
+///
+/// let device = Device::default();
+/// let albert = TransformerEncoderConfig::new(32, 64, 4, 3).with_pattern(LayerPattern::Shared(1)).init(&device);
+/// assert_eq!(albert.layers.len(), 1);
+/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
+/// let output = albert.forward_with_hidden_states(TransformerEncoderInput::new(x));
+/// assert_eq!(output.hidden_states.len(), 3);
+/// ```
+#[derive(Module, Debug)]
+pub struct TransformerStack {
+    /// The layers that have weights of their own, first to last.
+    pub layers: Vec<TransformerLayer>,
+    /// Position encodings that layers share: one rotary table for all layers with the same one, one relative bias as in T5. ALiBi's slopes
+    /// are the layers' own.
+    pub positions: Vec<Position>,
+    /// The last norm, if there is one.
+    pub norm: Option<Norm>,
+    /// Which of `layers` runs, step by step.
+    order: Vec<usize>,
+    /// Which of `positions` each of `layers` has, if it has a shared one.
+    #[module(skip)]
+    position_of: Vec<Option<usize>>,
+}
+
+/// What a [`TransformerStack`] reads.
+#[derive(Clone, Debug)]
+pub struct TransformerStackInput {
+    x: Tensor<3>,
+    context: LayerContext,
+}
+
+impl TransformerStackInput {
+    /// A batch of embedded sequences, `[batch, len, d_model]`.
+    pub fn new(x: Tensor<3>) -> Self {
+        Self {
+            x,
+            context: LayerContext::new(),
+        }
+    }
+
+    /// Which positions may be seen, besides what causal layers hide; several masks all hide, as by [`AttentionMask::and`].
+    pub fn mask(self, mask: AttentionMask) -> Self {
+        self.context(|context| context.mask(mask))
+    }
+
+    /// Adds to the scores of every self-attention; several biases all add, as by [`AttentionBias::and`].
+    pub fn bias(self, bias: AttentionBias) -> Self {
+        self.context(|context| context.bias(bias))
+    }
+
+    /// Sequence `b` has `lengths[b]` tokens; those behind them are padding that nobody sees.
+    pub fn lengths(self, lengths: &[usize]) -> Self {
+        self.context(|context| context.lengths(lengths))
+    }
+
+    /// Any other part of what the layers are told: see [`LayerContext`].
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_attn::TransformerStackInput;
+    ///
+    /// let device = Device::default();
+    /// let positions = Tensor::zeros([1, 7, 32], &device);
+    /// let input = TransformerStackInput::new(Tensor::zeros([2, 7, 32], &device))
+    ///     .context(|context| context.query_key_embedding(positions));
+    /// ```
+    pub fn context(mut self, change: impl FnOnce(LayerContext) -> LayerContext) -> Self {
+        self.context = change(self.context);
+        self
+    }
+}
+
+/// What a [`TransformerStack`] returns when asked for more than its states.
+#[derive(Clone, Debug)]
+pub struct TransformerStackOutput {
+    /// `[batch, len, d_model]`
+    pub states: Tensor<3>,
+    /// If asked for, the states behind every layer, `[batch, len, d_model]` each, before the last norm.
+    pub hidden_states: Vec<Tensor<3>>,
+    /// If asked for, one `[batch, heads, len, len]` a layer.
+    pub self_weights: Vec<Tensor<4>>,
+    /// If asked for, one `[batch, heads, len, len_kv]` a layer with cross-attention.
+    pub cross_weights: Vec<Tensor<4>>,
+}
+
+impl TransformerStack {
+    /// The states of every position.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the width is not `d_model` or the mask does not fit; when there is no memory for layers with cross-attention, or one for layers
+    /// without.
+    ///
+    /// # Cost
+    ///
+    /// That of [`TransformerLayer::forward`], layer by layer.
+    pub fn forward(&self, input: impl Into<TransformerStackInput>) -> Tensor<3> {
+        let TransformerStackInput { x, context } = input.into();
+        let states = self.fold(x, &context, |layer, x, context| {
+            layer.forward(x, context).states
+        });
+        self.finish(states)
+    }
+
+    /// The states, and the attention weights of every layer.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_with_weights(
+        &self,
+        input: impl Into<TransformerStackInput>,
+    ) -> TransformerStackOutput {
+        self.traced(
+            input.into().context(|context| context.weights(true)),
+            |_| {},
+        )
+    }
+
+    /// The states of the stack, and those behind every layer.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_with_hidden_states(
+        &self,
+        input: impl Into<TransformerStackInput>,
+    ) -> TransformerStackOutput {
+        let mut hidden_states = Vec::with_capacity(self.order.len());
+        let mut output = self.traced(input.into(), |states| hidden_states.push(states.clone()));
+        output.hidden_states = hidden_states;
+        output
+    }
+
+    fn traced(
+        &self,
+        input: TransformerStackInput,
+        mut look: impl FnMut(&Tensor<3>),
+    ) -> TransformerStackOutput {
+        let TransformerStackInput { x, context } = input;
+        let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
+        let states = self.fold(x, &context, |layer, x, context| {
+            let output: LayerOutput = layer.forward(x, context);
+            self_weights.extend(output.self_weights);
+            cross_weights.extend(output.cross_weights);
+            look(&output.states);
+            output.states
+        });
+        TransformerStackOutput {
+            states: self.finish(states),
+            hidden_states: Vec::new(),
+            self_weights,
+            cross_weights,
+        }
+    }
+
+    /// Runs the layers by `run`, each with its own context.
+    pub(super) fn fold(
+        &self,
+        x: Tensor<3>,
+        context: &LayerContext,
+        mut run: impl FnMut(&TransformerLayer, Tensor<3>, &LayerContext) -> Tensor<3>,
+    ) -> Tensor<3> {
+        let with_positions = self
+            .positions
+            .iter()
+            .map(|position| context.clone().position(position.clone()));
+        let with_positions: Vec<LayerContext> = with_positions.collect();
+        self.order.iter().fold(x, |x, &index| {
+            let context = match self.position_of[index] {
+                Some(position) => &with_positions[position],
+                None => context,
+            };
+            run(&self.layers[index], x, context)
+        })
+    }
+
+    /// The last norm, if there is one.
+    pub(super) fn finish(&self, states: Tensor<3>) -> Tensor<3> {
+        match &self.norm {
+            Some(norm) => norm.forward(states),
+            None => states,
+        }
+    }
+
+    /// The layers as they run, those that run several times included.
+    pub(super) fn layers_in_order(&self) -> impl Iterator<Item = &TransformerLayer> {
+        self.order.iter().map(|&index| &self.layers[index])
+    }
+
+    /// How many positions the shortest rotary table has, if there is one.
+    pub(super) fn rotary_len(&self) -> Option<usize> {
+        let own = self
+            .layers
+            .iter()
+            .map(|layer| &layer.self_attention.heads.position);
+        let tables = self.positions.iter().chain(own);
+        tables
+            .filter_map(|position| position.rotary.as_ref())
+            .map(|rotary| rotary.max_len())
+            .min()
+    }
+}

@@ -1,0 +1,278 @@
+//! A layer by itself, and all that it can be told.
+
+use burn::tensor::{Device, Int, Tensor};
+use burn_attn::{
+    AttentionBias, AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
+    KvCacheConfig, LayerContext, SelfAttentionConfig, SelfAttentionInput, TransformerLayer,
+    TransformerLayerConfig, alibi_slopes, positions::PositionEncoding,
+};
+
+use super::{D_FF, D_MODEL, N_HEADS, by_hand, every_block};
+use crate::{
+    bad_input::sentence,
+    compare::{assert_close, assert_same, differs},
+    devices,
+    numbers::{filled, tensor},
+};
+
+const TOLERANCE: f32 = 5e-6;
+const D_MEMORY: usize = 11;
+
+fn quiet() -> BlockConfig {
+    BlockConfig::new().with_dropout(0.0)
+}
+
+fn layer(config: TransformerLayerConfig, device: &Device) -> TransformerLayer {
+    filled(config.init(device), 1)
+}
+
+#[test]
+fn a_layer_alone_is_its_formula() {
+    for (name, device) in devices::cpu() {
+        for block in every_block() {
+            let config =
+                TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_block(block.clone());
+            let encoder = layer(config.clone(), &device);
+            let x = tensor([2, 7, D_MODEL], 2, &device);
+            let expected = by_hand::layer(&block, &encoder, x.clone());
+            let output = encoder.forward(x.clone(), &LayerContext::new());
+            let close = |actual: Tensor<3>, expected: Tensor<3>| {
+                let (actual, expected) = (actual.into_data(), expected.into_data());
+                assert_close(&format!("{block} on {name}"), &actual, &expected, TOLERANCE);
+            };
+            close(output.states, expected);
+            assert!(output.self_weights.is_none() && output.cross_weights.is_none());
+            if block.parallel {
+                continue;
+            }
+            let decoder = layer(config.with_d_memory(Some(D_MEMORY)), &device);
+            let memory = tensor([2, 5, D_MEMORY], 3, &device);
+            let expected = by_hand::decoder_layer(&block, &decoder, x.clone(), &memory);
+            let output = decoder.forward(x, &LayerContext::new().memory(memory));
+            close(output.states, expected);
+        }
+    }
+}
+
+#[test]
+fn weights_change_nothing() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(Some(D_MEMORY));
+    let layer = layer(config.with_block(quiet()), &device);
+    let x = tensor([2, 7, D_MODEL], 2, &device);
+    let context = LayerContext::new()
+        .memory(tensor([2, 5, D_MEMORY], 3, &device))
+        .lengths(&[7, 4]);
+    let plain = layer.forward(x.clone(), &context);
+    let output = layer.forward(x, &context.weights(true));
+    assert_same(&output.states, &plain.states);
+    let weights = output.self_weights.expect("weights");
+    assert_eq!(weights.dims(), [2, N_HEADS, 7, 7]);
+    // Padding is seen by nobody.
+    let padding = weights.slice([1..2, 0..N_HEADS, 0..7, 4..7]);
+    assert_eq!(padding.abs().max().into_scalar::<f32>(), 0.0);
+    let cross = output.cross_weights.expect("weights");
+    assert_eq!(cross.dims(), [2, N_HEADS, 7, 5]);
+}
+
+/// What a context holds reaches the attention as if it were told itself.
+#[test]
+fn a_context_reaches_the_attention() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
+        .with_block(quiet().with_norm_placement(burn_attn::NormPlacement::Pre));
+    let layer = layer(config, &device);
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
+    let slopes =
+        || AttentionBias::alibi(Tensor::from_data(alibi_slopes(N_HEADS).as_slice(), &device));
+    let dense = || AttentionBias::dense(tensor([1, N_HEADS, 7, 7], 5, &device));
+    let mask = || {
+        AttentionMask::causal().and(AttentionMask::key_lengths(Tensor::from_data(
+            [7, 5],
+            &device,
+        )))
+    };
+    let context = LayerContext::new()
+        .mask(mask())
+        .bias(slopes())
+        .bias(dense());
+    let input = |x| {
+        SelfAttentionInput::new(x)
+            .mask(mask())
+            .bias(slopes().and(dense()))
+    };
+    let expected = |attended: Tensor<3>| {
+        let x = x.clone() + attended;
+        let residual = layer.feed_forward_residual.as_ref().expect("one");
+        x.clone() + layer.feed_forward.forward(residual.norm.forward(x))
+    };
+    let normed = || layer.self_attention_residual.norm.forward(x.clone());
+    let attended = layer.self_attention.forward(input(normed()));
+    assert_same(
+        &layer.forward(x.clone(), &context).states,
+        &expected(attended),
+    );
+}
+
+/// Queries and keys of `x + embedding`, values of `x`: by three projections, each of its own input.
+#[test]
+fn embeddings_join_queries_and_keys_only() {
+    for (name, device) in devices::cpu() {
+        let device = device.autodiff();
+        let attention = SelfAttentionConfig::new(D_MODEL, N_HEADS).with_dropout(0.0);
+        let attention = filled(attention.init(&device), 1);
+        let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
+        for batch in [1, 2] {
+            let embedding = tensor([batch, 7, D_MODEL], 3, &device).require_grad();
+            let input = SelfAttentionInput::new(x.clone()).query_key_embedding(embedding.clone());
+            let actual = attention.forward(input);
+            let separate = attention.clone().into_multi_head();
+            let with = x.clone() + embedding.clone();
+            let input = burn_attn::MultiHeadAttentionInput::new(with.clone(), with, x.clone());
+            let expected = separate.forward(input);
+            let what = format!("{name}, {batch}");
+            assert_close(&what, &actual.to_data(), &expected.to_data(), TOLERANCE);
+            let gradient = |output: Tensor<3>| {
+                let loss = (output * tensor([2, 7, D_MODEL], 4, &device)).sum();
+                embedding
+                    .grad(&loss.backward())
+                    .expect("tracked")
+                    .into_data()
+            };
+            assert_close(&what, &gradient(actual), &gradient(expected), 2e-5);
+        }
+
+        let attention = CrossAttentionConfig::new(D_MODEL, N_HEADS)
+            .with_d_memory(Some(D_MEMORY))
+            .with_dropout(0.0);
+        let attention = filled(attention.init(&device), 1);
+        let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 5, &device);
+        let of_query = tensor([1, 7, D_MODEL], 3, &device);
+        let of_key = tensor([2, 5, D_MEMORY], 6, &device);
+        let input = CrossAttentionInput::new(x.clone(), memory.clone())
+            .query_embedding(of_query.clone())
+            .key_embedding(of_key.clone());
+        let actual = attention.forward(input);
+        let input = burn_attn::MultiHeadAttentionInput::new(
+            x.clone() + of_query,
+            memory.clone() + of_key,
+            memory,
+        );
+        let expected = attention.clone().into_multi_head().forward(input);
+        assert_close(name, &actual.into_data(), &expected.into_data(), TOLERANCE);
+    }
+}
+
+/// A DETR's layer: positions of the image join its keys, learned queries those of the objects.
+#[test]
+fn a_layer_hands_embeddings_to_both_attentions() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(Some(D_MEMORY));
+    let layer = layer(config.with_block(quiet()), &device);
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
+    let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
+    let objects: Tensor<3> = tensor([1, 7, D_MODEL], 4, &device);
+    let image: Tensor<3> = tensor([1, 5, D_MEMORY], 5, &device);
+    let context = LayerContext::new()
+        .memory(memory.clone())
+        .query_key_embedding(objects.clone())
+        .memory_embedding(image.clone());
+    let actual = layer.forward(x.clone(), &context).states;
+
+    let input = SelfAttentionInput::new(x.clone()).query_key_embedding(objects.clone());
+    let x = x.clone() + layer.self_attention.forward(input);
+    let x = layer.self_attention_residual.norm.forward(x);
+    let input = CrossAttentionInput::new(x.clone(), memory)
+        .query_embedding(objects)
+        .key_embedding(image);
+    let attention = layer.cross_attention.as_ref().expect("one");
+    let x = x + attention.forward(input);
+    let x = layer
+        .cross_attention_residual
+        .as_ref()
+        .expect("one")
+        .norm
+        .forward(x);
+    let x = x.clone() + layer.feed_forward.forward(x);
+    let expected = layer
+        .feed_forward_residual
+        .as_ref()
+        .expect("one")
+        .norm
+        .forward(x);
+    assert_same(&actual, &expected);
+}
+
+#[test]
+fn a_layer_alone_decodes() {
+    for (name, device) in devices::cpu() {
+        let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
+            .with_causal(true)
+            .with_d_memory(Some(D_MEMORY));
+        let block = quiet()
+            .with_d_head(4)
+            .with_position(PositionEncoding::rotary());
+        let layer = layer(config.with_block(block), &device);
+        let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
+        let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
+        let lengths = Tensor::<1, Int>::from_data([5, 3], &device);
+        let masked =
+            || LayerContext::new().memory_mask(AttentionMask::key_lengths(lengths.clone()));
+        let whole = layer
+            .forward(x.clone(), &masked().memory(memory.clone()))
+            .states;
+        let mut cache = layer.cache(2, Some(memory), &KvCacheConfig::new(9));
+        for (from, len) in [(0, 4), (4, 1), (5, 4)] {
+            let piece = x.clone().narrow(1, from, len);
+            let states = layer.forward_cached(piece, &masked(), &mut cache).states;
+            let expected = whole.clone().narrow(1, from, len);
+            assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
+        }
+        assert_eq!(cache.tokens.lengths(), [9, 9]);
+    }
+}
+
+#[test]
+fn what_a_layer_cannot_be_told() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS);
+    let plain = layer(config.clone(), &device);
+    let looking = layer(config.with_d_memory(Some(D_MEMORY)), &device);
+    let x = || tensor([2, 7, D_MODEL], 2, &device);
+    let memory = || tensor::<3>([2, 5, D_MEMORY], 2, &device);
+    assert_eq!(
+        sentence(|| looking.forward(x(), &LayerContext::new())),
+        "TransformerLayer: a layer with cross-attention needs a memory"
+    );
+    assert_eq!(
+        sentence(|| plain.forward(x(), &LayerContext::new().memory(memory()))),
+        "TransformerLayer: a memory was given to a layer without cross-attention"
+    );
+    let projected = looking
+        .cross_attention
+        .as_ref()
+        .expect("one")
+        .project_memory(memory());
+    let context = LayerContext::new()
+        .memory(projected)
+        .memory_embedding(memory());
+    assert_eq!(
+        sentence(|| looking.forward(x(), &context)),
+        "CrossAttention: a key embedding cannot join a memory that is projected already"
+    );
+    for (block, reason) in [
+        (
+            BlockConfig::new().with_separate_norms(true),
+            "separate_norms is for parallel layers with norm_placement Pre, but parallel is false and norm_placement Post",
+        ),
+        (
+            BlockConfig::new().with_window(Some(3)),
+            "the block has a window of 3, which needs a causal layer; AttentionMask::window is for both directions",
+        ),
+    ] {
+        let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_block(block);
+        let error = config.validate().expect_err("bad").to_string();
+        assert_eq!(error, format!("TransformerLayerConfig: {reason}"));
+    }
+    assert!(differs(&x(), &tensor([2, 7, D_MODEL], 3, &device)));
+}
