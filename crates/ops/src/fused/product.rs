@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::tiled::{Element, Execution, FEW_ROWS, FewRows};
 
-use super::readable::{Host, Plain};
+use super::readable::{Host, Plain, contiguous};
 
 /// Smaller matrices stay in the nearest cache, where it does not matter how they are read.
 const WORTHWHILE: usize = 1 << 12;
@@ -34,8 +34,8 @@ fn few_rows<B: Host, T: Element<Real = T> + Plain>(
 ) -> Option<FloatTensor<B>> {
     let ([rows, _], [depth, columns]) = (x.shape().dims::<2>(), weight.shape().dims::<2>());
     let product = FewRows::<T> {
-        x: row_major::<B, T>(x)?,
-        weight: row_major::<B, T>(weight)?,
+        x: contiguous::<B, T>(x)?,
+        weight: contiguous::<B, T>(weight)?,
         rows,
         depth,
         columns,
@@ -44,11 +44,4 @@ fn few_rows<B: Host, T: Element<Real = T> + Plain>(
     let mut out = vec![T::default(); rows * columns];
     product.run(&mut out, execution);
     Some(B::float_tensor(out, Shape::new([rows, columns])))
-}
-
-/// The numbers, if they lie row after row.
-fn row_major<B: Host, T: Plain>(matrix: &FloatTensor<B>) -> Option<&[T]> {
-    let (elements, strides) = B::floats::<T>(matrix)?;
-    let [_, columns] = matrix.shape().dims::<2>();
-    (strides == [columns, 1]).then_some(elements)
 }
