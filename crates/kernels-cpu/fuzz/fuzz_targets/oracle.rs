@@ -23,8 +23,8 @@ mod run;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/kernels/tolerance.rs"]
 mod tolerance;
-#[path = "../../tests/kernels/witness.rs"]
-mod witness;
+#[path = "../../tests/kernels/plain.rs"]
+mod plain;
 
 use random::Choices;
 use run::{How, Layout, USUAL};

@@ -41,22 +41,21 @@ where
         match JoinRule.prepare::<C>([x.node()]).compute_bound().stateful() {
             OpsKind::Tracked(prep) => {
                 let parts = heads::split::<B>(x.into_primitive(), &packed.heads);
-                let arriving: Vec<_> = parts.iter().map(|_| Arriving::default()).collect();
+                let slots: Vec<_> = parts.iter().map(|_| GradientSlot::default()).collect();
                 let device = packed.device.clone();
                 let (nothing, dtype) = (Shape::new([1]), packed.dtype);
-                let state = (packed, arriving.clone());
-                let hub = prep.finish(state, B::float_zeros(nothing, &device, dtype));
-                let parts =
-                    parts.into_iter().zip(arriving).map(|(part, arriving)| {
-                        match PartRule
-                            .prepare::<C>([hub.node()])
-                            .compute_bound()
-                            .stateful()
-                        {
-                            OpsKind::Tracked(prep) => prep.finish(arriving, part),
-                            OpsKind::UnTracked(prep) => prep.finish(part),
-                        }
-                    });
+                let state = (packed, slots.clone());
+                let joined = prep.finish(state, B::float_zeros(nothing, &device, dtype));
+                let parts = parts.into_iter().zip(slots).map(|(part, slot)| {
+                    match PartRule
+                        .prepare::<C>([joined.node()])
+                        .compute_bound()
+                        .stateful()
+                    {
+                        OpsKind::Tracked(prep) => prep.finish(slot, part),
+                        OpsKind::UnTracked(prep) => prep.finish(part),
+                    }
+                });
                 parts.collect()
             }
             OpsKind::UnTracked(_) => heads::split::<B>(x.into_primitive(), &packed.heads)
@@ -115,7 +114,7 @@ impl<B: AttentionOps> Backward<B, 1> for RotationRule {
 struct PartRule;
 
 impl<B: Backend> Backward<B, 1> for PartRule {
-    type State = Arriving<FloatTensor<B>>;
+    type State = GradientSlot<FloatTensor<B>>;
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
@@ -135,14 +134,14 @@ impl<B: Backend> Backward<B, 1> for PartRule {
 struct JoinRule;
 
 impl<B: Backend> Backward<B, 1> for JoinRule {
-    type State = (Packed<B>, Vec<Arriving<FloatTensor<B>>>);
+    type State = (Packed<B>, Vec<GradientSlot<FloatTensor<B>>>);
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let _nothing = gradients.consume::<B>(&ops.node);
-        let (packed, arrived) = ops.state;
+        let (packed, slots) = ops.state;
         let [parent] = ops.parents;
         if let Some(parent) = parent {
-            let parts = arrived.iter().map(Arriving::take).collect();
+            let parts = slots.iter().map(GradientSlot::take).collect();
             gradients.register::<B>(parent.id, packed.join(parts));
         }
     }
@@ -188,14 +187,14 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
             let (mask, scalars) = (inputs.mask.clone(), inputs.scalars);
             let (output, logsumexp) =
                 <B as AttentionOps>::attention(inputs, value.into_primitive());
-            let arriving = Arriving::default();
+            let slot = GradientSlot::default();
             let state = Saved {
                 operands,
                 mask,
                 scalars,
                 output: output.clone(),
                 logsumexp: logsumexp.clone(),
-                output_gradient: arriving.clone(),
+                output_gradient: slot.clone(),
             };
             let logsumexp = prep.finish(state, logsumexp);
             let output = match OutputRule
@@ -203,7 +202,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
                 .compute_bound()
                 .stateful()
             {
-                OpsKind::Tracked(prep) => prep.finish(arriving, output),
+                OpsKind::Tracked(prep) => prep.finish(slot, output),
                 OpsKind::UnTracked(prep) => prep.finish(output),
             };
             (output, logsumexp)
@@ -259,26 +258,23 @@ impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
     }
 }
 
-/// Where the gradient of the output waits for the node of the logsumexp.
-type Waiting<P> = Arc<Mutex<Option<P>>>;
-
-/// A place for a gradient that has not arrived.
+/// Where one node leaves a gradient for another; empty until it has run.
 #[derive(Debug)]
-struct Arriving<P>(Waiting<P>);
+struct GradientSlot<P>(Arc<Mutex<Option<P>>>);
 
-impl<P> Clone for Arriving<P> {
+impl<P> Clone for GradientSlot<P> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<P> Default for Arriving<P> {
+impl<P> Default for GradientSlot<P> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<P> Arriving<P> {
+impl<P> GradientSlot<P> {
     fn put(&self, gradient: P) {
         *self
             .0
@@ -299,7 +295,7 @@ impl<P> Arriving<P> {
 struct OutputRule;
 
 impl<B: AttentionOps> Backward<B, 1> for OutputRule {
-    type State = Arriving<FloatTensor<B>>;
+    type State = GradientSlot<FloatTensor<B>>;
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
@@ -328,7 +324,7 @@ struct Saved<B: AttentionOps> {
     scalars: AttentionScalars,
     output: FloatTensor<B>,
     logsumexp: FloatTensor<B>,
-    output_gradient: Arriving<FloatTensor<B>>,
+    output_gradient: GradientSlot<FloatTensor<B>>,
 }
 
 impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {

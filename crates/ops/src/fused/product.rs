@@ -9,12 +9,15 @@ use burn_attn_kernels_cpu::tiled::{Element, Execution, FEW_ROWS, FewRows};
 use super::readable::{Host, Plain, contiguous};
 
 /// Smaller matrices stay in the nearest cache, where it does not matter how they are read.
-const WORTHWHILE: usize = 1 << 12;
+const FEWEST_NUMBERS: usize = 1 << 12;
 
 /// `[rows, depth]` times `[depth, columns]`: Burn's product, but for few rows of a matrix that lies row after row.
 pub(crate) fn product<B: Host>(x: FloatTensor<B>, weight: FloatTensor<B>) -> FloatTensor<B> {
     let ([rows, _], [depth, columns]) = (x.shape().dims::<2>(), weight.shape().dims::<2>());
-    if rows > 0 && rows <= FEW_ROWS && depth * columns >= WORTHWHILE && x.dtype() == weight.dtype()
+    if rows > 0
+        && rows <= FEW_ROWS
+        && depth * columns >= FEWEST_NUMBERS
+        && x.dtype() == weight.dtype()
     {
         let product = match x.dtype() {
             DType::F32 => few_rows::<B, f32>(&x, &weight),

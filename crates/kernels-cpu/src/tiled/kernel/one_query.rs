@@ -81,12 +81,12 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
             .visible
             .runs(self.batch_item, heads, 0..1, self.keys);
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
-            let key = self.k.passing(keys.clone(), dim_qk, key_buffer);
+            let key = self.k.unpadded(keys.clone(), dim_qk, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let query = &self.queries[row * dim_qk..][..dim_qk];
                 dots::<S, R>(simd, query, key, &mut scores[..keys.len()]);
             }
-            let value = self.v.passing(keys.clone(), dim_v, value_buffer);
+            let value = self.v.unpadded(keys.clone(), dim_v, value_buffer);
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let head = self.head_kv * group + in_group;
                 let part = &mut self.partial[group_part(&problem, in_group)];
