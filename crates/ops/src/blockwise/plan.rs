@@ -20,7 +20,6 @@ pub(super) struct Sizes {
 }
 
 /// Blocks of queries and keys, as equal as can be.
-#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     len_q: usize,
     len_kv: usize,

@@ -13,7 +13,6 @@ use burn::{
 use crate::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
 
 /// Some queries and some keys of a call.
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) queries: Range<usize>,
     pub(crate) keys: Range<usize>,

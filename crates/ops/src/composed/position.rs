@@ -15,7 +15,7 @@ use super::part::{Part, clamped_offsets};
 use crate::AttentionScalars;
 
 /// Which keys causal mask and window show, counted from a query's position on the axis of the keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
     /// The position of the first query; none if every batch item has its own.
     pub(crate) first: Option<i64>,

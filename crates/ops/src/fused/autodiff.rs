@@ -5,9 +5,11 @@
 //! logsumexp, whose parents are all tensors that have a gradient; where heads are split, it is one without a result of its
 //! own.
 
+mod split_heads;
+
 use std::sync::{Arc, Mutex};
 
-use burn::backend::{AutodiffBackend, Backend, TensorMetadata, tensor::FloatTensor};
+use burn::backend::{AutodiffBackend, TensorMetadata, tensor::FloatTensor};
 use burn::tensor::{FloatDType, Shape};
 use burn_autodiff::{
     Autodiff, NodeId,
@@ -19,7 +21,6 @@ use burn_autodiff::{
 use crate::{
     AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool, OptionalFloat,
     OptionalInt, Results, Rotation, ScoreInputs, Upstream, composed,
-    heads::{self, Packed},
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -32,37 +33,7 @@ where
     }
 
     fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
-        let packed = Packed::<B> {
-            shape: x.shape().dims::<3>(),
-            device: x.device(),
-            dtype: FloatDType::from(x.dtype()),
-            heads,
-        };
-        match JoinRule.prepare::<C>([x.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let parts = heads::split::<B>(x.into_primitive(), &packed.heads);
-                let slots: Vec<_> = parts.iter().map(|_| GradientSlot::default()).collect();
-                let device = packed.device.clone();
-                let (nothing, dtype) = (Shape::new([1]), packed.dtype);
-                let state = (packed, slots.clone());
-                let joined = prep.finish(state, B::float_zeros(nothing, &device, dtype));
-                let parts = parts.into_iter().zip(slots).map(|(part, slot)| {
-                    match PartRule
-                        .prepare::<C>([joined.node()])
-                        .compute_bound()
-                        .stateful()
-                    {
-                        OpsKind::Tracked(prep) => prep.finish(slot, part),
-                        OpsKind::UnTracked(prep) => prep.finish(part),
-                    }
-                });
-                parts.collect()
-            }
-            OpsKind::UnTracked(_) => heads::split::<B>(x.into_primitive(), &packed.heads)
-                .into_iter()
-                .map(<Self as AutodiffBackend>::from_inner)
-                .collect(),
-        }
+        split_heads::tracked::<B, C>(x, heads)
     }
 
     fn rotate(
@@ -105,44 +76,6 @@ impl<B: AttentionOps> Backward<B, 1> for RotationRule {
                 ..rotation
             };
             gradients.register::<B>(parent.id, B::rotate(gradient, cos, sin, opposite));
-        }
-    }
-}
-
-/// Hands the gradient of one operand to the node that joins them.
-#[derive(Debug)]
-struct PartRule;
-
-impl<B: Backend> Backward<B, 1> for PartRule {
-    type State = GradientSlot<FloatTensor<B>>;
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let gradient = gradients.consume::<B>(&ops.node);
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            // The parent would not run without a gradient of its own; what it is does not matter.
-            let dtype = FloatDType::from(gradient.dtype());
-            let nothing = B::float_zeros(Shape::new([1]), &gradient.device(), dtype);
-            gradients.register::<B>(parent.id, nothing);
-        }
-        ops.state.put(gradient);
-    }
-}
-
-/// Joins the gradients of all operands.
-#[derive(Debug)]
-struct JoinRule;
-
-impl<B: Backend> Backward<B, 1> for JoinRule {
-    type State = (Packed<B>, Vec<GradientSlot<FloatTensor<B>>>);
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let _nothing = gradients.consume::<B>(&ops.node);
-        let (packed, slots) = ops.state;
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            let parts = slots.iter().map(GradientSlot::take).collect();
-            gradients.register::<B>(parent.id, packed.join(parts));
         }
     }
 }
