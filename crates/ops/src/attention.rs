@@ -87,7 +87,7 @@ pub fn attention_with_logsumexp(
     )
 }
 
-/// [`attention_with_logsumexp`] by the composed body, which Burn differentiates: for tests, as a second witness.
+/// [`attention_with_logsumexp`] by the composed body, which Burn differentiates: for tests, as a second implementation.
 #[doc(hidden)]
 pub fn composed_attention(
     query: Tensor<4>,

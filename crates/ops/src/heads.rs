@@ -1,11 +1,8 @@
 //! One projection into the heads of several operands, without copies.
 
 use burn::{
-    backend::{
-        Backend, Dispatch, TensorMetadata,
-        tensor::{Device, FloatTensor},
-    },
-    tensor::{FloatDType, Shape, Slice, Tensor},
+    backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
+    tensor::{Shape, Slice, Tensor},
 };
 
 use crate::AttentionOps;
@@ -75,34 +72,4 @@ pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<Float
         )
     });
     parts.collect()
-}
-
-/// What the gradient of a projection is made of.
-#[derive(Clone, Debug)]
-pub(crate) struct Packed<B: Backend> {
-    pub(crate) heads: Vec<usize>,
-    /// `[batch, len, width]`
-    pub(crate) shape: [usize; 3],
-    pub(crate) device: Device<B>,
-    pub(crate) dtype: FloatDType,
-}
-
-impl<B: Backend> Packed<B> {
-    /// The reverse of [`split`]; zeros for parts that are missing.
-    pub(crate) fn join(self, parts: Vec<Option<FloatTensor<B>>>) -> FloatTensor<B> {
-        let [batch, len, width] = self.shape;
-        let all: usize = self.heads.iter().sum();
-        let parts = parts
-            .into_iter()
-            .zip(self.heads)
-            .map(|(part, heads)| match part {
-                Some(part) => B::float_swap_dims(part, 1, 2),
-                None => {
-                    let shape = Shape::new([batch, len, heads, width / all]);
-                    B::float_zeros(shape, &self.device, self.dtype)
-                }
-            });
-        let joined = B::float_cat(parts.collect(), 2);
-        B::float_reshape(joined, Shape::new([batch, len, width]))
-    }
 }

@@ -107,8 +107,8 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// In the call of attention, on the CPU backends: when a length is negative or exceeds `len_kv`. Other backends would have
-    /// to wait for the device to know; there, a length beyond the keys hides nothing, and a negative one hides every key.
+    /// In the call of attention, on flex and ndarray: when a length is negative or exceeds `len_kv`. Other backends, Burn's `cpu`
+    /// and LibTorch included, would have to wait for the device to know; there, a length beyond the keys hides nothing, and a negative one hides every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
             key_lengths: Some(lengths),

@@ -1,8 +1,11 @@
 //! Attention over a context that was split, put together.
 
-use burn::tensor::{Bool, DType, Tensor};
+use burn::{
+    backend::Dispatch,
+    tensor::{Bool, DType, Tensor},
+};
 
-use crate::composed::least;
+use crate::composed::{is_minus_infinity, least};
 
 /// Puts attention over parts of the keys together: exactly what attention over all of them would have given.
 ///
@@ -77,7 +80,7 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
         .fold(first.1.clone().detach(), |maximum, (_, logsumexp)| {
             maximum.max_pair(logsumexp.clone().detach())
         });
-    let sees_nothing = is_minus_infinity(&maximum);
+    let without_term = minus_infinity(maximum.clone());
     let maximum = maximum.clamp_min(least(statistics.into()));
 
     let mut sum = Tensor::zeros_like(&maximum);
@@ -85,26 +88,25 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
     for (part, logsumexp) in parts {
         let factor = (logsumexp.clone() - maximum.clone()).exp();
         // Selected, not multiplied: zero times NaN would be NaN.
-        let hidden = is_minus_infinity(logsumexp).unsqueeze_dim::<4>(3);
+        let hidden = minus_infinity(logsumexp.clone()).unsqueeze_dim::<4>(3);
         let part = part.clone().cast(statistics);
         let part = part.clone().mask_fill(hidden.expand(part.dims()), 0.0);
         output = output + part * factor.clone().unsqueeze_dim::<4>(3);
         sum = sum + factor;
     }
     // A row that sees something has a factor of exp(0).
-    let sum = sum.mask_fill(sees_nothing.clone(), 1.0);
+    let sum = sum.mask_fill(without_term.clone(), 1.0);
     let output = output / sum.clone().unsqueeze_dim::<4>(3);
     let logsumexp = maximum + sum.log();
     (
         output.cast(dtype),
-        logsumexp.mask_fill(sees_nothing, f64::NEG_INFINITY),
+        logsumexp.mask_fill(without_term, f64::NEG_INFINITY),
     )
 }
 
-fn is_minus_infinity(logsumexp: &Tensor<3>) -> Tensor<3, Bool> {
-    logsumexp
-        .clone()
-        .lower_elem(least(logsumexp.dtype().into()))
+/// [`is_minus_infinity`] of a tensor of the frontend.
+fn minus_infinity(logsumexp: Tensor<3>) -> Tensor<3, Bool> {
+    Tensor::from_dispatch(is_minus_infinity::<Dispatch>(logsumexp.into_dispatch()))
 }
 
 /// Panics unless all parts have the shapes and dtypes of the first.

@@ -129,8 +129,8 @@ pub struct MaskInputs<B: Backend> {
     /// `[batch]`
     #[extension_type]
     pub key_lengths: OptionalInt<B>,
-    /// `[batch]`, from `−len_q` to `len_kv`: the place of the first query on the axis of the keys. Absent: the causal alignment
-    /// says it.
+    /// `[batch]`, from `−len_q` to `len_kv`, and clamped to that by every body: the place of the first query on the axis of the
+    /// keys. Absent: the causal alignment says it.
     #[extension_type]
     pub query_offsets: OptionalInt<B>,
     /// `[batch, len_q]`; there is one exactly if there is [`key_segments`](Self::key_segments).

@@ -28,8 +28,9 @@ pub struct AttentionOptions {
     pub softcap: Option<f64>,
     /// `[heads_q]`: a score per head that joins the softmax of every row and has no value. Default: none.
     pub sinks: Option<Tensor<1>>,
-    /// `[batch]`: the place of each batch item's first query on the axis of its keys, in tokens. Default: what the causal alignment
-    /// says, the same for all.
+    /// `[batch]`: the place of each batch item's first query on the axis of its keys, in tokens; see
+    /// [`query_offsets`](method@Self::query_offsets) for what happens out of range. Default: what the causal alignment says, the same
+    /// for all.
     pub query_offsets: Option<Tensor<1, Int>>,
     /// Drops attention weights after the softmax. Default: none.
     pub dropout: Option<Dropout>,
@@ -90,8 +91,15 @@ impl AttentionOptions {
     ///
     /// # Shapes
     ///
-    /// `offsets`: `[batch]`, each from `−len_q` to `len_kv`. The CPU backends refuse others; elsewhere checking would wait for the
-    /// device, and they count as the nearest that is allowed.
+    /// `offsets`: `[batch]`, each from `−len_q` (the last query stands before the first key) to `len_kv` (the first query stands
+    /// behind the last key).
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when one is out of range, and the
+    /// message has its batch item and its value. On every other backend, Burn's `cpu` and LibTorch included, reading them would
+    /// wait for the device: there an offset out of range is clamped, `−len_q` for what is lower and `len_kv` for what is greater,
+    /// after a cast to the default integer type of the device.
     pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
         self.query_offsets = Some(offsets);
         self

@@ -17,6 +17,7 @@ mod loss;
 mod minutes;
 mod progress;
 mod report;
+mod resume_args;
 mod run_config;
 mod schedule;
 mod state;

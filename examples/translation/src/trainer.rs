@@ -1,25 +1,26 @@
-//! The training loop: steps, epochs, checkpoints, and going on exactly where it stopped.
+//! The training loop: epochs, checkpoints, and going on exactly where it stopped.
 //!
 //! This is no `burn-train`: its learner starts the random numbers and the order of the data anew when it resumes, so that the
 //! loss curve differs from the uninterrupted one, and it writes checkpoints in place, so that a kill leaves a broken one.
 //! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
 //! of that number. A checkpoint therefore needs no generator state, and any step may be the last before a kill.
 
+mod step;
+
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use burn::module::{Module, ModuleVisitor, Param};
-use burn::optim::{AdamConfig, GradientsParams, ModuleOptimizer};
+use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
 use burn_attn_models::seq2seq::Seq2Seq;
 
 use crate::batches::{self, Batch, Sample};
 use crate::checkpoint::{self, Checkpoint};
-use crate::clip::clip_by_global_norm;
 use crate::data::Split;
 use crate::error::Error;
-use crate::loss::{smoothed_cross_entropy, validation_loss};
-use crate::minutes::{self, Timing};
+use crate::loss::validation_loss;
+use crate::minutes;
 use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;
 use crate::state::{CurvePoint, State};
@@ -27,8 +28,6 @@ use crate::vocabulary::Vocabulary;
 
 /// How often a long epoch is saved on the way.
 const SAVE_EVERY: Duration = Duration::from_secs(5 * 60);
-/// Steps between two readings of the loss: reading it waits for the device.
-const READ_EVERY: usize = minutes::TIMED;
 
 /// The time since some moment of its own; it never goes back.
 pub type Clock = Box<dyn Fn() -> Duration>;
@@ -179,68 +178,6 @@ impl Trainer {
         }
         progress.finish();
         Ok(Outcome::Finished)
-    }
-
-    /// One step of the optimizer.
-    fn step(&mut self, plan: &[Vec<usize>]) -> Result<(), Error> {
-        let started = (self.clock)();
-        burn_attn::seed(&self.device, mix(self.config.seed, self.state.step as u64));
-        let samples: Vec<&Sample> = plan[self.state.step_in_epoch]
-            .iter()
-            .map(|&index| &self.train[index])
-            .collect();
-        let batch = Batch::new(&samples, &self.device);
-        let rate = self.learning_rate();
-        let model = self
-            .model
-            .take()
-            .expect("the model is only away during a step");
-        let logits = model.forward(batch.source, batch.source_lengths, batch.input);
-        let tokens = batch.target_tokens;
-        let loss = smoothed_cross_entropy(
-            logits,
-            batch.expected,
-            batch.weights,
-            tokens,
-            self.config.smoothing,
-        );
-        let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
-        let gradients = clip_by_global_norm(gradients, &model, self.config.clip);
-        self.model = Some(self.optimizer.step(rate, model, gradients));
-        self.unread.push((loss.value, tokens));
-        self.state.loss_tokens += tokens;
-        self.state.tokens += batch.tokens;
-        self.state.step_in_epoch += 1;
-        self.state.step += 1;
-        if self.state.step.is_multiple_of(READ_EVERY) {
-            self.read_losses()?;
-        }
-        self.state.seconds += ((self.clock)() - started).as_secs_f64();
-        if self.state.step.is_multiple_of(READ_EVERY)
-            && self.state.step <= self.state.timed_from + minutes::DECIDED_AFTER
-        {
-            self.state.timings.push(Timing {
-                seconds: self.state.seconds,
-                tokens: self.state.tokens,
-            });
-        }
-        Ok(())
-    }
-
-    /// The learning rate of the coming step.
-    fn learning_rate(&self) -> f64 {
-        let RunConfig {
-            schedule,
-            learning_rate,
-            warmup,
-            ..
-        } = self.config;
-        schedule.learning_rate(
-            learning_rate,
-            warmup,
-            self.state.step + 1,
-            self.config.progress(self.state.step, self.epoch_steps()),
-        )
     }
 
     /// Turns the minutes into steps, as soon as the speed is known; says whether that was now.
@@ -444,5 +381,4 @@ impl ModuleVisitor for Touch {
 }
 
 #[cfg(test)]
-#[path = "trainer_tests.rs"]
 pub(crate) mod tests;

@@ -15,6 +15,8 @@ mod number;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/kernels/options.rs"]
 mod options;
+#[path = "../../tests/kernels/plain.rs"]
+mod plain;
 #[path = "../../tests/kernels/random.rs"]
 mod random;
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -23,8 +25,6 @@ mod run;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/kernels/tolerance.rs"]
 mod tolerance;
-#[path = "../../tests/kernels/witness.rs"]
-mod witness;
 
 use random::Choices;
 use run::{How, Layout, USUAL};

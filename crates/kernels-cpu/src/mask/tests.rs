@@ -306,8 +306,8 @@ impl Owned {
         }
     }
 
-    /// The whole visible matrix, painted black part by part: nothing here compares a key with a position.
-    fn paint(&self) -> Vec<bool> {
+    /// The whole visible matrix, hidden part by part: nothing here compares a key with a position.
+    fn dense(&self) -> Vec<bool> {
         let Problem {
             batch,
             heads_q,
@@ -449,7 +449,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..Default::default() })]
 
     #[test]
-    fn visible_is_what_painting_leaves(owned in owned()) {
+    fn visible_is_the_dense_matrix(owned in owned()) {
         let (mask, problem) = (owned.borrow(), owned.problem);
         prop_assert_eq!(mask.validate(&problem), Ok(()));
         let mut visible = Vec::new();
@@ -462,13 +462,13 @@ proptest! {
                 }
             }
         }
-        prop_assert_eq!(visible, owned.paint());
+        prop_assert_eq!(visible, owned.dense());
     }
 
     #[test]
     fn key_ranges_are_exact_for_structural_masks_and_never_go_back(owned in owned()) {
         let owned = Owned { segments: None, blocks: None, masked: None, ..owned };
-        let (mask, problem, painted) = (owned.borrow(), owned.problem, owned.paint());
+        let (mask, problem, dense) = (owned.borrow(), owned.problem, owned.dense());
         for batch_item in 0..problem.batch {
             let mut previous = 0..0;
             for query in 0..problem.len_q {
@@ -477,7 +477,7 @@ proptest! {
                 prop_assert!(range.start <= range.end && range.end <= problem.len_kv);
                 let row = problem.query_row(batch_item, 0, query) * problem.len_kv;
                 for key in 0..problem.len_kv {
-                    prop_assert_eq!(range.contains(&key), painted[row + key]);
+                    prop_assert_eq!(range.contains(&key), dense[row + key]);
                 }
                 previous = range;
             }

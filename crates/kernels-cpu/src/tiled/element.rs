@@ -14,17 +14,12 @@ pub trait Element: Copy + Default + Send + Sync + 'static {
 
     /// The slice itself, if it is already in the precision of the computation.
     fn as_real(slice: &[Self]) -> Option<&[Self::Real]>;
-    /// Exact.
-    fn to_real(self) -> Self::Real;
-    /// Rounds to the nearest.
-    fn from_real(x: Self::Real) -> Self;
-
-    /// [`to_real`](Self::to_real) of each element.
+    /// The same numbers in the precision of the computation: exact.
     ///
     /// # Panics
     /// The lengths differ.
     fn to_reals(from: &[Self], to: &mut [Self::Real]);
-    /// [`from_real`](Self::from_real) of each number.
+    /// Rounds each number to the nearest element.
     ///
     /// # Panics
     /// The lengths differ.
@@ -40,14 +35,6 @@ macro_rules! full {
             #[inline(always)]
             fn as_real(slice: &[Self]) -> Option<&[Self]> {
                 Some(slice)
-            }
-            #[inline(always)]
-            fn to_real(self) -> Self {
-                self
-            }
-            #[inline(always)]
-            fn from_real(x: Self) -> Self {
-                x
             }
             fn to_reals(from: &[Self], to: &mut [Self]) {
                 to.copy_from_slice(from);
@@ -71,14 +58,6 @@ macro_rules! half {
             #[inline(always)]
             fn as_real(_: &[Self]) -> Option<&[f32]> {
                 None
-            }
-            #[inline(always)]
-            fn to_real(self) -> f32 {
-                self.to_f32()
-            }
-            #[inline(always)]
-            fn from_real(x: f32) -> Self {
-                Self::from_f32(x)
             }
             fn to_reals(from: &[Self], to: &mut [f32]) {
                 assert_eq!(from.len(), to.len());

@@ -7,7 +7,10 @@ use core::ops::Range;
 use super::{
     compiled::Compiled,
     element::Element,
-    kernel::few_rows::{DEPTH, Part, WIDEST},
+    kernel::{
+        few_rows::{DEPTH, Part},
+        real::MAX_LANES,
+    },
     parallel::{Execution, for_each},
     scratch::with_scratch,
 };
@@ -57,7 +60,7 @@ impl<T: Element> FewRows<'_, T> {
     /// Numbers from one row of sums to the next. Rows that begin a power of two apart would push each other out of the nearest
     /// cache.
     fn sums_row(&self) -> usize {
-        elements([self.columns.div_ceil(WIDEST) + 1, WIDEST])
+        elements([self.columns.div_ceil(MAX_LANES) + 1, MAX_LANES])
     }
 
     /// Numbers of the sums of one part.
@@ -104,7 +107,7 @@ impl<T: Element> FewRows<'_, T> {
     fn sum_parts(&self, sums: &mut [T::Real], execution: Execution) {
         for_each(
             self.workers(execution),
-            DEPTH * WIDEST,
+            DEPTH * MAX_LANES,
             sums.chunks_exact_mut(self.sums()).enumerate(),
             |(part, sums), rest| {
                 let part = Part {

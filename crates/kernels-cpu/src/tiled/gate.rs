@@ -1,4 +1,5 @@
-//! The completion gate: threads may join a call while it runs, and the call ends when those that have joined have left.
+//! The completion gate (as Seastar's `gate`): threads may join a call while it runs, and the call ends when those that have
+//! joined have left.
 //!
 //! One word of memory holds both counts, so that "no place is left" and "nobody is inside" are seen together:
 //!
@@ -29,8 +30,8 @@ use std::{
 
 use sync::{AtomicUsize, Ordering, Thread, UnsafeCell, current, park};
 
-/// How long the caller looks for the last helper before it goes to sleep: about as long as it takes to wake up again.
-const LAST_WAIT: Duration = Duration::from_micros(50);
+/// How long the caller polls for the last helper before it goes to sleep: about as long as it takes to wake up again.
+const POLL_BEFORE_SLEEP: Duration = Duration::from_micros(50);
 
 /// One place in [`Shared::state`]; the bits below count the helpers inside.
 const PLACE: usize = 1 << (usize::BITS / 2);
@@ -153,7 +154,7 @@ impl Shared {
     fn close(&self) {
         let inside = self.state.fetch_and(PLACE - 1, Ordering::Acquire) & (PLACE - 1);
         let all_left = || (self.state.load(Ordering::Acquire) == 0).then_some(());
-        if inside == 0 || look_for(LAST_WAIT, all_left).is_some() {
+        if inside == 0 || poll_for(POLL_BEFORE_SLEEP, all_left).is_some() {
             return;
         }
         // A token that an earlier call has left over wakes too early.
@@ -168,16 +169,16 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `look` finds within `time`, without going to sleep.
+/// What `poll` finds within `time`, without going to sleep.
 #[cfg(not(loom))]
-pub(super) fn look_for<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    /// Looks per look at the clock: a pause takes 40 to 140 cycles, the clock as much.
-    const LOOKS: usize = 16;
+pub(super) fn poll_for<T>(time: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Polls per reading of the clock: a pause takes 40 to 140 cycles, the clock as much.
+    const POLLS: usize = 16;
 
     let start = std::time::Instant::now();
     loop {
-        for _ in 0..LOOKS {
-            if let Some(found) = look() {
+        for _ in 0..POLLS {
+            if let Some(found) = poll() {
                 return Some(found);
             }
             core::hint::spin_loop();
@@ -188,10 +189,10 @@ pub(super) fn look_for<T>(time: Duration, mut look: impl FnMut() -> Option<T>) -
     }
 }
 
-/// A model has no clock: looks once.
+/// A model has no clock: polls once.
 #[cfg(loom)]
-pub(super) fn look_for<T>(_: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
-    look()
+pub(super) fn poll_for<T>(_: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
+    poll()
 }
 
 /// What the gate is made of, so that `loom` can put its own in.

@@ -51,7 +51,7 @@ impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
         }
     }
 
-    fn passing<'s>(
+    fn unpadded<'s>(
         &'s self,
         rows: Range<usize>,
         dim: usize,

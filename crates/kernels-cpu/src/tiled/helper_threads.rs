@@ -16,21 +16,21 @@ use core::{
 };
 use std::{sync::Arc, thread_local, time::Instant};
 
-use super::gate::{Entrance, Gate, Inside, look_for};
+use super::gate::{Entrance, Gate, Inside, poll_for};
 
 /// How long a helper waits for the next call: longer than what lies between two parallel calls of a decoded token, and too
 /// short to be noticed.
-const PATIENCE: Duration = Duration::from_micros(200);
+const IDLE_TIMEOUT: Duration = Duration::from_micros(200);
 
 /// A helper waits for the next call only after work this short: one of the calls of a decoded token, not of training.
 const SHORT: Duration = Duration::from_millis(1);
 
-/// How long a waiting helper looks before it asks the rest of the pool for work: as long as a sleeping thread takes to wake up.
+/// How long a waiting helper polls before it asks the rest of the pool for work: as long as a sleeping thread takes to wake up.
 const BETWEEN_YIELDS: Duration = Duration::from_micros(10);
 
 /// A helper stays this long, then the next call calls it again. What waits below it on its stack, somebody's `join`, waits no
 /// longer for the calls of another thread.
-const STAY: Duration = Duration::from_millis(5);
+const LONGEST_STAY: Duration = Duration::from_millis(5);
 
 /// Runs `work` on the calling thread and on up to `helpers` other threads of rayon's current pool at once, and returns when
 /// all that have begun it are done. Helpers that are awake come first, then others are called.
@@ -109,7 +109,7 @@ impl Helpers {
         while let Some(inside) = call {
             let start = Instant::now();
             inside.work();
-            if nested || start.elapsed() > SHORT || arrival.elapsed() > STAY {
+            if nested || start.elapsed() > SHORT || arrival.elapsed() > LONGEST_STAY {
                 break;
             }
             // Before it leaves: the caller's next call counts on it.
@@ -125,8 +125,8 @@ impl Helpers {
     fn wait(&self) -> Option<Inside<'_>> {
         let start = Instant::now();
         loop {
-            let call = look_for(BETWEEN_YIELDS, || self.entrance.enter());
-            if call.is_some() || start.elapsed() > PATIENCE {
+            let call = poll_for(BETWEEN_YIELDS, || self.entrance.enter());
+            if call.is_some() || start.elapsed() > IDLE_TIMEOUT {
                 return call;
             }
             // Others may have work for this thread, and it may take any time.

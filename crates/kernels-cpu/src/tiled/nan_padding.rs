@@ -13,7 +13,7 @@ use crate::{Broadcast, Problem};
 
 /// Keys that are looked at together.
 const KEYS: usize = 256;
-/// Bits of what [`find`] finds.
+/// Bits of what [`unseen_non_finite`] finds.
 const KEY: u8 = 1;
 const VALUE: u8 = 2;
 
@@ -38,7 +38,7 @@ pub(super) fn without_nan_padding<T: Element, Out>(
     if mask.segments.is_none() && mask.blocks.is_none() && mask.masked.is_none() && !bias {
         return body(inputs);
     }
-    let spoilt = find(inputs, execution);
+    let non_finite = unseen_non_finite(inputs, execution);
     let Problem {
         dim_qk,
         dim_v,
@@ -46,8 +46,8 @@ pub(super) fn without_nan_padding<T: Element, Out>(
         len_kv,
         ..
     } = problem;
-    let key = erase(inputs, &inputs.k, dim_qk, &spoilt, KEY, execution);
-    let value = erase(inputs, &inputs.v, dim_v, &spoilt, VALUE, execution);
+    let key = zeroed(inputs, &inputs.k, dim_qk, &non_finite, KEY, execution);
+    let value = zeroed(inputs, &inputs.v, dim_v, &non_finite, VALUE, execution);
     let mut inputs = *inputs;
     if let Some(key) = &key {
         inputs.k = Rows::contiguous(key, heads_kv, len_kv, dim_qk);
@@ -83,7 +83,7 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
 }
 
 /// Which of key and value are not finite in the rows that no query sees which reads them, and 0 for all others.
-fn find<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -> Vec<u8> {
+fn unseen_non_finite<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -> Vec<u8> {
     let problem = inputs.problem;
     let Problem {
         heads_kv,
@@ -94,8 +94,8 @@ fn find<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -> Vec<u8> {
         ..
     } = problem;
     let scoring = inputs.scoring();
-    let mut spoilt = vec![0; problem.key_rows()];
-    let pieces = spoilt.chunks_mut(len_kv.max(1)).enumerate();
+    let mut non_finite = vec![0; problem.key_rows()];
+    let pieces = non_finite.chunks_mut(len_kv.max(1)).enumerate();
     let pieces = pieces.flat_map(|(head, rows)| {
         let pieces = rows.chunks_mut(KEYS).enumerate();
         pieces.map(move |(piece, rows)| (head, piece * KEYS, rows))
@@ -140,33 +140,33 @@ fn find<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -> Vec<u8> {
             }
         },
     );
-    spoilt
+    non_finite
 }
 
-/// A contiguous copy with zeros for spoilt rows, if there are any.
-fn erase<T: Element>(
+/// A contiguous copy with zeros for the rows found, if there are any.
+fn zeroed<T: Element>(
     inputs: &Inputs<'_, T>,
     rows: &Rows<'_, T>,
     dim: usize,
-    spoilt: &[u8],
+    non_finite: &[u8],
     which: u8,
     execution: Execution,
 ) -> Option<Vec<T>> {
-    if spoilt.iter().all(|found| found & which == 0) {
+    if non_finite.iter().all(|found| found & which == 0) {
         return None;
     }
     let Problem {
         heads_kv, len_kv, ..
     } = inputs.problem;
-    let mut copy = vec![T::default(); spoilt.len() * dim];
+    let mut copy = vec![T::default(); non_finite.len() * dim];
     for_each(
         execution.workers(usize::MAX, 4.0 * copy.len() as f64),
         0,
         copy.chunks_mut(KEYS * dim)
-            .zip(spoilt.chunks(KEYS))
+            .zip(non_finite.chunks(KEYS))
             .enumerate(),
-        |(piece, (copy, spoilt)), _: &mut [T::Real]| {
-            let numbered = copy.chunks_exact_mut(dim).zip(spoilt).enumerate();
+        |(piece, (copy, non_finite)), _: &mut [T::Real]| {
+            let numbered = copy.chunks_exact_mut(dim).zip(non_finite).enumerate();
             for (index, (copy, found)) in numbered {
                 let (head, key) = (
                     (piece * KEYS + index) / len_kv,

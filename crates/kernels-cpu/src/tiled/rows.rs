@@ -78,7 +78,7 @@ pub(crate) trait Head<R>: Sync {
     ) -> Block<'s, R>;
 
     /// The rows, copied only to be converted, for those who read them once.
-    fn passing<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
+    fn unpadded<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
 
     /// Copies one row.
     fn row(&self, row: usize, out: &mut [R]);

@@ -9,8 +9,8 @@ use pulp::bytemuck::{self, Pod};
 
 /// Every piece begins at a multiple of as many bytes: a line of the cache, and the widest vector.
 const LINE: usize = 64;
-/// Numbers that fill a line in any precision.
-const NUMBERS: usize = 16;
+/// Numbers that fill whole lines in any precision.
+pub(super) const LINE_NUMBERS: usize = LINE / size_of::<f32>();
 /// A thread keeps buffers up to this size (bytes) and gives back larger ones, which are little beside the work that needs them.
 #[cfg(feature = "std")]
 const KEPT: usize = 4 << 20;
@@ -72,13 +72,13 @@ fn keep(buffer: Vec<u64>) {
 
 /// Length of a buffer from which [`take`] cuts these pieces.
 pub(super) fn sum_of_pieces<const N: usize>(pieces: [usize; N]) -> usize {
-    let rounded = pieces.map(|piece| piece.next_multiple_of(NUMBERS));
+    let rounded = pieces.map(|piece| piece.next_multiple_of(LINE_NUMBERS));
     rounded.iter().sum()
 }
 
 /// Cuts the next `len` numbers off a scratch buffer; the next piece begins at a line of the cache again.
 pub(super) fn take<'a, R>(scratch: &mut &'a mut [R], len: usize) -> &'a mut [R] {
-    let taken = len.next_multiple_of(NUMBERS);
+    let taken = len.next_multiple_of(LINE_NUMBERS);
     let (piece, rest) = core::mem::take(scratch).split_at_mut(taken);
     *scratch = rest;
     &mut piece[..len]

@@ -1,4 +1,4 @@
-//! One attention problem, said once and given to the oracle, to a plain witness and to the kernels.
+//! One attention problem, said once and given to the oracle, to a plain implementation and to the kernels.
 
 use burn_attn_kernels_cpu::{
     BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask,

@@ -2,10 +2,10 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `case.rs` | one problem with its data and options, as the oracle, the witness and the kernels read it |
+//! | `case.rs` | one problem with its data and options, as the oracle, the plain implementation and the kernels read it |
 //! | `options.rs`, `paths.rs` | every option alone and all together; the sizes that lead through every loop of the kernels |
 //! | `run.rs`, `number.rs` | one call of the kernels, in any precision, layout and execution |
-//! | `witness.rs`, `tolerance.rs` | what a plain implementation in the same precision gets wrong, and how much a kernel may |
+//! | `plain.rs`, `tolerance.rs` | what a plain implementation in the same precision gets wrong, and how much a kernel may |
 //! | the others | the tests, by subject |
 //!
 //! Every call of a kernel in these tests finds NaN in its scratch (that is what debug assertions put there), in its outputs and between the rows of strided inputs,
@@ -27,15 +27,15 @@ mod number;
 mod offsets;
 mod options;
 mod paths;
+mod plain;
 mod poisons;
+mod propagation;
 #[cfg(not(miri))]
 mod properties;
 mod random;
 mod rotation;
 mod run;
 mod sizes;
-mod spread;
 #[cfg(feature = "rayon")]
 mod threads;
 mod tolerance;
-mod witness;

@@ -1,5 +1,7 @@
 //! The element types of the kernels, as these tests need them.
 
+use core::convert::identity;
+
 use burn_attn_kernels_cpu::tiled::{Element, Real};
 use half::{bf16, f16};
 
@@ -13,9 +15,10 @@ pub trait Number: Element {
     /// The largest finite number.
     const LARGEST: f64;
 
-    fn to_f64(self) -> f64 {
-        self.to_real().to_f64()
-    }
+    fn to_f64(self) -> f64;
+
+    /// Rounds to this type, one number at a time and not as the kernels do it.
+    fn from_real(x: Self::Real) -> Self;
 
     /// Rounds to this type.
     fn rounded(x: f64) -> f64 {
@@ -29,25 +32,41 @@ pub trait Number: Element {
 }
 
 macro_rules! number {
-    ($number:ident, $epsilon:expr, $of_real:expr, $largest:expr) => {
+    ($number:ident, $from_real:expr, $epsilon:expr, $of_real:expr, $largest:expr) => {
         impl Number for $number {
             const NAME: &'static str = stringify!($number);
             const EPSILON: f64 = $epsilon;
             const EPSILON_OF_REAL: f64 = $of_real;
             const LARGEST: f64 = $largest;
+
+            fn to_f64(self) -> f64 {
+                f64::from(self)
+            }
+
+            fn from_real(x: Self::Real) -> Self {
+                $from_real(x)
+            }
         }
     };
 }
 number!(
     f32,
+    identity,
     f32::EPSILON as f64,
     f32::EPSILON as f64,
     f32::MAX as f64
 );
-number!(f64, f64::EPSILON, f64::EPSILON, f64::MAX);
-number!(f16, 1.0 / 1024.0, f32::EPSILON as f64, 65504.0);
+number!(f64, identity, f64::EPSILON, f64::EPSILON, f64::MAX);
+number!(
+    f16,
+    f16::from_f32,
+    1.0 / 1024.0,
+    f32::EPSILON as f64,
+    65504.0
+);
 number!(
     bf16,
+    bf16::from_f32,
     1.0 / 128.0,
     f32::EPSILON as f64,
     3.389_531_389_251_535_5e38

@@ -172,7 +172,7 @@ impl<T: Number> Target<T> {
     }
 }
 
-fn nan<T: Element>() -> T {
+fn nan<T: Number>() -> T {
     T::from_real(T::Real::from_f64(f64::NAN))
 }
 

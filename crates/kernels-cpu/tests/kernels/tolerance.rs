@@ -3,18 +3,18 @@
 use crate::{
     case::{Case, Tensors},
     number::Number,
+    plain::{Plain, plain},
     run::{How, run},
-    witness::{Plain, witness},
 };
 
 /// Fails unless every result of the kernels is about as near to the oracle as a plain implementation is.
 ///
-/// The rule of the house: the largest error of a tensor is at most 2 times that of the witness, 3 times for a gradient. A
-/// few units in the last place are always allowed, because a witness may be lucky. In f64 it always is, since the oracle
+/// The rule of the house: the largest error of a tensor is at most 2 times that of the plain implementation, 3 times for a gradient. A
+/// few units in the last place are always allowed, because a plain implementation may be lucky. In f64 it always is, since the oracle
 /// computes in f64 as well: there, [`assert_near`] is all there is to go by.
 #[track_caller]
 pub fn assert_as_good_as_plain<T: Number>(case: &Case, oracle: &Tensors, hows: &[How]) {
-    let plain = of_parameters(case, witness::<T>(case));
+    let plain = of_parameters(case, plain::<T>(case));
     for &how in hows {
         if T::EPSILON == f64::EPSILON {
             assert_near::<T>(case, oracle, how);
@@ -35,10 +35,10 @@ pub fn assert_as_good_as_plain<T: Number>(case: &Case, oracle: &Tensors, hows: &
 
 /// Fails unless every result of the kernels is within some units in the last place of the oracle.
 ///
-/// Without a witness that may be lucky: for inputs that nobody has looked at.
+/// Without a plain implementation that may be lucky: for inputs that nobody has looked at.
 #[track_caller]
 pub fn assert_near<T: Number>(case: &Case, oracle: &Tensors, how: How) {
-    let plain = of_parameters(case, witness::<T>(case));
+    let plain = of_parameters(case, plain::<T>(case));
     let units = 8.0 * (1.0 + plain.largest_exponent);
     assert_errors::<T>(case, oracle, &plain, how, |_, _, last_place| {
         units * last_place
@@ -53,7 +53,7 @@ fn of_parameters(case: &Case, plain: Plain) -> Plain {
     }
 }
 
-/// `allowed` gets the name of a tensor, the error of the witness, and a unit in the last place of the tensor.
+/// `allowed` gets the name of a tensor, the error of the plain implementation, and a unit in the last place of the tensor.
 #[track_caller]
 fn assert_errors<T: Number>(
     case: &Case,

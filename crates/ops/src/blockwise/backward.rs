@@ -20,7 +20,7 @@ use crate::{
         DropoutRows, cast, float_dtype, is_minus_infinity,
         part::{Part, aligned, narrow},
         reshape,
-        scores::{Scores, erase, times, times_transposed},
+        scores::{Scores, times, times_transposed, zero_where},
         statistics_dtype,
     },
 };
@@ -57,7 +57,7 @@ pub(crate) fn backward<B: Backend>(
         // Cast once for all queries.
         let value = cast::<B>(narrow::<B>(value.clone(), 2, keys), statistics);
         for (row, queries) in queries.iter().enumerate() {
-            if !plan.meet(queries, keys) {
+            if !plan.may_see(queries, keys) {
                 continue;
             }
             let part = plan.part(queries, keys);
@@ -153,7 +153,7 @@ impl<B: Backend> Rows<B> {
         let sum = sum_to::<B>(gradients, [1, heads_q, 1, 1]);
         let sum = cast::<B>(B::float_reshape(sum, sinks.shape()), dtype);
         // Selected: what is no sink has no gradient, whatever arrives.
-        erase::<B>(sum, Some(is_minus_infinity::<B>(sinks.clone())))
+        zero_where::<B>(sum, Some(is_minus_infinity::<B>(sinks.clone())))
     }
 }
 
@@ -199,14 +199,14 @@ impl<B: Backend> Block<B> {
             query,
             key,
             unseen,
-            blind,
+            rows_without_keys,
         } = Scores::<B>::new(part.of(inputs), &part, statistics);
         let Rows {
             logsumexp,
             output_gradient,
             delta,
         } = rows.of(&part.queries);
-        let output_gradient = erase::<B>(output_gradient, blind);
+        let output_gradient = zero_where::<B>(output_gradient, rows_without_keys);
         let output_gradient = match scalars.dropout {
             Some(dropout) => B::float_mul_scalar(output_gradient, dropout.kept_scale().into()),
             None => output_gradient,
@@ -217,10 +217,10 @@ impl<B: Backend> Block<B> {
         let weights = B::float_exp(B::float_sub(scores, logsumexp));
         Self {
             // A logsumexp of NaN would make weights of NaN where a pair is hidden.
-            weights: erase::<B>(weights, hidden.clone()),
+            weights: zero_where::<B>(weights, hidden.clone()),
             kept: dropout.map(|rows| rows.kept(&part, statistics)),
             output_gradient: reshape::<B>(output_gradient, grouped),
-            value: erase::<B>(value.clone(), unseen),
+            value: zero_where::<B>(value.clone(), unseen),
             part,
             query,
             key,
@@ -299,7 +299,7 @@ impl<B: Backend> Block<B> {
         };
         let centered = B::float_sub(of_weights, self.delta.clone());
         let gradient = B::float_mul(self.weights.clone(), centered);
-        erase::<B>(gradient, self.hidden.clone())
+        zero_where::<B>(gradient, self.hidden.clone())
     }
 }
 

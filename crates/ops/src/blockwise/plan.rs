@@ -20,7 +20,6 @@ pub(super) struct Sizes {
 }
 
 /// Blocks of queries and keys, as equal as can be.
-#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Plan {
     len_q: usize,
     len_kv: usize,
@@ -40,7 +39,7 @@ impl Plan {
             return Self::of(sizes, of_all_keys, sizes.len_kv);
         };
         // `rows` queries see `rows + width` keys, if there are as many.
-        let longest = longest_behind(width);
+        let longest = longest_block(width);
         let rows = longest.min(area / (longest + width)).max(of_all_keys);
         Self::of(sizes, rows, sizes.len_kv.min(rows + width))
     }
@@ -49,7 +48,7 @@ impl Plan {
     pub(super) fn backward(sizes: Sizes) -> Self {
         let area = sizes.area();
         if let Some(width) = sizes.reach.width() {
-            let side = area.isqrt().min(longest_behind(width));
+            let side = area.isqrt().min(longest_block(width));
             return Self::of(sizes, side, side);
         }
         // What one side does not use, the other may.
@@ -94,7 +93,7 @@ impl Plan {
     }
 
     /// Whether some of the queries may see some of the keys.
-    pub(super) fn meet(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
+    pub(super) fn may_see(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
         let seen = self.keys_of(queries);
         seen.start < keys.end && keys.start < seen.end
     }
@@ -127,14 +126,14 @@ impl Sizes {
 
 /// The most queries, or keys, of a block where a query sees so many keys besides its own: about as many, because the longer a
 /// block is, the more of its scores the window hides; but not so few that blocks cost more than their scores.
-fn longest_behind(width: usize) -> usize {
-    const WORTH_A_BLOCK: usize = 256;
-    width.max(WORTH_A_BLOCK)
+fn longest_block(width: usize) -> usize {
+    const FEWEST_TOKENS: usize = 256;
+    width.max(FEWEST_TOKENS)
 }
 
 /// A range in as few blocks of about `size` as it takes, none much shorter than another.
 ///
-/// Long ones are a multiple of 32 tokens where that leaves no stub: rows of scores then begin where vectors may be read.
+/// Long ones are a multiple of 32 tokens where that leaves no short rest: rows of scores then begin where vectors may be read.
 fn cut(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     const STEP: usize = 32;
     let Range { start, end } = range;
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn no_block_is_a_stub() {
+    fn no_block_is_much_shorter_than_the_others() {
         let lengths: Vec<_> = cut(0..193, 65).map(|block| block.len()).collect();
         assert_eq!(lengths, [65, 65, 63]);
         let lengths: Vec<_> = cut(0..1000, 100).map(|block| block.len()).collect();

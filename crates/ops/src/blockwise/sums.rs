@@ -10,7 +10,7 @@ use burn::{
     tensor::{FloatDType, IndexingUpdateOp, Shape, Slice},
 };
 
-use crate::composed::{cast, float_dtype, part::cut_out, scores::reversed};
+use crate::composed::{cast, float_dtype, part::entries_by_offset, scores::reversed};
 
 /// A tensor that is summed in blocks of rows and columns, each of them a tensor until the end.
 pub(super) struct BlockSums<B: Backend> {
@@ -68,7 +68,7 @@ fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>, dim: usize) -> FloatTens
 
 /// The sum over every dimension in which `dims` is 1; they stay, with size 1.
 ///
-/// One dimension after the other: see [`stretch`](crate::composed::scores::stretch).
+/// One dimension after the other: see [`expand`](crate::composed::scores::expand).
 pub(super) fn sum_to<B: Backend>(tensor: FloatTensor<B>, dims: [usize; 4]) -> FloatTensor<B> {
     (0..4).fold(tensor, |sum, dim| {
         match dims[dim] == 1 && sum.shape()[dim] > 1 {
@@ -126,14 +126,14 @@ impl<B: Backend> DistanceSums<B> {
         let batch = offsets.shape()[0];
         let zeros = Shape::new([batch, heads_q, entries]);
         let zeros = B::float_zeros(zeros, &like.device(), float_dtype(like.dtype()));
-        let places = cut_out::<B>(offsets, heads_q, [len_q, self.len_kv]);
+        let places = entries_by_offset::<B>(offsets, heads_q, [len_q, self.len_kv]);
         let sums = B::float_scatter(2, zeros, places, self.sum, IndexingUpdateOp::Add);
         B::float_reshape(B::float_sum_dim(sums, 0), like.shape())
     }
 }
 
 /// What the diagonals of `[batch, heads_q, len_q, len_kv]` add up to, `[batch, heads_q, len_q + len_kv − 1]`: the gradient of
-/// [`spread`](crate::composed::scores::spread), whose steps it takes back.
+/// [`relative_shift`](crate::composed::scores::relative_shift), whose steps it takes back.
 fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
     let [batch, heads_q, len_q, len_kv] = gradient.shape().dims::<4>();
     let (device, dtype) = (gradient.device(), float_dtype(gradient.dtype()));

@@ -20,7 +20,6 @@ use crate::ScoreInputs;
 /// The states of all rows of a call: hashed once, then asked for each piece of the scores.
 ///
 /// The same numbers as [`Dropout::row`]: the counter-based generator of the contract, by integer operations on the device.
-#[derive(Clone)]
 pub(crate) struct DropoutRows<B: Backend> {
     /// `[batch, heads_q, len_q, 1]`
     state: [IntTensor<B>; 2],
@@ -104,7 +103,7 @@ impl<B: Backend> DropoutRows<B> {
 }
 
 /// How a tensor of signed integers computes on `u32`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, PartialEq)]
 enum Arithmetic {
     /// In 64 bits, masked after each operation, where overflow may be an error (Burn's CPU backends in debug builds).
     Masked,

@@ -22,7 +22,7 @@ pub(super) struct Hidden<B: Backend> {
     /// Whether some key may be hidden from every query of its batch item.
     may_have_unseen: bool,
     /// Whether some query may see no key at all.
-    may_have_blind: bool,
+    may_have_rows_without_keys: bool,
 }
 
 impl<B: Backend> Hidden<B> {
@@ -59,7 +59,8 @@ impl<B: Backend> Hidden<B> {
         let query_offsets = query_offsets.into_option();
         let reach = Reach::of_part(part, scalars, query_offsets.is_some());
         let may_have_unseen = by_tensors || reach.leaves_unseen(len_q, len_kv);
-        let may_have_blind = by_tensors || reach.leaves_blind(len_q, len_kv);
+        let may_have_rows_without_keys =
+            by_tensors || reach.leaves_rows_without_keys(len_q, len_kv);
 
         let by_position = reach.hidden::<B>(device, batch, part, query_offsets);
         let padding = key_lengths.map(|lengths| {
@@ -115,7 +116,7 @@ impl<B: Backend> Hidden<B> {
         Self {
             tensor,
             may_have_unseen,
-            may_have_blind,
+            may_have_rows_without_keys,
         }
     }
 
@@ -138,9 +139,12 @@ impl<B: Backend> Hidden<B> {
         ))
     }
 
-    /// Queries that see no key, `[batch or 1, heads_q or 1, len_q or 1, 1]`.
-    pub(super) fn blind(&self) -> Option<BoolTensor<B>> {
-        let hidden = self.tensor.clone().filter(|_| self.may_have_blind)?;
+    /// Rows without visible keys, `[batch or 1, heads_q or 1, len_q or 1, 1]`.
+    pub(super) fn rows_without_keys(&self) -> Option<BoolTensor<B>> {
+        let hidden = self
+            .tensor
+            .clone()
+            .filter(|_| self.may_have_rows_without_keys)?;
         Some(all::<B>(hidden, 3))
     }
 

@@ -1,7 +1,7 @@
 //! The operation made of plain tensor operations: right on every backend, and differentiable by Burn's autodiff.
 //!
 //! It stores the scores of what it is given, so its memory grows with `len_q · len_kv`: the blockwise body gives it one block at
-//! a time. Given everything, it is a second witness for the others.
+//! a time. Given everything, it is a second implementation, which tests compare with the others.
 
 mod dropout;
 mod hidden;
@@ -22,7 +22,7 @@ use crate::{OptionalFloat, Results, ScoreInputs};
 pub(crate) use dropout::factors_of_host;
 pub(crate) use dropout::{DropoutRows, factors_of_device};
 use part::{Part, aligned};
-use scores::{Scores, erase, stretch, times};
+use scores::{Scores, expand, times, zero_where};
 
 /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
@@ -77,16 +77,16 @@ pub(crate) fn of_part<B: Backend>(
     let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
 
     let (scores, sinks) = scores_and_sinks::<B>(inputs, part, statistics);
-    let value = erase::<B>(cast::<B>(value, statistics), scores.unseen.clone());
-    let (scores, blind) = scores.into_masked();
+    let value = zero_where::<B>(cast::<B>(value, statistics), scores.unseen.clone());
+    let (scores, rows_without_keys) = scores.into_masked();
     let Exponentials {
         tensor: exponentials,
         maximum,
         sum,
-        sees_nothing,
+        without_term,
     } = Exponentials::<B>::new(scores, sinks);
     let logsumexp = B::float_add(maximum, B::float_log(sum.clone()));
-    let logsumexp = B::float_mask_fill(logsumexp, sees_nothing, f64::NEG_INFINITY.into());
+    let logsumexp = B::float_mask_fill(logsumexp, without_term, f64::NEG_INFINITY.into());
 
     let exponentials = match rows {
         Some(rows) => B::float_mul(exponentials, rows.kept(part, statistics)),
@@ -102,7 +102,7 @@ pub(crate) fn of_part<B: Backend>(
         Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
         None => output,
     };
-    let output = erase::<B>(output, blind);
+    let output = zero_where::<B>(output, rows_without_keys);
     let row_shape = Shape::new([batch, heads_q, len_q]);
     (output, B::float_reshape(logsumexp, row_shape))
 }
@@ -144,7 +144,7 @@ struct Exponentials<B: Backend> {
     /// `[batch, heads_q, len_q, 1]`, sinks included; 1 for a row without a term.
     sum: FloatTensor<B>,
     /// `[batch, heads_q, len_q, 1]`: rows without a term.
-    sees_nothing: BoolTensor<B>,
+    without_term: BoolTensor<B>,
 }
 
 impl<B: Backend> Exponentials<B> {
@@ -154,7 +154,7 @@ impl<B: Backend> Exponentials<B> {
         // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
         // any finite number in its place makes every exponential exactly 0 instead of NaN.
         let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
-        let sinks = sinks.map(|sinks| stretch::<B>(sinks, &maximum.shape()));
+        let sinks = sinks.map(|sinks| expand::<B>(sinks, &maximum.shape()));
         let maximum = match sinks.clone() {
             Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
             None => maximum,
@@ -169,12 +169,12 @@ impl<B: Backend> Exponentials<B> {
         };
         // A row with a term has a sum of about 1 or more: fusion may compute the scores twice, with another rounding. A NaN is
         // not lower.
-        let sees_nothing = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
+        let without_term = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
         Self {
             tensor: exponentials,
             maximum,
-            sum: B::float_mask_fill(sum, sees_nothing.clone(), 1.0.into()),
-            sees_nothing,
+            sum: B::float_mask_fill(sum, without_term.clone(), 1.0.into()),
+            without_term,
         }
     }
 }

@@ -13,7 +13,6 @@ use burn::{
 use crate::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
 
 /// Some queries and some keys of a call.
-#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Part {
     pub(crate) queries: Range<usize>,
     pub(crate) keys: Range<usize>,
@@ -94,7 +93,7 @@ impl Part {
 }
 
 /// The operands with a distance bias as every part reads it, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
-/// `i − j + len_kv − 1` for score `(i, j)`: of batch items with positions of their own, each has its own cut-out.
+/// `i − j + len_kv − 1` for score `(i, j)`: of batch items with positions of their own, each has its own entries.
 pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> {
     let Some(bias) = inputs.distance_bias.into_option() else {
         inputs.distance_bias = OptionalFloat::Absent;
@@ -106,7 +105,7 @@ pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> 
     let len_kv = inputs.key.shape().dims::<4>()[2];
     let bias = match inputs.mask.query_offsets.as_ref() {
         Some(offsets) => {
-            let entries = cut_out::<B>(offsets, heads_q, [len_q, len_kv]);
+            let entries = entries_by_offset::<B>(offsets, heads_q, [len_q, len_kv]);
             let mut shape = bias.shape();
             shape[0] = offsets.shape()[0];
             B::float_gather(2, B::float_expand(bias, shape), entries)
@@ -118,7 +117,7 @@ pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> 
 }
 
 /// Which entries of the distance bias with query offsets are those of each batch item, `[batch, heads_q, len_q + len_kv − 1]`.
-pub(crate) fn cut_out<B: Backend>(
+pub(crate) fn entries_by_offset<B: Backend>(
     offsets: &IntTensor<B>,
     heads_q: usize,
     [len_q, len_kv]: [usize; 2],

@@ -15,7 +15,7 @@ use super::part::{Part, clamped_offsets};
 use crate::AttentionScalars;
 
 /// Which keys causal mask and window show, counted from a query's position on the axis of the keys.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
     /// The position of the first query; none if every batch item has its own.
     pub(crate) first: Option<i64>,
@@ -102,7 +102,7 @@ impl Reach {
     }
 
     /// Whether some of `len_q` queries may see none of `len_kv` keys.
-    pub(crate) fn leaves_blind(&self, len_q: usize, len_kv: usize) -> bool {
+    pub(crate) fn leaves_rows_without_keys(&self, len_q: usize, len_kv: usize) -> bool {
         self.is_unknown()
             || self.keys(&(0..1), len_kv).is_empty()
             || self.keys(&(len_q - 1..len_q), len_kv).is_empty()

@@ -23,10 +23,10 @@ pub(crate) struct Scores<B: Backend> {
     pub(crate) query: FloatTensor<B>,
     /// The key, with zeros for those that nobody sees: `[batch, heads_kv, len_kv, dim_qk]`.
     pub(crate) key: FloatTensor<B>,
-    /// Keys that no query sees: zeros in the key, and to be erased from the value.
+    /// Keys that no query sees: zeros in the key, and to be set to zero in the value.
     pub(crate) unseen: Option<BoolTensor<B>>,
-    /// Queries that see no key: zeros in the query, and to be erased from the output, or from its gradient.
-    pub(crate) blind: Option<BoolTensor<B>>,
+    /// Rows without visible keys: zeros in the query, and to be set to zero in the output, or in its gradient.
+    pub(crate) rows_without_keys: Option<BoolTensor<B>>,
 }
 
 impl<B: Backend> Scores<B> {
@@ -40,7 +40,7 @@ impl<B: Backend> Scores<B> {
         let bias = inputs.bias.into_option();
         let bias = bias.map(|bias| cast::<B>(bias, dtype));
         let distance = inputs.distance_bias.into_option();
-        let distance = distance.map(|distance| spread::<B>(distance, len_q, len_kv));
+        let distance = distance.map(|distance| relative_shift::<B>(distance, len_q, len_kv));
         let hidden = Hidden::<B>::new(
             &inputs.query.device(),
             batch,
@@ -49,9 +49,9 @@ impl<B: Backend> Scores<B> {
             &scalars,
             [bias.clone(), distance.clone()],
         );
-        let (unseen, blind) = (hidden.unseen(heads_kv), hidden.blind());
-        let key = erase::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
-        let query = erase::<B>(cast::<B>(inputs.query, dtype), blind.clone());
+        let (unseen, rows_without_keys) = (hidden.unseen(heads_kv), hidden.rows_without_keys());
+        let key = zero_where::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
+        let query = zero_where::<B>(cast::<B>(inputs.query, dtype), rows_without_keys.clone());
 
         // Scaling the query touches `dim_qk` numbers a row, scaling the scores `len_kv`; and it overflows later.
         let query = B::float_mul_scalar(query, scalars.scale.into());
@@ -63,7 +63,7 @@ impl<B: Backend> Scores<B> {
 
         let capped = scalars.softcap.map(|softcap| {
             // The product of a hidden pair may overflow to NaN, and the gradient of tanh there multiplies by it.
-            let scores = erase::<B>(scores.clone(), hidden.clone());
+            let scores = zero_where::<B>(scores.clone(), hidden.clone());
             // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
             let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
             let squashed = B::float_tanh(scaled);
@@ -72,7 +72,7 @@ impl<B: Backend> Scores<B> {
         let scores = capped.clone().unwrap_or(scores);
         let biases = [bias, distance].into_iter().flatten();
         let scores = biases.fold(scores, |scores, bias| {
-            B::float_add(scores, stretch::<B>(bias, &shape))
+            B::float_add(scores, expand::<B>(bias, &shape))
         });
         // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
         let tensor = match hidden.clone() {
@@ -86,13 +86,13 @@ impl<B: Backend> Scores<B> {
             query,
             key,
             unseen,
-            blind,
+            rows_without_keys,
         }
     }
 
     /// The masked scores and the queries that see nothing; the rest is dropped.
     pub(crate) fn into_masked(self) -> (FloatTensor<B>, Option<BoolTensor<B>>) {
-        (self.tensor, self.blind)
+        (self.tensor, self.rows_without_keys)
     }
 }
 
@@ -104,7 +104,7 @@ impl<B: Backend> Scores<B> {
 /// Mesa's software driver leaves after 65,535 rounds.
 ///
 /// Source: the relative shift of Transformer-XL (arXiv:1901.02860), appendix B.
-pub(crate) fn spread<B: Backend>(
+pub(crate) fn relative_shift<B: Backend>(
     distance: FloatTensor<B>,
     len_q: usize,
     len_kv: usize,
@@ -138,20 +138,20 @@ pub(crate) fn reversed<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
     B::float_slice(x, &[Slice::full(), Slice::full(), backwards])
 }
 
-/// Stretched dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
+/// Expanded dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
 /// sum over all of them is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
 /// rounds.
-pub(crate) fn stretch<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
+pub(crate) fn expand<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
     let full = shape.dims::<4>();
     let mut dims = tensor.shape().dims::<4>();
-    let mut stretched = tensor;
+    let mut expanded = tensor;
     for dim in 0..4 {
         if dims[dim] != full[dim] {
             dims[dim] = full[dim];
-            stretched = B::float_expand(stretched, Shape::new(dims));
+            expanded = B::float_expand(expanded, Shape::new(dims));
         }
     }
-    stretched
+    expanded
 }
 
 /// `left · rightᵀ` of matrices `[.., rows, dim]` and `[.., columns, dim]`.
@@ -177,7 +177,7 @@ pub(crate) fn times<B: Backend>(left: FloatTensor<B>, right: FloatTensor<B>) -> 
 }
 
 /// Selects zeros, in the gradient too: multiplying a NaN by a weight of zero would keep the NaN.
-pub(crate) fn erase<B: Backend>(
+pub(crate) fn zero_where<B: Backend>(
     tensor: FloatTensor<B>,
     hidden: Option<BoolTensor<B>>,
 ) -> FloatTensor<B> {

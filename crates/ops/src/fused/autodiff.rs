@@ -5,9 +5,11 @@
 //! logsumexp, whose parents are all tensors that have a gradient; where heads are split, it is one without a result of its
 //! own.
 
+mod split_heads;
+
 use std::sync::{Arc, Mutex};
 
-use burn::backend::{AutodiffBackend, Backend, TensorMetadata, tensor::FloatTensor};
+use burn::backend::{AutodiffBackend, TensorMetadata, tensor::FloatTensor};
 use burn::tensor::{FloatDType, Shape};
 use burn_autodiff::{
     Autodiff, NodeId,
@@ -19,7 +21,6 @@ use burn_autodiff::{
 use crate::{
     AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool, OptionalFloat,
     OptionalInt, Results, Rotation, ScoreInputs, Upstream, composed,
-    heads::{self, Packed},
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -32,38 +33,7 @@ where
     }
 
     fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
-        let packed = Packed::<B> {
-            shape: x.shape().dims::<3>(),
-            device: x.device(),
-            dtype: FloatDType::from(x.dtype()),
-            heads,
-        };
-        match JoinRule.prepare::<C>([x.node()]).compute_bound().stateful() {
-            OpsKind::Tracked(prep) => {
-                let parts = heads::split::<B>(x.into_primitive(), &packed.heads);
-                let arriving: Vec<_> = parts.iter().map(|_| Arriving::default()).collect();
-                let device = packed.device.clone();
-                let (nothing, dtype) = (Shape::new([1]), packed.dtype);
-                let state = (packed, arriving.clone());
-                let hub = prep.finish(state, B::float_zeros(nothing, &device, dtype));
-                let parts =
-                    parts.into_iter().zip(arriving).map(|(part, arriving)| {
-                        match PartRule
-                            .prepare::<C>([hub.node()])
-                            .compute_bound()
-                            .stateful()
-                        {
-                            OpsKind::Tracked(prep) => prep.finish(arriving, part),
-                            OpsKind::UnTracked(prep) => prep.finish(part),
-                        }
-                    });
-                parts.collect()
-            }
-            OpsKind::UnTracked(_) => heads::split::<B>(x.into_primitive(), &packed.heads)
-                .into_iter()
-                .map(<Self as AutodiffBackend>::from_inner)
-                .collect(),
-        }
+        split_heads::tracked::<B, C>(x, heads)
     }
 
     fn rotate(
@@ -110,44 +80,6 @@ impl<B: AttentionOps> Backward<B, 1> for RotationRule {
     }
 }
 
-/// Hands the gradient of one operand to the node that joins them.
-#[derive(Debug)]
-struct PartRule;
-
-impl<B: Backend> Backward<B, 1> for PartRule {
-    type State = Arriving<FloatTensor<B>>;
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let gradient = gradients.consume::<B>(&ops.node);
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            // The parent would not run without a gradient of its own; what it is does not matter.
-            let dtype = FloatDType::from(gradient.dtype());
-            let nothing = B::float_zeros(Shape::new([1]), &gradient.device(), dtype);
-            gradients.register::<B>(parent.id, nothing);
-        }
-        ops.state.put(gradient);
-    }
-}
-
-/// Joins the gradients of all operands.
-#[derive(Debug)]
-struct JoinRule;
-
-impl<B: Backend> Backward<B, 1> for JoinRule {
-    type State = (Packed<B>, Vec<Arriving<FloatTensor<B>>>);
-
-    fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
-        let _nothing = gradients.consume::<B>(&ops.node);
-        let (packed, arrived) = ops.state;
-        let [parent] = ops.parents;
-        if let Some(parent) = parent {
-            let parts = arrived.iter().map(Arriving::take).collect();
-            gradients.register::<B>(parent.id, packed.join(parts));
-        }
-    }
-}
-
 /// Attention of the backend below, and its node.
 fn tracked<B: AttentionOps, C: CheckpointStrategy>(
     inputs: ScoreInputs<Autodiff<B, C>>,
@@ -188,14 +120,14 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
             let (mask, scalars) = (inputs.mask.clone(), inputs.scalars);
             let (output, logsumexp) =
                 <B as AttentionOps>::attention(inputs, value.into_primitive());
-            let arriving = Arriving::default();
+            let slot = GradientSlot::default();
             let state = Saved {
                 operands,
                 mask,
                 scalars,
                 output: output.clone(),
                 logsumexp: logsumexp.clone(),
-                output_gradient: arriving.clone(),
+                output_gradient: slot.clone(),
             };
             let logsumexp = prep.finish(state, logsumexp);
             let output = match OutputRule
@@ -203,7 +135,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
                 .compute_bound()
                 .stateful()
             {
-                OpsKind::Tracked(prep) => prep.finish(arriving, output),
+                OpsKind::Tracked(prep) => prep.finish(slot, output),
                 OpsKind::UnTracked(prep) => prep.finish(output),
             };
             (output, logsumexp)
@@ -259,26 +191,23 @@ impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
     }
 }
 
-/// Where the gradient of the output waits for the node of the logsumexp.
-type Waiting<P> = Arc<Mutex<Option<P>>>;
-
-/// A place for a gradient that has not arrived.
+/// Where one node leaves a gradient for another; empty until it has run.
 #[derive(Debug)]
-struct Arriving<P>(Waiting<P>);
+struct GradientSlot<P>(Arc<Mutex<Option<P>>>);
 
-impl<P> Clone for Arriving<P> {
+impl<P> Clone for GradientSlot<P> {
     fn clone(&self) -> Self {
         Self(Arc::clone(&self.0))
     }
 }
 
-impl<P> Default for Arriving<P> {
+impl<P> Default for GradientSlot<P> {
     fn default() -> Self {
         Self(Arc::default())
     }
 }
 
-impl<P> Arriving<P> {
+impl<P> GradientSlot<P> {
     fn put(&self, gradient: P) {
         *self
             .0
@@ -299,7 +228,7 @@ impl<P> Arriving<P> {
 struct OutputRule;
 
 impl<B: AttentionOps> Backward<B, 1> for OutputRule {
-    type State = Arriving<FloatTensor<B>>;
+    type State = GradientSlot<FloatTensor<B>>;
 
     fn backward(self, ops: Ops<Self::State, 1>, gradients: &mut Gradients, _: &mut Checkpointer) {
         let gradient = gradients.consume::<B>(&ops.node);
@@ -328,7 +257,7 @@ struct Saved<B: AttentionOps> {
     scalars: AttentionScalars,
     output: FloatTensor<B>,
     logsumexp: FloatTensor<B>,
-    output_gradient: Arriving<FloatTensor<B>>,
+    output_gradient: GradientSlot<FloatTensor<B>>,
 }
 
 impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {

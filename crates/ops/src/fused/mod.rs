@@ -8,7 +8,7 @@
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
 //! | `product.rs` | the product of few rows, for decoding |
 //! | `rotation.rs` | rotary positions |
-//! | `autodiff.rs` | the gradient rules |
+//! | `autodiff.rs`, `autodiff/` | the gradient rules |
 
 #[cfg(feature = "autodiff")]
 mod autodiff;

@@ -49,15 +49,15 @@ impl Host for NdArray {
     }
 
     fn ints(tensor: &NdArrayTensor) -> Vec<i64> {
-        row_major(tensor).iter::<i64>().collect()
+        elements(tensor).iter::<i64>().collect()
     }
 
     fn copy_floats(tensor: &NdArrayTensor) -> NdArrayTensor {
-        NdArrayTensor::from_data(row_major(tensor))
+        NdArrayTensor::from_data(elements(tensor))
     }
 
     fn copy_bools(tensor: &NdArrayTensor) -> NdArrayTensor {
-        NdArrayTensor::from_data(row_major(tensor))
+        NdArrayTensor::from_data(elements(tensor))
     }
 
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> NdArrayTensor {
@@ -66,7 +66,7 @@ impl Host for NdArray {
 }
 
 /// The elements in row-major order.
-fn row_major(tensor: &NdArrayTensor) -> TensorData {
+fn elements(tensor: &NdArrayTensor) -> TensorData {
     macro_rules! collect {
         ($($variant:ident),*) => {
             match tensor {

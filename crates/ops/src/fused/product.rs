@@ -6,15 +6,18 @@ use burn::{
 };
 use burn_attn_kernels_cpu::tiled::{Element, Execution, FEW_ROWS, FewRows};
 
-use super::readable::{Host, Plain};
+use super::readable::{Host, Plain, contiguous};
 
 /// Smaller matrices stay in the nearest cache, where it does not matter how they are read.
-const WORTHWHILE: usize = 1 << 12;
+const FEWEST_NUMBERS: usize = 1 << 12;
 
 /// `[rows, depth]` times `[depth, columns]`: Burn's product, but for few rows of a matrix that lies row after row.
 pub(crate) fn product<B: Host>(x: FloatTensor<B>, weight: FloatTensor<B>) -> FloatTensor<B> {
     let ([rows, _], [depth, columns]) = (x.shape().dims::<2>(), weight.shape().dims::<2>());
-    if rows > 0 && rows <= FEW_ROWS && depth * columns >= WORTHWHILE && x.dtype() == weight.dtype()
+    if rows > 0
+        && rows <= FEW_ROWS
+        && depth * columns >= FEWEST_NUMBERS
+        && x.dtype() == weight.dtype()
     {
         let product = match x.dtype() {
             DType::F32 => few_rows::<B, f32>(&x, &weight),
@@ -34,8 +37,8 @@ fn few_rows<B: Host, T: Element<Real = T> + Plain>(
 ) -> Option<FloatTensor<B>> {
     let ([rows, _], [depth, columns]) = (x.shape().dims::<2>(), weight.shape().dims::<2>());
     let product = FewRows::<T> {
-        x: row_major::<B, T>(x)?,
-        weight: row_major::<B, T>(weight)?,
+        x: contiguous::<B, T>(x)?,
+        weight: contiguous::<B, T>(weight)?,
         rows,
         depth,
         columns,
@@ -44,11 +47,4 @@ fn few_rows<B: Host, T: Element<Real = T> + Plain>(
     let mut out = vec![T::default(); rows * columns];
     product.run(&mut out, execution);
     Some(B::float_tensor(out, Shape::new([rows, columns])))
-}
-
-/// The numbers, if they lie row after row.
-fn row_major<B: Host, T: Plain>(matrix: &FloatTensor<B>) -> Option<&[T]> {
-    let (elements, strides) = B::floats::<T>(matrix)?;
-    let [_, columns] = matrix.shape().dims::<2>();
-    (strides == [columns, 1]).then_some(elements)
 }

@@ -194,26 +194,32 @@ pub(crate) fn rows<B: Host, T: Plain>(tensor: &FloatTensor<B>) -> Rows<'_, T> {
 /// The tensor in the dtype of `R`, row-major.
 pub(crate) fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTensor<B> {
     let tensor = in_dtype::<B>(tensor.clone(), <R as Element>::dtype());
-    let shape = tensor.shape();
-    let mut expected = 1;
-    let contiguous = B::floats::<R>(&tensor).is_some_and(|(_, strides)| {
-        (0..strides.len()).rev().all(|axis| {
-            let fits = shape[axis] == 1 || strides[axis] == expected;
-            expected *= shape[axis];
-            fits
-        })
-    });
-    if contiguous {
+    if contiguous::<B, R>(&tensor).is_some() {
         tensor
     } else {
         B::copy_floats(&tensor)
     }
 }
 
+/// The elements, if they lie row-major and without gaps.
+pub(crate) fn contiguous<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> Option<&[R]> {
+    let (data, strides) = B::floats::<R>(tensor)?;
+    let shape = tensor.shape();
+    let elements = shape.num_elements();
+    let mut expected = 1;
+    // The strides of a tensor without elements say nothing.
+    let contiguous = elements == 0
+        || (0..strides.len()).rev().all(|axis| {
+            let fits = shape[axis] == 1 || strides[axis] == expected;
+            expected *= shape[axis];
+            fits
+        });
+    contiguous.then(|| &data[..elements])
+}
+
 /// The elements of a tensor that [`row_major`] has returned.
 pub(crate) fn elements<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> &[R] {
-    let (data, _) = B::floats::<R>(tensor).expect(READABLE);
-    &data[..tensor.shape().num_elements()]
+    contiguous::<B, R>(tensor).expect(READABLE)
 }
 
 pub(crate) fn in_dtype<B: Backend>(tensor: FloatTensor<B>, dtype: DType) -> FloatTensor<B> {

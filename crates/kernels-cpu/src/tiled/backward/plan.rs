@@ -20,6 +20,7 @@ use crate::{
         },
         parallel::Execution,
         rows_mut::{HeadMut, RowsMut},
+        scratch::LINE_NUMBERS,
     },
 };
 
@@ -144,7 +145,8 @@ impl Plan {
             0
         };
         let sinks = if self.sinks { group } else { 0 };
-        [keys_and_values, sinks, group * self.distances].map(|sums| sums.next_multiple_of(16))
+        [keys_and_values, sinks, group * self.distances]
+            .map(|sums| sums.next_multiple_of(LINE_NUMBERS))
     }
 
     pub(super) fn partial_sums(&self) -> usize {

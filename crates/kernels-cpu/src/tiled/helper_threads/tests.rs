@@ -268,7 +268,7 @@ fn a_join_ends_while_another_thread_wants_help() {
     // More than a helper that stays could fill within a second.
     const PLACES: usize = 40_000;
     // Four times what fits into a stay.
-    const MOST: usize = 4 * (STAY.as_micros() / WORK.as_micros()) as usize;
+    const MOST: usize = 4 * (LONGEST_STAY.as_micros() / WORK.as_micros()) as usize;
     let [calling, go, stolen, ended, returned, joined] = [(); 6].map(|()| AtomicBool::new(false));
     let (helped, held) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let joins = OnceLock::new();

@@ -7,7 +7,7 @@ use pulp::{Simd, WithSimd};
 use super::{
     backward_step::{Prepared, Step, Wanted},
     product::block_rows,
-    real::{Real, finite},
+    real::{MAX_LANES, Real, finite},
     scores::Scoring,
     sums::{BiasGradient, dot, sum_over_queries},
     tile::{BACKWARD_KEYS, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
@@ -59,7 +59,7 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
         dim_v,
         ..
     } = *problem;
-    let queries = len_q.min(QUERIES).next_multiple_of(16);
+    let queries = padded(len_q.min(QUERIES));
     let keys = len_kv.min(BACKWARD_KEYS);
     let (padded_qk, padded_v) = (padded(dim_qk), padded(dim_v));
     sum_of_pieces([
@@ -73,8 +73,8 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
         queries * padded_v,
         queries,
         queries,
-        keys * (queries + 16),
-        keys * (queries + 16),
+        keys * (queries + MAX_LANES),
+        keys * (queries + MAX_LANES),
         keys * WIDEST_PANEL,
         keys * WIDEST_PANEL,
         keys * padded_qk,

@@ -6,13 +6,11 @@ use pulp::{Simd, WithSimd};
 
 use super::{
     product::{Product, Start},
-    real::Real,
+    real::{MAX_LANES, Real},
 };
 
 /// Terms of the sums that are added at once: the rows of the matrix that are read side by side, each from start to end.
 pub(crate) const DEPTH: usize = 8;
-/// Numbers of the widest vector.
-pub(crate) const WIDEST: usize = 16;
 
 /// Some terms of all sums.
 pub struct Part<'a, R> {
@@ -24,7 +22,7 @@ pub struct Part<'a, R> {
     /// `[rows, columns]`, rows padded.
     pub(crate) sums: &'a mut [R],
     pub(crate) sums_row: usize,
-    /// The last columns, which do not fill a vector: `[DEPTH, WIDEST]`.
+    /// The last columns, which do not fill a vector: `[DEPTH, MAX_LANES]`.
     pub(crate) rest: &'a mut [R],
 }
 
@@ -64,7 +62,12 @@ impl<R: Real> WithSimd for Part<'_, R> {
             if whole == columns {
                 continue;
             }
-            for (row, rest) in self.rest.chunks_exact_mut(WIDEST).enumerate().take(count) {
+            for (row, rest) in self
+                .rest
+                .chunks_exact_mut(MAX_LANES)
+                .enumerate()
+                .take(count)
+            {
                 let row = &matrix[row * columns..(row + 1) * columns];
                 rest[..columns - whole].copy_from_slice(&row[whole..]);
             }
@@ -75,7 +78,7 @@ impl<R: Real> WithSimd for Part<'_, R> {
                 left_row: depth,
                 left_step: 1,
                 right: &*self.rest,
-                right_step: WIDEST,
+                right_step: MAX_LANES,
                 out: &mut self.sums[whole..],
                 out_row: self.sums_row,
                 start: start(),

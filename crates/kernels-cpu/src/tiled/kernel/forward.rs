@@ -33,8 +33,8 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
         dim_v,
         ..
     } = *problem;
-    // A machine's vectors are at most 16 numbers long; a tile's columns fill its last vector.
-    let queries = len_q.min(QUERIES).next_multiple_of(16);
+    // A tile's columns fill its last vector.
+    let queries = padded(len_q.min(QUERIES));
     let keys = len_kv.min(FORWARD_KEYS);
     sum_of_pieces([
         queries * padded(dim_qk),

@@ -6,16 +6,16 @@ use pulp::{Simd, WithSimd};
 
 use super::{
     product::{Product, Start},
-    real::Real,
+    real::{MAX_LANES, Real},
     scores::Scoring,
     softmax::weigh_row,
-    tile::blocks,
+    tile::{blocks, padded},
 };
 use crate::{
     Problem,
     tiled::{
         rows::{Block, Head},
-        scratch::{sum_of_pieces, take},
+        scratch::{LINE_NUMBERS, sum_of_pieces, take},
     },
 };
 
@@ -28,18 +28,13 @@ pub(crate) fn query_scratch(problem: &Problem) -> usize {
     sum_of_pieces([group * KEYS, KEYS * dim_qk, KEYS * dim_v])
 }
 
-/// Length of a row of values, padded to whole vectors.
-fn columns(problem: &Problem) -> usize {
-    problem.dim_v.next_multiple_of(16)
-}
-
 /// A row of a task's results begins with its largest score and the sum of its weights; from here on it has its weighted values, at
 /// a line of the cache.
-pub(crate) const VALUES: usize = 16;
+pub(crate) const VALUES: usize = LINE_NUMBERS;
 
 /// What one query head of the group has of a task's results.
 pub(crate) fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
-    let size = VALUES + columns(problem);
+    let size = VALUES + padded(problem.dim_v);
     in_group * size..(in_group + 1) * size
 }
 
@@ -81,18 +76,18 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
             .visible
             .runs(self.batch_item, heads, 0..1, self.keys);
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
-            let key = self.k.passing(keys.clone(), dim_qk, key_buffer);
+            let key = self.k.unpadded(keys.clone(), dim_qk, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let query = &self.queries[row * dim_qk..][..dim_qk];
                 dots::<S, R>(simd, query, key, &mut scores[..keys.len()]);
             }
-            let value = self.v.passing(keys.clone(), dim_v, value_buffer);
+            let value = self.v.unpadded(keys.clone(), dim_v, value_buffer);
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let head = self.head_kv * group + in_group;
                 let part = &mut self.partial[group_part(&problem, in_group)];
                 // Beyond the last key, the scores fill a vector with weights of zero.
                 scores[keys.len()..].fill(R::NEG_INFINITY);
-                let scores = &mut scores[..keys.len().next_multiple_of(16)];
+                let scores = &mut scores[..keys.len().next_multiple_of(MAX_LANES)];
                 self.scoring
                     .apply_to_query(simd, [self.batch_item, head], &keys, scores);
                 let (statistics, values) = part.split_at_mut(VALUES);

@@ -13,6 +13,9 @@ use pulp::{
 #[cfg(test)]
 mod tests;
 
+/// The most numbers that a vector of any machine holds: 64 bytes of f32.
+pub(crate) const MAX_LANES: usize = 16;
+
 /// A number that kernels compute with: f32 or f64.
 ///
 /// Vectors come from `pulp`, which picks the instruction set at run time; every function is inlined into the caller's

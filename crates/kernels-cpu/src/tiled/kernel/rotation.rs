@@ -53,7 +53,7 @@ impl<R: Real> WithSimd for Piece<'_, R> {
                 let (out, copied) = out.split_at_mut(width);
                 match self.layout {
                     RotaryLayout::HalfSplit => halves(simd, x, angles, self.sign, out),
-                    RotaryLayout::Interleaved => neighbours(x, angles, self.sign, out),
+                    RotaryLayout::Interleaved => interleaved(x, angles, self.sign, out),
                 }
                 copied.copy_from_slice(kept);
             }
@@ -89,9 +89,9 @@ fn halves<R: Real, S: Simd>(simd: S, x: &[R], [cos, sin]: [&[R]; 2], sign: R, ou
     }
 }
 
-/// One row whose pairs are neighbours: LLVM makes vectors of it.
+/// One row whose pairs lie side by side: LLVM makes vectors of it.
 #[inline(always)]
-fn neighbours<R: Real>(x: &[R], [cos, sin]: [&[R]; 2], sign: R, out: &mut [R]) {
+fn interleaved<R: Real>(x: &[R], [cos, sin]: [&[R]; 2], sign: R, out: &mut [R]) {
     let pairs = x.chunks_exact(2).zip(cos.iter().zip(sin));
     for ((pair, (&cos, &sin)), out) in pairs.zip(out.chunks_exact_mut(2)) {
         let ([a, b], sin) = ([pair[0], pair[1]], sin * sign);

@@ -2,7 +2,7 @@
 
 use pulp::Simd;
 
-use super::real::Real;
+use super::real::{MAX_LANES, Real};
 
 /// What becomes of rows, one in each lane, when more scores come.
 struct Raised<V> {
@@ -110,8 +110,8 @@ pub(super) fn weigh_row<S: Simd, R: Real>(
 
 /// The numbers of a vector, in the first places.
 #[inline(always)]
-fn lanes<S: Simd, R: Real>(vector: R::Vector<S>) -> [R; 16] {
-    let mut lanes = [R::default(); 16];
+fn lanes<S: Simd, R: Real>(vector: R::Vector<S>) -> [R; MAX_LANES] {
+    let mut lanes = [R::default(); MAX_LANES];
     R::vectors_mut::<S>(&mut lanes)[0] = vector;
     lanes
 }

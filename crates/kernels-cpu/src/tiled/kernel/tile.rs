@@ -2,18 +2,20 @@
 
 use core::ops::Range;
 
+use super::real::MAX_LANES;
+
 /// Queries of one task: they share each block of keys while it is in the cache.
 pub(crate) const QUERIES: usize = 128;
 /// Keys of one block in the forward pass.
 pub(crate) const FORWARD_KEYS: usize = 192;
 /// Keys of one block in the backward pass, which keeps two blocks of scores.
 pub(crate) const BACKWARD_KEYS: usize = 128;
-/// The most queries of a panel on any machine: two vectors of 64 bytes of f32.
-pub(crate) const WIDEST_PANEL: usize = 32;
+/// The most queries of a panel on any machine: two vectors.
+pub(crate) const WIDEST_PANEL: usize = 2 * MAX_LANES;
 
 /// Length of a row that is read and written in whole vectors, on any machine.
 pub(crate) fn padded(dim: usize) -> usize {
-    dim.next_multiple_of(16)
+    dim.next_multiple_of(MAX_LANES)
 }
 
 /// A few neighbouring queries whose scores lie side by side in one or two vectors.

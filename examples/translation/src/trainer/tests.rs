@@ -1,5 +1,4 @@
 #[cfg(feature = "wgpu")]
-#[path = "trainer_tests/on_wgpu.rs"]
 mod on_wgpu;
 
 use std::cell::{Cell, RefCell};

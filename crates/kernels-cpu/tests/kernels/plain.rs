@@ -5,7 +5,7 @@ use crate::{
     number::Number,
 };
 
-/// What the witness computed.
+/// What the plain implementation computed.
 pub struct Plain {
     pub results: Tensors,
     /// The sums of the terms' magnitudes: a sum that cancels is no more precise than its terms are.
@@ -40,7 +40,7 @@ impl Sums {
 /// Attention and its gradients, every operation rounded to the precision of the kernels, every result to that of `T`.
 ///
 /// f64 rounded to f32 after each operation is f32 arithmetic, bit for bit; elementary functions are rounded correctly.
-pub fn witness<T: Number>(case: &Case) -> Plain {
+pub fn plain<T: Number>(case: &Case) -> Plain {
     let p = case.problem;
     let round = T::rounded_to_real;
     let dot = |a: &[f64], b: &[f64]| {

@@ -1,6 +1,6 @@
 //! Training on a GPU is the training of the CPU.
 
-#[path = "../../../../tests/devices.rs"]
+#[path = "../../../../../tests/devices.rs"]
 mod devices;
 
 use super::*;
