@@ -1,6 +1,6 @@
 //! Biases that are combined, and options where there is nothing to attend to.
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
     AttentionBias, AttentionOptions, RelativeBuckets,
     ops::{attention, attention_weights, attention_with_logsumexp},
@@ -31,6 +31,59 @@ fn assert_close(actual: &[f32], expected: &[f32]) {
 fn tensor<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tensor<D> {
     let data = Tensor::<1>::from_data(numbers(seed, shape.iter().product()).as_slice(), device);
     data.reshape(shape)
+}
+
+/// Against the dense bias that they are, forward and backward, with and without query offsets.
+#[test]
+fn numbers_for_every_distance() {
+    let (len_q, len_kv) = (7, 11);
+    for device in devices() {
+        let device = device.autodiff();
+        let case = Case::usual("distances");
+        for offsets in [None, Some([1_i64, 9])] {
+            let (count, zero) = match offsets {
+                None => (len_q + len_kv - 1, len_q - 1),
+                Some(_) => (2 * (len_q + len_kv) - 1, len_q + len_kv - 1),
+            };
+            let numbers = tensor(21, [5, count], &device).require_grad();
+            // Which entry each pair reads: the last query stands on the last key, or each batch item's first on its offset.
+            let firsts = offsets.unwrap_or([4; 2]);
+            let entries = firsts.iter().flat_map(|&first| {
+                (0..len_q as i64).flat_map(move |query| {
+                    (0..len_kv as i64).map(move |key| zero as i64 - (key - first - query))
+                })
+            });
+            let entries = TensorData::new(entries.collect::<Vec<_>>(), [2 * len_q * len_kv]);
+            let entries = Tensor::<1, Int>::from_data(entries, &device);
+            let dense = || {
+                let dense = numbers.clone().select(1, entries.clone());
+                let dense = dense.reshape([5, 2, len_q, len_kv]).swap_dims(0, 1);
+                AttentionBias::dense(dense)
+            };
+            let run = |bias: AttentionBias| {
+                let mut options = AttentionOptions::default().causal().bias(bias);
+                if let Some(offsets) = offsets {
+                    options = options.query_offsets(Tensor::from_data(offsets, &device));
+                }
+                let inputs = [case.query(&device, F32), case.key(&device, F32)];
+                let [query, key] = inputs;
+                let output = attention(query, key, case.value(&device, F32), options);
+                let gradients = (output.clone() * tensor(22, output.dims(), &device)).sum();
+                let gradient = numbers.grad(&gradients.backward()).expect("tracked");
+                let to_vec = |data: TensorData| data.iter::<f32>().collect::<Vec<_>>();
+                (to_vec(output.into_data()), to_vec(gradient.into_data()))
+            };
+            let (actual, expected) = (run(AttentionBias::distances(numbers.clone())), run(dense()));
+            assert_close(&actual.0, &expected.0);
+            assert_eq!(actual.1.len(), 5 * count);
+            for (actual, expected) in actual.1.iter().zip(&expected.1) {
+                assert!(
+                    (actual - expected).abs() < 1e-5,
+                    "{actual} instead of {expected}"
+                );
+            }
+        }
+    }
 }
 
 #[test]

@@ -31,6 +31,8 @@ pub(crate) struct DistanceParts {
     /// Slopes, each `[heads_q]`.
     pub(crate) alibi: Vec<Tensor<1>>,
     pub(crate) relative: Vec<Relative>,
+    /// Numbers for every distance, as the operation takes them.
+    pub(crate) numbers: Vec<Tensor<2>>,
 }
 
 /// T5's relative bias.
@@ -93,14 +95,35 @@ impl AttentionBias {
         })
     }
 
+    /// Any bias by distance, one number for every head and distance, with its gradient if it is tracked.
+    ///
+    /// Entry `e` of a head is added where a key stands `zero − e` tokens behind its query (before it, where that is negative).
+    /// `zero` is `len_q − 1` where the last query stands on the last key, `len_kv − 1` where the first stands on the first, and
+    /// `len_q + len_kv − 1` with [`query_offsets`](crate::AttentionOptions::query_offsets). An entry of −∞ hides.
+    ///
+    /// # Shapes
+    ///
+    /// `[heads_q, len_q + len_kv − 1]`; with query offsets `[heads_q, 2 · (len_q + len_kv) − 1]`.
+    pub fn distances(numbers: Tensor<2>) -> Self {
+        Self::by_distance(DistanceParts {
+            numbers: vec![numbers],
+            ..DistanceParts::default()
+        })
+    }
+
     /// The sum of both biases: whatever the parts are, also two of a kind, every part is added to the scores.
     ///
     /// Dense parts of different shapes are broadcast against each other.
     pub fn and(mut self, other: Self) -> Self {
         self.dense.extend(other.dense);
-        let DistanceParts { alibi, relative } = other.by_distance;
+        let DistanceParts {
+            alibi,
+            relative,
+            numbers,
+        } = other.by_distance;
         self.by_distance.alibi.extend(alibi);
         self.by_distance.relative.extend(relative);
+        self.by_distance.numbers.extend(numbers);
         self
     }
 

@@ -1,6 +1,7 @@
 //! Bad shapes and options become one sentence with the offending values.
 
 use burn::tensor::{Device, Int, Tensor};
+use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{AttentionBias, AttentionOptions, bias::Relative, blocks::VisibleBlocks};
 
@@ -62,7 +63,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
         visible_blocks(blocks, scores);
     }
     if let Some(bias) = &options.bias {
-        biases(bias, scores);
+        biases(bias, scores, options.query_offsets.is_some());
     }
     if let Some(sinks) = &options.sinks {
         let [sinks] = sinks.dims();
@@ -166,8 +167,8 @@ fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize;
 }
 
 /// Panics unless every part of the bias fits the scores `[batch, heads, len_q, len_kv]`.
-fn biases(bias: &AttentionBias, scores: [usize; 4]) {
-    let heads = scores[1];
+fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
+    let [_, heads, len_q, len_kv] = scores;
     for dense in &bias.dense {
         broadcastable("bias", dense.dims(), scores);
     }
@@ -176,6 +177,22 @@ fn biases(bias: &AttentionBias, scores: [usize; 4]) {
         assert!(
             slopes == heads,
             "attention: {slopes} ALiBi slopes were given for {heads} query heads"
+        );
+    }
+    // Where the queries stand changes which distances there are, not how many.
+    let alignment = (!has_offsets).then(CausalAlignment::default);
+    let axis = DistanceAxis {
+        len_q,
+        len_kv,
+        alignment,
+    };
+    for numbers in &bias.by_distance.numbers {
+        assert!(
+            axis.is_empty() || numbers.dims() == [heads, axis.len()],
+            "attention: a bias by distance {:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need {} \
+             distances",
+            numbers.dims(),
+            axis.len()
         );
     }
     for Relative { table, buckets } in &bias.by_distance.relative {

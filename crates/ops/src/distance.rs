@@ -1,4 +1,4 @@
-//! ALiBi and the relative bias as one operand of the size of the sequence, by differentiable tensor operations.
+//! ALiBi, the relative bias and other biases by distance as one operand of the size of the sequence, by differentiable tensor operations.
 //!
 //! An implementation of the operation gives back the gradient of that operand; Burn carries it on to slopes and tables.
 
@@ -17,7 +17,11 @@ pub(crate) fn distance_bias(
     if axis.is_empty() {
         return None;
     }
-    let DistanceParts { alibi, relative } = parts;
+    let DistanceParts {
+        alibi,
+        relative,
+        numbers,
+    } = parts;
     let alibi = alibi
         .into_iter()
         .map(|slopes| of_slopes(axis, slopes.cast(dtype)));
@@ -26,7 +30,9 @@ pub(crate) fn distance_bias(
         ..relative
     });
     let relative = relative.map(|relative| of_table(axis, relative));
-    alibi.chain(relative).reduce(|sum, part| sum + part)
+    let numbers = numbers.into_iter().map(|numbers| numbers.cast(dtype));
+    let parts = alibi.chain(relative).chain(numbers);
+    parts.reduce(|sum, part| sum + part)
 }
 
 /// `−slopes[h] · |relative position|`

@@ -62,62 +62,32 @@ impl Heads {
         let positions = cache.positions(&counts, len_q);
         let query = self.prepare_query(query, position, &positions);
         let key = self.prepare_key(key, position, &positions);
-        let Context { key, value, new_at } = cache.append(key, value, &counts);
+        let Context {
+            key,
+            value,
+            new_at,
+            first,
+        } = cache.append(key, value, &counts);
         let [_, _, len_kv, _] = key.dims();
         let all_are_tokens = counts.iter().all(|&count| count == len_q);
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
             return self.attend_from_last([query, key, value], position, window, cache);
         }
-        let projected = [query, key, value];
-        if len_q == 1 && position.has_bias() {
-            let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
-            let places = new_at.iter().copied().zip(ends).collect();
-            return self.attend_one_with_bias(projected, position, places, window, cache);
-        }
         // Sequences of unequal lengths have diagonals of their own.
-        let ends = new_at.iter().zip(&counts).map(|(at, count)| at + count);
+        let (first, [key, value], bias) = match len_q == 1 && position.has_bias() {
+            // Over all room there is, the bias is the same tensor for many tokens.
+            true => (first, cache.whole(), cache.bias_of_distances(position)),
+            false => (0, [key, value], position.bias()),
+        };
+        let starts: Vec<usize> = new_at.iter().map(|at| first + at).collect();
+        let ends = starts.iter().zip(&counts).map(|(at, count)| at + count);
         let mask = causal(window).and(first_keys(ends, &device));
         let mask = match all_are_tokens {
             true => mask,
             false => mask.and(first_queries(&counts, len_q, &device)),
         };
-        self.attend_placed(projected, position, mask, indices(new_at, &device))
-    }
-
-    /// Attention of one query of each sequence, with a bias by distance that the cache holds: none has to be made for a token.
-    fn attend_one_with_bias(
-        &self,
-        [query, key, value]: Projected,
-        position: &Position,
-        places: Vec<(usize, usize)>,
-        window: Option<usize>,
-        cache: &mut KvCache,
-    ) -> Tensor<3> {
-        // What ALiBi adds may be off by a constant per sequence, which the softmax does not see, unless a sink stands beside.
-        if window.is_none() && position.relative.is_none() && self.sinks.is_none() {
-            let ends = places.iter().map(|&(_, end)| end);
-            let mask = first_keys(ends, &query.device());
-            let bias = cache.bias_of_last_query(position, key.dims()[2]);
-            return self.attend_prepared([query, key, value], mask, bias);
-        }
-        let width = self.sizes().context();
-        let mut context = Tensor::zeros([places.len(), 1, width], (&query.device(), query.dtype()));
-        for (b, (at, end)) in places.into_iter().enumerate() {
-            if end == at {
-                continue;
-            }
-            let first = at.saturating_sub(window.unwrap_or(at));
-            let rows =
-                |x: &Tensor<4>, from, to| x.clone().slice([b..b + 1, 0..x.dims()[1], from..to]);
-            let sequence = [
-                rows(&query, 0, 1),
-                rows(&key, first, end),
-                rows(&value, first, end),
-            ];
-            let attended = self.attend_from_last(sequence, position, window, cache);
-            context = context.slice_assign([b..b + 1, 0..1, 0..width], attended);
-        }
-        context
+        let starts = indices(starts, &device);
+        self.attend_placed([query, key, value], mask, bias, starts)
     }
 
     /// Causal attention of queries that end with the last key.

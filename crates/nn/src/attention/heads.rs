@@ -211,17 +211,16 @@ impl Heads {
         self.attend_with(projected, self.options(mask, bias))
     }
 
-    /// [`attend_prepared`](Self::attend_prepared) with the position's bias, of queries that stand at places of their own in each
-    /// sequence.
+    /// [`attend_prepared`](Self::attend_prepared) of queries that stand at places of their own in each sequence.
     pub(super) fn attend_placed(
         &self,
         projected: Projected,
-        position: &Position,
         mask: AttentionMask,
+        bias: Option<AttentionBias>,
         offsets: Tensor<1, Int>,
     ) -> Tensor<3> {
-        let options = self.options(mask, position.bias());
-        self.attend_with(projected, options.query_offsets(offsets))
+        let options = self.options(mask, bias).query_offsets(offsets);
+        self.attend_with(projected, options)
     }
 
     fn attend_with(

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 
-use super::KvCache;
+use super::{KvCache, bias::PositionBias};
 
 /// What there is to look at after an append.
 pub(crate) struct Context {
@@ -11,6 +11,8 @@ pub(crate) struct Context {
     pub(crate) value: Tensor<4>,
     /// Index in the above at which each sequence's new tokens start.
     pub(crate) new_at: Vec<usize>,
+    /// Where they begin in the memory.
+    pub(crate) first: usize,
 }
 
 impl KvCache {
@@ -20,7 +22,7 @@ impl KvCache {
         let mut both = self.stored.iter().zip(&self.dropped);
         if both.all(|(stored, dropped)| stored + dropped == 0) {
             // The parameters may have changed since the sequences that were here before.
-            self.last_query_bias = None;
+            self.bias = PositionBias::default();
         }
         self.make_room(new, counts);
         let even = self.is_even();
@@ -58,6 +60,7 @@ impl KvCache {
             key: self.keys().read(&self.key_layout, first, end - first),
             value: self.values().read(&self.value_layout, first, end - first),
             new_at: new_at.iter().map(|at| at - first).collect(),
+            first,
         }
     }
 

@@ -6,21 +6,20 @@
 //! | `append.rs` | new tokens, and the room for them |
 //! | `check.rs` | what is refused: another layer's tokens, and too many |
 //! | `buffer.rs` | the memory, exact or in 8 bits |
+//! | `bias.rs` | what positions add to the scores of a token's query |
 //! | `config.rs` | [`KvCacheConfig`] |
 
 mod append;
+mod bias;
 mod buffer;
 mod check;
 mod config;
 
-use burn::tensor::{DType, Device, FloatDType, Int, Tensor, TensorData};
-use burn_attn_ops::AttentionBias;
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
-use crate::{
-    error::expect_valid,
-    positions::{Position, Positions},
-};
+use crate::{error::expect_valid, positions::Positions};
 pub(crate) use append::Context;
+use bias::PositionBias;
 use buffer::{Buffer, Layout};
 pub use config::KvCacheConfig;
 
@@ -34,8 +33,8 @@ pub use config::KvCacheConfig;
 /// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them
 /// in place, where nobody else holds the tensors: do not keep clones of a cache that goes on.
 ///
-/// With ALiBi or a relative bias also `n_heads · capacity` numbers: what positions add to the scores of one query, which
-/// every token reads. Like keys and values they are those of the module that the first token of the sequences saw; a cache
+/// With ALiBi or a relative bias also `n_heads · capacity` numbers, `3 · n_heads · capacity` where sequences have unequal lengths: what
+/// positions add to the scores of one query, which every token reads. Like keys and values they are those of the module that the first token of the sequences saw; a cache
 /// that is [`reset`](Self::reset) begins anew.
 ///
 /// # Example
@@ -71,8 +70,7 @@ pub struct KvCache {
     settled: bool,
     /// How many tokens before itself a token looks back at, if not at all.
     window: Option<usize>,
-    /// What positions add to the scores of a query that stands on the last of so many keys: `[1, n_heads, 1, len]`.
-    last_query_bias: Option<Tensor<4>>,
+    bias: PositionBias,
 }
 
 /// What a layer that makes a cache knows.
@@ -118,7 +116,7 @@ impl KvCache {
             initial_len: capacity,
             settled: shape.dtype.is_some(),
             window: shape.window,
-            last_query_bias: None,
+            bias: PositionBias::default(),
         }
     }
 
@@ -174,9 +172,7 @@ impl KvCache {
 
     /// Memory held (bytes).
     pub fn bytes(&self) -> usize {
-        let bias = self.last_query_bias.as_ref();
-        let of_bias = bias.map_or(0, |bias| bias.shape().num_elements() * bias.dtype().size());
-        self.keys().bytes() + self.values().bytes() + of_bias
+        self.keys().bytes() + self.values().bytes() + self.bias.bytes()
     }
 
     /// Sequence `b` becomes what sequence `rows[b]` was, as beam search needs it; there may be more or fewer than before.
@@ -251,30 +247,6 @@ impl KvCache {
     pub fn reset(&mut self) {
         self.stored.fill(0);
         self.dropped.fill(0);
-    }
-
-    /// What positions add to the scores of a query that stands on the last of `len_kv` keys, as the cache holds them.
-    ///
-    /// A view of what was made for the whole capacity, so that a token needs no memory for it.
-    pub(crate) fn bias_of_last_query(
-        &mut self,
-        position: &Position,
-        len_kv: usize,
-    ) -> Option<AttentionBias> {
-        let made = self.last_query_bias.take();
-        self.last_query_bias = made.filter(|bias| bias.dims()[3] >= len_kv).or_else(|| {
-            let reach = self
-                .window
-                .map_or(usize::MAX, |window| window.saturating_add(1));
-            let statistics = match self.key_layout.dtype {
-                DType::F64 => FloatDType::F64,
-                _ => FloatDType::F32,
-            };
-            position.bias_of_last_query(self.capacity().min(reach), statistics)
-        });
-        let bias = self.last_query_bias.clone()?;
-        let [_, _, _, len] = bias.dims();
-        Some(AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv)))
     }
 
     /// Whether all sequences have as many tokens in the buffers.

@@ -101,12 +101,14 @@ impl Alibi {
         AttentionBias::alibi(self.slopes())
     }
 
-    /// What the scores of a query get that stands on the last of `len` keys: `[n_heads, len]` in `dtype`.
-    pub(super) fn of_last_query(&self, len: usize, dtype: FloatDType) -> Tensor<2> {
+    /// What a key gets that stands so many tokens behind its query, for each of these positions: `[n_heads, positions]` in `dtype`.
+    pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
         // Cast first: f16 cannot count beyond 2048.
         let slopes = self.slopes().cast(dtype);
-        let distances: Vec<f64> = (0..len).rev().map(|distance| -(distance as f64)).collect();
-        let distances = TensorData::new(distances, [1, len]);
+        let distances = positions
+            .iter()
+            .map(|position| -(position.unsigned_abs() as f64));
+        let distances = TensorData::new(distances.collect(), [1, positions.len()]);
         let distances = Tensor::<2>::from_data(distances, (&slopes.device(), slopes.dtype()));
         slopes.unsqueeze_dim::<2>(1) * distances
     }

@@ -166,17 +166,17 @@ impl Position {
         }
     }
 
-    /// What [`bias`](Self::bias) adds to the scores of a query that stands on the last of `len` keys, in `dtype`:
-    /// `[1, n_heads, 1, len]`.
-    ///
-    /// For fewer keys, it is the end of this.
-    pub(crate) fn bias_of_last_query(&self, len: usize, dtype: FloatDType) -> Option<Tensor<4>> {
-        let bias = match (&self.alibi, &self.relative) {
-            (Some(alibi), _) => alibi.of_last_query(len, dtype),
-            (None, Some(relative)) => relative.of_last_query(len, dtype),
-            (None, None) => return None,
-        };
-        let [n_heads, _] = bias.dims();
-        Some(bias.reshape([1, n_heads, 1, len]))
+    /// What [`bias`](Self::bias) adds to the score of a key that stands so many tokens behind its query, for each of these positions, in
+    /// `dtype`: `[n_heads, positions]`.
+    pub(crate) fn bias_of_positions(
+        &self,
+        positions: &[isize],
+        dtype: FloatDType,
+    ) -> Option<Tensor<2>> {
+        match (&self.alibi, &self.relative) {
+            (Some(alibi), _) => Some(alibi.of_positions(positions, dtype)),
+            (None, Some(relative)) => Some(relative.of_positions(positions, dtype)),
+            (None, None) => None,
+        }
     }
 }

@@ -119,11 +119,12 @@ impl RelativeBias {
         AttentionBias::relative(floats(&self.table), self.buckets)
     }
 
-    /// What the scores of a query get that stands on the last of `len` keys: `[n_heads, len]` in `dtype`.
-    pub(super) fn of_last_query(&self, len: usize, dtype: FloatDType) -> Tensor<2> {
-        let keys = 1 - len as isize..=0;
-        let buckets: Vec<i64> = keys.map(|key| self.buckets.bucket(key) as i64).collect();
-        let buckets = TensorData::new(buckets, [len]);
+    /// What a key gets that stands so many tokens behind its query, for each of these positions: `[n_heads, positions]` in `dtype`.
+    pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
+        let buckets = positions
+            .iter()
+            .map(|&position| self.buckets.bucket(position) as i64);
+        let buckets = TensorData::new(buckets.collect::<Vec<_>>(), [positions.len()]);
         let buckets = Tensor::<1, Int>::from_data(buckets, &self.table.device());
         let table = floats(&self.table).cast(dtype);
         table.transpose().select(1, buckets)

@@ -1,0 +1,91 @@
+//! What positions add to the scores of one query of each sequence, made once for many tokens.
+
+use burn::tensor::{DType, FloatDType, Tensor};
+use burn_attn_ops::AttentionBias;
+
+use super::KvCache;
+use crate::positions::Position;
+
+/// The biases of ALiBi or a relative table that a cache holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct PositionBias {
+    /// Of a query that stands on the last of so many keys: `[1, n_heads, 1, len]`.
+    of_last_query: Option<Tensor<4>>,
+    /// Of queries that stand anywhere among the keys there is room for, as [`AttentionBias::distances`] takes it.
+    distances: Option<Tensor<2>>,
+}
+
+impl PositionBias {
+    /// Memory held (bytes).
+    pub(super) fn bytes(&self) -> usize {
+        let of_last_query = self
+            .of_last_query
+            .as_ref()
+            .map(|bias| (bias.shape().num_elements(), bias.dtype()));
+        let distances = self
+            .distances
+            .as_ref()
+            .map(|bias| (bias.shape().num_elements(), bias.dtype()));
+        let tensors = of_last_query.into_iter().chain(distances);
+        tensors.map(|(count, dtype)| count * dtype.size()).sum()
+    }
+}
+
+impl KvCache {
+    /// What positions add to the scores of a query that stands on the last of `len_kv` keys.
+    ///
+    /// A view of what was made for the whole capacity, so that a token needs no memory for it.
+    pub(crate) fn bias_of_last_query(
+        &mut self,
+        position: &Position,
+        len_kv: usize,
+    ) -> Option<AttentionBias> {
+        let made = self.bias.of_last_query.take();
+        let made = made.filter(|bias| bias.dims()[3] >= len_kv);
+        self.bias.of_last_query = made.or_else(|| {
+            let reach = self
+                .window
+                .map_or(usize::MAX, |window| window.saturating_add(1));
+            let len = self.capacity().min(reach);
+            let keys: Vec<isize> = (1 - len as isize..=0).collect();
+            let bias = position.bias_of_positions(&keys, self.statistics())?;
+            let [n_heads, _] = bias.dims();
+            Some(bias.reshape([1, n_heads, 1, len]))
+        });
+        let bias = self.bias.of_last_query.clone()?;
+        let [_, _, _, len] = bias.dims();
+        Some(AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv)))
+    }
+
+    /// What positions add to the scores of one query of each sequence, wherever it stands, over [`whole`](Self::whole).
+    ///
+    /// The same tensor until the memory grows, so that a token needs none for it.
+    pub(crate) fn bias_of_distances(&mut self, position: &Position) -> Option<AttentionBias> {
+        let room = self.capacity() as isize;
+        let count = 2 * self.capacity() + 1;
+        let made = self.bias.distances.take();
+        let made = made.filter(|bias| bias.dims()[1] == count);
+        self.bias.distances = made.or_else(|| {
+            let positions: Vec<isize> = (-room..=room).rev().collect();
+            position.bias_of_positions(&positions, self.statistics())
+        });
+        self.bias.distances.clone().map(AttentionBias::distances)
+    }
+
+    /// Keys and values of all room there is, `[batch, n_kv_heads, capacity, d_head]` and the same of the values.
+    pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
+        let capacity = self.capacity();
+        [
+            self.keys().read(&self.key_layout, 0, capacity),
+            self.values().read(&self.value_layout, 0, capacity),
+        ]
+    }
+
+    /// The type in which scores are added up.
+    fn statistics(&self) -> FloatDType {
+        match self.key_layout.dtype {
+            DType::F64 => FloatDType::F64,
+            _ => FloatDType::F32,
+        }
+    }
+}
