@@ -18,6 +18,7 @@
 //! | `language_model` | the language model, cached and not, for every position, mask and grouping |
 //! | `on_wgpu` | what 8 bits are there |
 //! | `seq2seq` | the translation model and its search |
+//! | `weights` | weights of other libraries' models by tables, both ways |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
 //! Parameters and inputs come from `numbers`, the same on every machine.
@@ -44,3 +45,4 @@ mod persistence;
 mod positions;
 mod quantized;
 mod seq2seq;
+mod weights;

@@ -6,6 +6,7 @@
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
 //! | [`import`] | weights of PyTorch's and burn-nn's modules, and how to move from them |
+//! | [`weights`] | weights of other libraries' models, by a table that is read both ways |
 
 pub mod generate;
 pub mod import;
@@ -13,3 +14,4 @@ pub mod language_model;
 mod new_tokens;
 pub mod seq2seq;
 mod vocabulary;
+pub mod weights;
