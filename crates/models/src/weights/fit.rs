@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
 use super::{
     Mismatch, Missing, NotLoaded, Table, WeightsError, WrongDType, WrongShape, numbers, pattern,
-    plan::{Job, Plan, Theirs},
+    plan::{Job, Piece, Plan},
     source::{Stored, Tensors},
 };
 
@@ -98,8 +98,8 @@ impl Job {
     /// The names of all its tensors.
     fn names(&self) -> impl Iterator<Item = &str> {
         let names = self.theirs.iter().flat_map(|theirs| match theirs {
-            Theirs::Named(names) => names.as_slice(),
-            Theirs::Zeros => &[],
+            Piece::Named(names) => names.as_slice(),
+            Piece::Zeros => &[],
         });
         names.map(String::as_str)
     }
@@ -171,7 +171,7 @@ fn tie(
 /// Notes which tensors of a job are missing, if that matters, and which are something else.
 fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mismatch) {
     for (theirs, tensor) in job.theirs.iter().enumerate() {
-        let Theirs::Named(names) = tensor else {
+        let Piece::Named(names) = tensor else {
             continue;
         };
         for name in names {

@@ -22,14 +22,22 @@ use super::{
 ///
 /// # Example
 ///
-/// ```no_run
-/// use burn::tensor::Device;
-/// use burn_attn_models::{language_model::LanguageModelConfig, weights::{Table, Weights}};
+/// ```
+/// use burn::{nn::LinearConfig, tensor::Device};
+/// use burn_attn_models::weights::{Table, Weights, save};
 ///
-/// # let table = Table::new();
-/// let mut model = LanguageModelConfig::new(50257).init(&Device::default());
-/// Weights::open("gpt2")?.load(&table, &mut model)?;
-/// # Ok::<(), burn_attn_models::weights::WeightsError>(())
+/// let table = Table::new().linear("", "classifier.dense");
+/// let linear = LinearConfig::new(3, 5).init(&Device::default());
+/// let path = std::env::temp_dir().join("burn-attn-weights.safetensors");
+/// save(&table, &linear, &path)?;
+///
+/// let mut model = LinearConfig::new(3, 5).init(&Device::default());
+/// let weights = Weights::open(&path)?;
+/// assert!(weights.tensors().any(|tensor| tensor == ("classifier.dense.weight", &[5, 3])));
+/// weights.load(&table, &mut model)?;
+/// assert_eq!(model.weight.val().into_data(), linear.weight.val().into_data());
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct Weights {
@@ -51,7 +59,7 @@ impl Weights {
     /// `pytorch_model.bin.index.json`.
     ///
     /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), or an index of such files beside it;
-    /// which one follows from its first bytes. Nothing in a file is executed, and nothing outside its folder is opened.
+    /// which one follows from its first bytes. Nothing in a file is executed, and no index can name a file outside its folder.
     ///
     /// # Errors
     ///

@@ -36,4 +36,4 @@ mod table;
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
 pub use load::{NotLoaded, Weights};
 pub use save::save;
-pub use table::{Names, Table, Tensors, ZEROS, same, transposed};
+pub use table::{Names, Table, Theirs, ZEROS, same, transposed};

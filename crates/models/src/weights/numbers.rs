@@ -7,7 +7,7 @@ use burn::tensor::{DType, TensorData};
 use super::{
     WeightsError,
     fit::Named,
-    plan::{Job, Plan, Theirs},
+    plan::{Job, Piece, Plan},
     source::Stored,
 };
 
@@ -21,7 +21,7 @@ pub(super) fn import(
     let layout = &job.layout;
     let mut numbers = vec![0; layout.len(ours) * dtype.size()];
     for (theirs, tensor) in job.theirs.iter().enumerate() {
-        let Theirs::Named(names) = tensor else {
+        let Piece::Named(names) = tensor else {
             continue;
         };
         if !layout.shares(ours, theirs) {

@@ -41,13 +41,13 @@ impl Parameter {
 pub(super) struct Job {
     /// Parameters side by side, as places among those of the plan.
     pub(super) ours: Vec<usize>,
-    pub(super) theirs: Vec<Theirs>,
+    pub(super) theirs: Vec<Piece>,
     pub(super) layout: Layout,
     pub(super) plus_one: bool,
 }
 
 /// One of the tensors that lie side by side.
-pub(super) enum Theirs {
+pub(super) enum Piece {
     Zeros,
     /// The names of as many as the layout has files.
     Named(Vec<String>),
@@ -170,8 +170,8 @@ impl Job {
         };
         let layout = Layout::new(&shapes, &arrangement).map_err(|reason| wrong(row, reason))?;
         let theirs = names.into_iter().map(|name| match name {
-            None => Theirs::Zeros,
-            Some(name) => Theirs::Named(each_file(&name, layout.files)),
+            None => Piece::Zeros,
+            Some(name) => Piece::Named(each_file(&name, layout.files)),
         });
         Ok(Self {
             theirs: theirs.collect(),

@@ -11,13 +11,13 @@ use safetensors::{Dtype, View};
 
 use super::{
     Mismatch, Table, WeightsError, numbers,
-    plan::{Job, Plan, Theirs},
+    plan::{Job, Piece, Plan},
 };
 
 /// Writes the parameters of `model` as the tensors that `table` says, in one safetensors file.
 ///
 /// They have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (but for
-/// [`plus_one`](super::Tensors::plus_one)). The file at `path` is replaced at once, when all is written.
+/// [`plus_one`](super::Theirs::plus_one)). The file at `path` is replaced at once, when all is written.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub fn save<M: Module>(
                 dtype,
                 shape: job.layout.shape(theirs),
             };
-            let Theirs::Named(names) = tensor else {
+            let Piece::Named(names) = tensor else {
                 output(0).check_zeros()?;
                 continue;
             };

@@ -21,7 +21,7 @@ impl<const N: usize> From<[&str; N]> for Names {
 
 /// Tensors of the other library, and how they become a parameter: [`same`] or [`transposed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tensors {
+pub struct Theirs {
     pub(super) names: Names,
     pub(super) transposed: bool,
     /// Empty: all alike.
@@ -32,8 +32,8 @@ pub struct Tensors {
 }
 
 /// Tensors in the layout of the parameter. A name alone means the same.
-pub fn same(names: impl Into<Names>) -> Tensors {
-    Tensors {
+pub fn same(names: impl Into<Names>) -> Theirs {
+    Theirs {
         names: names.into(),
         transposed: false,
         shares: Vec::new(),
@@ -43,20 +43,20 @@ pub fn same(names: impl Into<Names>) -> Tensors {
 }
 
 /// Matrices with the outputs first, as those of PyTorch's `nn.Linear`, for a parameter `[.., d_input, d_output]`.
-pub fn transposed(names: impl Into<Names>) -> Tensors {
-    Tensors {
+pub fn transposed(names: impl Into<Names>) -> Theirs {
+    Theirs {
         transposed: true,
         ..same(names)
     }
 }
 
-impl<N: Into<Names>> From<N> for Tensors {
+impl<N: Into<Names>> From<N> for Theirs {
     fn from(names: N) -> Self {
         same(names)
     }
 }
 
-impl Tensors {
+impl Theirs {
     /// How the outputs are divided among the names, as ratios: `[n_heads, n_kv_heads, n_kv_heads]`. Default: all alike.
     pub fn shares(mut self, shares: impl Into<Vec<usize>>) -> Self {
         self.shares = shares.into();
@@ -82,7 +82,7 @@ impl Tensors {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
     pub(super) ours: Names,
-    pub(super) theirs: Tensors,
+    pub(super) theirs: Theirs,
 }
 
 /// Which parameter of a model is which tensor of another library, for a whole family of models: read forwards by
@@ -126,7 +126,7 @@ impl Table {
     }
 
     /// Parameters of ours, side by side, are tensors of theirs, side by side. Several of ours for one of theirs split it.
-    pub fn row(mut self, ours: impl Into<Names>, theirs: impl Into<Tensors>) -> Self {
+    pub fn row(mut self, ours: impl Into<Names>, theirs: impl Into<Theirs>) -> Self {
         self.rows.push(Row {
             ours: ours.into(),
             theirs: theirs.into(),
@@ -135,9 +135,9 @@ impl Table {
     }
 
     /// Linear layers of ours are PyTorch's: `weight` [`transposed`], and `bias` as it is.
-    pub fn linear(self, ours: impl Into<Names>, theirs: impl Into<Tensors>) -> Self {
+    pub fn linear(self, ours: impl Into<Names>, theirs: impl Into<Theirs>) -> Self {
         let (ours, theirs) = (ours.into(), theirs.into());
-        let weight = Tensors {
+        let weight = Theirs {
             transposed: true,
             ..theirs.below("weight")
         };
@@ -156,7 +156,7 @@ impl Table {
     pub fn part(mut self, ours: &str, theirs: &str, part: Table) -> Self {
         self.rows.extend(part.rows.into_iter().map(|row| Row {
             ours: row.ours.within(ours),
-            theirs: Tensors {
+            theirs: Theirs {
                 names: row.theirs.names.within(theirs),
                 ..row.theirs
             },
@@ -212,7 +212,7 @@ impl Names {
     }
 }
 
-impl Tensors {
+impl Theirs {
     fn below(&self, name: &str) -> Self {
         Self {
             names: self.names.below(name),

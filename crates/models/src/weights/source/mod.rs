@@ -6,7 +6,7 @@ mod shards;
 use std::{
     collections::BTreeMap,
     error::Error,
-    fs::File,
+    fs::{self, File},
     io::{self, Read, Seek, SeekFrom},
     path::Path,
     sync::{Arc, Mutex},
@@ -184,10 +184,11 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
 
 /// The first bytes of a file: those that tell its format.
 fn start(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    let file = File::open(path)?;
-    if !file.metadata()?.is_file() {
+    // Before it is opened: that would wait for ever for whoever writes to a pipe.
+    if !fs::metadata(path)?.is_file() {
         return Err("it is no file".into());
     }
+    let file = File::open(path)?;
     let mut start = Vec::new();
     file.take(9).read_to_end(&mut start)?;
     match start.is_empty() {
