@@ -16,8 +16,10 @@
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
 //! | `language_model` | the language model, cached and not, for every position, mask and grouping |
+//! | `models` | models that `transformers` saved, from their folders |
 //! | `on_wgpu` | what 8 bits are there |
 //! | `seq2seq` | the translation model and its search |
+//! | `weights` | weights of other libraries' models by tables, both ways |
 //!
 //! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
 //! Parameters and inputs come from `numbers`, the same on every machine.
@@ -35,6 +37,7 @@ mod golden;
 mod heads;
 mod import;
 mod language_model;
+mod models;
 mod numbers;
 #[cfg(feature = "wgpu")]
 mod on_wgpu;
@@ -44,3 +47,4 @@ mod persistence;
 mod positions;
 mod quantized;
 mod seq2seq;
+mod weights;

@@ -2,14 +2,20 @@
 //!
 //! | module | what it is |
 //! | --- | --- |
+//! | [`bert`] | BERT, an encoder of texts and sentences |
 //! | [`language_model`] | the decoder-only language model of GPT and Llama |
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
+//! | [`pretrained`] | models that other people trained, from their folders |
 //! | [`import`] | weights of PyTorch's and burn-nn's modules, and how to move from them |
+//! | [`weights`] | weights of other libraries' models, by a table that is read both ways |
 
+pub mod bert;
 pub mod generate;
 pub mod import;
 pub mod language_model;
 mod new_tokens;
+pub mod pretrained;
 pub mod seq2seq;
 mod vocabulary;
+pub mod weights;

@@ -4,7 +4,7 @@ mod attention;
 mod blocks;
 #[path = "../../golden_file.rs"]
 #[allow(dead_code, reason = "the suite of the operation uses the rest")]
-mod file;
+pub mod file;
 mod inputs;
 mod layers;
 mod layout;

@@ -1,0 +1,193 @@
+//! A `config.json` of Hugging Face's `transformers`, of which every field is used, known to change nothing, or refused by name.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+
+use super::PretrainedError;
+
+/// What a configuration says of how a model was made, run or saved, but not of what it computes.
+const NO_MATTER: [&str; 45] = [
+    "_name_or_path",
+    "_num_labels",
+    "architectures",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "cls_token_id",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "eos_token_id",
+    "eos_token_ids",
+    "finetuning_task",
+    "gradient_checkpointing",
+    "id2label",
+    "initializer_range",
+    "is_encoder_decoder",
+    "label2id",
+    "length_penalty",
+    "mask_token_id",
+    "max_length",
+    "min_length",
+    "no_repeat_ngram_size",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "pad_token_id",
+    "problem_type",
+    "repetition_penalty",
+    "return_dict",
+    "sep_token_id",
+    "task_specific_params",
+    "temperature",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers_version",
+    "use_cache",
+];
+
+/// The fields of a `config.json`, each of which has to be read.
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    family: &'static str,
+    fields: Map<String, Value>,
+    known: BTreeSet<String>,
+}
+
+impl ConfigFile {
+    /// The `config.json` of a folder, for a model of this family.
+    pub(crate) fn read(folder: &Path, family: &'static str) -> Result<Self, PretrainedError> {
+        let path = folder.join("config.json");
+        let failed = |reason: String| PretrainedError::File {
+            path: path.clone(),
+            reason,
+        };
+        let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
+        match serde_json::from_str(&text).map_err(|error| failed(error.to_string()))? {
+            Value::Object(fields) => Ok(Self {
+                path,
+                family,
+                fields,
+                known: NO_MATTER.map(str::to_owned).into(),
+            }),
+            _ => Err(failed("it is no JSON object".into())),
+        }
+    }
+
+    /// A field, if it is there and not null.
+    fn get(&mut self, field: &str) -> Option<&Value> {
+        self.known.insert(field.to_owned());
+        self.fields.get(field).filter(|value| !value.is_null())
+    }
+
+    fn unsupported(&self, field: &str, supported: impl Into<String>) -> PretrainedError {
+        let found = self.fields.get(field).map(Value::to_string);
+        PretrainedError::Unsupported {
+            path: self.path.clone(),
+            field: field.to_owned(),
+            found: found.unwrap_or_else(|| "missing".into()),
+            supported: supported.into(),
+            family: self.family,
+        }
+    }
+
+    fn parsed<T>(
+        &mut self,
+        field: &str,
+        expected: &str,
+        parse: impl Fn(&Value) -> Option<T>,
+    ) -> Result<Option<T>, PretrainedError> {
+        let Some(value) = self.get(field) else {
+            return Ok(None);
+        };
+        match parse(value) {
+            Some(value) => Ok(Some(value)),
+            None => Err(self.unsupported(field, expected)),
+        }
+    }
+
+    fn needed<T>(&self, field: &str, value: Option<T>) -> Result<T, PretrainedError> {
+        value.ok_or_else(|| PretrainedError::Missing {
+            path: self.path.clone(),
+            field: field.to_owned(),
+            family: self.family,
+        })
+    }
+
+    /// A number of things.
+    pub(crate) fn size(&mut self, field: &str) -> Result<usize, PretrainedError> {
+        let size = self.size_if_any(field)?;
+        self.needed(field, size)
+    }
+
+    /// A number of things, if the field is there and not null.
+    pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>, PretrainedError> {
+        self.parsed(field, "a whole number", |value| {
+            usize::try_from(value.as_u64()?).ok()
+        })
+    }
+
+    /// A real number, or what it is where the field is missing.
+    pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64, PretrainedError> {
+        let number = self.parsed(field, "a number", Value::as_f64)?;
+        Ok(number.unwrap_or(missing))
+    }
+
+    /// One of these texts and what it means; the first where the field is missing.
+    pub(crate) fn choice<T: Clone>(
+        &mut self,
+        field: &str,
+        choices: &[(&str, T)],
+    ) -> Result<T, PretrainedError> {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        let choice = self.parsed(field, &names.join(", "), |value| {
+            let text = value.as_str()?;
+            let found = choices.iter().find(|(name, _)| *name == text);
+            found.map(|(_, choice)| choice.clone())
+        })?;
+        Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
+    }
+
+    /// A field that has to be this where it is there.
+    pub(crate) fn only(&mut self, field: &str, value: Value) -> Result<(), PretrainedError> {
+        match self.get(field) {
+            Some(found) if *found != value => Err(self.unsupported(field, value.to_string())),
+            _ => Ok(()),
+        }
+    }
+
+    /// A field that changes nothing that is computed here.
+    pub(crate) fn ignore(&mut self, field: &str) {
+        self.known.insert(field.to_owned());
+    }
+
+    /// Sees that every field was read or changes nothing, and names those that did not.
+    pub(crate) fn finish(self) -> Result<PathBuf, PretrainedError> {
+        let fields = self.fields.into_iter();
+        let unknown: Vec<String> = fields
+            .filter(|(field, value)| !self.known.contains(field) && !value.is_null())
+            .map(|(field, _)| field)
+            .collect();
+        match unknown.is_empty() {
+            true => Ok(self.path),
+            false => Err(PretrainedError::Unknown {
+                path: self.path,
+                fields: unknown,
+                family: self.family,
+            }),
+        }
+    }
+}

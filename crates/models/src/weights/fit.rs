@@ -1,0 +1,204 @@
+//! Sees that tensors, table and model fit each other, before any number is read.
+
+use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+
+use super::{
+    Mismatch, Missing, NotLoaded, Table, WeightsError, WrongDType, WrongShape, numbers, pattern,
+    plan::{Job, Piece, Plan},
+    source::{Stored, Tensors},
+};
+
+/// What a user allows besides the table.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Options {
+    pub(super) ignored: Vec<String>,
+    pub(super) renamed: Vec<(String, String)>,
+    pub(super) partial: bool,
+}
+
+/// Tensors by the names that the table has for them.
+pub(super) type Named<'a> = BTreeMap<String, Found<'a>>;
+
+/// A tensor of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Found<'a> {
+    /// As the file calls it.
+    name: &'a str,
+    pub(super) stored: &'a Stored,
+}
+
+/// What is to be loaded.
+pub(super) struct Fit<'a> {
+    pub(super) tensors: Named<'a>,
+    /// The jobs that are left out.
+    pub(super) skipped: BTreeSet<usize>,
+    pub(super) not_loaded: NotLoaded,
+}
+
+impl<'a> Fit<'a> {
+    /// # Errors
+    ///
+    /// Everything that does not fit.
+    pub(super) fn new(
+        tensors: &'a Tensors,
+        table: &Table,
+        plan: &Plan,
+        options: &Options,
+    ) -> Result<Self, WeightsError> {
+        let mut tensors = renamed(tensors, table, options)?;
+        let mut wrong = Mismatch::default();
+        let tied = tie(table, &mut tensors, &mut wrong)?;
+
+        let mut taken = BTreeSet::new();
+        let mut skipped = BTreeSet::new();
+        for (index, job) in plan.jobs.iter().enumerate() {
+            let is_skipped = options.partial && job.names().any(|name| !tensors.contains_key(name));
+            match is_skipped {
+                true => drop(skipped.insert(index)),
+                false => taken.extend(job.names()),
+            }
+            check(job, plan, &tensors, is_skipped, &mut wrong);
+        }
+
+        let ignored = options.ignored.iter().chain(&table.ignored);
+        let ignored: Vec<&String> = ignored.collect();
+        let is_ignored = |name: &str| {
+            ignored
+                .iter()
+                .any(|pattern| pattern::matches(name, pattern))
+        };
+        let left = tensors.iter().filter(|(name, found)| {
+            !(taken.contains(name.as_str())
+                || tied.contains(*name)
+                || is_ignored(name)
+                || is_ignored(found.name))
+        });
+        wrong.unexpected = left.map(|(_, found)| found.name.to_string()).collect();
+        wrong.unlisted = plan.unlisted();
+
+        let mut not_loaded = NotLoaded::default();
+        if options.partial {
+            let skipped = skipped.iter().flat_map(|&job| &plan.jobs[job].ours);
+            let skipped = skipped.map(|&at| plan.parameters[at].path.clone());
+            not_loaded.parameters = skipped.chain(wrong.unlisted.drain(..)).collect();
+            not_loaded.tensors = std::mem::take(&mut wrong.unexpected);
+        }
+        if wrong != Mismatch::default() {
+            return Err(WeightsError::Mismatch(Box::new(wrong)));
+        }
+        Ok(Self {
+            tensors,
+            skipped,
+            not_loaded,
+        })
+    }
+}
+
+impl Job {
+    /// The names of all its tensors.
+    fn names(&self) -> impl Iterator<Item = &str> {
+        let names = self.theirs.iter().flat_map(|theirs| match theirs {
+            Piece::Named(names) => names.as_slice(),
+            Piece::Zeros => &[],
+        });
+        names.map(String::as_str)
+    }
+}
+
+fn renamed<'a>(
+    tensors: &'a Tensors,
+    table: &Table,
+    options: &Options,
+) -> Result<Named<'a>, WeightsError> {
+    let rules: Vec<_> = options.renamed.iter().chain(&table.renamed).collect();
+    let wrong = |reason: String| WeightsError::Table { reason };
+    for (from, to) in &rules {
+        if pattern::count(from) != pattern::count(to) {
+            return Err(wrong(format!(
+                "{from} cannot be renamed {to}, which has not as many *"
+            )));
+        }
+    }
+    let mut named = Named::new();
+    for (name, stored) in tensors {
+        let renamed = rules.iter().fold(name.clone(), |name, (from, to)| {
+            pattern::renamed(&name, from, to).unwrap_or(name)
+        });
+        match named.entry(renamed) {
+            Entry::Vacant(entry) => entry.insert(Found { name, stored }),
+            Entry::Occupied(entry) => {
+                let (other, renamed) = (entry.get().name, entry.key());
+                return Err(wrong(format!(
+                    "tensors {other} and {name} are both renamed {renamed}"
+                )));
+            }
+        };
+    }
+    Ok(named)
+}
+
+/// Compares the tensors that the table says are tied, lets one stand in for the other, and returns the names of those that need no row.
+fn tie(
+    table: &Table,
+    tensors: &mut Named,
+    wrong: &mut Mismatch,
+) -> Result<BTreeSet<String>, WeightsError> {
+    let mut tied = BTreeSet::new();
+    for (template, original) in &table.tied {
+        let pairs = tensors.iter().filter_map(|(name, &found)| {
+            let numbers = pattern::numbers(template, name)?;
+            Some((name.clone(), found, pattern::filled(original, &numbers)))
+        });
+        for (name, found, original) in pairs.collect::<Vec<_>>() {
+            tied.insert(name);
+            let Some(other) = tensors.get(&original) else {
+                tensors.insert(original, found);
+                continue;
+            };
+            let same = numbers::are_same(found.stored, other.stored);
+            let same = same.map_err(|reason| WeightsError::Numbers {
+                name: found.name.into(),
+                reason,
+            })?;
+            if !same {
+                wrong.untied.push((found.name.into(), other.name.into()));
+            }
+        }
+    }
+    Ok(tied)
+}
+
+/// Notes which tensors of a job are missing, if that matters, and which are something else.
+fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mismatch) {
+    for (theirs, tensor) in job.theirs.iter().enumerate() {
+        let Piece::Named(names) = tensor else {
+            continue;
+        };
+        for name in names {
+            let needed = job.layout.shape(theirs);
+            let Some(&Found { name, stored }) = tensors.get(name) else {
+                if !may_miss {
+                    let (name, shape) = (name.clone(), needed);
+                    wrong.missing.push(Missing { name, shape });
+                }
+                continue;
+            };
+            let mut ours = job.ours.iter().map(|&at| &plan.parameters[at]);
+            if let Some(ours) = ours.find(|ours| stored.dtype.is_none() || !ours.is_float()) {
+                wrong.dtypes.push(WrongDType {
+                    name: name.into(),
+                    found: stored.dtype_name.clone(),
+                    parameter: ours.path.clone(),
+                    needed: ours.dtype,
+                });
+            }
+            if stored.shape != needed {
+                wrong.shapes.push(WrongShape {
+                    name: name.into(),
+                    found: stored.shape.clone(),
+                    needed,
+                });
+            }
+        }
+    }
+}

@@ -1,0 +1,329 @@
+//! Where the numbers of our parameters lie in their tensors, read in either direction.
+
+use std::ops::Range;
+
+/// As many numbers are moved at once: few enough for the cache, and little beside a tensor.
+const BLOCK: usize = 1 << 18;
+
+/// How parameters that lie side by side are tensors that lie side by side.
+///
+/// Ours is `[batches, rows, columns]`, theirs the same, or `[batches, columns, rows]` where it is transposed; what is side by
+/// side are columns. `files` tensors of theirs may follow each other along the batches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) files: usize,
+    /// Of one file.
+    batches: usize,
+    rows: usize,
+    transposed: bool,
+    /// The shape of theirs but for the columns, which are at `column_axis`.
+    shape: Vec<usize>,
+    column_axis: usize,
+    /// How many columns the parameters have, and the tensors.
+    ours: Vec<usize>,
+    theirs: Vec<usize>,
+    runs: Vec<Run>,
+}
+
+/// Columns that follow each other in one of ours and one of theirs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Run {
+    ours: usize,
+    our_column: usize,
+    theirs: usize,
+    their_column: usize,
+    len: usize,
+}
+
+/// How the columns of theirs are arranged.
+pub(super) struct Arrangement<'a> {
+    pub(super) transposed: bool,
+    /// Whether a file of its own has each index of our first axis.
+    pub(super) files: bool,
+    pub(super) tensors: usize,
+    pub(super) shares: &'a [usize],
+    pub(super) interleaved: &'a [usize],
+}
+
+/// Numbers that follow each other in one of their tensors.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Block {
+    /// In numbers.
+    pub(super) range: Range<usize>,
+    batch: usize,
+    /// Rows, or columns where theirs is transposed.
+    lines: Range<usize>,
+}
+
+impl Layout {
+    /// For parameters of these shapes.
+    ///
+    /// # Errors
+    ///
+    /// Says what does not fit.
+    pub(super) fn new(ours: &[&[usize]], arrangement: &Arrangement) -> Result<Self, String> {
+        let Some(&first) = ours.first() else {
+            return Err("a row needs a parameter".into());
+        };
+        let Some((_, before)) = first.split_last() else {
+            return Err("a parameter has no axis".into());
+        };
+        let fits = |shape: &&[usize]| shape.split_last().is_some_and(|(_, other)| other == before);
+        if !ours.iter().all(fits) {
+            return Err(format!(
+                "parameters of shapes {ours:?} do not lie side by side"
+            ));
+        }
+        let (files, inner) = match (arrangement.files, before.split_first()) {
+            (false, _) => (1, before),
+            (true, Some((&files, inner))) => (files, inner),
+            (true, None) => {
+                return Err(format!(
+                    "a parameter of shape {first:?} has no axis for several tensors"
+                ));
+            }
+        };
+        let (rows, outer) = match inner.split_last() {
+            Some((&rows, outer)) => (rows, outer),
+            None if arrangement.transposed => {
+                return Err(format!(
+                    "a parameter of shape {first:?} cannot be transposed"
+                ));
+            }
+            None => (1, inner),
+        };
+        let ours: Vec<usize> = ours
+            .iter()
+            .filter_map(|shape| shape.last().copied())
+            .collect();
+        let columns = ours.iter().sum();
+        let theirs = divided(columns, arrangement)?;
+        let column_axis = outer.len() + usize::from(!arrangement.transposed && !inner.is_empty());
+        Ok(Self {
+            files,
+            batches: outer.iter().product(),
+            rows,
+            transposed: arrangement.transposed,
+            shape: inner.to_vec(),
+            column_axis,
+            runs: runs(&ours, &theirs, &groups(columns, arrangement.interleaved)?),
+            ours,
+            theirs,
+        })
+    }
+
+    /// The shape of tensor `theirs`.
+    pub(super) fn shape(&self, theirs: usize) -> Vec<usize> {
+        let mut shape = self.shape.clone();
+        shape.insert(self.column_axis, self.theirs[theirs]);
+        shape
+    }
+
+    /// How many numbers parameter `ours` has.
+    pub(super) fn len(&self, ours: usize) -> usize {
+        self.files * self.batches * self.rows * self.ours[ours]
+    }
+
+    /// Whether some numbers of parameter `ours` are in tensor `theirs`.
+    pub(super) fn shares(&self, ours: usize, theirs: usize) -> bool {
+        let mut runs = self.runs.iter();
+        runs.any(|run| run.ours == ours && run.theirs == theirs)
+    }
+
+    /// Tensor `theirs`, the one of `file`, block by block.
+    pub(super) fn blocks(&self, theirs: usize, file: usize) -> impl Iterator<Item = Block> + use<> {
+        let columns = self.theirs[theirs];
+        let (lines, width) = match self.transposed {
+            true => (columns, self.rows),
+            false => (self.rows, columns),
+        };
+        let step = (BLOCK / width.max(1)).max(1);
+        let batches = self.batches;
+        (0..batches).flat_map(move |batch| {
+            (0..lines).step_by(step).map(move |first| {
+                let last = (first + step).min(lines);
+                let start = batch * lines * width;
+                Block {
+                    range: start + first * width..start + last * width,
+                    batch: file * batches + batch,
+                    lines: first..last,
+                }
+            })
+        })
+    }
+
+    /// Calls `each` with where numbers lie: the first one in parameter `ours`, where they follow each other; the first one in the block of tensor
+    /// `theirs`, and from one to the next there; how many they are.
+    fn each(
+        &self,
+        [ours, theirs]: [usize; 2],
+        block: &Block,
+        mut each: impl FnMut(usize, usize, usize, usize),
+    ) {
+        let [our_columns, their_columns] = [self.ours[ours], self.theirs[theirs]];
+        let runs = self.runs.iter();
+        for run in runs.filter(|run| run.ours == ours && run.theirs == theirs) {
+            if !self.transposed {
+                for (line, row) in block.lines.clone().enumerate() {
+                    let our_row = block.batch * self.rows + row;
+                    let ours = our_row * our_columns + run.our_column;
+                    each(ours, line * their_columns + run.their_column, 1, run.len);
+                }
+                continue;
+            }
+            let first = run.their_column.max(block.lines.start);
+            let last = (run.their_column + run.len).min(block.lines.end);
+            if first >= last {
+                continue;
+            }
+            for row in 0..self.rows {
+                let our_row = block.batch * self.rows + row;
+                let ours = our_row * our_columns + run.our_column + (first - run.their_column);
+                let theirs = (first - block.lines.start) * self.rows + row;
+                each(ours, theirs, self.rows, last - first);
+            }
+        }
+    }
+
+    /// Copies the numbers of a block, `width` bytes each, into those of a parameter.
+    pub(super) fn import(
+        &self,
+        pair: [usize; 2],
+        block: &Block,
+        theirs: &[u8],
+        ours: &mut [u8],
+        width: usize,
+    ) {
+        self.each(pair, block, |our, their, step, len| {
+            copy(
+                &theirs[their * width..],
+                step,
+                &mut ours[our * width..],
+                1,
+                [len, width],
+            );
+        });
+    }
+
+    /// Copies the numbers of a parameter, `width` bytes each, into those of a block.
+    pub(super) fn export(
+        &self,
+        pair: [usize; 2],
+        block: &Block,
+        ours: &[u8],
+        theirs: &mut [u8],
+        width: usize,
+    ) {
+        self.each(pair, block, |our, their, step, len| {
+            copy(
+                &ours[our * width..],
+                1,
+                &mut theirs[their * width..],
+                step,
+                [len, width],
+            );
+        });
+    }
+}
+
+/// Copies `len` numbers of `width` bytes, of which one in so many counts on either side.
+fn copy(from: &[u8], from_step: usize, to: &mut [u8], to_step: usize, [len, width]: [usize; 2]) {
+    match width {
+        _ if from_step == 1 && to_step == 1 => {
+            to[..len * width].copy_from_slice(&from[..len * width]);
+        }
+        2 => copy_each::<2>(from, from_step, to, to_step, len),
+        4 => copy_each::<4>(from, from_step, to, to_step, len),
+        8 => copy_each::<8>(from, from_step, to, to_step, len),
+        _ => unreachable!("floating-point numbers of {width} bytes"),
+    }
+}
+
+/// [`copy`] for a width that the compiler knows, so that a number is moved by one instruction.
+fn copy_each<const W: usize>(
+    from: &[u8],
+    from_step: usize,
+    to: &mut [u8],
+    to_step: usize,
+    len: usize,
+) {
+    let from = from.as_chunks::<W>().0.iter().step_by(from_step);
+    let to = to.as_chunks_mut::<W>().0.iter_mut().step_by(to_step);
+    to.zip(from).take(len).for_each(|(to, from)| *to = *from);
+}
+
+/// How many columns each tensor of theirs has.
+fn divided(columns: usize, arrangement: &Arrangement) -> Result<Vec<usize>, String> {
+    let (tensors, shares) = (arrangement.tensors, arrangement.shares);
+    let shares = match shares {
+        [] => vec![1; tensors],
+        shares => shares.to_vec(),
+    };
+    let whole: usize = shares.iter().sum();
+    if shares.len() != tensors || whole == 0 || !columns.is_multiple_of(whole) {
+        return Err(format!(
+            "{columns} outputs cannot be divided among {tensors} tensors as {shares:?}"
+        ));
+    }
+    let one = columns / whole;
+    Ok(shares.into_iter().map(|share| share * one).collect())
+}
+
+/// Columns that follow each other in ours and in theirs, counted through all parameters and tensors: first of ours, first of theirs, how many.
+fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
+    if widths.is_empty() {
+        return Ok(vec![[0, 0, columns]]);
+    }
+    let group: usize = widths.iter().sum();
+    if group == 0 || !columns.is_multiple_of(group) {
+        return Err(format!("{columns} outputs are no groups of {widths:?}"));
+    }
+    let count = columns / group;
+    let mut runs = Vec::with_capacity(count * widths.len());
+    let mut before = 0;
+    for &width in widths {
+        runs.extend((0..count).map(|index| {
+            [
+                count * before + index * width,
+                index * group + before,
+                width,
+            ]
+        }));
+        before += width;
+    }
+    Ok(runs)
+}
+
+/// Cuts groups where one of ours or one of theirs ends.
+fn runs(ours: &[usize], theirs: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
+    let starts = |widths: &[usize]| -> Vec<usize> {
+        let ends = widths.iter().scan(0, |end, width| {
+            *end += width;
+            Some(*end)
+        });
+        std::iter::once(0).chain(ends).collect()
+    };
+    let [our_starts, their_starts] = [starts(ours), starts(theirs)];
+    // The one that a column is in, which has a width.
+    let find = |starts: &[usize], column| starts.partition_point(|&start| start <= column) - 1;
+    let mut runs = Vec::new();
+    for &[our_first, their_first, len] in groups {
+        let mut done = 0;
+        while done < len {
+            let [our, their] = [our_first + done, their_first + done];
+            let [a, b] = [find(&our_starts, our), find(&their_starts, their)];
+            let len = (len - done)
+                .min(our_starts[a + 1] - our)
+                .min(their_starts[b + 1] - their);
+            runs.push(Run {
+                ours: a,
+                our_column: our - our_starts[a],
+                theirs: b,
+                their_column: their - their_starts[b],
+                len,
+            });
+            done += len;
+        }
+    }
+    runs
+}

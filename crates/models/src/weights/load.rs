@@ -1,0 +1,182 @@
+//! Reads a table forwards: tensors of files become parameters of a model.
+
+use std::path::Path;
+
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{DType, Tensor, TensorData},
+};
+
+use super::{
+    Table, WeightsError,
+    fit::{Fit, Options},
+    numbers,
+    plan::{self, Plan},
+    source::{self, Tensors},
+};
+
+/// The tensors of another library's checkpoint, and how strictly they have to fit.
+///
+/// Only names, shapes and dtypes are read at first. The numbers stay in the files until [`load`](Self::load), so keep the files as they
+/// are for as long.
+///
+/// # Example
+///
+/// ```
+/// use burn::{nn::LinearConfig, tensor::Device};
+/// use burn_attn_models::weights::{Table, Weights, save};
+///
+/// let table = Table::new().linear("", "classifier.dense");
+/// let linear = LinearConfig::new(3, 5).init(&Device::default());
+/// let path = std::env::temp_dir().join("burn-attn-weights.safetensors");
+/// save(&table, &linear, &path)?;
+///
+/// let mut model = LinearConfig::new(3, 5).init(&Device::default());
+/// let weights = Weights::open(&path)?;
+/// assert!(weights.tensors().any(|tensor| tensor == ("classifier.dense.weight", &[5, 3])));
+/// weights.load(&table, &mut model)?;
+/// assert_eq!(model.weight.val().into_data(), linear.weight.val().into_data());
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Weights {
+    tensors: Tensors,
+    options: Options,
+}
+
+/// What [`Weights::load`] left as it was: nothing, unless it was told to be [`partial`](Weights::partial).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotLoaded {
+    /// Parameters of the model that have the numbers they had.
+    pub parameters: Vec<String>,
+    /// Tensors of the files that no parameter took.
+    pub tensors: Vec<String>,
+}
+
+impl Weights {
+    /// The tensors of a file, or of a folder with `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` or
+    /// `pytorch_model.bin.index.json`.
+    ///
+    /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), or an index of such files beside it;
+    /// which one follows from its first bytes. Nothing in a file is executed, and no index can name a file outside its folder.
+    ///
+    /// # Errors
+    ///
+    /// When a file is not there, something else, damaged, or made to do harm.
+    ///
+    /// # Cost
+    ///
+    /// Reads names, shapes and dtypes.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, WeightsError> {
+        Ok(Self {
+            tensors: source::open(path.as_ref())?,
+            options: Options::default(),
+        })
+    }
+
+    /// Leaves out tensors of this name, besides those that the table ignores; `*` stands for anything.
+    pub fn ignore(mut self, pattern: &str) -> Self {
+        self.options.ignored.push(pattern.into());
+        self
+    }
+
+    /// Takes tensors called `from` as `to`, before the table's own renaming; `*` stands for anything, the same in both.
+    pub fn rename(mut self, from: &str, to: &str) -> Self {
+        self.options.renamed.push((from.into(), to.into()));
+        self
+    }
+
+    /// Whether parameters may keep their numbers and tensors may be left over. Default: false.
+    pub fn partial(mut self, partial: bool) -> Self {
+        self.options.partial = partial;
+        self
+    }
+
+    /// The names and shapes of all tensors, as the files have them, in alphabetical order.
+    pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize])> {
+        let tensors = self.tensors.iter();
+        tensors.map(|(name, stored)| (name.as_str(), stored.shape.as_slice()))
+    }
+
+    /// Gives the parameters of `model` the numbers that `table` says.
+    ///
+    /// They keep their identity, device, dtype and whether they are trained; f16, bf16, f32 and f64 are converted. A parameter that is not
+    /// initialised yet never is, and gets the default dtype of its device.
+    ///
+    /// # Errors
+    ///
+    /// When anything does not fit: all of it in one error, and `model` is as it was.
+    ///
+    /// # Cost
+    ///
+    /// Reads every tensor once for each parameter that has a part of it, one of them at a time. A model that has numbers already keeps them in memory until the last
+    /// tensor is read.
+    pub fn load<M: Module>(&self, table: &Table, model: &mut M) -> Result<NotLoaded, WeightsError> {
+        let plan = Plan::new(table, model)?;
+        let fit = Fit::new(&self.tensors, table, &plan, &self.options)?;
+        let mut loader = Loader {
+            plan: &plan,
+            fit: &fit,
+            path: Vec::new(),
+            error: None,
+        };
+        let loaded = model.clone().map(&mut loader);
+        if let Some(error) = loader.error {
+            return Err(error);
+        }
+        *model = loaded;
+        Ok(fit.not_loaded)
+    }
+}
+
+/// Gives the parameters that it meets their numbers, until one cannot be read.
+struct Loader<'a> {
+    plan: &'a Plan,
+    fit: &'a Fit<'a>,
+    path: Vec<String>,
+    error: Option<WeightsError>,
+}
+
+impl Loader<'_> {
+    /// The numbers of the parameter that it is at, if it has any in the files.
+    fn numbers(&self, dtype: DType) -> Result<Option<Vec<u8>>, WeightsError> {
+        let job = self.plan.job_of(&self.path.join("."));
+        match job.filter(|[job, _]| !self.fit.skipped.contains(job)) {
+            None => Ok(None),
+            Some([job, ours]) => {
+                numbers::import(&self.plan.jobs[job], ours, dtype, &self.fit.tensors).map(Some)
+            }
+        }
+    }
+}
+
+impl ModuleMapper for Loader<'_> {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        if self.error.is_some() {
+            return param;
+        }
+        let dtype = plan::dtype(&param);
+        match self.numbers(dtype) {
+            Ok(None) => param,
+            Ok(Some(numbers)) => {
+                let data = TensorData::from_bytes_vec(numbers, param.lazy_shape(), dtype);
+                let value = Tensor::from_data(data, (&param.lazy_device(), dtype));
+                let id = param.id;
+                param.transform_for_load(value, id)
+            }
+            Err(error) => {
+                self.error = Some(error);
+                param
+            }
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! Weights of other libraries' models, by a [`Table`] of which parameter is which tensor: [`Weights::load`] reads it forwards,
+//! [`save()`] backwards.
+//!
+//! | a parameter of ours is | row |
+//! | --- | --- |
+//! | a tensor of theirs | `.row("embedding.weight", "wte.weight")` |
+//! | theirs, transposed | `.row("head.weight", transposed("lm_head.weight"))` |
+//! | weight and bias of `nn.Linear` | `.linear("attention.output", "o_proj")` |
+//! | gamma and beta of `nn.LayerNorm` or an RMS norm | `.norm("norm", "ln_f")` |
+//! | several of theirs side by side | `.linear("key_value", ["k_proj", "v_proj"])` |
+//! | … of other widths | `.linear("query_key_value", same(["q", "k", "v"]).shares([8, 2, 2]))` |
+//! | a part of one | `.linear(["query", "key", "value"], "qkv")` |
+//! | interleaved there | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
+//! | theirs plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
+//! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |
+//! | one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
+//! | all of their experts | `.row("experts.weight", transposed("experts.{expert}.w2.weight"))` |
+//!
+//! | a tensor of theirs is | |
+//! | --- | --- |
+//! | the same as another | `.tied("lm_head.weight", "wte.weight")` |
+//! | no parameter | `.ignore("*.position_ids")` |
+//! | sometimes called otherwise | `.rename("bert.*", "*")` |
+
+mod error;
+mod fit;
+mod layout;
+mod load;
+mod numbers;
+mod pattern;
+mod plan;
+mod save;
+mod source;
+mod table;
+
+pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
+pub use load::{NotLoaded, Weights};
+pub use save::save;
+pub use table::{Names, Table, Theirs, ZEROS, same, transposed};

@@ -1,0 +1,139 @@
+//! Moves the numbers of a job, block by block.
+
+use std::io::Read;
+
+use burn::tensor::{DType, TensorData};
+
+use super::{
+    WeightsError,
+    fit::Named,
+    plan::{Job, Piece, Plan},
+    source::Stored,
+};
+
+/// The numbers of the job's parameter `ours`, as `dtype`.
+pub(super) fn import(
+    job: &Job,
+    ours: usize,
+    dtype: DType,
+    tensors: &Named,
+) -> Result<Vec<u8>, WeightsError> {
+    let layout = &job.layout;
+    let mut numbers = vec![0; layout.len(ours) * dtype.size()];
+    for (theirs, tensor) in job.theirs.iter().enumerate() {
+        let Piece::Named(names) = tensor else {
+            continue;
+        };
+        if !layout.shares(ours, theirs) {
+            continue;
+        }
+        for (file, name) in names.iter().enumerate() {
+            let failed = |reason: String| WeightsError::Numbers {
+                name: name.clone(),
+                reason,
+            };
+            let stored = tensors.get(name).map(|found| found.stored);
+            let Some((stored, found)) = stored.and_then(|stored| Some((stored, stored.dtype?)))
+            else {
+                return Err(failed("it is not there".into()));
+            };
+            let mut reader = stored.read().map_err(failed)?;
+            let mut block_bytes = Vec::new();
+            for block in layout.blocks(theirs, file) {
+                block_bytes.resize(block.range.len() * found.size(), 0);
+                let read = reader.read_exact(&mut block_bytes);
+                read.map_err(|error| failed(error.to_string()))?;
+                let summand = if job.plus_one { 1.0 } else { 0.0 };
+                let cast;
+                let bytes = if found == dtype && !job.plus_one {
+                    &block_bytes
+                } else {
+                    cast = converted(std::mem::take(&mut block_bytes), found, dtype, summand)
+                        .map_err(failed)?;
+                    cast.as_bytes()
+                };
+                layout.import([ours, theirs], &block, bytes, &mut numbers, dtype.size());
+            }
+        }
+    }
+    Ok(numbers)
+}
+
+/// The numbers of tensor `theirs` of the job, the one of `file`, as `dtype`.
+pub(super) fn export(
+    plan: &Plan,
+    job: &Job,
+    theirs: usize,
+    file: usize,
+    dtype: DType,
+) -> Result<Vec<u8>, String> {
+    let layout = &job.layout;
+    let count: usize = layout.shape(theirs).iter().product();
+    let mut numbers = vec![0; count * dtype.size()];
+    for (ours, &at) in job.ours.iter().enumerate() {
+        if !layout.shares(ours, theirs) {
+            continue;
+        }
+        let data = plan.parameters[at].numbers();
+        let data = match (data.dtype() == dtype, job.plus_one) {
+            (true, false) => data,
+            (_, plus_one) => {
+                let summand = if plus_one { -1.0 } else { 0.0 };
+                let found = data.dtype();
+                converted(data.as_bytes().to_vec(), found, dtype, summand)?
+            }
+        };
+        for block in layout.blocks(theirs, file) {
+            let range = block.range.start * dtype.size()..block.range.end * dtype.size();
+            layout.export(
+                [ours, theirs],
+                &block,
+                data.as_bytes(),
+                &mut numbers[range],
+                dtype.size(),
+            );
+        }
+    }
+    Ok(numbers)
+}
+
+/// Numbers of `from` as those of `to`, plus `summand`.
+fn converted(bytes: Vec<u8>, from: DType, to: DType, summand: f64) -> Result<TensorData, String> {
+    let count = bytes.len() / from.size();
+    let data = TensorData::from_bytes_vec(bytes, [count], from);
+    let cast = |data: TensorData, dtype| data.try_cast(dtype).map_err(|error| error.to_string());
+    if summand == 0.0 {
+        return cast(data, to);
+    }
+    let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
+    cast(TensorData::new(sums, [count]), to)
+}
+
+/// Whether all numbers are 0.
+pub(super) fn are_zeros(bytes: Vec<u8>, dtype: DType) -> bool {
+    let count = bytes.len() / dtype.size();
+    let data = TensorData::from_bytes_vec(bytes, [count], dtype);
+    data.iter::<f64>().all(|number| number == 0.0)
+}
+
+/// Whether two tensors have the same shape, dtype and bits.
+pub(super) fn are_same(a: &Stored, b: &Stored) -> Result<bool, String> {
+    if a.shape != b.shape || a.dtype_name != b.dtype_name {
+        return Ok(false);
+    }
+    let [mut a, mut b] = [a.read()?, b.read()?];
+    let [mut a_bytes, mut b_bytes] = [Vec::new(), Vec::new()];
+    loop {
+        for (reader, bytes) in [(&mut a, &mut a_bytes), (&mut b, &mut b_bytes)] {
+            bytes.clear();
+            let read = reader.take(1 << 16).read_to_end(bytes);
+            read.map_err(|error| error.to_string())?;
+        }
+        if a_bytes != b_bytes {
+            return Ok(false);
+        }
+        if a_bytes.is_empty() {
+            return Ok(true);
+        }
+    }
+}

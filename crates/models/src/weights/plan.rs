@@ -1,0 +1,267 @@
+//! A table applied to a model: which of its parameters are which tensors.
+
+use std::collections::BTreeMap;
+
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    tensor::{Bool, DType, Int, Tensor, TensorData},
+};
+
+use super::{
+    Table, WeightsError, ZEROS,
+    layout::{Arrangement, Layout},
+    pattern,
+    table::Row,
+};
+
+/// A parameter of the model.
+pub(super) struct Parameter {
+    pub(super) path: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: DType,
+    numbers: Box<dyn Fn() -> TensorData>,
+}
+
+impl Parameter {
+    /// Whether it holds floating-point numbers that a file can have.
+    pub(super) fn is_float(&self) -> bool {
+        matches!(
+            self.dtype,
+            DType::F64 | DType::F32 | DType::F16 | DType::BF16
+        )
+    }
+
+    /// Its numbers, brought here from the device.
+    pub(super) fn numbers(&self) -> TensorData {
+        (self.numbers)()
+    }
+}
+
+/// A row of the table, with numbers for its placeholders.
+pub(super) struct Job {
+    /// Parameters side by side, as places among those of the plan.
+    pub(super) ours: Vec<usize>,
+    pub(super) theirs: Vec<Piece>,
+    pub(super) layout: Layout,
+    pub(super) plus_one: bool,
+}
+
+/// One of the tensors that lie side by side.
+pub(super) enum Piece {
+    Zeros,
+    /// The names of as many as the layout has files.
+    Named(Vec<String>),
+}
+
+/// What is to be done for a model.
+pub(super) struct Plan {
+    pub(super) parameters: Vec<Parameter>,
+    pub(super) jobs: Vec<Job>,
+    /// For every parameter its job, and which of the job's it is.
+    jobs_of: Vec<Option<[usize; 2]>>,
+}
+
+impl Plan {
+    /// # Errors
+    ///
+    /// When a row contradicts itself, the model or another row.
+    pub(super) fn new<M: Module>(table: &Table, model: &M) -> Result<Self, WeightsError> {
+        let mut visitor = Visitor::default();
+        model.visit(&mut visitor);
+        let parameters = visitor.parameters;
+        let paths = parameters.iter().enumerate();
+        let paths: BTreeMap<&str, usize> = paths
+            .map(|(at, parameter)| (parameter.path.as_str(), at))
+            .collect();
+        let mut jobs = Vec::new();
+        let mut jobs_of: Vec<Option<[usize; 2]>> = vec![None; parameters.len()];
+        for (at, parameter) in parameters.iter().enumerate() {
+            for row in &table.rows {
+                let mut names = row.ours.0.iter();
+                let Some(numbers) = names.find_map(|name| pattern::numbers(name, &parameter.path))
+                else {
+                    continue;
+                };
+                let ours = row.ours.0.iter().map(|name| {
+                    let path = pattern::filled(name, &numbers);
+                    let found = paths.get(path.as_str()).copied();
+                    found.ok_or_else(|| wrong(row, format!("the model has no parameter {path}")))
+                });
+                let ours = ours.collect::<Result<Vec<usize>, _>>()?;
+                // The others of the same row found it already.
+                let known = jobs_of[at].map(|[job, _]: [usize; 2]| &jobs[job]);
+                if known.is_some_and(|(other, job): &(&Row, Job)| {
+                    std::ptr::eq(*other, row) && job.ours == ours
+                }) {
+                    continue;
+                }
+                for (place, &at) in ours.iter().enumerate() {
+                    if jobs_of[at].is_some() {
+                        let path = &parameters[at].path;
+                        return Err(wrong(row, format!("there is another row for {path}")));
+                    }
+                    jobs_of[at] = Some([jobs.len(), place]);
+                }
+                let job = Job::new(row, ours, &numbers, &parameters)?;
+                jobs.push((row, job));
+            }
+        }
+        let jobs = jobs.into_iter().map(|(_, job)| job).collect();
+        Ok(Self {
+            parameters,
+            jobs,
+            jobs_of,
+        })
+    }
+
+    /// The job of a parameter, and which of the job's it is.
+    pub(super) fn job_of(&self, path: &str) -> Option<[usize; 2]> {
+        let at = self
+            .parameters
+            .iter()
+            .position(|parameter| parameter.path == path)?;
+        self.jobs_of[at]
+    }
+
+    /// The parameters without a row.
+    pub(super) fn unlisted(&self) -> Vec<String> {
+        let parameters = self.parameters.iter().zip(&self.jobs_of);
+        let unlisted = parameters.filter(|(_, job)| job.is_none());
+        unlisted
+            .map(|(parameter, _)| parameter.path.clone())
+            .collect()
+    }
+}
+
+impl Job {
+    fn new(
+        row: &Row,
+        ours: Vec<usize>,
+        numbers: &pattern::Numbers,
+        parameters: &[Parameter],
+    ) -> Result<Self, WeightsError> {
+        let theirs = &row.theirs;
+        let names = theirs.names.0.iter().map(|name| match name.as_str() {
+            ZEROS => None,
+            name => Some(pattern::filled(name, numbers)),
+        });
+        let names: Vec<Option<String>> = names.collect();
+        let files: Vec<bool> = names
+            .iter()
+            .flatten()
+            .map(|name| pattern::placeholder(name).is_some())
+            .collect();
+        if files.contains(&true) && files.contains(&false) {
+            return Err(wrong(
+                row,
+                "a placeholder that ours do not have has to be in all names".into(),
+            ));
+        }
+        let shapes: Vec<&[usize]> = ours
+            .iter()
+            .map(|&at| parameters[at].shape.as_slice())
+            .collect();
+        let arrangement = Arrangement {
+            transposed: theirs.transposed,
+            files: files.contains(&true),
+            tensors: names.len(),
+            shares: &theirs.shares,
+            interleaved: &theirs.interleaved,
+        };
+        let layout = Layout::new(&shapes, &arrangement).map_err(|reason| wrong(row, reason))?;
+        let theirs = names.into_iter().map(|name| match name {
+            None => Piece::Zeros,
+            Some(name) => Piece::Named(each_file(&name, layout.files)),
+        });
+        Ok(Self {
+            theirs: theirs.collect(),
+            ours,
+            layout,
+            plus_one: row.theirs.plus_one,
+        })
+    }
+}
+
+/// The names of `files` tensors, whose first placeholder counts them.
+fn each_file(name: &str, files: usize) -> Vec<String> {
+    let Some(placeholder) = pattern::placeholder(name) else {
+        return vec![name.into()];
+    };
+    let names =
+        (0..files).map(|file| pattern::filled(name, &vec![(placeholder.into(), file.to_string())]));
+    names.collect()
+}
+
+fn wrong(row: &Row, reason: String) -> WeightsError {
+    let (ours, theirs) = (row.ours.0.join(", "), row.theirs.names.0.join(", "));
+    WeightsError::Table {
+        reason: format!("in the row of {ours} and {theirs}, {reason}"),
+    }
+}
+
+/// Collects the parameters of a model, and initialises none.
+#[derive(Default)]
+struct Visitor {
+    path: Vec<String>,
+    parameters: Vec<Parameter>,
+}
+
+impl Visitor {
+    fn push(
+        &mut self,
+        shape: Vec<usize>,
+        dtype: DType,
+        numbers: impl Fn() -> TensorData + 'static,
+    ) {
+        self.parameters.push(Parameter {
+            path: self.path.join("."),
+            shape,
+            dtype,
+            numbers: Box::new(numbers),
+        });
+    }
+}
+
+impl ModuleVisitor for Visitor {
+    fn enter_module(&mut self, name: &str, _container: &str) {
+        self.path.push(name.into());
+    }
+
+    fn exit_module(&mut self, _name: &str, _container: &str) {
+        self.path.pop();
+    }
+
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let shape = param.lazy_shape().to_vec();
+        let (dtype, param) = (dtype(param), param.clone());
+        self.push(shape, dtype, move || {
+            param.transform_for_save().val().into_data()
+        });
+    }
+
+    fn visit_int<const D: usize>(&mut self, param: &Param<Tensor<D, Int>>) {
+        let (shape, dtype) = (
+            param.lazy_shape().to_vec(),
+            param.lazy_device().settings().int_dtype,
+        );
+        let param = param.clone();
+        self.push(shape, dtype.into(), move || param.val().into_data());
+    }
+
+    fn visit_bool<const D: usize>(&mut self, param: &Param<Tensor<D, Bool>>) {
+        let (shape, dtype) = (
+            param.lazy_shape().to_vec(),
+            param.lazy_device().settings().bool_dtype,
+        );
+        let param = param.clone();
+        self.push(shape, dtype.into(), move || param.val().into_data());
+    }
+}
+
+/// What a parameter holds; one that is not initialised yet will hold what its device makes by default.
+pub(super) fn dtype<const D: usize>(param: &Param<Tensor<D>>) -> DType {
+    match param.is_initialized() {
+        true => param.dtype(),
+        false => param.lazy_device().settings().float_dtype.into(),
+    }
+}

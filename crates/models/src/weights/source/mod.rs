@@ -1,0 +1,212 @@
+//! Named tensors in files, whose numbers stay there until they are read.
+
+mod safetensors;
+mod shards;
+
+use std::{
+    collections::BTreeMap,
+    error::Error,
+    fs::{self, File},
+    io::{self, Read, Seek, SeekFrom},
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use burn::tensor::{Bytes, DType};
+use burn_store::{
+    bridge,
+    burn_pack::{self, Tensor as PackTensor},
+    pytorch_reader::PytorchReader,
+};
+
+use super::WeightsError;
+
+/// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
+const MAX_TENSORS: usize = 250_000;
+
+/// The longest header or index that is read, in bytes. What safetensors allows.
+const MAX_HEADER: u64 = 100_000_000;
+
+/// Tensors by their names.
+pub(super) type Tensors = BTreeMap<String, Stored>;
+
+/// A tensor in a file.
+#[derive(Clone, Debug)]
+pub(super) struct Stored {
+    pub(super) shape: Vec<usize>,
+    /// None where it holds no floating-point numbers that a parameter can have.
+    pub(super) dtype: Option<DType>,
+    /// As the file calls it.
+    pub(super) dtype_name: String,
+    numbers: Numbers,
+}
+
+#[derive(Clone)]
+enum Numbers {
+    /// In a file, from this byte on, so many bytes.
+    File {
+        file: Arc<Mutex<File>>,
+        start: u64,
+        len: u64,
+    },
+    /// Wherever the reader of the format finds them.
+    Pack(PackTensor),
+}
+
+impl std::fmt::Debug for Numbers {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::File { start, len, .. } => write!(f, "{len} bytes from {start}"),
+            Self::Pack(_) => f.write_str("in a pack"),
+        }
+    }
+}
+
+impl Stored {
+    fn from_pack(tensor: PackTensor) -> Self {
+        let dtype = tensor.dtype;
+        let is_read = matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16);
+        Self {
+            shape: tensor.shape.to_vec(),
+            dtype: is_read.then_some(dtype),
+            dtype_name: format!("{dtype:?}"),
+            numbers: Numbers::Pack(tensor),
+        }
+    }
+
+    /// Its numbers, little-endian, first to last.
+    pub(super) fn read(&self) -> Result<Box<dyn Read>, String> {
+        match &self.numbers {
+            Numbers::File { file, start, len } => Ok(Box::new(FilePart {
+                file: file.clone(),
+                at: *start,
+                left: *len,
+            })),
+            Numbers::Pack(tensor) => {
+                let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
+                // Reads the file here, where a failure is no panic.
+                let read = bytes.read(Default::default());
+                read.map_err(|error| error.to_string())?;
+                Ok(Box::new(InMemory { bytes, at: 0 }))
+            }
+        }
+    }
+}
+
+/// Part of a file that several readers share.
+struct FilePart {
+    file: Arc<Mutex<File>>,
+    at: u64,
+    left: u64,
+}
+
+impl Read for FilePart {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let file = self.file.lock();
+        let mut file = file.map_err(|_| io::Error::other("another reader of the file panicked"))?;
+        file.seek(SeekFrom::Start(self.at))?;
+        let count = Read::by_ref(&mut *file).take(self.left).read(buffer)?;
+        self.at += count as u64;
+        self.left -= count as u64;
+        Ok(count)
+    }
+}
+
+struct InMemory {
+    bytes: Bytes,
+    at: usize,
+}
+
+impl Read for InMemory {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = (&self.bytes[self.at..]).read(buffer)?;
+        self.at += count;
+        Ok(count)
+    }
+}
+
+/// The tensors of a file, of the shards that an index names, or of a folder with either.
+pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
+    if !path.is_dir() {
+        return open_file(path);
+    }
+    let names = [
+        "model.safetensors",
+        "model.safetensors.index.json",
+        "pytorch_model.bin",
+        "pytorch_model.bin.index.json",
+    ];
+    let mut paths = names.iter().map(|name| path.join(name));
+    match paths.find(|path| path.exists()) {
+        Some(path) => open_file(&path),
+        None => Err(refused(
+            path,
+            format!("the folder has none of {}", names.join(", ")),
+        )),
+    }
+}
+
+fn open_file(path: &Path) -> Result<Tensors, WeightsError> {
+    let start = start(path).map_err(|error| refused(path, error.to_string()))?;
+    match start.first() {
+        Some(b'{') if start.get(8) != Some(&b'{') => shards::open(path),
+        _ => open_shard(path),
+    }
+}
+
+/// One file; which format it has follows from its first bytes.
+fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
+    let tensors = || -> Result<Tensors, Box<dyn Error>> {
+        let start = start(path)?;
+        if start.get(8) == Some(&b'{') {
+            return Ok(safetensors::open(path)?);
+        }
+        let packs: Vec<(String, PackTensor)> = if start.starts_with(b"NRUB") {
+            let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
+            let named = tensors
+                .into_iter()
+                .map(|tensor| (tensor.name.clone(), tensor));
+            named.collect()
+        } else {
+            let tensors = PytorchReader::new(path)?.into_tensors().into_iter();
+            tensors
+                .map(|(name, tensor)| (name, bridge::from_pytorch(tensor)))
+                .collect()
+        };
+        check_count(packs.len())?;
+        let stored = packs
+            .into_iter()
+            .map(|(name, tensor)| (name, Stored::from_pack(tensor)));
+        Ok(stored.collect())
+    };
+    tensors().map_err(|error| refused(path, error.to_string()))
+}
+
+/// The first bytes of a file: those that tell its format.
+fn start(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
+    // Before it is opened: that would wait for ever for whoever writes to a pipe.
+    if !fs::metadata(path)?.is_file() {
+        return Err("it is no file".into());
+    }
+    let file = File::open(path)?;
+    let mut start = Vec::new();
+    file.take(9).read_to_end(&mut start)?;
+    match start.is_empty() {
+        true => Err("the file is empty".into()),
+        false => Ok(start),
+    }
+}
+
+fn check_count(count: usize) -> Result<(), String> {
+    match count {
+        ..=MAX_TENSORS => Ok(()),
+        _ => Err(format!("it has more than {MAX_TENSORS} tensors")),
+    }
+}
+
+fn refused(path: &Path, reason: String) -> WeightsError {
+    WeightsError::File {
+        path: path.into(),
+        reason,
+    }
+}

@@ -1,0 +1,113 @@
+//! Reads an index, which says in which file beside it each tensor is.
+
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    ffi::OsStr,
+    fmt::{self, Formatter},
+    fs::File,
+    io::Read,
+    path::Path,
+};
+
+use serde::{
+    Deserialize, Deserializer,
+    de::{Error as _, MapAccess, Visitor},
+};
+
+use super::{MAX_HEADER, MAX_TENSORS, Tensors, check_count, open_shard, refused};
+use crate::weights::WeightsError;
+
+#[derive(Deserialize)]
+struct Index {
+    weight_map: Files,
+}
+
+/// The file of every tensor.
+struct Files(BTreeMap<String, String>);
+
+impl<'de> Deserialize<'de> for Files {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FilesVisitor)
+    }
+}
+
+struct FilesVisitor;
+
+impl<'de> Visitor<'de> for FilesVisitor {
+    type Value = Files;
+
+    fn expecting(&self, f: &mut Formatter) -> fmt::Result {
+        f.write_str("the file of every tensor")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Files, A::Error> {
+        let mut files = BTreeMap::new();
+        while let Some((name, file)) = map.next_entry::<String, String>()? {
+            if files.len() == MAX_TENSORS {
+                return Err(A::Error::custom(format!(
+                    "it has more than {MAX_TENSORS} tensors"
+                )));
+            }
+            if files.contains_key(&name) {
+                return Err(A::Error::custom(format!("tensor {name} is there twice")));
+            }
+            files.insert(name, file);
+        }
+        Ok(Files(files))
+    }
+}
+
+pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
+    let Files(files) = read(path).map_err(|reason| refused(path, reason))?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let shards: BTreeSet<&str> = files.values().map(String::as_str).collect();
+    // Before any of them is opened.
+    for shard in &shards {
+        if Path::new(shard).file_name() != Some(OsStr::new(shard)) || shard.contains(['/', '\\']) {
+            return Err(refused(
+                path,
+                format!("{shard:?} is no name of a file beside it"),
+            ));
+        }
+    }
+    let mut tensors = Tensors::new();
+    let mut shard_of = BTreeMap::new();
+    for shard in shards {
+        for (name, stored) in open_shard(&folder.join(shard))? {
+            match tensors.entry(name) {
+                Entry::Occupied(entry) => {
+                    let name = entry.key();
+                    let other = shard_of.get(name).copied().unwrap_or_default();
+                    return Err(refused(
+                        path,
+                        format!("tensor {name} is in {other} and in {shard}"),
+                    ));
+                }
+                Entry::Vacant(entry) => {
+                    shard_of.insert(entry.key().clone(), shard);
+                    entry.insert(stored);
+                }
+            }
+        }
+        check_count(tensors.len()).map_err(|reason| refused(path, reason))?;
+    }
+    for (name, file) in &files {
+        if shard_of.get(name) != Some(&file.as_str()) {
+            return Err(refused(path, format!("tensor {name} is not in {file}")));
+        }
+    }
+    Ok(tensors)
+}
+
+fn read(path: &Path) -> Result<Files, String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let mut text = Vec::new();
+    let read = file.take(MAX_HEADER + 1).read_to_end(&mut text);
+    read.map_err(|error| error.to_string())?;
+    if text.len() as u64 > MAX_HEADER {
+        return Err(format!("an index has at most {MAX_HEADER} bytes"));
+    }
+    let index: Index = serde_json::from_slice(&text)
+        .map_err(|error| format!("it is no index of shards: {error}"))?;
+    Ok(index.weight_map)
+}

@@ -1,0 +1,79 @@
+//! BERT against `transformers`, with padding and two segments.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn_attn_models::bert::{Bert, BertInput};
+
+use super::{TOLERANCE, assert_states, folder, values};
+use crate::{bad_input::sentence, compare::assert_close_to_largest, devices};
+
+fn input(device: &Device) -> BertInput {
+    let values = values();
+    let ints = |name: &str| Tensor::<2, Int>::from_data(values.data(name), device);
+    BertInput::new(ints("bert.tokens"))
+        .segments(ints("bert.segments"))
+        .lengths(&[7, 4])
+}
+
+#[test]
+fn every_layer_is_the_references() {
+    for (name, device) in devices::cpu() {
+        let bert = Bert::from_pretrained(folder("bert"), &device).expect("a model");
+        let values = values();
+        let output = bert.forward_with_hidden_states(input(&device));
+        for (layer, states) in output.hidden_states.into_iter().enumerate() {
+            let expected = values.tensor(&format!("bert.states.{layer}"), &device);
+            assert_states(&format!("layer {layer} on {name}"), states, expected);
+        }
+        let pooled = bert.pool(bert.forward(input(&device)));
+        let expected: Tensor<2> = values.tensor("bert.pooled", &device);
+        let (pooled, expected) = (pooled.into_data(), expected.into_data());
+        assert_close_to_largest(name, &pooled, &expected, TOLERANCE, 0.0);
+    }
+}
+
+#[test]
+fn a_head_is_left_out() {
+    let device = devices::any();
+    let bert = Bert::from_pretrained(folder("bert_masked_lm"), &device).expect("a model");
+    let tokens = Tensor::<2, Int>::from_data(values().data("bert.tokens"), &device);
+    let states = bert.forward(BertInput::new(tokens).lengths(&[7, 4]));
+    assert_states(
+        "below a head",
+        states.clone(),
+        values().tensor("bert.headed", &device),
+    );
+    assert_eq!(
+        sentence(|| bert.pool(states)),
+        "Bert: the model has no pooler"
+    );
+}
+
+#[test]
+fn sentences_are_vectors_of_length_one() {
+    let device = devices::any();
+    let bert = Bert::from_pretrained(folder("bert"), &device).expect("a model");
+    let states = bert.forward(input(&device));
+    let vectors = bert.sentence_vectors(states.clone(), &[7, 4]);
+    let rows: Vec<f32> = states.into_data().iter().collect();
+    let mut expected = Vec::new();
+    for (text, length) in [(0, 7), (1, 4)] {
+        let mean = |dim: usize| {
+            let of_token = |token: usize| f64::from(rows[(text * 7 + token) * 12 + dim]);
+            (0..length).map(of_token).sum::<f64>() / length as f64
+        };
+        let mean: Vec<f64> = (0..12).map(mean).collect();
+        let norm = mean
+            .iter()
+            .map(|number| number * number)
+            .sum::<f64>()
+            .sqrt();
+        expected.extend(mean.into_iter().map(|number| (number / norm) as f32));
+    }
+    let expected = TensorData::new(expected, [2, 12]);
+    assert_close_to_largest("vectors", &vectors.into_data(), &expected, 1e-6, 0.0);
+    let states = bert.forward(input(&device));
+    assert_eq!(
+        sentence(|| bert.sentence_vectors(states, &[7, 0])),
+        "Bert: lengths [7, 0] do not fit states of 2 texts of 7 tokens"
+    );
+}

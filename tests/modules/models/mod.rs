@@ -1,0 +1,38 @@
+//! Models that `transformers` saved: what they compute, and what is refused.
+
+mod bert;
+mod refused;
+
+use std::path::PathBuf;
+
+use burn::tensor::Tensor;
+
+use crate::{compare::assert_close_to_largest, golden::file::GoldenFile};
+
+/// Largest difference, relative to the largest number of a tensor.
+const TOLERANCE: f64 = 1e-4;
+
+/// The folder of a model.
+fn folder(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden/models")
+        .join(name)
+}
+
+/// What the models compute.
+fn values() -> GoldenFile {
+    GoldenFile::open("models/values")
+}
+
+/// Compares where there are tokens: the reference has zeros where there is padding.
+fn assert_states(what: &str, states: Tensor<3>, expected: Tensor<3>) {
+    let is_padding = expected.clone().abs().sum_dim(2).equal_scalar(0.0);
+    let states = states.mask_fill(is_padding.expand(expected.dims()), 0.0);
+    assert_close_to_largest(
+        what,
+        &states.into_data(),
+        &expected.into_data(),
+        TOLERANCE,
+        0.0,
+    );
+}

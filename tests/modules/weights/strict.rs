@@ -1,0 +1,459 @@
+//! Whatever does not fit is said at once, and the model stays as it was.
+
+use burn::{
+    module::{Lora, Module, Param},
+    tensor::{DType, Tensor},
+};
+use burn_attn_models::weights::{
+    Mismatch, Missing, NotLoaded, Table, Weights, WeightsError, WrongDType, WrongShape, ZEROS,
+    same, save, transposed,
+};
+
+use super::{Model, folder, lazy, load, model, sentence, write, write_as};
+use crate::{devices, numbers::filled, parameters};
+
+fn zeros(shape: &[usize]) -> super::Written {
+    (shape.to_vec(), vec![0.0; shape.iter().product()])
+}
+
+fn mismatch<T: std::fmt::Debug>(result: Result<T, WeightsError>) -> Mismatch {
+    match result {
+        Err(WeightsError::Mismatch(mismatch)) => *mismatch,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn everything_that_is_wrong_in_one_sentence() {
+    let table = Table::new()
+        .row("vectors.{at}", "v.{at}")
+        .row("matrices.0", transposed(["q", "k"]).shares([2, 1]))
+        .row("matrices.1", "m")
+        .tied("head", "v.1");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    let zeros = |name, dtype, shape: &[usize]| {
+        let width = if dtype == "I64" { 8 } else { 4 };
+        (
+            name,
+            dtype,
+            shape.to_vec(),
+            vec![0; shape.iter().product::<usize>() * width],
+        )
+    };
+    let one = (
+        "head",
+        "F32",
+        vec![5],
+        [1.0f32; 5]
+            .iter()
+            .flat_map(|one| one.to_le_bytes())
+            .collect(),
+    );
+    write_as(
+        &path,
+        vec![
+            // v.0 is missing.
+            zeros("v.1", "F32", &[5]),
+            one,
+            // Together as wide as they should be.
+            zeros("q", "F32", &[3, 7]),
+            zeros("k", "F32", &[3, 7]),
+            zeros("m", "I64", &[2, 2]),
+            zeros("v.2", "F32", &[3]),
+            zeros("other.weight", "F32", &[3]),
+        ],
+    );
+    let mut ours = filled(model(&[3, 5], &[[7, 6], [2, 2]], &[[2, 3, 5]]), 1);
+    let before = parameters::values(&ours);
+    let weights = Weights::open(&path).expect("readable");
+    let error = weights.load(&table, &mut ours).expect_err("a mistake");
+    assert_eq!(
+        error.to_string(),
+        "the weights do not fit the model: missing are v.0 [3]; of another shape are q is [3, 7] instead of [4, 7], \
+         k is [3, 7] instead of [2, 7]; of another kind of number are m holds I64, matrices.1 F32; unexpected are other.weight, v.2; \
+         not the same are head and v.1; the table has no row for the parameters cubes.0"
+    );
+    let WeightsError::Mismatch(mismatch) = error else {
+        panic!("{error:?}");
+    };
+    assert_eq!(
+        mismatch.missing,
+        [Missing {
+            name: "v.0".into(),
+            shape: vec![3]
+        }]
+    );
+    let needed = |name: &str, needed| WrongShape {
+        name: name.into(),
+        found: vec![3, 7],
+        needed,
+    };
+    assert_eq!(
+        mismatch.shapes,
+        [needed("q", vec![4, 7]), needed("k", vec![2, 7])]
+    );
+    let dtype = WrongDType {
+        name: "m".into(),
+        found: "I64".into(),
+        parameter: "matrices.1".into(),
+        needed: DType::F32,
+    };
+    assert_eq!(mismatch.dtypes, [dtype]);
+    assert_eq!(mismatch.unexpected, ["other.weight", "v.2"]);
+    assert_eq!(mismatch.untied, [("head".to_string(), "v.1".to_string())]);
+    assert_eq!(mismatch.unlisted, ["cubes.0"]);
+    assert!(parameters::values(&ours) == before, "the model has changed");
+}
+
+#[test]
+fn what_was_not_loaded_is_said_where_that_is_allowed() {
+    let table = Table::new()
+        .row("vectors.0", ["a", "b"])
+        .row("vectors.1", "c")
+        .row("vectors.2", "d");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    let c = (vec![3], vec![1.0, 2.0, 3.0]);
+    write(&path, &[("a", zeros(&[2])), ("c", c), ("e", zeros(&[7]))]);
+    let mut ours = filled(model(&[4, 3, 5], &[[2, 2]], &[]), 1);
+    let before = parameters::values(&ours);
+    let weights = Weights::open(&path).expect("readable");
+
+    let strict = mismatch(weights.load(&table, &mut ours));
+    let missing: Vec<_> = strict
+        .missing
+        .iter()
+        .map(|missing| missing.name.as_str())
+        .collect();
+    assert_eq!(missing, ["b", "d"]);
+
+    let not_loaded = weights.clone().partial(true).load(&table, &mut ours);
+    let names = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| name.to_string())
+            .collect::<Vec<_>>()
+    };
+    let expected = NotLoaded {
+        parameters: names(&["vectors.0", "vectors.2", "matrices.0"]),
+        tensors: names(&["a", "e"]),
+    };
+    assert_eq!(not_loaded, Ok(expected));
+    let after = parameters::values(&ours);
+    for (path, numbers) in &before {
+        assert_eq!(&after[path] == numbers, path != "vectors.1", "{path}");
+    }
+    assert_eq!(
+        after["vectors.1"].iter::<f32>().collect::<Vec<_>>(),
+        [1.0, 2.0, 3.0]
+    );
+
+    // Shapes are never allowed to differ.
+    let mut other = filled(model(&[4, 2, 5], &[[2, 2]], &[]), 1);
+    assert_eq!(
+        mismatch(weights.partial(true).load(&table, &mut other))
+            .shapes
+            .len(),
+        1
+    );
+}
+
+#[test]
+fn names_can_be_ignored_and_changed() {
+    let table = Table::new()
+        .row("vectors.0", "layer.0.norm.weight")
+        .ignore("*position_ids")
+        .rename("*.gamma", "*.weight");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    let gamma = (vec![2], vec![3.0, 4.0]);
+    let tensors = [
+        ("bert.layer.0.norm.gamma", gamma),
+        ("bert.position_ids", zeros(&[1, 7])),
+        ("bert.pooler.weight", zeros(&[2, 2])),
+    ];
+    write(&path, &tensors);
+    let weights = Weights::open(&path).expect("readable");
+    let mut ours = model(&[2], &[], &[]);
+    let wrong = mismatch(weights.load(&table, &mut ours));
+    assert_eq!(
+        wrong.unexpected,
+        ["bert.layer.0.norm.gamma", "bert.pooler.weight"]
+    );
+
+    let weights = weights.rename("bert.*", "*").ignore("pooler.*");
+    assert_eq!(weights.load(&table, &mut ours), Ok(NotLoaded::default()));
+    assert_eq!(
+        parameters::values(&ours)["vectors.0"]
+            .iter::<f32>()
+            .collect::<Vec<_>>(),
+        [3.0, 4.0]
+    );
+
+    // What a row takes is not ignored.
+    let weights = weights.ignore("*");
+    assert_eq!(weights.load(&table, &mut ours), Ok(NotLoaded::default()));
+
+    let both = weights.clone().rename("*.*", "x");
+    assert_eq!(
+        sentence(both.load(&table, &mut ours)),
+        "the table of weights is wrong: *.* cannot be renamed x, which has not as many *"
+    );
+    let both = weights
+        .rename("*.weight", "x.*")
+        .rename("*position_ids", "x.poo*ler");
+    assert!(both.load(&table, &mut ours).is_err());
+}
+
+#[test]
+fn two_tensors_of_one_name_after_renaming() {
+    let table = Table::new()
+        .row("vectors.0", "norm.weight")
+        .rename("*.gamma", "*.weight");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    write(
+        &path,
+        &[("norm.gamma", zeros(&[2])), ("norm.weight", zeros(&[2]))],
+    );
+    let weights = Weights::open(&path).expect("readable");
+    assert_eq!(
+        sentence(weights.load(&table, &mut model(&[2], &[], &[]))),
+        "the table of weights is wrong: tensors norm.gamma and norm.weight are both renamed norm.weight"
+    );
+}
+
+#[test]
+fn tied_tensors_stand_in_for_each_other() {
+    let table = Table::new().row("vectors.0", "wte").tied("head", "wte");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    let numbers = (vec![2], vec![1.0, 2.0]);
+    for tensors in [
+        vec![("wte", numbers.clone())],
+        vec![("head", numbers.clone())],
+        vec![("wte", numbers.clone()), ("head", numbers.clone())],
+    ] {
+        write(&path, &tensors);
+        let mut ours = model(&[2], &[], &[]);
+        load(&table, &path, &mut ours);
+        assert_eq!(
+            parameters::values(&ours)["vectors.0"]
+                .iter::<f32>()
+                .collect::<Vec<_>>(),
+            [1.0, 2.0]
+        );
+        save(&table, &ours, &path).expect("written");
+        assert_eq!(
+            super::contents(&path).into_keys().collect::<Vec<_>>(),
+            ["wte"]
+        );
+    }
+    let mut other = numbers.clone();
+    other.1[1] = 2.5;
+    write(&path, &[("wte", numbers), ("head", other)]);
+    let weights = Weights::open(&path).expect("readable");
+    let wrong = mismatch(weights.load(&table, &mut model(&[2], &[], &[])));
+    assert_eq!(wrong.untied, [("head".to_string(), "wte".to_string())]);
+}
+
+#[test]
+fn parameters_keep_what_they_are() {
+    let table = Table::new().row("vectors.{at}", "v.{at}");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    let names = ["v.0", "v.1", "v.2", "v.3"];
+    write(&path, &names.map(|name| (name, (vec![2], vec![1.0, 2.0]))));
+    for (backend, device) in devices::cpu() {
+        for device in [device.clone(), device.clone().autodiff()] {
+            println!("{backend}");
+            let wide = Tensor::<1>::zeros([2], (&device, DType::F64));
+            // ndarray has no halves.
+            let other = if backend == "ndarray" {
+                DType::F32
+            } else {
+                DType::F16
+            };
+            let half = Tensor::<1>::zeros([2], (&device, other));
+            let ours = Model {
+                vectors: vec![
+                    lazy([2], &device),
+                    lazy([2], &device).set_require_grad(false),
+                    Param::from_tensor(wide),
+                    Param::from_tensor(half).set_require_grad(false),
+                ],
+                matrices: vec![],
+                cubes: vec![],
+            };
+            let mut loaded = ours.clone();
+            load(&table, &path, &mut loaded);
+            let trained = device.is_autodiff();
+            let dtypes = [DType::F32, DType::F32, DType::F64, other];
+            let is_trained = [trained, false, trained, false];
+            for (at, (before, after)) in ours.vectors.iter().zip(&loaded.vectors).enumerate() {
+                assert_eq!(after.id, before.id, "{at}");
+                assert_eq!(after.device(), device, "{at}");
+                assert_eq!(after.dtype(), dtypes[at], "{at}");
+                assert_eq!(after.is_require_grad(), is_trained[at], "{at}");
+                assert_eq!(
+                    after.val().into_data().iter::<f32>().collect::<Vec<_>>(),
+                    [1.0, 2.0]
+                );
+            }
+            assert!(!ours.vectors[0].is_initialized() && !ours.vectors[1].is_initialized());
+            // Training goes on as it was set.
+            let trains = loaded
+                .train()
+                .vectors
+                .into_iter()
+                .map(|param| param.is_require_grad());
+            assert_eq!(trains.collect::<Vec<_>>(), [true, false, true, false]);
+        }
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_meanwhile() {
+    let table = Table::new().row("vectors.{at}", "v.{at}");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    write(&path, &[("v.0", zeros(&[3])), ("v.1", zeros(&[5]))]);
+    let weights = Weights::open(&path).expect("readable");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(&path)
+        .expect("opened");
+    let len = file.metadata().expect("metadata").len();
+    file.set_len(len - 4).expect("cut off");
+    let mut ours = filled(model(&[3, 5], &[], &[]), 1);
+    let before = parameters::values(&ours);
+    let sentence = sentence(weights.load(&table, &mut ours));
+    assert!(sentence.starts_with("the numbers of tensor v.1 cannot be read: "));
+    assert!(parameters::values(&ours) == before, "the model has changed");
+}
+
+#[test]
+fn an_adapter_has_no_row() {
+    let table = Table::new().linear("", "");
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    write(&path, &[("weight", zeros(&[5, 3]))]);
+    let device = devices::any();
+    let linear = burn::nn::LinearConfig::new(3, 5)
+        .with_bias(false)
+        .init(&device);
+    let mut adapted = linear.apply_lora(Lora::new(1, 1.0));
+    let weights = Weights::open(&path).expect("readable");
+    let unlisted = mismatch(weights.load(&table, &mut adapted)).unlisted;
+    assert!(
+        unlisted.len() == 2 && unlisted.iter().all(|path| path.starts_with("weight.")),
+        "{unlisted:?}"
+    );
+}
+
+/// What a table with one mistake says.
+#[track_caller]
+fn table_error(table: &Table, mut ours: Model) -> String {
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    write(&path, &[("a", zeros(&[1]))]);
+    let error = Weights::open(&path).and_then(|weights| weights.load(table, &mut ours));
+    let sentence = sentence(error);
+    let start = "the table of weights is wrong: in the row of ";
+    sentence
+        .strip_prefix(start)
+        .expect("a mistake in the table")
+        .to_string()
+}
+
+#[test]
+fn mistakes_in_tables() {
+    let two = || model(&[3, 5], &[[2, 3], [4, 3]], &[]);
+    let row = |ours, theirs| Table::new().row(ours, theirs);
+    let twice = row("vectors.0", same("a")).row("vectors.{at}", "b");
+    assert_eq!(
+        table_error(&twice, two()),
+        "vectors.{at} and b, there is another row for vectors.0"
+    );
+    let split = Table::new().row(["vectors.1", "vectors.2"], "a");
+    assert_eq!(
+        table_error(&split, two()),
+        "vectors.1, vectors.2 and a, the model has no parameter vectors.2"
+    );
+    let turned = row("vectors.0", transposed("a"));
+    assert_eq!(
+        table_error(&turned, two()),
+        "vectors.0 and a, a parameter of shape [3] cannot be transposed"
+    );
+    let shares = row("vectors.1", same(["a", "b"]));
+    assert_eq!(
+        table_error(&shares, two()),
+        "vectors.1 and a, b, 5 outputs cannot be divided among 2 tensors as [1, 1]"
+    );
+    let three = row("vectors.0", same(["a", "b"]).shares([1, 1, 1]));
+    assert_eq!(
+        table_error(&three, two()),
+        "vectors.0 and a, b, 3 outputs cannot be divided among 2 tensors as [1, 1, 1]"
+    );
+    let groups = row("vectors.1", same("a").interleaved([1, 2]));
+    assert_eq!(
+        table_error(&groups, two()),
+        "vectors.1 and a, 5 outputs are no groups of [1, 2]"
+    );
+    let apart = Table::new().row(["matrices.0", "matrices.1"], "a");
+    assert_eq!(
+        table_error(&apart, two()),
+        "matrices.0, matrices.1 and a, parameters of shapes [[2, 3], [4, 3]] do not lie side by side"
+    );
+    let experts = row("matrices.0", same(["a.{expert}", "b"]));
+    assert_eq!(
+        table_error(&experts, two()),
+        "matrices.0 and a.{expert}, b, a placeholder that ours do not have has to be in all names"
+    );
+}
+
+#[test]
+fn what_cannot_be_written() {
+    let folder = folder();
+    let path = folder.path().join("model.safetensors");
+    let ours = || filled(model(&[4], &[[2, 2], [2, 2]], &[]), 1);
+    let table = Table::new()
+        .row("vectors.0", ["a", ZEROS])
+        .row("matrices.0", "w");
+    assert_eq!(
+        sentence(save(&table, &ours(), &path)),
+        "the weights do not fit the model: the table has no row for the parameters matrices.1"
+    );
+    let tied = table.row("matrices.1", transposed("w"));
+    assert_eq!(
+        sentence(save(&tied, &ours(), &path)),
+        "parameter vectors.0 cannot be written: it is not 0 where the other library has no tensor"
+    );
+    let table = Table::new()
+        .row("vectors.0", "a")
+        .row("matrices.0", "w")
+        .row("matrices.1", transposed("w"));
+    assert_eq!(
+        sentence(save(&table, &ours(), &path)),
+        "parameter matrices.1 cannot be written: it differs from matrices.0, and both are w"
+    );
+    assert!(!path.exists());
+    let table = Table::new()
+        .row("vectors.0", "a")
+        .row("matrices.{at}", "w.{at}");
+    let nowhere = folder.path().join("nowhere/model.safetensors");
+    let sentence = sentence(save(&table, &ours(), &nowhere));
+    assert!(sentence.starts_with(&format!("{} cannot be written: ", nowhere.display())));
+    let mut quantized = ours();
+    let scheme = burn::tensor::quantization::QuantScheme::default();
+    let weight = quantized.matrices[0].clone();
+    quantized.matrices[0] = weight.map(|weight| weight.quantize_dynamic(&scheme));
+    let error = save(&table, &quantized, &path)
+        .expect_err("a mistake")
+        .to_string();
+    assert!(
+        error.starts_with("parameter matrices.0 cannot be written: it holds QFloat"),
+        "{error}"
+    );
+}
