@@ -5,6 +5,7 @@ mod checks;
 mod command;
 mod examples;
 mod features;
+mod fetch;
 mod imports;
 mod kernels;
 mod lengths;
@@ -13,7 +14,8 @@ mod query_path;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
+const USAGE: &str = "usage: cargo xtask fetch NAME...   weights of published models into target/weights (needs python3 with pip)
+       cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)
@@ -28,9 +30,16 @@ BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
-    if arguments.next().as_deref() != Some("run-checks") {
-        eprintln!("{USAGE}");
-        return ExitCode::from(2);
+    match arguments.next().as_deref() {
+        Some("run-checks") => {}
+        Some("fetch") => {
+            let names: Vec<String> = arguments.collect();
+            return ended("fetch", fetch::fetch(&names));
+        }
+        _ => {
+            eprintln!("{USAGE}");
+            return ExitCode::from(2);
+        }
     }
     let mut options = checks::Options::default();
     for argument in arguments {
@@ -53,10 +62,15 @@ fn main() -> ExitCode {
             }
         }
     }
-    match checks::run(&options) {
+    ended("run-checks", checks::run(&options))
+}
+
+/// How the program ends.
+fn ended(command: &str, result: Result<(), String>) -> ExitCode {
+    match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {
-            eprintln!("run-checks: {failure}");
+            eprintln!("{command}: {failure}");
             ExitCode::FAILURE
         }
     }
