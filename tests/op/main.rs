@@ -3,6 +3,7 @@
 mod bad_input;
 mod bias;
 mod case;
+mod dense_twins;
 mod dropout;
 mod every_case;
 mod few_rows;

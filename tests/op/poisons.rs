@@ -1,7 +1,7 @@
 //! Junk that nobody sees reaches nothing, and NaN that somebody sees is not lost: the list of the kernels' own suite, by every
 //! implementation of the operation.
 
-#[path = "../../crates/kernels-cpu/tests/kernels/poisons.rs"]
+#[path = "../../crates/kernels-cpu/tests/kernels/poisons/mod.rs"]
 mod list;
 
 use burn::tensor::DType;

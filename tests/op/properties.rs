@@ -1,25 +1,20 @@
 //! Properties that hold whatever the numbers are.
 
-use burn::tensor::{Bool, DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, DType, Device, Int, Tensor};
 use burn_attn::{
-    AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window,
+    AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment,
     ops::{self, attention},
 };
-use proptest::prelude::*;
 
-use crate::{
-    case::{Case, numbers},
-    devices,
-    every_case::every_case,
-};
+use crate::{case::Case, devices, every_case::every_case};
 
 const F32: DType = DType::F32;
 
-fn bits(tensor: Tensor<4>) -> Vec<u32> {
+pub fn bits(tensor: Tensor<4>) -> Vec<u32> {
     tensor.into_data().iter::<f32>().map(f32::to_bits).collect()
 }
 
-fn output(case: &Case, device: &Device) -> Tensor<4> {
+pub fn output(case: &Case, device: &Device) -> Tensor<4> {
     attention(
         case.query(device, F32),
         case.key(device, F32),
@@ -241,57 +236,6 @@ fn batch_items_do_not_see_each_other() {
 }
 
 #[test]
-fn visible_is_the_opposite_of_masked() {
-    let device = &devices::any();
-    let hidden = numbers(4, 22).iter().map(|&x| x > 0.0).collect::<Vec<_>>();
-    let shown = hidden.iter().map(|x| !x).collect::<Vec<_>>();
-    let tensor = |data| Tensor::<4, Bool>::from_data(TensorData::new(data, [2, 1, 1, 11]), device);
-    let case = Case::usual("dense mask");
-    let run = |mask| {
-        let options = AttentionOptions::default().mask(mask);
-        bits(attention(
-            case.query(device, F32),
-            case.key(device, F32),
-            case.value(device, F32),
-            options,
-        ))
-    };
-    assert_eq!(
-        run(AttentionMask::masked(tensor(hidden))),
-        run(AttentionMask::visible(tensor(shown)))
-    );
-}
-
-#[test]
-fn padding_tokens_are_hidden_wherever_they_stand() {
-    let device = &devices::any();
-    let tokens = [
-        [7, 0, 3, 0, 5, 5, 1, 1, 1, 0, 0],
-        [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0],
-    ];
-    let hidden = tokens
-        .as_flattened()
-        .iter()
-        .map(|&token| token == 0)
-        .collect();
-    let case = Case {
-        masked: Some(([2, 1, 1, 11], hidden)),
-        ..Case::usual("padding")
-    };
-    let options = AttentionOptions::default().mask(AttentionMask::padding(
-        Tensor::<2, Int>::from_data(tokens, device),
-        0,
-    ));
-    let padded = attention(
-        case.query(device, F32),
-        case.key(device, F32),
-        case.value(device, F32),
-        options,
-    );
-    assert_eq!(bits(padded), bits(output(&case, device)));
-}
-
-#[test]
 fn nothing_to_attend_to_or_from_is_no_accident() {
     for device in devices() {
         for sizes in [
@@ -334,140 +278,5 @@ fn strided_inputs_give_what_contiguous_ones_give() {
             AttentionOptions::default(),
         );
         assert!(largest_difference(plain, other) < 1e-6);
-    }
-}
-
-#[test]
-fn lengths_hide_what_lies_behind_them() {
-    let device = &devices::any();
-    let case = Case::usual("key lengths");
-    let hidden = (0..22).map(|at| at % 11 >= [11, 4][at / 11]).collect();
-    let dense = Case {
-        masked: Some(([2, 1, 1, 11], hidden)),
-        ..case.clone()
-    };
-    let lengths = Tensor::<1, Int>::from_data([11, 4], device);
-    let options = AttentionOptions::default().mask(AttentionMask::key_lengths(lengths));
-    let padded = attention(
-        case.query(device, F32),
-        case.key(device, F32),
-        case.value(device, F32),
-        options,
-    );
-    assert_eq!(bits(padded), bits(output(&dense, device)));
-}
-
-#[test]
-fn tables_of_blocks_compose_whatever_their_sizes() {
-    let table = |seed, shape: [usize; 4]| -> Vec<bool> {
-        let numbers = numbers(seed, shape.iter().product());
-        numbers.iter().map(|&x| x > -0.4).collect()
-    };
-    // Of 7 queries and 11 keys: the same size, sizes that divide each other, sizes without a common divisor, one for all.
-    for sizes in [
-        [[3, 4], [3, 4]],
-        [[2, 2], [4, 6]],
-        [[3, 5], [2, 3]],
-        [[6, 4], [4, 20]],
-    ] {
-        for device in devices() {
-            let case = Case::usual("two tables");
-            let mut hidden = vec![false; 2 * 5 * 7 * 11];
-            let mut mask = AttentionMask::none();
-            for (index, size) in sizes.into_iter().enumerate() {
-                let size = BlockSize::from(size);
-                let [rows, columns] = size.table(7, 11);
-                let shape = [[2, 1, rows, columns], [1, 5, rows, columns]][index];
-                let visible = table(11 + index as u64, shape);
-                for (at, hidden) in hidden.iter_mut().enumerate() {
-                    let entry = [
-                        at / 385 % shape[0],
-                        at / 77 % 5 % shape[1],
-                        at / 11 % 7 / size.queries,
-                        at % 11 / size.keys,
-                    ];
-                    let entry = entry
-                        .iter()
-                        .zip(shape)
-                        .fold(0, |flat, (at, len)| flat * len + at);
-                    *hidden |= !visible[entry];
-                }
-                let visible = TensorData::new(visible, shape);
-                let visible = Tensor::<4, Bool>::from_data(visible, &device);
-                mask = mask.and(AttentionMask::visible_blocks(visible, size));
-            }
-            assert!(hidden.contains(&true) && hidden.contains(&false) && !mask.is_none());
-            let dense = Case {
-                masked: Some(([2, 5, 7, 11], hidden)),
-                ..case.clone()
-            };
-            let both = attention(
-                case.query(&device, F32),
-                case.key(&device, F32),
-                case.value(&device, F32),
-                AttentionOptions::default().mask(mask),
-            );
-            assert_eq!(bits(both), bits(output(&dense, &device)), "{sizes:?}");
-        }
-    }
-}
-
-#[test]
-fn a_table_may_be_a_view() {
-    for device in devices() {
-        let case = Case::usual("blocks").with_blocks([3, 4], [false; 4]);
-        let (shape, data, size) = case.visible_blocks.clone().unwrap();
-        let table = Tensor::<4, Bool>::from_data(TensorData::new(data, shape), &device);
-        let turned = table.swap_dims(2, 3).into_data();
-        let view = Tensor::<4, Bool>::from_data(turned, &device).swap_dims(2, 3);
-        let options = AttentionOptions::default().mask(AttentionMask::visible_blocks(view, size));
-        let of_view = attention(
-            case.query(&device, F32),
-            case.key(&device, F32),
-            case.value(&device, F32),
-            options,
-        );
-        assert_eq!(bits(of_view), bits(output(&case, &device)));
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
-
-    /// Every structural mask, and every conjunction of them, equals its dense twin.
-    #[test]
-    fn a_structural_mask_equals_its_dense_twin(
-        sizes in (1usize..3, 1usize..3, 1usize..3, 1usize..9, 1usize..9),
-        causal in prop::option::of(prop::bool::ANY),
-        window in prop::option::of((0usize..5, 0usize..5)),
-        lengths in prop::option::of(prop::collection::vec(0usize..10, 2)),
-        segments in prop::option::of(prop::collection::vec(0i64..3, 36)),
-        blocks in prop::option::of((1usize..5, 1usize..5, prop::array::uniform4(prop::bool::ANY))),
-    ) {
-        let (batch, heads_kv, group, len_q, len_kv) = sizes;
-        let structural = Case {
-            causal: causal.map(|top| if top { CausalAlignment::TopLeft } else { CausalAlignment::BottomRight }),
-            window: window.map(|(left, right)| Window { left: Some(left), right: Some(right) }),
-            key_lengths: lengths.map(|lengths| lengths[..batch].iter().map(|&length| length.min(len_kv)).collect()),
-            segments: segments.map(|ids| (ids[..batch * len_q].to_vec(), ids[18..18 + batch * len_kv].to_vec())),
-            ..Case::new("structural", [batch, heads_kv * group, heads_kv, len_q, len_kv, 3, 2])
-        };
-        let structural = match blocks {
-            Some((queries, keys, ones)) => structural.with_blocks([queries, keys], ones),
-            None => structural,
-        };
-        let weights = structural.oracle().weights;
-        let dense = Case {
-            causal: None,
-            window: None,
-            key_lengths: None,
-            segments: None,
-            visible_blocks: None,
-            masked: Some(([batch, heads_kv * group, len_q, len_kv], weights.iter().map(|&w| w == 0.0).collect())),
-            ..structural.clone()
-        };
-        for device in devices() {
-            prop_assert_eq!(bits(output(&structural, &device)), bits(output(&dense, &device)));
-        }
     }
 }

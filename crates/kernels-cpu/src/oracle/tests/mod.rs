@@ -6,12 +6,16 @@
 //! | `distance.rs` | ALiBi and the relative bias against the dense bias that spells them out |
 //! | `forward.rs` | the forward against the equations that define it |
 //! | `hidden.rs` | what hidden keys and rows may never do |
-//! | `gradients.rs` | the backward against central differences of the forward |
+//! | `differences.rs` | the gradients of one case against central differences of its forward |
+//! | `gradients.rs` | that for every option |
+//! | `masked_gradients.rs` | that for every mask |
 //! | `errors.rs` | one test per malformed input |
 
 mod case;
+mod differences;
 mod distance;
 mod errors;
 mod forward;
 mod gradients;
 mod hidden;
+mod masked_gradients;

@@ -1,0 +1,100 @@
+//! Which checkpoints a run keeps, and that each of them is whole.
+
+use super::*;
+
+#[test]
+fn the_last_and_the_best_checkpoint_are_kept() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(3, out.path());
+    trainer.run(&|_| false, &Progress::silent()).unwrap();
+    let curve = &trainer.state.curve;
+    let best = curve
+        .iter()
+        .min_by(|a, b| a.validation.total_cmp(&b.validation))
+        .unwrap();
+    assert_eq!(
+        checkpoint::best(out.path()).unwrap(),
+        out.path().join(format!("epoch-{:04}", best.epoch))
+    );
+    assert_eq!(
+        checkpoint::newest(out.path()).unwrap().unwrap(),
+        out.path().join("epoch-0003")
+    );
+    let entries = std::fs::read_dir(out.path()).unwrap().count();
+    assert_eq!(entries, if best.epoch == 3 { 1 } else { 2 });
+}
+
+#[test]
+fn a_truncated_checkpoint_is_refused_in_one_sentence() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    start(1, out.path())
+        .run(&|_| false, &Progress::silent())
+        .unwrap();
+    let path = checkpoint::newest(out.path()).unwrap().unwrap();
+    for file in [
+        "model.bpk",
+        "optimizer.bpk",
+        "tokenizer.json",
+        "config.json",
+        "state.json",
+    ] {
+        let place = path.join(file);
+        let whole = std::fs::read(&place).unwrap();
+        std::fs::write(&place, &whole[..whole.len() / 2]).unwrap();
+        let error = Checkpoint::read(&path).err().unwrap().to_string();
+        assert!(
+            error.contains(&format!("{file} is not a checkpoint of this program: ")),
+            "{error}"
+        );
+        assert!(!error.contains('\n'), "{error}");
+        std::fs::write(&place, &whole).unwrap();
+    }
+    assert!(Checkpoint::read(&path).is_ok());
+}
+
+#[test]
+fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(2, out.path());
+    trainer
+        .run(&|state| state.step == 3, &Progress::silent())
+        .unwrap();
+    // A file where the next checkpoint is to be written aside: it cannot become a folder.
+    let obstacle = out.path().join(".unfinished-epoch-0001");
+    std::fs::write(&obstacle, "in the way").unwrap();
+    let error = trainer
+        .run(&|_| false, &Progress::silent())
+        .unwrap_err()
+        .to_string();
+    assert!(error.starts_with("cannot "), "{error}");
+    assert_eq!(
+        checkpoint::list(out.path()).unwrap(),
+        [out.path().join("epoch-0000-step-000003")]
+    );
+    Checkpoint::read(&out.path().join("epoch-0000-step-000003")).unwrap();
+}
+
+#[test]
+fn one_state_can_be_saved_twice() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(2, out.path());
+    trainer.run(&stop_at(3), &Progress::silent()).unwrap();
+    let first = out.path().join("epoch-0000-step-000003");
+    for again in 1..=11 {
+        let name = trainer.save().unwrap();
+        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+        assert_eq!(newest, out.path().join(&name), "time {again}");
+        Checkpoint::read(&newest).unwrap();
+        // A kill would leave the one before as well, whole.
+        Checkpoint::read(&first).unwrap();
+    }
+    checkpoint::tidy(out.path()).unwrap();
+    let left = checkpoint::list(out.path()).unwrap();
+    assert_eq!(left, [out.path().join("epoch-0000-step-000003-again-11")]);
+    // The one that was removed does not make its name free for a newer one.
+    assert_eq!(trainer.save().unwrap(), "epoch-0000-step-000003-again-12");
+}

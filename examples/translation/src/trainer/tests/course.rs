@@ -1,0 +1,153 @@
+//! The course of a run: it goes on where it stopped, says how far it is, and ends where it should.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::*;
+
+#[test]
+fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
+    let _turn = turn();
+    let progress = Progress::silent();
+    let straight = tempfile::tempdir().unwrap();
+    let mut whole = start(4, straight.path());
+    assert_eq!(whole.run(&|_| false, &progress).unwrap(), Outcome::Finished);
+    assert_eq!(whole.state.curve.len(), 4);
+    assert!(
+        whole.state.curve[3].train < whole.state.curve[0].train,
+        "it learns: {:?}",
+        whole.state.curve
+    );
+
+    // Stopped after 2 epochs, then again in the middle of the fourth.
+    let pieces = tempfile::tempdir().unwrap();
+    let steps = whole.state.step / 4;
+    let first = start(4, pieces.path())
+        .run(&stop_at(2 * steps), &progress)
+        .unwrap();
+    assert!(matches!(first, Outcome::Interrupted(_)));
+    let second = resume(pieces.path())
+        .run(&stop_at(3 * steps + 2), &progress)
+        .unwrap();
+    assert_eq!(
+        second,
+        Outcome::Interrupted("epoch-0003-step-000002".into())
+    );
+    let mut last = resume(pieces.path());
+    assert_eq!(last.run(&|_| false, &progress).unwrap(), Outcome::Finished);
+
+    assert_eq!(last.state.curve, whole.state.curve);
+}
+
+#[test]
+fn an_interruption_during_a_validation_stops_after_it() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let progress = Progress::silent();
+    let measured = |epoch| move |state: &State| state.curve.len() == epoch;
+    for (epoch, finished) in [(1, false), (2, true)] {
+        let mut trainer = match epoch {
+            1 => start(2, out.path()),
+            _ => resume(out.path()),
+        };
+        let outcome = trainer.run(&measured(epoch), &progress).unwrap();
+        assert_eq!(
+            outcome,
+            Outcome::Interrupted(format!("epoch-000{epoch}")),
+            "in epoch {epoch}"
+        );
+        // What was measured is kept, and not a step was made after it.
+        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+        let stored = Checkpoint::read(&newest).unwrap().state;
+        assert_eq!(
+            (stored.step, stored.finished),
+            (stored.curve[epoch - 1].step, finished)
+        );
+    }
+}
+
+#[test]
+fn epochs_without_end_overflow_nothing() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start(usize::MAX, out.path());
+    // The time that is left is told after the first epoch.
+    trainer
+        .run(&|state| state.epoch == 1, &Progress::silent())
+        .unwrap();
+    assert!(trainer.learning_rate() > 0.0);
+    assert!(trainer.seconds_left().unwrap() > 1e9);
+}
+
+#[test]
+fn a_new_end_that_is_already_over_trains_and_measures_nothing() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start_with(config(3, Schedule::Noam), out.path());
+    trainer.run(&|_| false, &Progress::silent()).unwrap();
+    let (step, curve) = (trainer.state.step, trainer.state.curve.clone());
+    let mut shorter = resume(out.path());
+    (shorter.config.epochs, shorter.state.finished) = (Some(2), false);
+    assert_eq!(
+        shorter.run(&|_| false, &Progress::silent()).unwrap(),
+        Outcome::Finished
+    );
+    assert_eq!((shorter.state.step, &shorter.state.curve), (step, &curve));
+}
+
+#[test]
+fn a_validation_loss_that_is_no_number_ends_the_run() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    // One step: its loss is measured before the update that destroys the model.
+    let mut trainer = start_with(
+        RunConfig {
+            batch: 32,
+            learning_rate: 1e38,
+            warmup: 1,
+            ..config(1, Schedule::Noam)
+        },
+        out.path(),
+    );
+    let error = trainer.run(&|_| false, &Progress::silent()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the validation loss is NaN in step 1: training has diverged, try a lower --learning-rate than \
+         100000000000000000000000000000000000000"
+    );
+    assert!(checkpoint::list(out.path()).unwrap().is_empty());
+}
+
+#[test]
+fn without_a_terminal_a_long_epoch_prints_a_line_every_half_minute() {
+    let _turn = turn();
+    let printed = Rc::new(RefCell::new(Vec::<String>::new()));
+    let lines = Rc::clone(&printed);
+    let progress = Progress::lines_to(move |line| lines.borrow_mut().push(line.into()));
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start_with(
+        RunConfig {
+            batch: 1,
+            ..config(1, Schedule::Cosine)
+        },
+        out.path(),
+    );
+    // Besides the step, the time is read to show it and to save it: 4 readings.
+    trainer.clock = ticking(1.0);
+    trainer.run(&|_| false, &progress).unwrap();
+    let steps: Vec<usize> = printed
+        .borrow()
+        .iter()
+        .filter_map(|line| {
+            line.strip_prefix("epoch 1/1, step ")?
+                .split_once(" of 32: ")
+        })
+        .map(|(step, figures)| {
+            let step = step.parse().unwrap();
+            // The first loss is read after ten steps.
+            assert_eq!(figures.starts_with("loss "), step >= 10, "{figures}");
+            step
+        })
+        .collect();
+    assert_eq!(steps, [9, 17, 25]);
+}
