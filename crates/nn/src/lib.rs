@@ -8,6 +8,7 @@ mod error;
 mod linear;
 mod parameter;
 pub mod positions;
+mod softcap;
 mod tied_embedding;
 mod transformer;
 
@@ -25,6 +26,7 @@ pub use ops::{
     AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Dropout,
     DropoutError, RelativeBuckets, RelativeBucketsError, Window, alibi_slopes, seed,
 };
+pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
     BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput,

@@ -21,13 +21,18 @@ const PLACEMENTS: [NormPlacement; 3] = [
     NormPlacement::Sandwich,
 ];
 
-const ACTIVATIONS: [FeedForwardActivation; 6] = [
+const ACTIVATIONS: [FeedForwardActivation; 11] = [
     FeedForwardActivation::Relu,
     FeedForwardActivation::Gelu,
     FeedForwardActivation::GeluTanh,
     FeedForwardActivation::SwiGlu,
     FeedForwardActivation::GeGlu,
     FeedForwardActivation::GeGluTanh,
+    FeedForwardActivation::QuickGelu,
+    FeedForwardActivation::Silu,
+    FeedForwardActivation::ReluSquared,
+    FeedForwardActivation::ReGlu,
+    FeedForwardActivation::ClampedSwiGlu,
 ];
 
 /// The epsilons are so large that another one would be seen.

@@ -4,11 +4,12 @@ mod attention;
 mod blocks;
 #[path = "../../golden_file.rs"]
 #[allow(dead_code, reason = "the suite of the operation uses the rest")]
-mod file;
+pub mod file;
 mod inputs;
 mod layers;
 mod layout;
 mod training;
+mod transformers;
 
 use burn::tensor::Device;
 

@@ -13,7 +13,7 @@ use burn_attn::{
     TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
-        RotaryLayout, RotaryScaling, SinusoidalConfig,
+        RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
     },
 };
 use burn_attn_models::{
@@ -118,6 +118,10 @@ fn qk_norms() {
             QkNormConfig::L2(values::l2_qk_norm()),
         ],
     );
+    loads(
+        "added/QkNormConfig",
+        &QkNormConfig::RmsAcrossHeads(values::rms_qk_norm()),
+    );
 }
 
 #[test]
@@ -130,9 +134,38 @@ fn positions() {
         values::relative(),
     );
     check(
-        "SinusoidalConfig",
+        "added/SinusoidalConfig",
         SinusoidalConfig::new(1),
         values::sinusoidal(),
+    );
+    check(
+        "added/YarnScaling",
+        YarnScaling::new(1.0, 1),
+        values::yarn(),
+    );
+    loads(
+        "added/RotaryScaling",
+        &vec![
+            RotaryScaling::Yarn(values::yarn()),
+            RotaryScaling::Llama3 {
+                factor: 8.0,
+                low_freq_factor: 1.25,
+                high_freq_factor: 3.5,
+                original_max_len: 509,
+            },
+            RotaryScaling::LongRope {
+                factors: vec![1.0, 2.5],
+                attention_factor: 1.25,
+            },
+        ],
+    );
+    loads(
+        "added/SinusoidalLayout",
+        &vec![
+            SinusoidalLayout::Interleaved,
+            SinusoidalLayout::HalfSplit,
+            SinusoidalLayout::Tensor2Tensor,
+        ],
     );
     check("LearnedConfig", LearnedConfig::new(1, 1), values::learned());
     loads(
@@ -168,11 +201,14 @@ fn blocks() {
         values::feed_forward(),
     );
     check(
-        "TiedEmbeddingConfig",
+        "added/TiedEmbeddingConfig",
         TiedEmbeddingConfig::new(1, 1),
         values::tied_embedding(),
     );
     loads("NormConfig", &values::norms());
+    let with_offset = values::norms().into_iter();
+    let with_offset: Vec<_> = with_offset.map(NormConfig::with_unit_offset).collect();
+    loads("added/NormConfig", &with_offset);
     loads(
         "NormPlacement",
         &vec![
@@ -190,6 +226,16 @@ fn blocks() {
             FeedForwardActivation::SwiGlu,
             FeedForwardActivation::GeGlu,
             FeedForwardActivation::GeGluTanh,
+        ],
+    );
+    loads(
+        "added/FeedForwardActivation",
+        &vec![
+            FeedForwardActivation::QuickGelu,
+            FeedForwardActivation::Silu,
+            FeedForwardActivation::ReluSquared,
+            FeedForwardActivation::ReGlu,
+            FeedForwardActivation::ClampedSwiGlu,
         ],
     );
 }
@@ -270,6 +316,22 @@ fn first_defaults() {
     );
 }
 
+/// Saved before these configurations got the fields that `added` has.
+#[test]
+fn fields_that_were_added() {
+    loads(
+        "SinusoidalConfig",
+        &values::sinusoidal().with_layout(SinusoidalLayout::Interleaved),
+    );
+    loads(
+        "TiedEmbeddingConfig",
+        &values::tied_embedding()
+            .with_input_factor(None)
+            .with_output_factor(None)
+            .with_bias(false),
+    );
+}
+
 #[test]
 fn fields_that_are_missing() {
     let without = |field: &str| {
@@ -307,6 +369,6 @@ fn misspelt_fields_have_their_sentence() {
     let error = NormConfig::load(&path).expect_err("there is no such field");
     assert_eq!(
         error.to_string(),
-        "Config error => Invalid format: unknown field `bais`, expected `epsilon` or `bias` at line 1 column 41"
+        "Config error => Invalid format: unknown field `bais`, expected one of `epsilon`, `bias`, `unit_offset` at line 1 column 41"
     );
 }

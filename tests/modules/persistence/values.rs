@@ -9,7 +9,7 @@ use burn_attn::{
     ops::RotaryLayout,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
-        RotaryScaling, SinusoidalConfig,
+        RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
     },
 };
 use burn_attn_models::{
@@ -111,6 +111,7 @@ pub fn sinusoidal() -> SinusoidalConfig {
     SinusoidalConfig::new(15)
         .with_max_len(31)
         .with_max_timescale(1000)
+        .with_layout(SinusoidalLayout::HalfSplit)
 }
 
 pub fn learned() -> LearnedConfig {
@@ -150,7 +151,18 @@ pub fn feed_forward() -> FeedForwardConfig {
 pub fn tied_embedding() -> TiedEmbeddingConfig {
     TiedEmbeddingConfig::new(23, 15)
         .with_scaled(false)
+        .with_input_factor(Some(12.0))
+        .with_output_factor(Some(0.25))
+        .with_bias(true)
         .with_initializer(Some(INITIALIZER))
+}
+
+pub fn yarn() -> YarnScaling {
+    YarnScaling::new(8.0, 61)
+        .with_beta_fast(31.0)
+        .with_beta_slow(1.25)
+        .with_attention_factor(Some(1.5))
+        .with_truncate(false)
 }
 
 pub fn encoder() -> TransformerEncoderConfig {
