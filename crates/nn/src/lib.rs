@@ -30,10 +30,11 @@ pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
     BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput,
-    CausalTransformerOutput, FeedForward, FeedForwardActivation, FeedForwardConfig, Norm,
-    NormConfig, NormPlacement, Residual, Transformer, TransformerConfig, TransformerDecoder,
+    CausalTransformerOutput, FeedForward, FeedForwardActivation, FeedForwardConfig,
+    MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, Norm, NormConfig,
+    NormPlacement, Residual, Transformer, TransformerConfig, TransformerDecoder,
     TransformerDecoderCache, TransformerDecoderConfig, TransformerDecoderInput,
     TransformerDecoderLayer, TransformerDecoderOutput, TransformerEncoder,
     TransformerEncoderConfig, TransformerEncoderInput, TransformerEncoderOutput, TransformerInput,
-    TransformerLayer, TransformerOutput,
+    TransformerLayer, TransformerOutput, load_balancing_loss,
 };

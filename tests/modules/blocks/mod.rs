@@ -4,6 +4,7 @@ mod attentions;
 mod by_hand;
 mod decoder_cache;
 mod feed_forward;
+mod mixture_of_experts;
 mod norm;
 mod stacks;
 mod tied_embedding;

@@ -5,8 +5,9 @@ use burn::{
     tensor::{DType, Device, Gradients, Tensor, TensorData},
 };
 use burn_attn::{
-    MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig,
-    RmsQkNorm,
+    FeedForwardActivation, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig, RmsQkNorm,
+    load_balancing_loss,
     positions::{SinusoidalConfig, SinusoidalLayout},
 };
 
@@ -15,6 +16,9 @@ use crate::{compare::assert_close_to_largest, devices};
 
 /// Everything is f64; about a hundred times its rounding.
 const TOLERANCE: f64 = 1e-13;
+
+/// Burn 0.22.1 computes sigmoids in f32 on ndarray; about three times the worst error that was seen there.
+const TOLERANCE_OF_SIGMOIDS: f64 = 5e-7;
 
 fn open(name: &str) -> GoldenFile {
     GoldenFile::open(&format!("transformers/{name}"))
@@ -196,4 +200,71 @@ fn half_split_sinusoids_are_marians_and_whispers() {
             }
         }
     }
+}
+
+/// Output, gradients of everything and the balancing loss of a block of experts.
+fn check_experts(name: &str, config: MixtureOfExpertsConfig) {
+    let file = open(name);
+    for (backend, device) in devices::cpu() {
+        let device = &device.autodiff();
+        let tolerance = match backend {
+            "ndarray" => TOLERANCE_OF_SIGMOIDS,
+            _ => TOLERANCE,
+        };
+        let close = |what: &str, actual: &TensorData, expected: &TensorData| {
+            assert_close_to_largest(what, actual, expected, tolerance, 0.0);
+        };
+        let module = loaded(config.init(device), |path| file.data(path), device);
+        let x: Tensor<3> = tracked(&file, "x", device);
+        let output = module.forward_with_logits(x.clone());
+        close("output", &output.states.to_data(), &file.data("output"));
+        close(
+            "logits",
+            &output.router_logits.to_data(),
+            &file.data("logits"),
+        );
+        let n_active = config.n_active;
+        let logits = output.router_logits;
+        let balance = load_balancing_loss(std::slice::from_ref(&logits), n_active, None);
+        close("balance", &balance.to_data(), &file.data("balance"));
+
+        let other: Tensor<2> = tracked(&file, "other_logits", device);
+        let mask: Tensor<2> = tracked(&file, "mask", device);
+        let mask = mask.reshape([14]).greater_elem(0.5);
+        let both = load_balancing_loss(&[logits, other], n_active, Some(mask));
+        let expected = file.data("balance_of_both_with_mask");
+        close(
+            "balance of two layers with padding",
+            &both.to_data(),
+            &expected,
+        );
+
+        let loss = (output.states * tracked(&file, "loss_weight", device)).sum();
+        let gradients = (loss + balance * 3.0).backward();
+        let of_x = x.grad(&gradients).expect("a gradient").into_data();
+        close("grad.x", &of_x, &file.data("grad.x"));
+        compare_gradients(&module, &gradients, tolerance, |path| {
+            file.data(&format!("grad.{path}"))
+        });
+    }
+}
+
+#[test]
+fn renormalized_experts_are_mixtrals() {
+    check_experts("mixtral", MixtureOfExpertsConfig::new(6, 5, 5, 2));
+}
+
+#[test]
+fn experts_weighted_by_their_shares_are_qwens() {
+    let config = MixtureOfExpertsConfig::new(6, 5, 7, 3);
+    check_experts("qwen3_moe", config.with_renormalized(false));
+}
+
+#[test]
+fn experts_with_biases_are_those_of_gpt_oss() {
+    let config = MixtureOfExpertsConfig::new(6, 5, 5, 2)
+        .with_activation(FeedForwardActivation::ClampedSwiGlu)
+        .with_router_bias(true)
+        .with_bias(true);
+    check_experts("gpt_oss_moe", config);
 }

@@ -8,9 +8,10 @@ use std::{fmt::Debug, fs, path::PathBuf};
 use burn::config::Config;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MultiHeadAttentionConfig, NormConfig,
-    NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
-    TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
+    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
+    TransformerEncoderConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
@@ -204,6 +205,11 @@ fn blocks() {
         "added/TiedEmbeddingConfig",
         TiedEmbeddingConfig::new(1, 1),
         values::tied_embedding(),
+    );
+    check(
+        "MixtureOfExpertsConfig",
+        MixtureOfExpertsConfig::new(1, 1, 1, 1),
+        values::mixture_of_experts(),
     );
     loads("NormConfig", &values::norms());
     let with_offset = values::norms().into_iter();

@@ -3,9 +3,10 @@
 use burn::nn::Initializer;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MultiHeadAttentionConfig, NormConfig,
-    NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
-    TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
+    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
+    TransformerEncoderConfig,
     ops::RotaryLayout,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
@@ -155,6 +156,16 @@ pub fn tied_embedding() -> TiedEmbeddingConfig {
         .with_output_factor(Some(0.25))
         .with_bias(true)
         .with_initializer(Some(INITIALIZER))
+}
+
+pub fn mixture_of_experts() -> MixtureOfExpertsConfig {
+    MixtureOfExpertsConfig::new(15, 29, 7, 3)
+        .with_renormalized(false)
+        .with_router_bias(true)
+        .with_activation(FeedForwardActivation::ClampedSwiGlu)
+        .with_dropout(0.25)
+        .with_bias(true)
+        .with_initializer(INITIALIZER)
 }
 
 pub fn yarn() -> YarnScaling {

@@ -9,6 +9,7 @@ mod encoder;
 mod encoder_decoder;
 mod feed_forward;
 mod layer;
+mod mixture_of_experts;
 mod norm;
 mod residual;
 
@@ -28,5 +29,8 @@ pub use encoder::{
 pub use encoder_decoder::{Transformer, TransformerConfig, TransformerInput, TransformerOutput};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use layer::TransformerLayer;
+pub use mixture_of_experts::{
+    MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, load_balancing_loss,
+};
 pub use norm::{Norm, NormConfig};
 pub use residual::{NormPlacement, Residual};

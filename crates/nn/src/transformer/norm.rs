@@ -248,8 +248,8 @@ impl Norm {
             true => wide(dtype),
             false => dtype,
         };
-        let gamma = self.factor(self.gamma.val().cast(computed));
-        let beta = self.beta.as_ref().map(|beta| beta.val().cast(computed));
+        let gamma = self.factor(floats(&self.gamma).cast(computed));
+        let beta = self.beta.as_ref().map(|beta| floats(beta).cast(computed));
         layer_norm(x.cast(computed), gamma, beta, self.epsilon).cast(dtype)
     }
 
