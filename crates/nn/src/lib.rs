@@ -8,6 +8,7 @@ mod error;
 mod linear;
 mod parameter;
 pub mod positions;
+mod softcap;
 mod tied_embedding;
 mod transformer;
 
@@ -25,13 +26,15 @@ pub use ops::{
     AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Dropout,
     DropoutError, RelativeBuckets, RelativeBucketsError, Window, alibi_slopes, seed,
 };
+pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
     BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput, FeedForward,
     FeedForwardActivation, FeedForwardConfig, LayerCache, LayerContext, LayerOutput, LayerPattern,
-    Norm, NormConfig, NormPlacement, Residual, Transformer, TransformerCache, TransformerConfig,
-    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
+    MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, Norm, NormConfig,
+    NormPlacement, Residual, Transformer, TransformerCache, TransformerConfig, TransformerDecoder,
+    TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
     TransformerEncoderConfig, TransformerEncoderInput, TransformerInput, TransformerLayer,
     TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
-    TransformerStackInput, TransformerStackOutput,
+    TransformerStackInput, TransformerStackOutput, load_balancing_loss,
 };

@@ -22,6 +22,13 @@ pub struct TiedEmbeddingConfig {
     /// Whether embedded tokens are multiplied by `√d_model`, as in the paper and Gemma, or not, as in GPT-2.
     #[config(default = true)]
     pub scaled: bool,
+    /// What embedded tokens are multiplied by, if it is neither `√d_model` nor 1, as in Granite. Default: as `scaled` says.
+    pub input_factor: Option<f64>,
+    /// What states are multiplied by before they become logits: `d_model^−0.5` in T5. Default: 1.
+    pub output_factor: Option<f64>,
+    /// Whether a learned bias, zeros at first, is added to the logits, as in BERT's masked language model and Marian.
+    #[config(default = false, missing = false)]
+    pub bias: bool,
     /// How the table starts. Default: normal with a variance of `1 / d_model`, which gives scaled tokens and the logits
     /// of normalised states a variance of about 1.
     pub initializer: Option<Initializer>,
@@ -32,12 +39,25 @@ impl TiedEmbeddingConfig {
     ///
     /// # Errors
     ///
-    /// Names a size that is zero.
+    /// Names a size that is zero, or a factor that is not positive.
     pub fn validate(&self) -> Result<(), ConfigError> {
+        const NAME: &str = "TiedEmbeddingConfig";
         ConfigError::check_positive(
-            "TiedEmbeddingConfig",
+            NAME,
             &[("vocab_size", self.vocab_size), ("d_model", self.d_model)],
-        )
+        )?;
+        for (field, factor) in [
+            ("input_factor", self.input_factor),
+            ("output_factor", self.output_factor),
+        ] {
+            if let Some(factor) = factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
+                return Err(ConfigError::Invalid {
+                    config: NAME,
+                    reason: format!("{field} must be positive and finite, got {factor}"),
+                });
+            }
+        }
+        Ok(())
     }
 
     /// Builds the module.
@@ -52,9 +72,17 @@ impl TiedEmbeddingConfig {
             std: (self.d_model as f64).powf(-0.5),
         };
         let initializer = self.initializer.as_ref().unwrap_or(&default);
+        let scale = match self.scaled {
+            true => (self.d_model as f64).sqrt(),
+            false => 1.0,
+        };
         TiedEmbedding {
             weight: initializer.init([self.vocab_size, self.d_model], device),
-            scaled: self.scaled,
+            bias: self
+                .bias
+                .then(|| Initializer::Zeros.init([self.vocab_size], device)),
+            input_factor: self.input_factor.unwrap_or(scale),
+            output_factor: self.output_factor.unwrap_or(1.0),
         }
     }
 }
@@ -62,8 +90,8 @@ impl TiedEmbeddingConfig {
 /// A table that embeds tokens, and whose transpose is the output projection: it learns from both ways.
 ///
 /// ```text
-/// x      = weight[token] · √d_model      the factor only if `scaled`
-/// logits = states · weightᵀ
+/// x      = weight[token] · √d_model      the factor only if `scaled`, or another one
+/// logits = states · weightᵀ              the states times a factor and a bias behind on request
 /// ```
 ///
 /// # Source
@@ -88,7 +116,10 @@ impl TiedEmbeddingConfig {
 pub struct TiedEmbedding {
     /// One row a token: `[vocab_size, d_model]`.
     pub weight: Param<Tensor<2>>,
-    scaled: bool,
+    /// What is added to the logits: `[vocab_size]`.
+    pub bias: Option<Param<Tensor<1>>>,
+    input_factor: f64,
+    output_factor: f64,
 }
 
 impl TiedEmbedding {
@@ -105,11 +136,7 @@ impl TiedEmbedding {
             let dtype = floats(&self.weight).dtype();
             return Tensor::zeros([batch, len, d_model], (&tokens.device(), dtype));
         }
-        let x = embedding(self.weight.val(), tokens);
-        match self.scaled {
-            true => x * (d_model as f64).sqrt(),
-            false => x,
-        }
+        times(embedding(self.weight.val(), tokens), self.input_factor)
     }
 
     /// How well each token of the vocabulary fits each state.
@@ -137,7 +164,19 @@ impl TiedEmbedding {
             return Tensor::zeros(shape, (&states.device(), states.dtype()));
         }
         // As one matrix, the gradient of the table is one product instead of one per batch item and their sum.
-        let rows: Tensor<2> = states.reshape([count, d_model]);
-        rows.matmul(self.weight.val().transpose()).reshape(shape)
+        let rows: Tensor<2> = times(states, self.output_factor).reshape([count, d_model]);
+        let logits = rows.matmul(self.weight.val().transpose());
+        match &self.bias {
+            Some(bias) => logits + floats(bias).unsqueeze(),
+            None => logits,
+        }
+        .reshape(shape)
+    }
+}
+
+fn times<const D: usize>(x: Tensor<D>, factor: f64) -> Tensor<D> {
+    match factor == 1.0 {
+        true => x,
+        false => x * factor,
     }
 }

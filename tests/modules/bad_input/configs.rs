@@ -4,7 +4,7 @@ use burn_attn::{
     BlockConfig, CausalTransformerConfig, ConfigError, CrossAttentionConfig, FeedForwardConfig,
     MultiHeadAttentionConfig, NormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
     TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
-    positions::{LearnedConfig, SinusoidalConfig},
+    positions::{LearnedConfig, SinusoidalConfig, SinusoidalLayout},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
 
@@ -290,6 +290,15 @@ fn parts_without_size() {
             format!("TiedEmbeddingConfig: {field} must be at least 1, got 0")
         );
     }
+    let embedding = || TiedEmbeddingConfig::new(23, 15);
+    refused!(
+        embedding().with_input_factor(Some(0.0)),
+        "TiedEmbeddingConfig: input_factor must be positive and finite, got 0"
+    );
+    refused!(
+        embedding().with_output_factor(Some(f64::NAN)),
+        "TiedEmbeddingConfig: output_factor must be positive and finite, got NaN"
+    );
 }
 
 #[test]
@@ -306,6 +315,14 @@ fn positions_and_vocabularies_without_size() {
         SinusoidalConfig::new(15).with_max_timescale(0),
         "SinusoidalConfig: max_timescale must be at least 1, got 0"
     );
+    for d_model in [2, 15] {
+        refused!(
+            SinusoidalConfig::new(d_model).with_layout(SinusoidalLayout::Tensor2Tensor),
+            format!(
+                "SinusoidalConfig: layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}"
+            )
+        );
+    }
     refused!(
         LearnedConfig::new(0, 31),
         "LearnedConfig: d_model must be at least 1, got 0"

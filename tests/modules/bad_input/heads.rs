@@ -95,6 +95,10 @@ fn factors() {
                 QkNormConfig::Rms(RmsQkNorm::new().with_epsilon(number)),
                 "Rms: epsilon",
             ),
+            (
+                QkNormConfig::RmsAcrossHeads(RmsQkNorm::new().with_epsilon(number)),
+                "RmsAcrossHeads: epsilon",
+            ),
             (QkNormConfig::L2(l2().with_epsilon(number)), "L2: epsilon"),
             (QkNormConfig::L2(l2().with_factor(number)), "L2: factor"),
         ] {

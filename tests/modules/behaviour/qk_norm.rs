@@ -114,5 +114,9 @@ fn parameters_have_plain_names() {
         names(QkNormConfig::rms()),
         ["qk_norm.key.gamma", "qk_norm.query.gamma"]
     );
+    assert_eq!(
+        names(QkNormConfig::rms_across_heads()),
+        ["qk_norm.key.gamma", "qk_norm.query.gamma"]
+    );
     assert_eq!(names(QkNormConfig::l2()), ["qk_norm.factor"]);
 }

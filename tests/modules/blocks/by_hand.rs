@@ -16,20 +16,33 @@ use burn_attn::{
 /// What `config` says about a norm, with the parameters of `module`.
 pub fn norm<const D: usize>(config: &NormConfig, module: &Norm, x: Tensor<D>) -> Tensor<D> {
     assert_eq!(module.config(), *config);
+    let factor = |unit_offset| -> Tensor<D> {
+        let gamma = module.gamma.val().unsqueeze();
+        if unit_offset { gamma + 1.0 } else { gamma }
+    };
     match config {
-        NormConfig::LayerNorm { epsilon, bias, .. } => {
+        NormConfig::LayerNorm {
+            epsilon,
+            bias,
+            unit_offset,
+            ..
+        } => {
             let centred = x.clone() - x.mean_dim(D - 1);
             let variance = centred.clone().powi_scalar(2).mean_dim(D - 1);
-            let y = centred / (variance + *epsilon).sqrt() * module.gamma.val().unsqueeze();
+            let y = centred / (variance + *epsilon).sqrt() * factor(*unit_offset);
             assert_eq!(module.beta.is_some(), *bias);
             match &module.beta {
                 Some(beta) => y + beta.val().unsqueeze(),
                 None => y,
             }
         }
-        NormConfig::RmsNorm { epsilon, .. } => {
+        NormConfig::RmsNorm {
+            epsilon,
+            unit_offset,
+            ..
+        } => {
             let squares = x.clone().powi_scalar(2).mean_dim(D - 1);
-            x / (squares + *epsilon).sqrt() * module.gamma.val().unsqueeze()
+            x / (squares + *epsilon).sqrt() * factor(*unit_offset)
         }
         other => panic!("{other:?} has no formula here"),
     }
@@ -47,6 +60,10 @@ fn columns(linear: &Linear, first: usize, count: usize, x: Tensor<3>) -> Tensor<
 
 fn gelu(x: Tensor<3>) -> Tensor<3> {
     x.clone() * ((x / 2f64.sqrt()).erf() + 1.0) / 2.0
+}
+
+fn quick_gelu(x: Tensor<3>) -> Tensor<3> {
+    x.clone() / ((x * -1.702).exp() + 1.0)
 }
 
 fn gelu_tanh(x: Tensor<3>) -> Tensor<3> {
@@ -70,6 +87,12 @@ pub fn feed_forward(
         FeedForwardActivation::SwiGlu => inner(0) * sigmoid(inner(0)) * inner(1),
         FeedForwardActivation::GeGlu => gelu(inner(0)) * inner(1),
         FeedForwardActivation::GeGluTanh => gelu_tanh(inner(0)) * inner(1),
+        FeedForwardActivation::QuickGelu => quick_gelu(inner(0)),
+        FeedForwardActivation::Silu => inner(0) * sigmoid(inner(0)),
+        FeedForwardActivation::ReluSquared => relu(inner(0)) * relu(inner(0)),
+        FeedForwardActivation::ReGlu => relu(inner(0)) * inner(1),
+        // What is clamped has a test of its own.
+        FeedForwardActivation::ClampedSwiGlu => quick_gelu(inner(0)) * (inner(1) + 1.0),
         other => panic!("{other:?} has no formula here"),
     };
     columns(&module.linear_outer, 0, d_model, inner)

@@ -2,7 +2,7 @@
 
 use burn::{
     nn::Initializer,
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, Tensor, TensorData},
 };
 use burn_attn::{FeedForward, FeedForwardActivation, FeedForwardConfig};
 
@@ -11,6 +11,7 @@ use crate::{
     compare::{assert_close, assert_same, differs, numbers},
     devices,
     numbers::{alone, filled, tensor},
+    parameters,
 };
 
 fn network(activation: FeedForwardActivation, dropout: f64, device: &Device) -> FeedForward {
@@ -32,6 +33,143 @@ fn networks_are_their_formulas_in_any_rank() {
             let rows = module.forward(x.reshape([14, D_MODEL]));
             let rows = rows.reshape([2, 7, D_MODEL]);
             assert_close(name, &rows.to_data(), &expected, 1e-6);
+        }
+    }
+}
+
+/// What a network of width 1 makes of some gates and what they are multiplied by, and the gradients of the sum by both, in f64.
+fn function(
+    activation: FeedForwardActivation,
+    gate: &[f64],
+    up: &[f64],
+    device: &Device,
+) -> [Vec<f64>; 3] {
+    let config = FeedForwardConfig::new(2, 1).with_activation(activation);
+    let config = config.with_bias(false).with_dropout(0.0);
+    let module = parameters::replace(config.init(device), |path, shape| match (path, shape[1]) {
+        ("linear_inner.weight", 1) => vec![1.0, 0.0],
+        ("linear_inner.weight", 2) => vec![1.0, 0.0, 0.0, 1.0],
+        ("linear_outer.weight", 2) => vec![1.0, 0.0],
+        other => panic!("{other:?}"),
+    });
+    let module = parameters::wide(module);
+    let column = |numbers: &[f64]| {
+        let data = TensorData::new(numbers.to_vec(), [numbers.len(), 1]);
+        Tensor::<2>::from_data(data, (device, DType::F64)).require_grad()
+    };
+    let (gate, up) = (column(gate), column(up));
+    let output = module.forward(Tensor::cat(vec![gate.clone(), up.clone()], 1));
+    let output = output.narrow(1, 0, 1);
+    let gradients = output.clone().sum().backward();
+    let of = |x: &Tensor<2>| x.grad(&gradients).expect("a gradient").into_data();
+    [output.into_data(), of(&gate), of(&up)].map(|data| data.iter::<f64>().collect())
+}
+
+const GATES: [f64; 8] = [-20.0, -3.0, -0.5, 0.25, 2.0, 6.5, 7.5, 30.0];
+const UPS: [f64; 8] = [5.0, -8.0, -1.5, 0.75, 9.0, -6.5, -0.25, -40.0];
+
+/// How close functions with a sigmoid are in f64: Burn 0.22.1 computes it in f32 on ndarray, and gates and their products are large here.
+fn tolerance(backend: &str) -> f64 {
+    match backend {
+        "ndarray" => 2e-6,
+        _ => 1e-12,
+    }
+}
+
+#[track_caller]
+fn assert_each_close(what: &str, actual: &[f64], expected: &[f64], tolerance: f64) {
+    assert_eq!(actual.len(), expected.len());
+    for (index, (actual, expected)) in actual.iter().zip(expected).enumerate() {
+        let error = (actual - expected).abs() / (1.0 + expected.abs());
+        assert!(
+            error <= tolerance,
+            "{what}, number {index}: {actual} instead of {expected}"
+        );
+    }
+}
+
+#[test]
+fn functions_and_their_gradients_are_those_of_their_formulas() {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    type Formula<'a> = &'a dyn Fn(f64, f64) -> f64;
+    let formulas: [(FeedForwardActivation, Formula); 6] = [
+        (FeedForwardActivation::QuickGelu, &|x, _| {
+            x * sigmoid(1.702 * x)
+        }),
+        (FeedForwardActivation::Silu, &|x, _| x * sigmoid(x)),
+        (FeedForwardActivation::ReluSquared, &|x, _| {
+            if x > 0.0 { x * x } else { 0.0 }
+        }),
+        (FeedForwardActivation::SwiGlu, &|x, up| x * sigmoid(x) * up),
+        (FeedForwardActivation::ReGlu, &|x, up| x.max(0.0) * up),
+        (FeedForwardActivation::ClampedSwiGlu, &|x, up| {
+            let (gate, up) = (x.min(7.0), up.clamp(-7.0, 7.0));
+            (up + 1.0) * gate * sigmoid(1.702 * gate)
+        }),
+    ];
+    for (backend, device) in devices::cpu() {
+        let tolerance = tolerance(backend);
+        for (activation, formula) in &formulas {
+            let [output, by_gate, by_up] =
+                function(*activation, &GATES, &UPS, &device.clone().autodiff());
+            let each = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+                let pairs = GATES.iter().zip(&UPS);
+                pairs.map(|(&gate, &up)| f(gate, up)).collect()
+            };
+            let step = 1e-5;
+            let slope = |ahead: f64, behind: f64| (ahead - behind) / (2.0 * step);
+            let of_gate = each(&|x, up| slope(formula(x + step, up), formula(x - step, up)));
+            let of_up = each(&|x, up| slope(formula(x, up + step), formula(x, up - step)));
+            let name = |what: &str| format!("{activation:?} on {backend}: {what}");
+            // Differences are that exact.
+            let of_slopes = f64::max(tolerance, 1e-8);
+            assert_each_close(&name("output"), &output, &each(formula), tolerance);
+            assert_each_close(&name("by the gate"), &by_gate, &of_gate, of_slopes);
+            assert_each_close(&name("by the other"), &by_up, &of_up, of_slopes);
+        }
+    }
+}
+
+/// `GptOssExperts._apply_gate` of Hugging Face's `transformers` 5.23 in f64.
+#[test]
+fn clamped_swiglu_is_that_of_gpt_oss() {
+    let expected = [
+        [
+            -1.9760461448396248e-13,
+            0.10842785824671582,
+            0.07480578169680994,
+            0.26459938732533983,
+            15.485268985153667,
+            -35.74943937897344,
+            5.249964846227488,
+            -41.99971876981991,
+        ],
+        [
+            -3.264428231275055e-13,
+            0.1472899434339141,
+            -0.06038904401729288,
+            1.2363757717049673,
+            8.590522834468334,
+            -5.5008679126353766,
+            0.0,
+            0.0,
+        ],
+        [
+            -3.2934102413993747e-14,
+            0.0,
+            -0.1496115633936199,
+            0.1511996499001942,
+            0.0,
+            6.499898068904262,
+            6.999953128303318,
+            0.0,
+        ],
+    ];
+    for (name, device) in devices::cpu() {
+        let activation = FeedForwardActivation::ClampedSwiGlu;
+        let found = function(activation, &GATES, &UPS, &device.autodiff());
+        for (found, expected) in found.iter().zip(&expected) {
+            assert_each_close(name, found, expected, tolerance(name));
         }
     }
 }

@@ -5,6 +5,7 @@ mod by_hand;
 mod decoder_cache;
 mod feed_forward;
 mod layers;
+mod mixture_of_experts;
 mod norm;
 mod patterns;
 mod stacks;
@@ -24,13 +25,18 @@ const PLACEMENTS: [NormPlacement; 4] = [
     NormPlacement::Output,
 ];
 
-const ACTIVATIONS: [FeedForwardActivation; 6] = [
+const ACTIVATIONS: [FeedForwardActivation; 11] = [
     FeedForwardActivation::Relu,
     FeedForwardActivation::Gelu,
     FeedForwardActivation::GeluTanh,
     FeedForwardActivation::SwiGlu,
     FeedForwardActivation::GeGlu,
     FeedForwardActivation::GeGluTanh,
+    FeedForwardActivation::QuickGelu,
+    FeedForwardActivation::Silu,
+    FeedForwardActivation::ReluSquared,
+    FeedForwardActivation::ReGlu,
+    FeedForwardActivation::ClampedSwiGlu,
 ];
 
 /// The epsilons are so large that another one would be seen.

@@ -1,13 +1,14 @@
 //! One table, both ways.
 
-use burn::tensor::{Device, Int, Tensor};
-use burn_attn::{TiedEmbedding, TiedEmbeddingConfig};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn_attn::{TiedEmbedding, TiedEmbeddingConfig, softcap};
 
 use super::D_MODEL;
 use crate::{
     compare::{assert_close, numbers},
     devices,
     numbers::{alone, filled, tensor},
+    parameters,
 };
 
 const VOCABULARY: usize = 23;
@@ -52,6 +53,71 @@ fn logits_are_products_with_the_rows_whatever_the_scale() {
             assert_close(name, &rows.to_data(), &expected, 1e-6);
         }
     }
+}
+
+#[test]
+fn factors_and_bias_are_where_they_belong() {
+    for (name, device) in devices::cpu() {
+        let config = TiedEmbeddingConfig::new(VOCABULARY, D_MODEL);
+        let plain = filled(config.clone().with_scaled(false).init(&device), 1);
+        // The factor of its own counts, whatever `scaled` says.
+        for scaled in [false, true] {
+            let config = config.clone().with_scaled(scaled).with_bias(true);
+            let config = config
+                .with_input_factor(Some(12.0))
+                .with_output_factor(Some(0.25));
+            let initial = config.init(&device);
+            let bias = initial.bias.as_ref().expect("a bias").val();
+            assert_eq!(numbers(&bias), [0.0; VOCABULARY]);
+            let module = parameters::replace(initial, |path, shape| match path {
+                "weight" => numbers(&plain.weight.val()),
+                "bias" => (0..shape[0]).map(|token| token as f32 / 7.0).collect(),
+                other => panic!("{other}"),
+            });
+            let expected = (plain.forward(tokens(&device)) * 12.0).to_data();
+            assert_close(
+                name,
+                &module.forward(tokens(&device)).to_data(),
+                &expected,
+                1e-6,
+            );
+            let states: Tensor<3> = tensor([2, 7, D_MODEL], 3, &device);
+            let bias = module.bias.as_ref().expect("a bias").val();
+            let expected = plain.logits(states.clone()) * 0.25 + bias.unsqueeze();
+            let logits = module.logits(states).to_data();
+            assert_close(name, &logits, &expected.to_data(), 1e-6);
+        }
+    }
+}
+
+#[test]
+fn softcap_is_its_formula() {
+    for (_, device) in devices::cpu() {
+        let device = device.autodiff();
+        let logits = [-1000.0, -31.0, -0.5, 0.0, 2.0, 29.0, 500.0];
+        let data = TensorData::new(logits.to_vec(), [7]);
+        let x = Tensor::<1>::from_data(data, (&device, DType::F64)).require_grad();
+        let capped = softcap(x.clone(), 30.0);
+        let gradient = x
+            .grad(&capped.clone().sum().backward())
+            .expect("a gradient");
+        let [capped, gradient] = [capped.inner(), gradient]
+            .map(|tensor| tensor.into_data().iter::<f64>().collect::<Vec<f64>>());
+        for (index, logit) in logits.into_iter().enumerate() {
+            let tanh = (logit / 30.0f64).tanh();
+            assert!((capped[index] - 30.0 * tanh).abs() < 1e-12, "{logit}");
+            assert!(
+                (gradient[index] - (1.0 - tanh * tanh)).abs() < 1e-12,
+                "{logit}"
+            );
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "softcap: cap must be positive and finite, got -1")]
+fn a_negative_cap_is_refused() {
+    softcap(Tensor::<1>::zeros([1], &devices::any()), -1.0);
 }
 
 #[test]

@@ -76,6 +76,10 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
                 .with_window(Some(6)),
         ),
         ("rms", config().with_qk_norm(QkNormConfig::rms())),
+        (
+            "rms across heads",
+            config().with_qk_norm(QkNormConfig::rms_across_heads()),
+        ),
         ("l2", config().with_qk_norm(QkNormConfig::l2())),
     ]
     .map(|(name, config)| (name, filled(config.init(device), 3)))

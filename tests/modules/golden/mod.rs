@@ -9,6 +9,7 @@ mod inputs;
 mod layers;
 mod layout;
 mod training;
+mod transformers;
 
 use burn::tensor::Device;
 

@@ -12,7 +12,7 @@ use burn_attn::{
     BlockConfig, FeedForwardActivation, KvCacheConfig, NormPlacement,
     positions::{
         AlibiConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig, RotaryLayout,
-        RotaryScaling,
+        RotaryScaling, YarnScaling,
     },
 };
 use burn_attn_models::language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig};
@@ -43,12 +43,9 @@ struct Case {
 /// How the heads know the order, or what is added to the embedded tokens.
 fn positions() -> Vec<(&'static str, PositionEncoding, AbsolutePosition)> {
     let rotary = || RotaryConfig::new().with_max_len(MAX_LEN);
-    let yarn = RotaryScaling::Yarn {
-        factor: 4.0,
-        original_max_len: 11,
-        beta_fast: 2.0,
-        beta_slow: 0.1,
-    };
+    let yarn = YarnScaling::new(4.0, 11)
+        .with_beta_fast(2.0)
+        .with_beta_slow(0.1);
     let of_heads = [
         ("none", PositionEncoding::None),
         ("rotary", PositionEncoding::Rotary(rotary())),
@@ -62,7 +59,7 @@ fn positions() -> Vec<(&'static str, PositionEncoding, AbsolutePosition)> {
         ),
         (
             "rotary, yarn",
-            PositionEncoding::Rotary(rotary().with_scaling(yarn)),
+            PositionEncoding::Rotary(rotary().with_scaling(RotaryScaling::Yarn(yarn))),
         ),
         ("alibi", PositionEncoding::alibi()),
         (

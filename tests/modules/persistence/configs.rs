@@ -1,5 +1,5 @@
 //! Configurations that were saved load, and mean what they meant: `tests/golden/configs` has each with no field at its default, those below
-//! `first` as they were saved before anything was added, those below `joined` with what joined since.
+//! `first` as they were saved before anything was added, those below `added` with what joined since.
 //!
 //! The files stay as they are. A field that joins a configuration is missing in them, and the test says what that means.
 
@@ -8,13 +8,13 @@ use std::{fmt::Debug, fs, path::PathBuf};
 use burn::config::Config;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, LayerPattern,
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
     MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
     SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
-    TransformerEncoderConfig, TransformerLayerConfig, TransformerStackConfig,
+    TransformerEncoderConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
-        RotaryLayout, RotaryScaling, SinusoidalConfig,
+        RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
     },
 };
 use burn_attn_models::{
@@ -33,7 +33,7 @@ fn path(name: &str) -> PathBuf {
 
 /// What a file holds is `expected`, also after it was written once more. `Debug` prints every field, so equal text is equal
 /// configuration.
-fn loads<C: Serialize + DeserializeOwned + Debug>(name: &str, expected: &C) -> Value {
+pub fn loads<C: Serialize + DeserializeOwned + Debug>(name: &str, expected: &C) -> Value {
     let written = serde_json::to_string_pretty(expected).expect("written");
     let text = fs::read_to_string(path(name));
     let text = text.unwrap_or_else(|_| panic!("golden/configs/{name}.json should be\n{written}"));
@@ -118,6 +118,10 @@ fn qk_norms() {
             QkNormConfig::L2(values::l2_qk_norm()),
         ],
     );
+    loads(
+        "added/QkNormConfig",
+        &QkNormConfig::RmsAcrossHeads(values::rms_qk_norm()),
+    );
 }
 
 #[test]
@@ -130,9 +134,38 @@ fn positions() {
         values::relative(),
     );
     check(
-        "SinusoidalConfig",
+        "added/SinusoidalConfig",
         SinusoidalConfig::new(1),
         values::sinusoidal(),
+    );
+    check(
+        "added/YarnScaling",
+        YarnScaling::new(1.0, 1),
+        values::yarn(),
+    );
+    loads(
+        "added/RotaryScaling",
+        &vec![
+            RotaryScaling::Yarn(values::yarn()),
+            RotaryScaling::Llama3 {
+                factor: 8.0,
+                low_freq_factor: 1.25,
+                high_freq_factor: 3.5,
+                original_max_len: 509,
+            },
+            RotaryScaling::LongRope {
+                factors: vec![1.0, 2.5],
+                attention_factor: 1.25,
+            },
+        ],
+    );
+    loads(
+        "added/SinusoidalLayout",
+        &vec![
+            SinusoidalLayout::Interleaved,
+            SinusoidalLayout::HalfSplit,
+            SinusoidalLayout::Tensor2Tensor,
+        ],
     );
     check("LearnedConfig", LearnedConfig::new(1, 1), values::learned());
     loads(
@@ -168,11 +201,19 @@ fn blocks() {
         values::feed_forward(),
     );
     check(
-        "TiedEmbeddingConfig",
+        "added/TiedEmbeddingConfig",
         TiedEmbeddingConfig::new(1, 1),
         values::tied_embedding(),
     );
+    check(
+        "MixtureOfExpertsConfig",
+        MixtureOfExpertsConfig::new(1, 1, 1, 1),
+        values::mixture_of_experts(),
+    );
     loads("NormConfig", &values::norms());
+    let with_offset = values::norms().into_iter();
+    let with_offset: Vec<_> = with_offset.map(NormConfig::with_unit_offset).collect();
+    loads("added/NormConfig", &with_offset);
     loads(
         "NormPlacement",
         &vec![
@@ -190,6 +231,16 @@ fn blocks() {
             FeedForwardActivation::SwiGlu,
             FeedForwardActivation::GeGlu,
             FeedForwardActivation::GeGluTanh,
+        ],
+    );
+    loads(
+        "added/FeedForwardActivation",
+        &vec![
+            FeedForwardActivation::QuickGelu,
+            FeedForwardActivation::Silu,
+            FeedForwardActivation::ReluSquared,
+            FeedForwardActivation::ReGlu,
+            FeedForwardActivation::ClampedSwiGlu,
         ],
     );
 }
@@ -236,106 +287,6 @@ fn models() {
     );
 }
 
-/// Saved with every field at its default before the defaults became burn-nn's and decoders had a choice: pre-norm, ReLU, causal.
-#[test]
-fn first_defaults() {
-    let block = || {
-        BlockConfig::new()
-            .with_norm_placement(NormPlacement::Pre)
-            .with_activation(FeedForwardActivation::Relu)
-    };
-    loads("first/BlockConfig", &block());
-    loads(
-        "first/FeedForwardConfig",
-        &FeedForwardConfig::new(15, 29).with_activation(FeedForwardActivation::Relu),
-    );
-    loads(
-        "first/TransformerEncoderConfig",
-        &TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block()),
-    );
-    loads(
-        "first/CausalTransformerConfig",
-        &CausalTransformerConfig::new(15, 29, 3, 2).with_block(block()),
-    );
-    let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block());
-    loads("first/TransformerDecoderConfig", &decoder.with_causal(true));
-    loads(
-        "first/TransformerConfig",
-        &TransformerConfig::new(15, 29, 3, 2, 4).with_block(block()),
-    );
-    loads("first/Seq2SeqConfig", &Seq2SeqConfig::new(23));
-    loads(
-        "first/LanguageModelConfig",
-        &LanguageModelConfig::new(23).with_block(block()),
-    );
-}
-
-/// What joined later, each with no field at its default.
-#[test]
-fn joined() {
-    let block = || {
-        BlockConfig::new()
-            .with_norm_placement(NormPlacement::Pre)
-            .with_parallel(true)
-            .with_separate_norms(true)
-    };
-    loads("joined/BlockConfig", &block());
-    loads("joined/NormPlacement", &NormPlacement::Output);
-    loads(
-        "joined/LayerPattern",
-        &vec![
-            LayerPattern::Alike,
-            LayerPattern::Cycle(vec![block(), BlockConfig::new()]),
-            LayerPattern::Shared(2),
-        ],
-    );
-    let pattern = || LayerPattern::Cycle(vec![block()]);
-    loads(
-        "joined/TransformerEncoderConfig",
-        &TransformerEncoderConfig::new(15, 29, 3, 2).with_pattern(pattern()),
-    );
-    loads(
-        "joined/CausalTransformerConfig",
-        &CausalTransformerConfig::new(15, 29, 3, 2).with_pattern(pattern()),
-    );
-    loads(
-        "joined/TransformerDecoderConfig",
-        &TransformerDecoderConfig::new(15, 29, 3, 2)
-            .with_pattern(LayerPattern::Shared(2))
-            .with_d_memory(Some(11)),
-    );
-    loads(
-        "joined/TransformerStackConfig",
-        &TransformerStackConfig::new(15, 29, 3, 2)
-            .with_causal(true)
-            .with_d_memory(Some(11))
-            .with_block(values::block())
-            .with_pattern(LayerPattern::Shared(1))
-            .with_final_norm(Some(true)),
-    );
-    loads(
-        "joined/TransformerLayerConfig",
-        &TransformerLayerConfig::new(15, 29, 3)
-            .with_causal(true)
-            .with_d_memory(Some(11))
-            .with_block(values::block()),
-    );
-}
-
-#[test]
-fn fields_that_are_missing() {
-    let without = |field: &str| {
-        let mut saved = serde_json::to_value(values::decoder()).expect("written");
-        let fields = saved.as_object_mut().expect("an object");
-        fields.remove(field).expect("the field");
-        serde_json::from_value::<TransformerDecoderConfig>(saved)
-    };
-    // Before there was a choice, decoders were causal.
-    assert!(without("causal").expect("loaded").causal);
-    let error = without("block").expect_err("a block is needed").to_string();
-    assert!(error.starts_with("missing field `block`"), "{error}");
-}
-
 #[test]
 fn misspelt_fields_have_their_sentence() {
     let folder = tempfile::tempdir().expect("a folder to write to");
@@ -359,6 +310,6 @@ fn misspelt_fields_have_their_sentence() {
     let error = NormConfig::load(&path).expect_err("there is no such field");
     assert_eq!(
         error.to_string(),
-        "Config error => Invalid format: unknown field `bais`, expected `epsilon` or `bias` at line 1 column 41"
+        "Config error => Invalid format: unknown field `bais`, expected one of `epsilon`, `bias`, `unit_offset` at line 1 column 41"
     );
 }

@@ -1,5 +1,6 @@
 //! Configurations and weights survive a file, and a damaged file is refused.
 
+mod added;
 mod configs;
 mod damage;
 mod values;

@@ -3,13 +3,14 @@
 use burn::nn::Initializer;
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MultiHeadAttentionConfig, NormConfig,
-    NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
-    TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
+    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
+    TransformerEncoderConfig,
     ops::RotaryLayout,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
-        RotaryScaling, SinusoidalConfig,
+        RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
     },
 };
 use burn_attn_models::{
@@ -111,6 +112,7 @@ pub fn sinusoidal() -> SinusoidalConfig {
     SinusoidalConfig::new(15)
         .with_max_len(31)
         .with_max_timescale(1000)
+        .with_layout(SinusoidalLayout::HalfSplit)
 }
 
 pub fn learned() -> LearnedConfig {
@@ -150,7 +152,28 @@ pub fn feed_forward() -> FeedForwardConfig {
 pub fn tied_embedding() -> TiedEmbeddingConfig {
     TiedEmbeddingConfig::new(23, 15)
         .with_scaled(false)
+        .with_input_factor(Some(12.0))
+        .with_output_factor(Some(0.25))
+        .with_bias(true)
         .with_initializer(Some(INITIALIZER))
+}
+
+pub fn mixture_of_experts() -> MixtureOfExpertsConfig {
+    MixtureOfExpertsConfig::new(15, 29, 7, 3)
+        .with_renormalized(false)
+        .with_router_bias(true)
+        .with_activation(FeedForwardActivation::ClampedSwiGlu)
+        .with_dropout(0.25)
+        .with_bias(true)
+        .with_initializer(INITIALIZER)
+}
+
+pub fn yarn() -> YarnScaling {
+    YarnScaling::new(8.0, 61)
+        .with_beta_fast(31.0)
+        .with_beta_slow(1.25)
+        .with_attention_factor(Some(1.5))
+        .with_truncate(false)
 }
 
 pub fn encoder() -> TransformerEncoderConfig {

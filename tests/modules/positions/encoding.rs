@@ -3,7 +3,7 @@
 use burn::{config::Config, module::Module, nn::Initializer, tensor::Device};
 use burn_attn::positions::{
     AlibiConfig, Position, PositionEncoding, Positions, RelativeBiasConfig, RotaryConfig,
-    RotaryLayout, RotaryScaling,
+    RotaryLayout, RotaryScaling, YarnScaling,
 };
 
 use super::scores;
@@ -105,11 +105,22 @@ fn json_keeps_every_field() {
         RotaryScaling::None,
         RotaryScaling::Linear { factor: 3.0 },
         RotaryScaling::Ntk { factor: 5.0 },
-        RotaryScaling::Yarn {
+        RotaryScaling::Yarn(
+            YarnScaling::new(7.0, 509)
+                .with_beta_fast(31.0)
+                .with_beta_slow(1.25)
+                .with_attention_factor(Some(1.5))
+                .with_truncate(false),
+        ),
+        RotaryScaling::Llama3 {
             factor: 7.0,
+            low_freq_factor: 1.25,
+            high_freq_factor: 3.5,
             original_max_len: 509,
-            beta_fast: 31.0,
-            beta_slow: 1.25,
+        },
+        RotaryScaling::LongRope {
+            factors: vec![1.0, 2.0, 3.5],
+            attention_factor: 1.25,
         },
     ];
     let rotary = scalings.map(|scaling| {

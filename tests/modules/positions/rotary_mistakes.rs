@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use burn_attn::{
     ConfigError,
-    positions::{Positions, RotaryConfig, RotaryScaling},
+    positions::{Positions, RotaryConfig, RotaryScaling, YarnScaling},
 };
 
 use crate::devices;
@@ -80,11 +80,20 @@ fn sound_configurations_are_accepted() {
 #[test]
 fn configurations_that_contradict_themselves() {
     let config = RotaryConfig::new;
-    let yarn = |factor, original_max_len, beta_fast, beta_slow| RotaryScaling::Yarn {
-        factor,
+    let yarn = |factor, original_max_len, beta_fast, beta_slow| {
+        let yarn = YarnScaling::new(factor, original_max_len).with_beta_fast(beta_fast);
+        RotaryScaling::Yarn(yarn.with_beta_slow(beta_slow))
+    };
+    let llama3 = |low_freq_factor, high_freq_factor, original_max_len| RotaryScaling::Llama3 {
+        factor: 8.0,
+        low_freq_factor,
+        high_freq_factor,
         original_max_len,
-        beta_fast,
-        beta_slow,
+    };
+    let attention_factor = |factor| YarnScaling::new(8.0, 509).with_attention_factor(Some(factor));
+    let longrope = |factors: &[f64], attention_factor| RotaryScaling::LongRope {
+        factors: factors.to_vec(),
+        attention_factor,
     };
     let scaled = |scaling| config().with_scaling(scaling);
     let factor = "the factor of scaling must be finite and at least 1, got";
@@ -175,6 +184,41 @@ fn configurations_that_contradict_themselves() {
             scaled(yarn(4.0, 509, f64::INFINITY, 1.0)),
             14,
             format!("{betas} 1 and inf"),
+        ),
+        (
+            scaled(RotaryScaling::Yarn(attention_factor(0.0))),
+            14,
+            "the attention_factor of scaling must be finite and positive, got 0".into(),
+        ),
+        (
+            scaled(llama3(1.0, 4.0, 0)),
+            14,
+            "the original_max_len of scaling must be at least 1, got 0".into(),
+        ),
+        (
+            scaled(llama3(4.0, 4.0, 509)),
+            14,
+            "scaling Llama3 needs 0 < low_freq_factor < high_freq_factor, got 4 and 4".into(),
+        ),
+        (
+            scaled(llama3(0.0, 4.0, 509)),
+            14,
+            "scaling Llama3 needs 0 < low_freq_factor < high_freq_factor, got 0 and 4".into(),
+        ),
+        (
+            scaled(longrope(&[1.0, 2.0, 3.0], 1.0)),
+            14,
+            "scaling LongRope has 3 factors for the 7 pairs of rotary_dim 14".into(),
+        ),
+        (
+            scaled(longrope(&[1.0, 0.0], 1.0)),
+            4,
+            "the factors of scaling LongRope must be finite and positive, got 0".into(),
+        ),
+        (
+            scaled(longrope(&[1.0, 2.0], f64::NAN)),
+            4,
+            "the attention_factor of scaling must be finite and positive, got NaN".into(),
         ),
     ];
     for (config, d_head, sentence) in cases {

@@ -6,9 +6,9 @@
 //! `base · factor^(dim / (dim − 2))`.
 
 use burn::tensor::Tensor;
-use burn_attn::positions::{Positions, RotaryConfig, RotaryScaling};
+use burn_attn::positions::{Positions, RotaryConfig, RotaryScaling, YarnScaling};
 
-use crate::{compare::numbers, devices};
+use crate::{compare::numbers, devices, golden::file::GoldenFile};
 
 /// Of 14 numbers at the base 10000.
 const TRAINED: [f64; 7] = [
@@ -89,12 +89,8 @@ const YARN_STEP: [f64; 11] = [
 ];
 
 fn yarn(factor: f64, original_max_len: usize, beta_fast: f64, beta_slow: f64) -> RotaryScaling {
-    RotaryScaling::Yarn {
-        factor,
-        original_max_len,
-        beta_fast,
-        beta_slow,
-    }
+    let yarn = YarnScaling::new(factor, original_max_len);
+    RotaryScaling::Yarn(yarn.with_beta_fast(beta_fast).with_beta_slow(beta_slow))
 }
 
 #[track_caller]
@@ -125,6 +121,58 @@ fn frequencies_are_the_references() {
     assert_frequencies(&partial, 30, &YARN);
 }
 
+/// What the script of `tests/golden/transformers` says of 22 numbers.
+#[test]
+fn published_stretches_are_those_of_transformers() {
+    let yarn = YarnScaling::new(8.0, 509);
+    let llama3 = |factor, low_freq_factor, high_freq_factor| RotaryScaling::Llama3 {
+        factor,
+        low_freq_factor,
+        high_freq_factor,
+        original_max_len: 8192,
+    };
+    let longrope = RotaryScaling::LongRope {
+        factors: (0..11).map(|pair| 1.0 + 1.5 * f64::from(pair)).collect(),
+        attention_factor: (1.0 + 32f64.ln() / 4096f64.ln()).sqrt(),
+    };
+    let cases = [
+        ("llama3", 500_000.0, llama3(8.0, 1.0, 4.0)),
+        ("llama3_of_others", 10_000.0, llama3(32.0, 2.0, 64.0)),
+        (
+            "yarn_attention_factor",
+            10_000.0,
+            RotaryScaling::Yarn(yarn.with_attention_factor(Some(1.5))),
+        ),
+        (
+            "yarn_mscale",
+            10_000.0,
+            RotaryScaling::Yarn(yarn.with_mscale(0.707, 1.0)),
+        ),
+        (
+            "yarn_not_truncated",
+            150_000.0,
+            RotaryScaling::Yarn(YarnScaling::new(32.0, 509).with_truncate(false)),
+        ),
+        ("longrope", 10_000.0, longrope),
+    ];
+    let file = GoldenFile::open("transformers/rotary");
+    let mut names: Vec<&str> = file.names().collect();
+    for (name, base, scaling) in cases {
+        let read =
+            |what: &str| -> Vec<f64> { file.data(&format!("{name}.{what}")).iter().collect() };
+        let factor = scaling.attention_factor();
+        let expected = read("attention_factor")[0];
+        assert!(
+            (factor / expected - 1.0).abs() < 1e-14,
+            "{name}: {factor} instead of {expected}"
+        );
+        let config = RotaryConfig::new().with_base(base).with_scaling(scaling);
+        assert_frequencies(&config, 22, &read("frequencies"));
+        names.retain(|it| !it.starts_with(&format!("{name}.")));
+    }
+    assert!(names.is_empty(), "{names:?} were compared with nothing");
+}
+
 #[test]
 fn a_ramp_within_one_pair_is_a_step_and_never_turns_around() {
     // Sequences of three tokens turn no pair even once: the ramp starts and ends at pair 0, all later ones are interpolated.
@@ -141,8 +189,8 @@ fn a_factor_of_one_changes_nothing() {
         RotaryScaling::Ntk { factor: 1.0 },
         RotaryScaling::yarn(1.0, 509),
     ] {
-        assert_frequencies(&RotaryConfig::new().with_scaling(scaling), 14, &TRAINED);
         assert_eq!(scaling.attention_factor(), 1.0);
+        assert_frequencies(&RotaryConfig::new().with_scaling(scaling), 14, &TRAINED);
     }
 }
 
@@ -170,10 +218,10 @@ fn the_tables_have_the_scaled_angles() {
         (RotaryScaling::yarn(8.0, 509), 1.2079441541679836, &YARN),
     ];
     for (_, device) in devices::cpu() {
-        for (scaling, factor, angles) in cases {
+        for (scaling, factor, angles) in cases.clone() {
             let half = angles.len();
             let rotary = RotaryConfig::new()
-                .with_scaling(scaling)
+                .with_scaling(scaling.clone())
                 .init(2 * half, &device);
             let ones = Tensor::<4>::ones([1, 1, 1, half], &device);
             let x = Tensor::cat(vec![ones.clone(), ones.zeros_like()], 3);

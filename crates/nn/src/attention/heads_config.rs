@@ -149,7 +149,7 @@ impl HeadsConfig {
         } = sizes;
         let qk_norm = self.qk_norm.as_ref();
         let parameters = Parameters {
-            qk_norm: qk_norm.map(|norm| norm.init(n_heads, d_head, device)),
+            qk_norm: qk_norm.map(|norm| norm.init(sizes, device)),
             sinks: self
                 .sinks
                 .then(|| Initializer::Zeros.init([n_heads], device)),

@@ -8,7 +8,11 @@ use burn::{
 use burn_attn_derive::Config;
 use serde::{Deserialize, Serialize};
 
-use crate::{error::ConfigError, parameter::floats};
+use super::heads_config::Sizes;
+use crate::{
+    error::ConfigError,
+    parameter::{floats, wide},
+};
 
 /// How the queries and keys of each head are normalised before their dot products.
 ///
@@ -17,16 +21,17 @@ use crate::{error::ConfigError, parameter::floats};
 #[non_exhaustive]
 pub enum QkNormConfig {
     /// Divides by the root mean square and multiplies by a learned number per dimension, head by head, as Qwen 3
-    /// (arXiv:2505.09388) and Gemma 3 (arXiv:2503.19786) do. OLMo 2 (arXiv:2501.00656) normalises queries and keys as wide as
-    /// their projections, before they are split into heads: its weights have no place here.
+    /// (arXiv:2505.09388) and Gemma 3 (arXiv:2503.19786) do.
     Rms(RmsQkNorm),
+    /// The same over all heads together, as wide as the projections are: OLMo 2 (arXiv:2501.00656).
+    RmsAcrossHeads(RmsQkNorm),
     /// Divides by the Euclidean length, and multiplies the queries by a learned number per head; the scores are
     /// cosines times that number, without `1 / √d_head` ("Query-key normalization for transformers", arXiv:2010.04245,
     /// equation 4).
     L2(L2QkNorm),
 }
 
-/// Numbers of [`QkNormConfig::Rms`].
+/// Numbers of [`QkNormConfig::Rms`] and [`QkNormConfig::RmsAcrossHeads`].
 #[derive(Config, Debug, PartialEq)]
 pub struct RmsQkNorm {
     /// Added to the mean square.
@@ -46,9 +51,14 @@ pub struct L2QkNorm {
 }
 
 impl QkNormConfig {
-    /// By the root mean square.
+    /// By the root mean square of each head.
     pub fn rms() -> Self {
         Self::Rms(RmsQkNorm::new())
+    }
+
+    /// By the root mean square of all heads together.
+    pub fn rms_across_heads() -> Self {
+        Self::RmsAcrossHeads(RmsQkNorm::new())
     }
 
     /// By the Euclidean length.
@@ -59,6 +69,7 @@ impl QkNormConfig {
     pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
         let (name, numbers) = match self {
             Self::Rms(norm) => ("Rms", vec![("epsilon", norm.epsilon)]),
+            Self::RmsAcrossHeads(norm) => ("RmsAcrossHeads", vec![("epsilon", norm.epsilon)]),
             Self::L2(norm) => {
                 let numbers = vec![("epsilon", norm.epsilon), ("factor", norm.factor)];
                 ("L2", numbers)
@@ -74,35 +85,43 @@ impl QkNormConfig {
         Ok(())
     }
 
-    pub(super) fn init(&self, n_heads: usize, d_head: usize, device: &Device) -> QkNorm {
+    pub(super) fn init(&self, sizes: Sizes, device: &Device) -> QkNorm {
+        let rms = |norm: &RmsQkNorm, [query, key]: [usize; 2]| {
+            let of_width = |width| RmsNormConfig::new(width).with_epsilon(norm.epsilon);
+            QkNorm {
+                query: Some(of_width(query).init(device)),
+                key: Some(of_width(key).init(device)),
+                factor: None,
+                epsilon: norm.epsilon,
+            }
+        };
         match self {
-            Self::Rms(norm) => {
-                let config = RmsNormConfig::new(d_head).with_epsilon(norm.epsilon);
+            Self::Rms(norm) => rms(norm, [sizes.d_head; 2]),
+            Self::RmsAcrossHeads(norm) => {
+                let [query, key, _] = sizes.widths();
+                rms(norm, [query, key])
+            }
+            Self::L2(norm) => {
+                let factor = Initializer::Constant { value: norm.factor };
                 QkNorm {
-                    query: Some(config.init(device)),
-                    key: Some(config.init(device)),
-                    factor: None,
+                    query: None,
+                    key: None,
+                    factor: Some(factor.init([sizes.n_heads], device)),
                     epsilon: norm.epsilon,
                 }
             }
-            Self::L2(norm) => QkNorm {
-                query: None,
-                key: None,
-                factor: Some(Initializer::Constant { value: norm.factor }.init([n_heads], device)),
-                epsilon: norm.epsilon,
-            },
         }
     }
 }
 
-/// The parameters of [`QkNormConfig`]: those of `Rms`, `query` and `key`, or that of `L2`, `factor`.
+/// The parameters of [`QkNormConfig`]: those of `Rms` and `RmsAcrossHeads`, `query` and `key`, or that of `L2`, `factor`.
 ///
 /// A struct and no enum, so that the names of its parameters in a file are `query.gamma`, `key.gamma` and `factor`.
 #[derive(Module, Debug)]
 pub struct QkNorm {
-    /// Of the queries of all heads: `[d_head]`.
+    /// Of the queries of each head: `[d_head]`; across heads `[n_heads · d_head]`.
     pub query: Option<RmsNorm>,
-    /// Of the keys of all heads: `[d_head]`.
+    /// Of the keys of each head: `[d_head]`; across heads `[n_kv_heads · d_head]`.
     pub key: Option<RmsNorm>,
     /// What the unit queries are multiplied by: `[n_heads]`.
     pub factor: Option<Param<Tensor<1>>>,
@@ -126,7 +145,7 @@ impl QkNorm {
 
     fn normalised(&self, rms: Option<&RmsNorm>, x: Tensor<4>) -> Tensor<4> {
         match rms {
-            Some(norm) => norm.forward(x),
+            Some(norm) => rms_norm(norm, x),
             None => unit(x, self.epsilon),
         }
     }
@@ -135,6 +154,22 @@ impl QkNorm {
     pub(super) fn scale(&self) -> Option<f64> {
         self.factor.as_ref().map(|_| 1.0)
     }
+}
+
+/// `x / √(mean(x²) + epsilon) · gamma`, row by row or, where gamma is as wide as all heads, over the rows of all heads.
+fn rms_norm(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
+    let [_, n_heads, _, d_head] = x.dims();
+    let [width] = norm.gamma.dims();
+    if width == d_head {
+        return norm.forward(x);
+    }
+    let dtype = x.dtype();
+    let x = x.cast(wide(dtype));
+    // Neighbouring numbers of gamma are those of one head.
+    let gamma = floats(&norm.gamma).cast(wide(dtype));
+    let gamma = gamma.reshape([1, n_heads, 1, d_head]);
+    let squares = x.clone().square().mean_dim(3).mean_dim(1);
+    (x / (squares + norm.epsilon).sqrt() * gamma).cast(dtype)
 }
 
 /// `x / max(|x|, epsilon)`, row by row.

@@ -25,10 +25,10 @@ pub use alibi::{Alibi, AlibiConfig};
 pub use encoding::{Position, PositionEncoding};
 pub use learned::{Learned, LearnedConfig};
 pub use relative::{RelativeBias, RelativeBiasConfig};
-pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling};
+pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling, YarnScaling};
 pub use rows::Positions;
 use rows::TableRows;
-pub use sinusoidal::{Sinusoidal, SinusoidalConfig};
+pub use sinusoidal::{Sinusoidal, SinusoidalConfig, SinusoidalLayout};
 
 /// `x` plus the rows of a table at its positions.
 fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions) -> Tensor<3> {

@@ -20,6 +20,25 @@ pub struct SinusoidalConfig {
     /// Longest wavelength, as a multiple of 2π (tokens).
     #[config(default = 10_000)]
     pub max_timescale: usize,
+    /// Which column is which wave.
+    #[config(
+        default = "SinusoidalLayout::Interleaved",
+        missing = "SinusoidalLayout::Interleaved"
+    )]
+    pub layout: SinusoidalLayout,
+}
+
+/// Which column of [`Sinusoidal`] is which wave.
+#[derive(burn::config::Config, Debug, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SinusoidalLayout {
+    /// A sine and its cosine side by side, as in the paper.
+    Interleaved,
+    /// The same waves, all sines before all cosines: Marian.
+    HalfSplit,
+    /// All sines before all cosines, of wavelengths that reach `max_timescale` (`d_model / 2 − 1` steps instead of `d_model / 2`):
+    /// tensor2tensor and Whisper.
+    Tensor2Tensor,
 }
 
 impl SinusoidalConfig {
@@ -27,7 +46,7 @@ impl SinusoidalConfig {
     ///
     /// # Errors
     ///
-    /// Names the field that is zero.
+    /// Names the field that is zero, and a width that the layout cannot have.
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(
             "SinusoidalConfig",
@@ -36,7 +55,18 @@ impl SinusoidalConfig {
                 ("max_len", self.max_len),
                 ("max_timescale", self.max_timescale),
             ],
-        )
+        )?;
+        let steps = self.d_model.is_multiple_of(2) && self.d_model > 2;
+        if self.layout == SinusoidalLayout::Tensor2Tensor && !steps {
+            let d_model = self.d_model;
+            return Err(ConfigError::Invalid {
+                config: "SinusoidalConfig",
+                reason: format!(
+                    "layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}"
+                ),
+            });
+        }
+        Ok(())
     }
 
     /// Builds the table.
@@ -46,26 +76,41 @@ impl SinusoidalConfig {
     /// With the sentence of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Sinusoidal {
         expect_valid(self.validate());
-        let (len, width) = (self.max_len, self.d_model);
-        let mut table = Vec::with_capacity(len * width);
-        for position in 0..len {
-            for dim in 0..width {
-                // In f64: in f32 the angles of late positions are off by several hundredths.
-                let exponent = (dim - dim % 2) as f64 / width as f64;
-                let angle = position as f64 / (self.max_timescale as f64).powf(exponent);
-                let value = if dim % 2 == 0 {
-                    angle.sin()
-                } else {
-                    angle.cos()
-                };
-                table.push(value as f32);
-            }
-        }
+        let waves = self.waves();
+        // In f64: in f32 the angles of late positions are off by several hundredths.
+        let table = (0..self.max_len).flat_map(|position| {
+            waves
+                .iter()
+                .map(move |(wave, timescale)| wave(position as f64 / timescale) as f32)
+        });
+        let table: Vec<f32> = table.collect();
         Sinusoidal {
-            table: Tensor::from_data(TensorData::new(table, [len, width]), device),
+            table: Tensor::from_data(TensorData::new(table, [self.max_len, self.d_model]), device),
         }
     }
+
+    /// Sine or cosine of every column, and by what it divides the position.
+    fn waves(&self) -> Vec<(Wave, f64)> {
+        let width = self.d_model;
+        let sines = width.div_ceil(2);
+        let column = |column: usize| {
+            let (is_sine, pair) = match self.layout {
+                SinusoidalLayout::Interleaved => (column.is_multiple_of(2), column / 2),
+                _ => (column < sines, column % sines),
+            };
+            let exponent = match self.layout {
+                SinusoidalLayout::Tensor2Tensor => pair as f64 / (sines - 1) as f64,
+                _ => (2 * pair) as f64 / width as f64,
+            };
+            let wave: Wave = if is_sine { f64::sin } else { f64::cos };
+            (wave, (self.max_timescale as f64).powf(exponent))
+        };
+        (0..width).map(column).collect()
+    }
 }
+
+/// Sine or cosine.
+type Wave = fn(f64) -> f64;
 
 /// Adds a fixed pattern of waves to every position.
 ///
@@ -73,6 +118,8 @@ impl SinusoidalConfig {
 /// PE(position, 2i)     = sin(position / 10000^(2i / d_model))
 /// PE(position, 2i + 1) = cos(position / 10000^(2i / d_model))
 /// ```
+///
+/// [`SinusoidalLayout`] has the columns in another order.
 ///
 /// # Source
 ///

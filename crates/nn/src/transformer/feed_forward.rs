@@ -77,6 +77,8 @@ impl FeedForwardConfig {
 /// gated: dropout(activation(x · W_gate) ⊙ (x · W_up)) · W_outer      W_inner = [W_gate | W_up]: one product
 /// ```
 ///
+/// [`ClampedSwiGlu`](FeedForwardActivation::ClampedSwiGlu) bounds `x · W_up` and adds 1 to it besides.
+///
 /// # Source
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3.3; gated: "GLU variants improve transformer"
@@ -144,6 +146,7 @@ impl FeedForward {
         let [rows, width] = inner.dims();
         // Gate and up projection are split like two heads: views, whose gradients come together in one pass.
         let [gate, up] = split_heads(inner.unsqueeze(), [1, 1]);
-        (self.activation.apply(gate) * up).reshape([rows, width / 2])
+        let inner = self.activation.apply_gate(gate, up);
+        inner.reshape([rows, width / 2])
     }
 }

@@ -20,6 +20,7 @@ mod encoder;
 mod encoder_decoder;
 mod feed_forward;
 mod layer;
+mod mixture_of_experts;
 mod norm;
 mod pattern;
 mod residual;
@@ -35,6 +36,9 @@ pub use encoder::{TransformerEncoder, TransformerEncoderConfig, TransformerEncod
 pub use encoder_decoder::{Transformer, TransformerConfig, TransformerInput, TransformerOutput};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use layer::{LayerOutput, TransformerLayer, TransformerLayerConfig};
+pub use mixture_of_experts::{
+    MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, load_balancing_loss,
+};
 pub use norm::{Norm, NormConfig};
 pub use pattern::LayerPattern;
 pub use residual::{NormPlacement, Residual};

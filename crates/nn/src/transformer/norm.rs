@@ -3,12 +3,15 @@
 use burn::{
     config::Config,
     module::{Module, Param},
-    nn::{Initializer, RmsNorm},
-    tensor::{DType, Device, FloatDType, Tensor, assert_shape, module::layer_norm},
+    nn::Initializer,
+    tensor::{DType, Device, Tensor, assert_shape, module::layer_norm},
 };
 use serde::{Deserialize, Serialize};
 
-use crate::error::{ConfigError, expect_valid};
+use crate::{
+    error::{ConfigError, expect_valid},
+    parameter::{floats, wide},
+};
 
 /// Which norm, as configuration of [`Norm`]; made by [`layer_norm`](Self::layer_norm) or [`rms_norm`](Self::rms_norm).
 ///
@@ -18,6 +21,7 @@ use crate::error::{ConfigError, expect_valid};
 /// let bert = NormConfig::layer_norm().with_epsilon(1e-12);
 /// let cohere = NormConfig::layer_norm().without_bias();
 /// let llama = NormConfig::rms_norm();
+/// let gemma = NormConfig::rms_norm().with_epsilon(1e-6).with_unit_offset();
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -30,12 +34,18 @@ pub enum NormConfig {
         epsilon: f64,
         /// Whether a learned bias is added.
         bias: bool,
+        /// Whether the factor is `1 + gamma`.
+        #[serde(default)]
+        unit_offset: bool,
     },
     /// Divides by the root mean square.
     #[non_exhaustive]
     RmsNorm {
         /// Added to the mean square.
         epsilon: f64,
+        /// Whether the factor is `1 + gamma`.
+        #[serde(default)]
+        unit_offset: bool,
     },
 }
 
@@ -47,18 +57,24 @@ impl NormConfig {
         Self::LayerNorm {
             epsilon: 1e-5,
             bias: true,
+            unit_offset: false,
         }
     }
 
     /// RMS norm with an epsilon of 1e-5, as in Llama 2.
     pub fn rms_norm() -> Self {
-        Self::RmsNorm { epsilon: 1e-5 }
+        Self::RmsNorm {
+            epsilon: 1e-5,
+            unit_offset: false,
+        }
     }
 
     /// Another number added to the variance or mean square.
     pub fn with_epsilon(mut self, number: f64) -> Self {
         match &mut self {
-            Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon } => *epsilon = number,
+            Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. } => {
+                *epsilon = number;
+            }
         }
         self
     }
@@ -71,6 +87,19 @@ impl NormConfig {
         self
     }
 
+    /// Numbers are multiplied by `1 + gamma`, with a gamma that starts at 0: RMS norm in Gemma, layer norm in Nemotron.
+    ///
+    /// What is stored, in these models' files too, is the distance from 1, so that weight decay pulls the factor towards 1 and
+    /// not towards 0, and half precision keeps a small distance exactly.
+    pub fn with_unit_offset(mut self) -> Self {
+        match &mut self {
+            Self::LayerNorm { unit_offset, .. } | Self::RmsNorm { unit_offset, .. } => {
+                *unit_offset = true;
+            }
+        }
+        self
+    }
+
     /// Whether a module can be built.
     ///
     /// # Errors
@@ -79,7 +108,7 @@ impl NormConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (name, epsilon) = match self {
             Self::LayerNorm { epsilon, .. } => ("LayerNorm", epsilon),
-            Self::RmsNorm { epsilon } => ("RmsNorm", epsilon),
+            Self::RmsNorm { epsilon, .. } => ("RmsNorm", epsilon),
         };
         if *epsilon > 0.0 && epsilon.is_finite() {
             return Ok(());
@@ -102,15 +131,27 @@ impl NormConfig {
             "NormConfig",
             &[("d_model", d_model)],
         ));
-        let (epsilon, bias) = match *self {
-            Self::LayerNorm { epsilon, bias } => (epsilon, bias),
-            Self::RmsNorm { epsilon } => (epsilon, false),
+        let (epsilon, bias, unit_offset) = match *self {
+            Self::LayerNorm {
+                epsilon,
+                bias,
+                unit_offset,
+            } => (epsilon, bias, unit_offset),
+            Self::RmsNorm {
+                epsilon,
+                unit_offset,
+            } => (epsilon, false, unit_offset),
+        };
+        let gamma = match unit_offset {
+            true => Initializer::Zeros,
+            false => Initializer::Ones,
         };
         Norm {
-            gamma: Initializer::Ones.init([d_model], device),
+            gamma: gamma.init([d_model], device),
             beta: bias.then(|| Initializer::Zeros.init([d_model], device)),
             epsilon,
             centred: matches!(self, Self::LayerNorm { .. }),
+            unit_offset,
         }
     }
 }
@@ -121,6 +162,8 @@ impl NormConfig {
 /// LayerNorm: (x − mean(x)) / √(variance(x) + epsilon) · gamma + beta
 /// RmsNorm:   x / √(mean(x²) + epsilon) · gamma
 /// ```
+///
+/// With [a unit offset](NormConfig::with_unit_offset), `1 + gamma` stands in the place of `gamma`.
 ///
 /// # Source
 ///
@@ -140,25 +183,30 @@ impl NormConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Norm {
-    /// What every number is multiplied by: `[d_model]`.
+    /// What every number is multiplied by, or with a unit offset that less 1: `[d_model]`.
     pub gamma: Param<Tensor<1>>,
     /// What is added to every number, in a layer norm with a bias: `[d_model]`.
     pub beta: Option<Param<Tensor<1>>>,
     epsilon: f64,
     /// Whether the mean is subtracted: layer norm. A field and no enum, whose variants would be in the names of the parameters in a file.
     centred: bool,
+    unit_offset: bool,
 }
 
 impl Norm {
     /// What it was made of.
     pub fn config(&self) -> NormConfig {
-        let epsilon = self.epsilon;
+        let (epsilon, unit_offset) = (self.epsilon, self.unit_offset);
         match self.centred {
             true => NormConfig::LayerNorm {
                 epsilon,
                 bias: self.beta.is_some(),
+                unit_offset,
             },
-            false => NormConfig::RmsNorm { epsilon },
+            false => NormConfig::RmsNorm {
+                epsilon,
+                unit_offset,
+            },
         }
     }
 
@@ -172,31 +220,46 @@ impl Norm {
     ///
     /// When the last axis is not `d_model`.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let [d_model] = self.gamma.dims();
+        assert_shape!(x, [.., d_model]);
         // Not every backend of Burn 0.22.1 can reduce nothing (see `linear::apply`).
         if x.shape().num_elements() == 0 {
             return x;
         }
-        if self.centred {
-            return self.layer_norm(x);
+        match self.centred {
+            true => self.layer_norm(x),
+            false => self.rms_norm(x),
         }
-        let norm = RmsNorm {
-            gamma: self.gamma.clone(),
-            epsilon: self.epsilon,
-        };
-        norm.forward(x)
+    }
+
+    /// What every number is multiplied by.
+    fn factor(&self, gamma: Tensor<1>) -> Tensor<1> {
+        match self.unit_offset {
+            true => gamma + 1.0,
+            false => gamma,
+        }
     }
 
     /// As Burn's `LayerNorm`.
     fn layer_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
-        let [d_model] = self.gamma.dims();
-        assert_shape!(x, [.., d_model]);
-        let (gamma, beta) = (self.gamma.val(), self.beta.as_ref().map(Param::val));
-        if x.dtype() != DType::F16 {
-            return layer_norm(x, gamma, beta, self.epsilon);
-        }
-        // Squares of numbers beyond 255 are infinite in f16.
-        let wide = FloatDType::F32;
-        let beta = beta.map(|beta| beta.cast(wide));
-        layer_norm(x.cast(wide), gamma.cast(wide), beta, self.epsilon).cast(FloatDType::F16)
+        let dtype = x.dtype();
+        // Squares of numbers beyond 255 are infinite in f16, and half precision rounds a small gamma away from 1.
+        let computed = match dtype == DType::F16 || self.unit_offset {
+            true => wide(dtype),
+            false => dtype,
+        };
+        let gamma = self.factor(floats(&self.gamma).cast(computed));
+        let beta = self.beta.as_ref().map(|beta| floats(beta).cast(computed));
+        layer_norm(x.cast(computed), gamma, beta, self.epsilon).cast(dtype)
+    }
+
+    fn rms_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        let dtype = x.dtype();
+        // As above.
+        let wide = wide(dtype);
+        let x = x.cast(wide);
+        let rms = (x.clone().square().mean_dim(D - 1) + self.epsilon).sqrt();
+        let factor = self.factor(floats(&self.gamma).cast(wide));
+        (x / rms * factor.unsqueeze()).cast(dtype)
     }
 }

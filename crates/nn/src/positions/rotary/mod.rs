@@ -7,4 +7,4 @@ mod scaling;
 pub use burn_attn_ops::RotaryLayout;
 pub use config::RotaryConfig;
 pub use rotation::Rotary;
-pub use scaling::RotaryScaling;
+pub use scaling::{RotaryScaling, YarnScaling};

@@ -2,6 +2,7 @@
 
 use core::f64::consts::TAU;
 
+use burn_attn_derive::Config;
 use serde::{Deserialize, Serialize};
 
 /// How the angles of [`Rotary`](super::Rotary) are stretched, so that a model reads more tokens than it was trained on.
@@ -14,17 +15,21 @@ use serde::{Deserialize, Serialize};
 /// | `Linear` | `θ[i] / factor` | |
 /// | `Ntk` | `θ[i]`, of the base `base · factor^(rotary_dim / (rotary_dim − 2))` | |
 /// | `Yarn` | `(1 − r[i]) · θ[i] + r[i] · θ[i] / factor` | times `0.1 · ln(factor) + 1` |
+/// | `Llama3` | `s[i] · θ[i] + (1 − s[i]) · θ[i] / factor` | |
+/// | `LongRope` | `θ[i] / factors[i]` | times `attention_factor` |
 ///
 /// YaRN's ramp `r[i]` goes from 0 (pairs that turn `beta_fast` times and more within `original_max_len`: what they say is
-/// local, so they stay) to 1 (`beta_slow` times and less: they would reach angles that were never trained).
+/// local, so they stay) to 1 (`beta_slow` times and less: they would reach angles that were never trained). Llama's `s[i]` goes
+/// from 1 (`high_freq_factor` turns and more) to 0 (`low_freq_factor` turns and less), linear in the turns.
 ///
 /// # Source
 ///
 /// `Linear`: Chen et al., "Extending context window of large language models via positional interpolation"
 /// (arXiv:2306.15595), equation 4. `Ntk`: the "NTK-aware" change of base, as written in arXiv:2309.00071, section 3.1.
 /// `Yarn`: Peng et al., "YaRN: efficient context window extension of large language models" (arXiv:2309.00071), sections
-/// 3.2 and 3.4; the ends of the ramp are rounded outwards to whole pairs, as in the authors' code and Hugging Face's
-/// `transformers` (`rope_type` "linear", "yarn"), whose numbers these are.
+/// 3.2 and 3.4. `Llama3`: the code of Llama 3.1 (arXiv:2407.21783). `LongRope`: Ding et al., "LongRoPE: extending LLM context
+/// window beyond 2 million tokens" (arXiv:2402.13753). The numbers are those of Hugging Face's `transformers` (`rope_type`
+/// "linear", "yarn", "llama3", "longrope").
 ///
 /// ```
 /// use burn_attn::positions::{RotaryConfig, RotaryScaling};
@@ -33,7 +38,7 @@ use serde::{Deserialize, Serialize};
 /// let rotary = RotaryConfig::new().with_max_len(32_768).with_scaling(RotaryScaling::yarn(8.0, 4096));
 /// assert!((rotary.scaling.attention_factor() - 1.2079).abs() < 1e-4);
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub enum RotaryScaling {
@@ -51,44 +56,102 @@ pub enum RotaryScaling {
         factor: f64,
     },
     /// Fast pairs keep their angle, slow ones are interpolated, and attention becomes a little sharper.
-    Yarn {
+    Yarn(YarnScaling),
+    /// Fast pairs keep their angle, slow ones are interpolated: Llama 3.1 and later.
+    Llama3 {
         /// How many times longer the sequences become.
         factor: f64,
+        /// Pairs that turn at most this often within `original_max_len` are interpolated: 1 in Llama 3.1.
+        low_freq_factor: f64,
+        /// Pairs that turn at least this often within `original_max_len` stay: 4 in Llama 3.1.
+        high_freq_factor: f64,
         /// Length that the model was trained on (tokens).
         original_max_len: usize,
-        /// Pairs that turn at least this often within `original_max_len` stay: 32 in the paper.
-        beta_fast: f64,
-        /// Pairs that turn at most this often within `original_max_len` are interpolated: 1 in the paper.
-        beta_slow: f64,
     },
+    /// Every pair is interpolated by a factor of its own, which a search has found: Phi-3.
+    ///
+    /// Published models have two lists, one for texts up to the length they were trained on and one for longer ones. A table has one:
+    /// choose by the longest text.
+    LongRope {
+        /// What the angle of each pair is divided by: `[rotary_dim / 2]`.
+        factors: Vec<f64>,
+        /// What cosine and sine are multiplied by. Phi-3's is `√(1 + ln(factor) / ln(original_max_len))` for sequences that become
+        /// `factor` times longer.
+        attention_factor: f64,
+    },
+}
+
+/// Numbers of [`RotaryScaling::Yarn`].
+///
+/// ```
+/// use burn_attn::positions::{RotaryScaling, YarnScaling};
+///
+/// let gpt_oss = RotaryScaling::Yarn(YarnScaling::new(32.0, 4096).with_truncate(false));
+/// let deepseek_v2 = RotaryScaling::Yarn(YarnScaling::new(40.0, 4096).with_mscale(0.707, 0.707));
+/// assert_eq!(deepseek_v2.attention_factor(), 1.0);
+/// ```
+#[derive(Config, Debug, Copy, PartialEq)]
+pub struct YarnScaling {
+    /// How many times longer the sequences become.
+    pub factor: f64,
+    /// Length that the model was trained on (tokens).
+    pub original_max_len: usize,
+    /// Pairs that turn at least this often within `original_max_len` stay.
+    #[config(default = 32.0)]
+    pub beta_fast: f64,
+    /// Pairs that turn at most this often within `original_max_len` are interpolated.
+    #[config(default = 1.0)]
+    pub beta_slow: f64,
+    /// What cosine and sine are multiplied by. Default: `0.1 · ln(factor) + 1`.
+    pub attention_factor: Option<f64>,
+    /// Whether the ends of the ramp are rounded outwards to whole pairs, as the authors' code does and gpt-oss does not.
+    #[config(default = true, missing = true)]
+    pub truncate: bool,
+}
+
+impl YarnScaling {
+    /// Sets [`attention_factor`](Self::attention_factor) to `(0.1 · mscale · ln(factor) + 1) / (0.1 · mscale_all_dim · ln(factor) +
+    /// 1)`, as DeepSeek's files mean it.
+    pub fn with_mscale(self, mscale: f64, mscale_all_dim: f64) -> Self {
+        let of = |mscale| magnitude(self.factor, mscale);
+        self.with_attention_factor(Some(of(mscale) / of(mscale_all_dim)))
+    }
+}
+
+/// By what YaRN multiplies cosine and sine.
+fn magnitude(factor: f64, mscale: f64) -> f64 {
+    0.1 * mscale * factor.ln() + 1.0
 }
 
 impl RotaryScaling {
     /// [`Yarn`](Self::Yarn) with the paper's `beta_fast` 32 and `beta_slow` 1.
     pub fn yarn(factor: f64, original_max_len: usize) -> Self {
-        Self::Yarn {
-            factor,
-            original_max_len,
-            beta_fast: 32.0,
-            beta_slow: 1.0,
-        }
+        Self::Yarn(YarnScaling::new(factor, original_max_len))
     }
 
-    /// What cosine and sine are multiplied by: `0.1 · ln(factor) + 1` for YaRN, else 1.
+    /// What cosine and sine are multiplied by: 1 but for YaRN and LongRoPE.
     ///
-    /// Queries and keys both carry it, so the scores are multiplied by its square: the inverse of the paper's temperature.
+    /// Queries and keys both carry it, so the scores are multiplied by its square: the inverse of the temperature in YaRN's paper.
     pub fn attention_factor(&self) -> f64 {
         match self {
-            Self::Yarn { factor, .. } => 0.1 * factor.ln() + 1.0,
+            Self::Yarn(yarn) => yarn
+                .attention_factor
+                .unwrap_or_else(|| magnitude(yarn.factor, 1.0)),
+            Self::LongRope {
+                attention_factor, ..
+            } => *attention_factor,
             _ => 1.0,
         }
     }
 
     /// What is wrong with the values, if anything.
     pub(super) fn check(&self, rotary_dim: usize) -> Result<(), String> {
-        let factor = match *self {
+        let factor = match self {
             Self::None => return Ok(()),
-            Self::Linear { factor } | Self::Ntk { factor } | Self::Yarn { factor, .. } => factor,
+            // Its pairs have factors of their own.
+            Self::LongRope { .. } => 1.0,
+            Self::Linear { factor } | Self::Ntk { factor } | Self::Llama3 { factor, .. } => *factor,
+            Self::Yarn(yarn) => yarn.factor,
         };
         if !(factor.is_finite() && factor >= 1.0) {
             return Err(format!(
@@ -99,21 +162,40 @@ impl RotaryScaling {
             Self::Ntk { .. } if rotary_dim <= 2 => Err(format!(
                 "scaling Ntk needs a rotary_dim of at least 4, got {rotary_dim}"
             )),
-            Self::Yarn {
+            Self::Yarn(YarnScaling {
+                original_max_len: 0,
+                ..
+            })
+            | Self::Llama3 {
                 original_max_len: 0,
                 ..
             } => Err("the original_max_len of scaling must be at least 1, got 0".into()),
-            Self::Yarn {
+            Self::Yarn(YarnScaling {
                 beta_fast,
                 beta_slow,
                 ..
-            } if !(0.0 < beta_slow && beta_slow < beta_fast && beta_fast.is_finite()) => {
+            }) if !(0.0 < beta_slow && beta_slow < beta_fast && beta_fast.is_finite()) => {
                 Err(format!(
                     "scaling Yarn needs 0 < beta_slow < beta_fast, got {beta_slow} and {beta_fast}"
                 ))
             }
+            Self::Llama3 {
+                low_freq_factor: low,
+                high_freq_factor: high,
+                ..
+            } if !(0.0 < low && low < high && high.is_finite()) => Err(format!(
+                "scaling Llama3 needs 0 < low_freq_factor < high_freq_factor, got {low} and {high}"
+            )),
+            Self::LongRope { ref factors, .. } => check_factors(factors, rotary_dim),
             _ => Ok(()),
+        }?;
+        let attention_factor = self.attention_factor();
+        if !(attention_factor.is_finite() && attention_factor > 0.0) {
+            return Err(format!(
+                "the attention_factor of scaling must be finite and positive, got {attention_factor}"
+            ));
         }
+        Ok(())
     }
 
     /// The angle per token of every pair (radians).
@@ -125,27 +207,73 @@ impl RotaryScaling {
             Self::None => trained(base).collect(),
             Self::Linear { factor } => trained(base).map(|angle| angle / factor).collect(),
             Self::Ntk { factor } => trained(base * factor.powf(dim / (dim - 2.0))).collect(),
-            Self::Yarn {
-                factor,
-                original_max_len,
-                beta_fast,
-                beta_slow,
-            } => {
-                // Solved for the pair, as a real number, that turns this often within the original length.
-                let pair_of = |turns: f64| {
-                    dim * (original_max_len as f64 / (turns * TAU)).ln() / (2.0 * base.ln())
-                };
-                let first = pair_of(beta_fast).floor().max(0.0);
-                // Never before the first: lengths of a few tokens would turn the ramp around.
-                let last = pair_of(beta_slow).ceil().min(dim - 1.0).max(first);
-                // Where both ends are one pair, the ramp is a step.
-                let width = (last - first).max(0.001);
-                let ramp = |pair: usize| ((pair as f64 - first) / width).clamp(0.0, 1.0);
+            Self::Yarn(ref yarn) => {
+                let ramp = yarn.ramp(base, dim);
                 trained(base)
                     .enumerate()
-                    .map(|(pair, angle)| (1.0 - ramp(pair)) * angle + ramp(pair) * angle / factor)
+                    .map(|(pair, angle)| {
+                        (1.0 - ramp(pair)) * angle + ramp(pair) * angle / yarn.factor
+                    })
                     .collect()
             }
+            Self::Llama3 {
+                factor,
+                low_freq_factor,
+                high_freq_factor,
+                original_max_len,
+            } => trained(base)
+                .map(|angle| {
+                    let turns = original_max_len as f64 * angle / TAU;
+                    let kept = (turns - low_freq_factor) / (high_freq_factor - low_freq_factor);
+                    let kept = kept.clamp(0.0, 1.0);
+                    kept * angle + (1.0 - kept) * angle / factor
+                })
+                .collect(),
+            Self::LongRope { ref factors, .. } => {
+                let pairs = trained(base).zip(factors);
+                pairs.map(|(angle, factor)| angle / factor).collect()
+            }
         }
+    }
+}
+
+impl YarnScaling {
+    /// How far each pair is interpolated, from 0 to 1.
+    fn ramp(&self, base: f64, dim: f64) -> impl Fn(usize) -> f64 + use<> {
+        // Solved for the pair, as a real number, that turns this often within the original length.
+        let pair_of = |turns: f64| {
+            dim * (self.original_max_len as f64 / (turns * TAU)).ln() / (2.0 * base.ln())
+        };
+        let (first, last) = (pair_of(self.beta_fast), pair_of(self.beta_slow));
+        let (first, last) = match self.truncate {
+            true => (first.floor(), last.ceil()),
+            false => (first, last),
+        };
+        let first = first.max(0.0);
+        // Never before the first: lengths of a few tokens would turn the ramp around.
+        let last = last.min(dim - 1.0).max(first);
+        // Where both ends are one pair, the ramp is a step.
+        let width = match last > first {
+            true => last - first,
+            false => 0.001,
+        };
+        move |pair| ((pair as f64 - first) / width).clamp(0.0, 1.0)
+    }
+}
+
+fn check_factors(factors: &[f64], rotary_dim: usize) -> Result<(), String> {
+    let pairs = rotary_dim / 2;
+    if factors.len() != pairs {
+        return Err(format!(
+            "scaling LongRope has {} factors for the {pairs} pairs of rotary_dim {rotary_dim}",
+            factors.len()
+        ));
+    }
+    let wrong = |factor: &&f64| !(factor.is_finite() && **factor > 0.0);
+    match factors.iter().find(wrong) {
+        Some(factor) => Err(format!(
+            "the factors of scaling LongRope must be finite and positive, got {factor}"
+        )),
+        None => Ok(()),
     }
 }

@@ -1,0 +1,8 @@
+//! BERT (Devlin et al., "BERT: pre-training of deep bidirectional transformers for language understanding", arXiv:1810.04805): an encoder of
+//! texts, also of sentences as vectors (MiniLM, arXiv:2002.10957).
+
+mod config;
+mod model;
+
+pub use config::BertConfig;
+pub use model::{Bert, BertInput};

@@ -1,0 +1,380 @@
+//! A feed-forward network in several parts, of which every position uses a few.
+
+use burn::{
+    module::Module,
+    nn::{Initializer, Linear},
+    tensor::{
+        Bool, Device, IndexingUpdateOp, Int, Tensor, TensorData, activation::softmax, assert_shape,
+    },
+};
+use burn_attn_derive::Config;
+use burn_attn_ops::in_host_memory;
+
+use super::{FeedForward, FeedForwardActivation, FeedForwardConfig};
+use crate::{
+    error::{ConfigError, expect_valid},
+    linear::{apply_to_rows, side_by_side},
+    parameter::wide,
+};
+
+/// Configuration of [`MixtureOfExperts`]; the defaults are those of Mixtral.
+#[derive(Config, Debug)]
+pub struct MixtureOfExpertsConfig {
+    /// Width of the input and output.
+    pub d_model: usize,
+    /// Width between the linear layers of one expert.
+    pub d_ff: usize,
+    /// Number of experts.
+    pub n_experts: usize,
+    /// How many of them every position uses.
+    pub n_active: usize,
+    /// Whether the weights of the experts that a position uses add up to 1, as in Mixtral, gpt-oss and Qwen 3, or are their shares
+    /// among all experts, as in Qwen 1.5: the softmax over the chosen logits, or over all of them.
+    #[config(default = true)]
+    pub renormalized: bool,
+    /// Whether the router adds a learned bias.
+    #[config(default = false)]
+    pub router_bias: bool,
+    /// The function between the linear layers of an expert, with or without a gate.
+    #[config(default = "FeedForwardActivation::SwiGlu")]
+    pub activation: FeedForwardActivation,
+    /// Probability of dropping a number between the linear layers of an expert in training.
+    #[config(default = 0.0)]
+    pub dropout: f64,
+    /// Whether the linear layers of the experts add a learned bias.
+    #[config(default = false)]
+    pub bias: bool,
+    /// How the router and the linear layers of the experts start.
+    #[config(
+        default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
+    )]
+    pub initializer: Initializer,
+}
+
+impl MixtureOfExpertsConfig {
+    /// Whether a module can be built.
+    ///
+    /// # Errors
+    ///
+    /// Names the fields and values that contradict each other.
+    pub fn validate(&self) -> Result<(), ConfigError> {
+        const NAME: &str = "MixtureOfExpertsConfig";
+        let (n_experts, n_active) = (self.n_experts, self.n_active);
+        ConfigError::check_positive(
+            NAME,
+            &[
+                ("d_model", self.d_model),
+                ("d_ff", self.d_ff),
+                ("n_experts", n_experts),
+                ("n_active", n_active),
+            ],
+        )?;
+        if n_active > n_experts {
+            let reason = format!("n_active {n_active} is more than n_experts {n_experts}");
+            return Err(ConfigError::Invalid {
+                config: NAME,
+                reason,
+            });
+        }
+        ConfigError::check_dropout(NAME, self.dropout)
+    }
+
+    /// Builds the module.
+    ///
+    /// # Panics
+    ///
+    /// With the sentence of [`validate`](Self::validate).
+    pub fn init(&self, device: &Device) -> MixtureOfExperts {
+        expect_valid(self.validate());
+        let expert = FeedForwardConfig::new(self.d_model, self.d_ff)
+            .with_activation(self.activation)
+            .with_dropout(self.dropout)
+            .with_bias(self.bias)
+            .with_initializer(self.initializer.clone());
+        MixtureOfExperts {
+            router: side_by_side(
+                self.d_model,
+                &[self.n_experts],
+                self.router_bias,
+                &self.initializer,
+                device,
+            ),
+            experts: (0..self.n_experts).map(|_| expert.init(device)).collect(),
+            n_active: self.n_active,
+            renormalized: self.renormalized,
+        }
+    }
+}
+
+/// Several feed-forward networks side by side, the experts, of which a router gives every position a few.
+///
+/// ```text
+/// logits = x · W_router
+/// chosen = the n_active experts with the largest logits
+/// weight = softmax(logits of the chosen)                   or, not renormalised, of the chosen in softmax(logits)
+/// y      = Σ over the chosen: weight[e] · expert[e](x)
+/// ```
+///
+/// # Source
+///
+/// "Mixtral of experts" (arXiv:2401.04088), section 2.1; "Outrageously large neural networks" (arXiv:1701.06538). PyTorch equivalent:
+/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`. There is no noise on the
+/// logits, no capacity that drops tokens and no expert that all positions share.
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{MixtureOfExpertsConfig, load_balancing_loss};
+///
+/// let device = Device::default();
+/// let mixture = MixtureOfExpertsConfig::new(32, 64, 8, 2).init(&device);
+/// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+/// assert_eq!(mixture.forward(x.clone()).dims(), [2, 7, 32]);
+///
+/// // In training, with the loss that keeps the experts equally busy.
+/// let output = mixture.forward_with_logits(x);
+/// let loss = load_balancing_loss(&[output.router_logits], 2, None) * 0.02;
+/// assert_eq!(loss.dims(), [1]);
+/// ```
+#[derive(Module, Debug)]
+pub struct MixtureOfExperts {
+    /// How well each expert fits: `[d_model, n_experts]`.
+    pub router: Linear,
+    /// The networks.
+    pub experts: Vec<FeedForward>,
+    n_active: usize,
+    renormalized: bool,
+}
+
+/// What [`MixtureOfExperts::forward_with_logits`] returns.
+#[derive(Clone, Debug)]
+pub struct MixtureOfExpertsOutput<const D: usize> {
+    /// `[.., d_model]`, as without asking for logits.
+    pub states: Tensor<D>,
+    /// `[positions, n_experts]`: how well each expert fits each position, for [`load_balancing_loss`].
+    pub router_logits: Tensor<2>,
+}
+
+impl MixtureOfExperts {
+    /// What the experts make of every position.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[.., d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the last axis is not `d_model`.
+    ///
+    /// # Cost
+    ///
+    /// On backends whose tensors are plain memory (flex and ndarray) every expert runs on the positions that chose it:
+    /// `4 · positions · n_active · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose has no
+    /// gradient. Elsewhere the choice stays on the device, which nobody waits for, and every expert runs on all positions:
+    /// `n_experts / n_active` times as many operations, one expert's numbers in memory at a time in inference, those of all in training.
+    pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
+        self.forward_with_logits(x).states
+    }
+
+    /// [`forward`](Self::forward), and the logits of the router.
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    pub fn forward_with_logits<const D: usize>(&self, x: Tensor<D>) -> MixtureOfExpertsOutput<D> {
+        let [d_model, n_experts] = self.router.weight.dims();
+        assert_shape!(x, [.., d_model]);
+        let shape = x.shape();
+        // Products of nothing: see `linear::apply`.
+        if shape.num_elements() == 0 {
+            let router_logits = Tensor::zeros([0, n_experts], (&x.device(), x.dtype()));
+            return MixtureOfExpertsOutput {
+                states: x,
+                router_logits,
+            };
+        }
+        let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
+        let router_logits = apply_to_rows(&self.router, rows.clone());
+        let chosen = chosen(router_logits.clone(), self.n_active);
+        let weights = self.weights(router_logits.clone(), chosen.clone());
+        let states = match in_host_memory(&rows.device()) {
+            true => self.of_chosen(rows, weights, chosen),
+            false => self.of_all(rows, weights),
+        };
+        MixtureOfExpertsOutput {
+            states: states.reshape(shape),
+            router_logits,
+        }
+    }
+
+    /// `[positions, n_experts]`: what the output of each expert is multiplied by, 0 where it is not chosen.
+    fn weights(&self, logits: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
+        let dtype = logits.dtype();
+        let logits = logits.cast(wide(dtype));
+        let others = chosen.bool_not();
+        match self.renormalized {
+            true => softmax(logits.mask_fill(others, f64::NEG_INFINITY), 1),
+            false => softmax(logits, 1).mask_fill(others, 0.0),
+        }
+        .cast(dtype)
+    }
+
+    /// Every expert on all positions.
+    fn of_all(&self, rows: Tensor<2>, weights: Tensor<2>) -> Tensor<2> {
+        let mut sum = rows.zeros_like();
+        for (index, expert) in self.experts.iter().enumerate() {
+            sum = sum + expert.forward(rows.clone()) * weights.clone().narrow(1, index, 1);
+        }
+        sum
+    }
+
+    /// Every expert on the positions that chose it, which are read from the device.
+    fn of_chosen(&self, rows: Tensor<2>, weights: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
+        let [n_rows, n_experts] = weights.dims();
+        let device = rows.device();
+        let chosen: Vec<bool> = chosen.into_data().iter().collect();
+        let indices = |indices: Vec<i64>| {
+            let count = indices.len();
+            Tensor::<1, Int>::from_data(TensorData::new(indices, [count]), &device)
+        };
+        let (mut outputs, mut places, mut pairs) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, expert) in self.experts.iter().enumerate() {
+            let its_rows = (0..n_rows).filter(|row| chosen[row * n_experts + index]);
+            let its_rows: Vec<i64> = its_rows.map(|row| row as i64).collect();
+            if its_rows.is_empty() {
+                continue;
+            }
+            outputs.push(expert.forward(rows.clone().select(0, indices(its_rows.clone()))));
+            pairs.extend(
+                its_rows
+                    .iter()
+                    .map(|row| row * n_experts as i64 + index as i64),
+            );
+            places.extend(its_rows);
+        }
+        let weights: Tensor<1> = weights.reshape([n_rows * n_experts]);
+        let weights = weights.select(0, indices(pairs)).unsqueeze_dim::<2>(1);
+        let outputs = Tensor::cat(outputs, 0) * weights;
+        rows.zeros_like()
+            .select_assign(0, indices(places), outputs, IndexingUpdateOp::Add)
+    }
+}
+
+/// `[positions, n_experts]`: whether the expert's logit is among the `n_active` largest of the position.
+///
+/// By repeated maxima: sorting waits for the device on some backends of Burn 0.22.1.
+fn chosen(logits: Tensor<2>, n_active: usize) -> Tensor<2, Bool> {
+    let [_, n_experts] = logits.dims();
+    let mut left = logits.detach();
+    let largest = |left: &Tensor<2>| {
+        let expert = left.clone().argmax(1);
+        let experts = Tensor::<1, Int>::arange(0..n_experts as i64, &left.device());
+        experts.unsqueeze::<2>().equal(expert)
+    };
+    let mut chosen = largest(&left);
+    for _ in 1..n_active {
+        left = left.mask_fill(chosen.clone(), f64::NEG_INFINITY);
+        chosen = chosen.bool_or(largest(&left));
+    }
+    chosen
+}
+
+/// The loss that keeps the experts equally busy, to be added to that of the model with a small factor; 1 for each active expert where
+/// they are.
+///
+/// ```text
+/// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0
+/// share[e] = mean over the positions of all layers: softmax(logits)[e]
+/// loss     = n_experts · Σ used[e] · share[e]
+/// ```
+///
+/// # Shapes
+///
+/// - router_logits: `[positions, n_experts]` of every layer
+/// - counted: `[positions]`, false for padding; without one, all positions count
+/// - output: `[1]`
+///
+/// # Panics
+///
+/// When there is no layer, layers differ in shape, `n_active` is not between 1 and the number of experts, or `counted` has another
+/// length.
+///
+/// # Source
+///
+/// "Switch transformers" (arXiv:2101.03961), equations 4 to 6, for several experts a position. PyTorch equivalent:
+/// `load_balancing_loss_func` of Hugging Face's `transformers` (Mixtral).
+pub fn load_balancing_loss(
+    router_logits: &[Tensor<2>],
+    n_active: usize,
+    counted: Option<Tensor<1, Bool>>,
+) -> Tensor<1> {
+    let first = router_logits
+        .first()
+        .expect("load_balancing_loss: there are logits of no layer");
+    let [positions, n_experts] = first.dims();
+    assert!(
+        (1..=n_experts).contains(&n_active),
+        "load_balancing_loss: n_active must be between 1 and the {n_experts} experts, got {n_active}"
+    );
+    let counted = counted.map(|counted| {
+        assert_shape!(counted, [positions]);
+        counted.unsqueeze_dim::<2>(1)
+    });
+    let dtype = wide(first.dtype());
+    let of_counted = |x: Tensor<2>| match &counted {
+        Some(counted) => x * counted.clone().float().cast(dtype),
+        None => x,
+    };
+    let (mut used, mut share) = (Vec::new(), Vec::new());
+    for logits in router_logits {
+        assert_shape!(logits, [positions, n_experts]);
+        let logits = logits.clone().cast(dtype);
+        let chosen = chosen(logits.clone(), n_active).float().cast(dtype);
+        used.push(of_counted(chosen).sum_dim(0));
+        share.push(of_counted(softmax(logits, 1)).sum_dim(0));
+    }
+    let layers = router_logits.len() as f64;
+    let count = of_counted(Tensor::ones([positions, 1], (&first.device(), dtype))).sum() * layers;
+    let sum = |parts: Vec<Tensor<2>>| Tensor::cat(parts, 0).sum_dim(0);
+    let products = sum(used) * sum(share);
+    products.sum() * n_experts as f64 / count.square()
+}
+
+#[cfg(all(test, feature = "autodiff"))]
+mod tests {
+    use burn::tensor::{Distribution, Tolerance};
+
+    use super::*;
+
+    /// What the two ways of computing make of the same positions, and their gradients.
+    #[test]
+    fn experts_on_the_chosen_and_on_all_positions_agree() {
+        let device = Device::default().autodiff();
+        for renormalized in [false, true] {
+            let mixture = MixtureOfExpertsConfig::new(6, 5, 7, 3)
+                .with_renormalized(renormalized)
+                .with_bias(true)
+                .init(&device);
+            // Fewer positions than experts: some are not chosen.
+            let rows = Tensor::<2>::random([2, 6], Distribution::Default, &device).require_grad();
+            let run = |on_chosen: bool| {
+                let logits = apply_to_rows(&mixture.router, rows.clone());
+                let chosen = chosen(logits.clone(), 3);
+                let weights = mixture.weights(logits, chosen.clone());
+                let y = match on_chosen {
+                    true => mixture.of_chosen(rows.clone(), weights, chosen),
+                    false => mixture.of_all(rows.clone(), weights),
+                };
+                let gradients = y.clone().square().sum().backward();
+                let of_rows = rows.grad(&gradients).expect("a gradient");
+                let router = mixture.router.weight.val();
+                let of_router = router.grad(&gradients).expect("a gradient");
+                [y.inner(), of_rows, of_router].map(Tensor::into_data)
+            };
+            for (some, all) in run(true).into_iter().zip(run(false)) {
+                some.assert_approx_eq::<f32>(&all, Tolerance::absolute(1e-5));
+            }
+        }
+    }
+}

@@ -1,0 +1,202 @@
+"""Golden values of Hugging Face's transformers for burn-attn. Usage: python make_transformers.py [OUT_DIR]
+
+The modules of the library itself run in float64, which some of them would leave for float32 on their way: in this process
+float32 is float64. Inputs and parameters are exact in float32.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+import torch
+from safetensors.torch import save_file
+
+torch.set_num_threads(1)
+torch.set_default_dtype(torch.float64)
+SINGLE = torch.float32
+torch.float = torch.float32 = torch.float64
+torch.FloatTensor = torch.DoubleTensor
+torch.Tensor.float = torch.Tensor.double
+
+from transformers import GptOssConfig, LlamaConfig, MixtralConfig, NemotronConfig, Olmo2Config, Qwen3MoeConfig  # noqa: E402
+from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS  # noqa: E402
+from transformers.models.gemma2.modeling_gemma2 import Gemma2RMSNorm  # noqa: E402
+from transformers.models.gpt_oss.modeling_gpt_oss import GptOssMLP  # noqa: E402
+from transformers.models.marian.modeling_marian import MarianSinusoidalPositionalEmbedding  # noqa: E402
+from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock, load_balancing_loss_func  # noqa: E402
+from transformers.models.nemotron.modeling_nemotron import NemotronLayerNorm1P  # noqa: E402
+from transformers.models.olmo2.modeling_olmo2 import Olmo2Attention  # noqa: E402
+from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeSparseMoeBlock  # noqa: E402
+from transformers.models.whisper.modeling_whisper import sinusoids  # noqa: E402
+
+OUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
+
+
+def data(*shape, scale=1.0):
+    """Random numbers that are exact in float32."""
+    return (scale * torch.randn(*shape)).to(SINGLE).double()
+
+
+def leaf(*shape, scale=1.0):
+    return data(*shape, scale=scale).requires_grad_()
+
+
+def fill(module, scale=0.5):
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter.copy_(data(*parameter.shape, scale=scale))
+    return module
+
+
+def save(name, tensors, **options):
+    stored = {key: tensor.detach().clone().contiguous() for key, tensor in tensors.items()}
+    assert all(tensor.dtype == torch.float64 for tensor in stored.values())
+    config = json.dumps(options, sort_keys=True)
+    save_file(stored, OUT / f"{name}.safetensors", metadata={"config": config})
+    print(name, {key: list(tensor.shape) for key, tensor in stored.items()})
+
+
+def rotary():
+    """Angles per token of 22 numbers, and what cosine and sine are multiplied by."""
+    yarn = {"rope_type": "yarn", "factor": 8.0, "original_max_position_embeddings": 509}
+    llama3 = {"rope_type": "llama3", "original_max_position_embeddings": 8192, "low_freq_factor": 1.0}
+    longrope = {"rope_type": "longrope", "original_max_position_embeddings": 4096, "factor": 32.0}
+    short = [1.0 + 0.25 * pair for pair in range(11)]
+    long = [1.0 + 1.5 * pair for pair in range(11)]
+    cases = {
+        "llama3": (500_000.0, {**llama3, "factor": 8.0, "high_freq_factor": 4.0}),
+        "llama3_of_others": (10_000.0, {**llama3, "factor": 32.0, "high_freq_factor": 64.0, "low_freq_factor": 2.0}),
+        "yarn_attention_factor": (10_000.0, {**yarn, "attention_factor": 1.5}),
+        "yarn_mscale": (10_000.0, {**yarn, "mscale": 0.707, "mscale_all_dim": 1.0}),
+        "yarn_not_truncated": (150_000.0, {**yarn, "factor": 32.0, "truncate": False}),
+        "longrope": (10_000.0, {**longrope, "short_factor": short, "long_factor": long}),
+    }
+    tensors = {}
+    for name, (base, parameters) in cases.items():
+        config = LlamaConfig(
+            hidden_size=22, num_attention_heads=1, head_dim=22, max_position_embeddings=131_072,
+            rope_parameters={"rope_theta": base, **parameters},
+        )  # fmt: skip
+        # Of longrope the factors for long texts.
+        angles, factor = ROPE_INIT_FUNCTIONS[parameters["rope_type"]](config, seq_len=8192)
+        tensors[f"{name}.frequencies"] = angles
+        tensors[f"{name}.attention_factor"] = torch.tensor([factor])
+    save("rotary", tensors, cases=cases)
+
+
+def sinusoidal():
+    """The tables of 13 positions: Marian's of an even and an odd width, Whisper's."""
+    marian = lambda width: MarianSinusoidalPositionalEmbedding(13, width).create_weight()  # noqa: E731
+    save("sinusoidal", {"marian": marian(14), "marian_odd": marian(15), "whisper": sinusoids(13, 14)})
+
+
+def with_gradients(inputs, output):
+    loss_weight = data(*output.shape)
+    (output * loss_weight).sum().backward()
+    gradients = {f"grad.{name}": tensor.grad for name, tensor in inputs.items()}
+    return {**inputs, "loss_weight": loss_weight, "output": output, **gradients}
+
+
+def norms():
+    torch.manual_seed(21)
+    for name, norm in {
+        "gemma2_norm": Gemma2RMSNorm(15, eps=0.03),
+        "nemotron_norm": NemotronLayerNorm1P(15, eps=0.07),
+    }.items():
+        fill(norm)
+        x = leaf(2, 7, 15)
+        parameters = {"gamma": norm.weight} | ({"beta": norm.bias} if hasattr(norm, "bias") else {})
+        save(name, with_gradients({"x": x, **parameters}, norm(x)), epsilon=norm.eps)
+
+
+def olmo2():
+    """Attention of 6 heads over 2, without positions: its norms are as wide as the projections."""
+    torch.manual_seed(22)
+    config = Olmo2Config(
+        hidden_size=15, num_attention_heads=6, num_key_value_heads=2, rms_norm_eps=0.03, attn_implementation="eager",
+    )  # fmt: skip
+    config.head_dim = 5
+    attention = fill(Olmo2Attention(config, 0).eval())
+    x = leaf(2, 7, 15)
+    no_rotation = (torch.ones(2, 7, 5), torch.zeros(2, 7, 5))
+    output, _ = attention(x, position_embeddings=no_rotation, attention_mask=None)
+    names = {"query": "q_proj", "key": "k_proj", "value": "v_proj", "output": "o_proj"}
+    inputs = {"x": x, "norm.query": attention.q_norm.weight, "norm.key": attention.k_norm.weight}
+    inputs |= {f"projection.{ours}": getattr(attention, theirs).weight for ours, theirs in names.items()}
+    save("olmo2_attention", with_gradients(inputs, output), epsilon=config.rms_norm_eps)
+
+
+def experts(name, seed, block, top_k, interleaved=False):
+    """A block of experts. Its parameters are stored as burn-attn has them: `[in, out]`, expert by expert, the gate before the rest."""
+    torch.manual_seed(seed)
+    fill(block)
+    x = leaf(2, 7, 6)
+    output = block(x)
+    output = output[0] if isinstance(output, tuple) else output
+    router = block.router if hasattr(block, "router") else block.gate
+    logits = router(x.reshape(14, 6))[0]
+    n_experts = logits.shape[1]
+    balance = load_balancing_loss_func((logits,), n_experts, top_k)
+    mask = torch.tensor([[1.0] * 7, [1.0] * 4 + [0.0] * 3])
+    other = data(14, n_experts)
+    with_mask = load_balancing_loss_func((logits.detach(), other), n_experts, top_k, mask)
+    loss_weight = data(*output.shape)
+    ((output * loss_weight).sum() + 3.0 * balance).backward()
+
+    def inner(tensor):
+        """`[n_experts, .., 2 · d_ff]`, the gate's columns first."""
+        return torch.cat([tensor[..., ::2], tensor[..., 1::2]], -1) if interleaved else tensor
+
+    def stored(prefix, of):
+        named = {f"{prefix}router.weight": of(router.weight).T}
+        if hasattr(router, "bias") and router.bias is not None:
+            named[f"{prefix}router.bias"] = of(router.bias)
+        parts = {"linear_inner": block.experts.gate_up_proj, "linear_outer": block.experts.down_proj}
+        for part, parameter in parts.items():
+            numbers = of(parameter) if interleaved else of(parameter).mT
+            numbers = inner(numbers) if part == "linear_inner" else numbers
+            for expert in range(n_experts):
+                named[f"{prefix}experts.{expert}.{part}.weight"] = numbers[expert]
+        if interleaved:
+            biases = {"linear_inner": inner(of(block.experts.gate_up_proj_bias))}
+            biases["linear_outer"] = of(block.experts.down_proj_bias)
+            for part, numbers in biases.items():
+                for expert in range(n_experts):
+                    named[f"{prefix}experts.{expert}.{part}.bias"] = numbers[expert]
+        return named
+
+    chosen = logits.topk(top_k, -1).indices
+    counts = torch.bincount(chosen.flatten(), minlength=n_experts)
+    print(f"{name}: tokens per expert {counts.tolist()}")
+    tensors = {
+        **stored("", lambda parameter: parameter),
+        **stored("grad.", lambda parameter: parameter.grad),
+        "x": x,
+        "grad.x": x.grad,
+        "loss_weight": loss_weight,
+        "output": output,
+        "logits": logits,
+        "balance": balance.reshape(1),
+        "other_logits": other,
+        "mask": mask,
+        "balance_of_both_with_mask": with_mask.reshape(1),
+    }
+    save(name, tensors, n_experts=n_experts, top_k=top_k, balance_weight=3.0)
+
+
+def mixtures():
+    mixtral = MixtralConfig(hidden_size=6, intermediate_size=5, num_local_experts=5, num_experts_per_tok=2)
+    experts("mixtral", 23, MixtralSparseMoeBlock(mixtral), 2)
+    qwen = Qwen3MoeConfig(
+        hidden_size=6, moe_intermediate_size=5, num_experts=7, num_experts_per_tok=3, norm_topk_prob=False,
+    )  # fmt: skip
+    experts("qwen3_moe", 24, Qwen3MoeSparseMoeBlock(qwen), 3)
+    gpt_oss = GptOssConfig(hidden_size=6, intermediate_size=5, num_local_experts=5, num_experts_per_tok=2)
+    experts("gpt_oss_moe", 25, GptOssMLP(gpt_oss), 2, interleaved=True)
+
+
+rotary()
+sinusoidal()
+norms()
+olmo2()
+mixtures()

@@ -1,0 +1,147 @@
+//! Mixtures of experts; their numbers are compared with published ones in `golden/transformers.rs`.
+
+use burn::tensor::{Bool, Tensor};
+use burn_attn::{MixtureOfExperts, MixtureOfExpertsConfig, load_balancing_loss};
+
+use super::{D_FF, D_MODEL};
+use crate::{
+    bad_input::sentence,
+    compare::{assert_close, numbers},
+    devices,
+    numbers::{filled, tensor},
+    parameters,
+};
+
+const N_EXPERTS: usize = 7;
+
+fn config() -> MixtureOfExpertsConfig {
+    MixtureOfExpertsConfig::new(D_MODEL, D_FF, N_EXPERTS, 3)
+}
+
+fn mixture(device: &burn::tensor::Device) -> MixtureOfExperts {
+    filled(config().init(device), 1)
+}
+
+#[test]
+fn any_rank_and_nothing() {
+    for (name, device) in devices::cpu() {
+        let module = mixture(&device);
+        let x: Tensor<3> = tensor([2, 5, D_MODEL], 3, &device);
+        let expected = module.forward(x.clone()).to_data();
+        let rows = module.forward(x.reshape([10, D_MODEL]));
+        assert_close(
+            name,
+            &rows.reshape([2, 5, D_MODEL]).to_data(),
+            &expected,
+            0.0,
+        );
+        for shape in [[0, 5, D_MODEL], [2, 0, D_MODEL]] {
+            let output = module.forward_with_logits(Tensor::<3>::zeros(shape, &device));
+            assert_eq!(output.states.dims(), shape);
+            assert_eq!(output.router_logits.dims(), [0, N_EXPERTS]);
+        }
+    }
+}
+
+/// One position, of which three of seven experts learn, and the router of those it chose among.
+#[test]
+fn only_chosen_experts_learn() {
+    for (_, device) in devices::cpu() {
+        let device = device.autodiff();
+        let module = mixture(&device);
+        let output = module.forward_with_logits(tensor::<2>([1, D_MODEL], 3, &device));
+        let logits = numbers(&output.router_logits);
+        let gradients = parameters::gradients(&module, &output.states.sum().backward());
+        let mut order: Vec<usize> = (0..N_EXPERTS).collect();
+        order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
+        for (rank, expert) in order.into_iter().enumerate() {
+            let gradient = gradients.get(&format!("experts.{expert}.linear_outer.weight"));
+            let learns = gradient.is_some_and(|data| data.iter::<f32>().any(|x| x != 0.0));
+            assert_eq!(
+                learns,
+                rank < 3,
+                "expert {expert}, number {rank} by its logit"
+            );
+        }
+    }
+}
+
+#[test]
+fn all_experts_together_are_one_sum() {
+    for (name, device) in devices::cpu() {
+        let config = MixtureOfExpertsConfig::new(D_MODEL, D_FF, N_EXPERTS, N_EXPERTS);
+        for renormalized in [false, true] {
+            let module = filled(
+                config.clone().with_renormalized(renormalized).init(&device),
+                1,
+            );
+            let x: Tensor<2> = tensor([5, D_MODEL], 3, &device);
+            let shares = module.router.forward(x.clone());
+            let shares = burn::tensor::activation::softmax(shares, 1);
+            let mut expected = x.zeros_like();
+            for (index, expert) in module.experts.iter().enumerate() {
+                let share = shares.clone().narrow(1, index, 1);
+                expected = expected + expert.forward(x.clone()) * share;
+            }
+            assert_close(
+                name,
+                &module.forward(x).to_data(),
+                &expected.to_data(),
+                1e-6,
+            );
+        }
+    }
+}
+
+#[test]
+fn equally_busy_experts_have_the_least_loss() {
+    let device = devices::any();
+    // Every position its own expert, and no preference for the others.
+    let even = Tensor::<2>::eye(N_EXPERTS, &device) * 1e-4;
+    let loss = numbers(&load_balancing_loss(&[even], 1, None));
+    assert!((loss[0] - 1.0).abs() < 1e-5, "{loss:?}");
+    // Everybody chooses the first, and is sure of it.
+    let uneven = Tensor::<2>::eye(N_EXPERTS, &device).narrow(0, 0, 1) * 50.0;
+    let loss = numbers(&load_balancing_loss(&[uneven.repeat_dim(0, 5)], 1, None));
+    assert!((loss[0] - N_EXPERTS as f32).abs() < 1e-4, "{loss:?}");
+}
+
+#[test]
+fn bad_input_has_its_sentence() {
+    let device = devices::any();
+    let cases = [
+        (
+            MixtureOfExpertsConfig::new(D_MODEL, D_FF, 7, 0),
+            "n_active must be at least 1, got 0",
+        ),
+        (
+            MixtureOfExpertsConfig::new(D_MODEL, D_FF, 7, 8),
+            "n_active 8 is more than n_experts 7",
+        ),
+        (
+            config().with_dropout(1.0),
+            "dropout must be in [0, 1), got 1",
+        ),
+        (
+            MixtureOfExpertsConfig::new(D_MODEL, 0, 7, 3),
+            "d_ff must be at least 1, got 0",
+        ),
+    ];
+    for (config, expected) in cases {
+        let expected = format!("MixtureOfExpertsConfig: {expected}");
+        let error = config.validate().expect_err("the configuration is bad");
+        assert_eq!(error.to_string(), expected);
+        assert_eq!(sentence(|| config.init(&device)), expected);
+    }
+    let logits = || Tensor::<2>::zeros([5, N_EXPERTS], &device);
+    assert_eq!(
+        sentence(|| load_balancing_loss(&[logits()], 8, None)),
+        "load_balancing_loss: n_active must be between 1 and the 7 experts, got 8"
+    );
+    let none: Tensor<1, Bool> = Tensor::from_data([true; 4], &device);
+    let found = sentence(|| load_balancing_loss(&[logits()], 2, Some(none.clone())));
+    assert!(
+        found.starts_with("assert_shape!(counted, [positions])"),
+        "{found}"
+    );
+}

@@ -1,0 +1,270 @@
+//! What modules of Hugging Face's `transformers` compute; `tests/golden/transformers` says how it was made.
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param},
+    tensor::{DType, Device, Gradients, Tensor, TensorData},
+};
+use burn_attn::{
+    FeedForwardActivation, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig, RmsQkNorm,
+    load_balancing_loss,
+    positions::{SinusoidalConfig, SinusoidalLayout},
+};
+
+use super::{file::GoldenFile, on_every_device};
+use crate::{compare::assert_close_to_largest, devices};
+
+/// Everything is f64; about a hundred times its rounding.
+const TOLERANCE: f64 = 1e-13;
+
+/// Burn 0.22.1 computes sigmoids in f32 on ndarray; about three times the worst error that was seen there.
+const TOLERANCE_OF_SIGMOIDS: f64 = 5e-7;
+
+fn open(name: &str) -> GoldenFile {
+    GoldenFile::open(&format!("transformers/{name}"))
+}
+
+fn tracked<const D: usize>(file: &GoldenFile, name: &str, device: &Device) -> Tensor<D> {
+    Tensor::from_data(file.data(name), (device, DType::F64)).require_grad()
+}
+
+/// A module with the parameters of a file in f64; `find` gives the numbers of one from its path.
+fn loaded<M: Module>(module: M, find: impl Fn(&str) -> TensorData, device: &Device) -> M {
+    struct Loader<'a, F> {
+        path: Vec<String>,
+        find: F,
+        device: &'a Device,
+    }
+    impl<F: Fn(&str) -> TensorData> ModuleMapper for Loader<'_, F> {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.to_owned());
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+
+        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            let data = (self.find)(&self.path.join("."));
+            let shape: [usize; D] = parameter.lazy_shape().dims();
+            assert_eq!(data.shape().as_slice(), shape, "{:?}", self.path);
+            Param::from_tensor(Tensor::from_data(data, (self.device, DType::F64)))
+        }
+    }
+    module.map(&mut Loader {
+        path: Vec::new(),
+        find,
+        device,
+    })
+}
+
+/// Compares every parameter's gradient with what `find` gives for its path.
+fn compare_gradients<M: Module>(
+    module: &M,
+    gradients: &Gradients,
+    tolerance: f64,
+    find: impl Fn(&str) -> TensorData,
+) {
+    struct Visitor<'a, F> {
+        path: Vec<String>,
+        gradients: &'a Gradients,
+        tolerance: f64,
+        find: F,
+    }
+    impl<F: Fn(&str) -> TensorData> ModuleVisitor for Visitor<'_, F> {
+        fn enter_module(&mut self, name: &str, _: &str) {
+            self.path.push(name.to_owned());
+        }
+
+        fn exit_module(&mut self, _: &str, _: &str) {
+            self.path.pop();
+        }
+
+        fn visit_float<const D: usize>(&mut self, parameter: &Param<Tensor<D>>) {
+            let path = self.path.join(".");
+            let gradient = parameter.val().grad(self.gradients);
+            let gradient = gradient.unwrap_or_else(|| panic!("{path} has no gradient"));
+            let expected = (self.find)(&path);
+            assert_close_to_largest(&path, &gradient.into_data(), &expected, self.tolerance, 0.0);
+        }
+    }
+    module.visit(&mut Visitor {
+        path: Vec::new(),
+        gradients,
+        tolerance,
+        find,
+    });
+}
+
+#[track_caller]
+fn close(what: &str, actual: &TensorData, expected: &TensorData) {
+    assert_close_to_largest(what, actual, expected, TOLERANCE, 0.0);
+}
+
+fn transposed(data: TensorData) -> TensorData {
+    let [rows, columns] = *data.shape().as_slice() else {
+        panic!("a matrix has two sizes, not {:?}", data.shape())
+    };
+    let numbers: Vec<f64> = data.iter().collect();
+    let at = |index: usize| numbers[index % rows * columns + index / rows];
+    TensorData::new(
+        (0..rows * columns).map(at).collect::<Vec<f64>>(),
+        [columns, rows],
+    )
+}
+
+#[test]
+fn norms_with_a_unit_offset_are_gemmas_and_nemotrons() {
+    let rms = NormConfig::rms_norm().with_epsilon(0.03);
+    let layer = NormConfig::layer_norm().with_epsilon(0.07);
+    for (name, config) in [("gemma2_norm", rms), ("nemotron_norm", layer)] {
+        let file = open(name);
+        on_every_device(|device| {
+            let norm = config.clone().with_unit_offset().init(15, device);
+            let norm = loaded(norm, |path| file.data(path), device);
+            let x: Tensor<3> = tracked(&file, "x", device);
+            let output = norm.forward(x.clone());
+            close(name, &output.to_data(), &file.data("output"));
+            let gradients = (output * tracked(&file, "loss_weight", device))
+                .sum()
+                .backward();
+            let of_x = x.grad(&gradients).expect("a gradient").into_data();
+            close(name, &of_x, &file.data("grad.x"));
+            compare_gradients(&norm, &gradients, TOLERANCE, |path| {
+                file.data(&format!("grad.{path}"))
+            });
+        });
+    }
+}
+
+#[test]
+fn qk_norm_across_heads_is_olmo_2s() {
+    let file = open("olmo2_attention");
+    let config = MultiHeadAttentionConfig::new(15, 6)
+        .with_n_kv_heads(2)
+        .with_d_head(5)
+        .with_dropout(0.0)
+        .with_bias(ProjectionBias::none())
+        .with_qk_norm(QkNormConfig::RmsAcrossHeads(
+            RmsQkNorm::new().with_epsilon(0.03),
+        ));
+    let find = |prefix: &str, path: &str| {
+        if let Some(norm) = path.strip_prefix("heads.qk_norm.") {
+            let norm = norm.trim_end_matches(".gamma");
+            return file.data(&format!("{prefix}norm.{norm}"));
+        }
+        let projection = path.trim_end_matches(".weight");
+        transposed(file.data(&format!("{prefix}projection.{projection}")))
+    };
+    on_every_device(|device| {
+        let module = loaded(config.init(device), |path| find("", path), device);
+        let x: Tensor<3> = tracked(&file, "x", device);
+        let input = || MultiHeadAttentionInput::self_attention(x.clone());
+        let output = module.forward(input());
+        close("output", &output.to_data(), &file.data("output"));
+        let fused = module.clone().into_self_attention(false);
+        let of_fused = fused.forward(burn_attn::SelfAttentionInput::new(x.clone()));
+        close("fused", &of_fused.to_data(), &file.data("output"));
+        let gradients = (output * tracked(&file, "loss_weight", device))
+            .sum()
+            .backward();
+        let of_x = x.grad(&gradients).expect("a gradient").into_data();
+        close("grad.x", &of_x, &file.data("grad.x"));
+        compare_gradients(&module, &gradients, TOLERANCE, |path| find("grad.", path));
+    });
+}
+
+#[test]
+fn half_split_sinusoids_are_marians_and_whispers() {
+    let file = open("sinusoidal");
+    for (name, d_model, layout) in [
+        ("marian", 14, SinusoidalLayout::HalfSplit),
+        ("marian_odd", 15, SinusoidalLayout::HalfSplit),
+        ("whisper", 14, SinusoidalLayout::Tensor2Tensor),
+    ] {
+        for (device_name, device) in devices::cpu() {
+            let config = SinusoidalConfig::new(d_model).with_layout(layout);
+            let table = config
+                .init(&device)
+                .forward(Tensor::zeros([1, 13, d_model], &device));
+            let expected: Vec<f64> = file.data(name).iter().collect();
+            let actual: Vec<f64> = table.into_data().iter().collect();
+            assert_eq!(actual.len(), expected.len());
+            for (index, (actual, expected)) in actual.into_iter().zip(expected).enumerate() {
+                let (position, column) = (index / d_model, index % d_model);
+                // The table is rounded to f32.
+                assert!(
+                    (actual - expected).abs() < 6e-8,
+                    "{name} on {device_name}, position {position}, column {column}: {actual} instead of {expected}"
+                );
+            }
+        }
+    }
+}
+
+/// Output, gradients of everything and the balancing loss of a block of experts.
+fn check_experts(name: &str, config: MixtureOfExpertsConfig) {
+    let file = open(name);
+    for (backend, device) in devices::cpu() {
+        let device = &device.autodiff();
+        let tolerance = match backend {
+            "ndarray" => TOLERANCE_OF_SIGMOIDS,
+            _ => TOLERANCE,
+        };
+        let close = |what: &str, actual: &TensorData, expected: &TensorData| {
+            assert_close_to_largest(what, actual, expected, tolerance, 0.0);
+        };
+        let module = loaded(config.init(device), |path| file.data(path), device);
+        let x: Tensor<3> = tracked(&file, "x", device);
+        let output = module.forward_with_logits(x.clone());
+        close("output", &output.states.to_data(), &file.data("output"));
+        close(
+            "logits",
+            &output.router_logits.to_data(),
+            &file.data("logits"),
+        );
+        let n_active = config.n_active;
+        let logits = output.router_logits;
+        let balance = load_balancing_loss(std::slice::from_ref(&logits), n_active, None);
+        close("balance", &balance.to_data(), &file.data("balance"));
+
+        let other: Tensor<2> = tracked(&file, "other_logits", device);
+        let mask: Tensor<2> = tracked(&file, "mask", device);
+        let mask = mask.reshape([14]).greater_elem(0.5);
+        let both = load_balancing_loss(&[logits, other], n_active, Some(mask));
+        let expected = file.data("balance_of_both_with_mask");
+        close(
+            "balance of two layers with padding",
+            &both.to_data(),
+            &expected,
+        );
+
+        let loss = (output.states * tracked(&file, "loss_weight", device)).sum();
+        let gradients = (loss + balance * 3.0).backward();
+        let of_x = x.grad(&gradients).expect("a gradient").into_data();
+        close("grad.x", &of_x, &file.data("grad.x"));
+        compare_gradients(&module, &gradients, tolerance, |path| {
+            file.data(&format!("grad.{path}"))
+        });
+    }
+}
+
+#[test]
+fn renormalized_experts_are_mixtrals() {
+    check_experts("mixtral", MixtureOfExpertsConfig::new(6, 5, 5, 2));
+}
+
+#[test]
+fn experts_weighted_by_their_shares_are_qwens() {
+    let config = MixtureOfExpertsConfig::new(6, 5, 7, 3);
+    check_experts("qwen3_moe", config.with_renormalized(false));
+}
+
+#[test]
+fn experts_with_biases_are_those_of_gpt_oss() {
+    let config = MixtureOfExpertsConfig::new(6, 5, 5, 2)
+        .with_activation(FeedForwardActivation::ClampedSwiGlu)
+        .with_router_bias(true)
+        .with_bias(true);
+    check_experts("gpt_oss_moe", config);
+}
