@@ -4,6 +4,7 @@
 //! | --- | --- |
 //! | [`bert`] | BERT, an encoder of texts and sentences |
 //! | [`language_model`] | the decoder-only language model of GPT and Llama |
+//! | [`llama`] | Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2 |
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
 //! | [`pretrained`] | models that other people trained, from their folders |
@@ -14,6 +15,7 @@ pub mod bert;
 pub mod generate;
 pub mod import;
 pub mod language_model;
+pub mod llama;
 mod new_tokens;
 pub mod pretrained;
 pub mod seq2seq;

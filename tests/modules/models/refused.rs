@@ -2,16 +2,19 @@
 
 use std::{fs, path::Path};
 
-use burn_attn_models::{bert::Bert, pretrained::PretrainedError};
+use burn_attn_models::{bert::Bert, llama, pretrained::PretrainedError};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 use super::folder;
 use crate::devices;
 
-/// A copy of a BERT's folder whose configuration was changed.
-fn changed(change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> Result<Bert, String> {
+type Fields = serde_json::Map<String, Value>;
+
+/// A copy of a model's folder whose configuration was changed.
+fn copied(model: &str, change: impl FnOnce(&mut Fields)) -> TempDir {
     let copy = tempfile::tempdir().expect("a folder");
-    let original = folder("bert");
+    let original = folder(model);
     fs::copy(
         original.join("model.safetensors"),
         copy.path().join("model.safetensors"),
@@ -21,7 +24,11 @@ fn changed(change: impl FnOnce(&mut serde_json::Map<String, Value>)) -> Result<B
     let mut config: Value = serde_json::from_str(&text).expect("JSON");
     change(config.as_object_mut().expect("an object"));
     fs::write(copy.path().join("config.json"), config.to_string()).expect("written");
-    from(copy.path())
+    copy
+}
+
+fn changed(change: impl FnOnce(&mut Fields)) -> Result<Bert, String> {
+    from(copied("bert", change).path())
 }
 
 fn from(folder: &Path) -> Result<Bert, String> {
@@ -31,7 +38,7 @@ fn from(folder: &Path) -> Result<Bert, String> {
 }
 
 #[track_caller]
-fn assert_refused(change: impl FnOnce(&mut serde_json::Map<String, Value>), expected: &str) {
+fn assert_refused(change: impl FnOnce(&mut Fields), expected: &str) {
     assert_eq!(changed(change).expect_err("it is refused"), expected);
 }
 
@@ -39,7 +46,7 @@ fn assert_refused(change: impl FnOnce(&mut serde_json::Map<String, Value>), expe
 fn one_sentence_names_the_field() {
     assert!(changed(|_| {}).is_ok());
     let set = |field: &'static str, value: Value| {
-        move |config: &mut serde_json::Map<String, Value>| {
+        move |config: &mut Fields| {
             config.insert(field.into(), value);
         }
     };
@@ -99,5 +106,41 @@ fn a_folder_of_nothing() {
     assert_eq!(
         from(empty.path()).expect_err("it is refused"),
         "config.json cannot be read as the configuration of a model: it is no JSON object"
+    );
+}
+
+#[test]
+fn relatives_of_llama_that_are_not_supported() {
+    let load = |family: &str, change: &dyn Fn(&mut Fields)| {
+        let copy = copied(family, change);
+        let loaded = llama::from_pretrained(copy.path(), &devices::any());
+        let shown = copy.path().join("config.json").display().to_string();
+        let error = loaded.expect_err("it is refused").to_string();
+        error.replace(&shown, "config.json")
+    };
+    assert_eq!(
+        load("llama", &|config| {
+            let rope = json!({ "rope_type": "dynamic", "rope_theta": 500.0, "factor": 4.0 });
+            config.insert("rope_parameters".into(), rope);
+        }),
+        r#"config.json: rope_type is "dynamic", but the Llama family supports default, linear, llama3"#
+    );
+    assert_eq!(
+        load("llama", &|config| {
+            config.insert("model_type".into(), json!("llama4_text"));
+        }),
+        r#"config.json: model_type is "llama4_text", but the Llama family supports llama, mistral, qwen2, qwen3, gemma2, gemma3_text, olmo2"#
+    );
+    assert_eq!(
+        load("gemma2", &|config| {
+            config.insert("layer_types".into(), json!(["full_attention"]));
+        }),
+        r#"config.json: layer_types is ["full_attention"], but the Llama family supports as many types as num_hidden_layers, 2"#
+    );
+    assert_eq!(
+        load("qwen3", &|config| {
+            config.insert("num_experts".into(), json!(4));
+        }),
+        "config.json: the Llama family does not know num_experts"
     );
 }

@@ -5,8 +5,8 @@ use burn::{
     tensor::Device,
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, FeedForwardActivation, NormPlacement,
-    TiedEmbeddingConfig,
+    BlockConfig, CausalTransformerConfig, ConfigError, FeedForwardActivation, LayerPattern,
+    NormPlacement, TiedEmbeddingConfig,
     positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
 };
 use burn_attn_derive::Config;
@@ -84,6 +84,9 @@ pub struct LanguageModelConfig {
         default = "BlockConfig::new().with_norm_placement(NormPlacement::Pre).with_activation(FeedForwardActivation::Relu)"
     )]
     pub block: BlockConfig,
+    /// Which layers differ, and which share their weights.
+    #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
+    pub pattern: LayerPattern,
     /// What is added to the embedded tokens.
     #[config(default = "AbsolutePosition::None")]
     pub position: AbsolutePosition,
@@ -94,6 +97,8 @@ pub struct LanguageModelConfig {
     /// Whether the embedding is the output projection as well, or the model has a head of its own.
     #[config(default = true)]
     pub tied: bool,
+    /// Squashes the logits to `logit_softcap · tanh(logit / logit_softcap)` (Gemma 2, arXiv:2408.00118). Default: not at all.
+    pub logit_softcap: Option<f64>,
 }
 
 impl LanguageModelConfig {
@@ -108,18 +113,35 @@ impl LanguageModelConfig {
         ConfigError::check_positive(NAME, &sizes)?;
         let transformer = self.transformer().validate();
         transformer.map_err(|error| error.in_name_of(NAME))?;
-        match &self.block.heads.position {
-            PositionEncoding::Rotary(rotary) if rotary.max_len < self.max_len => {
-                Err(ConfigError::Invalid {
-                    config: NAME,
-                    reason: format!(
-                        "max_len {} is more than the max_len {} of the heads' rotary positions",
-                        self.max_len, rotary.max_len
-                    ),
-                })
-            }
-            _ => Ok(()),
+        let invalid = |reason: String| {
+            Err(ConfigError::Invalid {
+                config: NAME,
+                reason,
+            })
+        };
+        if let Some(cap) = self
+            .logit_softcap
+            .filter(|cap| !(*cap > 0.0 && cap.is_finite()))
+        {
+            return invalid(format!(
+                "logit_softcap must be positive and finite, got {cap}"
+            ));
         }
+        let blocks = match &self.pattern {
+            LayerPattern::Cycle(blocks) => blocks.as_slice(),
+            _ => core::slice::from_ref(&self.block),
+        };
+        for block in blocks {
+            if let PositionEncoding::Rotary(rotary) = &block.heads.position
+                && rotary.max_len < self.max_len
+            {
+                return invalid(format!(
+                    "max_len {} is more than the max_len {} of the heads' rotary positions",
+                    self.max_len, rotary.max_len
+                ));
+            }
+        }
+        Ok(())
     }
 
     /// Builds the model.
@@ -146,6 +168,7 @@ impl LanguageModelConfig {
             dropout: DropoutConfig::new(self.block.dropout).init(),
             transformer: self.transformer().init(device),
             head: (!self.tied).then(|| head.init(device)),
+            logit_softcap: self.logit_softcap,
             max_len: self.max_len,
         }
     }
@@ -153,5 +176,6 @@ impl LanguageModelConfig {
     fn transformer(&self) -> CausalTransformerConfig {
         CausalTransformerConfig::new(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
+            .with_pattern(self.pattern.clone())
     }
 }

@@ -8,6 +8,7 @@ use burn::{
 use burn_attn::{
     CausalTransformer, CausalTransformerInput, TiedEmbedding, dropout, ops,
     positions::{Learned, Positions, Sinusoidal},
+    softcap,
 };
 
 use crate::vocabulary;
@@ -58,6 +59,7 @@ pub struct LanguageModel {
     pub transformer: CausalTransformer,
     /// The output projection, if it is not the embedding.
     pub head: Option<Linear>,
+    pub(super) logit_softcap: Option<f64>,
     pub(super) max_len: usize,
 }
 
@@ -150,6 +152,15 @@ impl LanguageModel {
     ///
     /// When the last axis is not `d_model`.
     pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
+        let logits = self.products(states);
+        match self.logit_softcap {
+            Some(cap) => softcap(logits, cap),
+            None => logits,
+        }
+    }
+
+    /// Logits that nothing squashes.
+    fn products<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
         let Some(head) = &self.head else {
             return self.embedding.logits(states);
         };

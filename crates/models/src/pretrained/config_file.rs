@@ -93,7 +93,7 @@ impl ConfigFile {
         self.fields.get(field).filter(|value| !value.is_null())
     }
 
-    fn unsupported(&self, field: &str, supported: impl Into<String>) -> PretrainedError {
+    pub(crate) fn unsupported(&self, field: &str, supported: impl Into<String>) -> PretrainedError {
         let found = self.fields.get(field).map(Value::to_string);
         PretrainedError::Unsupported {
             path: self.path.clone(),
@@ -142,8 +142,57 @@ impl ConfigFile {
 
     /// A real number, or what it is where the field is missing.
     pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64, PretrainedError> {
-        let number = self.parsed(field, "a number", Value::as_f64)?;
-        Ok(number.unwrap_or(missing))
+        Ok(self.number_if_any(field)?.unwrap_or(missing))
+    }
+
+    /// A real number.
+    pub(crate) fn needed_number(&mut self, field: &str) -> Result<f64, PretrainedError> {
+        let number = self.number_if_any(field)?;
+        self.needed(field, number)
+    }
+
+    /// A real number, if the field is there and not null.
+    pub(crate) fn number_if_any(&mut self, field: &str) -> Result<Option<f64>, PretrainedError> {
+        self.parsed(field, "a number", Value::as_f64)
+    }
+
+    /// Yes or no, or what it is where the field is missing.
+    pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool, PretrainedError> {
+        let flag = self.parsed(field, "true or false", Value::as_bool)?;
+        Ok(flag.unwrap_or(missing))
+    }
+
+    /// Whether a field is there and not null.
+    pub(crate) fn has(&self, field: &str) -> bool {
+        self.fields.get(field).is_some_and(|value| !value.is_null())
+    }
+
+    /// The fields of an object, if the field is there and not null; they have to be [finished](Self::finish) as well.
+    pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, PretrainedError> {
+        let fields = self.parsed(field, "an object", |value| value.as_object().cloned())?;
+        Ok(fields.map(|fields| Self {
+            path: self.path.clone(),
+            family: self.family,
+            fields,
+            known: BTreeSet::new(),
+        }))
+    }
+
+    /// A list of such texts and what they mean, if the field is there and not null.
+    pub(crate) fn choices<T: Clone>(
+        &mut self,
+        field: &str,
+        choices: &[(&str, T)],
+    ) -> Result<Option<Vec<T>>, PretrainedError> {
+        let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        self.parsed(field, &format!("a list of {}", names.join(", ")), |value| {
+            let items = value.as_array()?.iter();
+            let meanings = items.map(|item| {
+                let found = choices.iter().find(|(name, _)| item.as_str() == Some(name));
+                found.map(|(_, choice)| choice.clone())
+            });
+            meanings.collect()
+        })
     }
 
     /// One of these texts and what it means; the first where the field is missing.

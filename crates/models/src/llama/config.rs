@@ -1,0 +1,198 @@
+//! What a `config.json` says.
+
+use std::path::Path;
+
+use burn_attn::{
+    BlockConfig, FeedForwardActivation, HeadsConfig, LayerPattern, NormConfig, NormPlacement,
+    ProjectionBias, QkNormConfig, RmsQkNorm,
+    positions::{PositionEncoding, RotaryConfig},
+};
+use serde_json::json;
+
+use super::{Family, rotary};
+use crate::{
+    language_model::LanguageModelConfig,
+    pretrained::{ConfigFile, PretrainedError},
+};
+
+/// The family and the configuration of a folder.
+pub(super) fn read(folder: &Path) -> Result<(Family, LanguageModelConfig), PretrainedError> {
+    let mut file = ConfigFile::read(folder, "the Llama family")?;
+    let family = file.choice(
+        "model_type",
+        &[
+            ("llama", Family::Llama),
+            ("mistral", Family::Mistral),
+            ("qwen2", Family::Qwen2),
+            ("qwen3", Family::Qwen3),
+            ("gemma2", Family::Gemma2),
+            ("gemma3_text", Family::Gemma3),
+            ("olmo2", Family::Olmo2),
+        ],
+    )?;
+    let n_layers = file.size("num_hidden_layers")?;
+    let max_len = file.size("max_position_embeddings")?;
+    let block = block(&mut file, family)?;
+    // Layers with a window, and layers without.
+    let [near, far] = match family {
+        Family::Gemma3 => rotary::of_two_kinds(&mut file, max_len)?,
+        _ => {
+            let rotary = rotary::of_all_layers(&mut file, max_len)?;
+            [rotary.clone(), rotary]
+        }
+    };
+    let with = |rotary: RotaryConfig, window| {
+        let block = block.clone().with_window(window);
+        block.with_position(PositionEncoding::Rotary(rotary))
+    };
+    let window = window(&mut file, family)?;
+    let has_window = windows(&mut file, family, n_layers)?;
+    let layers = has_window.iter().map(|&has_window| match has_window {
+        true => with(near.clone(), window),
+        false => with(far.clone(), None),
+    });
+    let layers: Vec<BlockConfig> = layers.collect();
+    let first = layers.first().cloned().unwrap_or_else(|| block.clone());
+    let differ = has_window.windows(2).any(|pair| pair[0] != pair[1]);
+    let config = LanguageModelConfig::new(file.size("vocab_size")?)
+        .with_d_model(file.size("hidden_size")?)
+        .with_n_heads(file.size("num_attention_heads")?)
+        .with_n_layers(n_layers)
+        .with_d_ff(file.size("intermediate_size")?)
+        .with_max_len(max_len)
+        .with_block(first)
+        .with_pattern(match differ {
+            true => LayerPattern::Cycle(layers),
+            false => LayerPattern::Alike,
+        })
+        .with_scaled_embedding(family.is_gemma())
+        .with_tied(file.flag("tie_word_embeddings", family.is_gemma())?)
+        .with_logit_softcap(match family {
+            Family::Gemma2 => file.number_if_any("final_logit_softcapping")?,
+            _ => None,
+        });
+    if family.is_gemma() {
+        file.only("use_bidirectional_attention", json!(false))?;
+        // How caches are made there.
+        file.ignore("cache_implementation");
+    }
+    // How training was split; used nowhere.
+    file.ignore("pretraining_tp");
+    let path = file.finish()?;
+    match config.validate() {
+        Ok(()) => Ok((family, config)),
+        Err(error) => Err(PretrainedError::Config { path, error }),
+    }
+}
+
+/// How all layers are built.
+fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, PretrainedError> {
+    use FeedForwardActivation::{GeGluTanh, SwiGlu};
+
+    let epsilon = file.number("rms_norm_eps", 1e-6)?;
+    let norm = NormConfig::rms_norm().with_epsilon(epsilon);
+    let (norm, placement) = match family {
+        Family::Gemma2 | Family::Gemma3 => (norm.with_unit_offset(), NormPlacement::Sandwich),
+        Family::Olmo2 => (norm, NormPlacement::Output),
+        _ => (norm, NormPlacement::Pre),
+    };
+    let activation = match family.is_gemma() {
+        true => {
+            // The older name stands beside the newer one and is not read.
+            file.ignore("hidden_act");
+            file.choice("hidden_activation", &[("gelu_pytorch_tanh", GeGluTanh)])?
+        }
+        false => file.choice("hidden_act", &[("silu", SwiGlu)])?,
+    };
+    let qk_norm = RmsQkNorm::new().with_epsilon(epsilon);
+    let heads = HeadsConfig::new()
+        .with_n_kv_heads(file.size_if_any("num_key_value_heads")?)
+        .with_d_head(file.size_if_any("head_dim")?)
+        .with_qk_norm(match family {
+            Family::Qwen3 | Family::Gemma3 => Some(QkNormConfig::Rms(qk_norm)),
+            Family::Olmo2 => Some(QkNormConfig::RmsAcrossHeads(qk_norm)),
+            _ => None,
+        });
+    let heads = match family.is_gemma() {
+        true => {
+            let scalar = file.number("query_pre_attn_scalar", 256.0)?;
+            let softcap = file.number_if_any("attn_logit_softcapping")?;
+            heads
+                .with_scale(Some(scalar.powf(-0.5)))
+                .with_softcap(softcap)
+        }
+        false => heads,
+    };
+    let bias = match family {
+        Family::Qwen2 => ProjectionBias::all().with_output(false),
+        Family::Mistral => ProjectionBias::none(),
+        _ => match file.flag("attention_bias", false)? {
+            true => ProjectionBias::all(),
+            false => ProjectionBias::none(),
+        },
+    };
+    let feed_forward_bias = family == Family::Llama && file.flag("mlp_bias", false)?;
+    Ok(BlockConfig::new()
+        .with_norm(norm)
+        .with_norm_placement(placement)
+        .with_activation(activation)
+        .with_bias(feed_forward_bias)
+        .with_projection_bias(Some(bias))
+        .with_dropout(0.0)
+        .with_attention_dropout(Some(file.number("attention_dropout", 0.0)?))
+        .with_heads(heads))
+}
+
+/// How far layers with a window look back: a published one counts the token itself.
+fn window(file: &mut ConfigFile, family: Family) -> Result<Option<usize>, PretrainedError> {
+    match family {
+        Family::Llama | Family::Olmo2 => Ok(None),
+        _ => {
+            let window = file.size_if_any("sliding_window")?;
+            Ok(window.map(|window| window.saturating_sub(1)))
+        }
+    }
+}
+
+/// Which layers have a window.
+fn windows(
+    file: &mut ConfigFile,
+    family: Family,
+    n_layers: usize,
+) -> Result<Vec<bool>, PretrainedError> {
+    let named = match family {
+        Family::Llama | Family::Mistral | Family::Olmo2 => None,
+        _ => file.choices(
+            "layer_types",
+            &[("sliding_attention", true), ("full_attention", false)],
+        )?,
+    };
+    // Before version 5 of transformers the layers were not named.
+    let unnamed: Vec<bool> = match family {
+        Family::Llama | Family::Olmo2 => vec![false; n_layers],
+        Family::Mistral => vec![file.has("sliding_window"); n_layers],
+        Family::Qwen2 | Family::Qwen3 => {
+            let first = file.size_if_any("max_window_layers")?.unwrap_or(n_layers);
+            let uses = file.flag("use_sliding_window", false)?;
+            (0..n_layers).map(|layer| uses && layer >= first).collect()
+        }
+        Family::Gemma2 => (0..n_layers).map(|layer| layer % 2 == 0).collect(),
+        Family::Gemma3 => {
+            // Written by version 5 too, beside the names.
+            let newer = file.size_if_any("_sliding_window_pattern")?;
+            let older = file.size_if_any("sliding_window_pattern")?;
+            let pattern = older.or(newer).unwrap_or(6);
+            (0..n_layers)
+                .map(|layer| !(layer + 1).is_multiple_of(pattern.max(1)))
+                .collect()
+        }
+    };
+    match named {
+        Some(named) if named.len() != n_layers => Err(file.unsupported(
+            "layer_types",
+            format!("as many types as num_hidden_layers, {n_layers}"),
+        )),
+        Some(named) => Ok(named),
+        None => Ok(unnamed),
+    }
+}

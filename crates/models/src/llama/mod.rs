@@ -1,0 +1,76 @@
+//! Llama and its relatives, as [`LanguageModel`]s: rotary positions, RMS norms, gated feed-forward networks, grouped heads.
+//!
+//! | `model_type` | what differs | source |
+//! | --- | --- | --- |
+//! | `llama` | stretched rotary positions from Llama 3.1 on | arXiv:2302.13971, arXiv:2407.21783 |
+//! | `mistral` | a window in every layer | arXiv:2310.06825 |
+//! | `qwen2` | biases of query, key and value | arXiv:2407.10671 |
+//! | `qwen3` | normalised queries and keys | arXiv:2505.09388 |
+//! | `gemma2` | norms on both sides, softcaps, windows in every other layer | arXiv:2408.00118 |
+//! | `gemma3_text` | five layers with a window and a rotary base of their own for each without; normalised queries and keys | arXiv:2503.19786 |
+//! | `olmo2` | norms behind the sublayers, queries and keys normalised across heads | arXiv:2501.00656 |
+
+mod config;
+mod rotary;
+mod table;
+
+use std::path::Path;
+
+use burn::tensor::Device;
+
+use crate::{language_model::LanguageModel, pretrained::PretrainedError, weights::Weights};
+
+/// What the configurations of transformers call it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Family {
+    Llama,
+    Mistral,
+    Qwen2,
+    Qwen3,
+    Gemma2,
+    Gemma3,
+    Olmo2,
+}
+
+impl Family {
+    fn is_gemma(self) -> bool {
+        matches!(self, Self::Gemma2 | Self::Gemma3)
+    }
+}
+
+/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of the [table](self), and
+/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+///
+/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`.
+///
+/// # Errors
+///
+/// Names the field, the value or the tensors that are not supported.
+///
+/// # Cost
+///
+/// Reads every tensor once; none is drawn at random first. The rotary table has `2 · max_len · d_head / 2` numbers, once.
+///
+/// # Example
+///
+/// ```no_run
+/// // Not run: it reads a folder of several gigabytes.
+/// use burn::tensor::Device;
+/// use burn_attn_models::{generate::{GenerateOptions, generate}, llama};
+///
+/// let model = llama::from_pretrained("Llama-3.2-1B", &Device::default())?;
+/// let prompt = vec![128_000, 9906];
+/// let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(32));
+/// println!("{:?}", outputs[0].tokens);
+/// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
+/// ```
+pub fn from_pretrained(
+    folder: impl AsRef<Path>,
+    device: &Device,
+) -> Result<LanguageModel, PretrainedError> {
+    let folder = folder.as_ref();
+    let (family, config) = config::read(folder)?;
+    let mut model = config.init(device);
+    Weights::open(folder)?.load(&table::table(family, &config), &mut model)?;
+    Ok(model)
+}
