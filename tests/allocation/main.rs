@@ -1,13 +1,17 @@
-//! What decoding a token allocates: a suite of its own, because it counts every allocation of the process.
+//! What decoding a token and loading weights allocate: a suite of its own, because it counts every allocation of the process.
 
 #[path = "../devices.rs"]
 #[allow(dead_code, reason = "the other suites use the rest")]
 mod devices;
+mod weights;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     fmt,
-    sync::atomic::{AtomicUsize, Ordering::Relaxed},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 
 use burn::tensor::{Distribution, Tensor};
@@ -21,6 +25,8 @@ struct Counting;
 
 static BYTES: AtomicUsize = AtomicUsize::new(0);
 static ALLOCATIONS: AtomicUsize = AtomicUsize::new(0);
+static LIVE: AtomicUsize = AtomicUsize::new(0);
+static PEAK: AtomicUsize = AtomicUsize::new(0);
 
 #[allow(unsafe_code, reason = "the trait of allocators is unsafe")]
 // SAFETY: every call is passed on to the system's allocator as it comes.
@@ -28,11 +34,14 @@ unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         BYTES.fetch_add(layout.size(), Relaxed);
         ALLOCATIONS.fetch_add(1, Relaxed);
+        let live = LIVE.fetch_add(layout.size(), Relaxed) + layout.size();
+        PEAK.fetch_max(live, Relaxed);
         // SAFETY: the caller keeps the contract of the system's allocator.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        LIVE.fetch_sub(layout.size(), Relaxed);
         // SAFETY: as above.
         unsafe { System.dealloc(pointer, layout) }
     }
@@ -40,6 +49,20 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
+
+/// One test at a time, so that nothing else allocates meanwhile.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// How many bytes were in use at once during `work`, besides those from before.
+fn peak(work: impl FnOnce()) -> usize {
+    let before = LIVE.load(Relaxed);
+    PEAK.store(before, Relaxed);
+    work();
+    PEAK.load(Relaxed) - before
+}
 
 /// What one token has allocated, freed or not.
 #[derive(Clone, Copy)]
@@ -116,9 +139,9 @@ fn compare(name: &str, batch: usize, calls: usize, costs: [Cost; 2]) {
     );
 }
 
-/// One test, so that nothing else allocates meanwhile.
 #[test]
 fn a_token_allocates_the_same_however_long_the_context_is() {
+    let _alone = alone();
     let device = devices::any();
     let config = || SelfAttentionConfig::new(D_MODEL, HEADS).with_causal(true);
     let positions = |position| config().with_position(position);

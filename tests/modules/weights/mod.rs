@@ -1,7 +1,9 @@
 //! Weights of other libraries by tables: every kind of row against its formula and backwards, whole models against their logits, and a sentence for
 //! whatever does not fit or was made to do harm. `tests/golden/weights/make_weights.py` made the models.
 
+mod dtypes;
 mod hostile;
+mod mistakes;
 mod models;
 mod rows;
 mod strict;

@@ -152,16 +152,18 @@ fn gpt_neox_whose_heads_are_interleaved() {
 }
 
 #[test]
-fn gpt2_without_the_prefix_of_the_head() {
+fn gpt2_without_the_prefix_of_the_head_and_with_masks() {
     let file = "gpt2.safetensors";
-    let tensors = contents(&golden(file));
-    let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+    let originals = contents(&golden(file));
+    let tensors = originals.iter().map(|(name, (dtype, shape, bytes))| {
         let name = name.strip_prefix("transformer.").expect("a prefix");
         (name, dtype.as_str(), shape.clone(), bytes.clone())
     });
+    let mut tensors: Vec<_> = tensors.collect();
+    tensors.push(("h.0.attn.bias", "U8", vec![1, 1, 7, 7], vec![1; 49]));
+    tensors.push(("h.1.attn.masked_bias", "F32", vec![], vec![0; 4]));
     let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    write_as(&path, tensors.collect());
+    write_as(&folder.path().join("model.safetensors"), tensors);
     check("gpt2", &gpt2(), &tables::gpt2(), folder.path(), &[file]);
 }
 

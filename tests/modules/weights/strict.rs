@@ -5,14 +5,13 @@ use burn::{
     tensor::{DType, Tensor},
 };
 use burn_attn_models::weights::{
-    Mismatch, Missing, NotLoaded, Table, Weights, WeightsError, WrongDType, WrongShape, ZEROS,
-    same, save, transposed,
+    Mismatch, Missing, NotLoaded, Table, Weights, WeightsError, WrongDType, WrongShape, save, transposed,
 };
 
 use super::{Model, folder, lazy, load, model, sentence, write, write_as};
 use crate::{devices, numbers::filled, parameters};
 
-fn zeros(shape: &[usize]) -> super::Written {
+pub fn zeros(shape: &[usize]) -> super::Written {
     (shape.to_vec(), vec![0.0; shape.iter().product()])
 }
 
@@ -349,111 +348,5 @@ fn an_adapter_has_no_row() {
     assert!(
         unlisted.len() == 2 && unlisted.iter().all(|path| path.starts_with("weight.")),
         "{unlisted:?}"
-    );
-}
-
-/// What a table with one mistake says.
-#[track_caller]
-fn table_error(table: &Table, mut ours: Model) -> String {
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    write(&path, &[("a", zeros(&[1]))]);
-    let error = Weights::open(&path).and_then(|weights| weights.load(table, &mut ours));
-    let sentence = sentence(error);
-    let start = "the table of weights is wrong: in the row of ";
-    sentence
-        .strip_prefix(start)
-        .expect("a mistake in the table")
-        .to_string()
-}
-
-#[test]
-fn mistakes_in_tables() {
-    let two = || model(&[3, 5], &[[2, 3], [4, 3]], &[]);
-    let row = |ours, theirs| Table::new().row(ours, theirs);
-    let twice = row("vectors.0", same("a")).row("vectors.{at}", "b");
-    assert_eq!(
-        table_error(&twice, two()),
-        "vectors.{at} and b, there is another row for vectors.0"
-    );
-    let split = Table::new().row(["vectors.1", "vectors.2"], "a");
-    assert_eq!(
-        table_error(&split, two()),
-        "vectors.1, vectors.2 and a, the model has no parameter vectors.2"
-    );
-    let turned = row("vectors.0", transposed("a"));
-    assert_eq!(
-        table_error(&turned, two()),
-        "vectors.0 and a, a parameter of shape [3] cannot be transposed"
-    );
-    let shares = row("vectors.1", same(["a", "b"]));
-    assert_eq!(
-        table_error(&shares, two()),
-        "vectors.1 and a, b, 5 outputs cannot be divided among 2 tensors as [1, 1]"
-    );
-    let three = row("vectors.0", same(["a", "b"]).shares([1, 1, 1]));
-    assert_eq!(
-        table_error(&three, two()),
-        "vectors.0 and a, b, 3 outputs cannot be divided among 2 tensors as [1, 1, 1]"
-    );
-    let groups = row("vectors.1", same("a").interleaved([1, 2]));
-    assert_eq!(
-        table_error(&groups, two()),
-        "vectors.1 and a, 5 outputs are no groups of [1, 2]"
-    );
-    let apart = Table::new().row(["matrices.0", "matrices.1"], "a");
-    assert_eq!(
-        table_error(&apart, two()),
-        "matrices.0, matrices.1 and a, parameters of shapes [[2, 3], [4, 3]] do not lie side by side"
-    );
-    let experts = row("matrices.0", same(["a.{expert}", "b"]));
-    assert_eq!(
-        table_error(&experts, two()),
-        "matrices.0 and a.{expert}, b, a placeholder that ours do not have has to be in all names"
-    );
-}
-
-#[test]
-fn what_cannot_be_written() {
-    let folder = folder();
-    let path = folder.path().join("model.safetensors");
-    let ours = || filled(model(&[4], &[[2, 2], [2, 2]], &[]), 1);
-    let table = Table::new()
-        .row("vectors.0", ["a", ZEROS])
-        .row("matrices.0", "w");
-    assert_eq!(
-        sentence(save(&table, &ours(), &path)),
-        "the weights do not fit the model: the table has no row for the parameters matrices.1"
-    );
-    let tied = table.row("matrices.1", transposed("w"));
-    assert_eq!(
-        sentence(save(&tied, &ours(), &path)),
-        "parameter vectors.0 cannot be written: it is not 0 where the other library has no tensor"
-    );
-    let table = Table::new()
-        .row("vectors.0", "a")
-        .row("matrices.0", "w")
-        .row("matrices.1", transposed("w"));
-    assert_eq!(
-        sentence(save(&table, &ours(), &path)),
-        "parameter matrices.1 cannot be written: it differs from matrices.0, and both are w"
-    );
-    assert!(!path.exists());
-    let table = Table::new()
-        .row("vectors.0", "a")
-        .row("matrices.{at}", "w.{at}");
-    let nowhere = folder.path().join("nowhere/model.safetensors");
-    let sentence = sentence(save(&table, &ours(), &nowhere));
-    assert!(sentence.starts_with(&format!("{} cannot be written: ", nowhere.display())));
-    let mut quantized = ours();
-    let scheme = burn::tensor::quantization::QuantScheme::default();
-    let weight = quantized.matrices[0].clone();
-    quantized.matrices[0] = weight.map(|weight| weight.quantize_dynamic(&scheme));
-    let error = save(&table, &quantized, &path)
-        .expect_err("a mistake")
-        .to_string();
-    assert!(
-        error.starts_with("parameter matrices.0 cannot be written: it holds QFloat"),
-        "{error}"
     );
 }

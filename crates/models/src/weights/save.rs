@@ -26,7 +26,7 @@ use super::{
 ///
 /// # Cost
 ///
-/// One tensor of each side in memory at a time. Initialises what is not.
+/// One tensor of theirs in memory at a time, and one of ours as Burn brings it from its device. Initialises what is not.
 pub fn save<M: Module>(
     table: &Table,
     model: &M,

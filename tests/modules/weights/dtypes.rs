@@ -1,0 +1,109 @@
+//! Numbers of every type, and files of Burn's own.
+
+use burn::{
+    module::{Module, Param},
+    tensor::{DType, Tensor},
+};
+use burn_attn_models::weights::{Table, Weights, save, transposed};
+
+use super::{contents, folder, load, model, rows::assert_matrix, write_as};
+use crate::{compare, devices, numbers::filled, parameters};
+
+/// Bytes of f32 numbers as another dtype's, exact for those of [`exact`].
+fn bytes(numbers: &[f32], dtype: &str) -> Vec<u8> {
+    let upper = |number: &f32| (number.to_bits() >> 16) as u16;
+    match dtype {
+        "F64" => numbers
+            .iter()
+            .flat_map(|&number| f64::from(number).to_le_bytes())
+            .collect(),
+        "F32" => numbers
+            .iter()
+            .flat_map(|number| number.to_le_bytes())
+            .collect(),
+        "BF16" => numbers
+            .iter()
+            .flat_map(|number| upper(number).to_le_bytes())
+            .collect(),
+        // Of normal numbers: five bits of exponent, ten of fraction.
+        "F16" => {
+            let half = |number: &f32| {
+                let bits = number.to_bits();
+                let (sign, exponent, fraction) =
+                    (bits >> 31, (bits >> 23) & 0xff, bits & 0x7f_ffff);
+                ((sign << 15) | ((exponent + 15 - 127) << 10) | (fraction >> 13)) as u16
+            };
+            numbers
+                .iter()
+                .flat_map(|number| half(number).to_le_bytes())
+                .collect()
+        }
+        other => unreachable!("{other}"),
+    }
+}
+
+/// Numbers that every dtype has.
+fn exact() -> Vec<f32> {
+    vec![1.0, -2.5, 0.125, 96.0, -0.75, 3.0]
+}
+
+#[test]
+fn every_dtype_becomes_every_other() {
+    let dtypes = [
+        ("F64", DType::F64),
+        ("F32", DType::F32),
+        ("F16", DType::F16),
+        ("BF16", DType::BF16),
+    ];
+    let table = Table::new().row("matrices.0", transposed(["a", "b"]));
+    let folder = folder();
+    for (from, _) in dtypes {
+        let path = folder.path().join(from);
+        // The two halves need not agree.
+        let numbers = exact();
+        let a = ("a", from, vec![1, 3], bytes(&numbers[..3], from));
+        let b = ("b", "F32", vec![1, 3], bytes(&numbers[3..], "F32"));
+        write_as(&path, vec![a, b]);
+        for (to, dtype) in dtypes {
+            let device = devices::any();
+            let mut model = model(&[], &[], &[]);
+            let value = Tensor::<2>::zeros([3, 2], (&device, dtype));
+            model
+                .matrices
+                .push(Param::initialized(Default::default(), value));
+            load(&table, &path, &mut model);
+            assert_eq!(model.matrices[0].dtype(), dtype);
+            let found = parameters::values(&model);
+            assert_matrix(&found, "matrices.0", |row, column| {
+                exact()[column * 3 + row]
+            });
+            // They are written in the dtype of the parameter.
+            let back = folder.path().join("back");
+            save(&table, &model, &back).expect("written");
+            let (written, _, numbers) = &contents(&back)["a"];
+            assert_eq!((written.as_str(), numbers), (to, &bytes(&exact()[..3], to)));
+        }
+    }
+}
+
+#[test]
+fn a_burnpack_is_read_by_its_own_names() {
+    let table = Table::new()
+        .row("vectors.{at}", "vectors.{at}")
+        .row("matrices.{at}", "matrices.{at}");
+    let saved = filled(model(&[3, 5], &[[2, 7]], &[]), 1);
+    let folder = folder();
+    let path = folder.path().join("model.bpk");
+    saved.clone().save_file(&path).expect("saved");
+    let mut loaded = model(&[3, 5], &[[2, 7]], &[]);
+    load(&table, &path, &mut loaded);
+    assert!(parameters::values(&loaded) == parameters::values(&saved));
+
+    // The file is gone when the numbers are needed.
+    let weights = Weights::open(&path).expect("readable");
+    std::fs::remove_file(&path).expect("removed");
+    let before = loaded.clone();
+    let sentence = super::sentence(weights.load(&table, &mut loaded));
+    assert!(sentence.starts_with("the numbers of tensor vectors.0 cannot be read: "));
+    compare::assert_same(&loaded.vectors[0].val(), &before.vectors[0].val());
+}
