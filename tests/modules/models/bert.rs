@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::bert::{Bert, BertInput};
 
-use super::{TOLERANCE, assert_states, folder, values};
+use super::{TOLERANCE, assert_states, every_device, folder, values};
 use crate::{bad_input::sentence, compare::assert_close_to_largest, devices};
 
 fn input(device: &Device) -> BertInput {
@@ -16,7 +16,7 @@ fn input(device: &Device) -> BertInput {
 
 #[test]
 fn every_layer_is_the_references() {
-    for (name, device) in devices::cpu() {
+    for (name, device) in every_device() {
         let bert = Bert::from_pretrained(folder("bert"), &device).expect("a model");
         let values = values();
         let output = bert.forward_with_hidden_states(input(&device));

@@ -9,10 +9,21 @@ use std::path::PathBuf;
 
 use burn::tensor::Tensor;
 
-use crate::{compare::assert_close_to_largest, golden::file::GoldenFile};
+use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
 
 /// Largest difference, relative to the largest number of a tensor.
 const TOLERANCE: f64 = 1e-4;
+
+/// The devices of the CPU, and wgpu's where there is one.
+fn every_device() -> Vec<devices::Named> {
+    let devices = devices::cpu();
+    #[cfg(feature = "wgpu")]
+    let devices = {
+        let wgpu = devices::wgpu().map(|device| ("wgpu", device));
+        devices.into_iter().chain(wgpu).collect()
+    };
+    devices
+}
 
 /// The folder of a model.
 fn folder(name: &str) -> PathBuf {

@@ -5,7 +5,8 @@ use burn::{
     tensor::{DType, Tensor},
 };
 use burn_attn_models::weights::{
-    Mismatch, Missing, NotLoaded, Table, Weights, WeightsError, WrongDType, WrongShape, save, transposed,
+    Mismatch, Missing, NotLoaded, Table, Weights, WeightsError, WrongDType, WrongShape, save,
+    transposed,
 };
 
 use super::{Model, folder, lazy, load, model, sentence, write, write_as};
