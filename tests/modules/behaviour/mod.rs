@@ -7,6 +7,7 @@ mod heads;
 mod initial;
 mod leakage;
 mod masks;
+mod own_module;
 mod padding;
 mod positions;
 mod qk_norm;
