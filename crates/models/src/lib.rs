@@ -3,6 +3,8 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`bert`] | BERT, an encoder of texts and sentences |
+//! | [`gpt2`] | GPT-2, a language model |
+//! | [`gpt_neox`] | GPT-NeoX and Pythia, language models |
 //! | [`language_model`] | the decoder-only language model of GPT and Llama |
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
@@ -12,6 +14,8 @@
 
 pub mod bert;
 pub mod generate;
+pub mod gpt2;
+pub mod gpt_neox;
 pub mod import;
 pub mod language_model;
 mod new_tokens;
