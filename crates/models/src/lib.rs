@@ -3,6 +3,8 @@
 //! | module | what it is |
 //! | --- | --- |
 //! | [`bert`] | BERT, an encoder of texts and sentences |
+//! | [`gpt2`] | GPT-2, a language model |
+//! | [`gpt_neox`] | GPT-NeoX and Pythia, language models |
 //! | [`language_model`] | the decoder-only language model of GPT and Llama |
 //! | [`llama`] | Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2 |
 //! | [`seq2seq`] | the translation model of "Attention is all you need" |
@@ -13,6 +15,8 @@
 
 pub mod bert;
 pub mod generate;
+pub mod gpt2;
+pub mod gpt_neox;
 pub mod import;
 pub mod language_model;
 pub mod llama;

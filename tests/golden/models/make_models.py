@@ -1,6 +1,6 @@
 """Folders of small models as `transformers` saves them, and what they compute.
 
-Usage: python make_models.py [OUT_DIR]
+Usage: python make_models.py [OUT_DIR [FAMILY..]], without families all of them
 
 Parameters are float32 values (stored exactly); values are computed in float64 and rounded to float32 once.
 """
@@ -10,20 +10,29 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import BertConfig, BertForMaskedLM, BertModel
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    GPT2Config,
+    GPT2LMHeadModel,
+    GPTNeoXConfig,
+    GPTNeoXForCausalLM,
+)
+from transformers.activations import ACT2FN
 
 OUT = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).resolve().parent
 torch.use_deterministic_algorithms(True)
 torch.set_num_threads(1)
 
 
-def saved(name, model, **inputs):
-    """Saves `model` below `name`, and what it makes of `inputs` beside it."""
+def saved(name, model, spread=0.2, **inputs):
+    """Saves `model` below `name`, and returns what it makes of `inputs`."""
     torch.manual_seed(17)
     with torch.no_grad():
         for parameter in model.parameters():
             # Initial weights are so small that every token has the same state; biases are at 0, norms at 1.
-            parameter.add_(0.2 * torch.randn_like(parameter))
+            parameter.add_(spread * torch.randn_like(parameter))
     folder = OUT / name
     model.save_pretrained(folder)
     for path in folder.iterdir():
@@ -62,8 +71,110 @@ def bert():
     return values
 
 
-values = {f"bert.{name}": value for name, value in bert().items()}
-values = {name: value.float() if value.is_floating_point() else value for name, value in values.items()}
-path = OUT / "values.safetensors"
-save_file({name: value.contiguous() for name, value in values.items()}, path)
-path.chmod(0o644)
+def language_model(name, model, layers):
+    """Logits, states behind every one of `layers`, and greedy tokens."""
+    # An output is a tensor, or a tuple that starts with one.
+    behind = []
+    hooks = [
+        layer.register_forward_hook(lambda _layer, _inputs, output: behind.append(output[0] if isinstance(output, tuple) else output))
+        for layer in layers
+    ]
+    tokens = torch.tensor([[2, 7, 11, 3, 5, 13, 3], [17, 19, 22, 1, 0, 0, 0]])
+    mask = (torch.arange(7) < torch.tensor([7, 4])[:, None]).long()
+    # Far enough apart that greedy tokens are not the same one again and again.
+    output = saved(name, model, spread=0.4, input_ids=tokens, attention_mask=mask)
+    values = {"tokens": tokens, "logits": output.logits * mask[:, :, None]}
+    assert len(behind) == len(layers) == 2
+    for index, states in enumerate(behind):
+        values[f"states.{index}"] = states * mask[:, :, None]
+    for hook in hooks:
+        hook.remove()
+    # Each prompt alone, without padding.
+    for row, length in enumerate([7, 4]):
+        output = model.generate(
+            tokens[row : row + 1, :length],
+            attention_mask=torch.ones(1, length).long(),
+            max_new_tokens=10,
+            do_sample=False,
+            return_dict_in_generate=True,
+            output_logits=True,
+        )
+        for logits in output.logits:
+            first, second = logits[0].topk(2).values
+            assert first - second > 1e-3, "a choice that rounding could change"
+        values[f"greedy.{row}"] = output.sequences[0, length:]
+    return values
+
+
+def gpt2():
+    config = GPT2Config(
+        vocab_size=23,
+        n_positions=19,
+        n_embd=15,
+        n_layer=2,
+        n_head=3,
+        n_inner=13,
+        layer_norm_epsilon=1e-3,
+        bos_token_id=None,
+        eos_token_id=None,
+    )
+    config._attn_implementation = "eager"
+    torch.manual_seed(17)
+    model = GPT2LMHeadModel(config)
+    values = language_model("gpt2", model, model.transformer.h)
+    for name in ["gelu", "gelu_python", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"] + [
+        "quick_gelu", "relu", "relu2", "silu", "swish"
+    ]:
+        for layer in model.transformer.h:
+            layer.mlp.act = ACT2FN[name]
+        with torch.no_grad():
+            values[f"logits.{name}"] = model(values["tokens"][:1]).logits
+    write(OUT / "gpt2" / "values.safetensors", values)
+
+
+def gpt_neox(name, rope_parameters, **options):
+    config = GPTNeoXConfig(
+        vocab_size=23,
+        hidden_size=24,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        intermediate_size=13,
+        max_position_embeddings=19,
+        layer_norm_eps=1e-3,
+        rope_parameters=rope_parameters,
+        bos_token_id=None,
+        eos_token_id=None,
+        **options,
+    )
+    config._attn_implementation = "eager"
+    torch.manual_seed(17)
+    model = GPTNeoXForCausalLM(config)
+    write(OUT / name / "values.safetensors", language_model(name, model, model.gpt_neox.layers))
+
+
+def write(path, values):
+    values = {name: value.float() if value.is_floating_point() else value for name, value in values.items()}
+    save_file({name: value.contiguous() for name, value in values.items()}, path)
+    path.chmod(0o644)
+
+
+def gpt_neoxes():
+    gpt_neox("gpt_neox", {"rope_type": "default", "rope_theta": 1000.0, "partial_rotary_factor": 0.5})
+    # All that is chosen otherwise.
+    gpt_neox(
+        "gpt_neox_sequential",
+        {"rope_type": "linear", "factor": 3.0, "rope_theta": 100.0, "partial_rotary_factor": 0.75},
+        use_parallel_residual=False,
+        hidden_act="gelu_new",
+        attention_bias=False,
+        tie_word_embeddings=True,
+    )
+
+
+FAMILIES = {
+    "bert": lambda: write(OUT / "values.safetensors", {f"bert.{name}": value for name, value in bert().items()}),
+    "gpt2": gpt2,
+    "gpt_neox": gpt_neoxes,
+}
+for family in sys.argv[2:] or FAMILIES:
+    FAMILIES[family]()

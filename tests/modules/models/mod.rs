@@ -1,6 +1,9 @@
 //! Models that `transformers` saved: what they compute, and what is refused.
 
 mod bert;
+mod gpt2;
+mod gpt_neox;
+mod language_models;
 mod llama;
 mod real;
 mod refused;

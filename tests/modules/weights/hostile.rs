@@ -3,7 +3,10 @@
 use std::{fs, path::Path};
 
 use burn::module::Module;
-use burn_attn_models::weights::{Table, Weights, WeightsError};
+use burn_attn_models::{
+    gpt2,
+    weights::{Table, Weights, WeightsError},
+};
 
 use super::{contents, folder, golden, model, safetensors, write};
 use crate::{numbers::filled, parameters};
@@ -345,7 +348,7 @@ fn files_damaged_anywhere() {
 
 #[test]
 fn pytorch_files_damaged_anywhere() {
-    let table = super::tables::gpt2();
+    let table = gpt2::table();
     let folder = folder();
     let path = folder.path().join("pytorch_model.bin");
     let whole = fs::read(golden("gpt2.bin")).expect("read");

@@ -86,7 +86,7 @@ fn write_as(path: &Path, tensors: Vec<(&str, &str, Vec<usize>, Vec<u8>)>) {
 }
 
 /// What is in a safetensors file: dtype, shape and bytes by name.
-fn contents(path: &Path) -> BTreeMap<String, (String, Vec<usize>, Vec<u8>)> {
+pub fn contents(path: &Path) -> BTreeMap<String, (String, Vec<usize>, Vec<u8>)> {
     let bytes = fs::read(path).expect("read");
     let (len, rest) = bytes.split_at(8);
     let len = u64::from_le_bytes(len.try_into().expect("8 bytes")) as usize;

@@ -8,6 +8,7 @@ use burn_attn::{
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_models::{
+    gpt_neox, gpt2,
     language_model::{AbsolutePosition, LanguageModelConfig},
     weights::{Table, Weights, save},
 };
@@ -108,7 +109,7 @@ fn check(name: &str, config: &LanguageModelConfig, table: &Table, path: &Path, o
 #[test]
 fn gpt2_from_safetensors() {
     let file = "gpt2.safetensors";
-    check("gpt2", &gpt2(), &tables::gpt2(), &golden(file), &[file]);
+    check("gpt2", &gpt2(), &gpt2::table(), &golden(file), &[file]);
 }
 
 #[test]
@@ -123,7 +124,7 @@ fn gpt2_from_pytorch_with_the_head_that_is_tied() {
     check(
         "gpt2",
         &gpt2(),
-        &tables::gpt2(),
+        &gpt2::table(),
         &path,
         &["gpt2.safetensors"],
     );
@@ -145,7 +146,7 @@ fn gpt_neox_whose_heads_are_interleaved() {
     check(
         "gpt_neox",
         &gpt_neox(),
-        &tables::gpt_neox(8),
+        &gpt_neox::table(8),
         &golden(file),
         &[file],
     );
@@ -164,14 +165,14 @@ fn gpt2_without_the_prefix_of_the_head_and_with_masks() {
     tensors.push(("h.1.attn.masked_bias", "F32", vec![], vec![0; 4]));
     let folder = folder();
     write_as(&folder.path().join("model.safetensors"), tensors);
-    check("gpt2", &gpt2(), &tables::gpt2(), folder.path(), &[file]);
+    check("gpt2", &gpt2(), &gpt2::table(), folder.path(), &[file]);
 }
 
 #[test]
 fn the_table_of_one_family_does_not_fit_another() {
     let mut model = gpt2().init(&devices::any());
     let weights = Weights::open(golden("llama")).expect("readable");
-    let sentence = super::sentence(weights.load(&tables::gpt2(), &mut model));
+    let sentence = super::sentence(weights.load(&gpt2::table(), &mut model));
     for part in [
         "missing are transformer.wpe.weight [7, 15], transformer.h.0.attn.c_attn.weight [15, 45]",
         "transformer.h.1.mlp.c_proj.bias [15]",

@@ -64,12 +64,12 @@ fn stretched(
     };
     let scaling = match kind {
         "linear" => RotaryScaling::Linear {
-            factor: parameters.needed_number("factor")?,
+            factor: parameters.real("factor")?,
         },
         "llama3" => RotaryScaling::Llama3 {
-            factor: parameters.needed_number("factor")?,
-            low_freq_factor: parameters.needed_number("low_freq_factor")?,
-            high_freq_factor: parameters.needed_number("high_freq_factor")?,
+            factor: parameters.real("factor")?,
+            low_freq_factor: parameters.real("low_freq_factor")?,
+            high_freq_factor: parameters.real("high_freq_factor")?,
             original_max_len: parameters.size("original_max_position_embeddings")?,
         },
         _ => RotaryScaling::None,

@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use burn_attn::FeedForwardActivation;
 use serde_json::{Map, Value};
 
 use super::PretrainedError;
@@ -59,6 +60,25 @@ const NO_MATTER: [&str; 45] = [
     "use_cache",
 ];
 
+/// What `transformers` calls the functions that a feed-forward network has.
+const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
+    use FeedForwardActivation::{Gelu, GeluTanh, QuickGelu, Relu, ReluSquared, Silu};
+    [
+        ("gelu", Gelu),
+        ("gelu_python", Gelu),
+        ("gelu_new", GeluTanh),
+        ("gelu_fast", GeluTanh),
+        ("gelu_accurate", GeluTanh),
+        ("gelu_pytorch_tanh", GeluTanh),
+        ("gelu_python_tanh", GeluTanh),
+        ("quick_gelu", QuickGelu),
+        ("relu", Relu),
+        ("relu2", ReluSquared),
+        ("silu", Silu),
+        ("swish", Silu),
+    ]
+};
+
 /// The fields of a `config.json`, each of which has to be read.
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -91,6 +111,11 @@ impl ConfigFile {
     fn get(&mut self, field: &str) -> Option<&Value> {
         self.known.insert(field.to_owned());
         self.fields.get(field).filter(|value| !value.is_null())
+    }
+
+    /// Whether a field is there and not null.
+    pub(crate) fn has(&mut self, field: &str) -> bool {
+        self.get(field).is_some()
     }
 
     pub(crate) fn unsupported(&self, field: &str, supported: impl Into<String>) -> PretrainedError {
@@ -145,26 +170,9 @@ impl ConfigFile {
         Ok(self.number_if_any(field)?.unwrap_or(missing))
     }
 
-    /// A real number.
-    pub(crate) fn needed_number(&mut self, field: &str) -> Result<f64, PretrainedError> {
-        let number = self.number_if_any(field)?;
-        self.needed(field, number)
-    }
-
     /// A real number, if the field is there and not null.
     pub(crate) fn number_if_any(&mut self, field: &str) -> Result<Option<f64>, PretrainedError> {
         self.parsed(field, "a number", Value::as_f64)
-    }
-
-    /// Yes or no, or what it is where the field is missing.
-    pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool, PretrainedError> {
-        let flag = self.parsed(field, "true or false", Value::as_bool)?;
-        Ok(flag.unwrap_or(missing))
-    }
-
-    /// Whether a field is there and not null.
-    pub(crate) fn has(&self, field: &str) -> bool {
-        self.fields.get(field).is_some_and(|value| !value.is_null())
     }
 
     /// The fields of an object, if the field is there and not null; they have to be [finished](Self::finish) as well.
@@ -195,6 +203,48 @@ impl ConfigFile {
         })
     }
 
+    /// A real number that has to be there.
+    pub(crate) fn real(&mut self, field: &str) -> Result<f64, PretrainedError> {
+        let number = self.number_if_any(field)?;
+        self.needed(field, number)
+    }
+
+    /// A real number with several names, which have to agree, or what it is where all of them are missing.
+    pub(crate) fn number_of(
+        &mut self,
+        fields: &[&str],
+        missing: f64,
+    ) -> Result<f64, PretrainedError> {
+        let mut known: Option<f64> = None;
+        for &field in fields {
+            let Some(found) = self.parsed(field, "a number", Value::as_f64)? else {
+                continue;
+            };
+            match known {
+                Some(known) if known != found => {
+                    return Err(self.unsupported(field, known.to_string()));
+                }
+                _ => known = Some(found),
+            }
+        }
+        Ok(known.unwrap_or(missing))
+    }
+
+    /// Yes or no, or what it is where the field is missing.
+    pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool, PretrainedError> {
+        let flag = self.parsed(field, "true or false", Value::as_bool)?;
+        Ok(flag.unwrap_or(missing))
+    }
+
+    /// Makes the fields of an object, if there is one, fields `object.field` of their own.
+    pub(crate) fn flatten(&mut self, object: &str) -> Result<(), PretrainedError> {
+        let fields = self.parsed(object, "an object", |value| value.as_object().cloned())?;
+        let fields = fields.into_iter().flatten();
+        let named = fields.map(|(field, value)| (format!("{object}.{field}"), value));
+        self.fields.extend(named);
+        Ok(())
+    }
+
     /// One of these texts and what it means; the first where the field is missing.
     pub(crate) fn choice<T: Clone>(
         &mut self,
@@ -208,6 +258,18 @@ impl ConfigFile {
             found.map(|(_, choice)| choice.clone())
         })?;
         Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
+    }
+
+    /// A function between the layers of a feed-forward network, or what it is where the field is missing.
+    pub(crate) fn activation(
+        &mut self,
+        field: &str,
+        missing: FeedForwardActivation,
+    ) -> Result<FeedForwardActivation, PretrainedError> {
+        match self.has(field) {
+            true => self.choice(field, &ACTIVATIONS),
+            false => Ok(missing),
+        }
     }
 
     /// A field that has to be this where it is there.

@@ -4,6 +4,8 @@
 
 mod config_file;
 mod error;
+mod language_model;
 
 pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
+pub(crate) use language_model::load;

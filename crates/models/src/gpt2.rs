@@ -1,0 +1,169 @@
+//! GPT-2 (Radford et al., "Language models are unsupervised multitask learners", 2019): a [`LanguageModel`] with learned positions.
+//!
+//! ```text
+//! x      = tokens[token] + positions[position]
+//! x      = x + attention(norm(x));  x = x + feed_forward(norm(x))          layer by layer
+//! logits = norm(x) · tokensᵀ
+//! ```
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
+use serde_json::json;
+
+use crate::{
+    language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
+    pretrained::{self, ConfigFile, PretrainedError},
+    weights::Table,
+};
+
+/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `gpt2`, and
+/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+///
+/// Training differs in where numbers are dropped: the embedded tokens and the feed-forward networks have `resid_pdrop` here, and
+/// `embd_pdrop` is not read.
+///
+/// # Shapes
+///
+/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `n_positions`: [`LanguageModel::forward`].
+///
+/// # Errors
+///
+/// Names the field, the value or the tensors that are not supported.
+///
+/// # Cost
+///
+/// Reads every tensor once; none is drawn at random first.
+///
+/// # Source
+///
+/// PyTorch equivalent: `GPT2LMHeadModel` of Hugging Face's `transformers`.
+///
+/// # Example
+///
+/// A small model, written as `transformers` would and read back.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::{BlockConfig, FeedForwardActivation, NormPlacement};
+/// use burn_attn_models::{
+///     generate::{GenerateOptions, generate},
+///     gpt2,
+///     language_model::{AbsolutePosition, LanguageModelConfig},
+///     weights::save,
+/// };
+///
+/// let device = Device::default();
+/// let block = BlockConfig::new()
+///     .with_norm_placement(NormPlacement::Pre)
+///     .with_activation(FeedForwardActivation::GeluTanh);
+/// let original = LanguageModelConfig::new(100)
+///     .with_d_model(32)
+///     .with_n_heads(4)
+///     .with_d_ff(128)
+///     .with_max_len(64)
+///     .with_block(block)
+///     .with_position(AbsolutePosition::Learned)
+///     .with_scaled_embedding(false)
+///     .init(&device);
+/// let folder = std::env::temp_dir().join("burn-attn-gpt2");
+/// std::fs::create_dir_all(&folder)?;
+/// save(&gpt2::table(), &original, folder.join("model.safetensors"))?;
+/// let config = r#"{"model_type": "gpt2", "vocab_size": 100, "n_positions": 64, "n_embd": 32, "n_layer": 2, "n_head": 4}"#;
+/// std::fs::write(folder.join("config.json"), config)?;
+///
+/// let model = gpt2::from_pretrained(&folder, &device)?;
+/// let outputs = generate(&model, model.start(2), &[vec![5, 6, 7], vec![8]], &GenerateOptions::new(11));
+/// assert_eq!(outputs[1].tokens.len(), 11);
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_pretrained(
+    folder: impl AsRef<Path>,
+    device: &Device,
+) -> Result<LanguageModel, PretrainedError> {
+    let folder = folder.as_ref();
+    let mut file = ConfigFile::read(folder, "GPT-2")?;
+    let config = config(&mut file)?;
+    pretrained::load(folder, file, &config, &table(), device)
+}
+
+/// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`, also to write them back:
+/// [`save`](crate::weights::save()).
+pub fn table() -> Table {
+    // Its `Conv1D` is laid out as our linear layers.
+    let layer = Table::new()
+        .norm("self_attention_residual.norm", "ln_1")
+        .row(
+            "self_attention.query_key_value.weight",
+            "attn.c_attn.weight",
+        )
+        .row("self_attention.query_key_value.bias", "attn.c_attn.bias")
+        .row("self_attention.output.weight", "attn.c_proj.weight")
+        .row("self_attention.output.bias", "attn.c_proj.bias")
+        .norm("feed_forward_residual.norm", "ln_2")
+        .row("feed_forward.linear_inner.weight", "mlp.c_fc.weight")
+        .row("feed_forward.linear_inner.bias", "mlp.c_fc.bias")
+        .row("feed_forward.linear_outer.weight", "mlp.c_proj.weight")
+        .row("feed_forward.linear_outer.bias", "mlp.c_proj.bias")
+        .ignore("attn.bias")
+        .ignore("attn.masked_bias");
+    Table::new()
+        .row("embedding.weight", "transformer.wte.weight")
+        .row("learned.table", "transformer.wpe.weight")
+        .part("transformer.layers.{layer}", "transformer.h.{layer}", layer)
+        .norm("transformer.norm", "transformer.ln_f")
+        .tied("lm_head.weight", "transformer.wte.weight")
+        // Without the head, as the first checkpoints were saved.
+        .rename("wte.*", "transformer.wte.*")
+        .rename("wpe.*", "transformer.wpe.*")
+        .rename("h.*", "transformer.h.*")
+        .rename("ln_f.*", "transformer.ln_f.*")
+}
+
+/// What a `config.json` says.
+fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
+    file.only("model_type", json!("gpt2"))?;
+    file.only("scale_attn_weights", json!(true))?;
+    file.only("scale_attn_by_inverse_layer_idx", json!(false))?;
+    file.only("reorder_and_upcast_attn", json!(false))?;
+    file.only("add_cross_attention", json!(false))?;
+    file.only("tie_word_embeddings", json!(true))?;
+    file.only("pruned_heads", json!({}))?;
+    file.only("use_bfloat16", json!(false))?;
+    let of_other_heads = [
+        "summary_activation",
+        "summary_first_dropout",
+        "summary_proj_to_labels",
+        "summary_type",
+        "summary_use_proj",
+    ];
+    // Of training, and of the tokenizer.
+    let others = ["embd_pdrop", "predict_special_tokens"];
+    for field in of_other_heads.into_iter().chain(others) {
+        file.ignore(field);
+    }
+    let d_model = file.size("n_embd")?;
+    let max_len = file.size("n_positions")?;
+    file.only("n_ctx", json!(max_len))?;
+    let d_ff = file.size_if_any("n_inner")?;
+    let epsilon = file.number("layer_norm_epsilon", 1e-5)?;
+    let activation = file.activation("activation_function", FeedForwardActivation::GeluTanh)?;
+    let block = BlockConfig::new()
+        .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
+        .with_norm_placement(NormPlacement::Pre)
+        .with_activation(activation)
+        .with_dropout(file.number("resid_pdrop", 0.1)?)
+        .with_attention_dropout(Some(file.number("attn_pdrop", 0.1)?));
+    let config = LanguageModelConfig::new(file.size("vocab_size")?)
+        .with_d_model(d_model)
+        .with_n_heads(file.size("n_head")?)
+        .with_n_layers(file.size("n_layer")?)
+        .with_d_ff(d_ff.unwrap_or(d_model.saturating_mul(4)))
+        .with_max_len(max_len)
+        .with_block(block)
+        .with_position(AbsolutePosition::Learned)
+        .with_scaled_embedding(false);
+    Ok(config)
+}

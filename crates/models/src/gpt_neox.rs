@@ -1,0 +1,228 @@
+//! GPT-NeoX (Black et al., "GPT-NeoX-20B", arXiv:2204.06745) and Pythia (Biderman et al., arXiv:2304.01373): a [`LanguageModel`] with
+//! rotary positions on a part of each head.
+//!
+//! ```text
+//! x      = tokens[token]
+//! x      = x + attention(norm₁(x)) + feed_forward(norm₂(x))               layer by layer, parallel
+//! x      = x + attention(norm₁(x));  x = x + feed_forward(norm₂(x))       … or one after the other
+//! logits = head(norm(x))
+//! ```
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use burn_attn::{
+    BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, ProjectionBias,
+    positions::{PositionEncoding, RotaryConfig, RotaryScaling},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    language_model::{LanguageModel, LanguageModelConfig},
+    pretrained::{self, ConfigFile, PretrainedError},
+    weights::{Table, same, transposed},
+};
+
+/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `gpt_neox`, and
+/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+///
+/// Rotary positions are as trained or stretched linearly; other kinds are refused. Training drops numbers inside the feed-forward
+/// networks too, by `hidden_dropout`.
+///
+/// # Shapes
+///
+/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `max_position_embeddings`:
+/// [`LanguageModel::forward`].
+///
+/// # Errors
+///
+/// Names the field, the value or the tensors that are not supported.
+///
+/// # Cost
+///
+/// Reads every tensor three times at most (query, key and value are one there and here); none is drawn at random first.
+///
+/// # Source
+///
+/// PyTorch equivalent: `GPTNeoXForCausalLM` of Hugging Face's `transformers`.
+///
+/// # Example
+///
+/// A small model, written as `transformers` would and read back.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::{
+///     BlockConfig, NormPlacement,
+///     positions::{PositionEncoding, RotaryConfig},
+/// };
+/// use burn_attn_models::{gpt_neox, language_model::LanguageModelConfig, weights::save};
+///
+/// let device = Device::default();
+/// let rotary = RotaryConfig::new().with_rotary_dim(Some(2));
+/// let block = BlockConfig::new()
+///     .with_norm_placement(NormPlacement::Pre)
+///     .with_parallel(true)
+///     .with_separate_norms(true)
+///     .with_position(PositionEncoding::Rotary(rotary));
+/// let original = LanguageModelConfig::new(100)
+///     .with_d_model(32)
+///     .with_n_heads(4)
+///     .with_d_ff(128)
+///     .with_block(block)
+///     .with_tied(false)
+///     .with_scaled_embedding(false)
+///     .init(&device);
+/// let folder = std::env::temp_dir().join("burn-attn-gpt-neox");
+/// std::fs::create_dir_all(&folder)?;
+/// save(&gpt_neox::table(8), &original, folder.join("model.safetensors"))?;
+/// let config = r#"{"model_type": "gpt_neox", "vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2,
+///     "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 256, "rotary_pct": 0.25}"#;
+/// std::fs::write(folder.join("config.json"), config)?;
+///
+/// let model = gpt_neox::from_pretrained(&folder, &device)?;
+/// let tokens = Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device);
+/// assert_eq!(model.forward(tokens.clone()).into_data(), original.forward(tokens).into_data());
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_pretrained(
+    folder: impl AsRef<Path>,
+    device: &Device,
+) -> Result<LanguageModel, PretrainedError> {
+    let folder = folder.as_ref();
+    let mut file = ConfigFile::read(folder, "GPT-NeoX")?;
+    let config = config(&mut file)?;
+    // A head width of 0 is refused with the rest of the configuration.
+    let table = table(config.d_model.checked_div(config.n_heads).unwrap_or(0));
+    let table = match config.tied {
+        true => table.tied("embed_out.weight", "gpt_neox.embed_in.weight"),
+        false => table,
+    };
+    pretrained::load(folder, file, &config, &table, device)
+}
+
+/// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`, also to write them
+/// back: [`save`](crate::weights::save()). A model without a head of its own is written without `embed_out.weight`.
+pub fn table(d_head: usize) -> Table {
+    let layer = Table::new()
+        .norm("self_attention_residual.norm", "input_layernorm")
+        .linear(
+            "self_attention.query_key_value",
+            // Every head has its query, key and value together.
+            same("attention.query_key_value").interleaved([d_head; 3]),
+        )
+        .linear("self_attention.output", "attention.dense")
+        .norm("feed_forward_residual.norm", "post_attention_layernorm")
+        .linear("feed_forward.linear_inner", "mlp.dense_h_to_4h")
+        .linear("feed_forward.linear_outer", "mlp.dense_4h_to_h")
+        .ignore("attention.bias")
+        .ignore("attention.masked_bias")
+        .ignore("attention.rotary_emb.inv_freq");
+    Table::new()
+        .row("embedding.weight", "gpt_neox.embed_in.weight")
+        .part(
+            "transformer.layers.{layer}",
+            "gpt_neox.layers.{layer}",
+            layer,
+        )
+        .norm("transformer.norm", "gpt_neox.final_layer_norm")
+        .row("head.weight", transposed("embed_out.weight"))
+        // As the state of the module calls it.
+        .rename("lm_head.weight", "embed_out.weight")
+}
+
+/// What a `config.json` says.
+fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
+    file.only("model_type", json!("gpt_neox"))?;
+    file.only("pruned_heads", json!({}))?;
+    file.only("use_bfloat16", json!(false))?;
+    let no_matter = [
+        // Of another head.
+        "classifier_dropout",
+        // It is causal either way.
+        "is_decoder",
+        // The 20B's, which `transformers` does not read.
+        "attention_probs_dropout_prob",
+        "hidden_dropout_prob",
+    ];
+    for field in no_matter {
+        file.ignore(field);
+    }
+    let d_model = file.size("hidden_size")?;
+    let n_heads = file.size("num_attention_heads")?;
+    let max_len = file.size("max_position_embeddings")?;
+    let rotary = rotary(file, d_model.checked_div(n_heads).unwrap_or(0))?;
+    let position = PositionEncoding::Rotary(rotary.with_max_len(max_len));
+    let epsilon = file.number("layer_norm_eps", 1e-5)?;
+    let parallel = file.flag("use_parallel_residual", true)?;
+    let projection_bias = match file.flag("attention_bias", true)? {
+        true => ProjectionBias::all(),
+        false => ProjectionBias::none(),
+    };
+    let block = BlockConfig::new()
+        .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
+        .with_norm_placement(NormPlacement::Pre)
+        .with_parallel(parallel)
+        .with_separate_norms(parallel)
+        .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
+        .with_projection_bias(Some(projection_bias))
+        .with_position(position)
+        .with_dropout(file.number("hidden_dropout", 0.0)?)
+        .with_attention_dropout(Some(file.number("attention_dropout", 0.0)?));
+    let config = LanguageModelConfig::new(file.size("vocab_size")?)
+        .with_d_model(d_model)
+        .with_n_heads(n_heads)
+        .with_n_layers(file.size("num_hidden_layers")?)
+        .with_d_ff(file.size("intermediate_size")?)
+        .with_max_len(max_len)
+        .with_block(block)
+        .with_scaled_embedding(false)
+        .with_tied(file.flag("tie_word_embeddings", false)?);
+    Ok(config)
+}
+
+/// The rotary positions of heads of width `d_head`, whose fields have moved and been renamed over the years.
+fn rotary(file: &mut ConfigFile, d_head: usize) -> Result<RotaryConfig, PretrainedError> {
+    let group = match file.has("rope_scaling") {
+        true => {
+            file.only("rope_parameters", Value::Null)?;
+            "rope_scaling"
+        }
+        false => "rope_parameters",
+    };
+    file.flatten(group)?;
+    let of_group = |field: &str| format!("{group}.{field}");
+    let base = file.number_of(
+        &[&of_group("rope_theta"), "rotary_emb_base", "rope_theta"],
+        10_000.0,
+    )?;
+    let rotated = file.number_of(
+        &[
+            &of_group("partial_rotary_factor"),
+            "rotary_pct",
+            "partial_rotary_factor",
+        ],
+        0.25,
+    )?;
+    let [kind, older] = ["rope_type", "type"].map(of_group);
+    let kind = match file.has(&kind) {
+        true => {
+            file.ignore(&older);
+            kind
+        }
+        false => older,
+    };
+    let scaling = match file.choice(&kind, &[("default", false), ("linear", true)])? {
+        true => RotaryScaling::Linear {
+            factor: file.real(&of_group("factor"))?,
+        },
+        false => RotaryScaling::None,
+    };
+    // Rounded down, as there.
+    let rotary_dim = (d_head as f64 * rotated) as usize;
+    Ok(RotaryConfig::new()
+        .with_base(base)
+        .with_rotary_dim(Some(rotary_dim))
+        .with_scaling(scaling))
+}

@@ -1,0 +1,129 @@
+//! GPT-2 against `transformers`.
+
+use burn_attn_models::gpt2;
+use serde_json::{Value, json};
+
+use super::language_models::Model;
+
+fn model() -> Model {
+    Model {
+        name: "gpt2",
+        from_pretrained: |folder, device| gpt2::from_pretrained(folder, device),
+        table: gpt2::table(),
+    }
+}
+
+#[test]
+fn logits_and_every_layer_are_the_references() {
+    model().check_states();
+}
+
+#[test]
+fn greedy_tokens_are_the_references() {
+    model().check_generation();
+}
+
+#[test]
+fn it_is_written_back_bit_for_bit() {
+    model().check_export();
+}
+
+#[test]
+fn every_activation_is_the_references() {
+    let values = model().values();
+    let names = values
+        .names()
+        .filter_map(|name| name.strip_prefix("logits."));
+    let mut count = 0;
+    for name in names {
+        let changed = model().changed(|config| {
+            config.insert("activation_function".into(), name.into());
+        });
+        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
+        model().assert_logits(name, &changed, &values.data(&format!("logits.{name}")));
+        count += 1;
+    }
+    assert_eq!(count, 11);
+}
+
+#[test]
+fn the_first_files_had_fewer_fields() {
+    model().assert_same_model(|config| {
+        for field in [
+            "activation_function",
+            "scale_attn_weights",
+            "tie_word_embeddings",
+        ] {
+            config.remove(field).expect("a field");
+        }
+        config.insert("n_ctx".into(), json!(19));
+    });
+    // Four times the width, unless it is said.
+    let error = model().changed(|config| drop(config.insert("n_inner".into(), Value::Null)));
+    let error = error.expect_err("it is refused");
+    assert!(
+        error.contains("transformer.h.0.mlp.c_fc.weight is [15, 13] instead of [15, 60]"),
+        "{error}"
+    );
+}
+
+#[test]
+fn one_sentence_names_the_field() {
+    let refused = [
+        (
+            "scale_attn_weights",
+            json!(false),
+            "scale_attn_weights is false, but GPT-2 supports true",
+        ),
+        (
+            "scale_attn_by_inverse_layer_idx",
+            json!(true),
+            "scale_attn_by_inverse_layer_idx is true, but GPT-2 supports false",
+        ),
+        (
+            "reorder_and_upcast_attn",
+            json!(true),
+            "reorder_and_upcast_attn is true, but GPT-2 supports false",
+        ),
+        (
+            "add_cross_attention",
+            json!(true),
+            "add_cross_attention is true, but GPT-2 supports false",
+        ),
+        (
+            "tie_word_embeddings",
+            json!(false),
+            "tie_word_embeddings is false, but GPT-2 supports true",
+        ),
+        ("n_ctx", json!(23), "n_ctx is 23, but GPT-2 supports 19"),
+        (
+            "activation_function",
+            json!("mish"),
+            "activation_function is \"mish\", but GPT-2 supports gelu, gelu_python, gelu_new, gelu_fast, gelu_accurate, \
+             gelu_pytorch_tanh, gelu_python_tanh, quick_gelu, relu, relu2, silu, swish",
+        ),
+        (
+            "n_head",
+            json!(4),
+            "LanguageModelConfig: d_model 15 is not divisible by n_heads 4",
+        ),
+        (
+            "model_type",
+            json!("gptj"),
+            "model_type is \"gptj\", but GPT-2 supports \"gpt2\"",
+        ),
+    ];
+    for (field, value, expected) in refused {
+        model().assert_refused(field, value, &format!("config.json: {expected}"));
+    }
+    model().assert_refused(
+        "rotary_dim",
+        json!(4),
+        "config.json: GPT-2 does not know rotary_dim",
+    );
+    model().assert_refused(
+        "n_positions",
+        Value::Null,
+        "config.json has no field n_positions, which GPT-2 needs",
+    );
+}

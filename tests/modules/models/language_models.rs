@@ -1,0 +1,162 @@
+//! What every family of language models has to do: compared with `transformers`, with and without padding and caches, and written back.
+
+use std::{fs, path::Path};
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn_attn::CausalTransformerInput;
+use burn_attn_models::{
+    generate::{GenerateOptions, generate},
+    language_model::LanguageModel,
+    pretrained::PretrainedError,
+    weights::{Table, save},
+};
+use serde_json::{Map, Value};
+
+use super::{TOLERANCE, assert_states, folder};
+use crate::{
+    compare::{assert_close_to_largest, numbers},
+    devices,
+    golden::file::GoldenFile,
+    weights::contents,
+};
+
+/// How many tokens the two texts have; the rest is padding.
+const LENGTHS: [usize; 2] = [7, 4];
+
+/// A family of models.
+pub type FromPretrained = fn(&Path, &Device) -> Result<LanguageModel, PretrainedError>;
+
+/// One of its models, from a folder of golden files.
+pub struct Model {
+    pub name: &'static str,
+    pub from_pretrained: FromPretrained,
+    pub table: Table,
+}
+
+impl Model {
+    pub fn load(&self, device: &Device) -> LanguageModel {
+        let model = (self.from_pretrained)(&folder(self.name), device);
+        model.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    pub fn values(&self) -> GoldenFile {
+        GoldenFile::open(&format!("models/{}/values", self.name))
+    }
+
+    /// Logits and the states behind every layer are the reference's, and padding changes nothing before it.
+    pub fn check_states(&self) {
+        let values = self.values();
+        for (backend, device) in devices::cpu() {
+            let model = self.load(&device);
+            let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &device);
+            let input = CausalTransformerInput::new(model.embed(tokens.clone(), 0));
+            let output = model.transformer.forward_with_hidden_states(input);
+            assert_eq!(output.hidden_states.len(), 2);
+            for (layer, states) in output.hidden_states.into_iter().enumerate() {
+                let expected = values.tensor(&format!("states.{layer}"), &device);
+                let what = format!("{}, layer {layer} on {backend}", self.name);
+                assert_states(&what, states, expected);
+            }
+            let logits = model.forward(tokens.clone());
+            let what = format!("{}, logits on {backend}", self.name);
+            assert_states(&what, logits.clone(), values.tensor("logits", &device));
+            let alone = tokens.narrow(0, 1, 1).narrow(1, 0, LENGTHS[1]);
+            let padded = logits.narrow(0, 1, 1).narrow(1, 0, LENGTHS[1]);
+            let (padded, alone) = (padded.into_data(), model.forward(alone).into_data());
+            assert_close_to_largest("padded", &padded, &alone, 1e-6, 0.0);
+        }
+    }
+
+    /// Greedy tokens are those without a cache, and the reference's.
+    pub fn check_generation(&self) {
+        let values = self.values();
+        let tokens: Vec<u32> = values.data("tokens").iter().collect();
+        let prompts = [
+            tokens[..LENGTHS[0]].to_vec(),
+            tokens[7..7 + LENGTHS[1]].to_vec(),
+        ];
+        for (_, device) in devices::cpu() {
+            let model = self.load(&device);
+            let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(10));
+            for (row, (mut text, output)) in prompts.iter().cloned().zip(outputs).enumerate() {
+                let expected = values.data(&format!("greedy.{row}"));
+                assert_eq!(output.tokens, expected.iter::<u32>().collect::<Vec<_>>());
+                for token in output.tokens {
+                    let read = TensorData::new(text.clone(), [1, text.len()]);
+                    let logits = model.forward(Tensor::from_data(read, &device));
+                    let last = numbers(&logits.narrow(1, text.len() - 1, 1));
+                    let best = (0..).zip(last).max_by(|a, b| a.1.total_cmp(&b.1));
+                    assert_eq!(Some(token), best.map(|(token, _)| token));
+                    text.push(token);
+                }
+            }
+        }
+    }
+
+    /// The table read backwards writes the tensors of the checkpoint, bit for bit.
+    pub fn check_export(&self) {
+        let written = tempfile::tempdir().expect("a folder");
+        let path = written.path().join("model.safetensors");
+        save(&self.table, &self.load(&devices::any()), &path).expect("written");
+        let original = folder(self.name).join("model.safetensors");
+        let (written, original) = (contents(&path), contents(&original));
+        assert!(original.len() > 20);
+        assert_eq!(
+            written.keys().collect::<Vec<_>>(),
+            original.keys().collect::<Vec<_>>()
+        );
+        for (name, tensor) in &original {
+            assert!(written[name] == *tensor, "{name} came back otherwise");
+        }
+    }
+
+    /// What a copy of the folder gives whose configuration was changed; errors say `config.json` for its path.
+    pub fn changed(
+        &self,
+        change: impl FnOnce(&mut Map<String, Value>),
+    ) -> Result<LanguageModel, String> {
+        let copy = tempfile::tempdir().expect("a folder");
+        let original = folder(self.name);
+        let weights = "model.safetensors";
+        fs::copy(original.join(weights), copy.path().join(weights)).expect("copied");
+        let text = fs::read_to_string(original.join("config.json")).expect("read");
+        let mut config: Value = serde_json::from_str(&text).expect("JSON");
+        change(config.as_object_mut().expect("an object"));
+        let path = copy.path().join("config.json");
+        fs::write(&path, config.to_string()).expect("written");
+        let loaded = (self.from_pretrained)(copy.path(), &devices::any());
+        let shown = path.display().to_string();
+        loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
+    }
+
+    /// A field with another value is refused in this sentence.
+    #[track_caller]
+    pub fn assert_refused(&self, field: &str, value: Value, expected: &str) {
+        let result = self.changed(|config| drop(config.insert(field.into(), value)));
+        assert_eq!(result.expect_err("it is refused"), expected);
+    }
+
+    /// Logits of the first text.
+    pub fn logits_of(&self, model: &LanguageModel) -> TensorData {
+        let tokens = Tensor::<2, Int>::from_data(self.values().data("tokens"), &devices::any());
+        model.forward(tokens.narrow(0, 0, 1)).into_data()
+    }
+
+    /// A configuration changed so that it means the same is the same model.
+    #[track_caller]
+    pub fn assert_same_model(&self, change: impl FnOnce(&mut Map<String, Value>)) {
+        let model = self
+            .changed(change)
+            .unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            self.logits_of(&model),
+            self.logits_of(&self.load(&devices::any()))
+        );
+    }
+
+    /// The logits of the first text are these.
+    #[track_caller]
+    pub fn assert_logits(&self, what: &str, model: &LanguageModel, expected: &TensorData) {
+        assert_close_to_largest(what, &self.logits_of(model), expected, TOLERANCE, 0.0);
+    }
+}
