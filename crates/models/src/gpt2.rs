@@ -159,7 +159,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("n_head")?)
-        .with_n_layers(file.size("n_layer")?)
+        .with_n_layers(file.layers("n_layer")?)
         .with_d_ff(d_ff.unwrap_or(d_model.saturating_mul(4)))
         .with_max_len(max_len)
         .with_block(block)

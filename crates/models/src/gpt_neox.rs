@@ -173,7 +173,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(n_heads)
-        .with_n_layers(file.size("num_hidden_layers")?)
+        .with_n_layers(file.layers("num_hidden_layers")?)
         .with_d_ff(file.size("intermediate_size")?)
         .with_max_len(max_len)
         .with_block(block)

@@ -19,7 +19,7 @@ if proof.is_file() and proof.read_text().strip() == expected:
     print(f"{folder}: is there")
     sys.exit()
 with tempfile.TemporaryDirectory() as downloads:
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", downloads, specification]
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", downloads, specification]
     try:
         subprocess.run(pip, check=True)
     except subprocess.CalledProcessError:

@@ -228,7 +228,7 @@ fn a_layer_alone_decodes() {
             let expected = whole.clone().narrow(1, from, len);
             assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
         }
-        assert_eq!(cache.tokens.lengths(), [9, 9]);
+        assert_eq!(cache.tokens().lengths(), [9, 9]);
     }
 }
 

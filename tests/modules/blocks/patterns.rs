@@ -7,12 +7,13 @@ use burn::{
 use burn_attn::{
     AttentionBias, BlockConfig, CausalTransformerConfig, CausalTransformerInput, KvCacheConfig,
     LayerContext, LayerPattern, NormPlacement, TransformerEncoderConfig, TransformerEncoderInput,
-    TransformerStack,
+    TransformerLayerConfig, TransformerStack,
     positions::{PositionEncoding, RotaryConfig},
 };
 
 use super::{D_FF, D_MODEL, N_HEADS};
 use crate::{
+    bad_input::sentence,
     compare::{assert_close, assert_same, differs},
     devices,
     numbers::{filled, tensor},
@@ -228,4 +229,45 @@ fn a_pattern_that_no_stack_can_have() {
         .init(&devices::any());
     assert_eq!(stack.layers.len(), 2);
     assert!(stack.num_params() > 0);
+}
+
+#[test]
+fn a_position_for_a_stack_that_has_its_own() {
+    let device = devices::any();
+    let stack = mixed(2, &device);
+    let position = stack.position(0).expect("a rotary table").clone();
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
+    let input = CausalTransformerInput::new(x).context(|context| context.position(position));
+    assert_eq!(
+        sentence(|| stack.forward(input)),
+        "TransformerStack: a position encoding was given to a stack that has its own"
+    );
+    assert!(mixed(4, &device).position(3).is_none());
+}
+
+/// Layers of a cache that are reordered alone keep their own memory.
+#[test]
+fn a_layers_cache_takes_its_memory_along() {
+    let device = devices::any();
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
+        .with_causal(true)
+        .with_d_memory(Some(11))
+        .with_block(block());
+    let layer = filled(config.init(&device), 1);
+    let x: Tensor<3> = tensor([2, 3, D_MODEL], 2, &device);
+    let memory: Tensor<3> = tensor([2, 5, 11], 3, &device);
+    let context = LayerContext::new();
+    let whole = layer.forward(x.clone(), &LayerContext::new().memory(memory.clone()));
+    let mut cache = layer.cache(2, Some(memory), &KvCacheConfig::new(3));
+    layer.forward_cached(x.clone().narrow(1, 0, 2), &context, &mut cache);
+    cache.reorder(&[1, 0]);
+    let last = x.narrow(1, 2, 1).flip([0]);
+    let states = layer.forward_cached(last, &context, &mut cache).states;
+    let expected = whole.states.narrow(1, 2, 1).flip([0]);
+    assert_close(
+        "reordered",
+        &states.into_data(),
+        &expected.into_data(),
+        TOLERANCE,
+    );
 }

@@ -69,7 +69,7 @@ impl<'a> Reading<'a> {
             self.at[b] += count;
         }
         for layer in cache.layers() {
-            assert_eq!(layer.tokens.lengths(), self.at);
+            assert_eq!(layer.tokens().lengths(), self.at);
         }
     }
 }

@@ -77,3 +77,12 @@ fn sentences_are_vectors_of_length_one() {
         "Bert: lengths [7, 0] do not fit states of 2 texts of 7 tokens"
     );
 }
+
+#[test]
+fn no_text_is_no_mistake() {
+    let device = devices::any();
+    let bert = Bert::from_pretrained(folder("bert"), &device).expect("a model");
+    let none = || Tensor::<3>::zeros([0, 7, 12], &device);
+    assert_eq!(bert.sentence_vectors(none(), &[]).dims(), [0, 12]);
+    assert_eq!(bert.pool(none()).dims(), [0, 12]);
+}

@@ -144,3 +144,16 @@ fn relatives_of_llama_that_are_not_supported() {
         "config.json: the Llama family does not know num_experts"
     );
 }
+
+#[test]
+fn more_layers_than_anybody_has() {
+    assert_refused(
+        |config| {
+            config.insert(
+                "num_hidden_layers".into(),
+                json!(1_000_000_000_000_000_000_u64),
+            );
+        },
+        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports 1 to 10000 layers",
+    );
+}

@@ -148,7 +148,17 @@ impl BertConfig {
         file.only("pruned_heads", json!({}))?;
         file.only("use_bfloat16", json!(false))?;
         // Of a head on top.
-        for field in ["classifier_dropout", "tie_word_embeddings"] {
+        let of_a_head = [
+            "classifier_dropout",
+            "tie_word_embeddings",
+            "directionality",
+            "pooler_fc_size",
+            "pooler_num_attention_heads",
+            "pooler_num_fc_layers",
+            "pooler_size_per_head",
+            "pooler_type",
+        ];
+        for field in of_a_head {
             file.ignore(field);
         }
         let epsilon = file.number("layer_norm_eps", 1e-12)?;
@@ -169,7 +179,7 @@ impl BertConfig {
         let config = Self::new(file.size("vocab_size")?)
             .with_d_model(file.size("hidden_size")?)
             .with_n_heads(file.size("num_attention_heads")?)
-            .with_n_layers(file.size("num_hidden_layers")?)
+            .with_n_layers(file.layers("num_hidden_layers")?)
             .with_d_ff(file.size("intermediate_size")?)
             .with_max_len(file.size("max_position_embeddings")?)
             .with_n_segments(file.size_if_any("type_vocab_size")?.unwrap_or(2))

@@ -5,7 +5,7 @@ use std::path::Path;
 use burn::{
     module::Module,
     nn::{Dropout, Embedding, Linear},
-    tensor::{Device, Int, Tensor},
+    tensor::{DType, Device, Int, Tensor},
 };
 use burn_attn::{
     Norm, TransformerEncoder, TransformerEncoderInput, TransformerStackOutput, dropout,
@@ -169,6 +169,11 @@ impl Bert {
         let Some(pooler) = &self.pooler else {
             panic!("Bert: the model has no pooler");
         };
+        let [batch, _, d_model] = states.dims();
+        // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+        if batch == 0 {
+            return Tensor::zeros([0, d_model], (&states.device(), states.dtype()));
+        }
         let first = states.narrow(1, 0, 1).squeeze_dim::<2>(1);
         pooler.forward(first).tanh()
     }
@@ -193,13 +198,22 @@ impl Bert {
             lengths.len() == batch && lengths.iter().all(|length| (1..=len).contains(length)),
             "Bert: lengths {lengths:?} do not fit states of {batch} texts of {len} tokens"
         );
+        if batch == 0 {
+            return Tensor::zeros([0, d_model], (&states.device(), states.dtype()));
+        }
         let vectors = lengths.iter().enumerate().map(|(text, &length)| {
             let of_text = states.clone().narrow(0, text, 1).narrow(1, 0, length);
             of_text.mean_dim(1).reshape([1, d_model])
         });
         let vectors: Tensor<2> = Tensor::cat(vectors.collect(), 0);
-        let squares = vectors.clone().square().sum_dim(1);
-        vectors / squares.sqrt().clamp_min(1e-12)
+        // In f16 squares soon are zero or infinite; the bound is under the root, whose gradient at zero is not finite.
+        let dtype = vectors.dtype();
+        let vectors = match dtype {
+            DType::F64 => vectors,
+            _ => vectors.cast(DType::F32),
+        };
+        let squares = vectors.clone().square().sum_dim(1).clamp_min(1e-24);
+        (vectors / squares.sqrt()).cast(dtype)
     }
 
     fn embed(&self, input: BertInput) -> TransformerEncoderInput {
@@ -220,7 +234,10 @@ impl Bert {
                 );
                 self.segments.forward(segments)
             }
-            None => self.segments.weight.val().narrow(0, 0, 1).unsqueeze(),
+            None => {
+                let first = Tensor::<2, Int>::zeros([1, 1], &tokens.device());
+                self.segments.forward(first)
+            }
         };
         let x = self.positions.forward(self.tokens.forward(tokens)) + of_segments;
         let x = dropout(&self.dropout, self.norm.forward(x));

@@ -30,7 +30,7 @@ pub(super) fn read(folder: &Path) -> Result<(Family, LanguageModelConfig), Pretr
             ("olmo2", Family::Olmo2),
         ],
     )?;
-    let n_layers = file.size("num_hidden_layers")?;
+    let n_layers = file.layers("num_hidden_layers")?;
     let max_len = file.size("max_position_embeddings")?;
     let block = block(&mut file, family)?;
     // Layers with a window, and layers without.

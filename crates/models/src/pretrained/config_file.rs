@@ -12,7 +12,9 @@ use serde_json::{Map, Value};
 use super::PretrainedError;
 
 /// What a configuration says of how a model was made, run or saved, but not of what it computes.
-const NO_MATTER: [&str; 45] = [
+const NO_MATTER: [&str; 47] = [
+    "_attn_implementation_autoset",
+    "chunk_size_feed_forward",
     "_name_or_path",
     "_num_labels",
     "architectures",
@@ -79,6 +81,11 @@ const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
     ]
 };
 
+/// Bytes of the largest configuration that is read: published ones have some thousand.
+const LARGEST: u64 = 1 << 24;
+/// The most layers that are believed: published models have some hundred, and each takes memory before any weight is seen.
+const MOST_LAYERS: usize = 10_000;
+
 /// The fields of a `config.json`, each of which has to be read.
 pub(crate) struct ConfigFile {
     path: PathBuf,
@@ -95,6 +102,10 @@ impl ConfigFile {
             path: path.clone(),
             reason,
         };
+        let size = fs::metadata(&path).map_err(|error| failed(error.to_string()))?;
+        if !size.is_file() || size.len() > LARGEST {
+            return Err(failed(format!("it is no file of at most {LARGEST} bytes")));
+        }
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         match serde_json::from_str(&text).map_err(|error| failed(error.to_string()))? {
             Value::Object(fields) => Ok(Self {
@@ -156,6 +167,14 @@ impl ConfigFile {
     pub(crate) fn size(&mut self, field: &str) -> Result<usize, PretrainedError> {
         let size = self.size_if_any(field)?;
         self.needed(field, size)
+    }
+
+    /// A number of layers.
+    pub(crate) fn layers(&mut self, field: &str) -> Result<usize, PretrainedError> {
+        match self.size(field)? {
+            layers @ 1..=MOST_LAYERS => Ok(layers),
+            _ => Err(self.unsupported(field, format!("1 to {MOST_LAYERS} layers"))),
+        }
     }
 
     /// A number of things, if the field is there and not null.

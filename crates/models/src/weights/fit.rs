@@ -47,7 +47,7 @@ impl<'a> Fit<'a> {
     ) -> Result<Self, WeightsError> {
         let mut tensors = renamed(tensors, table, options)?;
         let mut wrong = Mismatch::default();
-        let tied = tie(table, &mut tensors, &mut wrong)?;
+        let (tied, pairs) = tie(table, &mut tensors);
 
         let mut taken = BTreeSet::new();
         let mut skipped = BTreeSet::new();
@@ -83,6 +83,7 @@ impl<'a> Fit<'a> {
             not_loaded.parameters = skipped.chain(wrong.unlisted.drain(..)).collect();
             not_loaded.tensors = std::mem::take(&mut wrong.unexpected);
         }
+        compare(&pairs, &mut wrong)?;
         if wrong != Mismatch::default() {
             return Err(WeightsError::Mismatch(Box::new(wrong)));
         }
@@ -137,13 +138,13 @@ fn renamed<'a>(
     Ok(named)
 }
 
-/// Compares the tensors that the table says are tied, lets one stand in for the other, and returns the names of those that need no row.
-fn tie(
+/// Lets tensors that the table says are tied stand in for each other. Returns the names of those that need no row, and the pairs that have to
+/// be equal.
+fn tie<'a>(
     table: &Table,
-    tensors: &mut Named,
-    wrong: &mut Mismatch,
-) -> Result<BTreeSet<String>, WeightsError> {
-    let mut tied = BTreeSet::new();
+    tensors: &mut Named<'a>,
+) -> (BTreeSet<String>, Vec<(Found<'a>, Found<'a>)>) {
+    let (mut tied, mut equal) = (BTreeSet::new(), Vec::new());
     for (template, original) in &table.tied {
         let pairs = tensors.iter().filter_map(|(name, &found)| {
             let numbers = pattern::numbers(template, name)?;
@@ -151,21 +152,40 @@ fn tie(
         });
         for (name, found, original) in pairs.collect::<Vec<_>>() {
             tied.insert(name);
-            let Some(other) = tensors.get(&original) else {
-                tensors.insert(original, found);
-                continue;
-            };
-            let same = numbers::are_same(found.stored, other.stored);
-            let same = same.map_err(|reason| WeightsError::Numbers {
-                name: found.name.into(),
-                reason,
-            })?;
-            if !same {
-                wrong.untied.push((found.name.into(), other.name.into()));
+            match tensors.get(&original) {
+                Some(&other) => equal.push((found, other)),
+                None => drop(tensors.insert(original, found)),
             }
         }
     }
-    Ok(tied)
+    (tied, equal)
+}
+
+/// Compares tensors that have to be equal, unless they have not the shape of their parameter: a few bytes of a file can stand for any number
+/// of numbers.
+fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), WeightsError> {
+    let misshapen: Vec<String> = wrong
+        .shapes
+        .iter()
+        .map(|shape| shape.name.clone())
+        .collect();
+    for (found, other) in pairs {
+        if misshapen.iter().any(|name| *name == other.name) {
+            continue;
+        }
+        let same = match found.stored.shape == other.stored.shape {
+            true => numbers::are_same(found.stored, other.stored),
+            false => Ok(false),
+        };
+        let same = same.map_err(|reason| WeightsError::Numbers {
+            name: found.name.into(),
+            reason,
+        })?;
+        if !same {
+            wrong.untied.push((found.name.into(), other.name.into()));
+        }
+    }
+    Ok(())
 }
 
 /// Notes which tensors of a job are missing, if that matters, and which are something else.

@@ -146,6 +146,10 @@ impl Job {
             name => Some(pattern::filled(name, numbers)),
         });
         let names: Vec<Option<String>> = names.collect();
+        if theirs.plus_one && names.contains(&None) {
+            let reason = "zeros plus one are ones, which nothing here stands for".into();
+            return Err(wrong(row, reason));
+        }
         let files: Vec<bool> = names
             .iter()
             .flatten()

@@ -19,6 +19,8 @@ use super::{
 /// They have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (but for
 /// [`plus_one`](super::Theirs::plus_one)). The file at `path` is replaced at once, when all is written.
 ///
+/// On Unix the file can be read by its owner alone.
+///
 /// # Errors
 ///
 /// When a parameter has no row, holds no floating-point numbers, is not 0 where the other library has no tensor, or differs from

@@ -71,7 +71,7 @@ impl Theirs {
         self
     }
 
-    /// Says that ours is theirs plus one: a norm that multiplies by `1 + weight`. The only row that rounds.
+    /// Says that ours is theirs plus one: a norm that multiplies by `1 + weight`. It rounds, as a change of dtype does.
     pub fn plus_one(mut self) -> Self {
         self.plus_one = true;
         self

@@ -1,6 +1,6 @@
 //! What cross-attention looks at: an encoder's states, or the keys and values made of them.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::{Device, Int, Tensor};
 
 /// What [`CrossAttention`](crate::CrossAttention) looks at: an encoder's states, or what it has already made of them.
 #[derive(Clone, Debug)]
@@ -25,6 +25,10 @@ pub struct ProjectedMemory {
 }
 
 impl ProjectedMemory {
+    pub(crate) fn device(&self) -> Device {
+        self.key.device()
+    }
+
     /// The memory of the batch items `items`, in this order, repeated where named twice.
     ///
     /// # Shapes

@@ -184,9 +184,12 @@ impl MultiHeadAttentionInput {
         self
     }
 
-    /// Adds `bias` to the scores.
+    /// Adds `bias` to the scores, beside what positions add; several biases all add, as by [`AttentionBias::and`].
     pub fn bias(mut self, bias: AttentionBias) -> Self {
-        self.bias = Some(bias);
+        self.bias = Some(match self.bias {
+            Some(other) => other.and(bias),
+            None => bias,
+        });
         self
     }
 

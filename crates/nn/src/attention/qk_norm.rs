@@ -160,15 +160,17 @@ impl QkNorm {
 fn rms_norm(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
     let [_, n_heads, _, d_head] = x.dims();
     let [width] = norm.gamma.dims();
-    if width == d_head {
-        return norm.forward(x);
-    }
+    // Neighbouring numbers of gamma are those of one head.
+    let heads = width / d_head;
     let dtype = x.dtype();
     let x = x.cast(wide(dtype));
-    // Neighbouring numbers of gamma are those of one head.
     let gamma = floats(&norm.gamma).cast(wide(dtype));
-    let gamma = gamma.reshape([1, n_heads, 1, d_head]);
-    let squares = x.clone().square().mean_dim(3).mean_dim(1);
+    let gamma = gamma.reshape([1, heads, 1, d_head]);
+    let squares = x.clone().square().mean_dim(3);
+    let squares = match heads {
+        1 if n_heads > 1 => squares,
+        _ => squares.mean_dim(1),
+    };
     (x / (squares + norm.epsilon).sqrt() * gamma).cast(dtype)
 }
 

@@ -1,6 +1,6 @@
 //! How stacks decode: they read each token once, and a memory once.
 
-use burn::tensor::{Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_ops::AttentionMask;
 
 use super::{LayerContext, TransformerStack};
@@ -9,10 +9,49 @@ use crate::{KvCache, KvCacheConfig, ProjectedMemory};
 /// What a [`TransformerLayer`](crate::TransformerLayer) keeps while it decodes.
 #[derive(Clone, Debug)]
 pub struct LayerCache {
-    /// Keys and values of the tokens so far.
-    pub tokens: KvCache,
+    pub(super) tokens: KvCache,
     /// Keys and values of the memory, for cross-attention.
     pub(super) memory: Option<ProjectedMemory>,
+}
+
+impl LayerCache {
+    /// Keys and values of the tokens so far.
+    pub fn tokens(&self) -> &KvCache {
+        &self.tokens
+    }
+
+    /// Sequence `b` becomes what sequence `rows[b]` was, its memory too; see [`KvCache::reorder`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no such sequence.
+    pub fn reorder(&mut self, rows: &[usize]) {
+        let stays = rows.iter().copied().eq(0..self.tokens.batch());
+        self.tokens.reorder(rows);
+        if let (false, Some(memory)) = (stays, &mut self.memory) {
+            *memory = memory.select(indices(rows, &memory.device()));
+        }
+    }
+
+    /// Forgets all but the first `lengths[b]` tokens of each sequence `b`; the memory stays. See [`KvCache::truncate`].
+    ///
+    /// # Panics
+    ///
+    /// As [`KvCache::truncate`].
+    pub fn truncate(&mut self, lengths: &[usize]) {
+        self.tokens.truncate(lengths);
+    }
+
+    /// Forgets all tokens; the memory stays.
+    pub fn reset(&mut self) {
+        self.tokens.reset();
+    }
+}
+
+/// Rows as a tensor.
+fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
+    let items: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
+    Tensor::from_data(TensorData::new(items, [rows.len()]), device)
 }
 
 /// What a [`TransformerStack`] keeps while it decodes: the keys and values of every layer, of its own tokens and of a memory.
@@ -30,7 +69,7 @@ impl TransformerCache {
         first.map_or_else(Vec::new, |layer| layer.tokens.lengths())
     }
 
-    /// Memory held by the keys and values of the tokens (bytes).
+    /// Memory held for the tokens: their keys and values, and what positions add (bytes).
     pub fn bytes(&self) -> usize {
         self.layers.iter().map(|layer| layer.tokens.bytes()).sum()
     }
@@ -49,22 +88,12 @@ impl TransformerCache {
     pub fn reorder(&mut self, rows: &[usize]) {
         let stays = rows.iter().copied().eq(0..self.lengths().len());
         for layer in &mut self.layers {
-            layer.tokens.reorder(rows);
+            layer.reorder(rows);
         }
-        let Some(lengths) = self.memory_lengths.as_mut().filter(|_| !stays) else {
-            return;
-        };
-        let items: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let items = TensorData::new(items, [rows.len()]);
-        let items = Tensor::<1, Int>::from_data(items, &lengths.device());
-        for memory in self
-            .layers
-            .iter_mut()
-            .filter_map(|layer| layer.memory.as_mut())
-        {
-            *memory = memory.select(items.clone());
+        if let Some(lengths) = self.memory_lengths.as_mut().filter(|_| !stays) {
+            let items = indices(rows, &lengths.device());
+            *lengths = lengths.clone().select(0, items);
         }
-        *lengths = lengths.clone().select(0, items);
     }
 
     /// Forgets all but the first `lengths[b]` tokens of each sequence `b`; its memory stays. See [`KvCache::truncate`].
@@ -78,7 +107,7 @@ impl TransformerCache {
         }
     }
 
-    /// Forgets all tokens and keeps the memory of the device that they took.
+    /// Forgets all tokens and keeps the room that they took. The encoder's memory stays: for other sources make another cache.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();

@@ -58,7 +58,8 @@ impl LayerContext {
         self
     }
 
-    /// A position encoding for self-attention instead of the layer's own: one that several layers share.
+    /// A position encoding for self-attention instead of the layer's own: one that several layers share. A stack that has one of its own
+    /// refuses another.
     pub fn position(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
@@ -88,7 +89,8 @@ impl LayerContext {
         self
     }
 
-    /// Added to what the keys of the memory are made of, but not to what its values are: the positions of a DETR's image.
+    /// Added to what the keys of the memory are made of, but not to what its values are: the positions of a DETR's image. Not with a cache, whose
+    /// memory is projected already.
     ///
     /// # Shapes
     ///
@@ -102,6 +104,10 @@ impl LayerContext {
     pub fn weights(mut self, weights: bool) -> Self {
         self.weights = weights;
         self
+    }
+
+    pub(super) fn has_position(&self) -> bool {
+        self.position.is_some()
     }
 
     pub(super) fn has_memory(&self) -> bool {

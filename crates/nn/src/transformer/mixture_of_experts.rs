@@ -118,8 +118,8 @@ impl MixtureOfExpertsConfig {
 /// # Source
 ///
 /// "Mixtral of experts" (arXiv:2401.04088), section 2.1; "Outrageously large neural networks" (arXiv:1701.06538). PyTorch equivalent:
-/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`. There is no noise on the
-/// logits, no capacity that drops tokens and no expert that all positions share.
+/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`. No layer of a stack holds one
+/// yet: it is for layers of your own. There is no noise on the logits, no capacity that drops tokens and no expert that all positions share.
 ///
 /// # Example
 ///
@@ -200,7 +200,7 @@ impl MixtureOfExperts {
         let weights = self.weights(router_logits.clone(), chosen.clone());
         let states = match in_host_memory(&rows.device()) {
             true => self.of_chosen(rows, weights, chosen),
-            false => self.of_all(rows, weights),
+            false => self.of_all(rows, weights, chosen),
         };
         MixtureOfExpertsOutput {
             states: states.reshape(shape),
@@ -221,10 +221,15 @@ impl MixtureOfExperts {
     }
 
     /// Every expert on all positions.
-    fn of_all(&self, rows: Tensor<2>, weights: Tensor<2>) -> Tensor<2> {
+    fn of_all(&self, rows: Tensor<2>, weights: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
         let mut sum = rows.zeros_like();
         for (index, expert) in self.experts.iter().enumerate() {
-            sum = sum + expert.forward(rows.clone()) * weights.clone().narrow(1, index, 1);
+            let weight = weights.clone().narrow(1, index, 1);
+            let others = chosen.clone().narrow(1, index, 1).bool_not();
+            // What is infinite where nobody chose it stays there.
+            let output = expert.forward(rows.clone());
+            let output = output.mask_fill(others.expand(rows.dims()), 0.0);
+            sum = sum + output * weight;
         }
         sum
     }
@@ -317,6 +322,9 @@ pub fn load_balancing_loss(
         (1..=n_experts).contains(&n_active),
         "load_balancing_loss: n_active must be between 1 and the {n_experts} experts, got {n_active}"
     );
+    if positions == 0 {
+        return Tensor::zeros([1], (&first.device(), wide(first.dtype())));
+    }
     let counted = counted.map(|counted| {
         assert_shape!(counted, [positions]);
         counted.unsqueeze_dim::<2>(1)
@@ -335,7 +343,8 @@ pub fn load_balancing_loss(
         share.push(of_counted(softmax(logits, 1)).sum_dim(0));
     }
     let layers = router_logits.len() as f64;
-    let count = of_counted(Tensor::ones([positions, 1], (&first.device(), dtype))).sum() * layers;
+    let count = of_counted(Tensor::ones([positions, 1], (&first.device(), dtype))).sum();
+    let count = count.clamp_min(1.0) * layers;
     let sum = |parts: Vec<Tensor<2>>| Tensor::cat(parts, 0).sum_dim(0);
     let products = sum(used) * sum(share);
     products.sum() * n_experts as f64 / count.square()
@@ -364,7 +373,7 @@ mod tests {
                 let weights = mixture.weights(logits, chosen.clone());
                 let y = match on_chosen {
                     true => mixture.of_chosen(rows.clone(), weights, chosen),
-                    false => mixture.of_all(rows.clone(), weights),
+                    false => mixture.of_all(rows.clone(), weights, chosen),
                 };
                 let gradients = y.clone().square().sum().backward();
                 let of_rows = rows.grad(&gradients).expect("a gradient");

@@ -5,6 +5,7 @@
 //! | `layer.rs` | one layer, which can be built and run alone |
 //! | `block.rs` | how a layer is built, besides its sizes |
 //! | `context.rs` | what a layer is told besides its input |
+//! | `mixture_of_experts.rs` | a feed-forward network of experts, which no layer holds yet |
 //! | `residual.rs`, `norm.rs`, `feed_forward.rs`, `activation.rs` | what a layer is made of besides attention |
 //! | `stack.rs`, `pattern.rs` | layers one after the other, and how they may differ |
 //! | `cache.rs` | how layers and stacks decode |

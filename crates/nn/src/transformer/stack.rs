@@ -163,7 +163,8 @@ impl SharedPosition {
 /// ```
 #[derive(Module, Debug)]
 pub struct TransformerStack {
-    /// The layers that have weights of their own, first to last.
+    /// The layers that have weights of their own, first to last. One that runs by itself has to be told the position encoding that it
+    /// shares, if it does: [`position`](Self::position).
     pub layers: Vec<TransformerLayer>,
     /// Position encodings that layers share: one rotary table for all layers with the same one, one relative bias as in T5. ALiBi's slopes
     /// are the layers' own.
@@ -328,6 +329,10 @@ impl TransformerStack {
         context: &LayerContext,
         mut run: impl FnMut(&TransformerLayer, Tensor<3>, &LayerContext) -> Tensor<3>,
     ) -> Tensor<3> {
+        assert!(
+            self.positions.is_empty() || !context.has_position(),
+            "TransformerStack: a position encoding was given to a stack that has its own"
+        );
         let with_positions = self
             .positions
             .iter()
@@ -340,6 +345,16 @@ impl TransformerStack {
             };
             run(&self.layers[index], x, context)
         })
+    }
+
+    /// The position encoding that layer `index` of [`layers`](Self::layers) shares with others, if it does, for
+    /// [`LayerContext::position`].
+    ///
+    /// # Panics
+    ///
+    /// When there is no such layer.
+    pub fn position(&self, index: usize) -> Option<&Position> {
+        self.position_of[index].map(|position| &self.positions[position])
     }
 
     /// The last norm, if there is one.
