@@ -40,7 +40,7 @@ use crate::{
 ///
 /// # Cost
 ///
-/// Reads every tensor three times at most (query, key and value are one there and here); none is drawn at random first.
+/// Reads every tensor once; none is drawn at random first.
 ///
 /// # Source
 ///

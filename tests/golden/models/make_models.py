@@ -2,7 +2,8 @@
 
 Usage: python make_models.py [OUT_DIR [FAMILY..]], without families all of them
 
-Parameters are float32 values (stored exactly); values are computed in float64 and rounded to float32 once.
+Parameters are float32 values (stored exactly); values are computed in float64 and rounded to float32 once, but for the
+softmax and the angles of GPT-NeoX, which `transformers` computes in float32.
 """
 
 import sys
@@ -106,6 +107,22 @@ def language_model(name, model, layers):
     return values
 
 
+# All that `transformers` has besides `gelu_new` and that we have too.
+ACTIVATIONS = [
+    "gelu",
+    "gelu_python",
+    "gelu_fast",
+    "gelu_accurate",
+    "gelu_pytorch_tanh",
+    "gelu_python_tanh",
+    "quick_gelu",
+    "relu",
+    "relu2",
+    "silu",
+    "swish",
+]
+
+
 def gpt2():
     config = GPT2Config(
         vocab_size=23,
@@ -122,9 +139,7 @@ def gpt2():
     torch.manual_seed(17)
     model = GPT2LMHeadModel(config)
     values = language_model("gpt2", model, model.transformer.h)
-    for name in ["gelu", "gelu_python", "gelu_fast", "gelu_accurate", "gelu_pytorch_tanh", "gelu_python_tanh"] + [
-        "quick_gelu", "relu", "relu2", "silu", "swish"
-    ]:
+    for name in ACTIVATIONS:
         for layer in model.transformer.h:
             layer.mlp.act = ACT2FN[name]
         with torch.no_grad():

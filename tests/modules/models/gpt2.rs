@@ -68,6 +68,20 @@ fn the_first_files_had_fewer_fields() {
 }
 
 #[test]
+fn older_files_had_more_tensors() {
+    model().assert_same_weights(|tensors| {
+        let embedding = tensors["transformer.wte.weight"].clone();
+        tensors.insert("lm_head.weight".into(), embedding);
+        for layer in ["transformer.h.0", "transformer.h.1"] {
+            let mask = ("BOOL".into(), vec![1, 1, 3, 3], vec![1; 9]);
+            tensors.insert(format!("{layer}.attn.bias"), mask);
+            let masked = ("F32".into(), vec![], (-1e4f32).to_le_bytes().into());
+            tensors.insert(format!("{layer}.attn.masked_bias"), masked);
+        }
+    });
+}
+
+#[test]
 fn one_sentence_names_the_field() {
     let refused = [
         (
@@ -106,6 +120,11 @@ fn one_sentence_names_the_field() {
             "n_head",
             json!(4),
             "LanguageModelConfig: d_model 15 is not divisible by n_heads 4",
+        ),
+        (
+            "resid_pdrop",
+            json!(1.5),
+            "LanguageModelConfig: dropout must be in [0, 1), got 1.5",
         ),
         (
             "model_type",

@@ -3,7 +3,7 @@
 use burn_attn_models::gpt_neox;
 use serde_json::{Value, json};
 
-use super::language_models::Model;
+use super::language_models::{Model, Tensors};
 
 fn model(name: &'static str) -> Model {
     Model {
@@ -65,6 +65,47 @@ fn fields_had_other_names() {
             "rope_scaling".into(),
             json!({"type": "linear", "factor": 3}),
         );
+    });
+}
+
+#[test]
+fn a_quarter_of_each_head_is_rotated_by_default() {
+    let rotated = |rotary: Value| {
+        let model =
+            parallel().changed(|config| drop(config.insert("rope_parameters".into(), rotary)));
+        parallel().logits_of(&model.unwrap_or_else(|error| panic!("{error}")))
+    };
+    let quarter = json!({"rope_theta": 10_000.0, "partial_rotary_factor": 0.25});
+    let by_default = rotated(Value::Null);
+    assert_eq!(by_default, rotated(quarter));
+    assert_ne!(
+        by_default,
+        rotated(json!({"rope_theta": 10_000.0, "partial_rotary_factor": 0.5}))
+    );
+}
+
+#[test]
+fn older_files_had_more_tensors() {
+    // Pythia's.
+    let buffers = |tensors: &mut Tensors| {
+        for layer in ["gpt_neox.layers.0.attention", "gpt_neox.layers.1.attention"] {
+            let mask = ("BOOL".into(), vec![1, 1, 3, 3], vec![1; 9]);
+            tensors.insert(format!("{layer}.bias"), mask);
+            let number = |shape| ("F32".into(), shape, (-1e4f32).to_le_bytes().into());
+            tensors.insert(format!("{layer}.masked_bias"), number(vec![]));
+            tensors.insert(format!("{layer}.rotary_emb.inv_freq"), number(vec![1]));
+        }
+    };
+    parallel().assert_same_weights(|tensors| {
+        buffers(tensors);
+        // As the state of the module calls it.
+        let head = tensors.remove("embed_out.weight").expect("a head");
+        tensors.insert("lm_head.weight".into(), head);
+    });
+    sequential().assert_same_weights(|tensors| {
+        buffers(tensors);
+        let embedding = tensors["gpt_neox.embed_in.weight"].clone();
+        tensors.insert("embed_out.weight".into(), embedding);
     });
 }
 

@@ -1,6 +1,6 @@
 //! What every family of language models has to do: compared with `transformers`, with and without padding and caches, and written back.
 
-use std::{fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::CausalTransformerInput;
@@ -17,11 +17,14 @@ use crate::{
     compare::{assert_close_to_largest, numbers},
     devices,
     golden::file::GoldenFile,
-    weights::contents,
+    weights::{contents, write_as},
 };
 
 /// How many tokens the two texts have; the rest is padding.
 const LENGTHS: [usize; 2] = [7, 4];
+
+/// Dtype, shape and bytes of the tensors of a checkpoint, by name.
+pub type Tensors = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
 
 /// A family of models.
 pub type FromPretrained = fn(&Path, &Device) -> Result<LanguageModel, PretrainedError>;
@@ -127,6 +130,27 @@ impl Model {
         let loaded = (self.from_pretrained)(copy.path(), &devices::any());
         let shown = path.display().to_string();
         loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
+    }
+
+    /// A checkpoint whose tensors were changed is the same model.
+    pub fn assert_same_weights(&self, change: impl FnOnce(&mut Tensors)) {
+        let copy = tempfile::tempdir().expect("a folder");
+        let original = folder(self.name);
+        fs::copy(
+            original.join("config.json"),
+            copy.path().join("config.json"),
+        )
+        .expect("copied");
+        let mut tensors = contents(&original.join("model.safetensors"));
+        change(&mut tensors);
+        let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+            (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
+        });
+        write_as(&copy.path().join("model.safetensors"), tensors.collect());
+        let model = (self.from_pretrained)(copy.path(), &devices::any());
+        let model = model.unwrap_or_else(|error| panic!("{error}"));
+        let expected = self.logits_of(&self.load(&devices::any()));
+        assert_eq!(self.logits_of(&model), expected);
     }
 
     /// A field with another value is refused in this sentence.

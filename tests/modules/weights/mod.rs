@@ -71,7 +71,7 @@ fn write(path: &Path, tensors: &[(&str, Written)]) {
 }
 
 /// A safetensors file of tensors of any dtype.
-fn write_as(path: &Path, tensors: Vec<(&str, &str, Vec<usize>, Vec<u8>)>) {
+pub fn write_as(path: &Path, tensors: Vec<(&str, &str, Vec<usize>, Vec<u8>)>) {
     let mut numbers = Vec::new();
     let entries = tensors.into_iter().map(|(name, dtype, shape, bytes)| {
         let start = numbers.len();
