@@ -97,7 +97,7 @@ impl AttentionBias {
 
     /// Any bias by distance, one number for every head and distance, with its gradient if it is tracked.
     ///
-    /// Entry `e` of a head is added where a key stands `zero − e` tokens behind its query (before it, where that is negative).
+    /// Entry `e` of a head is added where a key stands `zero − e` tokens after its query (before it, where that is negative).
     /// `zero` is `len_q − 1` where the last query stands on the last key, `len_kv − 1` where the first stands on the first, and
     /// `len_q + len_kv − 1` with [`query_offsets`](crate::AttentionOptions::query_offsets). An entry of −∞ hides.
     ///

@@ -101,7 +101,7 @@ impl Alibi {
         AttentionBias::alibi(self.slopes())
     }
 
-    /// What a key gets that stands so many tokens behind its query, for each of these positions: `[n_heads, positions]` in `dtype`.
+    /// What a key gets that stands so many tokens after its query, for each of these positions: `[n_heads, positions]` in `dtype`.
     pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
         // Cast first: f16 cannot count beyond 2048.
         let slopes = self.slopes().cast(dtype);

@@ -166,7 +166,7 @@ impl Position {
         }
     }
 
-    /// What [`bias`](Self::bias) adds to the score of a key that stands so many tokens behind its query, for each of these positions, in
+    /// What [`bias`](Self::bias) adds to the score of a key that stands so many tokens after its query, for each of these positions, in
     /// `dtype`: `[n_heads, positions]`.
     pub(crate) fn bias_of_positions(
         &self,

@@ -119,7 +119,7 @@ impl RelativeBias {
         AttentionBias::relative(floats(&self.table), self.buckets)
     }
 
-    /// What a key gets that stands so many tokens behind its query, for each of these positions: `[n_heads, positions]` in `dtype`.
+    /// What a key gets that stands so many tokens after its query, for each of these positions: `[n_heads, positions]` in `dtype`.
     pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
         let buckets = positions
             .iter()
