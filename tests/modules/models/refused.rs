@@ -78,7 +78,7 @@ fn one_sentence_names_the_field() {
     );
     assert_refused(
         set("model_type", json!("roberta")),
-        r#"config.json: model_type is "roberta", but BERT supports "bert""#,
+        r#"config.json: model_type is "roberta", but BERT supports bert, albert"#,
     );
 }
 

@@ -1,23 +1,16 @@
-//! Sizes of a BERT, its files and what their tensors are called.
-
-use std::path::Path;
+//! Sizes of a BERT, or of an ALBERT.
 
 use burn::{
     nn::{DropoutConfig, EmbeddingConfig, LinearConfig},
     tensor::Device,
 };
 use burn_attn::{
-    BlockConfig, ConfigError, FeedForwardActivation, NormConfig, TransformerEncoderConfig,
+    BlockConfig, ConfigError, LayerPattern, NormConfig, TransformerEncoderConfig,
     positions::LearnedConfig,
 };
 use burn_attn_derive::Config;
-use serde_json::json;
 
 use super::Bert;
-use crate::{
-    pretrained::{ConfigFile, PretrainedError},
-    weights::{Table, same},
-};
 
 /// Configuration of [`Bert`].
 #[derive(Config, Debug)]
@@ -42,6 +35,11 @@ pub struct BertConfig {
     /// Number of segments that a text may be made of, such as question and answer.
     #[config(default = 2)]
     pub n_segments: usize,
+    /// Width of the embeddings, where a projection brings them to `d_model` (ALBERT). Default: `d_model`, without one.
+    pub d_embedding: Option<usize>,
+    /// Which layers differ, and which share their weights (ALBERT).
+    #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
+    pub pattern: LayerPattern,
     /// Whether the model has a pooler.
     #[config(default = true)]
     pub pooler: bool,
@@ -67,6 +65,7 @@ impl BertConfig {
             ("vocab_size", self.vocab_size),
             ("max_len", self.max_len),
             ("n_segments", self.n_segments),
+            ("d_embedding", self.d_embedding()),
         ];
         ConfigError::check_positive(NAME, &sizes)?;
         let encoder = self.encoder().validate();
@@ -82,13 +81,16 @@ impl BertConfig {
         if let Err(error) = self.validate() {
             panic!("{error}");
         }
-        let d_model = self.d_model;
+        let (d_model, d_embedding) = (self.d_model, self.d_embedding());
         Bert {
-            tokens: EmbeddingConfig::new(self.vocab_size, d_model).init(device),
-            segments: EmbeddingConfig::new(self.n_segments, d_model).init(device),
-            positions: LearnedConfig::new(d_model, self.max_len).init(device),
-            norm: self.block.norm.init(d_model, device),
+            tokens: EmbeddingConfig::new(self.vocab_size, d_embedding).init(device),
+            segments: EmbeddingConfig::new(self.n_segments, d_embedding).init(device),
+            positions: LearnedConfig::new(d_embedding, self.max_len).init(device),
+            norm: self.block.norm.init(d_embedding, device),
             dropout: DropoutConfig::new(self.block.dropout).init(),
+            projection: self
+                .d_embedding
+                .map(|d_embedding| LinearConfig::new(d_embedding, d_model).init(device)),
             encoder: self.encoder().init(device),
             pooler: self
                 .pooler
@@ -100,94 +102,10 @@ impl BertConfig {
     fn encoder(&self) -> TransformerEncoderConfig {
         TransformerEncoderConfig::new(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
+            .with_pattern(self.pattern.clone())
     }
 
-    /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
-    pub fn table() -> Table {
-        let layer = Table::new()
-            .linear(
-                "self_attention.query_key_value",
-                same([
-                    "attention.self.query",
-                    "attention.self.key",
-                    "attention.self.value",
-                ]),
-            )
-            .linear("self_attention.output", "attention.output.dense")
-            .norm("self_attention_residual.norm", "attention.output.LayerNorm")
-            .linear("feed_forward.linear_inner", "intermediate.dense")
-            .linear("feed_forward.linear_outer", "output.dense")
-            .norm("feed_forward_residual.norm", "output.LayerNorm");
-        Table::new()
-            .row("tokens.weight", "embeddings.word_embeddings.weight")
-            .row("segments.weight", "embeddings.token_type_embeddings.weight")
-            .row("positions.table", "embeddings.position_embeddings.weight")
-            .norm("norm", "embeddings.LayerNorm")
-            .part("encoder.layers.{layer}", "encoder.layer.{layer}", layer)
-            .linear("pooler", "pooler.dense")
-            .ignore("embeddings.position_ids")
-            // Heads for tasks, which are not the encoder's.
-            .ignore("cls.*")
-            .ignore("classifier.*")
-            .ignore("qa_outputs.*")
-            .rename("bert.*", "*")
-            // As the first checkpoints called them.
-            .rename("*.LayerNorm.gamma", "*.LayerNorm.weight")
-            .rename("*.LayerNorm.beta", "*.LayerNorm.bias")
-    }
-
-    /// What a `config.json` of Hugging Face's says.
-    pub(super) fn from_file(folder: &Path) -> Result<Self, PretrainedError> {
-        use FeedForwardActivation::{Gelu, GeluTanh, Relu};
-
-        let mut file = ConfigFile::read(folder, "BERT")?;
-        file.only("model_type", json!("bert"))?;
-        file.only("position_embedding_type", json!("absolute"))?;
-        file.only("is_decoder", json!(false))?;
-        file.only("add_cross_attention", json!(false))?;
-        file.only("pruned_heads", json!({}))?;
-        file.only("use_bfloat16", json!(false))?;
-        // Of a head on top.
-        let of_a_head = [
-            "classifier_dropout",
-            "tie_word_embeddings",
-            "directionality",
-            "pooler_fc_size",
-            "pooler_num_attention_heads",
-            "pooler_num_fc_layers",
-            "pooler_size_per_head",
-            "pooler_type",
-        ];
-        for field in of_a_head {
-            file.ignore(field);
-        }
-        let epsilon = file.number("layer_norm_eps", 1e-12)?;
-        let activation = file.choice(
-            "hidden_act",
-            &[
-                ("gelu", Gelu),
-                ("gelu_new", GeluTanh),
-                ("gelu_pytorch_tanh", GeluTanh),
-                ("relu", Relu),
-            ],
-        )?;
-        let block = Self::base_block()
-            .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
-            .with_activation(activation)
-            .with_dropout(file.number("hidden_dropout_prob", 0.1)?)
-            .with_attention_dropout(Some(file.number("attention_probs_dropout_prob", 0.1)?));
-        let config = Self::new(file.size("vocab_size")?)
-            .with_d_model(file.size("hidden_size")?)
-            .with_n_heads(file.size("num_attention_heads")?)
-            .with_n_layers(file.layers("num_hidden_layers")?)
-            .with_d_ff(file.size("intermediate_size")?)
-            .with_max_len(file.size("max_position_embeddings")?)
-            .with_n_segments(file.size_if_any("type_vocab_size")?.unwrap_or(2))
-            .with_block(block);
-        let path = file.finish()?;
-        match config.validate() {
-            Ok(()) => Ok(config),
-            Err(error) => Err(PretrainedError::Config { path, error }),
-        }
+    fn d_embedding(&self) -> usize {
+        self.d_embedding.unwrap_or(self.d_model)
     }
 }

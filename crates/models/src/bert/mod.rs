@@ -1,7 +1,9 @@
 //! BERT (Devlin et al., "BERT: pre-training of deep bidirectional transformers for language understanding", arXiv:1810.04805): an encoder of
-//! texts, also of sentences as vectors (MiniLM, arXiv:2002.10957).
+//! texts, also of sentences as vectors (MiniLM, arXiv:2002.10957); and ALBERT (arXiv:1909.11942), whose layers share their weights and whose embeddings are
+//! narrower than its states.
 
 mod config;
+mod files;
 mod model;
 
 pub use config::BertConfig;

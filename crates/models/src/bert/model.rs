@@ -18,7 +18,7 @@ use crate::{pretrained::PretrainedError, vocabulary, weights::Weights};
 /// The encoder of BERT, with its pooler.
 ///
 /// ```text
-/// x      = norm(tokens[token] + positions[position] + segments[segment])
+/// x      = norm(tokens[token] + positions[position] + segments[segment])      projected to the width of the layers, if it is narrower
 /// states = encoder(x)                                     post-norm layers
 /// pooled = tanh(pooler(states of the first token))
 /// ```
@@ -41,15 +41,17 @@ use crate::{pretrained::PretrainedError, vocabulary, weights::Weights};
 /// ```
 #[derive(Module, Debug)]
 pub struct Bert {
-    /// `[vocab_size, d_model]`
+    /// `[vocab_size, d_embedding]`
     pub tokens: Embedding,
-    /// `[n_segments, d_model]`
+    /// `[n_segments, d_embedding]`
     pub segments: Embedding,
-    /// `[max_len, d_model]`
+    /// `[max_len, d_embedding]`
     pub positions: Learned,
     /// Of the embedded tokens.
     pub norm: Norm,
     pub(super) dropout: Dropout,
+    /// Brings the embedded tokens to the width of the layers, where they are narrower.
+    pub projection: Option<Linear>,
     /// The layers.
     pub encoder: TransformerEncoder,
     /// What [`pool`](Self::pool) reads the first token's state with, if there is one: models that predict masked tokens have none.
@@ -89,7 +91,7 @@ impl BertInput {
 }
 
 impl Bert {
-    /// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `bert`, and
+    /// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `bert` or `albert`, and
     /// `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out.
     ///
     /// # Errors
@@ -104,13 +106,13 @@ impl Bert {
         device: &Device,
     ) -> Result<Self, PretrainedError> {
         let folder = folder.as_ref();
-        let config = BertConfig::from_file(folder)?;
+        let (config, table) = BertConfig::from_file(folder)?;
         let weights = Weights::open(folder)?;
-        let has_pooler = weights
-            .tensors()
-            .any(|(name, _)| name.ends_with("pooler.dense.weight"));
+        let has_pooler = weights.tensors().any(|(name, _)| {
+            name.ends_with("pooler.dense.weight") || name.ends_with("pooler.weight")
+        });
         let mut model = config.with_pooler(has_pooler).init(device);
-        weights.load(&BertConfig::table(), &mut model)?;
+        weights.load(&table, &mut model)?;
         Ok(model)
     }
 
@@ -241,6 +243,15 @@ impl Bert {
         };
         let x = self.positions.forward(self.tokens.forward(tokens)) + of_segments;
         let x = dropout(&self.dropout, self.norm.forward(x));
+        let x = match &self.projection {
+            // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+            Some(projection) if x.shape().num_elements() > 0 => projection.forward(x),
+            Some(projection) => {
+                let ([batch, len, _], [_, d_model]) = (x.dims(), projection.weight.dims());
+                Tensor::zeros([batch, len, d_model], (&x.device(), x.dtype()))
+            }
+            None => x,
+        };
         let input = TransformerEncoderInput::new(x);
         match lengths {
             Some(lengths) => input.lengths(&lengths),

@@ -1,0 +1,162 @@
+//! The files of `transformers`: what their `config.json` says, and what their tensors are called.
+
+use std::path::Path;
+
+use burn_attn::{FeedForwardActivation, LayerPattern, NormConfig};
+use serde_json::json;
+
+use super::BertConfig;
+use crate::{
+    pretrained::{ConfigFile, PretrainedError},
+    weights::{Table, same},
+};
+
+impl BertConfig {
+    /// Which parameter is which tensor of Hugging Face's `BertModel`, with or without a head on top.
+    pub fn table() -> Table {
+        let layer = Table::new()
+            .linear(
+                "self_attention.query_key_value",
+                same([
+                    "attention.self.query",
+                    "attention.self.key",
+                    "attention.self.value",
+                ]),
+            )
+            .linear("self_attention.output", "attention.output.dense")
+            .norm("self_attention_residual.norm", "attention.output.LayerNorm")
+            .linear("feed_forward.linear_inner", "intermediate.dense")
+            .linear("feed_forward.linear_outer", "output.dense")
+            .norm("feed_forward_residual.norm", "output.LayerNorm");
+        embeddings()
+            .part("encoder.layers.{layer}", "encoder.layer.{layer}", layer)
+            .linear("pooler", "pooler.dense")
+            // Heads for tasks, which are not the encoder's.
+            .ignore("cls.*")
+            .rename("bert.*", "*")
+            // As the first checkpoints called them.
+            .rename("*.LayerNorm.gamma", "*.LayerNorm.weight")
+            .rename("*.LayerNorm.beta", "*.LayerNorm.bias")
+    }
+
+    /// Which parameter is which tensor of Hugging Face's `AlbertModel`, with or without a head on top.
+    pub fn albert_table() -> Table {
+        let layer = Table::new()
+            .linear(
+                "self_attention.query_key_value",
+                same(["attention.query", "attention.key", "attention.value"]),
+            )
+            .linear("self_attention.output", "attention.dense")
+            .norm("self_attention_residual.norm", "attention.LayerNorm")
+            .linear("feed_forward.linear_inner", "ffn")
+            .linear("feed_forward.linear_outer", "ffn_output")
+            .norm("feed_forward_residual.norm", "full_layer_layer_norm");
+        embeddings()
+            .linear("projection", "encoder.embedding_hidden_mapping_in")
+            .part(
+                "encoder.layers.{group}",
+                "encoder.albert_layer_groups.{group}.albert_layers.0",
+                layer,
+            )
+            .linear("pooler", "pooler")
+            .ignore("predictions.*")
+            .ignore("sop_classifier.*")
+            .rename("albert.*", "*")
+    }
+
+    /// What a `config.json` of Hugging Face's says, and the table of its tensors.
+    pub(super) fn from_file(folder: &Path) -> Result<(Self, Table), PretrainedError> {
+        use FeedForwardActivation::{Gelu, GeluTanh, Relu};
+
+        let mut file = ConfigFile::read(folder, "BERT")?;
+        let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
+        file.only("position_embedding_type", json!("absolute"))?;
+        file.only("is_decoder", json!(false))?;
+        file.only("add_cross_attention", json!(false))?;
+        file.only("pruned_heads", json!({}))?;
+        file.only("use_bfloat16", json!(false))?;
+        // Of a head on top.
+        let of_a_head = [
+            "classifier_dropout",
+            "classifier_dropout_prob",
+            "tie_word_embeddings",
+            "directionality",
+            "pooler_fc_size",
+            "pooler_num_attention_heads",
+            "pooler_num_fc_layers",
+            "pooler_size_per_head",
+            "pooler_type",
+        ];
+        for field in of_a_head {
+            file.ignore(field);
+        }
+        let epsilon = file.number("layer_norm_eps", 1e-12)?;
+        let missing = if is_albert { GeluTanh } else { Gelu };
+        let activation = match file.has("hidden_act") {
+            true => file.choice(
+                "hidden_act",
+                &[
+                    ("gelu", Gelu),
+                    ("gelu_new", GeluTanh),
+                    ("gelu_pytorch_tanh", GeluTanh),
+                    ("relu", Relu),
+                ],
+            )?,
+            false => missing,
+        };
+        let dropout = if is_albert { 0.0 } else { 0.1 };
+        let block = Self::base_block()
+            .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
+            .with_activation(activation)
+            .with_dropout(file.number("hidden_dropout_prob", dropout)?)
+            .with_attention_dropout(Some(file.number("attention_probs_dropout_prob", dropout)?));
+        let config = Self::new(file.size("vocab_size")?)
+            .with_d_model(file.size("hidden_size")?)
+            .with_n_heads(file.size("num_attention_heads")?)
+            .with_n_layers(file.layers("num_hidden_layers")?)
+            .with_d_ff(file.size("intermediate_size")?)
+            .with_max_len(file.size("max_position_embeddings")?)
+            .with_n_segments(file.size_if_any("type_vocab_size")?.unwrap_or(2))
+            .with_block(block);
+        let config = match is_albert {
+            true => {
+                file.only("inner_group_num", json!(1))?;
+                // Of code that was never published.
+                for field in [
+                    "down_scale_factor",
+                    "gap_size",
+                    "net_structure_type",
+                    "num_memory_blocks",
+                ] {
+                    file.ignore(field);
+                }
+                let groups = file.size_if_any("num_hidden_groups")?.unwrap_or(1);
+                config
+                    .with_d_embedding(Some(file.size_if_any("embedding_size")?.unwrap_or(128)))
+                    .with_pattern(LayerPattern::Shared(groups))
+            }
+            false => config,
+        };
+        let path = file.finish()?;
+        if let Err(error) = config.validate() {
+            return Err(PretrainedError::Config { path, error });
+        }
+        let table = match is_albert {
+            true => Self::albert_table(),
+            false => Self::table(),
+        };
+        Ok((config, table))
+    }
+}
+
+/// What both kinds call alike.
+fn embeddings() -> Table {
+    Table::new()
+        .row("tokens.weight", "embeddings.word_embeddings.weight")
+        .row("segments.weight", "embeddings.token_type_embeddings.weight")
+        .row("positions.table", "embeddings.position_embeddings.weight")
+        .norm("norm", "embeddings.LayerNorm")
+        .ignore("embeddings.position_ids")
+        .ignore("classifier.*")
+        .ignore("qa_outputs.*")
+}
