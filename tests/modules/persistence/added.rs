@@ -5,7 +5,9 @@ use burn_attn::{
     NormPlacement, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
     TransformerLayerConfig, TransformerStackConfig, positions::SinusoidalLayout,
 };
-use burn_attn_models::{language_model::LanguageModelConfig, seq2seq::Seq2SeqConfig};
+use burn_attn_models::{
+    bert::BertConfig, language_model::LanguageModelConfig, seq2seq::Seq2SeqConfig,
+};
 
 use super::{configs::loads, values};
 
@@ -92,6 +94,24 @@ fn stacks_with_what_was_added() {
             .with_causal(true)
             .with_d_memory(Some(11))
             .with_block(values::block()),
+    );
+}
+
+#[test]
+fn models() {
+    loads(
+        "added/BertConfig",
+        &BertConfig::new(23)
+            .with_d_embedding(Some(7))
+            .with_pattern(LayerPattern::Shared(2))
+            .with_pooler(false)
+            .with_block(values::block()),
+    );
+    loads(
+        "added/LanguageModelConfig",
+        &LanguageModelConfig::new(23)
+            .with_pattern(LayerPattern::Cycle(vec![values::block()]))
+            .with_logit_softcap(Some(30.0)),
     );
 }
 
