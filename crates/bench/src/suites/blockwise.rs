@@ -43,14 +43,23 @@ pub fn cases() -> Vec<Case> {
             })
             .thorough(),
     );
+    // Just beyond the calls that are one block, where the two bodies are the same.
+    let few_heads = |len| Op {
+        batch: 1,
+        heads: 2,
+        heads_kv: 2,
+        ..op(len)
+    };
+    let case = Case::new(
+        "training full 1024, 1 x 2 heads",
+        blockwise(few_heads(1024)),
+    );
+    cases.push(against(case, "self:composed", Ours, &composed(few_heads(1024))).thorough());
     // A software driver holds no more.
     for causal in [false, true] {
         let op = Op {
-            batch: 1,
-            heads: 2,
-            heads_kv: 2,
             causal,
-            ..op(4096)
+            ..few_heads(4096)
         };
         let shown = if causal { "causal" } else { "full" };
         let name = format!("training {shown} 4096, 1 x 2 heads");
