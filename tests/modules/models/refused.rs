@@ -137,6 +137,17 @@ fn relatives_of_llama_that_are_not_supported() {
         }),
         r#"config.json: layer_types is ["full_attention"], but the Llama family supports as many types as num_hidden_layers, 2"#
     );
+    for (family, field) in [
+        ("mistral", "sliding_window"),
+        ("gemma2", "final_logit_softcapping"),
+    ] {
+        assert_eq!(
+            load(family, &|config| {
+                config.remove(field);
+            }),
+            format!("config.json has no field {field}, which the Llama family needs")
+        );
+    }
     assert_eq!(
         load("qwen3", &|config| {
             config.insert("num_experts".into(), json!(4));

@@ -18,7 +18,10 @@ use std::path::Path;
 
 use burn::tensor::Device;
 
-use crate::{language_model::LanguageModel, pretrained::PretrainedError, weights::Weights};
+use crate::{
+    language_model::LanguageModel,
+    pretrained::{self, ConfigFile, PretrainedError},
+};
 
 /// What the configurations of transformers call it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,8 +72,8 @@ pub fn from_pretrained(
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
     let folder = folder.as_ref();
-    let (family, config) = config::read(folder)?;
-    let mut model = config.init(device);
-    Weights::open(folder)?.load(&table::table(family, &config), &mut model)?;
-    Ok(model)
+    let mut file = ConfigFile::read(folder, "the Llama family")?;
+    let (family, config) = config::read(&mut file)?;
+    let table = table::table(family, &config);
+    pretrained::load(folder, file, &config, &table, device)
 }

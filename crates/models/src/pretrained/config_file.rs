@@ -124,6 +124,11 @@ impl ConfigFile {
         self.fields.get(field).filter(|value| !value.is_null())
     }
 
+    /// Refuses a file without this field, which may be null.
+    pub(crate) fn needs(&self, field: &str) -> Result<(), PretrainedError> {
+        self.needed(field, self.fields.get(field).map(drop))
+    }
+
     /// Whether a field is there and not null.
     pub(crate) fn has(&mut self, field: &str) -> bool {
         self.get(field).is_some()
@@ -236,7 +241,7 @@ impl ConfigFile {
     ) -> Result<f64, PretrainedError> {
         let mut known: Option<f64> = None;
         for &field in fields {
-            let Some(found) = self.parsed(field, "a number", Value::as_f64)? else {
+            let Some(found) = self.number_if_any(field)? else {
                 continue;
             };
             match known {

@@ -6,11 +6,11 @@ use burn_attn_ops::{AttentionBias, AttentionMask};
 use super::{
     heads::{Heads, Projected},
     heads_config::Sizes,
-    masks::{causal, first_keys, first_queries, indices},
+    masks::{causal, first_keys, first_queries},
 };
 use crate::{
     cache::{Context, KvCache, KvCacheConfig, Shape},
-    positions::Position,
+    positions::{Position, indices},
 };
 
 impl Heads {

@@ -1,7 +1,9 @@
 //! The masks that attention modules make themselves.
 
-use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn_ops::AttentionMask;
+
+use crate::positions::indices;
 
 /// A position sees itself and what came before, as far back as the window reaches.
 pub(super) fn causal(window: Option<usize>) -> AttentionMask {
@@ -21,19 +23,12 @@ pub(super) fn first_keys(
 
 /// Only the first `counts[b]` of the `len` queries of each sequence see anything.
 pub(super) fn first_queries(counts: &[usize], len: usize, device: &Device) -> AttentionMask {
-    let blind: Vec<bool> = counts
+    let padding: Vec<bool> = counts
         .iter()
         .flat_map(|&count| (0..len).map(move |query| query >= count))
         .collect();
-    let blind = TensorData::new(blind, [counts.len(), 1, len, 1]);
-    AttentionMask::masked(Tensor::<4, Bool>::from_data(blind, device))
-}
-
-/// Numbers of tokens as a tensor.
-pub(super) fn indices(tokens: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
-    let tokens: Vec<i64> = tokens.into_iter().map(|count| count as i64).collect();
-    let batch = tokens.len();
-    Tensor::from_data(TensorData::new(tokens, [batch]), device)
+    let padding = TensorData::new(padding, [counts.len(), 1, len, 1]);
+    AttentionMask::masked(Tensor::<4, Bool>::from_data(padding, device))
 }
 
 /// `mask`, and nobody sees what stands behind the `lengths` of `sequences`.

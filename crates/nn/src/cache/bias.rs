@@ -18,16 +18,10 @@ pub(super) struct PositionBias {
 impl PositionBias {
     /// Memory held (bytes).
     pub(super) fn bytes(&self) -> usize {
-        let of_last_query = self
-            .of_last_query
-            .as_ref()
-            .map(|bias| (bias.shape().num_elements(), bias.dtype()));
-        let distances = self
-            .distances
-            .as_ref()
-            .map(|bias| (bias.shape().num_elements(), bias.dtype()));
-        let tensors = of_last_query.into_iter().chain(distances);
-        tensors.map(|(count, dtype)| count * dtype.size()).sum()
+        fn of<const D: usize>(bias: &Tensor<D>) -> usize {
+            bias.shape().num_elements() * bias.dtype().size()
+        }
+        self.of_last_query.as_ref().map_or(0, of) + self.distances.as_ref().map_or(0, of)
     }
 }
 

@@ -15,9 +15,12 @@ mod buffer;
 mod check;
 mod config;
 
-use burn::tensor::{DType, Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Tensor};
 
-use crate::{error::expect_valid, positions::Positions};
+use crate::{
+    error::expect_valid,
+    positions::{Positions, indices},
+};
 pub(crate) use append::Context;
 use bias::PositionBias;
 use buffer::{Buffer, Layout};
@@ -201,9 +204,7 @@ impl KvCache {
             self.values = Some(Buffer::new(&self.value_layout, self.initial_len));
             return;
         }
-        let items: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-        let items = TensorData::new(items, [rows.len()]);
-        let items = Tensor::<1, Int>::from_data(items, &self.key_layout.device);
+        let items = indices(rows.iter().copied(), &self.key_layout.device);
         self.keys = self.keys.take().map(|keys| keys.select(items.clone()));
         self.values = self.values.take().map(|values| values.select(items));
     }

@@ -58,8 +58,8 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
         .reshape([batch, len, d_model])
 }
 
-/// Rows of a table, as a tensor to select them with.
-fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
+/// Numbers of tokens or rows, as a tensor.
+pub(crate) fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
     let count = rows.len();
     Tensor::from_data(TensorData::new(rows, [count]), device)

@@ -1,10 +1,10 @@
 //! How stacks decode: they read each token once, and a memory once.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Int, Tensor};
 use burn_attn_ops::AttentionMask;
 
 use super::{LayerContext, TransformerStack};
-use crate::{KvCache, KvCacheConfig, ProjectedMemory};
+use crate::{KvCache, KvCacheConfig, ProjectedMemory, positions::indices};
 
 /// What a [`TransformerLayer`](crate::TransformerLayer) keeps while it decodes.
 #[derive(Clone, Debug)]
@@ -29,7 +29,7 @@ impl LayerCache {
         let stays = rows.iter().copied().eq(0..self.tokens.batch());
         self.tokens.reorder(rows);
         if let (false, Some(memory)) = (stays, &mut self.memory) {
-            *memory = memory.select(indices(rows, &memory.device()));
+            *memory = memory.select(indices(rows.iter().copied(), &memory.device()));
         }
     }
 
@@ -46,12 +46,6 @@ impl LayerCache {
     pub fn reset(&mut self) {
         self.tokens.reset();
     }
-}
-
-/// Rows as a tensor.
-fn indices(rows: &[usize], device: &Device) -> Tensor<1, Int> {
-    let items: Vec<i64> = rows.iter().map(|&row| row as i64).collect();
-    Tensor::from_data(TensorData::new(items, [rows.len()]), device)
 }
 
 /// What a [`TransformerStack`] keeps while it decodes: the keys and values of every layer, of its own tokens and of a memory.
@@ -91,7 +85,7 @@ impl TransformerCache {
             layer.reorder(rows);
         }
         if let Some(lengths) = self.memory_lengths.as_mut().filter(|_| !stays) {
-            let items = indices(rows, &lengths.device());
+            let items = indices(rows.iter().copied(), &lengths.device());
             *lengths = lengths.clone().select(0, items);
         }
     }
