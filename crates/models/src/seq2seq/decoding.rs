@@ -73,4 +73,8 @@ impl Autoregressive for Seq2Seq {
     fn reorder(&self, state: &mut Seq2SeqState, rows: &[usize]) {
         state.cache.reorder(rows);
     }
+
+    fn join(&self, state: &mut Seq2SeqState, other: Seq2SeqState) {
+        state.cache.join(other.cache);
+    }
 }
