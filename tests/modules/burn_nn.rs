@@ -161,9 +161,15 @@ fn encoders() {
 
         let (before, after) = both!(TransformerEncoderInput::new(x(device)));
         let (hidden, lengths) = padding(device);
-        let before = theirs.forward(before.mask_pad(hidden).mask_attn(future(device)));
-        let after = ours.forward(after.mask(lengths.and(AttentionMask::causal())));
-        assert_equal("masked", &after, &before);
+        let before = theirs.forward(before.mask_pad(hidden.clone()).mask_attn(future(device)));
+        let masks = [
+            lengths.and(AttentionMask::causal()),
+            AttentionMask::mask_pad(hidden).and(AttentionMask::mask_attn(future(device))),
+        ];
+        for mask in masks {
+            let after = ours.forward(after.clone().mask(mask));
+            assert_equal("masked", &after, &before);
+        }
     });
 }
 

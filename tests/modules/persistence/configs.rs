@@ -313,3 +313,26 @@ fn misspelt_fields_have_their_sentence() {
         "Config error => Invalid format: unknown field `bais`, expected one of `epsilon`, `bias`, `unit_offset` at line 1 column 41"
     );
 }
+
+#[test]
+fn builders_take_a_value_or_an_option() {
+    let config = || SelfAttentionConfig::new(12, 3).with_causal(true);
+    let values = config()
+        .with_window(4)
+        .with_d_head(5)
+        .with_scale(0.5)
+        .with_bias(false);
+    let options = config()
+        .with_window(Some(4))
+        .with_d_head(Some(5))
+        .with_scale(Some(0.5))
+        .with_bias(ProjectionBias::none());
+    assert_eq!(values.to_string(), options.to_string());
+    let unset = values
+        .with_window(None)
+        .with_d_head(None)
+        .with_scale(None)
+        .with_bias(true);
+    assert_eq!(unset.to_string(), config().to_string());
+    assert_ne!(unset.to_string(), options.to_string());
+}

@@ -77,10 +77,7 @@ heads_builders!(BlockConfig);
 
 impl BlockConfig {
     pub(super) fn projection_bias(&self) -> ProjectionBias {
-        self.projection_bias.unwrap_or(match self.bias {
-            true => ProjectionBias::all(),
-            false => ProjectionBias::none(),
-        })
+        self.projection_bias.unwrap_or(self.bias.into())
     }
 
     pub(super) fn attention_dropout(&self) -> f64 {
