@@ -7,6 +7,7 @@ mod language_models;
 mod llama;
 mod real;
 mod refused;
+mod t5;
 
 use std::path::PathBuf;
 
