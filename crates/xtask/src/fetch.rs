@@ -14,7 +14,7 @@ struct Model {
     converter: Option<&'static str>,
 }
 
-const MODELS: [Model; 3] = [
+const MODELS: [Model; 4] = [
     // BERT, 22.7 M parameters, Apache-2.0; the package is MIT.
     Model {
         name: "minilm",
@@ -35,6 +35,13 @@ const MODELS: [Model; 3] = [
         package: "rxnmapper==0.4.3",
         sha256: "27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5",
         converter: None,
+    },
+    // T5 1.1, 77 M parameters: Flan-T5 small (Apache-2.0), fine-tuned to write titles; the package is MIT.
+    Model {
+        name: "t5",
+        package: "traceforge-title-model==0.2.0",
+        sha256: "41e051205c01f724a0d12ad65a52ca4e90661de3fd959e6ce2efab4919024d31",
+        converter: Some("convert_t5"),
     },
 ];
 

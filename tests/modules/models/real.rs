@@ -3,7 +3,12 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Int, Tensor};
-use burn_attn_models::bert::{Bert, BertInput};
+use burn_attn::{AttentionMask, TransformerDecoderInput, TransformerEncoderInput};
+use burn_attn_models::{
+    bert::{Bert, BertInput},
+    generate::{GenerateOptions, generate},
+    t5,
+};
 
 use super::{TOLERANCE, assert_states};
 use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
@@ -74,4 +79,48 @@ fn atoms_of_reactions() {
         "rxnmapper",
         "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
     );
+}
+
+/// Flan-T5 small as fine-tuned to write titles, of 8-bit numbers: every layer, the logits, and what it writes for two texts at once.
+#[test]
+fn titles() {
+    let Some(folder) = fetched("t5", "") else {
+        return;
+    };
+    let values = GoldenFile::open("models/t5");
+    // The fastest one: it has 77 million numbers.
+    let device = devices::any();
+    let model = t5::from_pretrained(&folder, &device).expect("a model");
+    let tokens = |name| Tensor::<2, Int>::from_data(values.data(name), &device);
+    let lengths = values.lengths("source_lengths", &device);
+    let close = |what: &str, states: Tensor<3>| {
+        let expected: Tensor<3> = values.tensor(what, &device);
+        let [_, _, dimensions] = expected.dims();
+        assert_states(what, states.narrow(2, 0, dimensions), expected);
+    };
+    let mask = || AttentionMask::key_lengths(lengths.clone());
+    let x = model.embed(tokens("source"), 0);
+    let input = TransformerEncoderInput::new(x).mask(mask());
+    let encoded = model.transformer.encoder.forward_with_hidden_states(input);
+    let x = model.embed(tokens("target"), 0);
+    let input = TransformerDecoderInput::new(x, encoded.states).memory_mask(mask());
+    let decoded = model.transformer.decoder.forward_with_hidden_states(input);
+    for (stack, states) in [
+        ("encoder", encoded.hidden_states),
+        ("decoder", decoded.hidden_states),
+    ] {
+        assert_eq!(states.len(), 8);
+        for (layer, states) in states.into_iter().enumerate() {
+            close(&format!("{stack}.{layer}"), states);
+        }
+    }
+    close("logits", model.logits(decoded.states));
+
+    let start = model.start(tokens("source"), lengths);
+    let options = GenerateOptions::new(24).stop_tokens([1]);
+    let written = generate(&model, start, &[vec![0], vec![0]], &options);
+    for (row, written) in written.iter().enumerate() {
+        let expected: Vec<u32> = values.data(&format!("greedy.{row}")).iter().collect();
+        assert_eq!(written.tokens, expected);
+    }
 }
