@@ -17,15 +17,14 @@ from pathlib import Path
 
 folder, specification, expected, *converter = sys.argv[1:]
 folder = Path(folder)
-# Before anything is downloaded: it may miss a module.
-converter = importlib.import_module(converter[0]) if converter else None
+scripts = [Path(__file__).with_name(f"{name}.py") for name in converter]
+proven = "\n".join([expected, *(hashlib.sha256(script.read_bytes()).hexdigest() for script in scripts)])
 proof = folder / "sha256"
-proven = expected
-if converter:
-    proven += "\n" + hashlib.sha256(Path(converter.__file__).read_bytes()).hexdigest()
 if proof.is_file() and proof.read_text().strip() == proven:
     print(f"{folder}: is there")
     sys.exit()
+# Before anything is downloaded: it may miss a module.
+converter = importlib.import_module(converter[0]) if converter else None
 with tempfile.TemporaryDirectory() as downloads:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", downloads, specification]
     try:
