@@ -134,44 +134,38 @@ impl<M: Logits> Model<M> {
         }
     }
 
-    /// What a copy of the folder gives whose configuration was changed; errors say `config.json` for its path.
-    pub fn changed(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<M, String> {
+    /// What a copy of the folder gives whose configuration and tensors were changed; errors say `config.json` for its path.
+    pub fn with(
+        &self,
+        change_config: impl FnOnce(&mut Map<String, Value>),
+        change_tensors: impl FnOnce(&mut Tensors),
+    ) -> Result<M, String> {
         let copy = tempfile::tempdir().expect("a folder");
         let original = folder(self.name);
-        let weights = "model.safetensors";
-        fs::copy(original.join(weights), copy.path().join(weights)).expect("copied");
         let text = fs::read_to_string(original.join("config.json")).expect("read");
         let mut config: Value = serde_json::from_str(&text).expect("JSON");
-        change(config.as_object_mut().expect("an object"));
+        change_config(config.as_object_mut().expect("an object"));
         let path = copy.path().join("config.json");
         fs::write(&path, config.to_string()).expect("written");
+        let mut tensors = contents(&original.join("model.safetensors"));
+        change_tensors(&mut tensors);
+        let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+            (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
+        });
+        write_as(&copy.path().join("model.safetensors"), tensors.collect());
         let loaded = (self.from_pretrained)(copy.path(), &devices::any());
         let shown = path.display().to_string();
         loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
     }
 
-    /// What a copy of the folder gives whose tensors were changed.
-    pub fn with_tensors(&self, change: impl FnOnce(&mut Tensors)) -> Result<M, String> {
-        let copy = tempfile::tempdir().expect("a folder");
-        let original = folder(self.name);
-        fs::copy(
-            original.join("config.json"),
-            copy.path().join("config.json"),
-        )
-        .expect("copied");
-        let mut tensors = contents(&original.join("model.safetensors"));
-        change(&mut tensors);
-        let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
-            (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
-        });
-        write_as(&copy.path().join("model.safetensors"), tensors.collect());
-        let model = (self.from_pretrained)(copy.path(), &devices::any());
-        model.map_err(|error| error.to_string())
+    /// What a copy of the folder gives whose configuration was changed.
+    pub fn changed(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<M, String> {
+        self.with(change, |_| {})
     }
 
     /// A checkpoint whose tensors were changed is the same model.
     pub fn assert_same_weights(&self, change: impl FnOnce(&mut Tensors)) {
-        let model = self.with_tensors(change);
+        let model = self.with(|_| {}, change);
         let model = model.unwrap_or_else(|error| panic!("{error}"));
         let expected = self.logits_of(&self.load(&devices::any()));
         assert_eq!(self.logits_of(&model), expected);

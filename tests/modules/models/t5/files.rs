@@ -1,8 +1,8 @@
 //! What files of T5 say, in the words of several releases, and what is refused.
 
-use burn::tensor::{Tensor, TensorData};
+use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_models::generate::{GenerateOptions, generate};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::{NEW_TOKENS, Texts, first, gated, tokens};
 use crate::{compare::assert_close_to_largest, devices, models::language_models::Tensors};
@@ -38,6 +38,29 @@ fn published_files_have_fewer_fields() {
     let error = first().changed(|config| drop(config.remove("num_decoder_layers")));
     let error = error.expect_err("it is refused");
     assert!(error.contains("decoder.block.2.layer.0"), "{error}");
+}
+
+/// What a missing field means is what it means where it is there, and something else than another value.
+#[test]
+fn missing_fields_are_those_of_the_first_t5() {
+    let device = devices::any();
+    // So long that distances above 64 and above 128 are in it.
+    let source = TensorData::new((0..149).map(|at| at % 23).collect(), [1, 149]);
+    let memory = |field: &str, value: Value| {
+        let model = first().changed(|config| drop(config.insert(field.into(), value)));
+        let model = model.unwrap_or_else(|error| panic!("{error}"));
+        let source = Tensor::<2, Int>::from_data(source.clone(), &device);
+        let lengths = Tensor::from_data([149], &device);
+        model.encode(source, lengths).states.into_data()
+    };
+    for (field, meant, another) in [
+        ("relative_attention_max_distance", json!(128), json!(64)),
+        ("layer_norm_epsilon", json!(1e-6), json!(1e-3)),
+    ] {
+        let missing = memory(field, Value::Null);
+        assert_eq!(missing, memory(field, meant), "{field}");
+        assert_ne!(missing, memory(field, another), "{field}");
+    }
 }
 
 #[test]
@@ -82,17 +105,20 @@ fn older_files_have_more_tensors() {
 #[test]
 fn the_head_is_the_files() {
     // Another head than the table, where they are one.
-    let error = first().with_tensors(|tensors| {
-        let (dtype, shape, mut bytes) = tensors["shared.weight"].clone();
-        bytes[0] ^= 1;
-        tensors.insert("lm_head.weight".into(), (dtype, shape, bytes));
-    });
+    let error = first().with(
+        |_| {},
+        |tensors| {
+            let (dtype, shape, mut bytes) = tensors["shared.weight"].clone();
+            bytes[0] ^= 1;
+            tensors.insert("lm_head.weight".into(), (dtype, shape, bytes));
+        },
+    );
     let error = error.expect_err("it is refused");
     assert!(error.contains("lm_head.weight"), "{error}");
 
     // A table that is the head and not scaled, as `transformers` 5 makes and writes it.
     let without_head = |tensors: &mut Tensors| drop(tensors.remove("lm_head.weight"));
-    let tied = gated().with_tensors(without_head);
+    let tied = gated().with(|_| {}, without_head);
     let tied = tied.unwrap_or_else(|error| panic!("{error}"));
     assert!(tied.head.is_none() && gated().load(&devices::any()).head.is_some());
     let states = Tensor::<2>::from_data(
@@ -106,11 +132,11 @@ fn the_head_is_the_files() {
     assert_close_to_largest("tied", &logits, &expected, 1e-6, 0.0);
 
     // A file that says that they are two has to have both.
-    let error = gated().changed(|config| {
+    let two = |config: &mut Map<String, Value>| {
+        config.remove("scale_decoder_outputs");
         config.insert("tie_word_embeddings".into(), json!(false));
-        config.insert("vocab_size".into(), json!(19));
-    });
-    let error = error.expect_err("it is refused");
+    };
+    let error = gated().with(two, without_head).expect_err("it is refused");
     assert!(error.contains("lm_head.weight"), "{error}");
 }
 
