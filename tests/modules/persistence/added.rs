@@ -57,6 +57,10 @@ fn stacks_with_what_was_added() {
             .with_separate_norms(true)
     };
     loads("added/BlockConfig", &block());
+    loads(
+        "added/BlockConfigWithExperts",
+        &block().with_experts(Some(values::experts())),
+    );
     loads("added/NormPlacement", &NormPlacement::Output);
     loads(
         "added/LayerPattern",

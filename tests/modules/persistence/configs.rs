@@ -7,11 +7,11 @@ use std::{fmt::Debug, fs, path::PathBuf};
 
 use burn::config::Config;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
-    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
-    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
-    TransformerEncoderConfig,
+    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, ExpertsConfig,
+    FeedForwardActivation, FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm,
+    MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
+    QkNormConfig, RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
+    TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
@@ -209,6 +209,11 @@ fn blocks() {
         "MixtureOfExpertsConfig",
         MixtureOfExpertsConfig::new(1, 1, 1, 1),
         values::mixture_of_experts(),
+    );
+    check(
+        "added/ExpertsConfig",
+        ExpertsConfig::new(1, 1),
+        values::experts(),
     );
     loads("NormConfig", &values::norms());
     let with_offset = values::norms().into_iter();

@@ -25,7 +25,16 @@ impl Import for TransformerLayer {
         if let Some(like) = &self.cross_attention_residual {
             layer.cross_attention_residual = Some(residual(part, &names.norms[1], like)?);
         }
-        layer.feed_forward = feed_forward(part, &self.feed_forward)?;
+        layer.feed_forward = match &self.feed_forward {
+            Some(like) => Some(feed_forward(part, like)?),
+            None => {
+                let reason = format!(
+                    "the module's layers have experts, {}'s one feed-forward network",
+                    source(part)
+                );
+                return Err(unsupported(part, "linear1", reason));
+            }
+        };
         let last = names.norms.last().expect("two or three names");
         layer.feed_forward_residual = match &self.feed_forward_residual {
             Some(like) if !self.is_parallel() => Some(residual(part, last, like)?),
