@@ -5,6 +5,7 @@ mod gpt2;
 mod gpt_neox;
 mod language_models;
 mod llama;
+mod mixtures_of_experts;
 mod real;
 mod refused;
 mod t5;

@@ -189,6 +189,18 @@ impl ConfigFile {
         })
     }
 
+    /// Numbers of things, if the field is there and not null.
+    pub(crate) fn sizes_if_any(
+        &mut self,
+        field: &str,
+    ) -> Result<Option<Vec<usize>>, PretrainedError> {
+        self.parsed(field, "a list of whole numbers", |value| {
+            let sizes = value.as_array()?.iter();
+            let sizes = sizes.map(|size| usize::try_from(size.as_u64()?).ok());
+            sizes.collect()
+        })
+    }
+
     /// A real number, or what it is where the field is missing.
     pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64, PretrainedError> {
         Ok(self.number_if_any(field)?.unwrap_or(missing))
