@@ -285,7 +285,11 @@ def pretrained(work):
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
-    classes = {"bert": transformers.AutoModel, "llama": transformers.AutoModelForCausalLM}
+    classes = {
+        "bert": transformers.AutoModel,
+        "llama": transformers.AutoModelForCausalLM,
+        "t5": transformers.AutoModelForSeq2SeqLM,
+    }
     model = classes[work["family"]].from_pretrained(work["folder"], attn_implementation="eager")
     read = tokens(1, (work["batch"], work["len"]), work["vocabulary"])
     count = work["tokens"]
@@ -298,7 +302,7 @@ def pretrained(work):
                 return model(read).last_hidden_state
             mask = torch.ones_like(read)
             found = model.generate(read, attention_mask=mask, max_new_tokens=count, do_sample=False)
-            return found[:, work["len"] :]
+            return found[:, -count:]
 
     def step():
         start = time.perf_counter()

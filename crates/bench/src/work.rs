@@ -243,6 +243,8 @@ pub enum Family {
     Bert,
     /// A language model: the tokens that follow, greedily, on the keys and values of what came before.
     Llama,
+    /// An encoder–decoder: the tokens of the output, greedily.
+    T5,
 }
 
 /// What a published model is for, prompt included.

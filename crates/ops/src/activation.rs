@@ -37,8 +37,7 @@ pub fn activate(
     activation: Activation,
     gated: bool,
 ) -> Tensor<2> {
-    // What was computed with quantised parameters, and they themselves, are made floats of.
-    let (x, bias) = (floats(x), bias.map(floats));
+    let bias = bias.map(|bias| floats(bias, x.dtype()));
     let [rows, width] = x.dims();
     if let Some(bias) = &bias {
         assert!(
@@ -62,10 +61,11 @@ pub fn activate(
     Tensor::from_dispatch(y)
 }
 
-pub(crate) fn floats<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    match x.dtype() {
-        DType::QFloat(_) => x.dequantize(),
-        _ => x,
+/// A quantised `bias` as floats of this `dtype`.
+pub(crate) fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
+    match bias.dtype() {
+        DType::QFloat(_) => bias.dequantize().cast(dtype),
+        _ => bias,
     }
 }
 

@@ -91,7 +91,7 @@ pub fn activated_linear(
         "linear: the gated weight {:?} has no two halves",
         weight.dims()
     );
-    let bias = bias.map(|bias| floats(bias).into_dispatch());
+    let bias = bias.map(|bias| floats(bias, x.dtype()).into_dispatch());
     let bias = OptionalFloat::from_option(bias);
     Tensor::from_dispatch(<Dispatch as AttentionOps>::linear(
         x.into_dispatch(),

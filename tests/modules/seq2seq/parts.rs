@@ -137,7 +137,11 @@ fn both_stacks_are_built_like_the_block() {
             panic!("two layers")
         };
         assert!(layer.self_attention_residual.output_norm.is_some());
-        let inner = &layer.feed_forward.linear_inner;
+        let feed_forward = layer
+            .feed_forward
+            .as_ref()
+            .expect("a layer without experts");
+        let inner = &feed_forward.linear_inner;
         assert_eq!(
             (inner.weight.dims(), inner.bias.is_none()),
             ([12, 58], true)

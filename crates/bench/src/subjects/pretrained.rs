@@ -5,9 +5,8 @@ use std::time::{Duration, Instant};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::{
     bert::{Bert, BertInput},
-    generate::{GenerateOptions, generate},
-    language_model::LanguageModel,
-    llama,
+    generate::{GenerateOptions, Generation, generate},
+    llama, t5,
 };
 
 use super::op::values;
@@ -26,11 +25,27 @@ pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
             model: Bert::from_pretrained(folder, &device).map_err(failed)?,
             tokens: Tensor::from_data(TensorData::new(prompts, [work.batch, work.len]), &device),
         }),
-        Family::Llama => Box::new(Continuation {
-            model: llama::from_pretrained(folder, &device).map_err(failed)?,
-            prompts: rows(&prompts, work.len),
-            options: GenerateOptions::new(work.tokens),
-        }),
+        Family::Llama => {
+            let model = llama::from_pretrained(folder, &device).map_err(failed)?;
+            let prompts = rows(&prompts, work.len);
+            let options = GenerateOptions::new(work.tokens);
+            Box::new(Continuation(move || {
+                let state = model.start(prompts.len());
+                generate(&model, state, &prompts, &options)
+            }))
+        }
+        Family::T5 => {
+            let model = t5::from_pretrained(folder, &device).map_err(failed)?;
+            let shape = [work.batch, work.len];
+            let source = Tensor::<2, Int>::from_data(TensorData::new(prompts, shape), &device);
+            let lengths = Tensor::<1, Int>::full([work.batch], work.len as i64, &device);
+            let begin = vec![vec![0]; work.batch];
+            let options = GenerateOptions::new(work.tokens);
+            Box::new(Continuation(move || {
+                let state = model.start(source.clone(), lengths.clone());
+                generate(&model, state, &begin, &options)
+            }))
+        }
     })
 }
 
@@ -63,29 +78,18 @@ impl Subject for Encoding {
     }
 }
 
-struct Continuation {
-    model: LanguageModel,
-    prompts: Vec<Vec<u32>>,
-    options: GenerateOptions,
-}
+/// Generates.
+struct Continuation<F>(F);
 
-impl Continuation {
-    fn tokens(&self) -> Vec<u32> {
-        let state = self.model.start(self.prompts.len());
-        let outputs = generate(&self.model, state, &self.prompts, &self.options);
-        outputs.into_iter().flat_map(|row| row.tokens).collect()
-    }
-}
-
-impl Subject for Continuation {
+impl<F: Fn() -> Vec<Generation>> Subject for Continuation<F> {
     fn step(&mut self) -> Duration {
         let start = Instant::now();
-        drop(self.tokens());
+        drop((self.0)());
         start.elapsed()
     }
 
     fn results(&mut self) -> Results {
-        let tokens = self.tokens();
-        vec![("tokens", tokens.iter().map(|&token| token as f32).collect())]
+        let tokens = (self.0)().into_iter().flat_map(|row| row.tokens);
+        vec![("tokens", tokens.map(|token| token as f32).collect())]
     }
 }

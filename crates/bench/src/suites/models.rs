@@ -29,6 +29,15 @@ pub fn cases() -> Vec<Case> {
         tokens: 128,
     };
     cases.push(("Llama, 125 M, 128 tokens".into(), work));
+    let work = Pretrained {
+        family: Family::T5,
+        folder: format!("{FOLDER}/t5"),
+        vocabulary: 32128,
+        batch: 1,
+        len: 32,
+        tokens: 128,
+    };
+    cases.push(("T5, 77 M, 128 tokens after 32".into(), work));
     cases
         .into_iter()
         .map(|(name, work)| Case::new(name, Work::Pretrained(work)).against(&[Pytorch]))
