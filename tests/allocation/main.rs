@@ -147,17 +147,17 @@ fn a_token_allocates_the_same_however_long_the_context_is() {
     let positions = |position| config().with_position(position);
     let rotary = || PositionEncoding::Rotary(RotaryConfig::new().with_max_len(MAX_LEN));
     let learned = PositionEncoding::Alibi(AlibiConfig::new().with_learnable(true));
-    let causal = RelativeBiasConfig::new().with_bidirectional(Some(false));
+    let causal = RelativeBiasConfig::new().with_bidirectional(false);
     for (name, config) in [
         ("plain", config()),
         ("grouped", config().with_n_kv_heads(2)),
-        ("window", config().with_window(Some(700))),
+        ("window", config().with_window(700)),
         ("rotary", positions(rotary())),
-        ("rotary, window", positions(rotary()).with_window(Some(700))),
+        ("rotary, window", positions(rotary()).with_window(700)),
         ("alibi", positions(PositionEncoding::alibi())),
         (
             "alibi, window",
-            positions(PositionEncoding::alibi()).with_window(Some(700)),
+            positions(PositionEncoding::alibi()).with_window(700),
         ),
         (
             "learned alibi, grouped",
@@ -167,7 +167,7 @@ fn a_token_allocates_the_same_however_long_the_context_is() {
         (
             "causal relative, window, grouped",
             positions(PositionEncoding::Relative(causal))
-                .with_window(Some(700))
+                .with_window(700)
                 .with_n_kv_heads(2),
         ),
     ] {

@@ -287,7 +287,7 @@ fn choices_that_have_other_words() {
                 let theirs = filled(theirs.init(device), 1);
                 let ours = ours
                     .with_block(block.clone())
-                    .with_final_norm(Some(false))
+                    .with_final_norm(false)
                     .init(device);
                 let ours = moved_with(&theirs, ours, quiet_softmax);
                 let (before, after) = both!(TransformerEncoderInput::new(x(device)));
@@ -305,10 +305,7 @@ fn choices_that_have_other_words() {
                     .with_activation(ActivationConfig::Relu)
                     .with_layer_norm_eps(0.07);
                 let theirs = filled(theirs.init(device), 1);
-                let ours = ours
-                    .with_block(block)
-                    .with_final_norm(Some(false))
-                    .init(device);
+                let ours = ours.with_block(block).with_final_norm(false).init(device);
                 let ours = moved_with(&theirs, ours, quiet_softmax);
                 let (before, after) =
                     both!(TransformerDecoderInput::new(x(device), memory(device)));

@@ -1,7 +1,7 @@
 //! Measures burn-attn against its peers, side by side in one run.
 //!
 //! ```sh
-//! cargo run --release -p burn-attn-bench -- op module decode translation --json bench.json
+//! cargo run --release -p burn-attn-bench -- op module decode translation models --json bench.json
 //! cargo run --release -p burn-attn-bench -- op --quick --filter "causal 1024"
 //! cargo test -p burn-attn-bench --no-default-features
 //! ```

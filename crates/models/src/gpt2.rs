@@ -155,7 +155,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_norm_placement(NormPlacement::Pre)
         .with_activation(activation)
         .with_dropout(file.number("resid_pdrop", 0.1)?)
-        .with_attention_dropout(Some(file.number("attn_pdrop", 0.1)?));
+        .with_attention_dropout(file.number("attn_pdrop", 0.1)?);
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("n_head")?)

@@ -59,7 +59,7 @@ use crate::{
 /// use burn_attn_models::{gpt_neox, language_model::LanguageModelConfig, weights::save};
 ///
 /// let device = Device::default();
-/// let rotary = RotaryConfig::new().with_rotary_dim(Some(2));
+/// let rotary = RotaryConfig::new().with_rotary_dim(2);
 /// let block = BlockConfig::new()
 ///     .with_norm_placement(NormPlacement::Pre)
 ///     .with_parallel(true)
@@ -166,10 +166,10 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_parallel(parallel)
         .with_separate_norms(parallel)
         .with_activation(file.activation("hidden_act", FeedForwardActivation::Gelu)?)
-        .with_projection_bias(Some(projection_bias))
+        .with_projection_bias(projection_bias)
         .with_position(position)
         .with_dropout(file.number("hidden_dropout", 0.0)?)
-        .with_attention_dropout(Some(file.number("attention_dropout", 0.0)?));
+        .with_attention_dropout(file.number("attention_dropout", 0.0)?);
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(n_heads)
@@ -223,6 +223,6 @@ fn rotary(file: &mut ConfigFile, d_head: usize) -> Result<RotaryConfig, Pretrain
     let rotary_dim = (d_head as f64 * rotated) as usize;
     Ok(RotaryConfig::new()
         .with_base(base)
-        .with_rotary_dim(Some(rotary_dim))
+        .with_rotary_dim(rotary_dim)
         .with_scaling(scaling))
 }

@@ -81,7 +81,7 @@ const MAX_LEN: usize = 512;
 ///     .with_d_model(32)
 ///     .with_n_heads(4)
 ///     .with_d_ff(64)
-///     .with_block(Some(block))
+///     .with_block(block)
 ///     .with_position(AbsolutePosition::None)
 ///     .with_scaled_embedding(false)
 ///     .with_tied(false)
@@ -238,8 +238,8 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
                 .unwrap_or(128),
         );
     let heads = HeadsConfig::new()
-        .with_d_head(Some(file.size("d_kv")?))
-        .with_scale(Some(1.0))
+        .with_d_head(file.size("d_kv")?)
+        .with_scale(1.0)
         .with_position(PositionEncoding::Relative(relative));
     let dropout = file.number("dropout_rate", 0.1)?;
     let epsilon = file.number("layer_norm_epsilon", 1e-6)?;
@@ -270,7 +270,7 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
         .with_d_ff(file.size("d_ff")?)
         .with_dropout(dropout)
         .with_max_len(file.size_if_any("n_positions")?.unwrap_or(MAX_LEN))
-        .with_block(Some(block))
+        .with_block(block)
         .with_position(AbsolutePosition::None)
         .with_scaled_embedding(false)
         .with_tied(tied)

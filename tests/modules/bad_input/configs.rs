@@ -251,7 +251,7 @@ fn blocks_that_contradict_themselves() {
 
 #[test]
 fn windows_of_encoders() {
-    let block = BlockConfig::new().with_window(Some(5));
+    let block = BlockConfig::new().with_window(5);
     let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone());
     assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
     refused!(
@@ -292,11 +292,11 @@ fn parts_without_size() {
     }
     let embedding = || TiedEmbeddingConfig::new(23, 15);
     refused!(
-        embedding().with_input_factor(Some(0.0)),
+        embedding().with_input_factor(0.0),
         "TiedEmbeddingConfig: input_factor must be positive and finite, got 0"
     );
     refused!(
-        embedding().with_output_factor(Some(f64::NAN)),
+        embedding().with_output_factor(f64::NAN),
         "TiedEmbeddingConfig: output_factor must be positive and finite, got NaN"
     );
 }

@@ -53,21 +53,18 @@ fn refused_everywhere(heads: HeadsConfig, reason: &str) {
 fn numbers_and_widths() {
     let heads = HeadsConfig::new;
     refused_everywhere(
-        heads().with_n_kv_heads(Some(0)),
+        heads().with_n_kv_heads(0),
         "n_kv_heads must be at least 1, got 0",
     );
     for n_kv_heads in [2, 4, 6] {
         refused_everywhere(
-            heads().with_n_kv_heads(Some(n_kv_heads)),
+            heads().with_n_kv_heads(n_kv_heads),
             &format!("n_heads 3 is not divisible by n_kv_heads {n_kv_heads}"),
         );
     }
+    refused_everywhere(heads().with_d_head(0), "d_head must be at least 1, got 0");
     refused_everywhere(
-        heads().with_d_head(Some(0)),
-        "d_head must be at least 1, got 0",
-    );
-    refused_everywhere(
-        heads().with_d_value_head(Some(0)),
+        heads().with_d_value_head(0),
         "d_value_head must be at least 1, got 0",
     );
 }
@@ -82,11 +79,11 @@ fn factors() {
         (f64::INFINITY, "inf"),
     ] {
         refused_everywhere(
-            heads().with_scale(Some(number)),
+            heads().with_scale(number),
             &format!("scale must be positive and finite, got {shown}"),
         );
         refused_everywhere(
-            heads().with_softcap(Some(number)),
+            heads().with_softcap(number),
             &format!("softcap must be positive and finite, got {shown}"),
         );
         let l2 = L2QkNorm::new;
@@ -103,7 +100,7 @@ fn factors() {
             (QkNormConfig::L2(l2().with_factor(number)), "L2: factor"),
         ] {
             refused_everywhere(
-                heads().with_qk_norm(Some(norm)),
+                heads().with_qk_norm(norm),
                 &format!("qk_norm {named} must be positive and finite, got {shown}"),
             );
         }
@@ -117,14 +114,14 @@ fn position_encodings() {
         heads().with_position(PositionEncoding::rotary()),
         "position: RotaryConfig: d_head 5 is odd, but numbers are rotated in pairs",
     );
-    let wide = RotaryConfig::new().with_rotary_dim(Some(6));
+    let wide = RotaryConfig::new().with_rotary_dim(6);
     refused_everywhere(
         heads().with_position(PositionEncoding::Rotary(wide)),
         "position: RotaryConfig: rotary_dim 6 is more than d_head 5",
     );
     let few = RelativeBiasConfig::new()
         .with_buckets(3)
-        .with_bidirectional(Some(true));
+        .with_bidirectional(true);
     refused_everywhere(
         heads().with_position(PositionEncoding::Relative(few)),
         "position: RelativeBiasConfig: relative buckets need at least 4 buckets (2 for each direction), but have 3",
@@ -134,7 +131,7 @@ fn position_encodings() {
 #[test]
 fn windows_without_a_direction() {
     refused!(
-        SelfAttentionConfig::new(15, 3).with_window(Some(5)),
+        SelfAttentionConfig::new(15, 3).with_window(5),
         "SelfAttentionConfig: a window of 5 needs causal true"
     );
 }

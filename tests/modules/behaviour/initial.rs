@@ -64,7 +64,7 @@ fn fused_projections_start_as_separate_ones() {
             assert_eq!(fused.weight.is_require_grad(), device.is_autodiff());
 
             let module = CrossAttentionConfig::new(D_MODEL, 6)
-                .with_d_memory(Some(21))
+                .with_d_memory(21)
                 .with_initializer(initializer.clone())
                 .init(&device);
             assert_xavier(&module.key_value.weight.val(), &[30, 30]);

@@ -88,7 +88,7 @@ fn a_published_window_counts_the_token_itself() {
     for (_, device) in devices::cpu() {
         let module = SelfAttentionConfig::new(15, 3)
             .with_causal(true)
-            .with_window(Some(sliding_window - 1))
+            .with_window(sliding_window - 1)
             .init(&device);
         let x: Tensor<3> = tensor(SHAPE, 3, &device);
         let weights = filled(module, 1)

@@ -28,7 +28,7 @@ fn biases(layer: &TransformerLayer) -> Vec<String> {
 #[test]
 fn projections_may_have_other_biases_than_the_feed_forward() {
     let qwen = ProjectionBias::all().with_output(false);
-    let block = || BlockConfig::new().with_projection_bias(Some(qwen));
+    let block = || BlockConfig::new().with_projection_bias(qwen);
     let attentions = [
         "cross_attention.key_value.bias",
         "cross_attention.query.bias",
@@ -42,7 +42,7 @@ fn projections_may_have_other_biases_than_the_feed_forward() {
     ];
     let all = [&attentions[..2], &feed_forward, &attentions[2..]].concat();
     assert_eq!(biases(&layer(block())), all);
-    let none = BlockConfig::new().with_projection_bias(Some(ProjectionBias::none()));
+    let none = BlockConfig::new().with_projection_bias(ProjectionBias::none());
     assert_eq!(biases(&layer(none)), feed_forward);
 }
 
@@ -74,11 +74,11 @@ fn attentions_that_cannot_be_built() {
     let bias = ProjectionBias::all().with_key(false);
     for (block, reason) in [
         (
-            BlockConfig::new().with_attention_dropout(Some(1.5)),
+            BlockConfig::new().with_attention_dropout(1.5),
             "attention_dropout must be in [0, 1), got 1.5",
         ),
         (
-            BlockConfig::new().with_projection_bias(Some(bias)),
+            BlockConfig::new().with_projection_bias(bias),
             "projections that are one linear layer all have a bias or none has, got query true, key false, value true",
         ),
     ] {

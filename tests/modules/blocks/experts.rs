@@ -27,7 +27,7 @@ fn dense() -> BlockConfig {
 }
 
 fn sparse() -> BlockConfig {
-    dense().with_experts(Some(ExpertsConfig::new(N_EXPERTS, 3).with_d_ff(Some(17))))
+    dense().with_experts(ExpertsConfig::new(N_EXPERTS, 3).with_d_ff(Some(17)))
 }
 
 fn layer(block: BlockConfig, device: &Device) -> TransformerLayer {
@@ -75,7 +75,7 @@ fn a_layer_with_experts_is_its_formula() {
 #[test]
 fn one_expert_is_no_choice() {
     for (name, device) in devices::cpu() {
-        let one = dense().with_experts(Some(ExpertsConfig::new(1, 1)));
+        let one = dense().with_experts(ExpertsConfig::new(1, 1));
         let (plain, mut one) = (layer(dense(), &device), layer(one, &device));
         let experts = one.mixture_of_experts.as_mut().expect("experts");
         experts.experts = plain.feed_forward.clone().into_iter().collect();
@@ -103,7 +103,7 @@ fn experts_are_built_like_the_block() {
             .collect()
     };
     let one = |experts: ExpertsConfig| {
-        let block = dense().with_bias(false).with_experts(Some(experts));
+        let block = dense().with_bias(false).with_experts(experts);
         names(block)
     };
     let path = |name: &str| format!("mixture_of_experts.{name}");
@@ -119,7 +119,7 @@ fn experts_are_built_like_the_block() {
             (path("router.weight"), vec![D_MODEL, 1]),
         ]
     );
-    let inner = &one(ExpertsConfig::new(1, 1).with_d_ff(Some(3)))[0];
+    let inner = &one(ExpertsConfig::new(1, 1).with_d_ff(3))[0];
     assert_eq!(inner.1, [D_MODEL, 6]);
     // As they were before layers could have experts.
     let names: Vec<String> = names(dense()).into_iter().map(|(path, _)| path).collect();
@@ -214,12 +214,12 @@ fn bad_experts_have_their_sentence() {
             "n_experts must be at least 1, got 0",
         ),
         (
-            ExpertsConfig::new(7, 3).with_d_ff(Some(0)),
+            ExpertsConfig::new(7, 3).with_d_ff(0),
             "d_ff must be at least 1, got 0",
         ),
     ];
     for (experts, expected) in cases {
-        let block = dense().with_experts(Some(experts));
+        let block = dense().with_experts(experts);
         let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_block(block.clone());
         let expected_here = format!("TransformerLayerConfig: {expected}");
         assert_eq!(sentence(|| config.init(&devices::any())), expected_here);

@@ -45,7 +45,7 @@ fn a_layer_alone_is_its_formula() {
             if block.parallel {
                 continue;
             }
-            let decoder = layer(config.with_d_memory(Some(D_MEMORY)), &device);
+            let decoder = layer(config.with_d_memory(D_MEMORY), &device);
             let memory = tensor([2, 5, D_MEMORY], 3, &device);
             let expected = by_hand::decoder_layer(&block, &decoder, x.clone(), &memory);
             let output = decoder.forward(x, &LayerContext::new().memory(memory));
@@ -57,7 +57,7 @@ fn a_layer_alone_is_its_formula() {
 #[test]
 fn weights_change_nothing() {
     let device = devices::any();
-    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(Some(D_MEMORY));
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(D_MEMORY);
     let layer = layer(config.with_block(quiet()), &device);
     let x = tensor([2, 7, D_MODEL], 2, &device);
     let context = LayerContext::new()
@@ -143,7 +143,7 @@ fn embeddings_join_queries_and_keys_only() {
         }
 
         let attention = CrossAttentionConfig::new(D_MODEL, N_HEADS)
-            .with_d_memory(Some(D_MEMORY))
+            .with_d_memory(D_MEMORY)
             .with_dropout(0.0);
         let attention = filled(attention.init(&device), 1);
         let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 5, &device);
@@ -167,7 +167,7 @@ fn embeddings_join_queries_and_keys_only() {
 #[test]
 fn a_layer_hands_embeddings_to_both_attentions() {
     let device = devices::any();
-    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(Some(D_MEMORY));
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(D_MEMORY);
     let layer = layer(config.with_block(quiet()), &device);
     let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
     let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
@@ -208,7 +208,7 @@ fn a_layer_alone_decodes() {
     for (name, device) in devices::cpu() {
         let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
             .with_causal(true)
-            .with_d_memory(Some(D_MEMORY));
+            .with_d_memory(D_MEMORY);
         let block = quiet()
             .with_d_head(4)
             .with_position(PositionEncoding::rotary());
@@ -237,7 +237,7 @@ fn what_a_layer_cannot_be_told() {
     let device = devices::any();
     let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS);
     let plain = layer(config.clone(), &device);
-    let looking = layer(config.with_d_memory(Some(D_MEMORY)), &device);
+    let looking = layer(config.with_d_memory(D_MEMORY), &device);
     let x = || tensor([2, 7, D_MODEL], 2, &device);
     let memory = || tensor::<3>([2, 5, D_MEMORY], 2, &device);
     assert_eq!(
@@ -266,7 +266,7 @@ fn what_a_layer_cannot_be_told() {
             "separate_norms is for parallel layers with norm_placement Pre, but parallel is false and norm_placement Post",
         ),
         (
-            BlockConfig::new().with_window(Some(3)),
+            BlockConfig::new().with_window(3),
             "the block has a window of 3, which needs a causal layer; AttentionMask::window is for both directions",
         ),
     ] {

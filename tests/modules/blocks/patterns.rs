@@ -35,7 +35,7 @@ fn block() -> BlockConfig {
 
 /// Gemma 3's kind of stack, and one layer of three that knows no positions.
 fn mixed(n_layers: usize, device: &Device) -> TransformerStack {
-    let near = block().with_window(Some(2)).with_position(rotary(10_000.0));
+    let near = block().with_window(2).with_position(rotary(10_000.0));
     let far = block().with_position(rotary(1_000_000.0));
     let pattern = LayerPattern::Cycle(vec![near.clone(), far, near, block()]);
     let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, n_layers);
@@ -201,7 +201,7 @@ fn hidden_states_are_those_between_the_layers() {
 #[test]
 fn a_pattern_that_no_stack_can_have() {
     let config = || TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 3);
-    let window = || BlockConfig::new().with_window(Some(3));
+    let window = || BlockConfig::new().with_window(3);
     for (pattern, reason) in [
         (
             LayerPattern::Cycle(vec![]),
@@ -251,7 +251,7 @@ fn a_layers_cache_takes_its_memory_along() {
     let device = devices::any();
     let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS)
         .with_causal(true)
-        .with_d_memory(Some(11))
+        .with_d_memory(11)
         .with_block(block());
     let layer = filled(config.init(&device), 1);
     let x: Tensor<3> = tensor([2, 3, D_MODEL], 2, &device);

@@ -217,7 +217,7 @@ fn a_last_norm_can_be_asked_for_and_left_out() {
             let block = BlockConfig::new().with_norm_placement(placement);
             let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block)
-                .with_final_norm(Some(wanted));
+                .with_final_norm(wanted);
             assert_eq!(config.init(&device).norm.is_some(), wanted);
         }
     }

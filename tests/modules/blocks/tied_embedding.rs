@@ -63,9 +63,7 @@ fn factors_and_bias_are_where_they_belong() {
         // The factor of its own counts, whatever `scaled` says.
         for scaled in [false, true] {
             let config = config.clone().with_scaled(scaled).with_bias(true);
-            let config = config
-                .with_input_factor(Some(12.0))
-                .with_output_factor(Some(0.25));
+            let config = config.with_input_factor(12.0).with_output_factor(0.25);
             let initial = config.init(&device);
             let bias = initial.bias.as_ref().expect("a bias").val();
             assert_eq!(numbers(&bias), [0.0; VOCABULARY]);

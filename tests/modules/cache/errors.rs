@@ -160,7 +160,7 @@ fn sequences_and_lengths_that_are_not_there() {
     );
     let windowed = SelfAttentionConfig::new(D_MODEL, 6)
         .with_causal(true)
-        .with_window(Some(2))
+        .with_window(2)
         .init(&devices::any());
     let mut cache = windowed.cache(1, &KvCacheConfig::new(99).with_initial_len(1));
     for _ in 0..9 {
@@ -346,7 +346,7 @@ fn limits_at_the_ends_of_their_range() {
     let device = devices::any();
     let module = SelfAttentionConfig::new(D_MODEL, 6)
         .with_causal(true)
-        .with_window(Some(usize::MAX))
+        .with_window(usize::MAX)
         .init(&device);
     let unlimited = KvCacheConfig::new(usize::MAX).with_initial_len(1);
     let mut cache = module.cache(1, &unlimited);

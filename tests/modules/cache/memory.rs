@@ -29,7 +29,7 @@ fn a_window_bounds_it() {
     let device = devices::any();
     let module = SelfAttentionConfig::new(D_MODEL, 6)
         .with_causal(true)
-        .with_window(Some(5))
+        .with_window(5)
         .init(&device);
     let mut cache = module.cache(1, &small(1000));
     for token in 0..100 {

@@ -26,10 +26,10 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
         ("grouped", config().with_n_kv_heads(2)),
         ("multi-query", config().with_n_kv_heads(1)),
         ("narrow heads", config().with_d_head(3).with_d_value_head(7)),
-        ("window", config().with_window(Some(4))),
+        ("window", config().with_window(4)),
         (
             "window, grouped",
-            config().with_window(Some(5)).with_n_kv_heads(3),
+            config().with_window(5).with_n_kv_heads(3),
         ),
         (
             "softcap, sinks, scale",
@@ -46,7 +46,7 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
             config()
                 .with_position(PositionEncoding::rotary())
                 .with_d_head(4)
-                .with_window(Some(5))
+                .with_window(5)
                 .with_n_kv_heads(2)
                 .with_qk_norm(QkNormConfig::rms()),
         ),
@@ -61,7 +61,7 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
             "alibi, window",
             config()
                 .with_position(PositionEncoding::alibi())
-                .with_window(Some(3)),
+                .with_window(3),
         ),
         (
             "relative, grouped",
@@ -73,7 +73,7 @@ pub fn modules(device: &Device) -> Vec<(&'static str, SelfAttention)> {
             "relative, window",
             config()
                 .with_position(PositionEncoding::relative())
-                .with_window(Some(6)),
+                .with_window(6),
         ),
         ("rms", config().with_qk_norm(QkNormConfig::rms())),
         (

@@ -42,8 +42,8 @@ fn in_pieces(
 /// Keys and values from places of their own, and grouped heads.
 fn wide(device: &Device) -> MultiHeadAttention {
     let config = MultiHeadAttentionConfig::new(D_MODEL, 6)
-        .with_d_key_in(Some(11))
-        .with_d_value_in(Some(13))
+        .with_d_key_in(11)
+        .with_d_value_in(13)
         .with_n_kv_heads(2)
         .with_d_value_head(7);
     filled(config.init(device), 3)
@@ -198,7 +198,7 @@ fn what_it_refuses() {
     );
     let windowed = SelfAttentionConfig::new(D_MODEL, 6)
         .with_causal(true)
-        .with_window(Some(4))
+        .with_window(4)
         .with_n_kv_heads(2)
         .with_d_value_head(7)
         .init(&device);

@@ -244,7 +244,7 @@ fn a_memory_projected_once_is_the_same() {
     for (_, device) in devices::cpu() {
         let config = CrossAttentionConfig::new(D_MODEL, 6)
             .with_n_kv_heads(2)
-            .with_d_memory(Some(11));
+            .with_d_memory(11);
         let module = filled(config.init(&device), 1);
         let memory = tensor([2, 7, 11], 2, &device);
         let query = tensor([2, 5, D_MODEL], 3, &device);

@@ -31,7 +31,7 @@ fn check_encoder(name: &str, block: BlockConfig, mask: AttentionMask) {
         let file = GoldenFile::open(name);
         let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
-            .with_final_norm(Some(false));
+            .with_final_norm(false);
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let mask = inputs.mask("lengths").and(mask.clone());
@@ -48,7 +48,7 @@ fn check_causal(name: &str, block: BlockConfig) {
         let file = GoldenFile::open(name);
         let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
-            .with_final_norm(Some(false));
+            .with_final_norm(false);
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let mask = inputs.mask("lengths");

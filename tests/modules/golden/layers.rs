@@ -33,7 +33,7 @@ fn check_encoder(name: &str, block: BlockConfig) {
         let file = GoldenFile::open(name);
         let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
-            .with_final_norm(Some(false));
+            .with_final_norm(false);
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = TransformerEncoderInput::new(inputs.read("x")).mask(inputs.mask("lengths"));
@@ -62,7 +62,7 @@ fn check_decoder(name: &str, block: BlockConfig) {
         let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
             .with_causal(true)
-            .with_final_norm(Some(false));
+            .with_final_norm(false);
         let module = Layout::DecoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let input = TransformerDecoderInput::new(inputs.read("target"), inputs.read("memory"))

@@ -25,7 +25,7 @@ fn check(name: &str, placement: NormPlacement) {
         let config = TransformerConfig::new(16, 32, 2, 2, 2)
             .with_block(block)
             // `nn.Transformer` has its last norms with the norm last as well.
-            .with_final_norm(Some(true));
+            .with_final_norm(true);
         let mut model = Layout::Transformer.load(config.init(device), &file);
         let source: Tensor<3> = file.tensor("source", device);
         let target: Tensor<3> = file.tensor("target", device);

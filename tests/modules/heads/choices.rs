@@ -35,7 +35,7 @@ fn relative(bidirectional: bool) -> PositionEncoding {
         RelativeBiasConfig::new()
             .with_buckets(10)
             .with_max_distance(7)
-            .with_bidirectional(Some(bidirectional)),
+            .with_bidirectional(bidirectional),
     )
 }
 
@@ -46,27 +46,21 @@ pub fn choices() -> Vec<(&'static str, HeadsConfig)> {
     let at = |position| new().with_position(position);
     vec![
         ("plain", new()),
-        ("grouped", new().with_n_kv_heads(Some(2))),
-        ("multi-query", new().with_n_kv_heads(Some(1))),
-        ("d_head", new().with_d_head(Some(5))),
-        ("d_value_head", new().with_d_value_head(Some(7))),
+        ("grouped", new().with_n_kv_heads(2)),
+        ("multi-query", new().with_n_kv_heads(1)),
+        ("d_head", new().with_d_head(5)),
+        ("d_value_head", new().with_d_value_head(7)),
         (
             "grouped, both widths",
-            new()
-                .with_n_kv_heads(Some(3))
-                .with_d_head(Some(5))
-                .with_d_value_head(Some(2)),
+            new().with_n_kv_heads(3).with_d_head(5).with_d_value_head(2),
         ),
-        ("scale", new().with_scale(Some(1.7))),
-        ("softcap", new().with_softcap(Some(0.6))),
-        ("rms", new().with_qk_norm(Some(rms()))),
-        ("l2", new().with_qk_norm(Some(l2()))),
+        ("scale", new().with_scale(1.7)),
+        ("softcap", new().with_softcap(0.6)),
+        ("rms", new().with_qk_norm(rms())),
+        ("l2", new().with_qk_norm(l2())),
         (
             "l2, scale, grouped",
-            new()
-                .with_qk_norm(Some(l2()))
-                .with_scale(Some(0.7))
-                .with_n_kv_heads(Some(2)),
+            new().with_qk_norm(l2()).with_scale(0.7).with_n_kv_heads(2),
         ),
         ("sinks", new().with_sinks(true)),
         ("rotary", at(rotary(HalfSplit, None))),
@@ -74,41 +68,38 @@ pub fn choices() -> Vec<(&'static str, HeadsConfig)> {
         (
             "rotary of a part, grouped",
             at(rotary(HalfSplit, Some(4)))
-                .with_d_head(Some(7))
-                .with_n_kv_heads(Some(2)),
+                .with_d_head(7)
+                .with_n_kv_heads(2),
         ),
         (
             "rotary of a part, interleaved",
             at(rotary(Interleaved, Some(2))),
         ),
         ("alibi", at(alibi(false))),
-        ("alibi, grouped", at(alibi(false)).with_n_kv_heads(Some(2))),
-        ("learned alibi", at(alibi(true)).with_n_kv_heads(Some(3))),
+        ("alibi, grouped", at(alibi(false)).with_n_kv_heads(2)),
+        ("learned alibi", at(alibi(true)).with_n_kv_heads(3)),
         ("relative", at(relative(true))),
-        (
-            "relative, grouped",
-            at(relative(true)).with_n_kv_heads(Some(3)),
-        ),
+        ("relative, grouped", at(relative(true)).with_n_kv_heads(3)),
         ("one-sided relative", at(relative(false))),
         (
             "rotary and everything else",
             at(rotary(HalfSplit, None))
-                .with_n_kv_heads(Some(2))
-                .with_d_head(Some(6))
-                .with_d_value_head(Some(5))
-                .with_scale(Some(0.9))
-                .with_softcap(Some(1.1))
-                .with_qk_norm(Some(rms()))
+                .with_n_kv_heads(2)
+                .with_d_head(6)
+                .with_d_value_head(5)
+                .with_scale(0.9)
+                .with_softcap(1.1)
+                .with_qk_norm(rms())
                 .with_sinks(true),
         ),
         (
             "alibi and everything else",
             at(alibi(true))
-                .with_n_kv_heads(Some(3))
-                .with_d_head(Some(5))
-                .with_d_value_head(Some(7))
-                .with_softcap(Some(1.9))
-                .with_qk_norm(Some(l2()))
+                .with_n_kv_heads(3)
+                .with_d_head(5)
+                .with_d_value_head(7)
+                .with_softcap(1.9)
+                .with_qk_norm(l2())
                 .with_sinks(true),
         ),
     ]

@@ -30,7 +30,7 @@ fn cross_attention_is_what_its_heads_are_told() {
             for &offset in offsets {
                 let config = CrossAttentionConfig::new(D_MODEL, N_HEADS)
                     .with_heads(heads.clone())
-                    .with_d_memory(Some(D_MEMORY))
+                    .with_d_memory(D_MEMORY)
                     .with_dropout(0.0);
                 let module = config.init(&precision.device);
                 let choice = format!("{choice}, queries from {offset} on");

@@ -23,8 +23,8 @@ fn multi_head_attention_is_what_its_heads_are_told() {
         for (choice, heads) in choices() {
             let config = MultiHeadAttentionConfig::new(D_MODEL, N_HEADS)
                 .with_heads(heads.clone())
-                .with_d_key_in(Some(D_KEY_IN))
-                .with_d_value_in(Some(D_VALUE_IN))
+                .with_d_key_in(D_KEY_IN)
+                .with_d_value_in(D_VALUE_IN)
                 .with_dropout(0.0);
             let module = config.init(&precision.device);
             let widths = [[LEN_Q, D_MODEL], [LEN_KV, D_KEY_IN], [LEN_KV, D_VALUE_IN]];

@@ -54,7 +54,7 @@ fn positions() -> Vec<(&'static str, PositionEncoding, AbsolutePosition)> {
             PositionEncoding::Rotary(
                 rotary()
                     .with_layout(RotaryLayout::Interleaved)
-                    .with_rotary_dim(Some(4)),
+                    .with_rotary_dim(4),
             ),
         ),
         (
@@ -72,7 +72,7 @@ fn positions() -> Vec<(&'static str, PositionEncoding, AbsolutePosition)> {
                 RelativeBiasConfig::new()
                     .with_buckets(7)
                     .with_max_distance(11)
-                    .with_bidirectional(Some(false)),
+                    .with_bidirectional(false),
             ),
         ),
     ];

@@ -59,7 +59,7 @@ fn stacks_with_what_was_added() {
     loads("added/BlockConfig", &block());
     loads(
         "added/BlockConfigWithExperts",
-        &block().with_experts(Some(values::experts())),
+        &block().with_experts(values::experts()),
     );
     loads("added/NormPlacement", &NormPlacement::Output);
     loads(
@@ -83,22 +83,22 @@ fn stacks_with_what_was_added() {
         "added/TransformerDecoderConfig",
         &TransformerDecoderConfig::new(15, 29, 3, 2)
             .with_pattern(LayerPattern::Shared(2))
-            .with_d_memory(Some(11)),
+            .with_d_memory(11),
     );
     loads(
         "added/TransformerStackConfig",
         &TransformerStackConfig::new(15, 29, 3, 2)
             .with_causal(true)
-            .with_d_memory(Some(11))
+            .with_d_memory(11)
             .with_block(values::block())
             .with_pattern(LayerPattern::Shared(1))
-            .with_final_norm(Some(true)),
+            .with_final_norm(true),
     );
     loads(
         "added/TransformerLayerConfig",
         &TransformerLayerConfig::new(15, 29, 3)
             .with_causal(true)
-            .with_d_memory(Some(11))
+            .with_d_memory(11)
             .with_block(values::block()),
     );
 }
@@ -108,7 +108,7 @@ fn models() {
     loads(
         "added/BertConfig",
         &BertConfig::new(23)
-            .with_d_embedding(Some(7))
+            .with_d_embedding(7)
             .with_pattern(LayerPattern::Shared(2))
             .with_pooler(false)
             .with_block(values::block()),
@@ -117,16 +117,16 @@ fn models() {
         "added/LanguageModelConfig",
         &LanguageModelConfig::new(23)
             .with_pattern(LayerPattern::Cycle(vec![values::block()]))
-            .with_logit_softcap(Some(30.0)),
+            .with_logit_softcap(30.0),
     );
     loads(
         "added/Seq2SeqConfig",
         &Seq2SeqConfig::new(23)
-            .with_block(Some(values::block()))
+            .with_block(values::block())
             .with_position(AbsolutePosition::Learned)
             .with_scaled_embedding(false)
             .with_tied(false)
-            .with_output_factor(Some(0.25)),
+            .with_output_factor(0.25),
     );
 }
 

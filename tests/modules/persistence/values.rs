@@ -25,12 +25,12 @@ const INITIALIZER: Initializer = Initializer::Normal {
 
 pub fn heads() -> HeadsConfig {
     HeadsConfig::new()
-        .with_n_kv_heads(Some(3))
-        .with_d_head(Some(10))
-        .with_d_value_head(Some(7))
-        .with_scale(Some(0.375))
-        .with_softcap(Some(29.0))
-        .with_qk_norm(Some(QkNormConfig::L2(l2_qk_norm())))
+        .with_n_kv_heads(3)
+        .with_d_head(10)
+        .with_d_value_head(7)
+        .with_scale(0.375)
+        .with_softcap(29.0)
+        .with_qk_norm(QkNormConfig::L2(l2_qk_norm()))
         .with_sinks(true)
         .with_position(PositionEncoding::Rotary(rotary()))
 }
@@ -56,7 +56,7 @@ pub fn self_attention() -> SelfAttentionConfig {
     SelfAttentionConfig::new(15, 6)
         .with_heads(heads())
         .with_causal(true)
-        .with_window(Some(5))
+        .with_window(5)
         .with_dropout(0.25)
         .with_bias(projection_bias())
         .with_initializer(INITIALIZER)
@@ -65,7 +65,7 @@ pub fn self_attention() -> SelfAttentionConfig {
 pub fn cross_attention() -> CrossAttentionConfig {
     CrossAttentionConfig::new(15, 6)
         .with_heads(heads())
-        .with_d_memory(Some(11))
+        .with_d_memory(11)
         .with_dropout(0.25)
         .with_bias(projection_bias())
         .with_initializer(INITIALIZER)
@@ -74,8 +74,8 @@ pub fn cross_attention() -> CrossAttentionConfig {
 pub fn multi_head_attention() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(15, 6)
         .with_heads(heads())
-        .with_d_key_in(Some(11))
-        .with_d_value_in(Some(13))
+        .with_d_key_in(11)
+        .with_d_value_in(13)
         .with_dropout(0.25)
         .with_bias(projection_bias())
         .with_initializer(INITIALIZER)
@@ -91,7 +91,7 @@ pub fn rotary() -> RotaryConfig {
     RotaryConfig::new()
         .with_max_len(509)
         .with_base(500.0)
-        .with_rotary_dim(Some(6))
+        .with_rotary_dim(6)
         .with_layout(RotaryLayout::Interleaved)
         .with_scaling(RotaryScaling::yarn(8.0, 61))
 }
@@ -104,7 +104,7 @@ pub fn relative() -> RelativeBiasConfig {
     RelativeBiasConfig::new()
         .with_buckets(14)
         .with_max_distance(61)
-        .with_bidirectional(Some(false))
+        .with_bidirectional(false)
         .with_initializer(INITIALIZER)
 }
 
@@ -122,15 +122,15 @@ pub fn learned() -> LearnedConfig {
 pub fn block() -> BlockConfig {
     BlockConfig::new()
         .with_dropout(0.25)
-        .with_attention_dropout(Some(0.125))
+        .with_attention_dropout(0.125)
         .with_norm(NormConfig::rms_norm().with_epsilon(0.125))
         .with_norm_placement(NormPlacement::Sandwich)
         .with_parallel(true)
         .with_activation(FeedForwardActivation::GeGluTanh)
         .with_bias(false)
-        .with_projection_bias(Some(ProjectionBias::all().with_output(false)))
+        .with_projection_bias(ProjectionBias::all().with_output(false))
         .with_heads(heads())
-        .with_window(Some(5))
+        .with_window(5)
         .with_initializer(INITIALIZER)
 }
 
@@ -152,8 +152,8 @@ pub fn feed_forward() -> FeedForwardConfig {
 pub fn tied_embedding() -> TiedEmbeddingConfig {
     TiedEmbeddingConfig::new(23, 15)
         .with_scaled(false)
-        .with_input_factor(Some(12.0))
-        .with_output_factor(Some(0.25))
+        .with_input_factor(12.0)
+        .with_output_factor(0.25)
         .with_bias(true)
         .with_initializer(Some(INITIALIZER))
 }
@@ -170,7 +170,7 @@ pub fn mixture_of_experts() -> MixtureOfExpertsConfig {
 
 pub fn experts() -> ExpertsConfig {
     ExpertsConfig::new(7, 3)
-        .with_d_ff(Some(17))
+        .with_d_ff(17)
         .with_renormalized(false)
         .with_router_bias(true)
 }
@@ -179,33 +179,33 @@ pub fn yarn() -> YarnScaling {
     YarnScaling::new(8.0, 61)
         .with_beta_fast(31.0)
         .with_beta_slow(1.25)
-        .with_attention_factor(Some(1.5))
+        .with_attention_factor(1.5)
         .with_truncate(false)
 }
 
 pub fn encoder() -> TransformerEncoderConfig {
     TransformerEncoderConfig::new(15, 29, 6, 2)
         .with_block(block())
-        .with_final_norm(Some(true))
+        .with_final_norm(true)
 }
 
 pub fn decoder() -> TransformerDecoderConfig {
     TransformerDecoderConfig::new(15, 29, 6, 2)
         .with_block(block())
         .with_causal(true)
-        .with_final_norm(Some(true))
+        .with_final_norm(true)
 }
 
 pub fn causal() -> CausalTransformerConfig {
     CausalTransformerConfig::new(15, 29, 6, 2)
         .with_block(block())
-        .with_final_norm(Some(true))
+        .with_final_norm(true)
 }
 
 pub fn transformer() -> TransformerConfig {
     TransformerConfig::new(15, 29, 6, 2, 4)
         .with_block(block())
-        .with_final_norm(Some(true))
+        .with_final_norm(true)
 }
 
 pub fn seq2seq() -> Seq2SeqConfig {

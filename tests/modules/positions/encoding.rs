@@ -109,7 +109,7 @@ fn json_keeps_every_field() {
             YarnScaling::new(7.0, 509)
                 .with_beta_fast(31.0)
                 .with_beta_slow(1.25)
-                .with_attention_factor(Some(1.5))
+                .with_attention_factor(1.5)
                 .with_truncate(false),
         ),
         RotaryScaling::Llama3 {
@@ -128,7 +128,7 @@ fn json_keeps_every_field() {
             RotaryConfig::new()
                 .with_max_len(31)
                 .with_base(500_000.0)
-                .with_rotary_dim(Some(6))
+                .with_rotary_dim(6)
                 .with_layout(RotaryLayout::Interleaved)
                 .with_scaling(scaling),
         )
@@ -141,7 +141,7 @@ fn json_keeps_every_field() {
             RelativeBiasConfig::new()
                 .with_buckets(13)
                 .with_max_distance(61)
-                .with_bidirectional(Some(false))
+                .with_bidirectional(false)
                 .with_initializer(Initializer::Constant { value: 0.25 }),
         ),
     ];

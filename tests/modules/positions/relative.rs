@@ -140,7 +140,7 @@ fn assert_buckets(config: &RelativeBiasConfig, runs: &[(isize, usize)]) {
 #[test]
 fn buckets_are_t5s_in_both_directions() {
     assert_buckets(&RelativeBiasConfig::new(), &ENCODER);
-    let decoder = RelativeBiasConfig::new().with_bidirectional(Some(false));
+    let decoder = RelativeBiasConfig::new().with_bidirectional(false);
     assert_buckets(&decoder, &DECODER);
     let odd = RelativeBiasConfig::new()
         .with_buckets(13)

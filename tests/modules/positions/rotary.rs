@@ -68,7 +68,7 @@ fn a_rotation_of_complex_numbers() {
         for layout in LAYOUTS {
             for rotary_dim in [2, 6, D_HEAD] {
                 let rotary = config(layout)
-                    .with_rotary_dim(Some(rotary_dim))
+                    .with_rotary_dim(rotary_dim)
                     .init(D_HEAD, &device);
                 // The last one ends at the last position.
                 for offset in [0, 1, 97, MAX_LEN - LEN] {
@@ -140,7 +140,7 @@ fn both_layouts_are_the_same_rotation_of_permuted_numbers() {
     for (_, device) in devices::cpu() {
         for rotary_dim in [6, D_HEAD] {
             let rotate = |layout, x| {
-                let config = config(layout).with_rotary_dim(Some(rotary_dim));
+                let config = config(layout).with_rotary_dim(rotary_dim);
                 let rotary = config.init(D_HEAD, &device);
                 rotary.forward(x, &Positions::Offset(7))
             };
@@ -168,9 +168,7 @@ fn numbers_beyond_rotary_dim_are_untouched() {
     for (_, device) in devices::cpu() {
         let x = tensor(SHAPE, 1, &device);
         for layout in LAYOUTS {
-            let partial = config(layout)
-                .with_rotary_dim(Some(6))
-                .init(D_HEAD, &device);
+            let partial = config(layout).with_rotary_dim(6).init(D_HEAD, &device);
             let rotated = partial.forward(x.clone(), &Positions::Offset(7));
             assert_same(&rotated.clone().narrow(3, 6, 8), &x.clone().narrow(3, 6, 8));
             // What is rotated is a narrower head.
@@ -207,7 +205,7 @@ fn a_view_of_a_projection_is_rotated_as_its_copy() {
         let copy = Tensor::from_data(key.to_data(), &device);
         for layout in LAYOUTS {
             for rotary_dim in [6, D_HEAD] {
-                let config = config(layout).with_rotary_dim(Some(rotary_dim));
+                let config = config(layout).with_rotary_dim(rotary_dim);
                 let rotary = config.init(D_HEAD, &device);
                 let rotate = |x| rotary.forward(x, &Positions::Offset(7));
                 assert_same(&rotate(key.clone()), &rotate(copy.clone()));
@@ -222,7 +220,7 @@ fn the_gradient_is_rotated_back() {
         let device = device.autodiff();
         for layout in LAYOUTS {
             for rotary_dim in [6, D_HEAD] {
-                let config = config(layout).with_rotary_dim(Some(rotary_dim));
+                let config = config(layout).with_rotary_dim(rotary_dim);
                 let rotary = config.init(D_HEAD, &device);
                 let x = tensor(SHAPE, 1, &device).require_grad();
                 let upstream = tensor(SHAPE, 2, &device);

@@ -54,7 +54,7 @@ fn heads_of_another_width() {
 #[should_panic(expected = "RotaryConfig: rotary_dim 16 is more than d_head 14")]
 fn init_panics_with_the_sentence() {
     RotaryConfig::new()
-        .with_rotary_dim(Some(16))
+        .with_rotary_dim(16)
         .init(14, &devices::any());
 }
 
@@ -70,7 +70,7 @@ fn sound_configurations_are_accepted() {
     assert_eq!(config.validate(14), Ok(()));
     assert_eq!(config.validate(2), Ok(()));
     // An odd head, of which an even part is rotated.
-    assert_eq!(config.with_rotary_dim(Some(6)).validate(13), Ok(()));
+    assert_eq!(config.with_rotary_dim(6).validate(13), Ok(()));
     let scaled = |scaling| RotaryConfig::new().with_scaling(scaling).validate(4);
     assert_eq!(scaled(RotaryScaling::Linear { factor: 1.0 }), Ok(()));
     assert_eq!(scaled(RotaryScaling::Ntk { factor: 1.0 }), Ok(()));
@@ -90,7 +90,7 @@ fn configurations_that_contradict_themselves() {
         high_freq_factor,
         original_max_len,
     };
-    let attention_factor = |factor| YarnScaling::new(8.0, 509).with_attention_factor(Some(factor));
+    let attention_factor = |factor| YarnScaling::new(8.0, 509).with_attention_factor(factor);
     let longrope = |factors: &[f64], attention_factor| RotaryScaling::LongRope {
         factors: factors.to_vec(),
         attention_factor,
@@ -106,17 +106,17 @@ fn configurations_that_contradict_themselves() {
         ),
         (config(), 0, "d_head must be at least 1, got 0".into()),
         (
-            config().with_rotary_dim(Some(0)),
+            config().with_rotary_dim(0),
             14,
             "rotary_dim must be at least 1, got 0".into(),
         ),
         (
-            config().with_rotary_dim(Some(16)),
+            config().with_rotary_dim(16),
             14,
             "rotary_dim 16 is more than d_head 14".into(),
         ),
         (
-            config().with_rotary_dim(Some(7)),
+            config().with_rotary_dim(7),
             14,
             "rotary_dim 7 is odd, but numbers are rotated in pairs".into(),
         ),

@@ -117,7 +117,7 @@ fn frequencies_are_the_references() {
     let config = scaled(yarn(16.0, 8191, 64.0, 2.0)).with_base(500_000.0);
     assert_frequencies(&config, 22, &YARN_OF_ANOTHER_BASE);
     // The pairs that are rotated decide, not the width of the head.
-    let partial = scaled(RotaryScaling::yarn(8.0, 509)).with_rotary_dim(Some(22));
+    let partial = scaled(RotaryScaling::yarn(8.0, 509)).with_rotary_dim(22);
     assert_frequencies(&partial, 30, &YARN);
 }
 
@@ -141,7 +141,7 @@ fn published_stretches_are_those_of_transformers() {
         (
             "yarn_attention_factor",
             10_000.0,
-            RotaryScaling::Yarn(yarn.with_attention_factor(Some(1.5))),
+            RotaryScaling::Yarn(yarn.with_attention_factor(1.5)),
         ),
         (
             "yarn_mscale",

@@ -41,7 +41,7 @@ fn cross_attention_in_8_bits() {
         for (name, heads) in heads() {
             let config = CrossAttentionConfig::new(D_MODEL, HEADS)
                 .with_heads(heads)
-                .with_d_memory(Some(33))
+                .with_d_memory(33)
                 .with_dropout(0.0);
             let module = filled(config.init(&device), 3);
             let what = format!("{backend}, {name}");
@@ -65,8 +65,8 @@ fn multi_head_attention_in_8_bits() {
         for (name, heads) in heads() {
             let config = MultiHeadAttentionConfig::new(D_MODEL, HEADS)
                 .with_heads(heads)
-                .with_d_key_in(Some(33))
-                .with_d_value_in(Some(21))
+                .with_d_key_in(33)
+                .with_d_value_in(21)
                 .with_dropout(0.0);
             let module = filled(config.init(&device), 3);
             check(&format!("{backend}, {name}"), &module, |module| {

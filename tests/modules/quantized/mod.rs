@@ -77,11 +77,11 @@ fn check<M: Module, const D: usize>(what: &str, module: &M, run: impl Fn(&M) -> 
 fn heads() -> Vec<(&'static str, HeadsConfig)> {
     let heads = || {
         HeadsConfig::new()
-            .with_n_kv_heads(Some(3))
-            .with_d_head(Some(9))
-            .with_d_value_head(Some(6))
+            .with_n_kv_heads(3)
+            .with_d_head(9)
+            .with_d_value_head(6)
     };
-    let rotary = RotaryConfig::new().with_rotary_dim(Some(4));
+    let rotary = RotaryConfig::new().with_rotary_dim(4);
     let slopes = AlibiConfig::new().with_learnable(true);
     vec![
         ("plain", HeadsConfig::new()),
@@ -90,13 +90,13 @@ fn heads() -> Vec<(&'static str, HeadsConfig)> {
             "rotary, rms",
             heads()
                 .with_position(PositionEncoding::Rotary(rotary))
-                .with_qk_norm(Some(QkNormConfig::rms())),
+                .with_qk_norm(QkNormConfig::rms()),
         ),
         (
             "relative, l2",
             heads()
                 .with_position(PositionEncoding::relative())
-                .with_qk_norm(Some(QkNormConfig::l2())),
+                .with_qk_norm(QkNormConfig::l2()),
         ),
         (
             "learned alibi",

@@ -117,7 +117,7 @@ fn the_block_of_the_paper_is_the_default() {
     let of_fields = config()
         .with_dropout(0.25)
         .with_norm_placement(NormPlacement::Post);
-    let of_block = config().with_dropout(0.25).with_block(Some(block));
+    let of_block = config().with_dropout(0.25).with_block(block);
     let [first, second] = [of_fields, of_block].map(|config| filled(config.init(&device), 1));
     assert_same(&logits(&first, &device), &logits(&second, &device));
 }
@@ -131,7 +131,7 @@ fn both_stacks_are_built_like_the_block() {
         .with_bias(false)
         .with_d_head(2)
         .with_position(PositionEncoding::relative());
-    let model = config().with_block(Some(block)).init(&device);
+    let model = config().with_block(block).init(&device);
     for stack in [&model.transformer.encoder, &model.transformer.decoder] {
         let [layer, _] = &stack.layers[..] else {
             panic!("two layers")
@@ -170,28 +170,28 @@ fn configurations_that_contradict_themselves() {
     };
     let block = BlockConfig::new;
     refused(
-        config().with_block(Some(block())).with_dropout(1.0),
+        config().with_block(block()).with_dropout(1.0),
         "Seq2SeqConfig: dropout must be in [0, 1), got 1",
     );
     refused(
-        config().with_block(Some(block().with_dropout(1.5))),
+        config().with_block(block().with_dropout(1.5)),
         "Seq2SeqConfig: dropout must be in [0, 1), got 1.5",
     );
     refused(
-        config().with_tied(false).with_output_factor(Some(0.5)),
+        config().with_tied(false).with_output_factor(0.5),
         "Seq2SeqConfig: output_factor is that of a tied embedding, but tied is false and output_factor 0.5",
     );
     refused(
-        config().with_output_factor(Some(0.0)),
+        config().with_output_factor(0.0),
         "Seq2SeqConfig: output_factor must be positive and finite, got 0",
     );
     let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(10));
     refused(
-        config().with_block(Some(block().with_position(rotary))),
+        config().with_block(block().with_position(rotary)),
         "Seq2SeqConfig: max_len 11 is more than the max_len 10 of the heads' rotary positions",
     );
     refused(
-        config().with_block(Some(block().with_parallel(true))),
+        config().with_block(block().with_parallel(true)),
         "Seq2SeqConfig: parallel is true, but attention and feed-forward side by side leave no place for cross-attention",
     );
 }

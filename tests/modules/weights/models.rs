@@ -55,7 +55,7 @@ fn llama() -> LanguageModelConfig {
 }
 
 fn gpt_neox() -> LanguageModelConfig {
-    let rotary = RotaryConfig::new().with_max_len(7).with_rotary_dim(Some(4));
+    let rotary = RotaryConfig::new().with_max_len(7).with_rotary_dim(4);
     LanguageModelConfig::new(13)
         .with_d_model(24)
         .with_n_heads(3)

@@ -68,7 +68,7 @@ impl Ours {
             .with_window(window);
         let model = CausalTransformerConfig::new(d_model, 4 * d_model, heads, layers)
             .with_block(block)
-            .with_final_norm(Some(false))
+            .with_final_norm(false)
             .init(device);
         let parameters = (0..layers).flat_map(|layer| {
             [

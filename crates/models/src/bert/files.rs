@@ -109,7 +109,7 @@ impl BertConfig {
             .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
             .with_activation(activation)
             .with_dropout(file.number("hidden_dropout_prob", dropout)?)
-            .with_attention_dropout(Some(file.number("attention_probs_dropout_prob", dropout)?));
+            .with_attention_dropout(file.number("attention_probs_dropout_prob", dropout)?);
         let config = Self::new(file.size("vocab_size")?)
             .with_d_model(file.size("hidden_size")?)
             .with_n_heads(file.size("num_attention_heads")?)
@@ -132,7 +132,7 @@ impl BertConfig {
                 }
                 let groups = file.size_if_any("num_hidden_groups")?.unwrap_or(1);
                 config
-                    .with_d_embedding(Some(file.size_if_any("embedding_size")?.unwrap_or(128)))
+                    .with_d_embedding(file.size_if_any("embedding_size")?.unwrap_or(128))
                     .with_pattern(LayerPattern::Shared(groups))
             }
             false => config,

@@ -157,9 +157,7 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         true => {
             let scalar = file.number("query_pre_attn_scalar", 256.0)?;
             let softcap = file.number_if_any("attn_logit_softcapping")?;
-            heads
-                .with_scale(Some(scalar.powf(-0.5)))
-                .with_softcap(softcap)
+            heads.with_scale(scalar.powf(-0.5)).with_softcap(softcap)
         }
         false => heads,
     };
@@ -180,9 +178,9 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         .with_norm_placement(placement)
         .with_activation(activation)
         .with_bias(feed_forward_bias)
-        .with_projection_bias(Some(bias))
+        .with_projection_bias(bias)
         .with_dropout(0.0)
-        .with_attention_dropout(Some(file.number("attention_dropout", 0.0)?))
+        .with_attention_dropout(file.number("attention_dropout", 0.0)?)
         .with_heads(heads))
 }
 

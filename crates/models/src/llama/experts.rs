@@ -43,7 +43,7 @@ pub(super) fn read(
         Family::Qwen3Moe => {
             let sparse = sparse(file, n_layers)?;
             let experts = experts
-                .with_d_ff(Some(file.size("moe_intermediate_size")?))
+                .with_d_ff(file.size("moe_intermediate_size")?)
                 .with_renormalized(file.flag("norm_topk_prob", false)?);
             Ok((Some(experts), sparse))
         }

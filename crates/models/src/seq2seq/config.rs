@@ -32,7 +32,7 @@ use crate::language_model::{AbsolutePosition, check_rotary};
 ///     .with_scale(1.0)
 ///     .with_position(PositionEncoding::relative());
 /// let t5 = Seq2SeqConfig::new(100)
-///     .with_block(Some(block))
+///     .with_block(block)
 ///     .with_position(AbsolutePosition::None)
 ///     .with_scaled_embedding(false)
 ///     .with_tied(false);

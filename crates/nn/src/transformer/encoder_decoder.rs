@@ -72,7 +72,7 @@ impl TransformerConfig {
     fn decoder(&self) -> TransformerStackConfig {
         self.stack(self.n_decoder_layers, self.block.clone())
             .with_causal(true)
-            .with_d_memory(Some(self.d_model))
+            .with_d_memory(self.d_model)
     }
 
     fn stack(&self, n_layers: usize, block: BlockConfig) -> TransformerStackConfig {

@@ -141,7 +141,7 @@ impl TransformerLayerConfig {
         let heads = self.block.heads.clone();
         CrossAttentionConfig::new(self.d_model, self.n_heads)
             .with_heads(heads.with_position(PositionEncoding::None))
-            .with_d_memory(Some(d_memory))
+            .with_d_memory(d_memory)
             .with_dropout(self.block.attention_dropout())
             .with_bias(self.block.projection_bias())
             .with_initializer(self.block.initializer.clone())
@@ -189,7 +189,7 @@ impl TransformerLayerConfig {
 /// let encoder = TransformerLayerConfig::new(32, 64, 4).init(&device);
 /// let memory = encoder.forward(random([2, 7, 32]), &LayerContext::new()).states;
 ///
-/// let decoder = TransformerLayerConfig::new(24, 64, 4).with_causal(true).with_d_memory(Some(32)).init(&device);
+/// let decoder = TransformerLayerConfig::new(24, 64, 4).with_causal(true).with_d_memory(32).init(&device);
 /// let output = decoder.forward(random([2, 5, 24]), &LayerContext::new().memory(memory));
 /// assert_eq!(output.states.dims(), [2, 5, 24]);
 /// ```

@@ -13,7 +13,7 @@ use crate::error::ConfigError;
 ///
 /// // Layers that look back a little alternate with layers that look back all the way and know no positions.
 /// let block = BlockConfig::new();
-/// let near = block.clone().with_window(Some(127)).with_position(PositionEncoding::rotary());
+/// let near = block.clone().with_window(127).with_position(PositionEncoding::rotary());
 /// let config = CausalTransformerConfig::new(32, 64, 4, 6).with_pattern(LayerPattern::Cycle(vec![near, block]));
 /// assert!(config.validate().is_ok());
 /// ```

@@ -276,7 +276,7 @@ impl TransformerStack {
     ///
     /// let device = Device::default();
     /// let dense = BlockConfig::new();
-    /// let sparse = dense.clone().with_experts(Some(ExpertsConfig::new(4, 2)));
+    /// let sparse = dense.clone().with_experts(ExpertsConfig::new(4, 2));
     /// let pattern = LayerPattern::Cycle(vec![dense, sparse]);
     /// let stack = CausalTransformerConfig::new(32, 64, 4, 6).with_pattern(pattern).init(&device);
     /// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);

@@ -114,7 +114,7 @@ impl YarnScaling {
     /// 1)`, as DeepSeek's files mean it.
     pub fn with_mscale(self, mscale: f64, mscale_all_dim: f64) -> Self {
         let of = |mscale| magnitude(self.factor, mscale);
-        self.with_attention_factor(Some(of(mscale) / of(mscale_all_dim)))
+        self.with_attention_factor(of(mscale) / of(mscale_all_dim))
     }
 }
 
