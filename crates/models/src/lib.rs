@@ -25,3 +25,8 @@ pub mod pretrained;
 pub mod seq2seq;
 mod vocabulary;
 pub mod weights;
+
+/// The example in the README, which names models on the Hub.
+#[cfg(all(doctest, feature = "hub", feature = "tokenizers"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -3,10 +3,12 @@
 mod bert;
 mod gpt2;
 mod gpt_neox;
+mod hub;
 mod language_models;
 mod llama;
 mod real;
 mod refused;
+mod tokenizer;
 
 use std::path::PathBuf;
 

@@ -9,7 +9,10 @@ use std::{
 use burn_attn::FeedForwardActivation;
 use serde_json::{Map, Value};
 
-use super::PretrainedError;
+use super::{
+    PretrainedError,
+    source::{self, Wanted},
+};
 
 /// What a configuration says of how a model was made, run or saved, but not of what it computes.
 const NO_MATTER: [&str; 47] = [
@@ -95,9 +98,9 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The `config.json` of a folder, for a model of this family.
-    pub(crate) fn read(folder: &Path, family: &'static str) -> Result<Self, PretrainedError> {
-        let path = folder.join("config.json");
+    /// The `config.json` of a folder or of a name on the Hub, for a model of this family.
+    pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self, PretrainedError> {
+        let path = source::folder(source, Wanted::Model)?.join("config.json");
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
             reason,
@@ -116,6 +119,11 @@ impl ConfigFile {
             }),
             _ => Err(failed("it is no JSON object".into())),
         }
+    }
+
+    /// Where the model's other files are.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).into()
     }
 
     /// A field, if it is there and not null.

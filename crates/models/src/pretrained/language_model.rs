@@ -1,7 +1,5 @@
 //! What the families whose model is the [`LanguageModel`] have in common.
 
-use std::path::Path;
-
 use burn::tensor::Device;
 
 use super::{ConfigFile, PretrainedError};
@@ -10,14 +8,14 @@ use crate::{
     weights::{Table, Weights},
 };
 
-/// The model of a folder whose `file` was read to the end, and says this.
+/// The model whose `file` was read to the end, and says this.
 pub(crate) fn load(
-    folder: &Path,
     file: ConfigFile,
     config: &LanguageModelConfig,
     table: &Table,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
+    let folder = file.folder();
     let path = file.finish()?;
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });

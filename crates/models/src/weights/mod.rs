@@ -36,4 +36,6 @@ mod table;
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
 pub use load::{NotLoaded, Weights};
 pub use save::save;
+#[cfg(feature = "hub")]
+pub(crate) use source::{WEIGHT_FILES, shards};
 pub use table::{Names, Table, Theirs, ZEROS, same, transposed};

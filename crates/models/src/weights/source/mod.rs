@@ -3,6 +3,9 @@
 mod safetensors;
 mod shards;
 
+#[cfg(feature = "hub")]
+pub(crate) use shards::shards;
+
 use std::{
     collections::BTreeMap,
     error::Error,
@@ -125,23 +128,25 @@ impl Read for InMemory {
     }
 }
 
+/// What `transformers` calls the weights of a folder, in the order of its choice.
+pub(crate) const WEIGHT_FILES: [&str; 4] = [
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+];
+
 /// The tensors of a file, of the shards that an index names, or of a folder with either.
 pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     if !path.is_dir() {
         return open_file(path);
     }
-    let names = [
-        "model.safetensors",
-        "model.safetensors.index.json",
-        "pytorch_model.bin",
-        "pytorch_model.bin.index.json",
-    ];
-    let mut paths = names.iter().map(|name| path.join(name));
+    let mut paths = WEIGHT_FILES.iter().map(|name| path.join(name));
     match paths.find(|path| path.exists()) {
         Some(path) => open_file(&path),
         None => Err(refused(
             path,
-            format!("the folder has none of {}", names.join(", ")),
+            format!("the folder has none of {}", WEIGHT_FILES.join(", ")),
         )),
     }
 }
