@@ -150,7 +150,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     }
     let d_model = file.size("hidden_size")?;
     let n_heads = file.size("num_attention_heads")?;
-    let max_len = file.size("max_position_embeddings")?;
+    let max_len = file.positions("max_position_embeddings")?;
     let rotary = rotary(file, d_model.checked_div(n_heads).unwrap_or(0))?;
     let position = PositionEncoding::Rotary(rotary.with_max_len(max_len));
     let epsilon = file.number("layer_norm_eps", 1e-5)?;

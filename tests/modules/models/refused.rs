@@ -137,6 +137,18 @@ fn relatives_of_llama_that_are_not_supported() {
         }),
         r#"config.json: layer_types is ["full_attention"], but the Llama family supports as many types as num_hidden_layers, 2"#
     );
+    // Each of them would be a table of many gigabytes.
+    assert_eq!(
+        load("llama", &|config| {
+            config.insert("max_position_embeddings".into(), json!(16_777_217));
+        }),
+        "config.json: max_position_embeddings is 16777217, but the Llama family supports at most 16777216 positions"
+    );
+    let error = load("llama", &|config| {
+        config.insert("head_dim".into(), json!(2_000_000_000));
+    });
+    let begins = "config.json describes states or heads of width 6000000000, but no tensor of the weights is wider than ";
+    assert!(error.starts_with(begins), "{error}");
     for (family, field) in [
         ("mistral", "sliding_window"),
         ("gemma2", "final_logit_softcapping"),
@@ -165,6 +177,12 @@ fn more_layers_than_anybody_has() {
                 json!(1_000_000_000_000_000_000_u64),
             );
         },
-        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports 1 to 10000 layers",
+        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports at most 4294967295",
+    );
+    assert_refused(
+        |config| {
+            config.insert("num_hidden_layers".into(), json!(10_001));
+        },
+        "config.json: num_hidden_layers is 10001, but BERT supports 1 to 10000 layers",
     );
 }

@@ -88,6 +88,8 @@ const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
 const LARGEST: u64 = 1 << 24;
 /// The most layers that are believed: published models have some hundred, and each takes memory before any weight is seen.
 const MOST_LAYERS: usize = 10_000;
+/// The longest text that is believed of a model whose tables of positions are computed: published ones have ten million tokens at most.
+const MOST_POSITIONS: usize = 1 << 24;
 
 /// The fields of a `config.json`, each of which has to be read.
 pub(crate) struct ConfigFile {
@@ -190,11 +192,23 @@ impl ConfigFile {
         }
     }
 
+    /// The length of the longest text, where no weight says it too.
+    pub(crate) fn positions(&mut self, field: &str) -> Result<usize, PretrainedError> {
+        match self.size(field)? {
+            positions @ ..=MOST_POSITIONS => Ok(positions),
+            _ => Err(self.unsupported(field, format!("at most {MOST_POSITIONS} positions"))),
+        }
+    }
+
     /// A number of things, if the field is there and not null.
     pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>, PretrainedError> {
-        self.parsed(field, "a whole number", |value| {
-            usize::try_from(value.as_u64()?).ok()
-        })
+        let size = self.parsed(field, "a whole number", Value::as_u64)?;
+        match size.map(u32::try_from) {
+            None => Ok(None),
+            Some(Ok(size)) => Ok(Some(size as usize)),
+            // Sizes are multiplied with each other.
+            Some(Err(_)) => Err(self.unsupported(field, format!("at most {}", u32::MAX))),
+        }
     }
 
     /// A real number, or what it is where the field is missing.

@@ -69,6 +69,19 @@ pub enum PretrainedError {
         /// What the model's own configuration says.
         error: ConfigError,
     },
+    /// The configuration is of another model than the weights.
+    #[error(
+        "{path} describes states or heads of width {width}, but no tensor of the weights is wider than {widest}",
+        path = path.display()
+    )]
+    Width {
+        /// The file.
+        path: PathBuf,
+        /// Of the states, or of all heads together.
+        width: usize,
+        /// The largest size of a tensor.
+        widest: usize,
+    },
     /// `tokenizer.json` is not there, or no tokenizer.
     #[error("{path} cannot be read as a tokenizer: {reason}", path = path.display())]
     Tokenizer {

@@ -21,6 +21,18 @@ pub(crate) fn load(
         return Err(PretrainedError::Config { path, error });
     }
     let weights = Weights::open(folder)?;
+    // Tables of positions are as wide, and computed before the weights are compared with the model.
+    let of_a_head = config.block.heads.d_head.unwrap_or(0);
+    let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
+    let sizes = weights.tensors().flat_map(|(_, shape)| shape);
+    let widest = sizes.copied().max().unwrap_or(0);
+    if width > widest {
+        return Err(PretrainedError::Width {
+            path,
+            width,
+            widest,
+        });
+    }
     let mut model = config.init(device);
     weights.load(table, &mut model)?;
     Ok(model)
