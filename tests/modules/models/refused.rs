@@ -56,7 +56,7 @@ fn one_sentence_names_the_field() {
     );
     assert_refused(
         set("hidden_act", json!("mish")),
-        r#"config.json: hidden_act is "mish", but BERT supports gelu, gelu_new, gelu_pytorch_tanh, relu"#,
+        r#"config.json: hidden_act is "mish", but BERT supports gelu, gelu_python, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, gelu_python_tanh, quick_gelu, relu, relu2, silu, swish"#,
     );
     assert_refused(
         set("embedding_size", json!(128)),

@@ -66,7 +66,7 @@ impl BertConfig {
 
     /// What a `config.json` of Hugging Face's says, the table of its tensors, and the folder.
     pub(super) fn from_file(source: &Path) -> Result<(Self, Table, PathBuf), PretrainedError> {
-        use FeedForwardActivation::{Gelu, GeluTanh, Relu};
+        use FeedForwardActivation::{Gelu, GeluTanh};
 
         let mut file = ConfigFile::read(source, "BERT")?;
         let folder = file.folder();
@@ -93,18 +93,7 @@ impl BertConfig {
         }
         let epsilon = file.number("layer_norm_eps", 1e-12)?;
         let missing = if is_albert { GeluTanh } else { Gelu };
-        let activation = match file.has("hidden_act") {
-            true => file.choice(
-                "hidden_act",
-                &[
-                    ("gelu", Gelu),
-                    ("gelu_new", GeluTanh),
-                    ("gelu_pytorch_tanh", GeluTanh),
-                    ("relu", Relu),
-                ],
-            )?,
-            false => missing,
-        };
+        let activation = file.activation("hidden_act", missing)?;
         let dropout = if is_albert { 0.0 } else { 0.1 };
         let block = Self::base_block()
             .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))

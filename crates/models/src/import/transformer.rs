@@ -129,11 +129,15 @@ fn residual(part: &Part, name: &str, like: &Residual) -> Result<Residual, Import
 }
 
 fn norm(part: &Part, name: &str, like: &Norm) -> Result<Norm, ImportError> {
-    if let NormConfig::LayerNorm { .. } = like.config() {
-        return part.norm(name, like);
-    }
+    let of_module = match like.config() {
+        NormConfig::LayerNorm {
+            unit_offset: false, ..
+        } => return part.norm(name, like),
+        NormConfig::LayerNorm { .. } => "layer norms with a unit offset",
+        _ => "RMS norms",
+    };
     let reason = format!(
-        "the module has RMS norms, {}'s transformers have layer norms",
+        "the module has {of_module}, {}'s transformers have layer norms",
         source(part)
     );
     Err(unsupported(part, name, reason))
