@@ -282,7 +282,8 @@ impl ConfigFile {
         Ok(flag.unwrap_or(missing))
     }
 
-    /// Makes the fields of an object, if there is one, fields `object.field` of their own.
+    /// Makes the fields of an object, if there is one, fields `object.field` of their own, where some have to agree with others outside of it: those
+    /// of an [`object`](Self::object) cannot be compared with them.
     pub(crate) fn flatten(&mut self, object: &str) -> Result<(), PretrainedError> {
         let fields = self.parsed(object, "an object", |value| value.as_object().cloned())?;
         let fields = fields.into_iter().flatten();
