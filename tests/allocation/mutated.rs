@@ -6,7 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, weights::Weights};
+use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights};
 use tempfile::TempDir;
 
 use crate::{alone, devices, peak};
@@ -154,7 +154,7 @@ fn a_configuration() {
 
 #[test]
 fn configurations_with_tables_of_positions() {
-    for family in ["llama", "gemma3", "gpt_neox"] {
+    for family in ["llama", "gemma3", "gpt_neox", "gpt_oss", "qwen3_moe"] {
         let folder = golden("models").join(family);
         survives(&folder, "config.json", |folder| {
             let device = devices::any();
@@ -165,6 +165,14 @@ fn configurations_with_tables_of_positions() {
             model.map(drop).map_err(|error| error.to_string())
         });
     }
+}
+
+#[test]
+fn a_configuration_of_t5() {
+    survives(&golden("models/t5"), "config.json", |folder| {
+        let model = t5::from_pretrained(folder, &devices::any());
+        model.map(drop).map_err(|error| error.to_string())
+    });
 }
 
 #[test]

@@ -43,6 +43,10 @@ macro_rules! both {
 /// About five times the worst that was seen on flex and ndarray.
 const TOLERANCE: f32 = 2e-6;
 
+fn feed_forward(layer: &ours::TransformerLayer) -> &ours::FeedForward {
+    layer.feed_forward.as_ref().expect("no experts")
+}
+
 fn on_every_device(check: impl Fn(&Device)) {
     for (name, device) in devices::cpu() {
         println!("on {name}");
@@ -161,9 +165,15 @@ fn encoders() {
 
         let (before, after) = both!(TransformerEncoderInput::new(x(device)));
         let (hidden, lengths) = padding(device);
-        let before = theirs.forward(before.mask_pad(hidden).mask_attn(future(device)));
-        let after = ours.forward(after.mask(lengths.and(AttentionMask::causal())));
-        assert_equal("masked", &after, &before);
+        let before = theirs.forward(before.mask_pad(hidden.clone()).mask_attn(future(device)));
+        let masks = [
+            lengths.and(AttentionMask::causal()),
+            AttentionMask::mask_pad(hidden).and(AttentionMask::mask_attn(future(device))),
+        ];
+        for mask in masks {
+            let after = ours.forward(after.clone().mask(mask));
+            assert_equal("masked", &after, &before);
+        }
     });
 }
 
@@ -230,7 +240,7 @@ fn gradients_of_the_defaults() {
         );
         let after = gradient(
             ours.forward(after),
-            &ours.layers[1].feed_forward.linear_outer.weight,
+            &feed_forward(&ours.layers[1]).linear_outer.weight,
         );
         assert_equal("encoder", &after, &before);
 
@@ -244,7 +254,7 @@ fn gradients_of_the_defaults() {
         );
         let after = gradient(
             ours.forward(after),
-            &ours.layers[1].feed_forward.linear_outer.weight,
+            &feed_forward(&ours.layers[1]).linear_outer.weight,
         );
         assert_equal("decoder", &after, &before);
     });

@@ -191,7 +191,7 @@ fn start(
 ) -> Result<(Contestant, Option<u64>), String> {
     let peak_bytes = match work {
         // Its memory is the cache's, and one more continuation by burn-nn would take minutes.
-        Work::Decoding(_) => None,
+        Work::Decoding(_) | Work::Pretrained(_) => None,
         _ => stage.peak(library, work)?,
     };
     Ok((stage.timed(library, work)?, peak_bytes))

@@ -16,6 +16,7 @@
 //! | `contest.rs` | one case: everybody in turns, medians, ratios |
 //! | `process.rs`, `protocol.rs` | child processes and what is said between them |
 //! | `contestant.rs`, `subjects/` | the child's side, and the works in Rust |
+//! | `checkpoints.py` | the models of the suite `models` |
 //! | `peers.py` | the child's side and the works in PyTorch |
 //! | `generator.rs`, `digest.rs` | the same inputs everywhere, and results that can be compared |
 //! | `memory.rs` | peak memory |
@@ -111,6 +112,9 @@ fn measure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         });
         if cases.is_empty() {
             continue;
+        }
+        if suite == Suite::Models {
+            stage.write_checkpoints(suites::models::FOLDER)?;
         }
         report::print_header(name);
         for case in cases {

@@ -281,6 +281,37 @@ def decoding(work):
     return step, lambda: [("state", decode())]
 
 
+def pretrained(work):
+    import transformers
+
+    transformers.utils.logging.disable_progress_bar()
+    classes = {
+        "bert": transformers.AutoModel,
+        "llama": transformers.AutoModelForCausalLM,
+        "t5": transformers.AutoModelForSeq2SeqLM,
+    }
+    model = classes[work["family"]].from_pretrained(work["folder"], attn_implementation="eager")
+    read = tokens(1, (work["batch"], work["len"]), work["vocabulary"])
+    count = work["tokens"]
+    if count:
+        model.generation_config.eos_token_id = None
+
+    def run():
+        with torch.inference_mode():
+            if not count:
+                return model(read).last_hidden_state
+            mask = torch.ones_like(read)
+            found = model.generate(read, attention_mask=mask, max_new_tokens=count, do_sample=False)
+            return found[:, -count:]
+
+    def step():
+        start = time.perf_counter()
+        run()
+        return time.perf_counter() - start
+
+    return step, lambda: [("tokens" if count else "states", run())]
+
+
 def sgemm(size):
     a, b = numbers(1, (size, size)), numbers(2, (size, size))
 
@@ -297,6 +328,7 @@ SUBJECTS = {
     "module": module,
     "translation": translation,
     "decoding": decoding,
+    "pretrained": pretrained,
     "sgemm": sgemm,
 }
 
@@ -308,6 +340,8 @@ def tiny(kind, work):
     if kind == "sgemm":
         return work // 16
     small = dict(work)
+    if kind == "pretrained":
+        return small | {"batch": 1, "tokens": min(work["tokens"], 2)}
     if kind == "translation":
         small["batch"] = 2
         return small

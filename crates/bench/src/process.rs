@@ -120,6 +120,20 @@ impl Stage {
         (Self { threads, python }, said)
     }
 
+    /// Writes the checkpoints of the suite `models` to `folder`, those that are not there.
+    pub fn write_checkpoints(&self, folder: &str) -> Result<(), String> {
+        let status = Command::new(interpreter())
+            .args(["-c", include_str!("checkpoints.py"), folder])
+            .status()
+            .map_err(|error| error.to_string())?;
+        match status.success() {
+            true => Ok(()),
+            false => {
+                Err("the checkpoints of the suite `models` need PyTorch and transformers".into())
+            }
+        }
+    }
+
     /// Whether contestants of `library` can be started.
     pub fn has(&self, library: Library) -> bool {
         library != Library::Pytorch || self.python.is_some()
@@ -191,8 +205,7 @@ fn start_rust(threads: usize, goal: Goal) -> Result<Process, String> {
 }
 
 fn start_python(threads: usize, goal: Goal) -> Result<(Process, String), String> {
-    let interpreter = env::var(PYTHON).unwrap_or_else(|_| "python3".into());
-    let mut command = Command::new(interpreter);
+    let mut command = Command::new(interpreter());
     command
         .args(["-c", include_str!("peers.py")])
         .args([SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS].map(|seconds| seconds.to_string()))
@@ -200,6 +213,10 @@ fn start_python(threads: usize, goal: Goal) -> Result<(Process, String), String>
     let mut process = Process::start(tuned(&mut command, goal))?;
     let version = process.hear()?;
     Ok((process, version))
+}
+
+fn interpreter() -> String {
+    env::var(PYTHON).unwrap_or_else(|_| "python3".into())
 }
 
 /// By default glibc keeps more and more freed memory for itself, and a peak inside that memory is not seen. Thresholds

@@ -14,6 +14,8 @@ pub enum Work {
     Translation(Translation),
     /// A continuation, token by token, by a decoder-only stack.
     Decoding(Decoding),
+    /// A model from a folder of Hugging Face's transformers.
+    Pretrained(Pretrained),
     /// An f32 product of two square matrices of this size: what the machine can do.
     Sgemm(usize),
 }
@@ -233,6 +235,35 @@ pub struct Decoding {
     pub window: Option<usize>,
 }
 
+/// Which family of models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Family {
+    /// An encoder: the states of all tokens.
+    Bert,
+    /// A language model: the tokens that follow, greedily, on the keys and values of what came before.
+    Llama,
+    /// An encoder–decoder: the tokens of the output, greedily.
+    T5,
+}
+
+/// What a published model is for, prompt included.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Pretrained {
+    /// Which one.
+    pub family: Family,
+    /// Where it is.
+    pub folder: String,
+    /// Tokens in its vocabulary.
+    pub vocabulary: usize,
+    /// Sequences.
+    pub batch: usize,
+    /// Tokens that each has.
+    pub len: usize,
+    /// Tokens that are generated; an encoder generates none.
+    pub tokens: usize,
+}
+
 impl Translation {
     /// Real tokens of each sentence: the first is half padding, the last has none.
     pub fn lengths(&self) -> Vec<usize> {
@@ -250,7 +281,9 @@ impl Work {
         match self {
             Self::Op(op) => Some(op.operations()),
             Self::Sgemm(size) => Some(2.0 * (*size as f64).powi(3)),
-            Self::Module(_) | Self::Translation(_) | Self::Decoding(_) => None,
+            Self::Module(_) | Self::Translation(_) | Self::Decoding(_) | Self::Pretrained(_) => {
+                None
+            }
         }
     }
 
@@ -271,6 +304,11 @@ impl Work {
                 context: 0,
                 tokens: 2,
                 ..decoding.clone()
+            }),
+            Self::Pretrained(work) => Self::Pretrained(Pretrained {
+                batch: 1,
+                tokens: work.tokens.min(2),
+                ..work.clone()
             }),
             Self::Sgemm(size) => Self::Sgemm(size / 16),
         }

@@ -1,9 +1,10 @@
 //! `#[derive(Config)]` for burn-attn's configurations: Burn's derive, strict about what it reads.
 //!
 //! As Burn's, it makes a configuration of a struct: `new` with the required fields, `with_*` for those with a default (an
-//! `Option` has `None`), `Clone`, JSON as `Display`, serde and `burn::config::Config`. Beyond Burn's:
+//! `Option` has `None`; its method takes `x` as well as `Some(x)`), `Clone`, JSON as `Display`, serde and `burn::config::Config`. Beyond Burn's:
 //!
 //! - A file with a field that the configuration does not have is refused by name: a typo is no default in silence.
+//! - The method of a field with `into` takes what becomes its type.
 //! - `missing` is what a file without the field means:
 //!
 //! ```text
@@ -38,6 +39,8 @@ struct Field {
     default: Option<(TokenStream, String)>,
     /// What a file without the field means; without one, it must be there.
     missing: Option<TokenStream>,
+    /// Whether its builder takes what becomes its type.
+    into: bool,
 }
 
 impl Field {
@@ -46,6 +49,7 @@ impl Field {
             .ident
             .expect("only structs with named fields are read");
         let (mut default, mut missing) = (None, None);
+        let mut into = is_option(&field.ty);
         for attribute in &field.attrs {
             if attribute.path().is_ident("config") {
                 attribute.parse_nested_meta(|meta| {
@@ -53,8 +57,10 @@ impl Field {
                         default = Some(value(&meta)?);
                     } else if meta.path.is_ident("missing") {
                         missing = Some(value(&meta)?.0);
+                    } else if meta.path.is_ident("into") {
+                        into = true;
                     } else {
-                        return Err(meta.error("expected `default` or `missing`"));
+                        return Err(meta.error("expected `default`, `missing` or `into`"));
                     }
                     Ok(())
                 })?;
@@ -70,6 +76,7 @@ impl Field {
             docs: docs.filter(|it| it.path().is_ident("doc")).collect(),
             default,
             missing,
+            into,
         })
     }
 
@@ -83,12 +90,17 @@ impl Field {
     fn builder(&self) -> Option<TokenStream> {
         let Self {
             name,
+            kind,
             docs,
             default,
+            into,
             ..
         } = self;
         let (_, default) = default.as_ref()?;
-        let typed = self.typed();
+        let (typed, value) = match into {
+            true => (quote!(#name: impl Into<#kind>), quote!(#name.into())),
+            false => (self.typed(), quote!(#name)),
+        };
         let method = format_ident!("with_{name}");
         let link = format!("Sets [`{name}`](Self::{name}), which is `{default}` after `new`.");
         Some(quote! {
@@ -96,7 +108,7 @@ impl Field {
             #[doc = ""]
             #(#docs)*
             pub fn #method(mut self, #typed) -> Self {
-                self.#name = #name;
+                self.#name = #value;
                 self
             }
         })

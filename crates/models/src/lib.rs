@@ -7,7 +7,8 @@
 //! | [`gpt_neox`] | GPT-NeoX and Pythia, language models |
 //! | [`language_model`] | the decoder-only language model of GPT and Llama |
 //! | [`llama`] | Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2 |
-//! | [`seq2seq`] | the translation model of "Attention is all you need" |
+//! | [`seq2seq`] | the encoder–decoder model of "Attention is all you need" and T5 |
+//! | [`t5`] | T5, T5 1.1 and Flan-T5, from text to text |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
 //! | [`pretrained`] | models that other people trained, from their folders |
 //! | [`import`] | weights of PyTorch's and burn-nn's modules, and how to move from them |
@@ -23,6 +24,7 @@ pub mod llama;
 mod new_tokens;
 pub mod pretrained;
 pub mod seq2seq;
+pub mod t5;
 mod vocabulary;
 pub mod weights;
 

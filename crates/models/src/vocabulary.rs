@@ -1,7 +1,15 @@
-//! Tokens are checked where that costs nothing.
+//! From tokens to the states of a model, and from states to logits of tokens.
 
-use burn::tensor::{Int, Tensor};
-use burn_attn::ops::in_host_memory;
+use burn::{
+    module::Param,
+    nn::Linear,
+    tensor::{Int, Tensor, assert_shape},
+};
+use burn_attn::{
+    TiedEmbedding,
+    ops::{self, in_host_memory},
+    positions::{Learned, Positions, Sinusoidal},
+};
 
 /// Checks tokens on a CPU backend; elsewhere it would have to wait for the device in every forward pass.
 ///
@@ -20,4 +28,48 @@ pub(crate) fn check(model: &str, tokens: &Tensor<2, Int>, vocab_size: usize) {
     {
         panic!("{model}: token {token} is outside the vocabulary of {vocab_size} tokens");
     }
+}
+
+/// Embedded tokens with their positions added, if a table has them.
+///
+/// # Panics
+///
+/// When a position is past the table.
+pub(crate) fn with_positions(
+    x: Tensor<3>,
+    tables: (Option<&Sinusoidal>, Option<&Learned>),
+    positions: impl Into<Positions>,
+) -> Tensor<3> {
+    match tables {
+        (Some(sinusoidal), _) => sinusoidal.forward_from(x, positions),
+        (_, Some(learned)) => learned.forward_from(x, positions),
+        (None, None) => x,
+    }
+}
+
+/// Logits of states `[.., d_model]`: by the head, or by the embedding of a model without one.
+///
+/// # Panics
+///
+/// When the last axis is not `d_model`.
+pub(crate) fn logits<const D: usize>(
+    embedding: &TiedEmbedding,
+    head: Option<&Linear>,
+    states: Tensor<D>,
+) -> Tensor<D> {
+    let Some(head) = head else {
+        return embedding.logits(states);
+    };
+    let [d_model, vocab_size] = head.weight.dims();
+    assert_shape!(states, [.., d_model]);
+    let mut shape = states.dims();
+    shape[D - 1] = vocab_size;
+    let count = states.shape().num_elements() / d_model;
+    // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+    if count == 0 {
+        return Tensor::zeros(shape, (&states.device(), states.dtype()));
+    }
+    let rows: Tensor<2> = states.reshape([count, d_model]);
+    // Fast for the single rows of decoding too.
+    ops::linear(rows, head.weight.val(), head.bias.as_ref().map(Param::val)).reshape(shape)
 }

@@ -29,11 +29,11 @@ pub use ops::{
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
-    BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput, FeedForward,
-    FeedForwardActivation, FeedForwardConfig, LayerCache, LayerContext, LayerOutput, LayerPattern,
-    MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, Norm, NormConfig,
-    NormPlacement, Residual, Transformer, TransformerCache, TransformerConfig, TransformerDecoder,
-    TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
+    BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
+    FeedForward, FeedForwardActivation, FeedForwardConfig, LayerCache, LayerContext, LayerOutput,
+    LayerPattern, MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, Norm,
+    NormConfig, NormPlacement, Residual, Transformer, TransformerCache, TransformerConfig,
+    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
     TransformerEncoderConfig, TransformerEncoderInput, TransformerInput, TransformerLayer,
     TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
     TransformerStackInput, TransformerStackOutput, load_balancing_loss,

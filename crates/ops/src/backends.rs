@@ -59,8 +59,23 @@ macro_rules! on_the_host {
             backward(inputs, value, upstream, wanted)
         }
 
-        fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-            crate::fused::product::<Self>(x, weight)
+        fn linear(
+            x: FloatTensor<Self>,
+            weight: FloatTensor<Self>,
+            bias: crate::OptionalFloat<Self>,
+            activation: crate::Activation,
+            gated: bool,
+        ) -> FloatTensor<Self> {
+            crate::fused::linear::<Self>(x, weight, bias, activation, gated)
+        }
+
+        fn activate(
+            x: FloatTensor<Self>,
+            bias: crate::OptionalFloat<Self>,
+            activation: crate::Activation,
+            gated: bool,
+        ) -> FloatTensor<Self> {
+            crate::fused::activate::<Self>(x, bias, activation, gated)
         }
 
         fn rotate(

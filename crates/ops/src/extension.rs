@@ -11,8 +11,8 @@ use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
 use burn_attn_kernels_cpu::Dropout;
 
 use crate::{
-    blockwise, composed, heads, linear,
-    operands::{Gradients, ScoreInputs, Upstream, Wanted},
+    Activation, activation, blockwise, composed, heads,
+    operands::{Gradients, OptionalFloat, ScoreInputs, Upstream, Wanted},
     rotation::{self, Rotation},
 };
 
@@ -64,9 +64,25 @@ pub trait AttentionOps: Backend {
         heads::split::<Self>(x, &heads)
     }
 
-    /// `[rows, depth]` times `[depth, columns]`.
-    fn product(x: FloatTensor<Self>, weight: FloatTensor<Self>) -> FloatTensor<Self> {
-        linear::product::<Self>(x, weight)
+    /// `[rows, depth]` times `[depth, columns]`, and what [`activate`](Self::activate) makes of that.
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        #[extension_type] bias: OptionalFloat<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        Self::activate(Self::float_matmul(x, weight), bias, activation, gated)
+    }
+
+    /// See [`activate`](crate::activate).
+    fn activate(
+        x: FloatTensor<Self>,
+        #[extension_type] bias: OptionalFloat<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        activation::composed::<Self>(x, bias, activation, gated)
     }
 
     /// `x` of shape `[batch, heads, len, d_head]`, its pairs rotated by the angles in tables `[positions, pairs]`.

@@ -19,7 +19,8 @@
 //! | to say who sees whom | [`AttentionMask`] |
 //! | the heads of a packed projection | [`split_heads`] |
 //! | rotary positions | [`rotate`] |
-//! | a linear layer, also of the few rows of decoding | [`linear`] |
+//! | a linear layer, also of the few rows of decoding; with what is behind it | [`linear`], [`activated_linear`] |
+//! | what is between two linear layers, with a bias and a gate | [`activate`] |
 //! | dropout of any tensor, cheaply | [`dropout`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
@@ -34,6 +35,7 @@
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 
+mod activation;
 mod attention;
 mod backends;
 mod bias;
@@ -54,6 +56,7 @@ mod options;
 mod rotation;
 mod seed;
 
+pub use activation::{Activation, activate};
 pub use attention::{attention, attention_weights, attention_with_logsumexp};
 #[doc(hidden)]
 pub use attention::{blockwise_attention, composed_attention};
@@ -66,7 +69,7 @@ pub use check::in_host_memory;
 pub use dropout::dropout;
 pub use extension::AttentionOps;
 pub use heads::split_heads;
-pub use linear::linear;
+pub use linear::{activated_linear, linear};
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
 pub use operands::{

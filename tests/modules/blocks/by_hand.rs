@@ -98,6 +98,23 @@ pub fn feed_forward(
     columns(&module.linear_outer, 0, d_model, inner)
 }
 
+/// What a layer has between the last norm and the last sum.
+pub fn think(module: &TransformerLayer, x: Tensor<3>) -> Tensor<3> {
+    match (&module.feed_forward, &module.mixture_of_experts) {
+        (Some(feed_forward), None) => feed_forward.forward(x),
+        (None, Some(experts)) => experts.forward(x),
+        _ => panic!("a layer has a feed-forward network or experts"),
+    }
+}
+
+/// The same, a feed-forward network from its formula.
+fn think_as(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Tensor<3> {
+    match &module.feed_forward {
+        Some(network) => feed_forward(block.activation, network, x),
+        None => think(module, x),
+    }
+}
+
 fn residual(
     block: &BlockConfig,
     module: &Residual,
@@ -121,7 +138,7 @@ fn residual(
 /// A layer of encoder or causal stack.
 pub fn layer(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Tensor<3> {
     let attend = |x| module.self_attention.forward(SelfAttentionInput::new(x));
-    let think = |x| feed_forward(block.activation, &module.feed_forward, x);
+    let think = |x| think_as(block, module, x);
     let around = &module.self_attention_residual;
     match &module.feed_forward_residual {
         Some(beside) if block.parallel => {
@@ -157,7 +174,7 @@ pub fn decoder_layer(
         &module.feed_forward_residual,
     ]
     .map(|residual| residual.as_ref().expect("one"));
-    let think = |x| feed_forward(block.activation, &module.feed_forward, x);
+    let think = |x| think_as(block, module, x);
     let x = residual(block, &module.self_attention_residual, x, attend);
     let x = residual(block, around_cross, x, look_over);
     residual(block, around_feed_forward, x, think)

@@ -104,7 +104,7 @@ fn a_context_reaches_the_attention() {
     let expected = |attended: Tensor<3>| {
         let x = x.clone() + attended;
         let residual = layer.feed_forward_residual.as_ref().expect("one");
-        x.clone() + layer.feed_forward.forward(residual.norm.forward(x))
+        x.clone() + by_hand::think(&layer, residual.norm.forward(x))
     };
     let normed = || layer.self_attention_residual.norm.forward(x.clone());
     let attended = layer.self_attention.forward(input(normed()));
@@ -193,7 +193,7 @@ fn a_layer_hands_embeddings_to_both_attentions() {
         .expect("one")
         .norm
         .forward(x);
-    let x = x.clone() + layer.feed_forward.forward(x);
+    let x = x.clone() + by_hand::think(&layer, x);
     let expected = layer
         .feed_forward_residual
         .as_ref()

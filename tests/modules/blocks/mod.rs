@@ -3,6 +3,7 @@
 mod attentions;
 mod by_hand;
 mod decoder_cache;
+mod experts;
 mod feed_forward;
 mod layers;
 mod mixture_of_experts;

@@ -9,7 +9,7 @@ use burn_attn::{
 };
 
 use crate::{
-    compare::{error, numbers},
+    compare::{assert_close, error, numbers},
     devices,
     numbers::{tensor, uniform},
     parameters,
@@ -113,5 +113,28 @@ fn eight_bits_are_nearly_exact() {
                 "{backend}, {name}: {error:.1e}"
             );
         }
+    }
+}
+
+#[test]
+fn sequences_that_join_keep_their_codes() {
+    let device = devices::any();
+    let x = tensor([2, 9, D_MODEL], 1, &device);
+    let config = small(40).with_quantized(true);
+    let (_, module) = modules(&device).swap_remove(0);
+    let row = |b: usize, len: usize| x.clone().narrow(0, b, 1).narrow(1, 0, len);
+    let mut caches = [(0, 8), (1, 3)].map(|(b, len)| {
+        let mut cache = module.cache(1, &config);
+        in_pieces(&module, &mut cache, &row(b, len), &[len]);
+        cache
+    });
+    let mut joined = caches[0].clone();
+    joined.join(caches[1].clone());
+    let next = x.clone().narrow(1, 8, 1);
+    let output = in_pieces(&module, &mut joined, &next, &[1]);
+    for (b, cache) in caches.iter_mut().enumerate() {
+        let alone = in_pieces(&module, cache, &next.clone().narrow(0, b, 1), &[1]);
+        let output = output.clone().narrow(0, b, 1);
+        assert_close("8 bits", &output.into_data(), &alone.into_data(), 2e-6);
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalTransformer, CausalTransformerConfig, KvCacheConfig,
+    AttentionMask, BlockConfig, CausalTransformer, CausalTransformerConfig, KvCache, KvCacheConfig,
     LayerPattern, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerDecoder,
     TransformerDecoderConfig,
     positions::{LearnedConfig, PositionEncoding, RotaryConfig},
@@ -47,6 +47,33 @@ fn a_cache_of_something_else() {
     assert_eq!(
         sentence(|| in_f64.forward_cached(input, &mut module.cache(2, &config))),
         "KvCache: keys in F64 do not fit a cache in F32"
+    );
+}
+
+#[test]
+fn a_cache_of_something_else_joins() {
+    let module = module();
+    let config = KvCacheConfig::new(10);
+    let join = |other: KvCache| sentence(|| module.cache(2, &config).join(other));
+    let grouped = SelfAttentionConfig::new(D_MODEL, 6).with_n_kv_heads(3);
+    assert_eq!(
+        join(grouped.init(&devices::any()).cache(1, &config)),
+        "KvCache: a cache of (heads, widths of keys and values, window) (3, 5, 5, None) cannot join one of (6, 5, 5, None): they \
+         were made for different layers"
+    );
+    assert_eq!(
+        join(module.cache(1, &KvCacheConfig::new(11))),
+        "KvCache: a cache of (max_len, quantized) (11, false) cannot join one of (10, false)"
+    );
+    assert_eq!(
+        join(wide(module.clone()).cache(1, &config)),
+        "KvCache: a cache in F64 cannot join one in F32"
+    );
+    let stack = |layers| CausalTransformerConfig::new(D_MODEL, 8, 6, layers).init(&devices::any());
+    let [one, two] = [stack(1), stack(2)];
+    assert_eq!(
+        sentence(|| one.cache(2, &config).join(two.cache(1, &config))),
+        "TransformerCache: a cache of 2 layers cannot join one of 1"
     );
 }
 

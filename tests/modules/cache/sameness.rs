@@ -2,7 +2,8 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    CrossAttentionConfig, CrossAttentionInput, KvCacheConfig, SelfAttention, SelfAttentionInput,
+    CrossAttentionConfig, CrossAttentionInput, KvCache, KvCacheConfig, SelfAttention,
+    SelfAttentionInput,
 };
 
 use super::{D_MODEL, in_pieces, modules, small};
@@ -252,4 +253,61 @@ fn a_memory_projected_once_is_the_same() {
         let again = module.forward(CrossAttentionInput::new(query, projected));
         assert_same(&again, &whole);
     }
+}
+
+#[test]
+fn sequences_that_join_go_on_as_if_alone() {
+    for (backend, device) in devices::cpu() {
+        let x = tensor([3, 17, D_MODEL], 1, &device);
+        let read = |module: &SelfAttention, cache: &mut KvCache, first, pieces: &[usize]| {
+            if !pieces.is_empty() {
+                in_pieces(
+                    module,
+                    cache,
+                    &x.clone().narrow(0, first, cache.batch()),
+                    pieces,
+                );
+            }
+        };
+        for (name, module) in modules(&device) {
+            let whole = module.forward(SelfAttentionInput::new(x.clone()));
+            // Of unequal lengths and capacities, either of which may be the larger; none at all yet; as many as the others.
+            for (running, joining) in [(9, 3), (3, 9), (0, 5), (5, 0), (7, 7)] {
+                let mut cache = module.cache(2, &small(40));
+                read(&module, &mut cache, 0, &vec![1; running]);
+                let mut other = module.cache(1, &small(40));
+                read(&module, &mut other, 2, &vec![1; joining]);
+                cache.join(other);
+                let lengths = [running, running, joining];
+                assert_eq!(cache.lengths(), lengths);
+                let next = |x: &Tensor<3>| {
+                    let rows = lengths.iter().enumerate();
+                    let rows = rows.map(|(b, &at)| x.clone().narrow(0, b, 1).narrow(1, at, 8));
+                    Tensor::cat(rows.collect(), 0)
+                };
+                let output = in_pieces(&module, &mut cache, &next(&x), &[1, 2, 1, 1, 3]);
+                let what = format!("{backend}, {name}, {joining} join {running}");
+                assert_close(
+                    &what,
+                    &output.into_data(),
+                    &next(&whole).into_data(),
+                    TOLERANCE,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_joins_and_is_joined() {
+    let device = devices::any();
+    let x = tensor([2, 3, D_MODEL], 1, &device);
+    let (_, module) = modules(&device).swap_remove(0);
+    let mut cache = module.cache(2, &small(9));
+    in_pieces(&module, &mut cache, &x, &[3]);
+    cache.join(module.cache(0, &small(9)));
+    assert_eq!(cache.lengths(), [3, 3]);
+    let mut none = module.cache(0, &small(9));
+    none.join(cache);
+    assert_eq!(none.lengths(), [3, 3]);
 }

@@ -102,6 +102,10 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Autoregressive for Scripted<F> {
     fn reorder(&self, state: &mut Self::State, rows: &[usize]) {
         *state = rows.iter().map(|&row| state[row].clone()).collect();
     }
+
+    fn join(&self, state: &mut Self::State, other: Self::State) {
+        state.extend(other);
+    }
 }
 
 /// Logits that depend on every token so far, in `[-scale, scale)`.

@@ -205,3 +205,43 @@ fn prompts_share_what_was_read_once() {
     assert_eq!(actual, expected);
     assert_eq!(actual[1].tokens.len(), 11 - 5 + 1);
 }
+
+#[test]
+fn rows_that_join_have_the_tokens_of_rows_that_were_there_from_the_start() {
+    let model = Scripted::new(arbitrary(1, 2.0));
+    let (options, prompts) = (sampled(9), prompts());
+    let expected = model.generate(&prompts, &options);
+    // Early, in the middle, when some have ended, and after the end of all.
+    for steps in [0, 1, 4, 100] {
+        let mut tokens = vec![Vec::new(); prompts.len()];
+        let mut keep = |choices: Vec<Choice>| {
+            for choice in choices {
+                if !matches!(choice.finish, Some(Finish::Stop(_))) {
+                    tokens[choice.row].push(choice.token);
+                }
+            }
+        };
+        let (first, second) = prompts.split_at(2);
+        let mut running = stream(&model, model.start(first), first, &options);
+        running.by_ref().take(steps).for_each(&mut keep);
+        let choices = running.join(model.start(second), second);
+        let rows: Vec<usize> = choices.iter().map(|choice| choice.row).collect();
+        assert_eq!(rows, [2, 3]);
+        keep(choices);
+        running.for_each(&mut keep);
+        for (tokens, expected) in tokens.iter().zip(&expected) {
+            assert_eq!(tokens, &expected.tokens, "joined after {steps} steps");
+        }
+    }
+}
+
+#[test]
+fn nobody_joins() {
+    let model = Scripted::new(clock);
+    let mut running = stream(&model, vec![vec![]], &[vec![3]], &GenerateOptions::new(2));
+    assert_eq!(running.join(Vec::new(), &[]), []);
+    assert_eq!(running.count(), 2);
+    let mut nothing = stream(&model, Vec::new(), &[], &GenerateOptions::new(0));
+    assert_eq!(nothing.join(vec![vec![]], &[vec![3]]), []);
+    assert_eq!(nothing.next(), None);
+}

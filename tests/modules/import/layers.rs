@@ -2,8 +2,8 @@
 
 use burn::tensor::Device;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation,
-    NormConfig, NormPlacement, TransformerConfig, TransformerDecoderConfig,
+    BlockConfig, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
+    FeedForwardActivation, NormConfig, NormPlacement, TransformerConfig, TransformerDecoderConfig,
     TransformerDecoderInput, TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
     TransformerInput,
 };
@@ -173,6 +173,11 @@ fn layers_that_pytorch_cannot_have() {
         "encoder_layer_post",
         post().with_activation(FeedForwardActivation::SwiGlu),
         "tensor encoder_layer_post.linear1.weight has shape [7, 12], but the module needs [14, 12]",
+    );
+    refused(
+        "encoder_layer_pre",
+        pre().with_experts(Some(ExpertsConfig::new(3, 2))),
+        "encoder_layer_pre.linear1: the module's layers have experts, PyTorch's one feed-forward network",
     );
     refused(
         "encoder_layer_post",

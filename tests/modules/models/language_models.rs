@@ -1,8 +1,12 @@
-//! What every family of language models has to do: compared with `transformers`, with and without padding and caches, and written back.
+//! What every family of language models has to do: compared with `transformers`, with and without padding and caches, and written back. What
+//! does not depend on the model serves T5 too.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::{
+    module::Module,
+    tensor::{Device, Int, Tensor, TensorData},
+};
 use burn_attn::CausalTransformerInput;
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
@@ -27,17 +31,30 @@ const LENGTHS: [usize; 2] = [7, 4];
 pub type Tensors = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
 
 /// A family of models.
-pub type FromPretrained = fn(&Path, &Device) -> Result<LanguageModel, PretrainedError>;
+pub type FromPretrained<M> = fn(&Path, &Device) -> Result<M, PretrainedError>;
 
 /// One of its models, from a folder of golden files.
-pub struct Model {
+pub struct Model<M = LanguageModel> {
     pub name: &'static str,
-    pub from_pretrained: FromPretrained,
+    pub from_pretrained: FromPretrained<M>,
     pub table: Table,
 }
 
-impl Model {
-    pub fn load(&self, device: &Device) -> LanguageModel {
+/// A model that says how probable tokens are.
+pub trait Logits: Module {
+    /// Logits of the first text of golden values.
+    fn logits_of(&self, values: &GoldenFile) -> TensorData;
+}
+
+impl Logits for LanguageModel {
+    fn logits_of(&self, values: &GoldenFile) -> TensorData {
+        let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &devices::any());
+        self.forward(tokens.narrow(0, 0, 1)).into_data()
+    }
+}
+
+impl<M: Logits> Model<M> {
+    pub fn load(&self, device: &Device) -> M {
         let model = (self.from_pretrained)(&folder(self.name), device);
         model.unwrap_or_else(|error| panic!("{error}"))
     }
@@ -45,7 +62,9 @@ impl Model {
     pub fn values(&self) -> GoldenFile {
         GoldenFile::open(&format!("models/{}/values", self.name))
     }
+}
 
+impl Model {
     /// Logits and the states behind every layer are the reference's, and padding changes nothing before it.
     pub fn check_states(&self) {
         let values = self.values();
@@ -95,7 +114,9 @@ impl Model {
             }
         }
     }
+}
 
+impl<M: Logits> Model<M> {
     /// The table read backwards writes the tensors of the checkpoint, bit for bit.
     pub fn check_export(&self) {
         let written = tempfile::tempdir().expect("a folder");
@@ -113,41 +134,38 @@ impl Model {
         }
     }
 
-    /// What a copy of the folder gives whose configuration was changed; errors say `config.json` for its path.
-    pub fn changed(
+    /// What a copy of the folder gives whose configuration and tensors were changed; errors say `config.json` for its path.
+    pub fn with(
         &self,
-        change: impl FnOnce(&mut Map<String, Value>),
-    ) -> Result<LanguageModel, String> {
+        change_config: impl FnOnce(&mut Map<String, Value>),
+        change_tensors: impl FnOnce(&mut Tensors),
+    ) -> Result<M, String> {
         let copy = tempfile::tempdir().expect("a folder");
         let original = folder(self.name);
-        let weights = "model.safetensors";
-        fs::copy(original.join(weights), copy.path().join(weights)).expect("copied");
         let text = fs::read_to_string(original.join("config.json")).expect("read");
         let mut config: Value = serde_json::from_str(&text).expect("JSON");
-        change(config.as_object_mut().expect("an object"));
+        change_config(config.as_object_mut().expect("an object"));
         let path = copy.path().join("config.json");
         fs::write(&path, config.to_string()).expect("written");
+        let mut tensors = contents(&original.join("model.safetensors"));
+        change_tensors(&mut tensors);
+        let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
+            (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
+        });
+        write_as(&copy.path().join("model.safetensors"), tensors.collect());
         let loaded = (self.from_pretrained)(copy.path(), &devices::any());
         let shown = path.display().to_string();
         loaded.map_err(|error| error.to_string().replace(&shown, "config.json"))
     }
 
+    /// What a copy of the folder gives whose configuration was changed.
+    pub fn changed(&self, change: impl FnOnce(&mut Map<String, Value>)) -> Result<M, String> {
+        self.with(change, |_| {})
+    }
+
     /// A checkpoint whose tensors were changed is the same model.
     pub fn assert_same_weights(&self, change: impl FnOnce(&mut Tensors)) {
-        let copy = tempfile::tempdir().expect("a folder");
-        let original = folder(self.name);
-        fs::copy(
-            original.join("config.json"),
-            copy.path().join("config.json"),
-        )
-        .expect("copied");
-        let mut tensors = contents(&original.join("model.safetensors"));
-        change(&mut tensors);
-        let tensors = tensors.iter().map(|(name, (dtype, shape, bytes))| {
-            (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
-        });
-        write_as(&copy.path().join("model.safetensors"), tensors.collect());
-        let model = (self.from_pretrained)(copy.path(), &devices::any());
+        let model = self.with(|_| {}, change);
         let model = model.unwrap_or_else(|error| panic!("{error}"));
         let expected = self.logits_of(&self.load(&devices::any()));
         assert_eq!(self.logits_of(&model), expected);
@@ -161,9 +179,8 @@ impl Model {
     }
 
     /// Logits of the first text.
-    pub fn logits_of(&self, model: &LanguageModel) -> TensorData {
-        let tokens = Tensor::<2, Int>::from_data(self.values().data("tokens"), &devices::any());
-        model.forward(tokens.narrow(0, 0, 1)).into_data()
+    pub fn logits_of(&self, model: &M) -> TensorData {
+        model.logits_of(&self.values())
     }
 
     /// A configuration changed so that it means the same is the same model.
@@ -180,7 +197,7 @@ impl Model {
 
     /// The logits of the first text are these.
     #[track_caller]
-    pub fn assert_logits(&self, what: &str, model: &LanguageModel, expected: &TensorData) {
+    pub fn assert_logits(&self, what: &str, model: &M, expected: &TensorData) {
         assert_close_to_largest(what, &self.logits_of(model), expected, TOLERANCE, 0.0);
     }
 }

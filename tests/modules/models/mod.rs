@@ -6,8 +6,10 @@ mod gpt_neox;
 mod hub;
 mod language_models;
 mod llama;
+mod mixtures_of_experts;
 mod real;
 mod refused;
+mod t5;
 mod tokenizer;
 
 use std::path::PathBuf;

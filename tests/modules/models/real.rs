@@ -3,7 +3,14 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Int, Tensor};
-use burn_attn_models::bert::{Bert, BertInput};
+use burn_attn::{
+    AttentionMask, CausalTransformerInput, TransformerDecoderInput, TransformerEncoderInput,
+};
+use burn_attn_models::{
+    bert::{Bert, BertInput},
+    generate::{GenerateOptions, generate},
+    llama, t5,
+};
 
 use super::{TOLERANCE, assert_states};
 use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
@@ -74,4 +81,88 @@ fn atoms_of_reactions() {
         "rxnmapper",
         "rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
     );
+}
+
+/// Flan-T5 small as fine-tuned to write titles, of 8-bit numbers: every layer, the logits, and what it writes for two texts at once.
+#[test]
+fn titles() {
+    let Some(folder) = fetched("t5", "") else {
+        return;
+    };
+    let values = GoldenFile::open("models/t5");
+    // The fastest one: it has 77 million numbers.
+    let device = devices::any();
+    let model = t5::from_pretrained(&folder, &device).expect("a model");
+    let tokens = |name| Tensor::<2, Int>::from_data(values.data(name), &device);
+    let lengths = values.lengths("source_lengths", &device);
+    let close = |what: &str, states: Tensor<3>| {
+        let expected: Tensor<3> = values.tensor(what, &device);
+        let [_, _, dimensions] = expected.dims();
+        assert_states(what, states.narrow(2, 0, dimensions), expected);
+    };
+    let mask = || AttentionMask::key_lengths(lengths.clone());
+    let x = model.embed(tokens("source"), 0);
+    let input = TransformerEncoderInput::new(x).mask(mask());
+    let encoded = model.transformer.encoder.forward_with_hidden_states(input);
+    let x = model.embed(tokens("target"), 0);
+    let input = TransformerDecoderInput::new(x, encoded.states).memory_mask(mask());
+    let decoded = model.transformer.decoder.forward_with_hidden_states(input);
+    for (stack, states) in [
+        ("encoder", encoded.hidden_states),
+        ("decoder", decoded.hidden_states),
+    ] {
+        assert_eq!(states.len(), 8);
+        for (layer, states) in states.into_iter().enumerate() {
+            close(&format!("{stack}.{layer}"), states);
+        }
+    }
+    close("logits", model.logits(decoded.states));
+
+    let start = model.start(tokens("source"), lengths);
+    let options = GenerateOptions::new(24).stop_tokens([1]);
+    let written = generate(&model, start, &[vec![0], vec![0]], &options);
+    for (row, written) in written.iter().enumerate() {
+        let expected: Vec<u32> = values.data(&format!("greedy.{row}")).iter().collect();
+        assert_eq!(written.tokens, expected);
+    }
+}
+
+/// The steps that glassllm's own code records, and the tokens it writes.
+#[test]
+fn a_small_llama() {
+    let Some(folder) = fetched("glassllm", "") else {
+        return;
+    };
+    let values = GoldenFile::open("models/glassllm");
+    for (backend, device) in devices::cpu() {
+        let model = llama::from_pretrained(&folder, &device).expect("a model");
+        let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &device);
+        let states = |step: &str, actual: Tensor<3>| {
+            let expected: Tensor<3> = values.tensor(step, &device);
+            let actual = actual.narrow(2, 0, expected.dims()[2]);
+            assert_states(&format!("{step} on {backend}"), actual, expected);
+        };
+        let embedded = model.embed(tokens.clone(), 0);
+        states("embed", embedded.clone());
+        let input = CausalTransformerInput::new(embedded);
+        let output = model.transformer.forward_with_hidden_states(input);
+        assert_eq!(output.hidden_states.len(), 4);
+        for (layer, actual) in output.hidden_states.into_iter().enumerate() {
+            states(&format!("resid.ffn.{layer}"), actual);
+        }
+        for (layer, actual) in model.attention(tokens.clone()).into_iter().enumerate() {
+            let step = format!("attn.softmax.{layer}");
+            let expected: Tensor<4> = values.tensor(&step, &device);
+            let (actual, expected) = (actual.into_data(), expected.into_data());
+            assert_close_to_largest(&step, &actual, &expected, TOLERANCE, 0.0);
+        }
+        states("norm.final", output.states.clone());
+        states("logits", model.logits(output.states));
+
+        let numbers = |name: &str| values.data(name).iter::<u32>().collect::<Vec<_>>();
+        let (prompt, expected) = (numbers("tokens"), numbers("greedy"));
+        let options = GenerateOptions::new(expected.len());
+        let outputs = generate(&model, model.start(1), &[prompt], &options);
+        assert_eq!(outputs[0].tokens, expected, "{backend}");
+    }
 }

@@ -6,7 +6,9 @@ use burn_attn::{
     TransformerLayerConfig, TransformerStackConfig, positions::SinusoidalLayout,
 };
 use burn_attn_models::{
-    bert::BertConfig, language_model::LanguageModelConfig, seq2seq::Seq2SeqConfig,
+    bert::BertConfig,
+    language_model::{AbsolutePosition, LanguageModelConfig},
+    seq2seq::Seq2SeqConfig,
 };
 
 use super::{configs::loads, values};
@@ -55,6 +57,10 @@ fn stacks_with_what_was_added() {
             .with_separate_norms(true)
     };
     loads("added/BlockConfig", &block());
+    loads(
+        "added/BlockConfigWithExperts",
+        &block().with_experts(Some(values::experts())),
+    );
     loads("added/NormPlacement", &NormPlacement::Output);
     loads(
         "added/LayerPattern",
@@ -112,6 +118,15 @@ fn models() {
         &LanguageModelConfig::new(23)
             .with_pattern(LayerPattern::Cycle(vec![values::block()]))
             .with_logit_softcap(Some(30.0)),
+    );
+    loads(
+        "added/Seq2SeqConfig",
+        &Seq2SeqConfig::new(23)
+            .with_block(Some(values::block()))
+            .with_position(AbsolutePosition::Learned)
+            .with_scaled_embedding(false)
+            .with_tied(false)
+            .with_output_factor(Some(0.25)),
     );
 }
 

@@ -7,11 +7,11 @@ use std::{fmt::Debug, fs, path::PathBuf};
 
 use burn::config::Config;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
-    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
-    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
-    TransformerEncoderConfig,
+    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, ExpertsConfig,
+    FeedForwardActivation, FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm,
+    MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
+    QkNormConfig, RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
+    TransformerDecoderConfig, TransformerEncoderConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
@@ -210,6 +210,11 @@ fn blocks() {
         MixtureOfExpertsConfig::new(1, 1, 1, 1),
         values::mixture_of_experts(),
     );
+    check(
+        "added/ExpertsConfig",
+        ExpertsConfig::new(1, 1),
+        values::experts(),
+    );
     loads("NormConfig", &values::norms());
     let with_offset = values::norms().into_iter();
     let with_offset: Vec<_> = with_offset.map(NormConfig::with_unit_offset).collect();
@@ -312,4 +317,27 @@ fn misspelt_fields_have_their_sentence() {
         error.to_string(),
         "Config error => Invalid format: unknown field `bais`, expected one of `epsilon`, `bias`, `unit_offset` at line 1 column 41"
     );
+}
+
+#[test]
+fn builders_take_a_value_or_an_option() {
+    let config = || SelfAttentionConfig::new(12, 3).with_causal(true);
+    let values = config()
+        .with_window(4)
+        .with_d_head(5)
+        .with_scale(0.5)
+        .with_bias(false);
+    let options = config()
+        .with_window(Some(4))
+        .with_d_head(Some(5))
+        .with_scale(Some(0.5))
+        .with_bias(ProjectionBias::none());
+    assert_eq!(values.to_string(), options.to_string());
+    let unset = values
+        .with_window(None)
+        .with_d_head(None)
+        .with_scale(None)
+        .with_bias(true);
+    assert_eq!(unset.to_string(), config().to_string());
+    assert_ne!(unset.to_string(), options.to_string());
 }

@@ -2,11 +2,11 @@
 
 use burn::nn::Initializer;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig,
-    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
-    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig,
-    TransformerEncoderConfig,
+    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, ExpertsConfig,
+    FeedForwardActivation, FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm,
+    MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
+    QkNormConfig, RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
+    TransformerDecoderConfig, TransformerEncoderConfig,
     ops::RotaryLayout,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
@@ -166,6 +166,13 @@ pub fn mixture_of_experts() -> MixtureOfExpertsConfig {
         .with_dropout(0.25)
         .with_bias(true)
         .with_initializer(INITIALIZER)
+}
+
+pub fn experts() -> ExpertsConfig {
+    ExpertsConfig::new(7, 3)
+        .with_d_ff(Some(17))
+        .with_renormalized(false)
+        .with_router_bias(true)
 }
 
 pub fn yarn() -> YarnScaling {

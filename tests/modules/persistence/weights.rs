@@ -168,13 +168,20 @@ fn models() {
     let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
     let lengths = Tensor::<1, Int>::from_data([3, 2], &device);
     let target = Tensor::<2, Int>::from_data([[1, 11], [1, 12]], &device);
-    let config = Seq2SeqConfig::new(23)
-        .with_d_model(15)
-        .with_n_heads(3)
-        .with_d_ff(29);
-    check(config.init(&device), |module| {
-        module.forward(source.clone(), lengths.clone(), target.clone())
-    });
+    for (position, tied) in [
+        (AbsolutePosition::Sinusoidal, true),
+        (AbsolutePosition::Learned, false),
+    ] {
+        let config = Seq2SeqConfig::new(23)
+            .with_d_model(15)
+            .with_n_heads(3)
+            .with_d_ff(29)
+            .with_position(position)
+            .with_tied(tied);
+        check(config.init(&device), |module| {
+            module.forward(source.clone(), lengths.clone(), target.clone())
+        });
+    }
     for tied in [true, false] {
         let config = LanguageModelConfig::new(23)
             .with_d_model(15)

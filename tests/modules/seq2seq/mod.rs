@@ -2,6 +2,7 @@
 
 mod embedding;
 mod options;
+mod parts;
 mod search;
 
 use burn::tensor::{Device, Int, Tensor, TensorData};

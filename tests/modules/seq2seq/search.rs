@@ -6,6 +6,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use burn_attn_models::{
     generate::{
         Autoregressive, BeamOptions, Finish, GenerateOptions, Generation, Sampling, generate,
+        stream,
     },
     seq2seq::Seq2Seq,
 };
@@ -315,6 +316,35 @@ fn padding_needs_no_positions() {
             let expected = expected.reshape([1, VOCABULARY]).into_data();
             let actual = logits.clone().narrow(0, row, 1).into_data();
             assert_close(&format!("{name}, row {row}"), &actual, &expected, 1e-5);
+        }
+    }
+}
+
+#[test]
+fn rows_that_join_read_their_own_source() {
+    for (_, device) in devices::cpu() {
+        let model = model(1, &device);
+        let options = GenerateOptions::new(LIMIT).stop_tokens([EOS]);
+        let start = |sources: &[Vec<i32>]| {
+            let longest = sources.iter().map(Vec::len).max().expect("a source");
+            let (tokens, lengths) = batch(sources, 0, longest, &device);
+            model.start(tokens, lengths)
+        };
+        let expected = generate(&model, start(&sources()), &prompts(), &options);
+        for split in [1, 2] {
+            let (mut running_sources, mut running_prompts) = (sources(), prompts());
+            let sources = running_sources.split_off(split);
+            let prompts = running_prompts.split_off(split);
+            let mut running = stream(&model, start(&running_sources), &running_prompts, &options);
+            let mut choices = running.next().expect("a step");
+            choices.extend(running.join(start(&sources), &prompts));
+            choices.extend(running.flatten());
+            for (row, expected) in expected.iter().enumerate() {
+                let own = choices.iter().filter(|choice| choice.row == row);
+                let own = own.filter(|choice| !matches!(choice.finish, Some(Finish::Stop(_))));
+                let tokens: Vec<u32> = own.map(|choice| choice.token).collect();
+                assert_eq!(tokens, expected.tokens, "row {row}, {split} before");
+            }
         }
     }
 }

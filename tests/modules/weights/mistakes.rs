@@ -64,6 +64,18 @@ fn mistakes_in_tables() {
         table_error(&experts, two()),
         "matrices.0 and a.{expert}, b, a placeholder that ours do not have has to be in all names"
     );
+    for (ours, theirs) in [("matrices.0", "a"), ("matrices.{expert}", "a.{expert}")] {
+        let expected = format!(
+            "{ours} and {theirs}, {{expert}} counts a stack: it has to be in all names of ours, and in none of theirs"
+        );
+        let stack = row(ours, same(theirs).stacked("expert"));
+        assert_eq!(table_error(&stack, two()), expected);
+    }
+    let stack = row("matrices.{expert}", same("a").stacked("expert"));
+    assert_eq!(
+        table_error(&stack, two()),
+        "matrices.{expert} and a, parameters of shapes [[2, 3], [4, 3]] are no stack"
+    );
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod hostile;
 mod mistakes;
 mod models;
 mod rows;
+mod stacks;
 mod strict;
 mod tables;
 

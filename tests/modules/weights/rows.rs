@@ -11,13 +11,13 @@ use crate::{
 };
 
 /// A tensor of any numbers.
-fn any(seed: u64, shape: &[usize]) -> Written {
+pub fn any(seed: u64, shape: &[usize]) -> Written {
     (shape.to_vec(), uniform(seed, shape.iter().product()))
 }
 
 /// What the parameters of `model` are after `theirs` was loaded; writing them gives `theirs` back.
 #[track_caller]
-fn loaded(table: &Table, mut model: Model, theirs: &[(&str, Written)]) -> parameters::Named {
+pub fn loaded(table: &Table, mut model: Model, theirs: &[(&str, Written)]) -> parameters::Named {
     let folder = folder();
     let [path, back] = ["theirs", "back"].map(|name| folder.path().join(name));
     write(&path, theirs);
@@ -46,7 +46,7 @@ pub fn assert_matrix(found: &parameters::Named, path: &str, formula: impl Fn(usi
 }
 
 #[track_caller]
-fn assert_vector(found: &parameters::Named, path: &str, expected: &[f32]) {
+pub fn assert_vector(found: &parameters::Named, path: &str, expected: &[f32]) {
     let numbers: Vec<f32> = found[path].iter().collect();
     assert_eq!(numbers, expected, "{path}");
 }

@@ -13,6 +13,7 @@ mod module;
 mod op;
 mod oracle;
 mod parameters;
+mod pretrained;
 mod translation;
 
 /// Named results of one iteration, flat.
@@ -42,6 +43,7 @@ pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
         (Work::Module(module), library) => module::build(module, library),
         (Work::Decoding(decoding), library) => decoding::build(decoding, library),
         (Work::Translation(step), library) => translation::build(step, library),
+        (Work::Pretrained(work), _) => pretrained::build(work),
         (Work::Sgemm(_), library) => Err(format!("{} has no sgemm here", library.name())),
     }
 }

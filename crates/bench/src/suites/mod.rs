@@ -5,6 +5,7 @@ use crate::cli::Suite;
 
 mod blockwise;
 mod decode;
+pub mod models;
 mod module;
 mod op;
 mod translation;
@@ -16,6 +17,7 @@ pub fn name(suite: Suite) -> &'static str {
         Suite::Module => "module",
         Suite::Decode => "decode",
         Suite::Translation => "translation",
+        Suite::Models => "models",
         Suite::Blockwise => "blockwise",
     }
 }
@@ -27,6 +29,7 @@ pub fn cases(suite: Suite) -> Vec<Case> {
         Suite::Module => module::cases(),
         Suite::Decode => decode::cases(),
         Suite::Translation => translation::cases(),
+        Suite::Models => models::cases(),
         Suite::Blockwise => blockwise::cases(),
     }
 }

@@ -11,6 +11,8 @@
 //! | `decode.rs` | the same for a single query, shared out over keys |
 //! | `backward/` | [`backward`]: all gradients, from the saved output and logsumexp |
 //! | `few_rows.rs`, `rotation.rs` | [`FewRows`], the product of few rows; [`Rotation`]: rotary positions |
+//! | `many_rows.rs` | [`ManyRows`]: a linear layer of many rows, with the activation behind it |
+//! | `activation.rs` | [`Activated`]: what is between the linear layers of a feed-forward network |
 //! | `nan_padding.rs` | NaN in keys that no query sees |
 //! | `compiled.rs` | what is compiled once per instruction set |
 //! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | who works on what; threads that help as far as they come in time; when a call is over |
@@ -45,6 +47,7 @@
 //! assert_eq!(output, [20.0, 20.0]);
 //! ```
 
+mod activation;
 mod backward;
 mod compiled;
 mod decode;
@@ -58,6 +61,7 @@ mod head_rows;
 mod helper_threads;
 mod inputs;
 mod kernel;
+mod many_rows;
 mod nan_padding;
 mod parallel;
 mod rotation;
@@ -65,12 +69,14 @@ mod rows;
 mod rows_mut;
 mod scratch;
 
+pub use activation::Activated;
 pub use backward::{Gradients, Upstream, backward};
 pub use element::Element;
 pub use few_rows::{FEW_ROWS, FewRows};
 pub use forward::forward;
 pub use inputs::{Inputs, KernelError};
-pub use kernel::{real::Real, rotation::RotaryLayout};
+pub use kernel::{activation::Activation, real::Real, rotation::RotaryLayout};
+pub use many_rows::ManyRows;
 pub use parallel::{Execution, Instructions};
 pub use rotation::Rotation;
 pub use rows::Rows;

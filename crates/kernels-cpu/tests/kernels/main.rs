@@ -13,6 +13,7 @@
 //!
 //! Miri, for which a millisecond of these is minutes, runs the small ones only.
 
+mod activation;
 mod case;
 mod determinism;
 mod dropout;
@@ -21,6 +22,7 @@ mod extreme;
 mod few_rows;
 mod gradients;
 mod hidden;
+mod many_rows;
 #[cfg(not(miri))]
 mod matrix;
 mod number;

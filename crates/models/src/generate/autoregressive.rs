@@ -49,6 +49,10 @@ use burn::tensor::Tensor;
 ///     fn reorder(&self, state: &mut Vec<usize>, rows: &[usize]) {
 ///         *state = rows.iter().map(|&row| state[row]).collect();
 ///     }
+///
+///     fn join(&self, state: &mut Vec<usize>, other: Vec<usize>) {
+///         state.extend(other);
+///     }
 /// }
 ///
 /// let clock = Clock(Device::default());
@@ -80,4 +84,7 @@ pub trait Autoregressive {
 
     /// Makes row `r` what row `rows[r]` was: drops rows that are not named, repeats those named twice.
     fn reorder(&self, state: &mut Self::State, rows: &[usize]);
+
+    /// Puts the rows of `other`, another state of this model, behind those of `state`.
+    fn join(&self, state: &mut Self::State, other: Self::State);
 }

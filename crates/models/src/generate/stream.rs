@@ -1,6 +1,6 @@
 //! Generation step by step, and to its end.
 
-use std::{collections::BTreeSet, iter::FusedIterator};
+use std::collections::BTreeSet;
 
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
@@ -108,33 +108,47 @@ pub fn stream<'a, M: Autoregressive>(
     prompts: &[Vec<u32>],
     options: &GenerateOptions,
 ) -> Stream<'a, M> {
+    Stream {
+        model,
+        rows: rows(model, &state, prompts, options, 0),
+        state,
+        options: options.clone(),
+        given: prompts.len(),
+    }
+}
+
+/// Rows that continue `prompts`, of which the first is number `first` of its stream.
+fn rows<M: Autoregressive>(
+    model: &M,
+    state: &M::State,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+    first: usize,
+) -> Vec<Row> {
     let room = room(
         model,
-        &state,
+        state,
         prompts,
         &options.stop_tokens,
         options.max_new_tokens,
     );
-    let rows = prompts.iter().zip(room).enumerate();
-    Stream {
-        model,
-        state,
-        options: options.clone(),
-        rows: rows
-            .map(|(index, (prompt, room))| Row::new(index, prompt, room, options))
-            .collect(),
-    }
+    let rows = (first..).zip(prompts.iter().zip(room));
+    rows.map(|(index, (prompt, room))| Row::new(index, prompt, room, options))
+        .collect()
 }
 
 /// The steps of a generation; see [`stream`].
 ///
-/// Each item has one [`Choice`] for every row that had not ended before, in the order of the prompts.
+/// Each item has one [`Choice`] for every row that had not ended before, in the order of the prompts. After the last row's end there is none,
+/// until others [`join`](Self::join).
 pub struct Stream<'a, M: Autoregressive> {
     model: &'a M,
     state: M::State,
     options: GenerateOptions,
     /// The rows of the state, in its order.
     rows: Vec<Row>,
+    /// Prompts that it was ever given.
+    given: usize,
 }
 
 impl<M: Autoregressive> Iterator for Stream<'_, M> {
@@ -145,17 +159,74 @@ impl<M: Autoregressive> Iterator for Stream<'_, M> {
         if self.rows.is_empty() {
             return None;
         }
-        let unread: Vec<&[u32]> = self.rows.iter().map(|row| row.unread.as_slice()).collect();
-        let logits = NextLogits::read(self.model, &mut self.state, &unread);
-        let rows = self.rows.iter_mut().zip(logits.rows());
-        let choices = rows.map(|(row, logits)| row.choose(logits, &self.options));
-        Some(choices.collect())
+        Some(step(
+            self.model,
+            &mut self.state,
+            &mut self.rows,
+            &self.options,
+        ))
     }
 }
 
-impl<M: Autoregressive> FusedIterator for Stream<'_, M> {}
+/// One more token for each of the rows of `state`.
+fn step<M: Autoregressive>(
+    model: &M,
+    state: &mut M::State,
+    rows: &mut [Row],
+    options: &GenerateOptions,
+) -> Vec<Choice> {
+    let unread: Vec<&[u32]> = rows.iter().map(|row| row.unread.as_slice()).collect();
+    let logits = NextLogits::read(model, state, &unread);
+    let rows = rows.iter_mut().zip(logits.rows());
+    rows.map(|(row, logits)| row.choose(logits, options))
+        .collect()
+}
 
 impl<M: Autoregressive> Stream<'_, M> {
+    /// Lets other rows, those of `state`, continue `prompts` beside the rows that are there: requests join a running batch. Returns the first
+    /// choice of each.
+    ///
+    /// Row `r` of the new ones is row `n + r` of the stream, after `n` prompts that it was given before, and its tokens are those that it
+    /// would have had as such from the start.
+    ///
+    /// # Panics
+    ///
+    /// As [`stream`], and as the model's [`join`](Autoregressive::join).
+    ///
+    /// # Cost
+    ///
+    /// The new rows read their prompts by themselves, while the others wait. A copy of the caches of all rows.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use burn_attn_models::{generate::{GenerateOptions, stream}, language_model::LanguageModelConfig};
+    ///
+    /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+    /// let mut running = stream(&model, model.start(2), &[vec![5, 6], vec![7]], &GenerateOptions::new(3));
+    /// running.next();
+    /// let first = running.join(model.start(1), &[vec![8, 9, 10]]);
+    /// assert_eq!(first[0].row, 2);
+    /// let rows: Vec<usize> = running.flatten().map(|choice| choice.row).collect();
+    /// assert_eq!(rows, [0, 1, 2, 0, 1, 2]);
+    /// ```
+    pub fn join(&mut self, mut state: M::State, prompts: &[Vec<u32>]) -> Vec<Choice> {
+        let mut rows = rows(self.model, &state, prompts, &self.options, self.given);
+        self.given += prompts.len();
+        let choices = match rows.iter().any(|row| row.room > 0) {
+            true => step(self.model, &mut state, &mut rows, &self.options),
+            false => Vec::new(),
+        };
+        self.drop_ended();
+        match self.rows.is_empty() {
+            true => self.state = state,
+            false => self.model.join(&mut self.state, state),
+        }
+        self.rows.append(&mut rows);
+        choices
+    }
+
     fn drop_ended(&mut self) {
         let rows = self.rows.iter().enumerate();
         let live: Vec<usize> = rows

@@ -30,7 +30,14 @@ impl Import for TransformerLayer {
             let residual = residual(part, &names.norms[1], like)?;
             table = table.part("cross_attention_residual", "", residual);
         }
-        let feed_forward = feed_forward(part, &self.feed_forward)?;
+        let Some(feed_forward) = &self.feed_forward else {
+            let reason = format!(
+                "the module's layers have experts, {}'s one feed-forward network",
+                part.library
+            );
+            return Err(part.unsupported("linear1", reason));
+        };
+        let feed_forward = self::feed_forward(part, feed_forward)?;
         let table = table.part("feed_forward", "", feed_forward);
         let last = names.norms.last().expect("two or three names");
         match &self.feed_forward_residual {

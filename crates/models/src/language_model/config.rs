@@ -131,17 +131,8 @@ impl LanguageModelConfig {
             LayerPattern::Cycle(blocks) => blocks.as_slice(),
             _ => core::slice::from_ref(&self.block),
         };
-        for block in blocks {
-            if let PositionEncoding::Rotary(rotary) = &block.heads.position
-                && rotary.max_len < self.max_len
-            {
-                return invalid(format!(
-                    "max_len {} is more than the max_len {} of the heads' rotary positions",
-                    self.max_len, rotary.max_len
-                ));
-            }
-        }
-        Ok(())
+        let mut blocks = blocks.iter();
+        blocks.try_for_each(|block| check_rotary(NAME, block, self.max_len))
     }
 
     /// Builds the model.
@@ -177,5 +168,23 @@ impl LanguageModelConfig {
         CausalTransformerConfig::new(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
             .with_pattern(self.pattern.clone())
+    }
+}
+
+/// Fails where the heads of a model that `config` describes rotate fewer positions than it has.
+pub(crate) fn check_rotary(
+    config: &'static str,
+    block: &BlockConfig,
+    max_len: usize,
+) -> Result<(), ConfigError> {
+    match &block.heads.position {
+        PositionEncoding::Rotary(rotary) if rotary.max_len < max_len => Err(ConfigError::Invalid {
+            config,
+            reason: format!(
+                "max_len {max_len} is more than the max_len {} of the heads' rotary positions",
+                rotary.max_len
+            ),
+        }),
+        _ => Ok(()),
     }
 }

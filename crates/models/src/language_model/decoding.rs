@@ -84,4 +84,8 @@ impl Autoregressive for LanguageModel {
     fn reorder(&self, state: &mut LanguageModelState, rows: &[usize]) {
         state.cache.reorder(rows);
     }
+
+    fn join(&self, state: &mut LanguageModelState, other: LanguageModelState) {
+        state.cache.join(other.cache);
+    }
 }

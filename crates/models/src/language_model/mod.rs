@@ -10,6 +10,7 @@ mod config;
 mod decoding;
 mod model;
 
+pub(crate) use config::check_rotary;
 pub use config::{AbsolutePosition, LanguageModelConfig};
 pub use decoding::LanguageModelState;
 pub use model::LanguageModel;

@@ -1,12 +1,12 @@
 //! The decoder-only language model: tokens in, logits of the tokens that follow out.
 
 use burn::{
-    module::{Module, Param},
+    module::Module,
     nn::{Dropout, Linear},
-    tensor::{Int, Tensor, assert_shape},
+    tensor::{Int, Tensor},
 };
 use burn_attn::{
-    CausalTransformer, CausalTransformerInput, TiedEmbedding, dropout, ops,
+    CausalTransformer, CausalTransformerInput, TiedEmbedding, dropout,
     positions::{Learned, Positions, Sinusoidal},
     softcap,
 };
@@ -133,12 +133,11 @@ impl LanguageModel {
         let [vocab_size, _] = self.embedding.weight.dims();
         vocabulary::check("LanguageModel", &tokens, vocab_size);
         let x = self.embedding.forward(tokens);
-        let x = match (&self.sinusoidal, &self.learned) {
-            (Some(sinusoidal), _) => sinusoidal.forward_from(x, positions),
-            (_, Some(learned)) => learned.forward_from(x, positions),
-            (None, None) => x,
-        };
-        dropout(&self.dropout, x)
+        let tables = (self.sinusoidal.as_ref(), self.learned.as_ref());
+        dropout(
+            &self.dropout,
+            vocabulary::with_positions(x, tables, positions),
+        )
     }
 
     /// Logits of the token that follows each state of the transformer.
@@ -152,29 +151,10 @@ impl LanguageModel {
     ///
     /// When the last axis is not `d_model`.
     pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
-        let logits = self.products(states);
+        let logits = vocabulary::logits(&self.embedding, self.head.as_ref(), states);
         match self.logit_softcap {
             Some(cap) => softcap(logits, cap),
             None => logits,
         }
-    }
-
-    /// Logits that nothing squashes.
-    fn products<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
-        let Some(head) = &self.head else {
-            return self.embedding.logits(states);
-        };
-        let [d_model, vocab_size] = head.weight.dims();
-        assert_shape!(states, [.., d_model]);
-        let mut shape = states.dims();
-        shape[D - 1] = vocab_size;
-        let count = states.shape().num_elements() / d_model;
-        // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
-        if count == 0 {
-            return Tensor::zeros(shape, (&states.device(), states.dtype()));
-        }
-        let rows: Tensor<2> = states.reshape([count, d_model]);
-        // Fast for the single rows of decoding too.
-        ops::linear(rows, head.weight.val(), head.bias.as_ref().map(Param::val)).reshape(shape)
     }
 }

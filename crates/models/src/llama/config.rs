@@ -2,12 +2,11 @@
 
 use burn_attn::{
     BlockConfig, FeedForwardActivation, HeadsConfig, LayerPattern, NormConfig, NormPlacement,
-    ProjectionBias, QkNormConfig, RmsQkNorm,
-    positions::{PositionEncoding, RotaryConfig},
+    ProjectionBias, QkNormConfig, RmsQkNorm, positions::PositionEncoding,
 };
 use serde_json::json;
 
-use super::{Family, rotary};
+use super::{Family, experts, rotary};
 use crate::{
     language_model::LanguageModelConfig,
     pretrained::{ConfigFile, PretrainedError},
@@ -27,8 +26,14 @@ pub(super) fn read(
             ("gemma2", Family::Gemma2),
             ("gemma3_text", Family::Gemma3),
             ("olmo2", Family::Olmo2),
+            ("mixtral", Family::Mixtral),
+            ("qwen3_moe", Family::Qwen3Moe),
+            ("gpt_oss", Family::GptOss),
         ],
     )?;
+    if file.has("quantization_config") {
+        return Err(file.unsupported("quantization_config", "floating-point weights"));
+    }
     // What transformers takes for a field that is not there differs from family to family, and is seldom what is right here.
     let has_to_be_there: &[&str] = match family {
         Family::Mistral => &["num_key_value_heads", "sliding_window"],
@@ -40,7 +45,14 @@ pub(super) fn read(
             "final_logit_softcapping",
         ],
         Family::Gemma3 => &["num_key_value_heads", "head_dim", "sliding_window"],
+        Family::GptOss => &[
+            "num_key_value_heads",
+            "head_dim",
+            "sliding_window",
+            "attention_bias",
+        ],
         Family::Qwen3 => &["num_key_value_heads", "head_dim"],
+        Family::Mixtral | Family::Qwen3Moe => &["num_key_value_heads"],
         Family::Llama | Family::Qwen2 | Family::Olmo2 => &[],
     };
     for field in ["rms_norm_eps"].iter().chain(has_to_be_there) {
@@ -53,23 +65,29 @@ pub(super) fn read(
     let [near, far] = match family {
         Family::Gemma3 => rotary::of_two_kinds(file, max_len)?,
         _ => {
-            let rotary = rotary::of_all_layers(file, max_len)?;
+            let rotary = rotary::of_all_layers(file, family, max_len)?;
             [rotary.clone(), rotary]
         }
     };
-    let with = |rotary: RotaryConfig, window| {
-        let block = block.clone().with_window(window);
-        block.with_position(PositionEncoding::Rotary(rotary))
-    };
     let window = window(file, family)?;
-    let has_window = windows(file, family, n_layers)?;
-    let layers = has_window.iter().map(|&has_window| match has_window {
-        true => with(near.clone(), window),
-        false => with(far.clone(), None),
+    let windows = windows(file, family, n_layers)?;
+    let (experts, sparse) = experts::read(file, family, n_layers)?;
+    // Which layers have a window, and which have experts.
+    let kinds: Vec<(bool, bool)> = windows.into_iter().zip(sparse).collect();
+    let layers = kinds.iter().map(|&(has_window, is_sparse)| {
+        let (rotary, window) = match has_window {
+            true => (&near, window),
+            false => (&far, None),
+        };
+        block
+            .clone()
+            .with_window(window)
+            .with_experts(experts.clone().filter(|_| is_sparse))
+            .with_position(PositionEncoding::Rotary(rotary.clone()))
     });
     let layers: Vec<BlockConfig> = layers.collect();
     let first = layers.first().cloned().unwrap_or_else(|| block.clone());
-    let differ = has_window.windows(2).any(|pair| pair[0] != pair[1]);
+    let differ = kinds.windows(2).any(|pair| pair[0] != pair[1]);
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(file.size("hidden_size")?)
         .with_n_heads(file.size("num_attention_heads")?)
@@ -99,7 +117,7 @@ pub(super) fn read(
 
 /// How all layers are built.
 fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, PretrainedError> {
-    use FeedForwardActivation::{GeGluTanh, SwiGlu};
+    use FeedForwardActivation::{ClampedSwiGlu, GeGluTanh, SwiGlu};
 
     let epsilon = file.number("rms_norm_eps", 1e-6)?;
     let norm = NormConfig::rms_norm().with_epsilon(epsilon);
@@ -108,20 +126,30 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         Family::Olmo2 => (norm, NormPlacement::Output),
         _ => (norm, NormPlacement::Pre),
     };
-    let activation = match family.is_gemma() {
-        true => {
+    let activation = match family {
+        Family::Gemma2 | Family::Gemma3 => {
             // The older name stands beside the newer one and is not read.
             file.ignore("hidden_act");
             file.choice("hidden_activation", &[("gelu_pytorch_tanh", GeGluTanh)])?
         }
-        false => file.choice("hidden_act", &[("silu", SwiGlu)])?,
+        Family::GptOss => {
+            for (field, value) in [("swiglu_alpha", 1.702), ("swiglu_limit", 7.0)] {
+                if file.number(field, value)? != value {
+                    return Err(file.unsupported(field, value.to_string()));
+                }
+            }
+            file.choice("hidden_act", &[("silu", ClampedSwiGlu)])?
+        }
+        _ => file.choice("hidden_act", &[("silu", SwiGlu)])?,
     };
     let qk_norm = RmsQkNorm::new().with_epsilon(epsilon);
     let heads = HeadsConfig::new()
         .with_n_kv_heads(file.size_if_any("num_key_value_heads")?)
         .with_d_head(file.size_if_any("head_dim")?)
+        .with_sinks(family == Family::GptOss)
         .with_qk_norm(match family {
-            Family::Qwen3 | Family::Gemma3 => Some(QkNormConfig::Rms(qk_norm)),
+            _ if family.is_qwen3() => Some(QkNormConfig::Rms(qk_norm)),
+            Family::Gemma3 => Some(QkNormConfig::Rms(qk_norm)),
             Family::Olmo2 => Some(QkNormConfig::RmsAcrossHeads(qk_norm)),
             _ => None,
         });
@@ -137,13 +165,16 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
     };
     let bias = match family {
         Family::Qwen2 => ProjectionBias::all().with_output(false),
-        Family::Mistral => ProjectionBias::none(),
+        Family::Mistral | Family::Mixtral => ProjectionBias::none(),
         _ => match file.flag("attention_bias", false)? {
             true => ProjectionBias::all(),
             false => ProjectionBias::none(),
         },
     };
-    let feed_forward_bias = family == Family::Llama && file.flag("mlp_bias", false)?;
+    let feed_forward_bias = match family {
+        Family::Llama => file.flag("mlp_bias", false)?,
+        _ => family == Family::GptOss,
+    };
     Ok(BlockConfig::new()
         .with_norm(norm)
         .with_norm_placement(placement)
@@ -173,7 +204,9 @@ fn windows(
     n_layers: usize,
 ) -> Result<Vec<bool>, PretrainedError> {
     let named = match family {
-        Family::Llama | Family::Mistral | Family::Olmo2 => None,
+        Family::Llama | Family::Mistral | Family::Olmo2 | Family::Mixtral | Family::Qwen3Moe => {
+            None
+        }
         _ => file.choices(
             "layer_types",
             &[("sliding_attention", true), ("full_attention", false)],
@@ -182,13 +215,18 @@ fn windows(
     // Before version 5 of transformers the layers were not named.
     let unnamed: Vec<bool> = match family {
         Family::Llama | Family::Olmo2 => vec![false; n_layers],
-        Family::Mistral => vec![file.has("sliding_window"); n_layers],
+        Family::Mistral | Family::Mixtral => vec![file.has("sliding_window"); n_layers],
+        Family::Qwen3Moe => {
+            // Of Qwen 3, and not read there.
+            file.ignore("max_window_layers");
+            vec![file.flag("use_sliding_window", false)?; n_layers]
+        }
         Family::Qwen2 | Family::Qwen3 => {
             let first = file.size_if_any("max_window_layers")?.unwrap_or(n_layers);
             let uses = file.flag("use_sliding_window", false)?;
             (0..n_layers).map(|layer| uses && layer >= first).collect()
         }
-        Family::Gemma2 => (0..n_layers).map(|layer| layer % 2 == 0).collect(),
+        Family::Gemma2 | Family::GptOss => (0..n_layers).map(|layer| layer % 2 == 0).collect(),
         Family::Gemma3 => {
             // Written by version 5 too, beside the names.
             let newer = file.size_if_any("_sliding_window_pattern")?;

@@ -8,9 +8,13 @@
 //! | `qwen3` | normalised queries and keys | arXiv:2505.09388 |
 //! | `gemma2` | norms on both sides, softcaps, windows in every other layer | arXiv:2408.00118 |
 //! | `gemma3_text` | five layers with a window and a rotary base of their own for each without; normalised queries and keys | arXiv:2503.19786 |
+//! | `mixtral` | experts in every layer | arXiv:2401.04088 |
+//! | `qwen3_moe` | Qwen 3 with experts, in every layer or in some | arXiv:2505.09388 |
+//! | `gpt_oss` | experts with a gate that is clamped; attention sinks, windows in every other layer, biases | arXiv:2508.10925 |
 //! | `olmo2` | norms behind the sublayers, queries and keys normalised across heads | arXiv:2501.00656 |
 
 mod config;
+mod experts;
 mod rotary;
 mod table;
 
@@ -19,8 +23,9 @@ use std::path::Path;
 use burn::tensor::Device;
 
 use crate::{
-    language_model::LanguageModel,
+    language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{self, ConfigFile, PretrainedError},
+    weights::Table,
 };
 
 /// What the configurations of transformers call it.
@@ -33,11 +38,18 @@ enum Family {
     Gemma2,
     Gemma3,
     Olmo2,
+    Mixtral,
+    Qwen3Moe,
+    GptOss,
 }
 
 impl Family {
     fn is_gemma(self) -> bool {
         matches!(self, Self::Gemma2 | Self::Gemma3)
+    }
+
+    fn is_qwen3(self) -> bool {
+        matches!(self, Self::Qwen3 | Self::Qwen3Moe)
     }
 }
 
@@ -71,8 +83,25 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), "the Llama family")?;
+    let (file, config, table) = read(source.as_ref())?;
+    pretrained::load(file, &config, &table, device)
+}
+
+/// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) it as `transformers` reads
+/// it.
+///
+/// # Errors
+///
+/// As [`from_pretrained`], of which it reads `config.json` alone.
+pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
+    let (file, _, table) = read(source.as_ref())?;
+    file.finish()?;
+    Ok(table)
+}
+
+fn read(source: &Path) -> Result<(ConfigFile, LanguageModelConfig, Table), PretrainedError> {
+    let mut file = ConfigFile::read(source, "the Llama family")?;
     let (family, config) = config::read(&mut file)?;
     let table = table::table(family, &config);
-    pretrained::load(file, &config, &table, device)
+    Ok((file, config, table))
 }

@@ -1,15 +1,26 @@
 //! Rotary positions of a configuration, as it was written before version 5 of transformers and since.
 
-use burn_attn::positions::{RotaryConfig, RotaryScaling};
+use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 
+use super::Family;
 use crate::pretrained::{ConfigFile, PretrainedError};
 
 /// The rotary positions of all layers: `rope_parameters`, or `rope_theta` and `rope_scaling`.
 pub(super) fn of_all_layers(
     file: &mut ConfigFile,
+    family: Family,
     max_len: usize,
 ) -> Result<RotaryConfig, PretrainedError> {
-    let base = file.number("rope_theta", 10_000.0)?;
+    let missing = match family {
+        Family::Mixtral => 1_000_000.0,
+        Family::GptOss => 150_000.0,
+        _ => 10_000.0,
+    };
+    // Those of gpt-oss are stretched wherever it is not said otherwise.
+    if family == Family::GptOss && !file.has("rope_parameters") {
+        file.needs("rope_scaling")?;
+    }
+    let base = file.number("rope_theta", missing)?;
     let rotary = RotaryConfig::new().with_max_len(max_len).with_base(base);
     match file.object("rope_parameters")? {
         Some(parameters) => stretched(parameters, rotary),
@@ -56,7 +67,7 @@ fn stretched(
         .clone()
         .with_base(parameters.number("rope_theta", rotary.base)?);
     // The older name of the two.
-    let kinds = ["default", "linear", "llama3"].map(|kind| (kind, kind));
+    let kinds = ["default", "linear", "llama3", "yarn"].map(|kind| (kind, kind));
     let older = parameters.choice("type", &kinds)?;
     let kind = match parameters.has("rope_type") {
         true => parameters.choice("rope_type", &kinds)?,
@@ -72,6 +83,16 @@ fn stretched(
             high_freq_factor: parameters.real("high_freq_factor")?,
             original_max_len: parameters.size("original_max_position_embeddings")?,
         },
+        "yarn" => {
+            let original = parameters.size("original_max_position_embeddings")?;
+            let yarn = YarnScaling::new(parameters.real("factor")?, original);
+            RotaryScaling::Yarn(
+                yarn.with_beta_fast(parameters.number("beta_fast", yarn.beta_fast)?)
+                    .with_beta_slow(parameters.number("beta_slow", yarn.beta_slow)?)
+                    .with_truncate(parameters.flag("truncate", true)?)
+                    .with_attention_factor(parameters.number_if_any("attention_factor")?),
+            )
+        }
         _ => RotaryScaling::None,
     };
     parameters.finish()?;

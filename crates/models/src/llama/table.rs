@@ -1,6 +1,6 @@
 //! Which parameter is which tensor.
 
-use super::Family;
+use super::{Family, experts};
 use crate::{
     language_model::LanguageModelConfig,
     weights::{Table, same, transposed},
@@ -17,11 +17,13 @@ pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
             same(projections).shares([n_heads, n_kv_heads, n_kv_heads]),
         )
         .linear("self_attention.output", "self_attn.o_proj")
+        .row("self_attention.heads.sinks", "self_attn.sinks")
         .linear(
             "feed_forward.linear_inner",
             ["mlp.gate_proj", "mlp.up_proj"],
         )
-        .linear("feed_forward.linear_outer", "mlp.down_proj");
+        .linear("feed_forward.linear_outer", "mlp.down_proj")
+        .part("mixture_of_experts", "", experts::table(family));
     let layer = match family {
         Family::Gemma2 | Family::Gemma3 => layer
             .norm("self_attention_residual.norm", "input_layernorm")
@@ -49,7 +51,7 @@ pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
         }
     });
     let layer = match family {
-        Family::Qwen3 | Family::Gemma3 | Family::Olmo2 => layer
+        Family::Qwen3 | Family::Qwen3Moe | Family::Gemma3 | Family::Olmo2 => layer
             .row("self_attention.heads.qk_norm.query.gamma", query)
             .row("self_attention.heads.qk_norm.key.gamma", key),
         _ => layer,

@@ -86,6 +86,8 @@ const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
 
 /// Bytes of the largest configuration that is read: published ones have some thousand.
 const LARGEST: u64 = 1 << 24;
+/// More than any number of things, and few enough that a width times another is a number.
+const MOST: u64 = 1 << 40;
 /// The most layers that are believed: published models have some hundred, and each takes memory before any weight is seen.
 const MOST_LAYERS: usize = 10_000;
 /// The longest text that is believed of a model whose tables of positions are computed: published ones have ten million tokens at most.
@@ -203,12 +205,22 @@ impl ConfigFile {
     /// A number of things, if the field is there and not null.
     pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>, PretrainedError> {
         let size = self.parsed(field, "a whole number", Value::as_u64)?;
-        match size.map(u32::try_from) {
-            None => Ok(None),
-            Some(Ok(size)) => Ok(Some(size as usize)),
-            // Sizes are multiplied with each other.
-            Some(Err(_)) => Err(self.unsupported(field, format!("at most {}", u32::MAX))),
+        match size {
+            Some(MOST..) => Err(self.unsupported(field, format!("less than {MOST}"))),
+            size => Ok(size.map(|size| size as usize)),
         }
+    }
+
+    /// Numbers of things, if the field is there and not null.
+    pub(crate) fn sizes_if_any(
+        &mut self,
+        field: &str,
+    ) -> Result<Option<Vec<usize>>, PretrainedError> {
+        self.parsed(field, "a list of whole numbers", |value| {
+            let sizes = value.as_array()?.iter();
+            let sizes = sizes.map(|size| usize::try_from(size.as_u64()?).ok());
+            sizes.collect()
+        })
     }
 
     /// A real number, or what it is where the field is missing.

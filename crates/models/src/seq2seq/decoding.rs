@@ -1,4 +1,4 @@
-//! How the translation model generates: it reads each source and each token once.
+//! How the encoder–decoder model generates: it reads each source and each token once.
 
 use burn::tensor::{Int, Tensor};
 use burn_attn::{KvCacheConfig, TransformerCache};
@@ -67,10 +67,14 @@ impl Autoregressive for Seq2Seq {
             &new.lengths,
             &mut state.cache,
         );
-        self.embedding.logits(new.last(states))
+        self.logits(new.last(states))
     }
 
     fn reorder(&self, state: &mut Seq2SeqState, rows: &[usize]) {
         state.cache.reorder(rows);
+    }
+
+    fn join(&self, state: &mut Seq2SeqState, other: Seq2SeqState) {
+        state.cache.join(other.cache);
     }
 }

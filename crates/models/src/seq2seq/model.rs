@@ -1,109 +1,29 @@
-//! The translation model of "Attention is all you need" (arXiv:1706.03762): tokens in, logits of tokens out.
+//! The encoder–decoder model: tokens in, logits of tokens out.
 
 use burn::{
     module::Module,
-    nn::{Dropout, DropoutConfig, Initializer},
-    tensor::{Device, Int, Tensor},
+    nn::{Dropout, Linear},
+    tensor::{Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, ConfigError, FeedForwardActivation, NormPlacement, TiedEmbedding,
-    TiedEmbeddingConfig, Transformer, TransformerConfig, TransformerDecoderInput,
-    TransformerEncoderInput, dropout,
-    positions::{Positions, Sinusoidal, SinusoidalConfig},
+    AttentionMask, TiedEmbedding, Transformer, TransformerDecoderInput, TransformerEncoderInput,
+    dropout,
+    positions::{Learned, Positions, Sinusoidal},
 };
-use burn_attn_derive::Config;
 
 use crate::vocabulary;
 
-/// Configuration of [`Seq2Seq`].
-#[derive(Config, Debug)]
-pub struct Seq2SeqConfig {
-    /// Number of tokens in the vocabulary that source and target share.
-    pub vocab_size: usize,
-    /// Width of the model.
-    #[config(default = 128)]
-    pub d_model: usize,
-    /// Number of heads.
-    #[config(default = 8)]
-    pub n_heads: usize,
-    /// Number of encoder layers.
-    #[config(default = 2)]
-    pub n_encoder_layers: usize,
-    /// Number of decoder layers.
-    #[config(default = 2)]
-    pub n_decoder_layers: usize,
-    /// Width inside the feed-forward layers.
-    #[config(default = 512)]
-    pub d_ff: usize,
-    /// Probability of dropping a number in training.
-    #[config(default = 0.1)]
-    pub dropout: f64,
-    /// Longest source or target (tokens).
-    #[config(default = 256)]
-    pub max_len: usize,
-    /// Where the norms are; the paper's is `Post`.
-    #[config(default = "NormPlacement::Pre")]
-    pub norm_placement: NormPlacement,
-}
-
-impl Seq2SeqConfig {
-    /// Whether a model can be built.
-    ///
-    /// # Errors
-    ///
-    /// Names the fields and values that contradict each other.
-    pub fn validate(&self) -> Result<(), ConfigError> {
-        const NAME: &str = "Seq2SeqConfig";
-        let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];
-        ConfigError::check_positive(NAME, &sizes)?;
-        let transformer = self.transformer().validate();
-        transformer.map_err(|error| error.in_name_of(NAME))
-    }
-
-    /// Builds the model.
-    ///
-    /// # Panics
-    ///
-    /// With the sentence of [`validate`](Self::validate).
-    pub fn init(&self, device: &Device) -> Seq2Seq {
-        if let Err(error) = self.validate() {
-            panic!("{error}");
-        }
-        Seq2Seq {
-            embedding: TiedEmbeddingConfig::new(self.vocab_size, self.d_model).init(device),
-            positions: SinusoidalConfig::new(self.d_model)
-                .with_max_len(self.max_len)
-                .init(device),
-            dropout: DropoutConfig::new(self.dropout).init(),
-            transformer: self.transformer().init(device),
-            max_len: self.max_len,
-        }
-    }
-
-    fn transformer(&self) -> TransformerConfig {
-        TransformerConfig::new(
-            self.d_model,
-            self.d_ff,
-            self.n_heads,
-            self.n_encoder_layers,
-            self.n_decoder_layers,
-        )
-        .with_block(
-            BlockConfig::new()
-                .with_dropout(self.dropout)
-                .with_norm_placement(self.norm_placement)
-                .with_activation(FeedForwardActivation::Relu)
-                .with_initializer(Initializer::XavierUniform { gain: 1.0 }),
-        )
-    }
-}
-
-/// An encoder–decoder transformer over one vocabulary, whose embedding is tied to its output projection.
+/// An encoder–decoder transformer over one vocabulary: that of the paper, of T5.
+///
+/// ```text
+/// memory = encoder(embedding(source) + positions)
+/// logits = head(decoder(embedding(target) + positions, memory))     the head is the transposed embedding, unless it is its own
+/// ```
 ///
 /// # Source
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3; tied embeddings: "Using the output embedding to improve
-/// language models" (arXiv:1608.05859).
+/// language models" (arXiv:1608.05859). PyTorch equivalent: `T5ForConditionalGeneration` of Hugging Face's `transformers`.
 ///
 /// # Example
 ///
@@ -120,13 +40,17 @@ impl Seq2SeqConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Seq2Seq {
-    /// `[vocab_size, d_model]`, also the output projection.
+    /// `[vocab_size, d_model]`, also the output projection, unless there is a [`head`](Self::head).
     pub embedding: TiedEmbedding,
-    positions: Sinusoidal,
-    dropout: Dropout,
+    pub(super) sinusoidal: Option<Sinusoidal>,
+    /// Added to the embedded tokens of source and target, where positions are learned.
+    pub learned: Option<Learned>,
+    pub(super) dropout: Dropout,
     /// Encoder and decoder.
     pub transformer: Transformer,
-    max_len: usize,
+    /// The output projection, if it is not the embedding.
+    pub head: Option<Linear>,
+    pub(super) max_len: usize,
 }
 
 /// What the encoder made of the sources.
@@ -160,7 +84,7 @@ pub struct Seq2SeqAttention {
 }
 
 impl Seq2Seq {
-    /// Longest source or target (tokens).
+    /// Longest target (tokens) that can be generated; where a table has the positions, longest source or target.
     pub fn max_len(&self) -> usize {
         self.max_len
     }
@@ -174,8 +98,7 @@ impl Seq2Seq {
     ///
     /// # Panics
     ///
-    /// When a source is longer than `max_len`; on a CPU backend, when a token is outside the vocabulary (elsewhere tokens are not read,
-    /// which would wait for the device).
+    /// As [`embed`](Self::embed).
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
         let [batch, _] = source.dims();
         if batch == 0 {
@@ -204,11 +127,10 @@ impl Seq2Seq {
     ///
     /// # Panics
     ///
-    /// When a target is longer than `max_len` or the batches differ; on a CPU backend, when a token is outside the vocabulary.
+    /// As [`embed`](Self::embed), and when the batches differ.
     pub fn decode(&self, target: Tensor<2, Int>, memory: &Memory) -> Tensor<3> {
         let input = self.decoder_input(target, memory);
-        self.embedding
-            .logits(self.transformer.decoder.forward(input))
+        self.logits(self.transformer.decoder.forward(input))
     }
 
     /// Logits for training, where the whole target is known.
@@ -263,17 +185,39 @@ impl Seq2Seq {
             .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))
     }
 
-    pub(super) fn embed(
-        &self,
-        tokens: Tensor<2, Int>,
-        positions: impl Into<Positions>,
-    ) -> Tensor<3> {
+    /// The tokens as encoder and decoder read them: embedded, with their positions added where these are not the heads'.
+    ///
+    /// # Shapes
+    ///
+    /// - `tokens`: `[batch, len]`, from these `positions` on
+    /// - output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. Elsewhere tokens are
+    /// not read, which would wait for the device: such a token has whatever embedding the backend finds.
+    pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
         let [vocab_size, _] = self.embedding.weight.dims();
         vocabulary::check("Seq2Seq", &tokens, vocab_size);
-        let embedded = self.embedding.forward(tokens);
+        let x = self.embedding.forward(tokens);
+        let tables = (self.sinusoidal.as_ref(), self.learned.as_ref());
         dropout(
             &self.dropout,
-            self.positions.forward_from(embedded, positions),
+            vocabulary::with_positions(x, tables, positions),
         )
+    }
+
+    /// Logits of the token that follows each state of the decoder.
+    ///
+    /// # Shapes
+    ///
+    /// - `states`: `[.., d_model]`
+    /// - output: `[.., vocab_size]`
+    ///
+    /// # Panics
+    ///
+    /// When the last axis is not `d_model`.
+    pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
+        vocabulary::logits(&self.embedding, self.head.as_ref(), states)
     }
 }

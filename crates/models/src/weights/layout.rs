@@ -5,13 +5,19 @@ use std::ops::Range;
 /// As many numbers are moved at once: few enough for the cache, and little beside a tensor.
 const BLOCK: usize = 1 << 18;
 
+/// The most groups of outputs that are believed, each of which takes memory before any tensor is seen: published models have some thousand.
+const MOST_GROUPS: usize = (1 << 16) - 1;
+
 /// How parameters that lie side by side are tensors that lie side by side.
 ///
 /// Ours is `[batches, rows, columns]`, theirs the same, or `[batches, columns, rows]` where it is transposed; what is side by
-/// side are columns. `files` tensors of theirs may follow each other along the batches.
+/// side are columns. `files` tensors of theirs may follow each other along the batches. Where theirs are stacked, they have several of ours,
+/// one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) files: usize,
+    /// How many of ours lie one after the other in each of theirs, if these have an axis for them.
+    stacked: Option<usize>,
     /// Of one file.
     batches: usize,
     rows: usize,
@@ -37,6 +43,8 @@ struct Run {
 
 /// How the columns of theirs are arranged.
 pub(super) struct Arrangement<'a> {
+    /// How many of ours lie one after the other in each of theirs, if these have an axis for them.
+    pub(super) stacked: Option<usize>,
     pub(super) transposed: bool,
     /// Whether a file of its own has each index of our first axis.
     pub(super) files: bool,
@@ -65,6 +73,14 @@ impl Layout {
         let Some(&first) = ours.first() else {
             return Err("a row needs a parameter".into());
         };
+        let side_by_side = ours.len() / arrangement.stacked.unwrap_or(1);
+        if ours
+            .chunks(side_by_side)
+            .any(|one| one != &ours[..side_by_side])
+        {
+            return Err(format!("parameters of shapes {ours:?} are no stack"));
+        }
+        let ours = &ours[..side_by_side];
         let Some((_, before)) = first.split_last() else {
             return Err("a parameter has no axis".into());
         };
@@ -101,6 +117,7 @@ impl Layout {
         let column_axis = outer.len() + usize::from(!arrangement.transposed && !inner.is_empty());
         Ok(Self {
             files,
+            stacked: arrangement.stacked,
             batches: outer.iter().product(),
             rows,
             transposed: arrangement.transposed,
@@ -116,22 +133,33 @@ impl Layout {
     pub(super) fn shape(&self, theirs: usize) -> Vec<usize> {
         let mut shape = self.shape.clone();
         shape.insert(self.column_axis, self.theirs[theirs]);
+        shape.splice(0..0, self.stacked);
         shape
     }
 
     /// How many numbers parameter `ours` has.
     pub(super) fn len(&self, ours: usize) -> usize {
-        self.files * self.batches * self.rows * self.ours[ours]
+        self.files * self.batches * self.rows * self.ours[self.column_of(ours)]
+    }
+
+    /// Which of those side by side parameter `ours` is; of a stack, each has all of them.
+    fn column_of(&self, ours: usize) -> usize {
+        ours % self.ours.len()
     }
 
     /// Whether some numbers of parameter `ours` are in tensor `theirs`.
     pub(super) fn shares(&self, ours: usize, theirs: usize) -> bool {
+        let ours = self.column_of(ours);
         let mut runs = self.runs.iter();
         runs.any(|run| run.ours == ours && run.theirs == theirs)
     }
 
-    /// Tensor `theirs`, the one of `file`, block by block.
-    pub(super) fn blocks(&self, theirs: usize, file: usize) -> impl Iterator<Item = Block> + use<> {
+    /// Tensor `theirs`, the one of `file`, block by block; of a stack, the part that is parameter `ours`.
+    pub(super) fn blocks(
+        &self,
+        [ours, theirs]: [usize; 2],
+        file: usize,
+    ) -> impl Iterator<Item = Block> + use<> {
         let columns = self.theirs[theirs];
         let (lines, width) = match self.transposed {
             true => (columns, self.rows),
@@ -139,10 +167,11 @@ impl Layout {
         };
         let step = (BLOCK / width.max(1)).max(1);
         let batches = self.batches;
+        let before = ours / self.ours.len() * batches * lines * width;
         (0..batches).flat_map(move |batch| {
             (0..lines).step_by(step).map(move |first| {
                 let last = (first + step).min(lines);
-                let start = batch * lines * width;
+                let start = before + batch * lines * width;
                 Block {
                     range: start + first * width..start + last * width,
                     batch: file * batches + batch,
@@ -160,6 +189,7 @@ impl Layout {
         block: &Block,
         mut each: impl FnMut(usize, usize, usize, usize),
     ) {
+        let ours = self.column_of(ours);
         let [our_columns, their_columns] = [self.ours[ours], self.theirs[theirs]];
         let runs = self.runs.iter();
         for run in runs.filter(|run| run.ours == ours && run.theirs == theirs) {
@@ -279,6 +309,11 @@ fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
         return Err(format!("{columns} outputs are no groups of {widths:?}"));
     }
     let count = columns / group;
+    if count > MOST_GROUPS {
+        return Err(format!(
+            "{columns} outputs are more than {MOST_GROUPS} groups of {widths:?}"
+        ));
+    }
     let mut runs = Vec::with_capacity(count * widths.len());
     let mut before = 0;
     for &width in widths {

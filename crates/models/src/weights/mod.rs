@@ -14,6 +14,7 @@
 //! | theirs plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
 //! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |
 //! | one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
+//! | one of a stack of theirs | `.row("experts.{expert}.weight", same("experts.down").stacked("expert"))` |
 //! | all of their experts | `.row("experts.weight", transposed("experts.{expert}.w2.weight"))` |
 //!
 //! | a tensor of theirs is | |

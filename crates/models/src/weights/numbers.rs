@@ -37,9 +37,11 @@ pub(super) fn import(
             else {
                 return Err(failed("it is not there".into()));
             };
-            let mut reader = stored.read().map_err(failed)?;
+            let mut blocks = layout.blocks([ours, theirs], file).peekable();
+            let first = blocks.peek().map_or(0, |block| block.range.start);
+            let mut reader = stored.read_from(first * found.size()).map_err(failed)?;
             let mut block_bytes = Vec::new();
-            for block in layout.blocks(theirs, file) {
+            for block in blocks {
                 block_bytes.resize(block.range.len() * found.size(), 0);
                 let read = reader.read_exact(&mut block_bytes);
                 read.map_err(|error| failed(error.to_string()))?;
@@ -83,7 +85,7 @@ pub(super) fn export(
                 converted(data.as_bytes().to_vec(), found, dtype, summand)?
             }
         };
-        for block in layout.blocks(theirs, file) {
+        for block in layout.blocks([ours, theirs], file) {
             let range = block.range.start * dtype.size()..block.range.end * dtype.size();
             layout.export(
                 [ours, theirs],
@@ -121,7 +123,7 @@ pub(super) fn are_same(a: &Stored, b: &Stored) -> Result<bool, String> {
     if a.shape != b.shape || a.dtype_name != b.dtype_name {
         return Ok(false);
     }
-    let [mut a, mut b] = [a.read()?, b.read()?];
+    let [mut a, mut b] = [a.read_from(0)?, b.read_from(0)?];
     let [mut a_bytes, mut b_bytes] = [Vec::new(), Vec::new()];
     loop {
         for (reader, bytes) in [(&mut a, &mut a_bytes), (&mut b, &mut b_bytes)] {

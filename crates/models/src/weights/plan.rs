@@ -82,17 +82,16 @@ impl Plan {
                 else {
                     continue;
                 };
-                let ours = row.ours.0.iter().map(|name| {
-                    let path = pattern::filled(name, &numbers);
-                    let found = paths.get(path.as_str()).copied();
-                    found.ok_or_else(|| wrong(row, format!("the model has no parameter {path}")))
-                });
-                let ours = ours.collect::<Result<Vec<usize>, _>>()?;
-                // The others of the same row found it already.
                 let known = jobs_of[at].map(|[job, _]: [usize; 2]| &jobs[job]);
-                if known.is_some_and(|(other, job): &(&Row, Job)| {
-                    std::ptr::eq(*other, row) && job.ours == ours
-                }) {
+                let known = known.filter(|(other, _): &&(&Row, Job)| std::ptr::eq(*other, row));
+                // A stack was found with its first parameter.
+                if row.theirs.stacked.is_some() && known.is_some() {
+                    continue;
+                }
+                let numbers = row.numbers_of_theirs(numbers);
+                let ours = ours(row, &numbers, &paths)?;
+                // The others of the same row found it already.
+                if known.is_some_and(|(_, job)| job.ours == ours) {
                     continue;
                 }
                 for (place, &at) in ours.iter().enumerate() {
@@ -133,6 +132,60 @@ impl Plan {
     }
 }
 
+impl Row {
+    /// The numbers that say which tensors of theirs, without that of the axis that counts ours.
+    fn numbers_of_theirs(&self, numbers: pattern::Numbers) -> pattern::Numbers {
+        let stacked = self.theirs.stacked.as_ref();
+        let numbers = numbers.into_iter();
+        numbers.filter(|(name, _)| Some(name) != stacked).collect()
+    }
+}
+
+/// The parameters of a row, as places among those of the plan; of a stack, those of its first, then of its second, and so on.
+fn ours(
+    row: &Row,
+    numbers: &pattern::Numbers,
+    paths: &BTreeMap<&str, usize>,
+) -> Result<Vec<usize>, WeightsError> {
+    let find = |path: String| {
+        let found = paths.get(path.as_str()).copied();
+        found.ok_or_else(|| wrong(row, format!("the model has no parameter {path}")))
+    };
+    let names = || row.ours.0.iter();
+    let Some(placeholder) = &row.theirs.stacked else {
+        return names()
+            .map(|name| find(pattern::filled(name, numbers)))
+            .collect();
+    };
+    let braced = format!("{{{placeholder}}}");
+    let has = |name: &String| name.contains(&braced);
+    if !names().all(has) || row.theirs.names.0.iter().any(has) {
+        let reason = format!(
+            "{braced} counts a stack: it has to be in all names of ours, and in none of theirs"
+        );
+        return Err(wrong(row, reason));
+    }
+    let mut ours = Vec::new();
+    for index in 0.. {
+        let mut numbers = numbers.clone();
+        numbers.push((placeholder.clone(), index.to_string()));
+        let of_index = names().map(|name| pattern::filled(name, &numbers));
+        let of_index: Vec<String> = of_index.collect();
+        // The stack ends where the model has nothing more of it.
+        if index > 0
+            && !of_index
+                .iter()
+                .any(|path| paths.contains_key(path.as_str()))
+        {
+            break;
+        }
+        for path in of_index {
+            ours.push(find(path)?);
+        }
+    }
+    Ok(ours)
+}
+
 impl Job {
     fn new(
         row: &Row,
@@ -166,6 +219,10 @@ impl Job {
             .map(|&at| parameters[at].shape.as_slice())
             .collect();
         let arrangement = Arrangement {
+            stacked: theirs
+                .stacked
+                .as_ref()
+                .map(|_| ours.len() / row.ours.0.len()),
             transposed: theirs.transposed,
             files: files.contains(&true),
             tensors: names.len(),

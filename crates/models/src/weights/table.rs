@@ -41,6 +41,8 @@ pub struct Theirs {
     /// Empty: not interleaved.
     pub(super) interleaved: Vec<usize>,
     pub(super) plus_one: bool,
+    /// The placeholder of ours that their first axis counts.
+    pub(super) stacked: Option<String>,
 }
 
 /// Tensors in the layout of the parameter. A name alone means the same.
@@ -51,6 +53,7 @@ pub fn same(names: impl Into<Names>) -> Theirs {
         shares: Vec::new(),
         interleaved: Vec::new(),
         plus_one: false,
+        stacked: None,
     }
 }
 
@@ -80,6 +83,13 @@ impl Theirs {
     /// up alternate (gpt-oss).
     pub fn interleaved(mut self, widths: impl Into<Vec<usize>>) -> Self {
         self.interleaved = widths.into();
+        self
+    }
+
+    /// Says that theirs have one axis more, the first, which counts what this placeholder of ours stands for, of 0, 1 and so on: experts that
+    /// they keep in one tensor (gpt-oss).
+    pub fn stacked(mut self, placeholder: &str) -> Self {
+        self.stacked = Some(placeholder.into());
         self
     }
 

@@ -54,7 +54,7 @@ impl Heads {
         let (device, dtype) = (query.device(), query.dtype());
         let width = self.sizes().context();
         let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
-        cache.settle(&key);
+        cache.settle(key.dtype());
         cache.check(&key, &value, &counts, window);
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, width], (&device, dtype));

@@ -36,7 +36,7 @@ pub struct CrossAttentionConfig {
     #[config(default = 0.1)]
     pub dropout: f64,
     /// Which projections add a learned bias; those of key and value are one linear layer and agree.
-    #[config(default = "ProjectionBias::all()")]
+    #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
     /// How the projections start.
     #[config(

@@ -165,38 +165,38 @@ macro_rules! heads_builders {
     ($config:ident) => {
         impl $config {
             /// Number of key and value heads; see [`HeadsConfig::n_kv_heads`](crate::HeadsConfig::n_kv_heads).
-            pub fn with_n_kv_heads(mut self, n_kv_heads: usize) -> Self {
-                self.heads.n_kv_heads = Some(n_kv_heads);
+            pub fn with_n_kv_heads(mut self, n_kv_heads: impl Into<Option<usize>>) -> Self {
+                self.heads.n_kv_heads = n_kv_heads.into();
                 self
             }
 
             /// Width of a query or key head, where it is not `d_model / n_heads`.
-            pub fn with_d_head(mut self, d_head: usize) -> Self {
-                self.heads.d_head = Some(d_head);
+            pub fn with_d_head(mut self, d_head: impl Into<Option<usize>>) -> Self {
+                self.heads.d_head = d_head.into();
                 self
             }
 
             /// Width of a value head, where it is not `d_head`.
-            pub fn with_d_value_head(mut self, d_value_head: usize) -> Self {
-                self.heads.d_value_head = Some(d_value_head);
+            pub fn with_d_value_head(mut self, d_value_head: impl Into<Option<usize>>) -> Self {
+                self.heads.d_value_head = d_value_head.into();
                 self
             }
 
             /// Factor on the dot products, where it is not `1 / √d_head`.
-            pub fn with_scale(mut self, scale: f64) -> Self {
-                self.heads.scale = Some(scale);
+            pub fn with_scale(mut self, scale: impl Into<Option<f64>>) -> Self {
+                self.heads.scale = scale.into();
                 self
             }
 
             /// Squashes the scores; see [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
-            pub fn with_softcap(mut self, softcap: f64) -> Self {
-                self.heads.softcap = Some(softcap);
+            pub fn with_softcap(mut self, softcap: impl Into<Option<f64>>) -> Self {
+                self.heads.softcap = softcap.into();
                 self
             }
 
             /// Normalises queries and keys.
-            pub fn with_qk_norm(mut self, qk_norm: crate::QkNormConfig) -> Self {
-                self.heads.qk_norm = Some(qk_norm);
+            pub fn with_qk_norm(mut self, qk_norm: impl Into<Option<crate::QkNormConfig>>) -> Self {
+                self.heads.qk_norm = qk_norm.into();
                 self
             }
 

@@ -29,6 +29,16 @@ impl ProjectedMemory {
         self.key.device()
     }
 
+    /// The batch items of `other` behind these. The shorter memory gets keys of zeros at its end, which a mask must hide.
+    ///
+    /// # Panics
+    ///
+    /// When the two have different heads, dtypes or devices.
+    pub fn join(self, other: Self) -> Self {
+        let (key, value) = (joined(self.key, other.key), joined(self.value, other.value));
+        Self { key, value }
+    }
+
     /// The memory of the batch items `items`, in this order, repeated where named twice.
     ///
     /// # Shapes
@@ -40,6 +50,41 @@ impl ProjectedMemory {
             value: self.value.clone().select(0, items),
         }
     }
+}
+
+/// `[batch, heads, len, dim]` of one memory behind another's, with zeros at the end of the shorter.
+fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
+    let ([own_batch, heads, own_len, dim], [batch, other_heads, other_len, other_dim]) =
+        (own.dims(), others.dims());
+    assert!(
+        [heads, dim] == [other_heads, other_dim] && own.dtype() == others.dtype(),
+        "ProjectedMemory: a memory of {other_heads} heads of width {other_dim} in {:?} cannot join one of {heads} heads of width {dim} in {:?}",
+        others.dtype(),
+        own.dtype()
+    );
+    // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu.
+    if batch == 0 {
+        return own;
+    }
+    if own_batch == 0 {
+        return others;
+    }
+    let len = own_len.max(other_len);
+    let padded = |memory: Tensor<4>| {
+        let [batch, _, own_len, _] = memory.dims();
+        if own_len == len {
+            return memory;
+        }
+        let zeros = Tensor::zeros(
+            [batch, heads, len - own_len, dim],
+            (&memory.device(), memory.dtype()),
+        );
+        match own_len {
+            0 => zeros,
+            _ => Tensor::cat(vec![memory, zeros], 2),
+        }
+    };
+    Tensor::cat(vec![padded(own), padded(others)], 0)
 }
 
 impl From<Tensor<3>> for CrossMemory {

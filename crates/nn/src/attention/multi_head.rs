@@ -39,7 +39,7 @@ pub struct MultiHeadAttentionConfig {
     #[config(default = 0.1)]
     pub dropout: f64,
     /// Which projections add a learned bias.
-    #[config(default = "ProjectionBias::all()")]
+    #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
     /// How the projections start.
     #[config(

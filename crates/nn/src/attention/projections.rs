@@ -75,6 +75,16 @@ impl ProjectionBias {
     }
 }
 
+/// All four, or none.
+impl From<bool> for ProjectionBias {
+    fn from(bias: bool) -> Self {
+        match bias {
+            true => Self::all(),
+            false => Self::none(),
+        }
+    }
+}
+
 /// Several layers of the same input as one, whose outputs lie side by side; a missing bias is zeros where another has one.
 ///
 /// # Panics

@@ -44,7 +44,7 @@ pub struct SelfAttentionConfig {
     #[config(default = 0.1)]
     pub dropout: f64,
     /// Which projections add a learned bias; those of query, key and value are one linear layer and agree.
-    #[config(default = "ProjectionBias::all()")]
+    #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
     /// How the projections start.
     #[config(

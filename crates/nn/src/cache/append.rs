@@ -96,13 +96,18 @@ impl KvCache {
             // What is left may be even, and is then written all at once.
             grown = grown.min(enough).max(kept + new);
         }
+        self.move_to(&from, kept, grown);
+    }
+
+    /// Moves the rows `from[b] .. from[b] + len` of each sequence `b` to the front of memory with room for `capacity` tokens.
+    pub(super) fn move_to(&mut self, from: &[usize], len: usize, capacity: usize) {
         for (buffer, layout) in [
             (&mut self.keys, &self.key_layout),
             (&mut self.values, &self.value_layout),
         ] {
             *buffer = buffer
                 .take()
-                .map(|buffer| buffer.moved(layout, &from, kept, grown));
+                .map(|buffer| buffer.moved(layout, from, len, capacity));
         }
     }
 }

@@ -119,6 +119,20 @@ impl Buffer {
         }
     }
 
+    /// The sequences of `other`, which has the same layout and capacity, behind these.
+    pub(super) fn joined(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Exact(own), Self::Exact(others)) => {
+                Self::Exact(Tensor::cat(vec![own, others], 0))
+            }
+            (Self::Quantized(own), Self::Quantized(others)) => Self::Quantized(Quantized {
+                codes: Tensor::cat(vec![own.codes, others.codes], 0),
+                scales: Tensor::cat(vec![own.scales, others.scales], 0),
+            }),
+            _ => unreachable!("both buffers are of one layout"),
+        }
+    }
+
     pub(super) fn capacity(&self) -> usize {
         match self {
             Self::Exact(buffer) => buffer.dims()[2],

@@ -6,6 +6,7 @@
 //! | `append.rs` | new tokens, and the room for them |
 //! | `check.rs` | what is refused: another layer's tokens, and too many |
 //! | `buffer.rs` | the memory, exact or in 8 bits |
+//! | `join.rs` | sequences that join others |
 //! | `bias.rs` | what positions add to the scores of a token's query |
 //! | `config.rs` | [`KvCacheConfig`] |
 
@@ -14,8 +15,9 @@ mod bias;
 mod buffer;
 mod check;
 mod config;
+mod join;
 
-use burn::tensor::{DType, Device, Tensor};
+use burn::tensor::{DType, Device};
 
 use crate::{
     error::expect_valid,
@@ -123,13 +125,12 @@ impl KvCache {
         }
     }
 
-    /// Takes the dtype of the first keys, if the layer could not say it.
-    pub(crate) fn settle(&mut self, keys: &Tensor<4>) {
+    /// Takes the `dtype` of the first keys, if the layer could not say it.
+    pub(crate) fn settle(&mut self, dtype: DType) {
         if self.settled {
             return;
         }
         self.settled = true;
-        let dtype = keys.dtype();
         for (buffer, layout) in [
             (&mut self.keys, &mut self.key_layout),
             (&mut self.values, &mut self.value_layout),

@@ -1,12 +1,7 @@
 //! What a feed-forward network does between its linear layers.
 
-use burn::{
-    config::Config,
-    tensor::{
-        Tensor,
-        activation::{relu, sigmoid, silu},
-    },
-};
+use burn::config::Config;
+use burn_attn_ops::Activation;
 
 /// The function inside a [`FeedForward`](crate::FeedForward), plain or as the gate of a gated linear unit.
 ///
@@ -39,9 +34,6 @@ pub enum FeedForwardActivation {
     ClampedSwiGlu,
 }
 
-/// Where [`FeedForwardActivation::ClampedSwiGlu`] ends.
-const CLAMPED_SWIGLU_LIMIT: f64 = 7.0;
-
 impl FeedForwardActivation {
     /// Whether the network has a gate.
     pub fn is_gated(self) -> bool {
@@ -59,44 +51,15 @@ impl FeedForwardActivation {
     }
 
     /// The function itself; of a gated unit, what it makes of the gate.
-    pub(super) fn apply<const D: usize>(self, x: Tensor<D>) -> Tensor<D> {
+    pub(super) fn function(self) -> Activation {
         match self {
-            Self::Relu | Self::ReGlu => relu(x),
-            Self::Gelu | Self::GeGlu => gelu(x),
-            Self::GeluTanh | Self::GeGluTanh => gelu_tanh(x),
-            Self::QuickGelu => quick_gelu(x),
-            Self::Silu | Self::SwiGlu => silu(x),
-            Self::ReluSquared => relu(x).square(),
-            Self::ClampedSwiGlu => quick_gelu(x.clamp_max(CLAMPED_SWIGLU_LIMIT)),
+            Self::Relu | Self::ReGlu => Activation::Relu,
+            Self::Gelu | Self::GeGlu => Activation::Gelu,
+            Self::GeluTanh | Self::GeGluTanh => Activation::GeluTanh,
+            Self::QuickGelu => Activation::QuickGelu,
+            Self::Silu | Self::SwiGlu => Activation::Silu,
+            Self::ReluSquared => Activation::ReluSquared,
+            Self::ClampedSwiGlu => Activation::ClampedQuickGelu,
         }
     }
-
-    /// What a gated unit makes of its two projections.
-    pub(super) fn apply_gate<const D: usize>(self, gate: Tensor<D>, up: Tensor<D>) -> Tensor<D> {
-        let up = match self {
-            Self::ClampedSwiGlu => up.clamp(-CLAMPED_SWIGLU_LIMIT, CLAMPED_SWIGLU_LIMIT) + 1.0,
-            _ => up,
-        };
-        self.apply(gate) * up
-    }
-}
-
-/// `x · (1 + erf(x / √2)) / 2`.
-///
-/// Burn 0.22.1 computes the same forward, but on most backends its gradient is that of the tanh approximation.
-fn gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    let scaled = x.clone() * core::f64::consts::FRAC_1_SQRT_2;
-    x * ((scaled.erf() + 1.0) * 0.5)
-}
-
-/// `x · (1 + tanh(√(2 / π) · (x + 0.044715 · x³))) / 2`, without the general power of Burn's.
-fn gelu_tanh<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    let factor = core::f64::consts::FRAC_2_SQRT_PI * core::f64::consts::FRAC_1_SQRT_2;
-    let inner = (x.clone().square() * (0.044715 * factor) + factor) * x.clone();
-    x * ((inner.tanh() + 1.0) * 0.5)
-}
-
-/// `x · sigmoid(1.702 · x)`.
-fn quick_gelu<const D: usize>(x: Tensor<D>) -> Tensor<D> {
-    sigmoid(x.clone() * 1.702) * x
 }

@@ -3,7 +3,7 @@
 use burn::{nn::Initializer, tensor::Device};
 use burn_attn_derive::Config;
 
-use super::{FeedForwardActivation, Norm, NormConfig, NormPlacement};
+use super::{ExpertsConfig, FeedForwardActivation, Norm, NormConfig, NormPlacement};
 use crate::{HeadsConfig, ProjectionBias, attention::heads_builders};
 
 /// How every layer of a stack is built, besides its sizes: by default as burn-nn 0.22.1 builds the layers of its transformers, post-norm with
@@ -54,6 +54,9 @@ pub struct BlockConfig {
     /// Between the linear layers of the feed-forward network.
     #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
+    /// Several feed-forward networks, of which every position uses a few (Mixtral, arXiv:2401.04088; gpt-oss, arXiv:2508.10925). Default:
+    /// one, which all positions use.
+    pub experts: Option<ExpertsConfig>,
     /// Whether the projections and the feed-forward network add a learned bias.
     #[config(default = true)]
     pub bias: bool,
@@ -77,10 +80,7 @@ heads_builders!(BlockConfig);
 
 impl BlockConfig {
     pub(super) fn projection_bias(&self) -> ProjectionBias {
-        self.projection_bias.unwrap_or(match self.bias {
-            true => ProjectionBias::all(),
-            false => ProjectionBias::none(),
-        })
+        self.projection_bias.unwrap_or(self.bias.into())
     }
 
     pub(super) fn attention_dropout(&self) -> f64 {

@@ -33,6 +33,23 @@ impl LayerCache {
         }
     }
 
+    /// The sequences of `other` come behind those of this cache, with their memory; see [`KvCache::join`]. Where memories differ in length,
+    /// the shorter gets keys of zeros at its end, which a mask of the memory must hide.
+    ///
+    /// # Panics
+    ///
+    /// As [`KvCache::join`], and when only one has a memory.
+    pub fn join(&mut self, other: Self) {
+        self.memory = match (self.memory.take(), other.memory) {
+            (Some(own), Some(others)) => Some(own.join(others)),
+            (None, None) => None,
+            _ => panic!(
+                "LayerCache: of two caches that join, one has a memory and the other none: they were made for different layers"
+            ),
+        };
+        self.tokens.join(other.tokens);
+    }
+
     /// Forgets all but the first `lengths[b]` tokens of each sequence `b`; the memory stays. See [`KvCache::truncate`].
     ///
     /// # Panics
@@ -88,6 +105,30 @@ impl TransformerCache {
             let items = indices(rows.iter().copied(), &lengths.device());
             *lengths = lengths.clone().select(0, items);
         }
+    }
+
+    /// The sequences of `other` come behind those of this cache, with their memory: requests join a running batch. See [`KvCache::join`].
+    ///
+    /// # Panics
+    ///
+    /// As [`KvCache::join`], and when the two are caches of stacks with different numbers of layers, or only one has a memory.
+    pub fn join(&mut self, other: Self) {
+        assert!(
+            self.layers.len() == other.layers.len(),
+            "TransformerCache: a cache of {} layers cannot join one of {}",
+            other.layers.len(),
+            self.layers.len()
+        );
+        let lengths = (self.memory_lengths.take(), other.memory_lengths);
+        for (own, others) in self.layers.iter_mut().zip(other.layers) {
+            own.join(others);
+        }
+        self.memory_lengths = match lengths {
+            (Some(own), Some(others)) if own.dims() == [0] => Some(others),
+            (Some(own), Some(others)) if others.dims() == [0] => Some(own),
+            (Some(own), Some(others)) => Some(Tensor::cat(vec![own, others], 0)),
+            (own, others) => own.or(others),
+        };
     }
 
     /// Forgets all but the first `lengths[b]` tokens of each sequence `b`; its memory stays. See [`KvCache::truncate`].

@@ -1,12 +1,12 @@
 //! The feed-forward network: every position on its own.
 
 use burn::{
-    module::Module,
+    module::{Module, Param},
     nn::{Dropout, DropoutConfig, Initializer, Linear},
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::split_heads;
+use burn_attn_ops as ops;
 
 use super::FeedForwardActivation;
 use crate::{
@@ -134,19 +134,11 @@ impl FeedForward {
         }
         // As one matrix, the gradient of a weight is one product instead of one per batch item and their sum.
         let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
-        let inner = self.activate(apply_to_rows(&self.linear_inner, rows));
+        let Linear { weight, bias } = &self.linear_inner;
+        let bias = bias.as_ref().map(Param::val);
+        let (function, gated) = (self.activation.function(), self.activation.is_gated());
+        let inner = ops::activated_linear(rows, weight.val(), bias, function, gated);
         let inner = dropout(&self.dropout, inner);
         apply_to_rows(&self.linear_outer, inner).reshape(shape)
-    }
-
-    fn activate(&self, inner: Tensor<2>) -> Tensor<2> {
-        if !self.activation.is_gated() {
-            return self.activation.apply(inner);
-        }
-        let [rows, width] = inner.dims();
-        // Gate and up projection are split like two heads: views, whose gradients come together in one pass.
-        let [gate, up] = split_heads(inner.unsqueeze(), [1, 1]);
-        let inner = self.activation.apply_gate(gate, up);
-        inner.reshape([rows, width / 2])
     }
 }

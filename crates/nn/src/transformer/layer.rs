@@ -7,7 +7,8 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerContext, NormPlacement, Residual,
+    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerContext, MixtureOfExperts,
+    MixtureOfExpertsConfig, NormPlacement, Residual,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, ProjectionBias,
@@ -85,6 +86,10 @@ impl TransformerLayerConfig {
                 block.parallel
             ));
         }
+        if let Some(experts) = self.experts() {
+            let experts = experts.validate();
+            experts.map_err(|error| error.in_name_of(config))?;
+        }
         let norm = block.norm.validate();
         norm.map_err(|error| error.in_name_of(config))
     }
@@ -105,12 +110,11 @@ impl TransformerLayerConfig {
                 .d_memory
                 .map(|d_memory| self.cross_attention(d_memory).init(device)),
             cross_attention_residual: has_memory.then(|| self.residual(device)),
-            feed_forward: FeedForwardConfig::new(self.d_model, self.d_ff)
-                .with_activation(block.activation)
-                .with_dropout(block.dropout)
-                .with_bias(block.bias)
-                .with_initializer(block.initializer.clone())
-                .init(device),
+            feed_forward: block
+                .experts
+                .is_none()
+                .then(|| self.feed_forward().init(device)),
+            mixture_of_experts: self.experts().map(|experts| experts.init(device)),
             feed_forward_residual: (!block.parallel || block.separate_norms)
                 .then(|| self.residual(device)),
             parallel: block.parallel,
@@ -141,6 +145,20 @@ impl TransformerLayerConfig {
             .with_dropout(self.block.attention_dropout())
             .with_bias(self.block.projection_bias())
             .with_initializer(self.block.initializer.clone())
+    }
+
+    fn feed_forward(&self) -> FeedForwardConfig {
+        let block = &self.block;
+        FeedForwardConfig::new(self.d_model, self.d_ff)
+            .with_activation(block.activation)
+            .with_dropout(block.dropout)
+            .with_bias(block.bias)
+            .with_initializer(block.initializer.clone())
+    }
+
+    fn experts(&self) -> Option<MixtureOfExpertsConfig> {
+        let experts = self.block.experts.as_ref()?;
+        Some(experts.in_layer(self.d_model, self.d_ff, &self.block))
     }
 
     fn residual(&self, device: &Device) -> Residual {
@@ -185,8 +203,10 @@ pub struct TransformerLayer {
     pub cross_attention: Option<CrossAttention>,
     /// The sum and norm around the cross-attention.
     pub cross_attention_residual: Option<Residual>,
-    /// Works on every position by itself.
-    pub feed_forward: FeedForward,
+    /// Works on every position by itself, unless the layer has experts.
+    pub feed_forward: Option<FeedForward>,
+    /// The experts that take its place, if the layer has them.
+    pub mixture_of_experts: Option<MixtureOfExperts>,
     /// The sum and norm around the feed-forward network; of parallel layers, those with separate norms use its norm alone, and others have none.
     pub feed_forward_residual: Option<Residual>,
     parallel: bool,
@@ -201,6 +221,8 @@ pub struct LayerOutput {
     pub self_weights: Option<Tensor<4>>,
     /// `[batch, heads, len, len_kv]`, if weights are wanted and the layer has cross-attention.
     pub cross_weights: Option<Tensor<4>>,
+    /// `[batch · len, n_experts]`, for [`load_balancing_loss`](crate::load_balancing_loss), if the layer has experts.
+    pub router_logits: Option<Tensor<2>>,
 }
 
 impl TransformerLayer {
@@ -217,7 +239,7 @@ impl TransformerLayer {
     ///
     /// # Cost
     ///
-    /// That of [`SelfAttention::forward`], [`CrossAttention::forward`] and [`FeedForward::forward`].
+    /// That of [`SelfAttention::forward`], [`CrossAttention::forward`] and [`FeedForward::forward`] or [`MixtureOfExperts::forward`].
     pub fn forward(&self, x: Tensor<3>, context: &LayerContext) -> LayerOutput {
         self.run(x, context, None)
     }
@@ -301,26 +323,38 @@ impl TransformerLayer {
                 Some(residual) => residual.input(x.clone()),
                 None => input,
             };
-            let sublayers = attended + self.feed_forward.forward(input);
+            let (output, router_logits) = self.feed(input);
             return LayerOutput {
-                states: self.self_attention_residual.sum(x, sublayers),
+                states: self.self_attention_residual.sum(x, attended + output),
                 self_weights,
                 cross_weights: None,
+                router_logits,
             };
         }
         let x = self.self_attention_residual.sum(x, attended);
         let (x, cross_weights) = self.look_at_memory(x, context);
-        let states = match &self.feed_forward_residual {
-            Some(residual) => {
-                let output = self.feed_forward.forward(residual.input(x.clone()));
-                residual.sum(x, output)
-            }
-            None => unreachable!("only parallel layers have no such sum"),
-        };
+        let residual = self.feed_forward_residual.as_ref();
+        let residual = residual.expect("only parallel layers have no such sum");
+        let (output, router_logits) = self.feed(residual.input(x.clone()));
         LayerOutput {
-            states,
+            states: residual.sum(x, output),
             self_weights,
             cross_weights,
+            router_logits,
+        }
+    }
+
+    /// What the feed-forward network, or the experts in its place, make of every position, and the logits of their router.
+    fn feed(&self, x: Tensor<3>) -> (Tensor<3>, Option<Tensor<2>>) {
+        match (&self.feed_forward, &self.mixture_of_experts) {
+            (_, Some(experts)) => {
+                let output = experts.forward_with_logits(x);
+                (output.states, Some(output.router_logits))
+            }
+            (Some(feed_forward), None) => (feed_forward.forward(x), None),
+            (None, None) => {
+                panic!("TransformerLayer: it has neither a feed-forward network nor experts")
+            }
         }
     }
 

@@ -10,12 +10,49 @@ use burn::{
 use burn_attn_derive::Config;
 use burn_attn_ops::in_host_memory;
 
-use super::{FeedForward, FeedForwardActivation, FeedForwardConfig};
+use super::{BlockConfig, FeedForward, FeedForwardActivation, FeedForwardConfig};
 use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply_to_rows, side_by_side},
     parameter::wide,
 };
+
+/// The experts of a layer, instead of one feed-forward network: see [`BlockConfig::experts`](crate::BlockConfig::experts). What else
+/// [`MixtureOfExpertsConfig`] has is that of the block.
+#[derive(Config, Debug)]
+pub struct ExpertsConfig {
+    /// Number of experts.
+    pub n_experts: usize,
+    /// How many of them every position uses.
+    pub n_active: usize,
+    /// Width between the linear layers of one expert. Default: the layer's `d_ff`.
+    pub d_ff: Option<usize>,
+    /// See [`MixtureOfExpertsConfig::renormalized`].
+    #[config(default = true)]
+    pub renormalized: bool,
+    /// Whether the router adds a learned bias.
+    #[config(default = false)]
+    pub router_bias: bool,
+}
+
+impl ExpertsConfig {
+    /// Those of a layer of these sizes, built like `block`.
+    pub(super) fn in_layer(
+        &self,
+        d_model: usize,
+        d_ff: usize,
+        block: &BlockConfig,
+    ) -> MixtureOfExpertsConfig {
+        let d_ff = self.d_ff.unwrap_or(d_ff);
+        MixtureOfExpertsConfig::new(d_model, d_ff, self.n_experts, self.n_active)
+            .with_renormalized(self.renormalized)
+            .with_router_bias(self.router_bias)
+            .with_activation(block.activation)
+            .with_dropout(block.dropout)
+            .with_bias(block.bias)
+            .with_initializer(block.initializer.clone())
+    }
+}
 
 /// Configuration of [`MixtureOfExperts`]; the defaults are those of Mixtral.
 #[derive(Config, Debug)]
@@ -118,8 +155,9 @@ impl MixtureOfExpertsConfig {
 /// # Source
 ///
 /// "Mixtral of experts" (arXiv:2401.04088), section 2.1; "Outrageously large neural networks" (arXiv:1701.06538). PyTorch equivalent:
-/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`. No layer of a stack holds one
-/// yet: it is for layers of your own. There is no noise on the logits, no capacity that drops tokens and no expert that all positions share.
+/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`. Layers hold one where
+/// [`BlockConfig::experts`](crate::BlockConfig::experts) says so. There is no noise on the logits, no capacity that drops tokens and no
+/// expert that all positions share.
 ///
 /// # Example
 ///
@@ -152,7 +190,7 @@ pub struct MixtureOfExperts {
 pub struct MixtureOfExpertsOutput<const D: usize> {
     /// `[.., d_model]`, as without asking for logits.
     pub states: Tensor<D>,
-    /// `[positions, n_experts]`: how well each expert fits each position, for [`load_balancing_loss`].
+    /// `[positions, n_experts]`: how well each expert fits each position, for [`load_balancing_loss`](crate::load_balancing_loss).
     pub router_logits: Tensor<2>,
 }
 
@@ -269,7 +307,7 @@ impl MixtureOfExperts {
 /// `[positions, n_experts]`: whether the expert's logit is among the `n_active` largest of the position.
 ///
 /// By repeated maxima: sorting waits for the device on some backends of Burn 0.22.1.
-fn chosen(logits: Tensor<2>, n_active: usize) -> Tensor<2, Bool> {
+pub(super) fn chosen(logits: Tensor<2>, n_active: usize) -> Tensor<2, Bool> {
     let [_, n_experts] = logits.dims();
     let mut left = logits.detach();
     let largest = |left: &Tensor<2>| {
@@ -283,71 +321,6 @@ fn chosen(logits: Tensor<2>, n_active: usize) -> Tensor<2, Bool> {
         chosen = chosen.bool_or(largest(&left));
     }
     chosen
-}
-
-/// The loss that keeps the experts equally busy, to be added to that of the model with a small factor; 1 for each active expert where
-/// they are.
-///
-/// ```text
-/// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0
-/// share[e] = mean over the positions of all layers: softmax(logits)[e]
-/// loss     = n_experts · Σ used[e] · share[e]
-/// ```
-///
-/// # Shapes
-///
-/// - router_logits: `[positions, n_experts]` of every layer
-/// - counted: `[positions]`, false for padding; without one, all positions count
-/// - output: `[1]`
-///
-/// # Panics
-///
-/// When there is no layer, layers differ in shape, `n_active` is not between 1 and the number of experts, or `counted` has another
-/// length.
-///
-/// # Source
-///
-/// "Switch transformers" (arXiv:2101.03961), equations 4 to 6, for several experts a position. PyTorch equivalent:
-/// `load_balancing_loss_func` of Hugging Face's `transformers` (Mixtral).
-pub fn load_balancing_loss(
-    router_logits: &[Tensor<2>],
-    n_active: usize,
-    counted: Option<Tensor<1, Bool>>,
-) -> Tensor<1> {
-    let first = router_logits
-        .first()
-        .expect("load_balancing_loss: there are logits of no layer");
-    let [positions, n_experts] = first.dims();
-    assert!(
-        (1..=n_experts).contains(&n_active),
-        "load_balancing_loss: n_active must be between 1 and the {n_experts} experts, got {n_active}"
-    );
-    if positions == 0 {
-        return Tensor::zeros([1], (&first.device(), wide(first.dtype())));
-    }
-    let counted = counted.map(|counted| {
-        assert_shape!(counted, [positions]);
-        counted.unsqueeze_dim::<2>(1)
-    });
-    let dtype = wide(first.dtype());
-    let of_counted = |x: Tensor<2>| match &counted {
-        Some(counted) => x * counted.clone().float().cast(dtype),
-        None => x,
-    };
-    let (mut used, mut share) = (Vec::new(), Vec::new());
-    for logits in router_logits {
-        assert_shape!(logits, [positions, n_experts]);
-        let logits = logits.clone().cast(dtype);
-        let chosen = chosen(logits.clone(), n_active).float().cast(dtype);
-        used.push(of_counted(chosen).sum_dim(0));
-        share.push(of_counted(softmax(logits, 1)).sum_dim(0));
-    }
-    let layers = router_logits.len() as f64;
-    let count = of_counted(Tensor::ones([positions, 1], (&first.device(), dtype))).sum();
-    let count = count.clamp_min(1.0) * layers;
-    let sum = |parts: Vec<Tensor<2>>| Tensor::cat(parts, 0).sum_dim(0);
-    let products = sum(used) * sum(share);
-    products.sum() * n_experts as f64 / count.square()
 }
 
 #[cfg(all(test, feature = "autodiff"))]

@@ -5,9 +5,11 @@
 //! | `layer.rs` | one layer, which can be built and run alone |
 //! | `block.rs` | how a layer is built, besides its sizes |
 //! | `context.rs` | what a layer is told besides its input |
-//! | `mixture_of_experts.rs` | a feed-forward network of experts, which no layer holds yet |
+//! | `mixture_of_experts.rs` | a feed-forward network of experts |
+//! | `load_balancing.rs` | the loss that keeps experts busy |
 //! | `residual.rs`, `norm.rs`, `feed_forward.rs`, `activation.rs` | what a layer is made of besides attention |
 //! | `stack.rs`, `pattern.rs` | layers one after the other, and how they may differ |
+//! | `shared_position.rs` | positions that layers of a stack share |
 //! | `cache.rs` | how layers and stacks decode |
 //! | `encoder.rs`, `causal.rs`, `decoder.rs`, `encoder_decoder.rs` | the usual stacks by their names |
 
@@ -21,10 +23,12 @@ mod encoder;
 mod encoder_decoder;
 mod feed_forward;
 mod layer;
+mod load_balancing;
 mod mixture_of_experts;
 mod norm;
 mod pattern;
 mod residual;
+mod shared_position;
 mod stack;
 
 pub use activation::FeedForwardActivation;
@@ -37,8 +41,9 @@ pub use encoder::{TransformerEncoder, TransformerEncoderConfig, TransformerEncod
 pub use encoder_decoder::{Transformer, TransformerConfig, TransformerInput, TransformerOutput};
 pub use feed_forward::{FeedForward, FeedForwardConfig};
 pub use layer::{LayerOutput, TransformerLayer, TransformerLayerConfig};
+pub use load_balancing::load_balancing_loss;
 pub use mixture_of_experts::{
-    MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, load_balancing_loss,
+    ExpertsConfig, MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput,
 };
 pub use norm::{Norm, NormConfig};
 pub use pattern::LayerPattern;

@@ -24,7 +24,7 @@ pub enum LayerPattern {
     #[default]
     Alike,
     /// Layer `i` is built as block `i mod n` of these `n`: windows or rotary bases that alternate (Gemma 3, arXiv:2503.19786; gpt-oss,
-    /// arXiv:2508.10925), layers without positions. The last norm is that of the last layer's block.
+    /// arXiv:2508.10925), layers without positions, layers with experts and without. The last norm is that of the last layer's block.
     Cycle(Vec<BlockConfig>),
     /// So many layers have weights of their own, and each of them is used for as many layers in a row as the others, or one more: ALBERT
     /// (arXiv:1909.11942) has 1.

@@ -8,8 +8,8 @@ use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{
-    BlockConfig, LayerContext, LayerOutput, LayerPattern, Norm, TransformerLayer,
-    TransformerLayerConfig,
+    BlockConfig, LayerContext, LayerPattern, Norm, TransformerLayer, TransformerLayerConfig,
+    shared_position::SharedPosition,
 };
 use crate::{
     error::{ConfigError, expect_valid},
@@ -116,33 +116,6 @@ impl TransformerStackConfig {
     }
 }
 
-/// A position encoding that all layers with the same one share: a rotary table, which is the same in all of them anyhow, and T5's learned
-/// one, of which a stack has one.
-#[derive(PartialEq)]
-struct SharedPosition {
-    encoding: PositionEncoding,
-    n_heads: usize,
-    d_head: usize,
-}
-
-impl SharedPosition {
-    fn of(layer: &TransformerLayerConfig) -> Option<Self> {
-        let heads = layer.heads();
-        match heads.position {
-            PositionEncoding::Rotary(_) | PositionEncoding::Relative(_) => Some(Self {
-                encoding: heads.position,
-                n_heads: layer.n_heads,
-                d_head: heads.d_head.unwrap_or(layer.d_model / layer.n_heads),
-            }),
-            PositionEncoding::None | PositionEncoding::Alibi(_) => None,
-        }
-    }
-
-    fn init(&self, device: &Device) -> Position {
-        self.encoding.init(self.n_heads, self.d_head, device)
-    }
-}
-
 /// Layers one after the other, which may differ: the encoder, the causal stack of language models and the decoder are this one with other
 /// configurations.
 ///
@@ -237,6 +210,8 @@ pub struct TransformerStackOutput {
     pub self_weights: Vec<Tensor<4>>,
     /// If asked for, one `[batch, heads, len, len_kv]` a layer with cross-attention.
     pub cross_weights: Vec<Tensor<4>>,
+    /// One `[batch · len, n_experts]` a layer with experts, for [`load_balancing_loss`](crate::load_balancing_loss).
+    pub router_logits: Vec<Tensor<2>>,
 }
 
 impl TransformerStack {
@@ -281,6 +256,43 @@ impl TransformerStack {
         )
     }
 
+    /// The states, and the logits of every router: what a trainer of layers with [experts](BlockConfig::experts) needs.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
+    ///
+    /// # Panics
+    ///
+    /// As [`forward`](Self::forward).
+    ///
+    /// # Example
+    ///
+    /// Every other layer has four experts, of which each position uses two.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{BlockConfig, CausalTransformerConfig, ExpertsConfig, LayerPattern, TransformerStackInput, load_balancing_loss};
+    ///
+    /// let device = Device::default();
+    /// let dense = BlockConfig::new();
+    /// let sparse = dense.clone().with_experts(Some(ExpertsConfig::new(4, 2)));
+    /// let pattern = LayerPattern::Cycle(vec![dense, sparse]);
+    /// let stack = CausalTransformerConfig::new(32, 64, 4, 6).with_pattern(pattern).init(&device);
+    /// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
+    /// let output = stack.forward_with_router_logits(TransformerStackInput::new(x));
+    /// assert_eq!(output.router_logits.len(), 3);
+    /// // To be added to that of the states.
+    /// let loss = load_balancing_loss(&output.router_logits, 2, None) * 0.02;
+    /// # assert_eq!(loss.dims(), [1]);
+    /// ```
+    pub fn forward_with_router_logits(
+        &self,
+        input: impl Into<TransformerStackInput>,
+    ) -> TransformerStackOutput {
+        self.traced(input.into(), |_| {})
+    }
+
     /// The states of the stack, and those behind every layer.
     ///
     /// # Shapes
@@ -307,10 +319,12 @@ impl TransformerStack {
     ) -> TransformerStackOutput {
         let TransformerStackInput { x, context } = input;
         let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
+        let mut router_logits = Vec::new();
         let states = self.fold(x, &context, |layer, x, context| {
-            let output: LayerOutput = layer.forward(x, context);
+            let output = layer.forward(x, context);
             self_weights.extend(output.self_weights);
             cross_weights.extend(output.cross_weights);
+            router_logits.extend(output.router_logits);
             look(&output.states);
             output.states
         });
@@ -319,6 +333,7 @@ impl TransformerStack {
             hidden_states: Vec::new(),
             self_weights,
             cross_weights,
+            router_logits,
         }
     }
 

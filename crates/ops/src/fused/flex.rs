@@ -35,6 +35,19 @@ impl Host for Flex {
         FlexTensor::from_data(TensorData::new(bools, tensor.layout().shape().clone()))
     }
 
+    fn changed<T: Plain>(tensor: FlexTensor, change: impl FnOnce(&mut [T])) -> FlexTensor {
+        let mut tensor = match tensor.is_contiguous() {
+            true => tensor,
+            false => tensor.to_contiguous(),
+        };
+        let (start, count) = (
+            tensor.layout().start_offset(),
+            tensor.layout().num_elements(),
+        );
+        change(&mut tensor.storage_mut()[start..start + count]);
+        tensor
+    }
+
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> FlexTensor {
         FlexTensor::from_data(TensorData::new(elements, shape))
     }

@@ -6,20 +6,23 @@
 //! | `host.rs` | the kernels of `kernels-cpu` over any backend whose tensors lie in host memory |
 //! | `readable.rs` | such tensors as the kernels read them |
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
-//! | `product.rs` | the product of few rows, for decoding |
+//! | `linear.rs` | linear layers of few rows, for decoding, and of many |
 //! | `rotation.rs` | rotary positions |
+//! | `activation.rs` | what is between the linear layers of a feed-forward network |
 //! | `autodiff.rs`, `autodiff/` | the gradient rules |
 
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod activation;
 #[cfg(feature = "autodiff")]
 mod autodiff;
 #[cfg(feature = "flex")]
 mod flex;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod host;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+mod linear;
 #[cfg(feature = "ndarray")]
 mod ndarray;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-mod product;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 mod readable;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
@@ -28,7 +31,9 @@ mod rotation;
 mod tests;
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-pub(crate) use product::product;
+pub(crate) use activation::activate;
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+pub(crate) use linear::linear;
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use rotation::rotate;
 

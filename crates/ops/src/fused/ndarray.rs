@@ -60,6 +60,12 @@ impl Host for NdArray {
         NdArrayTensor::from_data(elements(tensor))
     }
 
+    fn changed<T: Plain>(tensor: NdArrayTensor, change: impl FnOnce(&mut [T])) -> NdArrayTensor {
+        let mut data = elements(&tensor);
+        change(data.as_mut_slice().expect("the tensor holds such numbers"));
+        NdArrayTensor::from_data(data)
+    }
+
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> NdArrayTensor {
         NdArrayTensor::from_data(TensorData::new(elements, shape))
     }

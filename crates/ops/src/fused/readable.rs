@@ -32,6 +32,14 @@ pub(crate) trait Host: Backend {
     fn copy_floats(tensor: &FloatTensor<Self>) -> FloatTensor<Self>;
     /// A row-major copy.
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
+    /// The tensor, row-major, with elements that `change` has rewritten: where they lie if nobody else holds them.
+    ///
+    /// # Panics
+    /// As [`floats`](Self::floats).
+    fn changed<T: Plain>(
+        tensor: FloatTensor<Self>,
+        change: impl FnOnce(&mut [T]),
+    ) -> FloatTensor<Self>;
     /// A row-major tensor.
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> FloatTensor<Self>;
 }

@@ -10,12 +10,16 @@
 //! | `forward.rs`, `one_query.rs` | a tile forward; a single query and some keys |
 //! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; what is summed over queries |
 //! | `few_rows.rs`, `rotation.rs` | a part of a product of few rows; some rows with rotary positions |
+//! | `many_rows.rs` | some rows of a linear layer |
+//! | `activation.rs` | some rows of a feed-forward network between its linear layers |
 
+pub(super) mod activation;
 pub(super) mod backward;
 pub(super) mod backward_step;
 pub(super) mod bias;
 pub(super) mod few_rows;
 pub(super) mod forward;
+pub(super) mod many_rows;
 pub(super) mod one_query;
 pub(super) mod product;
 pub(super) mod real;

@@ -187,7 +187,11 @@ macro_rules! operations {
 
 /// `sum_k coefficients[k] · x^k` by Horner's rule.
 #[inline(always)]
-fn polynomial<R: Real, S: Simd>(simd: S, x: R::Vector<S>, coefficients: &[f64]) -> R::Vector<S> {
+pub(super) fn polynomial<R: Real, S: Simd>(
+    simd: S,
+    x: R::Vector<S>,
+    coefficients: &[f64],
+) -> R::Vector<S> {
     let mut terms = coefficients.iter().rev().map(|&c| R::from_f64(c));
     let mut sum = R::splat(simd, terms.next().unwrap_or_default());
     for term in terms {

@@ -77,20 +77,21 @@ impl Stored {
         }
     }
 
-    /// Its numbers, little-endian, first to last.
-    pub(super) fn read(&self) -> Result<Box<dyn Read>, String> {
+    /// Its numbers, little-endian, from this byte of them to the last.
+    pub(super) fn read_from(&self, first: usize) -> Result<Box<dyn Read>, String> {
         match &self.numbers {
             Numbers::File { file, start, len } => Ok(Box::new(FilePart {
                 file: file.clone(),
-                at: *start,
-                left: *len,
+                at: *start + first as u64,
+                left: len.saturating_sub(first as u64),
             })),
             Numbers::Pack(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
                 // Reads the file here, where a failure is no panic.
                 let read = bytes.read(Default::default());
                 read.map_err(|error| error.to_string())?;
-                Ok(Box::new(InMemory { bytes, at: 0 }))
+                let at = first.min(bytes.len());
+                Ok(Box::new(InMemory { bytes, at }))
             }
         }
     }

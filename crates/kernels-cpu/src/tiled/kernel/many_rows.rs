@@ -1,0 +1,125 @@
+//! Some rows of a linear layer.
+
+use core::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use super::{
+    activation::{Activation, Pass, Stretch},
+    product::{Product, Start},
+    real::Real,
+};
+
+/// Vectors of a strip.
+const VECTORS: usize = 2;
+
+/// Columns of a strip: as many as the vectors of a row of sums hold.
+pub(crate) struct StripWidth;
+
+impl WithSimd for StripWidth {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        VECTORS * f32::lanes::<S>()
+    }
+}
+
+/// Some columns of a matrix, to lie side by side.
+pub(crate) struct Pack<'a> {
+    /// Rows of `row` numbers.
+    pub(crate) weight: &'a [f32],
+    pub(crate) row: usize,
+    pub(crate) columns: Range<usize>,
+    /// `[depth, width]`
+    pub(crate) packed: &'a mut [f32],
+    pub(crate) width: usize,
+}
+
+impl Pack<'_> {
+    pub(crate) fn run(self) {
+        let rows = self.weight.chunks_exact(self.row);
+        for (packed, row) in self.packed.chunks_exact_mut(self.width).zip(rows) {
+            let (numbers, rest) = packed.split_at_mut(self.columns.len());
+            numbers.copy_from_slice(&row[self.columns.clone()]);
+            rest.fill(0.0);
+        }
+    }
+}
+
+/// Some rows of the output, of the columns of a panel.
+pub(crate) struct RowBlock<'a> {
+    /// The rows of the input.
+    pub(crate) x: &'a [f32],
+    pub(crate) depth: usize,
+    /// Terms that are added at once.
+    pub(crate) terms: usize,
+    /// `[strips, depth, width]`
+    pub(crate) packed: &'a [f32],
+    /// Of all columns, or empty.
+    pub(crate) bias: &'a [f32],
+    pub(crate) activation: Activation,
+    pub(crate) panel: Range<usize>,
+    /// Of the output.
+    pub(crate) columns: usize,
+    /// Whole rows.
+    pub(crate) out: &'a mut [f32],
+    /// The last strip, where its columns do not fill it: rows of `width` numbers.
+    pub(crate) rest: &'a mut [f32],
+}
+
+impl WithSimd for RowBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let width = VECTORS * f32::lanes::<S>();
+        let (columns, rows) = (self.columns, self.out.len() / self.columns);
+        for k in (0..self.depth.max(1)).step_by(self.terms) {
+            let terms = self.terms.min(self.depth - k);
+            let last = k + terms == self.depth;
+            for (strip, first) in self.panel.clone().step_by(width).enumerate() {
+                let end = self.panel.end.min(first + width);
+                let whole = end - first == width;
+                let product = |out, out_row| Product {
+                    rows,
+                    depth: terms,
+                    left: &self.x[k..],
+                    left_row: self.depth,
+                    left_step: 1,
+                    right: &self.packed[(strip * self.depth + k) * width..],
+                    right_step: width,
+                    out,
+                    out_row,
+                    start: if k == 0 { Start::Zero } else { Start::Keep },
+                };
+                match whole {
+                    true => product(&mut self.out[first..], columns).run::<S, VECTORS>(simd),
+                    false => product(&mut *self.rest, width).run::<S, VECTORS>(simd),
+                }
+                if !last {
+                    continue;
+                }
+                if !whole {
+                    let rows = self.out.chunks_exact_mut(columns);
+                    for (out, sums) in rows.zip(self.rest.chunks_exact(width)) {
+                        out[first..end].copy_from_slice(&sums[..end - first]);
+                    }
+                }
+                let bias = self.bias.get(first..end).unwrap_or(&[]);
+                if self.activation == Activation::Identity && bias.is_empty() {
+                    continue;
+                }
+                simd.vectorize(Pass {
+                    stretch: Stretch::InPlace {
+                        x: &mut self.out[first..],
+                        step: columns,
+                    },
+                    bias,
+                    columns: end - first,
+                    activation: self.activation,
+                });
+            }
+        }
+    }
+}

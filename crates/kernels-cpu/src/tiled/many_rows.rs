@@ -1,0 +1,166 @@
+//! A linear layer of many rows, with the activation behind it.
+//!
+//! The matrix is packed into strips that are read from start to end; every thread takes some rows, whose sums get their bias and their
+//! activation while they are in the nearest cache.
+
+use core::ops::Range;
+
+use super::{
+    kernel::{
+        activation::Activation,
+        many_rows::{Pack, RowBlock, StripWidth},
+    },
+    parallel::{Execution, for_each},
+    scratch::with_scratch,
+};
+use crate::extent::elements;
+
+/// Terms that are added at once: a strip of so many rows of the matrix stays in the nearest cache.
+const DEPTH: usize = 256;
+/// Numbers of the matrix that are packed at once: what a thread keeps for them stays below 4 MiB.
+const PACKED: usize = (1 << 20) - 16;
+/// Rows of a task are a multiple of this, which every microkernel's block divides.
+const ROWS: usize = 12;
+/// The most rows of a task.
+const MOST_ROWS: usize = 96;
+
+/// `out[r][c] = activation(sum_k x[r][k] · weight[k][c] + bias[c])`
+///
+/// ```
+/// use burn_attn_kernels_cpu::tiled::{Activation, Execution, ManyRows};
+///
+/// let layer = ManyRows {
+///     x: &[1.0, 2.0],
+///     weight: &[3.0, -4.0],
+///     bias: &[],
+///     rows: 2,
+///     depth: 1,
+///     columns: 2,
+///     activation: Activation::Relu,
+/// };
+/// let mut out = [0.0; 4];
+/// layer.run(&mut out, Execution::available());
+/// assert_eq!(out, [3.0, 0.0, 6.0, 0.0]);
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct ManyRows<'a> {
+    /// `[rows, depth]`, contiguous.
+    pub x: &'a [f32],
+    /// `[depth, columns]`, contiguous.
+    pub weight: &'a [f32],
+    /// `[columns]`, or empty: none is added.
+    pub bias: &'a [f32],
+    /// Number of rows.
+    pub rows: usize,
+    /// Terms of each sum.
+    pub depth: usize,
+    /// Number of columns.
+    pub columns: usize,
+    /// What becomes of every sum.
+    pub activation: Activation,
+}
+
+impl ManyRows<'_> {
+    /// The layer, into `[rows, columns]`, contiguous.
+    ///
+    /// Same input, same bits, whatever the number of threads.
+    ///
+    /// # Panics
+    /// A slice is too short for the sizes, or there is a bias of another width.
+    ///
+    /// # Cost
+    /// `2 · rows · depth · columns` operations, and a copy of the matrix in pieces of 4 MiB.
+    pub fn run(&self, out: &mut [f32], execution: Execution) {
+        let Self {
+            rows,
+            depth,
+            columns,
+            ..
+        } = *self;
+        for (name, available, needed) in [
+            ("x", self.x.len(), elements([rows, depth])),
+            ("weight", self.weight.len(), elements([depth, columns])),
+            ("out", out.len(), elements([rows, columns])),
+        ] {
+            assert!(
+                available >= needed,
+                "{name} needs {needed} elements for {rows} rows, {depth} terms and {columns} columns, but has {available}"
+            );
+        }
+        let bias = self.bias.len();
+        assert!(
+            bias == 0 || bias == columns,
+            "a bias of {bias} numbers does not fit {columns} columns"
+        );
+        if rows == 0 || columns == 0 {
+            return;
+        }
+        let out = &mut out[..rows * columns];
+        let width = execution.dispatch(StripWidth);
+        let strips = (PACKED / (depth.max(1) * width)).max(1);
+        for first in (0..columns).step_by(strips * width) {
+            let panel = first..columns.min(first + strips * width);
+            let packed = panel.len().next_multiple_of(width) * depth;
+            with_scratch(packed, |packed| {
+                self.pack(packed, panel.clone(), width, execution);
+                self.multiply(packed, panel.clone(), out, execution);
+            });
+        }
+    }
+
+    /// The columns of a panel, strip after strip: `[strips, depth, width]`, zeros behind the last column.
+    fn pack(&self, packed: &mut [f32], panel: Range<usize>, width: usize, execution: Execution) {
+        if self.depth == 0 {
+            return;
+        }
+        let strips = packed.chunks_exact_mut(self.depth * width);
+        // A number is read from memory and written.
+        let workers = execution.workers(strips.len(), 8.0 * (panel.len() * self.depth) as f64);
+        for_each(
+            workers,
+            0,
+            strips.enumerate(),
+            |(strip, packed), _: &mut [f32]| {
+                let first = panel.start + strip * width;
+                let columns = first..panel.end.min(first + width);
+                Pack {
+                    weight: self.weight,
+                    row: self.columns,
+                    columns,
+                    packed,
+                    width,
+                }
+                .run();
+            },
+        );
+    }
+
+    fn multiply(&self, packed: &[f32], panel: Range<usize>, out: &mut [f32], execution: Execution) {
+        let operations = 2.0 * self.rows as f64 * self.depth as f64 * panel.len() as f64;
+        let workers = execution.workers(self.rows.div_ceil(ROWS), operations);
+        // Several tasks for each thread, so that all end together.
+        let rows = self
+            .rows
+            .div_ceil(8 * workers)
+            .next_multiple_of(ROWS)
+            .min(MOST_ROWS);
+        let blocks = out.chunks_mut(rows * self.columns).enumerate();
+        for_each(workers, rows * 64, blocks, |(block, out), rest| {
+            execution.dispatch(RowBlock {
+                x: &self.x[block * rows * self.depth..],
+                depth: self.depth,
+                terms: self
+                    .depth
+                    .div_ceil(self.depth.div_ceil(DEPTH).max(1))
+                    .max(1),
+                packed,
+                bias: self.bias,
+                activation: self.activation,
+                panel: panel.clone(),
+                columns: self.columns,
+                out,
+                rest,
+            });
+        });
+    }
+}

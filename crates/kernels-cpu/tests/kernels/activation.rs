@@ -1,0 +1,231 @@
+//! What is between the linear layers of a feed-forward network, against the formulas in f64.
+
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions};
+
+const ALL: [Activation; 8] = [
+    Activation::Identity,
+    Activation::Relu,
+    Activation::ReluSquared,
+    Activation::Gelu,
+    Activation::GeluTanh,
+    Activation::QuickGelu,
+    Activation::Silu,
+    Activation::ClampedQuickGelu,
+];
+
+fn executions() -> Vec<Execution> {
+    let instructions = [
+        Instructions::Widest,
+        Instructions::Portable,
+        #[cfg(debug_assertions)]
+        Instructions::Emulated512,
+    ];
+    let threads = [1, 3];
+    let execution = |instructions| {
+        threads.map(|threads| Execution {
+            threads,
+            instructions,
+        })
+    };
+    instructions.into_iter().flat_map(execution).collect()
+}
+
+fn sigmoid(x: f64) -> f64 {
+    1.0 / (1.0 + (-x).exp())
+}
+
+/// The formula.
+fn exact(activation: Activation, x: f64) -> f64 {
+    let factor = (2.0 / std::f64::consts::PI).sqrt();
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu => x.max(0.0),
+        Activation::ReluSquared => x.max(0.0).powi(2),
+        Activation::Gelu => x * (1.0 + libm::erf(x / 2f64.sqrt())) / 2.0,
+        Activation::GeluTanh => x * (1.0 + (factor * (x + 0.044715 * x.powi(3))).tanh()) / 2.0,
+        Activation::QuickGelu => x * sigmoid(1.702 * x),
+        Activation::Silu => x * sigmoid(x),
+        Activation::ClampedQuickGelu => exact(Activation::QuickGelu, x.min(7.0)),
+    }
+}
+
+/// What a gate is multiplied by.
+fn other(activation: Activation, up: f64) -> f64 {
+    match activation {
+        Activation::ClampedQuickGelu => up.clamp(-7.0, 7.0) + 1.0,
+        _ => up,
+    }
+}
+
+/// How far from the formula: a few roundings of the factor that `x` is multiplied by, which is at most 1.
+fn bound(x: f64) -> f64 {
+    4.5e-7 * x.abs().max(x * x * f64::from(u8::from(x > 0.0))) + 1e-37
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn every_number() {
+    // Every 997th f32 of either sign up to 30.
+    let numbers = (0..=30f32.to_bits()).step_by(997).map(f32::from_bits);
+    let numbers: Vec<f32> = numbers.flat_map(|x| [x, -x]).collect();
+    for activation in ALL {
+        let activated = Activated {
+            bias: &[],
+            columns: 1,
+            activation,
+        };
+        let mut largest = 0.0;
+        for execution in executions() {
+            let mut actual = numbers.clone();
+            activated.in_place(&mut actual, execution);
+            for (&x, actual) in numbers.iter().zip(actual) {
+                let x = f64::from(x);
+                let error = (f64::from(actual) - exact(activation, x)).abs();
+                assert!(
+                    error <= bound(x),
+                    "{activation:?} of {x}: {actual}, off by {error:e}, {execution:?}"
+                );
+                largest = f64::max(largest, error / bound(x));
+            }
+        }
+        println!("{activation:?}: {largest:.2} of the bound");
+    }
+}
+
+/// Multiples of an eighth between −4 and 4.
+fn eighths(seed: usize, count: usize) -> Vec<f32> {
+    let number = |index: usize| ((index * 37 + seed * 11) % 65) as f32 / 8.0 - 4.0;
+    (0..count).map(number).collect()
+}
+
+#[test]
+fn every_size() {
+    for activation in ALL {
+        for (rows, columns) in [(0, 3), (1, 1), (3, 7), (2, 8), (5, 17), (2, 67)] {
+            let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
+            for with_bias in [false, true] {
+                let bias = |count| match with_bias {
+                    true => eighths(3, count),
+                    false => Vec::new(),
+                };
+                let added = |bias: &[f32], column| f64::from(*bias.get(column).unwrap_or(&0.0));
+                for execution in executions() {
+                    let own = bias(columns);
+                    let activated = Activated {
+                        bias: &own,
+                        columns,
+                        activation,
+                    };
+                    let mut actual = x.clone();
+                    activated.in_place(&mut actual, execution);
+                    for (index, (&x, actual)) in x.iter().zip(actual).enumerate() {
+                        let x = f64::from(x) + added(&own, index % columns);
+                        let error = f64::from(actual) - exact(activation, x);
+                        assert!(error.abs() <= bound(x), "{activation:?} of {x}: {actual}");
+                    }
+
+                    let both = bias(2 * columns);
+                    let activated = Activated {
+                        bias: &both,
+                        ..activated
+                    };
+                    let mut actual = vec![f32::NAN; rows * columns];
+                    activated.gated(&gates, &mut actual, execution);
+                    for (index, actual) in actual.into_iter().enumerate() {
+                        let (row, column) = (index / columns, index % columns);
+                        let number =
+                            |at: usize| f64::from(gates[row * 2 * columns + at]) + added(&both, at);
+                        let (gate, up) =
+                            (number(column), other(activation, number(columns + column)));
+                        let error = f64::from(actual) - exact(activation, gate) * up;
+                        let bound = bound(gate) * up.abs() + 1.2e-7 * f64::from(actual).abs();
+                        assert!(
+                            error.abs() <= bound,
+                            "{activation:?} of {gate}, {up}: {actual}"
+                        );
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_no_number_stays_so() {
+    for activation in ALL {
+        let activated = Activated {
+            bias: &[],
+            columns: 9,
+            activation,
+        };
+        for execution in executions() {
+            let mut x = [1.0f32; 9];
+            (x[2], x[8]) = (f32::NAN, f32::NAN);
+            activated.in_place(&mut x, execution);
+            let nan: Vec<bool> = x.iter().map(|x| x.is_nan()).collect();
+            let expected: Vec<bool> = (0..9).map(|at| at == 2 || at == 8).collect();
+            assert_eq!(nan, expected, "{activation:?}, {execution:?}");
+            let mut x = [f32::INFINITY; 9];
+            activated.in_place(&mut x, execution);
+            let limit = exact(activation, f64::INFINITY) as f32;
+            assert!(
+                x.iter().all(|&x| x == limit || (x - limit).abs() < 1e-5),
+                "{activation:?}, {execution:?}: {x:?} for {limit}"
+            );
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn threads_change_no_bit() {
+    let x = eighths(1, 1 << 18);
+    for activation in ALL {
+        let activated = Activated {
+            bias: &eighths(2, 1 << 7),
+            columns: 1 << 7,
+            activation,
+        };
+        let run = |threads| {
+            let execution = Execution {
+                threads,
+                instructions: Instructions::Widest,
+            };
+            let mut x = x.clone();
+            activated.in_place(&mut x, execution);
+            x
+        };
+        assert_eq!(run(1), run(4), "{activation:?}");
+    }
+}
+
+#[test]
+fn rows_that_are_no_rows() {
+    let refused = |bias: &[f32], columns, numbers, gated| {
+        let activated = Activated {
+            bias,
+            columns,
+            activation: Activation::Gelu,
+        };
+        let call = || match gated {
+            true => activated.gated(&vec![0.0; numbers], &mut [0.0; 4], Execution::available()),
+            false => activated.in_place(&mut vec![0.0; numbers], Execution::available()),
+        };
+        let panic = std::panic::catch_unwind(call).expect_err("it was refused");
+        panic.downcast_ref::<String>().expect("a sentence").clone()
+    };
+    assert_eq!(refused(&[], 3, 4, false), "4 numbers are no rows of 3");
+    assert_eq!(refused(&[], 0, 4, false), "4 numbers are no rows of 0");
+    assert_eq!(
+        refused(&[0.0; 3], 2, 4, false),
+        "a bias of 3 numbers does not fit rows of 2"
+    );
+    assert_eq!(
+        refused(&[0.0; 2], 2, 8, true),
+        "a bias of 2 numbers does not fit rows of 4"
+    );
+    assert_eq!(
+        refused(&[], 2, 9, true),
+        "9 numbers of gate and up do not fit 4 of the output"
+    );
+}

@@ -1,0 +1,172 @@
+//! Linear layers of many rows.
+
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions, ManyRows};
+
+use crate::case::coarse;
+
+fn numbers(stream: u64, count: usize) -> Vec<f32> {
+    let numbers = coarse(stream, count);
+    numbers.into_iter().map(|x| x as f32).collect()
+}
+
+fn executions() -> Vec<Execution> {
+    let instructions = [
+        Instructions::Widest,
+        Instructions::Portable,
+        #[cfg(debug_assertions)]
+        Instructions::Emulated512,
+    ];
+    let execution = |instructions| Execution {
+        threads: 2,
+        instructions,
+    };
+    instructions.into_iter().map(execution).collect()
+}
+
+fn run(layer: &ManyRows<'_>, execution: Execution) -> Vec<f32> {
+    // What is read before it is written, or written nowhere, is NaN.
+    let mut out = vec![f32::NAN; layer.rows * layer.columns];
+    layer.run(&mut out, execution);
+    out
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn sums_are_right() {
+    let sizes = [
+        // Through every block of rows, every end of a strip, every end of the terms.
+        [1, 5, 3],
+        [12, 16, 32],
+        [13, 17, 33],
+        [24, 256, 16],
+        [97, 257, 40],
+        [203, 600, 17],
+        [5, 0, 7],
+        [0, 3, 4],
+        [3, 4, 0],
+        // More than one panel.
+        [13, 600, 3700],
+    ];
+    for [rows, depth, columns] in sizes {
+        let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
+        let bias = numbers(3, columns);
+        for bias in [&[][..], &bias] {
+            let layer = ManyRows {
+                x: &x,
+                weight: &weight,
+                bias,
+                rows,
+                depth,
+                columns,
+                activation: Activation::Identity,
+            };
+            for execution in executions() {
+                let out = run(&layer, execution);
+                for (index, actual) in out.into_iter().enumerate() {
+                    let (row, column) = (index / columns, index % columns);
+                    let terms = (0..depth).map(|k| {
+                        f64::from(x[row * depth + k]) * f64::from(weight[k * columns + column])
+                    });
+                    let start = f64::from(*bias.get(column).unwrap_or(&0.0));
+                    let (sum, size) = terms.fold((start, start.abs()), |(sum, size), term| {
+                        (sum + term, size + term.abs())
+                    });
+                    // Each of the additions rounds by half an epsilon of what has been added so far, at most.
+                    let bound = f64::from(f32::EPSILON) * size * (1.0 + (depth as f64).sqrt());
+                    assert!(
+                        (f64::from(actual) - sum).abs() <= bound,
+                        "rows {rows}, depth {depth}, columns {columns} at {row}, {column}: {actual} for {sum}, {execution:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn activations_are_those_of_the_pass_behind() {
+    let [rows, depth, columns] = [31, 300, 45];
+    let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
+    let bias = numbers(3, columns);
+    for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
+        let layer = ManyRows {
+            x: &x,
+            weight: &weight,
+            bias: &[],
+            rows,
+            depth,
+            columns,
+            activation: Activation::Identity,
+        };
+        for execution in executions() {
+            let mut expected = run(&layer, execution);
+            let pass = Activated {
+                bias: &bias,
+                columns,
+                activation,
+            };
+            pass.in_place(&mut expected, execution);
+            let layer = ManyRows {
+                bias: &bias,
+                activation,
+                ..layer
+            };
+            assert_eq!(run(&layer, execution), expected, "{activation:?}");
+        }
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn threads_change_no_bit() {
+    let [rows, depth, columns] = [250, 300, 200];
+    let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
+    let layer = ManyRows {
+        x: &x,
+        weight: &weight,
+        bias: &[],
+        rows,
+        depth,
+        columns,
+        activation: Activation::Identity,
+    };
+    let with = |threads| {
+        let instructions = Instructions::Widest;
+        run(
+            &layer,
+            Execution {
+                threads,
+                instructions,
+            },
+        )
+    };
+    assert_eq!(with(1), with(2));
+    assert_eq!(with(1), with(5));
+}
+
+#[test]
+fn slices_that_do_not_fit() {
+    let refused = |rows, bias: &[f32]| {
+        let layer = ManyRows {
+            x: &[0.0; 6],
+            weight: &[0.0; 6],
+            bias,
+            rows,
+            depth: 3,
+            columns: 2,
+            activation: Activation::Identity,
+        };
+        let call = || layer.run(&mut [0.0; 4], Execution::available());
+        let panic = std::panic::catch_unwind(call).expect_err("it was refused");
+        panic.downcast_ref::<String>().expect("a sentence").clone()
+    };
+    assert_eq!(
+        refused(3, &[]),
+        "x needs 9 elements for 3 rows, 3 terms and 2 columns, but has 6"
+    );
+    assert_eq!(
+        refused(2, &[0.0]),
+        "a bias of 1 numbers does not fit 2 columns"
+    );
+}

@@ -1,0 +1,283 @@
+//! T5 (Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer", arXiv:1910.10683), T5 1.1 and Flan-T5
+//! (arXiv:2210.11416): a [`Seq2Seq`] whose heads know positions by a learned bias per distance, one table for all layers of a stack.
+//!
+//! ```text
+//! x      = tokens[token]
+//! x      = x + attention(norm(x));  x = x + cross_attention(norm(x), memory);  x = x + feed_forward(norm(x))      layer by layer
+//! logits = norm(x) · d_model^−0.5 · tokensᵀ        the first T5
+//! logits = head(norm(x))                           T5 1.1 and Flan-T5
+//! ```
+//!
+//! Norms are RMS norms, nothing has a bias, and scores are not scaled.
+
+use std::path::Path;
+
+use burn::tensor::Device;
+use burn_attn::{
+    BlockConfig, FeedForwardActivation, HeadsConfig, NormConfig, NormPlacement,
+    positions::{PositionEncoding, RelativeBiasConfig},
+};
+use serde_json::json;
+
+use crate::{
+    language_model::AbsolutePosition,
+    pretrained::{ConfigFile, PretrainedError},
+    seq2seq::{Seq2Seq, Seq2SeqConfig},
+    weights::{Table, Weights, transposed},
+};
+
+/// The head of a model that has one of its own.
+const HEAD: &str = "lm_head.weight";
+/// The room in caches where a file says none.
+const MAX_LEN: usize = 512;
+
+/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `t5`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
+///
+/// Every output starts with the padding token, 0, which is the `decoder_start_token_id` of every published T5, and ends with 1. Sources may
+/// be of any length; outputs are generated up to [`max_len`](Seq2Seq::max_len) tokens, which is `n_positions`, or 512 where the file has none.
+/// Training differs in that nothing is dropped behind the last norms.
+///
+/// # Shapes
+///
+/// `[batch, len_source]` and `[batch, len_target]` tokens to `[batch, len_target, vocab_size]` logits: [`Seq2Seq::forward`].
+///
+/// # Errors
+///
+/// Names the field, the value or the tensors that are not supported.
+///
+/// # Cost
+///
+/// Reads every tensor once; none is drawn at random first.
+///
+/// # Source
+///
+/// PyTorch equivalent: `T5ForConditionalGeneration` of Hugging Face's `transformers`.
+///
+/// # Example
+///
+/// A small model, written as `transformers` would and read back.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, positions::PositionEncoding};
+/// use burn_attn_models::{
+///     generate::{GenerateOptions, generate},
+///     language_model::AbsolutePosition,
+///     seq2seq::Seq2SeqConfig,
+///     t5,
+///     weights::save,
+/// };
+///
+/// let device = Device::default();
+/// let block = BlockConfig::new()
+///     .with_norm(NormConfig::rms_norm())
+///     .with_norm_placement(NormPlacement::Pre)
+///     .with_activation(FeedForwardActivation::GeGluTanh)
+///     .with_bias(false)
+///     .with_scale(1.0)
+///     .with_position(PositionEncoding::relative());
+/// let original = Seq2SeqConfig::new(100)
+///     .with_d_model(32)
+///     .with_n_heads(4)
+///     .with_d_ff(64)
+///     .with_block(Some(block))
+///     .with_position(AbsolutePosition::None)
+///     .with_scaled_embedding(false)
+///     .with_tied(false)
+///     .init(&device);
+/// let folder = std::env::temp_dir().join("burn-attn-t5");
+/// std::fs::create_dir_all(&folder)?;
+/// save(&t5::table(true), &original, folder.join("model.safetensors"))?;
+/// let config = r#"{"model_type": "t5", "vocab_size": 100, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4,
+///     "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false}"#;
+/// std::fs::write(folder.join("config.json"), config)?;
+///
+/// let model = t5::from_pretrained(&folder, &device)?;
+/// let source = Tensor::from_data([[5, 6, 7, 1], [8, 9, 1, 0]], &device);
+/// let start = model.start(source, Tensor::from_data([4, 3], &device));
+/// let outputs = generate(&model, start, &[vec![0], vec![0]], &GenerateOptions::new(11));
+/// assert_eq!(outputs[1].tokens.len(), 11);
+/// # std::fs::remove_dir_all(folder)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn from_pretrained(
+    source: impl AsRef<Path>,
+    device: &Device,
+) -> Result<Seq2Seq, PretrainedError> {
+    let mut file = ConfigFile::read(source.as_ref(), "T5")?;
+    let folder = file.folder();
+    let Found {
+        mut config,
+        gated,
+        may_have_head,
+    } = read(&mut file)?;
+    let path = file.finish()?;
+    if let Err(error) = config.validate() {
+        return Err(PretrainedError::Config { path, error });
+    }
+    let weights = Weights::open(folder)?;
+    if may_have_head {
+        config.tied = !weights.tensors().any(|(name, _)| name == HEAD);
+    }
+    let table = match config.tied {
+        true => table(gated).tied(HEAD, "shared.weight"),
+        false => table(gated),
+    };
+    let mut model = config.init(device);
+    weights.load(&table, &mut model)?;
+    Ok(model)
+}
+
+/// Which parameter of a [`Seq2Seq`] is which tensor of `T5ForConditionalGeneration`, also to write them back:
+/// [`save`](crate::weights::save()). `gated` says whether its feed-forward networks are, as from T5 1.1 on. A model without a head of its own is
+/// written without `lm_head.weight`.
+pub fn table(gated: bool) -> Table {
+    Table::new()
+        .row("embedding.weight", "shared.weight")
+        .tied("encoder.embed_tokens.weight", "shared.weight")
+        .tied("decoder.embed_tokens.weight", "shared.weight")
+        .row("head.weight", transposed(HEAD))
+        .part("transformer.encoder", "encoder", stack(gated, false))
+        .part("transformer.decoder", "decoder", stack(gated, true))
+        // Of the first checkpoints, which never used it.
+        .ignore("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight")
+}
+
+/// The layers of one of the stacks and its last norm.
+fn stack(gated: bool, decoder: bool) -> Table {
+    let self_attention = Table::new()
+        .linear("query_key_value", ["q", "k", "v"])
+        .linear("output", "o");
+    let cross_attention = Table::new()
+        .linear("query", "q")
+        .linear("key_value", ["k", "v"])
+        .linear("output", "o");
+    let feed_forward = match gated {
+        true => Table::new().linear("linear_inner", ["wi_0", "wi_1"]),
+        false => Table::new().linear("linear_inner", "wi"),
+    };
+    let layer = Table::new()
+        .norm("self_attention_residual.norm", "layer.0.layer_norm")
+        .part("self_attention", "layer.0.SelfAttention", self_attention);
+    let (layer, last) = match decoder {
+        true => {
+            let layer = layer
+                .norm("cross_attention_residual.norm", "layer.1.layer_norm")
+                .part(
+                    "cross_attention",
+                    "layer.1.EncDecAttention",
+                    cross_attention,
+                );
+            (layer, "layer.2")
+        }
+        false => (layer, "layer.1"),
+    };
+    let layer = layer
+        .norm("feed_forward_residual.norm", &format!("{last}.layer_norm"))
+        .part(
+            "feed_forward",
+            &format!("{last}.DenseReluDense"),
+            feed_forward.linear("linear_outer", "wo"),
+        );
+    Table::new()
+        .row(
+            "positions.0.relative.table",
+            "block.0.layer.0.SelfAttention.relative_attention_bias.weight",
+        )
+        .part("layers.{layer}", "block.{layer}", layer)
+        .norm("norm", "final_layer_norm")
+}
+
+/// What a `config.json` says.
+struct Found {
+    config: Seq2SeqConfig,
+    /// Whether the feed-forward networks have a gate.
+    gated: bool,
+    /// Whether the weights say if the model has a head of its own.
+    may_have_head: bool,
+}
+
+/// What `transformers` calls the feed-forward networks, and the function in them.
+const FEED_FORWARD: [(&str, &str, FeedForwardActivation); 8] = {
+    use FeedForwardActivation::{GeGluTanh, Gelu, GeluTanh, ReGlu, Relu, Silu, SwiGlu};
+    [
+        ("relu", "relu", Relu),
+        ("gelu", "gelu", Gelu),
+        ("gelu_new", "gelu_new", GeluTanh),
+        ("silu", "silu", Silu),
+        // What `transformers` takes for it, as T5 1.1 was trained.
+        ("gated-gelu", "gelu_new", GeGluTanh),
+        ("gated-gelu_new", "gelu_new", GeGluTanh),
+        ("gated-relu", "relu", ReGlu),
+        ("gated-silu", "silu", SwiGlu),
+    ]
+};
+
+fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
+    file.only("model_type", json!("t5"))?;
+    file.only("is_decoder", json!(false))?;
+    // Of other heads; of weights that are drawn at random.
+    for field in ["classifier_dropout", "initializer_factor"] {
+        file.ignore(field);
+    }
+    let choices = FEED_FORWARD.map(|(name, function, activation)| {
+        (name, (name.starts_with("gated-"), function, activation))
+    });
+    let (gated, function, activation) = file.choice("feed_forward_proj", &choices)?;
+    file.only("is_gated_act", json!(gated))?;
+    file.only("dense_act_fn", json!(function))?;
+
+    let relative = RelativeBiasConfig::new()
+        .with_buckets(
+            file.size_if_any("relative_attention_num_buckets")?
+                .unwrap_or(32),
+        )
+        .with_max_distance(
+            file.size_if_any("relative_attention_max_distance")?
+                .unwrap_or(128),
+        );
+    let heads = HeadsConfig::new()
+        .with_d_head(Some(file.size("d_kv")?))
+        .with_scale(Some(1.0))
+        .with_position(PositionEncoding::Relative(relative));
+    let dropout = file.number("dropout_rate", 0.1)?;
+    let epsilon = file.number("layer_norm_epsilon", 1e-6)?;
+    let block = BlockConfig::new()
+        .with_norm(NormConfig::rms_norm().with_epsilon(epsilon))
+        .with_norm_placement(NormPlacement::Pre)
+        .with_activation(activation)
+        .with_bias(false)
+        .with_dropout(dropout)
+        .with_heads(heads);
+    let d_model = file.size("d_model")?;
+    let n_layers = file.layers("num_layers")?;
+    // Since version 5 of transformers `tie_word_embeddings` is always true in what it writes: `scale_decoder_outputs` has the value of
+    // before, and the head is its own if there is one.
+    let tied = file.flag("tie_word_embeddings", true)?;
+    let scaled = file.flag("scale_decoder_outputs", tied)?;
+    if scaled && !tied {
+        return Err(file.unsupported("scale_decoder_outputs", "false, as tie_word_embeddings"));
+    }
+    let config = Seq2SeqConfig::new(file.size("vocab_size")?)
+        .with_d_model(d_model)
+        .with_n_heads(file.size("num_heads")?)
+        .with_n_encoder_layers(n_layers)
+        .with_n_decoder_layers(match file.has("num_decoder_layers") {
+            true => file.layers("num_decoder_layers")?,
+            false => n_layers,
+        })
+        .with_d_ff(file.size("d_ff")?)
+        .with_dropout(dropout)
+        .with_max_len(file.size_if_any("n_positions")?.unwrap_or(MAX_LEN))
+        .with_block(Some(block))
+        .with_position(AbsolutePosition::None)
+        .with_scaled_embedding(false)
+        .with_tied(tied)
+        .with_output_factor(scaled.then(|| (d_model as f64).powf(-0.5)));
+    Ok(Found {
+        config,
+        gated,
+        may_have_head: tied && !scaled,
+    })
+}

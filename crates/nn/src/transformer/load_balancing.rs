@@ -1,0 +1,71 @@
+//! What keeps the experts of a router equally busy.
+
+use burn::tensor::{Bool, Tensor, activation::softmax, assert_shape};
+
+use super::mixture_of_experts::chosen;
+use crate::parameter::wide;
+
+/// The loss that keeps the experts equally busy, to be added to that of the model with a small factor; 1 for each active expert where
+/// they are.
+///
+/// ```text
+/// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0
+/// share[e] = mean over the positions of all layers: softmax(logits)[e]
+/// loss     = n_experts · Σ used[e] · share[e]
+/// ```
+///
+/// # Shapes
+///
+/// - router_logits: `[positions, n_experts]` of every layer
+/// - counted: `[positions]`, false for padding; without one, all positions count
+/// - output: `[1]`
+///
+/// # Panics
+///
+/// When there is no layer, layers differ in shape, `n_active` is not between 1 and the number of experts, or `counted` has another
+/// length.
+///
+/// # Source
+///
+/// "Switch transformers" (arXiv:2101.03961), equations 4 to 6, for several experts a position. PyTorch equivalent:
+/// `load_balancing_loss_func` of Hugging Face's `transformers` (Mixtral).
+pub fn load_balancing_loss(
+    router_logits: &[Tensor<2>],
+    n_active: usize,
+    counted: Option<Tensor<1, Bool>>,
+) -> Tensor<1> {
+    let first = router_logits
+        .first()
+        .expect("load_balancing_loss: there are logits of no layer");
+    let [positions, n_experts] = first.dims();
+    assert!(
+        (1..=n_experts).contains(&n_active),
+        "load_balancing_loss: n_active must be between 1 and the {n_experts} experts, got {n_active}"
+    );
+    if positions == 0 {
+        return Tensor::zeros([1], (&first.device(), wide(first.dtype())));
+    }
+    let counted = counted.map(|counted| {
+        assert_shape!(counted, [positions]);
+        counted.unsqueeze_dim::<2>(1)
+    });
+    let dtype = wide(first.dtype());
+    let of_counted = |x: Tensor<2>| match &counted {
+        Some(counted) => x * counted.clone().float().cast(dtype),
+        None => x,
+    };
+    let (mut used, mut share) = (Vec::new(), Vec::new());
+    for logits in router_logits {
+        assert_shape!(logits, [positions, n_experts]);
+        let logits = logits.clone().cast(dtype);
+        let chosen = chosen(logits.clone(), n_active).float().cast(dtype);
+        used.push(of_counted(chosen).sum_dim(0));
+        share.push(of_counted(softmax(logits, 1)).sum_dim(0));
+    }
+    let layers = router_logits.len() as f64;
+    let count = of_counted(Tensor::ones([positions, 1], (&first.device(), dtype))).sum();
+    let count = count.clamp_min(1.0) * layers;
+    let sum = |parts: Vec<Tensor<2>>| Tensor::cat(parts, 0).sum_dim(0);
+    let products = sum(used) * sum(share);
+    products.sum() * n_experts as f64 / count.square()
+}

@@ -1,0 +1,144 @@
+//! What a feed-forward network does between its linear layers.
+
+use burn::{
+    backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
+    tensor::{DType, Shape, Tensor},
+};
+pub use burn_attn_kernels_cpu::tiled::Activation;
+
+use crate::{AttentionOps, OptionalFloat};
+
+/// `activation(x + bias)`; or, `gated`, `activation(gate + bias) · (up + bias)` of an `x` and a bias that are `[gate | up]`.
+///
+/// Outside training the CPU backends compute f32 in one pass over memory, on all cores, in place where nobody else holds `x`.
+///
+/// # Shapes
+///
+/// - `x`: `[rows, columns]`, gated `[rows, 2 · columns]`
+/// - `bias`: as wide as `x`
+/// - output: `[rows, columns]`
+///
+/// # Panics
+///
+/// When the bias has another width, or a gated `x` has an odd one.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn_ops::{Activation, activate};
+///
+/// let device = Device::default();
+/// let x = Tensor::<2>::from_data([[-3.0, 0.5, 2.0, 4.0]], &device);
+/// let y = activate(x, None, Activation::Relu, true);
+/// assert_eq!(y.into_data().to_vec::<f32>().unwrap(), [0.0, 2.0]);
+/// ```
+pub fn activate(
+    x: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    activation: Activation,
+    gated: bool,
+) -> Tensor<2> {
+    let bias = bias.map(|bias| floats(bias, x.dtype()));
+    let [rows, width] = x.dims();
+    if let Some(bias) = &bias {
+        assert!(
+            bias.dims() == [width],
+            "activate: bias {:?} does not fit x {:?}",
+            bias.dims(),
+            x.dims()
+        );
+    }
+    assert!(
+        !gated || width.is_multiple_of(2),
+        "activate: x {:?} has no two halves",
+        x.dims()
+    );
+    if rows == 0 || width == 0 {
+        let columns = if gated { width / 2 } else { width };
+        return Tensor::zeros([rows, columns], (&x.device(), x.dtype()));
+    }
+    let bias = OptionalFloat::from_option(bias.map(Tensor::into_dispatch));
+    let y = <Dispatch as AttentionOps>::activate(x.into_dispatch(), bias, activation, gated);
+    Tensor::from_dispatch(y)
+}
+
+/// A quantised `bias` as floats of this `dtype`.
+pub(crate) fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
+    match bias.dtype() {
+        DType::QFloat(_) => bias.dequantize().cast(dtype),
+        _ => bias,
+    }
+}
+
+/// The same made of plain tensor operations.
+pub(crate) fn composed<B: AttentionOps>(
+    x: FloatTensor<B>,
+    bias: OptionalFloat<B>,
+    activation: Activation,
+    gated: bool,
+) -> FloatTensor<B> {
+    let [rows, width] = x.shape().dims::<2>();
+    let x = match bias.into_option() {
+        Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
+        None => x,
+    };
+    if !gated {
+        return function::<B>(x, activation);
+    }
+    // Split like two heads: views, whose gradients come together in one pass.
+    let parts = B::split_heads(
+        B::float_reshape(x, Shape::new([1, rows, width])),
+        vec![1, 1],
+    );
+    let mut parts = parts.into_iter();
+    let (Some(gate), Some(up)) = (parts.next(), parts.next()) else {
+        unreachable!("there is one part per entry")
+    };
+    let up = match activation {
+        Activation::ClampedQuickGelu => {
+            let (low, high) = ((-Activation::LIMIT).into(), Activation::LIMIT.into());
+            B::float_add_scalar(B::float_clamp(up, low, high), 1.0.into())
+        }
+        _ => up,
+    };
+    let y = B::float_mul(function::<B>(gate, activation), up);
+    B::float_reshape(y, Shape::new([rows, width / 2]))
+}
+
+fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
+    use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+    // x · (1 + y) / 2
+    let half_of_one_plus = |x, y| {
+        let factor = B::float_mul_scalar(B::float_add_scalar(y, 1.0.into()), 0.5.into());
+        B::float_mul(x, factor)
+    };
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu => B::relu(x),
+        Activation::ReluSquared => {
+            let x = B::relu(x);
+            B::float_mul(x.clone(), x)
+        }
+        // Burn 0.22.1 computes the same forward, but on most backends its gradient is that of the tanh approximation.
+        Activation::Gelu => {
+            let scaled = B::float_mul_scalar(x.clone(), FRAC_1_SQRT_2.into());
+            half_of_one_plus(x, B::float_erf(scaled))
+        }
+        // Without the general power of Burn's.
+        Activation::GeluTanh => {
+            let factor = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+            let square = B::float_mul(x.clone(), x.clone());
+            let inner = B::float_mul_scalar(square, (0.044715 * factor).into());
+            let inner = B::float_mul(B::float_add_scalar(inner, factor.into()), x.clone());
+            half_of_one_plus(x, B::float_tanh(inner))
+        }
+        Activation::QuickGelu => {
+            let scaled = B::float_mul_scalar(x.clone(), Activation::QUICK.into());
+            B::float_mul(B::sigmoid(scaled), x)
+        }
+        Activation::Silu => B::float_mul(x.clone(), B::sigmoid(x)),
+        Activation::ClampedQuickGelu => {
+            let x = B::float_clamp_max(x, Activation::LIMIT.into());
+            function::<B>(x, Activation::QuickGelu)
+        }
+    }
+}

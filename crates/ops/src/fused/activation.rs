@@ -1,0 +1,46 @@
+//! What is between the linear layers of a feed-forward network, over tensors in host memory.
+
+use burn::{
+    backend::{TensorMetadata, tensor::FloatTensor},
+    tensor::{DType, Shape},
+};
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution};
+
+use super::readable::{Host, contiguous, elements, row_major};
+use crate::{AttentionOps, OptionalFloat, activation::composed};
+
+/// `activation(x + bias)`, or of gate and up, in one pass where they are f32 and lie row after row.
+pub(crate) fn activate<B: Host + AttentionOps>(
+    x: FloatTensor<B>,
+    bias: OptionalFloat<B>,
+    activation: Activation,
+    gated: bool,
+) -> FloatTensor<B> {
+    let [rows, width] = x.shape().dims::<2>();
+    let in_f32 =
+        x.dtype() == DType::F32 && bias.as_ref().is_none_or(|bias| bias.dtype() == DType::F32);
+    if !in_f32 {
+        return composed::<B>(x, bias, activation, gated);
+    }
+    let numbers = match bias.as_ref() {
+        Some(bias) => contiguous::<B, f32>(bias),
+        None => Some(&[][..]),
+    };
+    let Some(numbers) = numbers else {
+        return composed::<B>(x, bias, activation, gated);
+    };
+    let columns = if gated { width / 2 } else { width };
+    let activated = Activated {
+        bias: numbers,
+        columns,
+        activation,
+    };
+    let execution = Execution::available();
+    if !gated {
+        return B::changed(x, |x| activated.in_place(x, execution));
+    }
+    let x = row_major::<B, f32>(&x);
+    let mut out = vec![0.0; rows * columns];
+    activated.gated(elements::<B, f32>(&x), &mut out, execution);
+    B::float_tensor(out, Shape::new([rows, columns]))
+}

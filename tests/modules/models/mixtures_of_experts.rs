@@ -1,0 +1,242 @@
+//! Mixtral, Qwen 3 with experts and gpt-oss against `transformers`.
+
+use burn::tensor::{Int, Tensor};
+use burn_attn::CausalTransformerInput;
+use burn_attn_models::llama;
+use serde_json::{Value, json};
+
+use super::{folder, language_models::Model};
+use crate::devices;
+
+fn model(name: &'static str) -> Model {
+    Model {
+        name,
+        from_pretrained: |folder, device| llama::from_pretrained(folder, device),
+        table: llama::table(folder(name)).unwrap_or_else(|error| panic!("{error}")),
+    }
+}
+
+fn each(check: impl Fn(Model)) {
+    for name in ["mixtral", "qwen3_moe", "qwen3_moe_every_other", "gpt_oss"] {
+        check(model(name));
+    }
+}
+
+#[test]
+fn logits_and_every_layer_are_the_references() {
+    each(|model| model.check_states());
+}
+
+#[test]
+fn greedy_tokens_are_the_references() {
+    each(|model| model.check_generation());
+}
+
+#[test]
+fn it_is_written_back_bit_for_bit() {
+    each(|model| model.check_export());
+}
+
+/// What a trainer of the loss that keeps experts busy reads.
+#[test]
+fn routers_of_layers_with_experts_have_logits() {
+    let layers = |name| {
+        let model = model(name).load(&devices::any());
+        let tokens = Tensor::<2, Int>::from_data([[2, 7, 11], [3, 5, 13]], &devices::any());
+        let input = CausalTransformerInput::new(model.embed(tokens, 0));
+        let logits = model
+            .transformer
+            .forward_with_router_logits(input)
+            .router_logits;
+        logits.iter().map(Tensor::dims).collect::<Vec<_>>()
+    };
+    assert_eq!(layers("mixtral"), [[6, 5]; 2]);
+    assert_eq!(layers("qwen3_moe_every_other"), [[6, 5]]);
+}
+
+#[test]
+fn fields_had_other_names() {
+    // Before version 5.
+    let older = |config: &mut serde_json::Map<String, Value>| {
+        let rotary = config.remove("rope_parameters").expect("a field");
+        let base = rotary["rope_theta"].clone();
+        config.insert("rope_theta".into(), base);
+    };
+    model("mixtral").assert_same_model(older);
+    model("qwen3_moe").assert_same_model(|config| {
+        older(config);
+        let n_experts = config.remove("num_local_experts").expect("a field");
+        config.insert("num_experts".into(), n_experts);
+        config.insert("max_window_layers".into(), json!(2));
+        config.insert("rope_scaling".into(), Value::Null);
+    });
+    // As published.
+    model("gpt_oss").assert_same_model(|config| {
+        let mut rotary = config.remove("rope_parameters").expect("a field");
+        let fields = rotary.as_object_mut().expect("an object");
+        let base = fields.remove("rope_theta").expect("a base");
+        config.insert("rope_theta".into(), base);
+        config.insert("rope_scaling".into(), rotary);
+        config.insert("experts_per_token".into(), json!(2));
+        config.insert("initial_context_length".into(), json!(16));
+        for field in ["layer_types", "swiglu_alpha"] {
+            config.remove(field).expect("a field");
+        }
+    });
+}
+
+#[test]
+fn layers_without_experts_may_be_listed() {
+    let listed = |name, step: usize, dense: Value| {
+        model(name).changed(|config| {
+            config.insert("decoder_sparse_step".into(), json!(step));
+            config.insert("mlp_only_layers".into(), dense);
+        })
+    };
+    let every_other = model("qwen3_moe_every_other");
+    let expected = every_other.logits_of(&every_other.load(&devices::any()));
+    let same =
+        listed("qwen3_moe_every_other", 1, json!([0])).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(every_other.logits_of(&same), expected);
+    let error = listed("qwen3_moe", 2, json!([1])).expect_err("it has experts");
+    assert!(
+        error.contains("model.layers.0.mlp.gate_proj.weight"),
+        "{error}"
+    );
+}
+
+/// What the small models have but could do without unnoticed.
+#[test]
+fn every_field_matters() {
+    let gpt_oss = model("gpt_oss");
+    let expected = gpt_oss.logits_of(&gpt_oss.load(&devices::any()));
+    let changes: [(&str, Value); 4] = [
+        ("truncate", json!(true)),
+        ("beta_fast", json!(1.75)),
+        ("beta_slow", json!(0.375)),
+        ("attention_factor", json!(1.25)),
+    ];
+    for (field, value) in changes {
+        let changed = gpt_oss.changed(|config| {
+            config["rope_parameters"][field] = value;
+        });
+        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
+        assert_ne!(gpt_oss.logits_of(&changed), expected, "{field}");
+    }
+    let windows = json!(["full_attention", "sliding_attention"]);
+    for (field, value) in [("layer_types", windows), ("sliding_window", json!(3))] {
+        let changed = gpt_oss.changed(|config| drop(config.insert(field.into(), value)));
+        let changed = changed.unwrap_or_else(|error| panic!("{error}"));
+        assert_ne!(gpt_oss.logits_of(&changed), expected, "{field}");
+    }
+    for name in ["mixtral", "qwen3_moe"] {
+        let windowed = model(name).changed(|config| {
+            config.insert("sliding_window".into(), json!(3));
+            config.insert("use_sliding_window".into(), json!(true));
+            if name == "mixtral" {
+                config.remove("use_sliding_window");
+            }
+        });
+        let windowed = windowed.unwrap_or_else(|error| panic!("{error}"));
+        let plain = model(name).load(&devices::any());
+        assert_ne!(
+            model(name).logits_of(&windowed),
+            model(name).logits_of(&plain)
+        );
+    }
+}
+
+#[test]
+fn one_sentence_names_the_field() {
+    let refused = [
+        (
+            "gpt_oss",
+            "quantization_config",
+            json!({"quant_method": "mxfp4"}),
+            r#"quantization_config is {"quant_method":"mxfp4"}, but the Llama family supports floating-point weights"#,
+        ),
+        (
+            "gpt_oss",
+            "swiglu_limit",
+            json!(5.0),
+            "swiglu_limit is 5.0, but the Llama family supports 7",
+        ),
+        (
+            "gpt_oss",
+            "swiglu_alpha",
+            json!(1.5),
+            "swiglu_alpha is 1.5, but the Llama family supports 1.702",
+        ),
+        (
+            "mixtral",
+            "router_jitter_noise",
+            json!(0.125),
+            "router_jitter_noise is 0.125, but the Llama family supports 0",
+        ),
+        (
+            "mixtral",
+            "num_experts",
+            json!(7),
+            "num_local_experts is 5, but the Llama family supports 7",
+        ),
+        (
+            "mixtral",
+            "num_local_experts",
+            json!(1_000_000_000_000_u64),
+            "num_local_experts is 1000000000000, but the Llama family supports at most 100000 experts in 2 layers",
+        ),
+        (
+            "mixtral",
+            "num_experts_per_tok",
+            json!(6),
+            "LanguageModelConfig: n_active 6 is more than n_experts 5",
+        ),
+        (
+            "qwen3_moe",
+            "decoder_sparse_step",
+            json!(0),
+            "decoder_sparse_step is 0, but the Llama family supports 1 or more",
+        ),
+        (
+            "qwen3_moe",
+            "mlp_only_layers",
+            json!(["1"]),
+            r#"mlp_only_layers is ["1"], but the Llama family supports a list of whole numbers"#,
+        ),
+    ];
+    for (name, field, value, expected) in refused {
+        let expected = format!("config.json: {expected}");
+        model(name).assert_refused(field, value, &expected);
+    }
+    for (name, field) in [
+        ("mixtral", "num_local_experts"),
+        ("qwen3_moe", "moe_intermediate_size"),
+        ("gpt_oss", "sliding_window"),
+        ("gpt_oss", "attention_bias"),
+    ] {
+        let error = model(name).changed(|config| drop(config.remove(field)));
+        assert_eq!(
+            error.expect_err("it is refused"),
+            format!("config.json has no field {field}, which the Llama family needs")
+        );
+    }
+    let error = model("gpt_oss").changed(|config| drop(config.remove("rope_parameters")));
+    assert_eq!(
+        error.expect_err("it is refused"),
+        "config.json has no field rope_scaling, which the Llama family needs"
+    );
+}
+
+/// One expert fewer than the configuration says.
+#[test]
+fn stacks_of_another_size_are_refused() {
+    let error = model("gpt_oss").changed(|config| {
+        config.insert("num_local_experts".into(), json!(4));
+    });
+    let error = error.expect_err("there are five");
+    assert!(
+        error
+            .contains("model.layers.0.mlp.experts.down_proj is [5, 11, 12] instead of [4, 11, 12]"),
+        "{error}"
+    );
+}
