@@ -149,6 +149,14 @@ fn relatives_of_llama_that_are_not_supported() {
     });
     let begins = "config.json describes states or heads of width 6000000000, but no tensor of the weights is wider than ";
     assert!(error.starts_with(begins), "{error}");
+    // Gate and up alternate: each pair would be noted before any tensor is seen.
+    let error = load("gpt_oss", &|config| {
+        config.insert("intermediate_size".into(), json!(65_536));
+    });
+    assert!(
+        error.ends_with("131072 outputs are more than 65535 groups of [1, 1]"),
+        "{error}"
+    );
     for (family, field) in [
         ("mistral", "sliding_window"),
         ("gemma2", "final_logit_softcapping"),
