@@ -3,6 +3,7 @@
 #[path = "../devices.rs"]
 #[allow(dead_code, reason = "the other suites use the rest")]
 mod devices;
+mod mutated;
 mod weights;
 
 use std::{

@@ -18,8 +18,8 @@ use crate::{
     weights::Table,
 };
 
-/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `gpt2`, and
-/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `gpt2`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
 /// Training differs in where numbers are dropped: the embedded tokens and the feed-forward networks have `resid_pdrop` here, and
 /// `embd_pdrop` is not read.
@@ -80,13 +80,12 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn from_pretrained(
-    folder: impl AsRef<Path>,
+    source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let folder = folder.as_ref();
-    let mut file = ConfigFile::read(folder, "GPT-2")?;
+    let mut file = ConfigFile::read(source.as_ref(), "GPT-2")?;
     let config = config(&mut file)?;
-    pretrained::load(folder, file, &config, &table(), device)
+    pretrained::load(file, &config, &table(), device)
 }
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`, also to write them back:

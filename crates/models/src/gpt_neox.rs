@@ -23,8 +23,8 @@ use crate::{
     weights::{Table, same, transposed},
 };
 
-/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `gpt_neox`, and
-/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `gpt_neox`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
 /// Rotary positions are as trained or stretched linearly; other kinds are refused. Training drops numbers inside the feed-forward
 /// networks too, by `hidden_dropout`.
@@ -87,11 +87,10 @@ use crate::{
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn from_pretrained(
-    folder: impl AsRef<Path>,
+    source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let folder = folder.as_ref();
-    let mut file = ConfigFile::read(folder, "GPT-NeoX")?;
+    let mut file = ConfigFile::read(source.as_ref(), "GPT-NeoX")?;
     let config = config(&mut file)?;
     // A head width of 0 is refused with the rest of the configuration.
     let table = table(config.d_model.checked_div(config.n_heads).unwrap_or(0));
@@ -99,7 +98,7 @@ pub fn from_pretrained(
         true => table.tied("embed_out.weight", "gpt_neox.embed_in.weight"),
         false => table,
     };
-    pretrained::load(folder, file, &config, &table, device)
+    pretrained::load(file, &config, &table, device)
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`, also to write them
@@ -151,7 +150,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     }
     let d_model = file.size("hidden_size")?;
     let n_heads = file.size("num_attention_heads")?;
-    let max_len = file.size("max_position_embeddings")?;
+    let max_len = file.positions("max_position_embeddings")?;
     let rotary = rotary(file, d_model.checked_div(n_heads).unwrap_or(0))?;
     let position = PositionEncoding::Rotary(rotary.with_max_len(max_len));
     let epsilon = file.number("layer_norm_eps", 1e-5)?;

@@ -27,3 +27,8 @@ pub mod seq2seq;
 pub mod t5;
 mod vocabulary;
 pub mod weights;
+
+/// The example in the README, which names models on the Hub.
+#[cfg(all(doctest, feature = "hub", feature = "tokenizers"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -31,8 +31,8 @@ const HEAD: &str = "lm_head.weight";
 /// The room in caches where a file says none.
 const MAX_LEN: usize = 512;
 
-/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `t5`, and
-/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of `t5`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
 /// Every output starts with the padding token, 0, which is the `decoder_start_token_id` of every published T5, and ends with 1. Sources may
 /// be of any length; outputs are generated up to [`max_len`](Seq2Seq::max_len) tokens, which is `n_positions`, or 512 where the file has none.
@@ -102,11 +102,11 @@ const MAX_LEN: usize = 512;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn from_pretrained(
-    folder: impl AsRef<Path>,
+    source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<Seq2Seq, PretrainedError> {
-    let folder = folder.as_ref();
-    let mut file = ConfigFile::read(folder, "T5")?;
+    let mut file = ConfigFile::read(source.as_ref(), "T5")?;
+    let folder = file.folder();
     let Found {
         mut config,
         gated,

@@ -89,7 +89,7 @@ fn a_tensor_of_another_shape() {
 fn integers() {
     let expected = ImportError::DType {
         name: "dtype.in_proj_bias".into(),
-        found: DType::I64,
+        found: "I64".into(),
         expected: DType::F32,
     };
     refused(

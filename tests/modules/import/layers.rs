@@ -152,6 +152,12 @@ fn layers_that_pytorch_cannot_have() {
         post().with_norm(NormConfig::rms_norm()),
         "encoder_layer_post.norm1: the module has RMS norms, PyTorch's transformers have layer norms",
     );
+    // They multiply by one plus their numbers.
+    refused(
+        "encoder_layer_post",
+        post().with_norm(NormConfig::layer_norm().with_unit_offset()),
+        "encoder_layer_post.norm1: the module has layer norms with a unit offset, PyTorch's transformers have layer norms",
+    );
     refused(
         "encoder_layer_pre",
         pre().with_norm_placement(NormPlacement::Sandwich),

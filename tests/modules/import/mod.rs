@@ -5,6 +5,7 @@ mod attention;
 mod burn_nn;
 mod content;
 mod damage;
+mod export;
 mod layers;
 
 use std::path::PathBuf;

@@ -3,12 +3,14 @@
 mod bert;
 mod gpt2;
 mod gpt_neox;
+mod hub;
 mod language_models;
 mod llama;
 mod mixtures_of_experts;
 mod real;
 mod refused;
 mod t5;
+mod tokenizer;
 
 use std::path::PathBuf;
 

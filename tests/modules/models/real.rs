@@ -16,7 +16,7 @@ use super::{TOLERANCE, assert_states};
 use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
 
 /// The folder of a model below that of its package, if it was fetched.
-fn fetched(name: &str, below: &str) -> Option<PathBuf> {
+pub fn fetched(name: &str, below: &str) -> Option<PathBuf> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("..");
     let folder = root.join("target/weights").join(name).join(below);
     if folder.is_dir() {

@@ -56,7 +56,7 @@ fn one_sentence_names_the_field() {
     );
     assert_refused(
         set("hidden_act", json!("mish")),
-        r#"config.json: hidden_act is "mish", but BERT supports gelu, gelu_new, gelu_pytorch_tanh, relu"#,
+        r#"config.json: hidden_act is "mish", but BERT supports gelu, gelu_python, gelu_new, gelu_fast, gelu_accurate, gelu_pytorch_tanh, gelu_python_tanh, quick_gelu, relu, relu2, silu, swish"#,
     );
     assert_refused(
         set("embedding_size", json!(128)),
@@ -137,6 +137,26 @@ fn relatives_of_llama_that_are_not_supported() {
         }),
         r#"config.json: layer_types is ["full_attention"], but the Llama family supports as many types as num_hidden_layers, 2"#
     );
+    // Each of them would be a table of many gigabytes.
+    assert_eq!(
+        load("llama", &|config| {
+            config.insert("max_position_embeddings".into(), json!(16_777_217));
+        }),
+        "config.json: max_position_embeddings is 16777217, but the Llama family supports at most 16777216 positions"
+    );
+    let error = load("llama", &|config| {
+        config.insert("head_dim".into(), json!(2_000_000_000));
+    });
+    let begins = "config.json describes states or heads of width 6000000000, but no tensor of the weights is wider than ";
+    assert!(error.starts_with(begins), "{error}");
+    // Gate and up alternate: each pair would be noted before any tensor is seen.
+    let error = load("gpt_oss", &|config| {
+        config.insert("intermediate_size".into(), json!(65_536));
+    });
+    assert!(
+        error.ends_with("131072 outputs are more than 65535 groups of [1, 1]"),
+        "{error}"
+    );
     for (family, field) in [
         ("mistral", "sliding_window"),
         ("gemma2", "final_logit_softcapping"),
@@ -165,6 +185,12 @@ fn more_layers_than_anybody_has() {
                 json!(1_000_000_000_000_000_000_u64),
             );
         },
-        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports 1 to 10000 layers",
+        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports less than 1099511627776",
+    );
+    assert_refused(
+        |config| {
+            config.insert("num_hidden_layers".into(), json!(10_001));
+        },
+        "config.json: num_hidden_layers is 10001, but BERT supports 1 to 10000 layers",
     );
 }

@@ -1,6 +1,6 @@
 //! The files of `transformers`: what their `config.json` says, and what their tensors are called.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use burn_attn::{FeedForwardActivation, LayerPattern, NormConfig};
 use serde_json::json;
@@ -64,11 +64,12 @@ impl BertConfig {
             .rename("albert.*", "*")
     }
 
-    /// What a `config.json` of Hugging Face's says, and the table of its tensors.
-    pub(super) fn from_file(folder: &Path) -> Result<(Self, Table), PretrainedError> {
-        use FeedForwardActivation::{Gelu, GeluTanh, Relu};
+    /// What a `config.json` of Hugging Face's says, the table of its tensors, and the folder.
+    pub(super) fn from_file(source: &Path) -> Result<(Self, Table, PathBuf), PretrainedError> {
+        use FeedForwardActivation::{Gelu, GeluTanh};
 
-        let mut file = ConfigFile::read(folder, "BERT")?;
+        let mut file = ConfigFile::read(source, "BERT")?;
+        let folder = file.folder();
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
         file.only("is_decoder", json!(false))?;
@@ -92,18 +93,7 @@ impl BertConfig {
         }
         let epsilon = file.number("layer_norm_eps", 1e-12)?;
         let missing = if is_albert { GeluTanh } else { Gelu };
-        let activation = match file.has("hidden_act") {
-            true => file.choice(
-                "hidden_act",
-                &[
-                    ("gelu", Gelu),
-                    ("gelu_new", GeluTanh),
-                    ("gelu_pytorch_tanh", GeluTanh),
-                    ("relu", Relu),
-                ],
-            )?,
-            false => missing,
-        };
+        let activation = file.activation("hidden_act", missing)?;
         let dropout = if is_albert { 0.0 } else { 0.1 };
         let block = Self::base_block()
             .with_norm(NormConfig::layer_norm().with_epsilon(epsilon))
@@ -145,7 +135,7 @@ impl BertConfig {
             true => Self::albert_table(),
             false => Self::table(),
         };
-        Ok((config, table))
+        Ok((config, table, folder))
     }
 }
 

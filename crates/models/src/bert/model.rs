@@ -91,8 +91,8 @@ impl BertInput {
 }
 
 impl Bert {
-    /// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of `bert` or `albert`, and
-    /// `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out.
+    /// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with a
+    /// `model_type` of `bert` or `albert`, and `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out.
     ///
     /// # Errors
     ///
@@ -102,11 +102,10 @@ impl Bert {
     ///
     /// Reads every tensor once; none is drawn at random first.
     pub fn from_pretrained(
-        folder: impl AsRef<Path>,
+        source: impl AsRef<Path>,
         device: &Device,
     ) -> Result<Self, PretrainedError> {
-        let folder = folder.as_ref();
-        let (config, table) = BertConfig::from_file(folder)?;
+        let (config, table, folder) = BertConfig::from_file(source.as_ref())?;
         let weights = Weights::open(folder)?;
         let has_pooler = weights.tensors().any(|(name, _)| {
             name.ends_with("pooler.dense.weight") || name.ends_with("pooler.weight")

@@ -1,22 +1,34 @@
-//! Weights from elsewhere, by name.
+//! Weights from elsewhere, by name, and what ours are called there.
 
-use std::{collections::BTreeSet, path::Path};
-
-use burn::store::ModuleRecord;
-
-use super::{
-    ImportError,
-    file::{self, Tensors},
-    part::Part,
+use std::{
+    collections::BTreeSet,
+    fmt::{self, Display, Formatter},
+    fs,
+    path::Path,
 };
 
-/// How the weights are named and laid out.
+use burn::{module::Module, store::ModuleRecord, tensor::Bytes};
+
+use super::{ImportError, part::Part};
+use crate::weights::{Format, Table, Weights, WeightsError, below, format};
+
+/// Whose modules the weights are of, which says how they are named and laid out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Layout {
+#[non_exhaustive]
+pub enum Library {
     /// PyTorch's `state_dict`: a linear layer's weight is `[d_output, d_input]`.
     Pytorch,
     /// burn-nn's modules: a linear layer's weight is `[d_input, d_output]`.
     BurnNn,
+}
+
+impl Display for Library {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pytorch => "PyTorch",
+            Self::BurnNn => "burn-nn",
+        })
+    }
 }
 
 /// Weights from elsewhere, by name; [`pytorch`], [`burn_nn`] and [`burn_nn_record`] make one.
@@ -42,9 +54,9 @@ pub(super) enum Layout {
 /// ```
 #[derive(Debug)]
 pub struct Checkpoint {
-    layout: Layout,
+    library: Library,
     sinks_at_zero: bool,
-    tensors: Tensors,
+    weights: Weights,
     taken: BTreeSet<String>,
 }
 
@@ -61,8 +73,11 @@ pub struct Checkpoint {
 ///
 /// Reads the names and shapes, not the numbers.
 pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
-    let tensors = file::pytorch(path.as_ref())?;
-    Ok(Checkpoint::new(Layout::Pytorch, tensors))
+    read(path.as_ref(), "PyTorch", |path, format| match format {
+        Format::Burnpack => Err("it is a burnpack, of Burn's".into()),
+        _ => open(path),
+    })
+    .map(|weights| Checkpoint::new(Library::Pytorch, weights))
 }
 
 /// Weights of burn-nn's modules in a file of Burn's: a burnpack (`Module::save_file`), or safetensors.
@@ -75,8 +90,16 @@ pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
 ///
 /// Reads the whole burnpack; of safetensors only the names and shapes.
 pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
-    let tensors = file::burn(path.as_ref())?;
-    Ok(Checkpoint::new(Layout::BurnNn, tensors))
+    read(path.as_ref(), "Burn", |path, format| match format {
+        // Burn would read each number when it is first used, and the file may be gone by then.
+        Format::Burnpack => {
+            let bytes = fs::read(path).map_err(|error| error.to_string())?;
+            Weights::from_burnpack(Bytes::from_bytes_vec(bytes))
+        }
+        Format::Safetensors => open(path),
+        Format::Other => Err("it is neither a burnpack nor safetensors".into()),
+    })
+    .map(|weights| Checkpoint::new(Library::BurnNn, weights))
 }
 
 /// Weights of burn-nn's modules in memory, from `Module::into_record`.
@@ -85,16 +108,72 @@ pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
 ///
 /// When Burn cannot read its record.
 pub fn burn_nn_record(record: ModuleRecord) -> Result<Checkpoint, ImportError> {
-    let tensors = file::record(record)?;
-    Ok(Checkpoint::new(Layout::BurnNn, tensors))
+    let bytes = record.into_bytes().map_err(|error| error.to_string());
+    match bytes.and_then(Weights::from_burnpack) {
+        Ok(weights) => Ok(Checkpoint::new(Library::BurnNn, weights)),
+        Err(reason) => Err(ImportError::Record { reason }),
+    }
+}
+
+fn open(path: &Path) -> Result<Weights, String> {
+    Weights::open(path).map_err(|error| match error {
+        WeightsError::File { reason, .. } => reason,
+        other => other.to_string(),
+    })
+}
+
+/// Reads a file of `of`, once its first bytes say what it is.
+fn read(
+    path: &Path,
+    of: &'static str,
+    read: impl FnOnce(&Path, Format) -> Result<Weights, String>,
+) -> Result<Weights, ImportError> {
+    let weights = format(path).and_then(|format| read(path, format));
+    weights.map_err(|reason| ImportError::File {
+        path: path.into(),
+        of,
+        reason,
+    })
+}
+
+/// Which parameter of a module is which tensor of PyTorch's or burn-nn's, as far as they have the like: to write it with
+/// [`weights::save`](crate::weights::save()), or as a [part](Table::part) of a larger table.
+///
+/// # Errors
+///
+/// When the library's modules cannot be what the module is.
+///
+/// # Example
+///
+/// An encoder that PyTorch's `nn.TransformerEncoder` reads with `load_state_dict(safetensors.torch.load_file(path))`.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use burn_attn::TransformerEncoderConfig;
+/// use burn_attn_models::{import::{self, Library}, weights};
+///
+/// let encoder = TransformerEncoderConfig::new(12, 7, 3, 2).init(&Device::default());
+/// let table = import::table(&encoder, Library::Pytorch)?;
+/// let path = std::env::temp_dir().join("burn-attn-encoder.safetensors");
+/// weights::save(&table, &encoder, &path)?;
+/// # std::fs::remove_file(path)?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn table<M: Import>(module: &M, library: Library) -> Result<Table, ImportError> {
+    module.table(&Part {
+        library,
+        sinks_at_zero: None,
+        weights: None,
+        prefix: String::new(),
+    })
 }
 
 impl Checkpoint {
-    fn new(layout: Layout, tensors: Tensors) -> Self {
+    fn new(library: Library, weights: Weights) -> Self {
         Self {
-            layout,
+            library,
             sinks_at_zero: false,
-            tensors,
+            weights,
             taken: BTreeSet::new(),
         }
     }
@@ -110,7 +189,7 @@ impl Checkpoint {
 
     /// The names of all tensors, in alphabetical order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+        self.weights.tensors().map(|(name, _)| name)
     }
 
     /// Gives `module` the weights below `prefix`, as in `"layers.0.self_attn"`; all of them with `""`.
@@ -128,12 +207,43 @@ impl Checkpoint {
     ///
     /// Reads each tensor once; the old and the new parameters are in memory together.
     pub fn load<M: Import>(&mut self, prefix: &str, module: &mut M) -> Result<(), ImportError> {
-        let part = Part::new(self.layout, self.sinks_at_zero, &self.tensors, prefix)?;
-        let loaded = module.import(&part)?;
-        let taken = part.finish()?;
+        let part = Part {
+            library: self.library,
+            sinks_at_zero: Some(self.sinks_at_zero),
+            weights: Some(&self.weights),
+            prefix: prefix.trim_end_matches('.').to_string(),
+        };
+        let weights = self.weights.below(&part.prefix);
+        if weights.tensors().next().is_none() {
+            return Err(self.nothing_below(&part.prefix));
+        }
+        let table = module.table(&part)?;
+        let loaded = weights.load(&table, module);
+        loaded.map_err(|error| part.error(error))?;
+        let taken = weights.tensors().map(|(name, _)| part.full(name));
+        let taken: Vec<String> = taken.collect();
         self.taken.extend(taken);
-        *module = loaded;
         Ok(())
+    }
+
+    /// What to say when there is no tensor: where the longest beginning of the prefix leads that has some.
+    fn nothing_below(&self, prefix: &str) -> ImportError {
+        let parents = prefix.match_indices('.').map(|(end, _)| end).rev();
+        let parents = parents.map(|end| &prefix[..end]).chain([""]);
+        let found = parents
+            .map(|parent| {
+                let children = self.names().filter_map(|name| {
+                    let rest = below(name, parent)?;
+                    let child = rest.split('.').next()?;
+                    Some(name[..name.len() - rest.len() + child.len()].to_string())
+                });
+                children.collect::<BTreeSet<String>>()
+            })
+            .find(|found| !found.is_empty());
+        ImportError::Prefix {
+            prefix: prefix.into(),
+            found: found.unwrap_or_default().into_iter().collect(),
+        }
     }
 
     /// Sees that modules have taken every tensor: nothing that was trained stays behind unnoticed.
@@ -142,8 +252,8 @@ impl Checkpoint {
     ///
     /// Names the tensors that none has taken.
     pub fn finish(self) -> Result<(), ImportError> {
-        let names = self.tensors.into_keys();
-        let names: Vec<String> = names.filter(|name| !self.taken.contains(name)).collect();
+        let names = self.names().filter(|name| !self.taken.contains(*name));
+        let names: Vec<String> = names.map(str::to_string).collect();
         match names.is_empty() {
             true => Ok(()),
             false => Err(ImportError::Unexpected { names }),
@@ -151,9 +261,9 @@ impl Checkpoint {
     }
 }
 
-/// A module that weights from elsewhere can be loaded into, by [`Checkpoint::load`].
-pub trait Import: Sized {
-    /// This module with the weights of `part`.
+/// A module that weights from elsewhere can be loaded into, by [`Checkpoint::load`], and that can be written as theirs, by [`table`].
+pub trait Import: Module {
+    /// Which parameter is which tensor below a prefix.
     #[doc(hidden)]
-    fn import(&self, part: &Part) -> Result<Self, ImportError>;
+    fn table(&self, part: &Part) -> Result<Table, ImportError>;
 }

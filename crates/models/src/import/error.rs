@@ -54,12 +54,12 @@ pub enum ImportError {
         expected: Vec<usize>,
     },
     /// A tensor does not hold floating-point numbers, or the parameter does not.
-    #[error("tensor {name} holds {found:?}, which cannot become a parameter of {expected:?}")]
+    #[error("tensor {name} holds {found}, which cannot become a parameter of {expected:?}")]
     DType {
         /// The tensor's name.
         name: String,
-        /// What it holds.
-        found: DType,
+        /// What it holds, as the file calls it.
+        found: String,
         /// What the parameter holds.
         expected: DType,
     },

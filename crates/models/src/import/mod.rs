@@ -4,10 +4,9 @@ mod attention;
 mod burn_nn;
 mod checkpoint;
 mod error;
-mod file;
 mod part;
 mod transformer;
 
 pub use burn_nn::multi_head_attention;
-pub use checkpoint::{Checkpoint, Import, burn_nn, burn_nn_record, pytorch};
+pub use checkpoint::{Checkpoint, Import, Library, burn_nn, burn_nn_record, pytorch, table};
 pub use error::ImportError;

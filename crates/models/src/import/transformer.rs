@@ -7,76 +7,84 @@ use burn_attn::{
     TransformerStack,
 };
 
-use super::{Import, ImportError, checkpoint::Layout, part::Part};
+use super::{Import, ImportError, Library, part::Part};
+use crate::weights::Table;
 
 impl Import for TransformerLayer {
-    fn import(&self, part: &Part) -> Result<Self, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, ImportError> {
         let names = Names::of(part, self);
-        let mut layer = self.clone();
-        layer.self_attention = part.below(names.self_attention, |part| {
-            self.self_attention.import(part)
-        })?;
-        layer.self_attention_residual =
-            residual(part, &names.norms[0], &self.self_attention_residual)?;
+        let name = names.self_attention;
+        let attention = self.self_attention.table(&part.below(name))?;
+        let residual_name = &names.norms[0];
+        let mut table = Table::new().part("self_attention", name, attention).part(
+            "self_attention_residual",
+            "",
+            residual(part, residual_name, &self.self_attention_residual)?,
+        );
         if let Some(attention) = &self.cross_attention {
-            layer.cross_attention =
-                Some(part.below(names.cross_attention, |part| attention.import(part))?);
+            let name = names.cross_attention;
+            let attention = attention.table(&part.below(name))?;
+            table = table.part("cross_attention", name, attention);
         }
         if let Some(like) = &self.cross_attention_residual {
-            layer.cross_attention_residual = Some(residual(part, &names.norms[1], like)?);
+            let residual = residual(part, &names.norms[1], like)?;
+            table = table.part("cross_attention_residual", "", residual);
         }
-        layer.feed_forward = match &self.feed_forward {
-            Some(like) => Some(feed_forward(part, like)?),
-            None => {
-                let reason = format!(
-                    "the module's layers have experts, {}'s one feed-forward network",
-                    source(part)
-                );
-                return Err(unsupported(part, "linear1", reason));
-            }
+        let Some(feed_forward) = &self.feed_forward else {
+            let reason = format!(
+                "the module's layers have experts, {}'s one feed-forward network",
+                part.library
+            );
+            return Err(part.unsupported("linear1", reason));
         };
+        let feed_forward = self::feed_forward(part, feed_forward)?;
+        let table = table.part("feed_forward", "", feed_forward);
         let last = names.norms.last().expect("two or three names");
-        layer.feed_forward_residual = match &self.feed_forward_residual {
-            Some(like) if !self.is_parallel() => Some(residual(part, last, like)?),
+        match &self.feed_forward_residual {
+            Some(like) if !self.is_parallel() => {
+                let residual = residual(part, last, like)?;
+                Ok(table.part("feed_forward_residual", "", residual))
+            }
             _ => {
                 let reason = format!(
                     "the module's attention and feed-forward are parallel, {}'s one after the other",
-                    source(part)
+                    part.library
                 );
-                return Err(unsupported(part, last, reason));
+                Err(part.unsupported(last, reason))
             }
-        };
-        Ok(layer)
+        }
     }
 }
 
 impl Import for TransformerStack {
-    fn import(&self, part: &Part) -> Result<Self, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, ImportError> {
         let own: usize = self.positions.iter().map(Module::num_params).sum();
         if own > 0 {
             let reason = format!(
                 "the stack's positions have {own} parameters of their own, which {}'s stacks have not",
-                source(part)
+                part.library
             );
-            return Err(unsupported(part, "positions", reason));
+            return Err(part.unsupported("positions", reason));
         }
-        let mut stack = self.clone();
-        for (index, layer) in stack.layers.iter_mut().enumerate() {
-            *layer = part.below(&format!("layers.{index}"), |part| layer.import(part))?;
+        let mut table = Table::new();
+        for (index, layer) in self.layers.iter().enumerate() {
+            let name = format!("layers.{index}");
+            table = table.part(&name, &name, layer.table(&part.below(&name))?);
         }
-        if let Some(like) = &mut stack.norm {
-            *like = norm(part, "norm", like)?;
+        match &self.norm {
+            None => Ok(table),
+            Some(like) => Ok(table.part("", "", norm(part, "norm", "norm", like)?)),
         }
-        Ok(stack)
     }
 }
 
 impl Import for Transformer {
-    fn import(&self, part: &Part) -> Result<Self, ImportError> {
-        let mut model = self.clone();
-        model.encoder = part.below("encoder", |part| self.encoder.import(part))?;
-        model.decoder = part.below("decoder", |part| self.decoder.import(part))?;
-        Ok(model)
+    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+        let encoder = self.encoder.table(&part.below("encoder"))?;
+        let decoder = self.decoder.table(&part.below("decoder"))?;
+        Ok(Table::new()
+            .part("encoder", "encoder", encoder)
+            .part("decoder", "decoder", decoder))
     }
 }
 
@@ -91,17 +99,17 @@ struct Names {
 impl Names {
     fn of(part: &Part, layer: &TransformerLayer) -> Self {
         let is_decoder = layer.cross_attention.is_some();
-        let (self_attention, cross_attention, separator) = match part.layout {
-            Layout::Pytorch => ("self_attn", "multihead_attn", ""),
-            Layout::BurnNn if is_decoder => ("self_attn", "cross_attn", "_"),
-            Layout::BurnNn => ("mha", "", "_"),
+        let (self_attention, cross_attention, separator) = match part.library {
+            Library::Pytorch => ("self_attn", "multihead_attn", ""),
+            Library::BurnNn if is_decoder => ("self_attn", "cross_attn", "_"),
+            Library::BurnNn => ("mha", "", "_"),
         };
         let numbers = if is_decoder { 1..=3 } else { 1..=2 };
         let mut norms: Vec<String> = numbers.map(|n| format!("norm{separator}{n}")).collect();
         // A norm of burn-nn's that stands behind a sublayer stands before the next one where the norms are first. Weights do not say
         // where they are: the module does.
         let placement = layer.self_attention_residual.placement();
-        if part.layout == Layout::BurnNn && placement == NormPlacement::Pre {
+        if part.library == Library::BurnNn && placement == NormPlacement::Pre {
             norms.rotate_right(1);
         }
         Self {
@@ -112,53 +120,39 @@ impl Names {
     }
 }
 
-fn feed_forward(part: &Part, like: &FeedForward) -> Result<FeedForward, ImportError> {
-    let [inner, outer] = match part.layout {
-        Layout::Pytorch => ["linear1", "linear2"],
-        Layout::BurnNn => ["pwff.linear_inner", "pwff.linear_outer"],
+fn feed_forward(part: &Part, like: &FeedForward) -> Result<Table, ImportError> {
+    let [inner, outer] = match part.library {
+        Library::Pytorch => ["linear1", "linear2"],
+        Library::BurnNn => ["pwff.linear_inner", "pwff.linear_outer"],
     };
-    let mut loaded = like.clone();
-    loaded.linear_inner = part.linear(inner, &like.linear_inner)?;
-    loaded.linear_outer = part.linear(outer, &like.linear_outer)?;
-    Ok(loaded)
+    let inner = part.linear("linear_inner", inner, &like.linear_inner)?;
+    let outer = part.linear("linear_outer", outer, &like.linear_outer)?;
+    Ok(inner.part("", "", outer))
 }
 
-fn residual(part: &Part, name: &str, like: &Residual) -> Result<Residual, ImportError> {
+fn residual(part: &Part, name: &str, like: &Residual) -> Result<Table, ImportError> {
     let placement = like.placement();
     if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
         let reason = format!(
             "the module has a norm behind each sublayer (NormPlacement::{placement:?}), {}'s has not",
-            source(part)
+            part.library
         );
-        return Err(unsupported(part, name, reason));
+        return Err(part.unsupported(name, reason));
     }
-    let mut loaded = like.clone();
-    loaded.norm = norm(part, name, &like.norm)?;
-    Ok(loaded)
+    norm(part, "norm", name, &like.norm)
 }
 
-fn norm(part: &Part, name: &str, like: &Norm) -> Result<Norm, ImportError> {
-    if let NormConfig::LayerNorm { .. } = like.config() {
-        return part.norm(name, like);
-    }
+fn norm(part: &Part, ours: &str, theirs: &str, like: &Norm) -> Result<Table, ImportError> {
+    let of_module = match like.config() {
+        NormConfig::LayerNorm {
+            unit_offset: false, ..
+        } => return Ok(part.norm(ours, theirs)),
+        NormConfig::LayerNorm { .. } => "layer norms with a unit offset",
+        _ => "RMS norms",
+    };
     let reason = format!(
-        "the module has RMS norms, {}'s transformers have layer norms",
-        source(part)
+        "the module has {of_module}, {}'s transformers have layer norms",
+        part.library
     );
-    Err(unsupported(part, name, reason))
-}
-
-/// Whose weights they are.
-fn source(part: &Part) -> &'static str {
-    match part.layout {
-        Layout::Pytorch => "PyTorch",
-        Layout::BurnNn => "burn-nn",
-    }
-}
-
-fn unsupported(part: &Part, name: &str, reason: String) -> ImportError {
-    ImportError::Unsupported {
-        name: part.full(name),
-        reason,
-    }
+    Err(part.unsupported(theirs, reason))
 }

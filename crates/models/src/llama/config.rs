@@ -59,7 +59,7 @@ pub(super) fn read(
         file.needs(field)?;
     }
     let n_layers = file.layers("num_hidden_layers")?;
-    let max_len = file.size("max_position_embeddings")?;
+    let max_len = file.positions("max_position_embeddings")?;
     let block = block(file, family)?;
     // Layers with a window, and layers without.
     let [near, far] = match family {

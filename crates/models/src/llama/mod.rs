@@ -53,8 +53,8 @@ impl Family {
     }
 }
 
-/// The model of a folder as Hugging Face's `transformers` saves it: `config.json` with a `model_type` of the [table](self), and
-/// `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
 /// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`.
 ///
@@ -69,39 +69,38 @@ impl Family {
 /// # Example
 ///
 /// ```no_run
-/// // Not run: it reads a folder of several gigabytes.
+/// // Not run: it reads several gigabytes.
 /// use burn::tensor::Device;
 /// use burn_attn_models::{generate::{GenerateOptions, generate}, llama};
 ///
-/// let model = llama::from_pretrained("Llama-3.2-1B", &Device::default())?;
+/// let model = llama::from_pretrained("meta-llama/Llama-3.2-1B", &Device::default())?;
 /// let prompt = vec![128_000, 9906];
 /// let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(32));
 /// println!("{:?}", outputs[0].tokens);
 /// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
 /// ```
 pub fn from_pretrained(
-    folder: impl AsRef<Path>,
+    source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let folder = folder.as_ref();
-    let (file, config, table) = read(folder)?;
-    pretrained::load(folder, file, &config, &table, device)
+    let (file, config, table) = read(source.as_ref())?;
+    pretrained::load(file, &config, &table, device)
 }
 
-/// Which parameter of [`from_pretrained`]'s model is which tensor of the folder, to [write](crate::weights::save()) it as `transformers` reads
+/// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) it as `transformers` reads
 /// it.
 ///
 /// # Errors
 ///
 /// As [`from_pretrained`], of which it reads `config.json` alone.
-pub fn table(folder: impl AsRef<Path>) -> Result<Table, PretrainedError> {
-    let (file, _, table) = read(folder.as_ref())?;
+pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
+    let (file, _, table) = read(source.as_ref())?;
     file.finish()?;
     Ok(table)
 }
 
-fn read(folder: &Path) -> Result<(ConfigFile, LanguageModelConfig, Table), PretrainedError> {
-    let mut file = ConfigFile::read(folder, "the Llama family")?;
+fn read(source: &Path) -> Result<(ConfigFile, LanguageModelConfig, Table), PretrainedError> {
+    let mut file = ConfigFile::read(source, "the Llama family")?;
     let (family, config) = config::read(&mut file)?;
     let table = table::table(family, &config);
     Ok((file, config, table))

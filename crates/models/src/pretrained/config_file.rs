@@ -9,7 +9,10 @@ use std::{
 use burn_attn::FeedForwardActivation;
 use serde_json::{Map, Value};
 
-use super::PretrainedError;
+use super::{
+    PretrainedError,
+    source::{self, Wanted},
+};
 
 /// What a configuration says of how a model was made, run or saved, but not of what it computes.
 const NO_MATTER: [&str; 47] = [
@@ -83,8 +86,12 @@ const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
 
 /// Bytes of the largest configuration that is read: published ones have some thousand.
 const LARGEST: u64 = 1 << 24;
+/// More than any number of things, and few enough that a width times another is a number.
+const MOST: u64 = 1 << 40;
 /// The most layers that are believed: published models have some hundred, and each takes memory before any weight is seen.
 const MOST_LAYERS: usize = 10_000;
+/// The longest text that is believed of a model whose tables of positions are computed: published ones have ten million tokens at most.
+const MOST_POSITIONS: usize = 1 << 24;
 
 /// The fields of a `config.json`, each of which has to be read.
 pub(crate) struct ConfigFile {
@@ -95,9 +102,9 @@ pub(crate) struct ConfigFile {
 }
 
 impl ConfigFile {
-    /// The `config.json` of a folder, for a model of this family.
-    pub(crate) fn read(folder: &Path, family: &'static str) -> Result<Self, PretrainedError> {
-        let path = folder.join("config.json");
+    /// The `config.json` of a folder or of a name on the Hub, for a model of this family.
+    pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self, PretrainedError> {
+        let path = source::folder(source, Wanted::Model)?.join("config.json");
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
             reason,
@@ -116,6 +123,11 @@ impl ConfigFile {
             }),
             _ => Err(failed("it is no JSON object".into())),
         }
+    }
+
+    /// Where the model's other files are.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.path.parent().unwrap_or(Path::new("")).into()
     }
 
     /// A field, if it is there and not null.
@@ -182,11 +194,21 @@ impl ConfigFile {
         }
     }
 
+    /// The length of the longest text, where no weight says it too.
+    pub(crate) fn positions(&mut self, field: &str) -> Result<usize, PretrainedError> {
+        match self.size(field)? {
+            positions @ ..=MOST_POSITIONS => Ok(positions),
+            _ => Err(self.unsupported(field, format!("at most {MOST_POSITIONS} positions"))),
+        }
+    }
+
     /// A number of things, if the field is there and not null.
     pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>, PretrainedError> {
-        self.parsed(field, "a whole number", |value| {
-            usize::try_from(value.as_u64()?).ok()
-        })
+        let size = self.parsed(field, "a whole number", Value::as_u64)?;
+        match size {
+            Some(MOST..) => Err(self.unsupported(field, format!("less than {MOST}"))),
+            size => Ok(size.map(|size| size as usize)),
+        }
     }
 
     /// Numbers of things, if the field is there and not null.
@@ -272,7 +294,8 @@ impl ConfigFile {
         Ok(flag.unwrap_or(missing))
     }
 
-    /// Makes the fields of an object, if there is one, fields `object.field` of their own.
+    /// Makes the fields of an object, if there is one, fields `object.field` of their own, where some have to agree with others outside of it: those
+    /// of an [`object`](Self::object) cannot be compared with them.
     pub(crate) fn flatten(&mut self, object: &str) -> Result<(), PretrainedError> {
         let fields = self.parsed(object, "an object", |value| value.as_object().cloned())?;
         let fields = fields.into_iter().flatten();

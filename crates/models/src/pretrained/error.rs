@@ -11,6 +11,14 @@ use crate::weights::WeightsError;
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PretrainedError {
+    /// What is no folder is no name whose files are to be had either.
+    #[error("{source} is no folder, and {reason}", source = from.display())]
+    Source {
+        /// What was to be the folder or the name.
+        from: PathBuf,
+        /// Why a name does not help.
+        reason: String,
+    },
     /// The configuration is not there, or no JSON object.
     #[error("{path} cannot be read as the configuration of a model: {reason}", path = path.display())]
     File {
@@ -60,6 +68,27 @@ pub enum PretrainedError {
         path: PathBuf,
         /// What the model's own configuration says.
         error: ConfigError,
+    },
+    /// The configuration is of another model than the weights.
+    #[error(
+        "{path} describes states or heads of width {width}, but no tensor of the weights is wider than {widest}",
+        path = path.display()
+    )]
+    Width {
+        /// The file.
+        path: PathBuf,
+        /// Of the states, or of all heads together.
+        width: usize,
+        /// The largest size of a tensor.
+        widest: usize,
+    },
+    /// `tokenizer.json` is not there, or no tokenizer.
+    #[error("{path} cannot be read as a tokenizer: {reason}", path = path.display())]
+    Tokenizer {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        reason: String,
     },
     /// The weights do not fit.
     #[error(transparent)]

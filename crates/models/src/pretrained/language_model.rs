@@ -1,7 +1,5 @@
 //! What the families whose model is the [`LanguageModel`] have in common.
 
-use std::path::Path;
-
 use burn::tensor::Device;
 
 use super::{ConfigFile, PretrainedError};
@@ -10,19 +8,31 @@ use crate::{
     weights::{Table, Weights},
 };
 
-/// The model of a folder whose `file` was read to the end, and says this.
+/// The model whose `file` was read to the end, and says this.
 pub(crate) fn load(
-    folder: &Path,
     file: ConfigFile,
     config: &LanguageModelConfig,
     table: &Table,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
+    let folder = file.folder();
     let path = file.finish()?;
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
     let weights = Weights::open(folder)?;
+    // Tables of positions are as wide, and computed before the weights are compared with the model.
+    let of_a_head = config.block.heads.d_head.unwrap_or(0);
+    let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
+    let sizes = weights.tensors().flat_map(|(_, shape)| shape);
+    let widest = sizes.copied().max().unwrap_or(0);
+    if width > widest {
+        return Err(PretrainedError::Width {
+            path,
+            width,
+            widest,
+        });
+    }
     let mut model = config.init(device);
     weights.load(table, &mut model)?;
     Ok(model)

@@ -5,6 +5,9 @@ use std::ops::Range;
 /// As many numbers are moved at once: few enough for the cache, and little beside a tensor.
 const BLOCK: usize = 1 << 18;
 
+/// The most groups of outputs that are believed, each of which takes memory before any tensor is seen: published models have some thousand.
+const MOST_GROUPS: usize = (1 << 16) - 1;
+
 /// How parameters that lie side by side are tensors that lie side by side.
 ///
 /// Ours is `[batches, rows, columns]`, theirs the same, or `[batches, columns, rows]` where it is transposed; what is side by
@@ -306,6 +309,11 @@ fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
         return Err(format!("{columns} outputs are no groups of {widths:?}"));
     }
     let count = columns / group;
+    if count > MOST_GROUPS {
+        return Err(format!(
+            "{columns} outputs are more than {MOST_GROUPS} groups of {widths:?}"
+        ));
+    }
     let mut runs = Vec::with_capacity(count * widths.len());
     let mut before = 0;
     for &width in widths {

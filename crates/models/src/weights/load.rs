@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{DType, Tensor, TensorData},
+    tensor::{Bytes, DType, Tensor, TensorData},
 };
 
 use super::{
@@ -75,6 +75,30 @@ impl Weights {
         })
     }
 
+    /// The tensors of a burnpack in memory.
+    pub(crate) fn from_burnpack(bytes: Bytes) -> Result<Self, String> {
+        Ok(Self {
+            tensors: source::from_burnpack(bytes)?,
+            options: Options::default(),
+        })
+    }
+
+    /// Those below a prefix, without it.
+    pub(crate) fn below(&self, prefix: &str) -> Self {
+        let tensors = self
+            .tensors
+            .iter()
+            .filter_map(|(name, stored)| Some((below(name, prefix)?.to_owned(), stored.clone())));
+        Self {
+            tensors: tensors.collect(),
+            options: self.options.clone(),
+        }
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
+    }
+
     /// Leaves out tensors of this name, besides those that the table ignores; `*` stands for anything.
     pub fn ignore(mut self, pattern: &str) -> Self {
         self.options.ignored.push(pattern.into());
@@ -127,6 +151,14 @@ impl Weights {
         }
         *model = loaded;
         Ok(fit.not_loaded)
+    }
+}
+
+/// What follows `prefix` and a dot in `name`.
+pub(crate) fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
+    match prefix {
+        "" => Some(name),
+        prefix => name.strip_prefix(prefix)?.strip_prefix('.'),
     }
 }
 

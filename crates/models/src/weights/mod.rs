@@ -35,6 +35,10 @@ mod source;
 mod table;
 
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
+pub(crate) use load::below;
 pub use load::{NotLoaded, Weights};
 pub use save::save;
+pub(crate) use source::{Format, format};
+#[cfg(feature = "hub")]
+pub(crate) use source::{WEIGHT_FILES, shards};
 pub use table::{Names, Table, Theirs, ZEROS, same, transposed};

@@ -13,6 +13,18 @@ impl From<&str> for Names {
     }
 }
 
+impl From<String> for Names {
+    fn from(name: String) -> Self {
+        Self(vec![name])
+    }
+}
+
+impl From<Vec<String>> for Names {
+    fn from(names: Vec<String>) -> Self {
+        Self(names)
+    }
+}
+
 impl<const N: usize> From<[&str; N]> for Names {
     fn from(names: [&str; N]) -> Self {
         Self(names.map(String::from).into())

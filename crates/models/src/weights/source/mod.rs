@@ -3,6 +3,9 @@
 mod safetensors;
 mod shards;
 
+#[cfg(feature = "hub")]
+pub(crate) use shards::shards;
+
 use std::{
     collections::BTreeMap,
     error::Error,
@@ -14,7 +17,7 @@ use std::{
 
 use burn::tensor::{Bytes, DType};
 use burn_store::{
-    bridge,
+    BurnpackStore, ModuleStore, bridge,
     burn_pack::{self, Tensor as PackTensor},
     pytorch_reader::PytorchReader,
 };
@@ -126,25 +129,46 @@ impl Read for InMemory {
     }
 }
 
+/// What `transformers` calls the weights of a folder, in the order of its choice.
+pub(crate) const WEIGHT_FILES: [&str; 4] = [
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+];
+
 /// The tensors of a file, of the shards that an index names, or of a folder with either.
 pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     if !path.is_dir() {
         return open_file(path);
     }
-    let names = [
-        "model.safetensors",
-        "model.safetensors.index.json",
-        "pytorch_model.bin",
-        "pytorch_model.bin.index.json",
-    ];
-    let mut paths = names.iter().map(|name| path.join(name));
+    let mut paths = WEIGHT_FILES.iter().map(|name| path.join(name));
     match paths.find(|path| path.exists()) {
         Some(path) => open_file(&path),
         None => Err(refused(
             path,
-            format!("the folder has none of {}", names.join(", ")),
+            format!("the folder has none of {}", WEIGHT_FILES.join(", ")),
         )),
     }
+}
+
+/// What a file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Safetensors,
+    Burnpack,
+    /// An index, what `torch.save` wrote, or nothing that is read.
+    Other,
+}
+
+/// What a file is, by its first bytes.
+pub(crate) fn format(path: &Path) -> Result<Format, String> {
+    let start = start(path).map_err(|error| error.to_string())?;
+    Ok(match start.get(8) {
+        Some(b'{') => Format::Safetensors,
+        _ if start.starts_with(b"NRUB") => Format::Burnpack,
+        _ => Format::Other,
+    })
 }
 
 fn open_file(path: &Path) -> Result<Tensors, WeightsError> {
@@ -155,14 +179,23 @@ fn open_file(path: &Path) -> Result<Tensors, WeightsError> {
     }
 }
 
-/// One file; which format it has follows from its first bytes.
+/// The tensors of a burnpack in memory.
+pub(super) fn from_burnpack(bytes: Bytes) -> Result<Tensors, String> {
+    let mut store = BurnpackStore::from_bytes(Some(bytes));
+    let tensors = store.get_all_tensors().map_err(|error| error.to_string())?;
+    let tensors = tensors.iter();
+    let stored = tensors.map(|(name, tensor)| (name.clone(), Stored::from_pack(tensor.clone())));
+    Ok(stored.collect())
+}
+
+/// One file.
 fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
     let tensors = || -> Result<Tensors, Box<dyn Error>> {
-        let start = start(path)?;
-        if start.get(8) == Some(&b'{') {
+        let format = format(path)?;
+        if format == Format::Safetensors {
             return Ok(safetensors::open(path)?);
         }
-        let packs: Vec<(String, PackTensor)> = if start.starts_with(b"NRUB") {
+        let packs: Vec<(String, PackTensor)> = if format == Format::Burnpack {
             let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
             let named = tensors
                 .into_iter()

@@ -57,19 +57,18 @@ impl<'de> Visitor<'de> for FilesVisitor {
     }
 }
 
+/// The names of the files that an index speaks of.
+#[cfg(feature = "hub")]
+pub(crate) fn shards(path: &Path) -> Result<Vec<String>, WeightsError> {
+    let Files(files) = read(path).map_err(|reason| refused(path, reason))?;
+    let shards = files.into_values().collect::<BTreeSet<String>>();
+    Ok(shards.into_iter().collect())
+}
+
 pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     let Files(files) = read(path).map_err(|reason| refused(path, reason))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let shards: BTreeSet<&str> = files.values().map(String::as_str).collect();
-    // Before any of them is opened.
-    for shard in &shards {
-        if Path::new(shard).file_name() != Some(OsStr::new(shard)) || shard.contains(['/', '\\']) {
-            return Err(refused(
-                path,
-                format!("{shard:?} is no name of a file beside it"),
-            ));
-        }
-    }
     let mut tensors = Tensors::new();
     let mut shard_of = BTreeMap::new();
     for shard in shards {
@@ -109,5 +108,13 @@ fn read(path: &Path) -> Result<Files, String> {
     }
     let index: Index = serde_json::from_slice(&text)
         .map_err(|error| format!("it is no index of shards: {error}"))?;
-    Ok(index.weight_map)
+    // Before any of them is opened or downloaded.
+    let mut shards = index.weight_map.0.values();
+    let is_beside = |shard: &str| {
+        Path::new(shard).file_name() == Some(OsStr::new(shard)) && !shard.contains(['/', '\\'])
+    };
+    match shards.find(|shard| !is_beside(shard)) {
+        Some(shard) => Err(format!("{shard:?} is no name of a file beside it")),
+        None => Ok(index.weight_map),
+    }
 }

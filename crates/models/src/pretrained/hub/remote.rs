@@ -1,0 +1,163 @@
+//! Downloads.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::Path,
+    time::Duration,
+};
+
+use serde::Deserialize;
+use ureq::{
+    Agent, Body, Error,
+    config::RedirectAuthHeaders,
+    http::{Response, StatusCode, header},
+};
+
+use crate::pretrained::source::Name;
+
+/// How long to wait for a connection, an answer, or the next bytes.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Bytes of the longest list of files that is read.
+const LONGEST_LISTING: u64 = 1 << 26;
+
+/// A server with models.
+pub(super) struct Remote {
+    endpoint: String,
+    token: Option<String>,
+    agent: Agent,
+}
+
+/// What a model has at a revision.
+#[derive(Deserialize)]
+pub(super) struct Listing {
+    /// What the revision is now.
+    #[serde(rename = "sha")]
+    pub(super) commit: String,
+    siblings: Vec<Sibling>,
+}
+
+#[derive(Deserialize)]
+struct Sibling {
+    rfilename: String,
+}
+
+impl Listing {
+    pub(super) fn has(&self, file: &str) -> bool {
+        self.siblings.iter().any(|found| found.rfilename == file)
+    }
+}
+
+impl Remote {
+    pub(super) fn new(endpoint: Option<String>, token: Option<String>) -> Self {
+        let agent = Agent::config_builder()
+            .timeout_connect(Some(PATIENCE))
+            .timeout_recv_response(Some(PATIENCE))
+            .timeout_per_read(Some(PATIENCE))
+            // The hosts that keep large files are others, which the token is no business of.
+            .redirect_auth_headers(RedirectAuthHeaders::SameHost)
+            .build()
+            .into();
+        let endpoint = endpoint.unwrap_or_else(|| "https://huggingface.co".into());
+        Self {
+            endpoint: endpoint.trim_end_matches('/').into(),
+            token,
+            agent,
+        }
+    }
+
+    /// What a revision of a model is, and has.
+    pub(super) fn listing(&self, name: &Name) -> Result<Listing, String> {
+        let revision = name.revision.replace('/', "%2F");
+        let path = format!("api/models/{}/revision/{revision}", name.repository);
+        let mut answer = self
+            .get(&path, 0)
+            .map_err(|error| self.failed(&path, &error))?;
+        let body = answer.body_mut().with_config().limit(LONGEST_LISTING);
+        let body = body.read_to_vec();
+        let body = body.map_err(|error| self.failed(&path, &error))?;
+        let listing: Listing = serde_json::from_slice(&body)
+            .map_err(|error| format!("{}/{path}: {error}", self.endpoint))?;
+        // It becomes part of a path.
+        match listing.commit.chars().all(|c| c.is_ascii_hexdigit()) && !listing.commit.is_empty() {
+            true => Ok(listing),
+            false => Err(format!("{:?} is no commit", listing.commit)),
+        }
+    }
+
+    /// Downloads a file of a commit into a folder that may have it, or the beginning of it.
+    pub(super) fn download(
+        &self,
+        name: &Name,
+        commit: &str,
+        file: &str,
+        folder: &Path,
+    ) -> Result<(), String> {
+        let whole = folder.join(file);
+        if whole.exists() {
+            return Ok(());
+        }
+        let path = format!("{}/resolve/{commit}/{file}", name.repository);
+        let part = folder.join(format!("{file}.incomplete"));
+        let written = || -> Result<(), Error> {
+            let mut part = OpenOptions::new().create(true).append(true).open(&part)?;
+            // Another process may be at it.
+            part.lock()?;
+            match whole.exists() {
+                true => Ok(()),
+                false => self.append(&path, &mut part),
+            }
+        };
+        written().map_err(|error| self.failed(&path, &error))?;
+        match whole.exists() {
+            true => Ok(()),
+            false => fs::rename(&part, &whole).map_err(|error| error.to_string()),
+        }
+    }
+
+    /// Writes what is missing of a file.
+    fn append(&self, path: &str, part: &mut File) -> Result<(), Error> {
+        let there = part.seek(SeekFrom::End(0))?;
+        let answer = match self.get(path, there) {
+            // All of it is there, or of another one.
+            Err(Error::StatusCode(416)) => self.get(path, 0),
+            answer => answer,
+        }?;
+        if answer.status() != StatusCode::PARTIAL_CONTENT {
+            part.set_len(0)?;
+        }
+        let announced = answer.body().content_length();
+        let mut body = answer.into_body().into_reader();
+        let count = io::copy(&mut body.by_ref(), part)?;
+        part.flush()?;
+        match announced {
+            Some(announced) if announced != count => {
+                let reason = format!("{count} bytes came of {announced}");
+                Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// What is at a path, without so many bytes at its beginning if the server can leave them out.
+    fn get(&self, path: &str, without: u64) -> Result<Response<Body>, Error> {
+        let mut request = self.agent.get(format!("{}/{path}", self.endpoint));
+        if let Some(token) = &self.token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {token}"));
+        }
+        if without > 0 {
+            request = request.header(header::RANGE, format!("bytes={without}-"));
+        }
+        request.call()
+    }
+
+    fn failed(&self, path: &str, error: &Error) -> String {
+        let hint = match error {
+            Error::StatusCode(401 | 403) => {
+                " (there is no such model, or it needs a token in HF_TOKEN)"
+            }
+            _ => "",
+        };
+        format!("{}/{path}: {error}{hint}", self.endpoint)
+    }
+}

@@ -1,0 +1,76 @@
+//! Where the files of a model are: in a folder, or under a name on the Hub.
+
+use std::path::{Path, PathBuf};
+
+use super::PretrainedError;
+
+/// A model's name on the Hub.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[cfg_attr(
+    not(feature = "hub"),
+    allow(dead_code, reason = "read where names are looked up")
+)]
+pub(super) struct Name {
+    /// `organisation/model`, or `model` alone.
+    pub(super) repository: String,
+    /// A branch, a tag or a commit.
+    pub(super) revision: String,
+}
+
+impl Name {
+    /// What `repository` or `repository@revision` says; none if no model can have the name.
+    fn parse(text: &str) -> Option<Self> {
+        let (repository, revision) = text.split_once('@').unwrap_or((text, "main"));
+        let parts: Vec<&str> = repository.split('/').collect();
+        let is_name = parts.len() <= 2 && parts.iter().all(|part| is_part(part));
+        let is_revision = revision.split('/').all(is_part);
+        (is_name && is_revision).then(|| Self {
+            repository: repository.into(),
+            revision: revision.into(),
+        })
+    }
+}
+
+/// Which files are asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// Configuration and weights.
+    Model,
+    /// `tokenizer.json`.
+    #[cfg_attr(
+        not(feature = "tokenizers"),
+        allow(dead_code, reason = "only `tokenizer` asks for it")
+    )]
+    Tokenizer,
+}
+
+/// Whether this can be a part of a name: it becomes part of a path and of a URL.
+fn is_part(part: &str) -> bool {
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+    !part.is_empty() && part.chars().all(is_allowed) && !part.starts_with('.')
+}
+
+/// The folder with the files of a model: `source` itself, or where the files of this name on the Hub are.
+pub(crate) fn folder(source: &Path, wanted: Wanted) -> Result<PathBuf, PretrainedError> {
+    if source.exists() {
+        return Ok(source.into());
+    }
+    // What can be no name is a folder that is not there, which is for who reads it to say.
+    match source.to_str().and_then(Name::parse) {
+        Some(name) => snapshot(&name, wanted).map_err(|reason| PretrainedError::Source {
+            from: source.into(),
+            reason,
+        }),
+        None => Ok(source.into()),
+    }
+}
+
+#[cfg(feature = "hub")]
+fn snapshot(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
+    super::hub::Hub::from_env().folder(name, wanted)
+}
+
+#[cfg(not(feature = "hub"))]
+fn snapshot(_: &Name, _: Wanted) -> Result<PathBuf, String> {
+    Err("a name on the Hub needs feature hub of burn-attn-models".into())
+}

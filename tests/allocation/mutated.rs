@@ -1,0 +1,212 @@
+//! Folders of models with bytes that were changed: whoever reads them says what is wrong, does not panic, and takes no memory for what is not there.
+
+use std::{
+    fs,
+    panic::{self, AssertUnwindSafe},
+    path::{Path, PathBuf},
+};
+
+use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights};
+use tempfile::TempDir;
+
+use crate::{alone, devices, peak};
+
+/// Changed files of each kind.
+const CASES: u64 = 1000;
+/// The most that reading one may take: the models and their files have some ten thousand bytes.
+const MOST: usize = 16 << 20;
+
+/// What stands in the place of another number.
+const NUMBERS: [&str; 12] = [
+    "0",
+    "1",
+    "7",
+    "-1",
+    "0.5",
+    "1e30",
+    "65536",
+    "16777217",
+    "2147483648",
+    "4294967297",
+    "18446744073709551615",
+    "99999999999999999999999",
+];
+
+/// The same numbers in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+struct SplitMix(u64);
+
+impl SplitMix {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `end`, or 0.
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end.max(1) as u64) as usize
+    }
+
+    /// A place in a file: as often in its first bytes, which say what the others are, as anywhere.
+    fn place(&mut self, bytes: &[u8]) -> usize {
+        let first = bytes.len().min(2048);
+        match self.below(2) {
+            0 => self.below(first),
+            _ => self.below(bytes.len()),
+        }
+    }
+
+    /// The file with one to three changes.
+    fn changed(&mut self, original: &[u8]) -> Vec<u8> {
+        let mut bytes = original.to_vec();
+        for _ in 0..=self.below(3) {
+            let at = self.place(&bytes);
+            let until = (at + self.below(40)).min(bytes.len());
+            match self.below(9) {
+                0 => bytes.truncate(at),
+                1 => bytes.extend(vec![self.next() as u8; self.below(1 << 16)]),
+                2 => drop(bytes.drain(at..until)),
+                3 => {
+                    let piece = bytes[at..until].to_vec();
+                    let to = self.place(&bytes);
+                    drop(bytes.splice(to..to, piece));
+                }
+                4 => {
+                    let number = [u64::MAX, 1 << 62, 1 << 32, 0][self.below(4)].to_le_bytes();
+                    drop(bytes.splice(at..(at + 8).min(bytes.len()), number));
+                }
+                5 if at < bytes.len() => bytes[at] ^= 1 << self.below(8),
+                6 if at < bytes.len() => bytes[at] = self.next() as u8,
+                _ => {
+                    let is_digit = |&at: &usize| bytes[at].is_ascii_digit();
+                    let Some(start) = (at..bytes.len()).find(is_digit) else {
+                        continue;
+                    };
+                    let digits = (start..bytes.len()).take_while(is_digit).count();
+                    let number = NUMBERS[self.below(NUMBERS.len())].bytes();
+                    drop(bytes.splice(start..start + digits, number));
+                }
+            }
+        }
+        bytes
+    }
+}
+
+fn golden(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(path)
+}
+
+fn copied(from: &Path) -> TempDir {
+    let copy = tempfile::tempdir().expect("a folder");
+    for entry in fs::read_dir(from).expect("a folder") {
+        let entry = entry.expect("a file");
+        fs::copy(entry.path(), copy.path().join(entry.file_name())).expect("copied");
+    }
+    copy
+}
+
+/// Changes a file of a folder again and again, and reads what came of it.
+fn survives(folder: &Path, file: &str, read: impl Fn(&Path) -> Result<(), String>) {
+    let _alone = alone();
+    let copy = copied(folder);
+    let original = fs::read(folder.join(file)).expect("read");
+    assert_eq!(read(copy.path()), Ok(()), "as it was");
+    let (mut refused, mut most) = (0, 0);
+    for seed in 0..CASES {
+        let bytes = SplitMix(seed).changed(&original);
+        fs::write(copy.path().join(file), &bytes).expect("written");
+        let mut result = Ok(Ok(()));
+        let used = peak(|| {
+            result = panic::catch_unwind(AssertUnwindSafe(|| read(copy.path())));
+        });
+        let result =
+            result.unwrap_or_else(|_| panic!("{file} with the changes of {seed} makes a panic"));
+        assert!(
+            used <= MOST,
+            "{file} with the changes of {seed} takes {used} bytes: {result:?}"
+        );
+        most = most.max(used);
+        if let Err(sentence) = result {
+            assert!(
+                !sentence.trim().is_empty() && !sentence.contains('\n'),
+                "{seed}: {sentence:?}"
+            );
+            refused += 1;
+        }
+    }
+    println!("{file}: {refused} of {CASES} refused, at most {most} bytes");
+    // The others are changes of numbers, of names that nobody reads, or none.
+    assert!(refused > CASES / 4, "{refused} refused");
+}
+
+fn bert(folder: &Path) -> Result<(), String> {
+    let bert = Bert::from_pretrained(folder, &devices::any());
+    bert.map(drop).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_configuration() {
+    survives(&golden("models/bert"), "config.json", bert);
+}
+
+#[test]
+fn configurations_with_tables_of_positions() {
+    for family in ["llama", "gemma3", "gpt_neox", "gpt_oss", "qwen3_moe"] {
+        let folder = golden("models").join(family);
+        survives(&folder, "config.json", |folder| {
+            let device = devices::any();
+            let model = match family {
+                "gpt_neox" => gpt_neox::from_pretrained(folder, &device),
+                _ => llama::from_pretrained(folder, &device),
+            };
+            model.map(drop).map_err(|error| error.to_string())
+        });
+    }
+}
+
+#[test]
+fn a_configuration_of_t5() {
+    survives(&golden("models/t5"), "config.json", |folder| {
+        let model = t5::from_pretrained(folder, &devices::any());
+        model.map(drop).map_err(|error| error.to_string())
+    });
+}
+
+#[test]
+fn safetensors() {
+    survives(&golden("models/bert"), "model.safetensors", bert);
+}
+
+#[test]
+fn what_pytorch_wrote() {
+    let folder = copied(&golden("models/gpt2"));
+    fs::remove_file(folder.path().join("model.safetensors")).expect("removed");
+    fs::copy(
+        golden("weights/gpt2.bin"),
+        folder.path().join("pytorch_model.bin"),
+    )
+    .expect("copied");
+    let config = fs::read_to_string(folder.path().join("config.json")).expect("read");
+    let config = config.replace("\"n_positions\": 19", "\"n_positions\": 7");
+    let config = config.replace("\"vocab_size\": 23", "\"vocab_size\": 11");
+    fs::write(folder.path().join("config.json"), config).expect("written");
+    survives(folder.path(), "pytorch_model.bin", |folder| {
+        let model = gpt2::from_pretrained(folder, &devices::any());
+        model.map(drop).map_err(|error| error.to_string())
+    });
+}
+
+#[test]
+fn an_index() {
+    survives(
+        &golden("weights/llama"),
+        "model.safetensors.index.json",
+        |folder| {
+            let weights = Weights::open(folder);
+            weights.map(drop).map_err(|error| error.to_string())
+        },
+    );
+}

@@ -1,0 +1,103 @@
+//! Names on the Hub: its cache as the Python library keeps it, and downloads from a server on the loopback interface.
+
+mod cache;
+mod downloads;
+mod server;
+
+use std::{env, fs, path::Path, process::Command};
+
+use burn::tensor::{Int, Tensor};
+use burn_attn_models::{
+    bert::{Bert, BertInput},
+    pretrained,
+};
+use tempfile::TempDir;
+
+use super::{assert_states, folder, values};
+use crate::devices;
+
+/// What is the name, in the process that looks it up.
+const NAME: &str = "BURN_ATTN_TEST_NAME";
+/// Set where the tokenizer alone is looked up.
+const TOKENIZER: &str = "BURN_ATTN_TEST_TOKENIZER";
+const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
+const LOADED: &str = "the model is loaded";
+
+/// Loads a model in a process with these variables, and no others that concern it: the variables of this one are those of all tests.
+fn load(name: &str, variables: &[(&str, &Path)]) -> Result<(), String> {
+    let mut process = Command::new(env::current_exe().expect("a program"));
+    process.args(["--exact", "models::hub::another_process", "--nocapture"]);
+    for (name, _) in env::vars_os() {
+        let text = name.to_string_lossy().to_uppercase();
+        if text.starts_with("HF_") || text.starts_with("XDG_") || text.ends_with("_PROXY") {
+            process.env_remove(name);
+        }
+    }
+    process.env(NAME, name).envs(variables.iter().copied());
+    let output = process.output().expect("it runs");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{output:?}");
+    match text.contains(LOADED) {
+        true => Ok(()),
+        false => {
+            let refused = text.lines().find_map(|line| line.strip_prefix("refused: "));
+            Err(refused.expect("what happened").to_owned())
+        }
+    }
+}
+
+/// What [`load`] runs.
+#[test]
+fn another_process() {
+    let Ok(name) = env::var(NAME) else {
+        return;
+    };
+    if env::var_os(TOKENIZER).is_some() {
+        return match pretrained::tokenizer(&name) {
+            Ok(_) => println!("\n{LOADED}"),
+            Err(error) => println!("\nrefused: {error}"),
+        };
+    }
+    let device = devices::any();
+    match Bert::from_pretrained(&name, &device) {
+        Ok(bert) => {
+            let values = values();
+            let ints = |name: &str| Tensor::<2, Int>::from_data(values.data(name), &device);
+            let input = BertInput::new(ints("bert.tokens"));
+            let input = input.segments(ints("bert.segments")).lengths(&[7, 4]);
+            let expected = values.tensor("bert.states.1", &device);
+            assert_states(&name, bert.forward(input), expected);
+            println!("\n{LOADED}");
+        }
+        Err(error) => println!("\nrefused: {error}"),
+    }
+}
+
+/// Puts a model into a cache as the Python library does: files are links to what is named by its content.
+fn fill(cache: &Path, reference: &str) {
+    let repository = cache.join("models--organisation--tiny");
+    let snapshot = repository.join("snapshots").join(COMMIT);
+    for folder in ["blobs", "refs"] {
+        fs::create_dir_all(repository.join(folder)).expect("a folder");
+    }
+    fs::create_dir_all(&snapshot).expect("a folder");
+    fs::write(repository.join("refs").join(reference), COMMIT).expect("written");
+    for (number, file) in ["config.json", "model.safetensors"].iter().enumerate() {
+        let blob = format!("blob{number}");
+        let original = folder("bert").join(file);
+        fs::copy(original, repository.join("blobs").join(&blob)).expect("copied");
+        let blob = Path::new("../../blobs").join(blob);
+        #[cfg(unix)]
+        std::os::unix::fs::symlink(blob, snapshot.join(file)).expect("a link");
+        #[cfg(not(unix))]
+        fs::copy(snapshot.join(blob), snapshot.join(file)).expect("copied");
+    }
+}
+
+fn temporary() -> TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn offline() -> (&'static str, &'static Path) {
+    ("HF_HUB_OFFLINE", Path::new("1"))
+}
