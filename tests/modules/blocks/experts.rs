@@ -27,7 +27,7 @@ fn dense() -> BlockConfig {
 }
 
 fn sparse() -> BlockConfig {
-    dense().with_experts(ExpertsConfig::new(N_EXPERTS, 3).with_d_ff(Some(17)))
+    dense().with_experts(ExpertsConfig::new(N_EXPERTS, 3).with_d_ff(17))
 }
 
 fn layer(block: BlockConfig, device: &Device) -> TransformerLayer {

@@ -69,7 +69,7 @@ fn packed_projections_into_two_linear_layers() {
 #[test]
 fn separate_projections() {
     from_both_files("import_attention", |mut weights, device| {
-        let config = config().with_d_key_in(Some(5)).with_d_value_in(Some(7));
+        let config = config().with_d_key_in(5).with_d_value_in(7);
         let mut module = config.init(device);
         weights.load("separate", &mut module).expect("loaded");
         assert_is("separate.output", from_three(&module, device));
@@ -79,7 +79,7 @@ fn separate_projections() {
 #[test]
 fn separate_projections_of_one_memory() {
     from_both_files("import_attention", |mut weights, device| {
-        let config = CrossAttentionConfig::new(12, 3).with_d_memory(Some(5));
+        let config = CrossAttentionConfig::new(12, 3).with_d_memory(5);
         let mut module = config.with_dropout(0.0).init(device);
         weights.load("one_memory", &mut module).expect("loaded");
         let [x, memory] = ["x", "narrow_memory"].map(|name| value(name, device));
@@ -96,7 +96,7 @@ fn no_bias() {
         weights.load("no_bias", &mut module).expect("loaded");
         assert_is("no_bias.output", from_x(&module, device));
 
-        let config = config.with_d_key_in(Some(5)).with_d_value_in(Some(7));
+        let config = config.with_d_key_in(5).with_d_value_in(7);
         let mut module = config.init(device);
         weights
             .load("separate_no_bias", &mut module)

@@ -207,7 +207,7 @@ fn cross_attention_with_grouped_heads() {
 
         for mut weights in in_every_form(&theirs) {
             let config = CrossAttentionConfig::new(15, 6)
-                .with_d_memory(Some(11))
+                .with_d_memory(11)
                 .with_n_kv_heads(2)
                 .with_d_head(5)
                 .with_dropout(0.0);

@@ -190,7 +190,7 @@ fn other_widths() {
         "tensor separate.k_proj_weight has shape [12, 5], but the module needs [12, 12]",
     );
     refused_by(
-        config().with_d_key_in(Some(5)).init(&device),
+        config().with_d_key_in(5).init(&device),
         "import_attention",
         "packed",
         "tensor packed.q_proj_weight of shape [12, 12] is missing, which the module needs",

@@ -86,16 +86,13 @@ fn attention_of_pytorch() {
         "packed",
         CrossAttentionConfig::new(12, 3).init(&device),
     );
-    let separate = config
-        .clone()
-        .with_d_key_in(Some(5))
-        .with_d_value_in(Some(7));
+    let separate = config.clone().with_d_key_in(5).with_d_value_in(7);
     pytorch(file, "separate", separate.init(&device));
-    let of_memory = CrossAttentionConfig::new(12, 3).with_d_memory(Some(5));
+    let of_memory = CrossAttentionConfig::new(12, 3).with_d_memory(5);
     pytorch(file, "one_memory", of_memory.init(&device));
     let no_bias = config.with_bias(ProjectionBias::none());
     pytorch(file, "no_bias", no_bias.init(&device));
-    let no_bias = no_bias.with_d_key_in(Some(5)).with_d_value_in(Some(7));
+    let no_bias = no_bias.with_d_key_in(5).with_d_value_in(7);
     pytorch(file, "separate_no_bias", no_bias.init(&device));
 }
 
@@ -114,7 +111,7 @@ fn stacks_of_pytorch() {
     pytorch(
         file,
         "transformer",
-        whole.with_final_norm(Some(true)).init(&device),
+        whole.with_final_norm(true).init(&device),
     );
 }
 
@@ -135,7 +132,7 @@ fn modules_of_burn_nn() {
         theirs.init(&device),
         CrossAttentionConfig::new(15, 3).init(&device),
     );
-    let ours = CrossAttentionConfig::new(15, 6).with_d_memory(Some(11));
+    let ours = CrossAttentionConfig::new(15, 6).with_d_memory(11);
     let ours = ours.with_n_kv_heads(2).with_d_head(5);
     burn_nn(
         BurnNnCross::new(15, 11, 6, 2, 5).init(&device),
@@ -145,11 +142,11 @@ fn modules_of_burn_nn() {
         let block = block().with_norm_placement(placement);
         let theirs = BurnNnEncoder::new(12, 7, 3, 2).with_norm_first(first);
         let ours = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(block.clone());
-        let ours = ours.with_final_norm(Some(false));
+        let ours = ours.with_final_norm(false);
         burn_nn(theirs.init(&device), ours.init(&device));
         let theirs = BurnNnDecoder::new(12, 7, 3, 2).with_norm_first(first);
         let ours = TransformerDecoderConfig::new(12, 7, 3, 2).with_block(block);
-        let ours = ours.with_final_norm(Some(false));
+        let ours = ours.with_final_norm(false);
         burn_nn(theirs.init(&device), ours.init(&device));
     }
 }

@@ -38,7 +38,7 @@ fn no_bias() -> BlockConfig {
 fn encoder(block: BlockConfig, device: &Device) -> TransformerEncoder {
     TransformerEncoderConfig::new(12, 7, 3, 1)
         .with_block(block)
-        .with_final_norm(Some(false))
+        .with_final_norm(false)
         .init(device)
 }
 
@@ -72,7 +72,7 @@ fn decoder_layers() {
             let config = TransformerDecoderConfig::new(12, 7, 3, 1)
                 .with_block(block)
                 .with_causal(true);
-            let mut decoder = config.with_final_norm(Some(false)).init(device);
+            let mut decoder = config.with_final_norm(false).init(device);
             weights.load(name, &mut decoder.layers[0]).expect("loaded");
             let output = decoder.forward(to_decode(device));
             assert_is(&format!("{name}.output"), output);
@@ -123,7 +123,7 @@ fn stacks() {
         assert_is("decoder.output", decoder.forward(to_decode(device)));
 
         let config = TransformerConfig::new(12, 7, 3, 1, 1).with_block(post());
-        let mut transformer = config.with_final_norm(Some(true)).init(device);
+        let mut transformer = config.with_final_norm(true).init(device);
         weights
             .load("transformer", &mut transformer)
             .expect("loaded");
@@ -176,7 +176,7 @@ fn layers_that_pytorch_cannot_have() {
     );
     refused(
         "encoder_layer_pre",
-        pre().with_experts(Some(ExpertsConfig::new(3, 2))),
+        pre().with_experts(ExpertsConfig::new(3, 2)),
         "encoder_layer_pre.linear1: the module's layers have experts, PyTorch's one feed-forward network",
     );
     refused(
@@ -211,7 +211,7 @@ fn stacks_of_another_height() {
             sentence.starts_with("the module has no parameter for encoder.layers.1.linear1.bias, "),
             "{sentence}"
         );
-        let with_norm = config(2).with_final_norm(Some(true));
+        let with_norm = config(2).with_final_norm(true);
         let error = weights.load("encoder", &mut with_norm.init(device));
         assert_eq!(
             error.unwrap_err().to_string(),
@@ -252,7 +252,7 @@ fn layers_that_burn_nn_cannot_have() {
     );
     let mut weights = import::burn_nn_record(theirs.into_record()).expect("a record");
     let config = TransformerEncoderConfig::new(12, 7, 3, 1);
-    let mut with_norm = config.with_final_norm(Some(true)).init(&device);
+    let mut with_norm = config.with_final_norm(true).init(&device);
     assert_eq!(
         weights.load("", &mut with_norm).unwrap_err().to_string(),
         "tensor norm.gamma of shape [12] is missing, which the module needs"
