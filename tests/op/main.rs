@@ -1,5 +1,6 @@
 //! Suites over the operation: against the f64 oracle, and the properties of its contract, on every backend of the build.
 
+mod activation;
 mod bad_input;
 mod bias;
 mod case;

@@ -42,7 +42,7 @@ pub enum Suite {
     Decode,
     /// A training step of an encoder–decoder.
     Translation,
-    /// Models that other people trained, beside Hugging Face's transformers.
+    /// Models of published sizes, of random numbers, beside Hugging Face's transformers.
     Models,
     /// The blockwise body, which backends without kernels run: memory and time.
     Blockwise,

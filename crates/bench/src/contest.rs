@@ -190,7 +190,7 @@ fn start(
     work: &Work,
 ) -> Result<(Contestant, Option<u64>), String> {
     let peak_bytes = match work {
-        // Its memory is the cache's, and one more continuation by burn-nn would take minutes.
+        // Their memory is that of weights and cache, and one more continuation takes seconds to minutes.
         Work::Decoding(_) | Work::Pretrained(_) => None,
         _ => stage.peak(library, work)?,
     };

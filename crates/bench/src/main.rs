@@ -114,7 +114,11 @@ fn measure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
             continue;
         }
         if suite == Suite::Models {
-            stage.write_checkpoints(suites::models::FOLDER)?;
+            if let Err(why) = stage.write_checkpoints(suites::models::FOLDER) {
+                println!("\n{name}: {why}");
+                complete = false;
+                continue;
+            }
         }
         report::print_header(name);
         for case in cases {

@@ -340,8 +340,6 @@ def tiny(kind, work):
     if kind == "sgemm":
         return work // 16
     small = dict(work)
-    if kind == "pretrained":
-        return small | {"batch": 1, "tokens": min(work["tokens"], 2)}
     if kind == "translation":
         small["batch"] = 2
         return small

@@ -247,7 +247,7 @@ pub enum Family {
     T5,
 }
 
-/// What a published model is for, prompt included.
+/// What a model of a published size is for, prompt included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pretrained {
     /// Which one.
@@ -320,6 +320,9 @@ impl Work {
         match self {
             Self::Op(op) if op.dropout > 0.0 => None,
             Self::Op(op) => Some(op.precision.tolerance()),
+            // Numbers that are counted: parameters, tokens.
+            Self::Translation(_) => Some(0.0),
+            Self::Pretrained(work) if work.tokens > 0 => Some(0.0),
             _ => Some(Precision::F32.tolerance()),
         }
     }

@@ -139,7 +139,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         "summary_use_proj",
     ];
     // Of training, and of the tokenizer.
-    let others = ["embd_pdrop", "predict_special_tokens"];
+    let others = ["embd_pdrop", "n_special", "predict_special_tokens"];
     for field in of_other_heads.into_iter().chain(others) {
         file.ignore(field);
     }

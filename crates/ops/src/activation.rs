@@ -10,7 +10,8 @@ use crate::{AttentionOps, OptionalFloat};
 
 /// `activation(x + bias)`; or, `gated`, `activation(gate + bias) · (up + bias)` of an `x` and a bias that are `[gate | up]`.
 ///
-/// Outside training the CPU backends compute f32 in one pass over memory, on all cores, in place where nobody else holds `x`.
+/// Outside training the CPU backends compute f32 in one pass over memory, on all cores; flex in place where nobody else holds `x` and there is
+/// no gate.
 ///
 /// # Shapes
 ///

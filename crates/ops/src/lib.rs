@@ -28,7 +28,7 @@
 //!
 //! The crate is laid out as: `attention` (the public functions), `merge` (of partial results), `options`, `mask`, `bias` (what a
 //! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
-//! `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
+//! `activation` (what is between two linear layers), `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
 //! `operands` (what travels through it), `backends` (who implements it), `fused` (kernels and the gradient rules), `blockwise` (the
 //! body made of plain tensor operations, for backends without kernels), `composed` (one block of it), `heads` (one projection for several operands), `linear` (a linear layer), `rotation` (rotary positions), `seed`
 //! (repeatable dropout).

@@ -9,8 +9,8 @@ use crate::{Activation, AttentionOps, OptionalFloat, activate, activation::float
 
 /// `x · weight + bias`.
 ///
-/// For a few rows outside training, the CPU backends read the weight once, as it lies, on all cores; Burn's product is
-/// made for many rows. A quantised weight goes to Burn's product of quantised tensors, which the CPU backends compute by
+/// For up to 16 rows of f32 or f64 outside training, the CPU backends read the weight once, as it lies, on all cores; for more of f32
+/// see [`activated_linear`]. A quantised weight goes to Burn's product of quantised tensors, which the CPU backends compute by
 /// making floats of the whole weight.
 ///
 /// # Shapes
@@ -59,7 +59,8 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Cost
 ///
-/// That of both; the CPU backends do both in one pass for many rows of f32 outside training, unless it is gated.
+/// That of both. Outside training the CPU backends do both in one pass for 17 rows of f32 and more, unless it is gated, the weight has fewer
+/// than 2¹² numbers, or more than 2²⁰ of which fewer than 128 rows are read, or an operand does not lie row after row.
 pub fn activated_linear(
     x: Tensor<2>,
     weight: Tensor<2>,
@@ -67,7 +68,7 @@ pub fn activated_linear(
     activation: Activation,
     gated: bool,
 ) -> Tensor<2> {
-    let ([_, d_input], [d_weight, _]) = (x.dims(), weight.dims());
+    let ([rows, d_input], [d_weight, _]) = (x.dims(), weight.dims());
     assert!(
         d_input == d_weight,
         "linear: x {:?} does not fit weight {:?}",
@@ -82,6 +83,11 @@ pub fn activated_linear(
             bias.dims(),
             weight.dims()
         );
+    }
+    // In Burn 0.22.1 such products divide by zero on ndarray.
+    if rows == 0 || d_input == 0 || d_output == 0 {
+        let product = Tensor::zeros([rows, d_output], (&x.device(), x.dtype()));
+        return activate(product, bias, activation, gated);
     }
     if matches!(weight.dtype(), DType::QFloat(_)) {
         return activate(module::linear(x, weight, None), bias, activation, gated);

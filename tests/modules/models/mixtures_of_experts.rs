@@ -168,10 +168,10 @@ fn one_sentence_names_the_field() {
             "swiglu_alpha is 1.5, but the Llama family supports 1.702",
         ),
         (
-            "mixtral",
-            "router_jitter_noise",
-            json!(0.125),
-            "router_jitter_noise is 0.125, but the Llama family supports 0",
+            "qwen3_moe",
+            "use_qk_norm",
+            json!(false),
+            "use_qk_norm is false, but the Llama family supports true",
         ),
         (
             "mixtral",

@@ -7,6 +7,7 @@ mod hub;
 mod language_models;
 mod llama;
 mod mixtures_of_experts;
+mod published;
 mod real;
 mod refused;
 mod t5;

@@ -9,10 +9,10 @@ use tempfile::TempDir;
 use super::folder;
 use crate::devices;
 
-type Fields = serde_json::Map<String, Value>;
+pub(super) type Fields = serde_json::Map<String, Value>;
 
 /// A copy of a model's folder whose configuration was changed.
-fn copied(model: &str, change: impl FnOnce(&mut Fields)) -> TempDir {
+pub(super) fn copied(model: &str, change: impl FnOnce(&mut Fields)) -> TempDir {
     let copy = tempfile::tempdir().expect("a folder");
     let original = folder(model);
     fs::copy(

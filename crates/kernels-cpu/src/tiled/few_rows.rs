@@ -16,7 +16,7 @@ use super::{
 };
 use crate::extent::elements;
 
-/// More rows than this are better multiplied by a library.
+/// More rows than this are better multiplied by [`ManyRows`](super::ManyRows), or by a library.
 pub const FEW_ROWS: usize = 16;
 /// Numbers of the product that are added up at once.
 const ADDED: usize = 1 << 12;

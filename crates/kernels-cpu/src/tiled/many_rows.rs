@@ -9,6 +9,7 @@ use super::{
     kernel::{
         activation::Activation,
         many_rows::{Pack, RowBlock, StripWidth},
+        real::MAX_LANES,
     },
     parallel::{Execution, for_each},
     scratch::with_scratch,
@@ -19,7 +20,7 @@ use crate::extent::elements;
 const DEPTH: usize = 256;
 /// Numbers of the matrix that are packed at once: what a thread keeps for them stays below 4 MiB.
 const PACKED: usize = (1 << 20) - 16;
-/// Rows of a task are a multiple of this, which every microkernel's block divides.
+/// Rows of a task are a multiple of this, which the largest blocks of the product divide.
 const ROWS: usize = 12;
 /// The most rows of a task.
 const MOST_ROWS: usize = 96;
@@ -69,7 +70,7 @@ impl ManyRows<'_> {
     /// A slice is too short for the sizes, or there is a bias of another width.
     ///
     /// # Cost
-    /// `2 · rows · depth · columns` operations, and a copy of the matrix in pieces of 4 MiB.
+    /// `2 · rows · depth · columns` operations, and a copy of the matrix, strips of at most 4 MiB at a time, or one strip.
     pub fn run(&self, out: &mut [f32], execution: Execution) {
         let Self {
             rows,
@@ -145,22 +146,27 @@ impl ManyRows<'_> {
             .next_multiple_of(ROWS)
             .min(MOST_ROWS);
         let blocks = out.chunks_mut(rows * self.columns).enumerate();
-        for_each(workers, rows * 64, blocks, |(block, out), rest| {
-            execution.dispatch(RowBlock {
-                x: &self.x[block * rows * self.depth..],
-                depth: self.depth,
-                terms: self
-                    .depth
-                    .div_ceil(self.depth.div_ceil(DEPTH).max(1))
-                    .max(1),
-                packed,
-                bias: self.bias,
-                activation: self.activation,
-                panel: panel.clone(),
-                columns: self.columns,
-                out,
-                rest,
-            });
-        });
+        for_each(
+            workers,
+            rows * 2 * MAX_LANES,
+            blocks,
+            |(block, out), rest| {
+                execution.dispatch(RowBlock {
+                    x: &self.x[block * rows * self.depth..],
+                    depth: self.depth,
+                    terms: self
+                        .depth
+                        .div_ceil(self.depth.div_ceil(DEPTH).max(1))
+                        .max(1),
+                    packed,
+                    bias: self.bias,
+                    activation: self.activation,
+                    panel: panel.clone(),
+                    columns: self.columns,
+                    out,
+                    rest,
+                });
+            },
+        );
     }
 }

@@ -37,7 +37,7 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, or its `max_len` less than the model's.
+    /// When a size of `config` is zero, its `max_len` less than the model's, or more than the positions of its rotary heads.
     pub fn start_with(&self, rows: usize, config: &KvCacheConfig) -> LanguageModelState {
         assert!(
             config.max_len >= self.max_len(),

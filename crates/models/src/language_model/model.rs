@@ -80,7 +80,7 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// As [`embed`](Self::embed).
+    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
     ///
     /// # Example
     ///
@@ -112,7 +112,7 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// As [`embed`](Self::embed).
+    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
     pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
         let input = CausalTransformerInput::new(self.embed(tokens, 0));
         self.transformer.forward_with_weights(input).self_weights

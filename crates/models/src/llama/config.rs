@@ -59,13 +59,14 @@ pub(super) fn read(
         file.needs(field)?;
     }
     let n_layers = file.layers("num_hidden_layers")?;
-    let max_len = file.positions("max_position_embeddings")?;
+    let mut max_len = file.positions("max_position_embeddings")?;
     let block = block(file, family)?;
     // Layers with a window, and layers without.
     let [near, far] = match family {
         Family::Gemma3 => rotary::of_two_kinds(file, max_len)?,
         _ => {
             let rotary = rotary::of_all_layers(file, family, max_len)?;
+            max_len = rotary.max_len;
             [rotary.clone(), rotary]
         }
     };
@@ -105,6 +106,20 @@ pub(super) fn read(
             Family::Gemma2 => file.number_if_any("final_logit_softcapping")?,
             _ => None,
         });
+    match family {
+        Family::Gemma2 => file.ignore("sliding_window_size"),
+        Family::Llama => {
+            file.only("rope_interleaved", json!(false))?;
+            file.ignore("is_llama_config");
+        }
+        Family::Qwen2 => file.only("use_mrope", json!(false))?,
+        Family::Qwen3Moe => {
+            file.only("qkv_bias", json!(false))?;
+            file.only("shared_expert_intermediate_size", json!(0))?;
+            file.only("use_qk_norm", json!(true))?;
+        }
+        _ => {}
+    }
     if family.is_gemma() {
         file.only("use_bidirectional_attention", json!(false))?;
         // How caches are made there.
@@ -148,8 +163,7 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         .with_d_head(file.size_if_any("head_dim")?)
         .with_sinks(family == Family::GptOss)
         .with_qk_norm(match family {
-            _ if family.is_qwen3() => Some(QkNormConfig::Rms(qk_norm)),
-            Family::Gemma3 => Some(QkNormConfig::Rms(qk_norm)),
+            _ if family.is_qwen3() || family == Family::Gemma3 => Some(QkNormConfig::Rms(qk_norm)),
             Family::Olmo2 => Some(QkNormConfig::RmsAcrossHeads(qk_norm)),
             _ => None,
         });
@@ -220,8 +234,12 @@ fn windows(
             vec![file.flag("use_sliding_window", false)?; n_layers]
         }
         Family::Qwen2 | Family::Qwen3 => {
-            let first = file.size_if_any("max_window_layers")?.unwrap_or(n_layers);
             let uses = file.flag("use_sliding_window", false)?;
+            if uses && named.is_none() {
+                file.needs("max_window_layers")?;
+                file.needs("sliding_window")?;
+            }
+            let first = file.size_if_any("max_window_layers")?.unwrap_or(n_layers);
             (0..n_layers).map(|layer| uses && layer >= first).collect()
         }
         Family::Gemma2 | Family::GptOss => (0..n_layers).map(|layer| layer % 2 == 0).collect(),

@@ -54,9 +54,8 @@ pub(super) fn read(
             Ok((Some(experts.with_router_bias(true)), all))
         }
         _ => {
-            if file.number("router_jitter_noise", 0.0)? != 0.0 {
-                return Err(file.unsupported("router_jitter_noise", "0"));
-            }
+            // Of training.
+            file.ignore("router_jitter_noise");
             Ok((Some(experts), all))
         }
     }

@@ -56,7 +56,7 @@ impl Family {
 /// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`.
+/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or with YaRN as far as its stretch reaches, if that is more.
 ///
 /// # Errors
 ///
@@ -64,7 +64,7 @@ impl Family {
 ///
 /// # Cost
 ///
-/// Reads every tensor once; none is drawn at random first. The rotary table has `2 · max_len · d_head / 2` numbers, once.
+/// Reads every tensor once; none is drawn at random first. The rotary table has `2 · max_len · d_head / 2` numbers, once; Gemma 3 has two.
 ///
 /// # Example
 ///

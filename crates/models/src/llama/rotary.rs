@@ -3,7 +3,7 @@
 use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 
 use super::Family;
-use crate::pretrained::{ConfigFile, PretrainedError};
+use crate::pretrained::{ConfigFile, MOST_POSITIONS, PretrainedError};
 
 /// The rotary positions of all layers: `rope_parameters`, or `rope_theta` and `rope_scaling`.
 pub(super) fn of_all_layers(
@@ -66,6 +66,12 @@ fn stretched(
     let rotary = rotary
         .clone()
         .with_base(parameters.number("rope_theta", rotary.base)?);
+    let mut max_len = rotary.max_len;
+    // transformers takes the positions of the model too, where these are not said.
+    let original = |parameters: &mut ConfigFile| {
+        let original = parameters.size_if_any("original_max_position_embeddings")?;
+        Ok::<_, PretrainedError>(original.unwrap_or(rotary.max_len))
+    };
     // The older name of the two.
     let kinds = ["default", "linear", "llama3", "yarn"].map(|kind| (kind, kind));
     let older = parameters.choice("type", &kinds)?;
@@ -81,11 +87,20 @@ fn stretched(
             factor: parameters.real("factor")?,
             low_freq_factor: parameters.real("low_freq_factor")?,
             high_freq_factor: parameters.real("high_freq_factor")?,
-            original_max_len: parameters.size("original_max_position_embeddings")?,
+            original_max_len: original(&mut parameters)?,
         },
         "yarn" => {
-            let original = parameters.size("original_max_position_embeddings")?;
-            let yarn = YarnScaling::new(parameters.real("factor")?, original);
+            let original = original(&mut parameters)?;
+            let factor = parameters.real("factor")?;
+            // As far as the stretch is meant to reach, where the file has kept the length from before it.
+            let stretched = factor * original as f64;
+            if stretched > MOST_POSITIONS as f64 {
+                return Err(
+                    parameters.unsupported("factor", format!("at most {MOST_POSITIONS} positions"))
+                );
+            }
+            max_len = max_len.max(stretched as usize);
+            let yarn = YarnScaling::new(factor, original);
             RotaryScaling::Yarn(
                 yarn.with_beta_fast(parameters.number("beta_fast", yarn.beta_fast)?)
                     .with_beta_slow(parameters.number("beta_slow", yarn.beta_slow)?)
@@ -96,5 +111,5 @@ fn stretched(
         _ => RotaryScaling::None,
     };
     parameters.finish()?;
-    Ok(rotary.with_scaling(scaling))
+    Ok(rotary.with_scaling(scaling).with_max_len(max_len))
 }

@@ -11,59 +11,9 @@ use serde_json::{Map, Value};
 
 use super::{
     PretrainedError,
+    fields::of_no_matter,
     source::{self, Wanted},
 };
-
-/// What a configuration says of how a model was made, run or saved, but not of what it computes.
-const NO_MATTER: [&str; 47] = [
-    "_attn_implementation_autoset",
-    "chunk_size_feed_forward",
-    "_name_or_path",
-    "_num_labels",
-    "architectures",
-    "bad_words_ids",
-    "begin_suppress_tokens",
-    "bos_token_id",
-    "cls_token_id",
-    "decoder_start_token_id",
-    "diversity_penalty",
-    "do_sample",
-    "dtype",
-    "early_stopping",
-    "eos_token_id",
-    "eos_token_ids",
-    "finetuning_task",
-    "gradient_checkpointing",
-    "id2label",
-    "initializer_range",
-    "is_encoder_decoder",
-    "label2id",
-    "length_penalty",
-    "mask_token_id",
-    "max_length",
-    "min_length",
-    "no_repeat_ngram_size",
-    "num_beams",
-    "num_labels",
-    "num_return_sequences",
-    "output_attentions",
-    "output_hidden_states",
-    "output_past",
-    "pad_token_id",
-    "problem_type",
-    "repetition_penalty",
-    "return_dict",
-    "sep_token_id",
-    "task_specific_params",
-    "temperature",
-    "tokenizer_class",
-    "top_k",
-    "top_p",
-    "torch_dtype",
-    "torchscript",
-    "transformers_version",
-    "use_cache",
-];
 
 /// What `transformers` calls the functions that a feed-forward network has.
 const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
@@ -91,7 +41,7 @@ const MOST: u64 = 1 << 40;
 /// The most layers that are believed: published models have some hundred, and each takes memory before any weight is seen.
 const MOST_LAYERS: usize = 10_000;
 /// The longest text that is believed of a model whose tables of positions are computed: published ones have ten million tokens at most.
-const MOST_POSITIONS: usize = 1 << 24;
+pub(crate) const MOST_POSITIONS: usize = 1 << 24;
 
 /// The fields of a `config.json`, each of which has to be read.
 pub(crate) struct ConfigFile {
@@ -118,8 +68,8 @@ impl ConfigFile {
             Value::Object(fields) => Ok(Self {
                 path,
                 family,
+                known: of_no_matter(&fields),
                 fields,
-                known: NO_MATTER.map(str::to_owned).into(),
             }),
             _ => Err(failed("it is no JSON object".into())),
         }

@@ -20,6 +20,7 @@
 
 mod config_file;
 mod error;
+mod fields;
 #[cfg(feature = "hub")]
 mod hub;
 mod language_model;
@@ -27,7 +28,7 @@ mod source;
 #[cfg(feature = "tokenizers")]
 mod tokenizer;
 
-pub(crate) use config_file::ConfigFile;
+pub(crate) use config_file::{ConfigFile, MOST_POSITIONS};
 pub use error::PretrainedError;
 pub(crate) use language_model::load;
 #[cfg(feature = "tokenizers")]

@@ -17,6 +17,9 @@ pub(crate) fn activate<B: Host + AttentionOps>(
     gated: bool,
 ) -> FloatTensor<B> {
     let [rows, width] = x.shape().dims::<2>();
+    if activation == Activation::Identity && !gated && bias.as_ref().is_none() {
+        return x;
+    }
     let in_f32 =
         x.dtype() == DType::F32 && bias.as_ref().is_none_or(|bias| bias.dtype() == DType::F32);
     if !in_f32 {

@@ -44,8 +44,14 @@ impl Host for Flex {
             tensor.layout().start_offset(),
             tensor.layout().num_elements(),
         );
-        change(&mut tensor.storage_mut()[start..start + count]);
-        tensor
+        if tensor.is_unique() {
+            change(&mut tensor.storage_mut()[start..start + count]);
+            return tensor;
+        }
+        // Not all that the other holder has.
+        let mut elements = tensor.storage::<T>()[start..start + count].to_vec();
+        change(&mut elements);
+        Self::float_tensor(elements, tensor.layout().shape().clone())
     }
 
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> FlexTensor {

@@ -16,7 +16,7 @@ const MOST_NUMBERS: usize = 1 << 20;
 /// How many rows that are.
 const PACKED_ROWS: usize = 128;
 
-/// `activation(x · weight + bias)`: Burn's product, but for a matrix that lies row after row.
+/// `activation(x · weight + bias)`, by Burn's product where the kernels do not take the call.
 pub(crate) fn linear<B: Host + AttentionOps>(
     x: FloatTensor<B>,
     weight: FloatTensor<B>,

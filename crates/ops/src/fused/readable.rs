@@ -32,7 +32,7 @@ pub(crate) trait Host: Backend {
     fn copy_floats(tensor: &FloatTensor<Self>) -> FloatTensor<Self>;
     /// A row-major copy.
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
-    /// The tensor, row-major, with elements that `change` has rewritten: where they lie if nobody else holds them.
+    /// The tensor, row-major, with elements that `change` has rewritten: where they lie if nobody else holds them and the backend can.
     ///
     /// # Panics
     /// As [`floats`](Self::floats).

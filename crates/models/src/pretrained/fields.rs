@@ -1,0 +1,96 @@
+//! Fields of a `config.json` that say nothing of what a model computes.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Map, Value, json};
+
+/// How a model was made, run or saved.
+const NO_MATTER: [&str; 66] = [
+    "_attn_implementation",
+    "_attn_implementation_autoset",
+    "_name_or_path",
+    "_num_labels",
+    "architectures",
+    "auto_map",
+    "bad_words_ids",
+    "begin_suppress_tokens",
+    "bos_token_id",
+    "chunk_size_feed_forward",
+    "cls_token_id",
+    "custom_pipelines",
+    "decoder_start_token_id",
+    "diversity_penalty",
+    "do_sample",
+    "dtype",
+    "early_stopping",
+    "encoder_no_repeat_ngram_size",
+    "eos_token_id",
+    "eos_token_ids",
+    "exponential_decay_length_penalty",
+    "finetuning_task",
+    "forced_bos_token_id",
+    "forced_eos_token_id",
+    "gradient_checkpointing",
+    "id2label",
+    "initializer_range",
+    "is_encoder_decoder",
+    "label2id",
+    "length_penalty",
+    "mask_token_id",
+    "max_length",
+    "min_length",
+    "min_new_tokens",
+    "no_repeat_ngram_size",
+    "num_beam_groups",
+    "num_beams",
+    "num_labels",
+    "num_return_sequences",
+    "output_attentions",
+    "output_hidden_states",
+    "output_past",
+    "output_scores",
+    "pad_token_id",
+    "prefix",
+    "problem_type",
+    "remove_invalid_values",
+    "repetition_penalty",
+    "return_dict",
+    "return_dict_in_generate",
+    "sep_token_id",
+    "suppress_tokens",
+    "task_specific_params",
+    "temperature",
+    "tf_legacy_loss",
+    "tokenizer_class",
+    "top_k",
+    "top_p",
+    "torch_dtype",
+    "torchscript",
+    "transformers.js_config",
+    "transformers_version",
+    "typical_p",
+    "unsloth_fixed",
+    "unsloth_version",
+    "use_cache",
+];
+
+/// The names of those among `fields` that change nothing, whatever the family: some whatever they say, some because of what they say.
+pub(super) fn of_no_matter(fields: &Map<String, Value>) -> BTreeSet<String> {
+    // What every configuration had once that was written as a whole.
+    let harmless = [
+        ("add_cross_attention", json!(false)),
+        ("is_decoder", json!(false)),
+        ("pruned_heads", json!({})),
+        ("tie_encoder_decoder", json!(false)),
+        ("use_bfloat16", json!(false)),
+    ];
+    let harmless = harmless
+        .into_iter()
+        .filter(|(field, value)| fields.get(*field) == Some(value));
+    let harmless = harmless.map(|(field, _)| field);
+    NO_MATTER
+        .into_iter()
+        .chain(harmless)
+        .map(str::to_owned)
+        .collect()
+}

@@ -1,0 +1,187 @@
+//! What is between two linear layers, and such a layer of many rows with it, whatever lies where, against the formulas in f64.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn_attn::ops::{Activation, activate, activated_linear};
+
+use crate::{case::numbers, devices_with, oracle::error};
+
+const PRECISIONS: [(DType, f64); 2] = [
+    (DType::F32, 32.0 * f32::EPSILON as f64),
+    // Burn 0.22.1 computes sigmoids in f32 on ndarray, so that Silu is checked in f32 alone.
+    (DType::F64, 1e-14),
+];
+
+fn function(activation: Activation, x: f64) -> f64 {
+    match activation {
+        Activation::Relu => x.max(0.0),
+        Activation::GeluTanh => {
+            let factor = (2.0 / std::f64::consts::PI).sqrt();
+            x * (1.0 + (factor * (x + 0.044715 * x.powi(3))).tanh()) / 2.0
+        }
+        Activation::Silu => x / (1.0 + (-x).exp()),
+        Activation::Identity => x,
+        other => panic!("{other:?} has no formula here"),
+    }
+}
+
+/// `[rows, columns]` of row-major `x`, `[rows, width]`, with a bias and maybe a gate.
+fn expected(
+    x: &[f64],
+    bias: &[f64],
+    width: usize,
+    activation: Activation,
+    gated: bool,
+) -> Vec<f64> {
+    let rows = x.chunks(width).map(|row| {
+        let row: Vec<f64> = (0..width)
+            .map(|at| row[at] + bias.get(at).unwrap_or(&0.0))
+            .collect();
+        let (gate, up) = row.split_at(if gated { width / 2 } else { width });
+        let gate = gate.iter().map(|&x| function(activation, x));
+        match gated {
+            true => gate
+                .zip(up)
+                .map(|(gate, up)| gate * up)
+                .collect::<Vec<f64>>(),
+            false => gate.collect(),
+        }
+    });
+    rows.flatten().collect()
+}
+
+fn matrix(values: &[f64], shape: [usize; 2], device: &Device, dtype: DType) -> Tensor<2> {
+    let data = TensorData::new(values.to_vec(), shape).convert_dtype(dtype);
+    Tensor::from_data(data, (device, dtype))
+}
+
+fn vector(values: &[f64], device: &Device, dtype: DType) -> Option<Tensor<1>> {
+    let data = TensorData::new(values.to_vec(), [values.len()]).convert_dtype(dtype);
+    (!values.is_empty()).then(|| Tensor::from_data(data, (device, dtype)))
+}
+
+fn elements(tensor: Tensor<2>) -> Vec<f64> {
+    tensor.into_data().iter().collect()
+}
+
+fn activations(dtype: DType) -> Vec<Activation> {
+    let mut all = vec![Activation::Identity, Activation::Relu, Activation::GeluTanh];
+    if dtype == DType::F32 {
+        all.push(Activation::Silu);
+    }
+    all
+}
+
+#[test]
+fn rows_wherever_they_lie() {
+    let [rows, width] = [5, 34];
+    for (dtype, tolerance) in PRECISIONS {
+        for device in devices_with(dtype) {
+            let whole = numbers(1, 3 * rows * 2 * width);
+            for activation in activations(dtype) {
+                for (gated, bias) in [(false, 0), (false, width), (true, 0), (true, width)] {
+                    let bias = numbers(2, bias);
+                    let of = |x: Tensor<2>| {
+                        let values = elements(x.clone());
+                        let expected = expected(&values, &bias, width, activation, gated);
+                        let bias = vector(&bias, &device, dtype);
+                        let actual = activate(x.clone(), bias, activation, gated);
+                        let what =
+                            format!("{activation:?}, gated {gated}, {device:?} in {dtype:?}");
+                        let off = error(&what, &expected, &elements(actual));
+                        assert!(off <= tolerance, "{what} is off by {off:e}");
+                        // Who holds it too sees nothing of it.
+                        assert_eq!(elements(x), values, "{what}");
+                    };
+                    // Alone; rows of a longer matrix; columns of a wider one; transposed.
+                    of(matrix(
+                        &whole[..rows * width],
+                        [rows, width],
+                        &device,
+                        dtype,
+                    ));
+                    let long = matrix(
+                        &whole[..3 * rows * width],
+                        [3 * rows, width],
+                        &device,
+                        dtype,
+                    );
+                    of(long.clone().narrow(0, rows, rows));
+                    let wide = matrix(
+                        &whole[..2 * rows * width],
+                        [rows, 2 * width],
+                        &device,
+                        dtype,
+                    );
+                    of(wide.narrow(1, 3, width));
+                    of(matrix(&whole[..rows * width], [width, rows], &device, dtype).transpose());
+                    assert_eq!(elements(long), {
+                        let data =
+                            TensorData::new(whole[..3 * rows * width].to_vec(), [3 * rows, width]);
+                        data.convert_dtype(dtype).iter::<f64>().collect::<Vec<_>>()
+                    });
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn layers_of_few_and_many_rows() {
+    for (dtype, tolerance) in PRECISIONS {
+        for device in devices_with(dtype) {
+            for [rows, depth, width] in [[3, 64, 66], [17, 64, 66], [40, 300, 34], [130, 20, 10]] {
+                let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * width));
+                let product = |row: usize, column: usize| -> f64 {
+                    (0..depth)
+                        .map(|k| x[row * depth + k] * weight[k * width + column])
+                        .sum()
+                };
+                let product: Vec<f64> = (0..rows * width)
+                    .map(|at| product(at / width, at % width))
+                    .collect();
+                for activation in activations(dtype) {
+                    for (gated, bias) in [(false, 0), (false, width), (true, 0), (true, width)] {
+                        let bias = numbers(3, bias);
+                        let expected = expected(&product, &bias, width, activation, gated);
+                        let actual = activated_linear(
+                            matrix(&x, [rows, depth], &device, dtype),
+                            matrix(&weight, [depth, width], &device, dtype),
+                            vector(&bias, &device, dtype),
+                            activation,
+                            gated,
+                        );
+                        let what = format!(
+                            "{rows} rows by {depth} × {width}, {activation:?}, gated {gated}, {device:?} in {dtype:?}"
+                        );
+                        let off = error(&what, &expected, &elements(actual));
+                        assert!(off <= tolerance, "{what} is off by {off:e}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn nothing_is_a_layer_too() {
+    for device in devices_with(DType::F32) {
+        for [rows, depth, width] in [[0, 5, 4], [3, 0, 4], [3, 5, 0]] {
+            let x = Tensor::<2>::ones([rows, depth], &device);
+            let weight = Tensor::<2>::ones([depth, width], &device);
+            let bias = (width > 0).then(|| Tensor::<1>::full([width], 2.0, &device));
+            for (gated, columns) in [(false, width), (true, width / 2)] {
+                let y = activated_linear(
+                    x.clone(),
+                    weight.clone(),
+                    bias.clone(),
+                    Activation::Relu,
+                    gated,
+                );
+                assert_eq!(y.dims(), [rows, columns]);
+                // A sum of nothing is the bias.
+                let value = if gated { 4.0 } else { 2.0 };
+                assert_eq!(elements(y), vec![value; rows * columns]);
+            }
+        }
+    }
+}
