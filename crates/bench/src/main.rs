@@ -113,12 +113,12 @@ fn measure(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         if cases.is_empty() {
             continue;
         }
-        if suite == Suite::Models {
-            if let Err(why) = stage.write_checkpoints(suites::models::FOLDER) {
-                println!("\n{name}: {why}");
-                complete = false;
-                continue;
-            }
+        if suite == Suite::Models
+            && let Err(why) = stage.write_checkpoints(suites::models::FOLDER)
+        {
+            println!("\n{name}: {why}");
+            complete = false;
+            continue;
         }
         report::print_header(name);
         for case in cases {
