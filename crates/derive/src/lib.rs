@@ -5,6 +5,7 @@
 //!
 //! - A file with a field that the configuration does not have is refused by name: a typo is no default in silence.
 //! - The method of a field with `into` takes what becomes its type.
+//! - `alias` is what a field was called in older files.
 //! - `missing` is what a file without the field means:
 //!
 //! ```text
@@ -41,6 +42,8 @@ struct Field {
     missing: Option<TokenStream>,
     /// Whether its builder takes what becomes its type.
     into: bool,
+    /// What it was called in older files.
+    alias: Option<String>,
 }
 
 impl Field {
@@ -50,6 +53,7 @@ impl Field {
             .expect("only structs with named fields are read");
         let (mut default, mut missing) = (None, None);
         let mut into = is_option(&field.ty);
+        let mut alias = None;
         for attribute in &field.attrs {
             if attribute.path().is_ident("config") {
                 attribute.parse_nested_meta(|meta| {
@@ -59,8 +63,10 @@ impl Field {
                         missing = Some(value(&meta)?.0);
                     } else if meta.path.is_ident("into") {
                         into = true;
+                    } else if meta.path.is_ident("alias") {
+                        alias = Some(value(&meta)?.1);
                     } else {
-                        return Err(meta.error("expected `default`, `missing` or `into`"));
+                        return Err(meta.error("expected `default`, `missing`, `into` or `alias`"));
                     }
                     Ok(())
                 })?;
@@ -77,6 +83,7 @@ impl Field {
             default,
             missing,
             into,
+            alias,
         })
     }
 
@@ -196,6 +203,8 @@ fn serde(config: &Ident, fields: &[Field]) -> TokenStream {
     let (mut read, mut meanings) = (Vec::new(), Vec::new());
     for field in fields {
         let (typed, kind) = (field.typed(), &field.kind);
+        let alias = field.alias.iter();
+        let typed = quote!(#(#[serde(alias = #alias)])* #typed);
         let Some(missing) = &field.missing else {
             read.push(typed);
             continue;

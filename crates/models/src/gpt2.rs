@@ -64,7 +64,7 @@ use crate::{
 ///     .with_d_ff(128)
 ///     .with_max_len(64)
 ///     .with_block(block)
-///     .with_position(AbsolutePosition::Learned)
+///     .with_absolute_position(AbsolutePosition::Learned)
 ///     .with_scaled_embedding(false)
 ///     .init(&device);
 /// let folder = std::env::temp_dir().join("burn-attn-gpt2");
@@ -162,7 +162,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_d_ff(d_ff.unwrap_or(d_model.saturating_mul(4)))
         .with_max_len(max_len)
         .with_block(block)
-        .with_position(AbsolutePosition::Learned)
+        .with_absolute_position(AbsolutePosition::Learned)
         .with_scaled_embedding(false);
     Ok(config)
 }

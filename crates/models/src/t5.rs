@@ -82,7 +82,7 @@ const MAX_LEN: usize = 512;
 ///     .with_n_heads(4)
 ///     .with_d_ff(64)
 ///     .with_block(block)
-///     .with_position(AbsolutePosition::None)
+///     .with_absolute_position(AbsolutePosition::None)
 ///     .with_scaled_embedding(false)
 ///     .with_tied(false)
 ///     .init(&device);
@@ -271,7 +271,7 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
         .with_dropout(dropout)
         .with_max_len(file.size_if_any("n_positions")?.unwrap_or(MAX_LEN))
         .with_block(block)
-        .with_position(AbsolutePosition::None)
+        .with_absolute_position(AbsolutePosition::None)
         .with_scaled_embedding(false)
         .with_tied(tied)
         .with_output_factor(scaled.then(|| (d_model as f64).powf(-0.5)));

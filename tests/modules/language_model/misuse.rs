@@ -130,7 +130,7 @@ fn more_tokens_than_positions() {
         (AbsolutePosition::Sinusoidal, "Sinusoidal"),
         (AbsolutePosition::Learned, "Learned"),
     ] {
-        let model = model(config().with_position(position));
+        let model = model(config().with_absolute_position(position));
         let tokens = |len| Tensor::zeros([2, len], &device);
         model.forward(tokens(11));
         assert_eq!(

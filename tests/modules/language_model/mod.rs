@@ -108,7 +108,7 @@ fn cases() -> Vec<Case> {
                         .with_d_ff(29)
                         .with_max_len(MAX_LEN)
                         .with_block(block)
-                        .with_position(added),
+                        .with_absolute_position(added),
                 });
             }
         }

@@ -28,7 +28,7 @@ fn logits_are_written_out() {
                 let config = config()
                     .with_tied(tied)
                     .with_scaled_embedding(scaled)
-                    .with_position(AbsolutePosition::Learned);
+                    .with_absolute_position(AbsolutePosition::Learned);
                 let model = filled(config.init(&device), 1);
                 let table = model.embedding.weight.val();
                 let rows: Tensor<1, Int> = tokens.clone().flatten(0, 1);
@@ -113,10 +113,10 @@ fn a_model_without_positions_has_no_parameters_for_them() {
     };
     let plain = count(config());
     assert_eq!(
-        count(config().with_position(AbsolutePosition::Sinusoidal)),
+        count(config().with_absolute_position(AbsolutePosition::Sinusoidal)),
         plain
     );
-    let learned = count(config().with_position(AbsolutePosition::Learned));
+    let learned = count(config().with_absolute_position(AbsolutePosition::Learned));
     assert_eq!(learned, plain + MAX_LEN * D_MODEL);
     let untied = count(config().with_tied(false));
     assert_eq!(untied, plain + VOCABULARY * D_MODEL);

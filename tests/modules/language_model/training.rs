@@ -49,7 +49,7 @@ fn configs() -> [(&'static str, LanguageModelConfig); 2] {
             "GPT-2",
             config()
                 .with_block(gpt2)
-                .with_position(AbsolutePosition::Learned),
+                .with_absolute_position(AbsolutePosition::Learned),
         ),
     ]
 }

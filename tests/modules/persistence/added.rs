@@ -123,7 +123,7 @@ fn models() {
         "added/Seq2SeqConfig",
         &Seq2SeqConfig::new(23)
             .with_block(values::block())
-            .with_position(AbsolutePosition::Learned)
+            .with_absolute_position(AbsolutePosition::Learned)
             .with_scaled_embedding(false)
             .with_tied(false)
             .with_output_factor(0.25),

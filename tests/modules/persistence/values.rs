@@ -228,7 +228,7 @@ pub fn language_model() -> LanguageModelConfig {
         .with_d_ff(29)
         .with_max_len(31)
         .with_block(block())
-        .with_position(AbsolutePosition::Learned)
+        .with_absolute_position(AbsolutePosition::Learned)
         .with_scaled_embedding(false)
         .with_tied(false)
 }

@@ -176,7 +176,7 @@ fn models() {
             .with_d_model(15)
             .with_n_heads(3)
             .with_d_ff(29)
-            .with_position(position)
+            .with_absolute_position(position)
             .with_tied(tied);
         check(config.init(&device), |module| {
             module.forward(source.clone(), lengths.clone(), target.clone())
@@ -187,7 +187,7 @@ fn models() {
             .with_d_model(15)
             .with_n_heads(3)
             .with_d_ff(29)
-            .with_position(AbsolutePosition::Learned)
+            .with_absolute_position(AbsolutePosition::Learned)
             .with_tied(tied);
         check(config.init(&device), |module| {
             module.forward(target.clone())

@@ -90,7 +90,7 @@ fn a_language_model_reads_packed_texts_as_it_reads_them_alone() {
                 .with_d_ff(29)
                 .with_max_len(LEN)
                 .with_block(BlockConfig::new().with_position(of_heads))
-                .with_position(position);
+                .with_absolute_position(position);
             let model = filled(config.init(&device), 1);
             let tokens: Vec<i32> = (0..2 * LEN as i32).map(|at| at * 5 % 23).collect();
             let tokens = TensorData::new(tokens, [2, LEN]);

@@ -134,7 +134,7 @@ fn models_with_adapters() {
                 .with_d_ff(D_FF)
                 .with_max_len(11)
                 .with_tied(tied)
-                .with_position(AbsolutePosition::Learned);
+                .with_absolute_position(AbsolutePosition::Learned);
             let block = config.block.clone().with_dropout(0.0);
             let model = filled(config.with_block(block).init(&device), 1);
             let what = format!("{backend}, tied {tied}");

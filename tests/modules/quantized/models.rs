@@ -27,7 +27,7 @@ fn a_language_model_in_8_bits() {
                     .with_d_ff(D_FF)
                     .with_max_len(11)
                     .with_tied(tied)
-                    .with_position(position);
+                    .with_absolute_position(position);
                 let block = config.block.clone().with_dropout(0.0);
                 let model = filled(config.with_block(block).init(&device), 1);
                 let what = format!("{backend}, tied {tied}, {position:?}");

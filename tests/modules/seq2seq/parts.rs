@@ -53,7 +53,7 @@ fn embedded(
         true => x * (D_MODEL as f64).sqrt(),
         false => x,
     };
-    match config.position {
+    match config.absolute_position {
         AbsolutePosition::Learned => {
             let table = model.learned.as_ref().expect("a table").table.val();
             x + table.narrow(0, 0, len).unsqueeze()
@@ -78,7 +78,7 @@ fn logits_are_written_out() {
                 (false, false, None),
             ] {
                 let config = config()
-                    .with_position(position)
+                    .with_absolute_position(position)
                     .with_scaled_embedding(scaled)
                     .with_tied(tied)
                     .with_output_factor(factor);

@@ -29,7 +29,7 @@ fn gpt2() -> LanguageModelConfig {
                 .with_activation(FeedForwardActivation::GeluTanh)
                 .with_dropout(0.0),
         )
-        .with_position(AbsolutePosition::Learned)
+        .with_absolute_position(AbsolutePosition::Learned)
         .with_scaled_embedding(false)
 }
 

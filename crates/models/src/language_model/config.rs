@@ -55,7 +55,7 @@ pub enum AbsolutePosition {
 ///             .with_norm_placement(NormPlacement::Pre)
 ///             .with_activation(FeedForwardActivation::GeluTanh),
 ///     )
-///     .with_position(AbsolutePosition::Learned)
+///     .with_absolute_position(AbsolutePosition::Learned)
 ///     .with_scaled_embedding(false);
 /// assert!(llama.validate().is_ok() && gpt2.validate().is_ok());
 /// ```
@@ -88,8 +88,8 @@ pub struct LanguageModelConfig {
     #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
     pub pattern: LayerPattern,
     /// What is added to the embedded tokens.
-    #[config(default = "AbsolutePosition::None")]
-    pub position: AbsolutePosition,
+    #[config(default = "AbsolutePosition::None", alias = "position")]
+    pub absolute_position: AbsolutePosition,
     /// Whether embedded tokens are multiplied by `√d_model`; see
     /// [`TiedEmbeddingConfig::scaled`](burn_attn::TiedEmbeddingConfig::scaled).
     #[config(default = true)]
@@ -153,9 +153,10 @@ impl LanguageModelConfig {
             embedding: TiedEmbeddingConfig::new(self.vocab_size, self.d_model)
                 .with_scaled(self.scaled_embedding)
                 .init(device),
-            sinusoidal: (self.position == AbsolutePosition::Sinusoidal)
+            sinusoidal: (self.absolute_position == AbsolutePosition::Sinusoidal)
                 .then(|| sinusoidal.init(device)),
-            learned: (self.position == AbsolutePosition::Learned).then(|| learned.init(device)),
+            learned: (self.absolute_position == AbsolutePosition::Learned)
+                .then(|| learned.init(device)),
             dropout: DropoutConfig::new(self.block.dropout).init(),
             transformer: self.transformer().init(device),
             head: (!self.tied).then(|| head.init(device)),

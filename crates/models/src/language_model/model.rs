@@ -38,7 +38,7 @@ use crate::vocabulary;
 /// let model = LanguageModelConfig::new(100)
 ///     .with_d_model(32)
 ///     .with_n_heads(4)
-///     .with_position(AbsolutePosition::Sinusoidal)
+///     .with_absolute_position(AbsolutePosition::Sinusoidal)
 ///     .init(&device);
 /// let logits = model.forward(Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device));
 /// assert_eq!(logits.dims(), [2, 3, 100]);

@@ -33,7 +33,7 @@ use crate::language_model::{AbsolutePosition, check_rotary};
 ///     .with_position(PositionEncoding::relative());
 /// let t5 = Seq2SeqConfig::new(100)
 ///     .with_block(block)
-///     .with_position(AbsolutePosition::None)
+///     .with_absolute_position(AbsolutePosition::None)
 ///     .with_scaled_embedding(false)
 ///     .with_tied(false);
 /// assert!(t5.validate().is_ok());
@@ -75,7 +75,7 @@ pub struct Seq2SeqConfig {
         default = "AbsolutePosition::Sinusoidal",
         missing = "AbsolutePosition::Sinusoidal"
     )]
-    pub position: AbsolutePosition,
+    pub absolute_position: AbsolutePosition,
     /// Whether embedded tokens are multiplied by `√d_model`; see [`TiedEmbeddingConfig::scaled`].
     #[config(default = true, missing = true)]
     pub scaled_embedding: bool,
@@ -129,9 +129,10 @@ impl Seq2SeqConfig {
             .with_initializer(self.block().initializer);
         Seq2Seq {
             embedding: self.embedding().init(device),
-            sinusoidal: (self.position == AbsolutePosition::Sinusoidal)
+            sinusoidal: (self.absolute_position == AbsolutePosition::Sinusoidal)
                 .then(|| sinusoidal.init(device)),
-            learned: (self.position == AbsolutePosition::Learned).then(|| learned.init(device)),
+            learned: (self.absolute_position == AbsolutePosition::Learned)
+                .then(|| learned.init(device)),
             dropout: DropoutConfig::new(self.dropout).init(),
             transformer: self.transformer().init(device),
             head: (!self.tied).then(|| head.init(device)),
