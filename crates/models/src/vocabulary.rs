@@ -65,7 +65,7 @@ pub(crate) fn logits<const D: usize>(
     let mut shape = states.dims();
     shape[D - 1] = vocab_size;
     let count = states.shape().num_elements() / d_model;
-    // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.
+    // To a reshape of Burn a 0 means the dimension that was there.
     if count == 0 {
         return Tensor::zeros(shape, (&states.device(), states.dtype()));
     }

@@ -8,36 +8,27 @@ pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/benc
 
 /// The cases.
 pub fn cases() -> Vec<Case> {
-    let mut cases = Vec::new();
-    for batch in [1, 32] {
-        let work = Pretrained {
-            family: Family::Bert,
-            folder: format!("{FOLDER}/minilm"),
-            vocabulary: 30522,
-            batch,
-            len: 128,
-            tokens: 0,
-        };
-        cases.push((format!("MiniLM, batch {batch}, len 128"), work));
-    }
-    let work = Pretrained {
-        family: Family::Llama,
-        folder: format!("{FOLDER}/llama"),
-        vocabulary: 32000,
-        batch: 1,
-        len: 8,
-        tokens: 128,
+    let work = |family, name: &str, vocabulary, [batch, len, tokens]: [usize; 3]| Pretrained {
+        family,
+        folder: format!("{FOLDER}/{name}"),
+        vocabulary,
+        batch,
+        len,
+        tokens,
     };
-    cases.push(("Llama, 125 M, 128 tokens".into(), work));
-    let work = Pretrained {
-        family: Family::T5,
-        folder: format!("{FOLDER}/t5"),
-        vocabulary: 32128,
-        batch: 1,
-        len: 32,
-        tokens: 128,
-    };
-    cases.push(("T5, 77 M, 128 tokens after 32".into(), work));
+    let minilm = |batch| work(Family::Bert, "minilm", 30522, [batch, 128, 0]);
+    let cases = [
+        ("MiniLM, batch 1, len 128", minilm(1)),
+        ("MiniLM, batch 32, len 128", minilm(32)),
+        (
+            "Llama, 125 M, 128 tokens",
+            work(Family::Llama, "llama", 32000, [1, 8, 128]),
+        ),
+        (
+            "T5, 77 M, 128 tokens after 32",
+            work(Family::T5, "t5", 32128, [1, 32, 128]),
+        ),
+    ];
     cases
         .into_iter()
         .map(|(name, work)| Case::new(name, Work::Pretrained(work)).against(&[Pytorch]))

@@ -84,16 +84,8 @@ impl<T: Element> FewRows<'_, T> {
             columns,
             ..
         } = *self;
-        for (name, available, needed) in [
-            ("x", self.x.len(), elements([rows, depth])),
-            ("weight", self.weight.len(), elements([depth, columns])),
-            ("out", out.len(), elements([rows, columns])),
-        ] {
-            assert!(
-                available >= needed,
-                "{name} needs {needed} elements for {rows} rows, {depth} terms and {columns} columns, but has {available}"
-            );
-        }
+        let lengths = [self.x.len(), self.weight.len(), out.len()];
+        check_lengths(lengths, [rows, depth, columns]);
         if rows == 0 || columns == 0 {
             return;
         }
@@ -150,6 +142,17 @@ impl<T: Element> FewRows<'_, T> {
                     }
                 }
             },
+        );
+    }
+}
+
+/// Panics when `x`, `weight` or `out` of these lengths are too short for so many rows, terms and columns.
+pub(super) fn check_lengths(lengths: [usize; 3], [rows, depth, columns]: [usize; 3]) {
+    let needed = [[rows, depth], [depth, columns], [rows, columns]].map(elements);
+    for ((name, available), needed) in ["x", "weight", "out"].into_iter().zip(lengths).zip(needed) {
+        assert!(
+            available >= needed,
+            "{name} needs {needed} elements for {rows} rows, {depth} terms and {columns} columns, but has {available}"
         );
     }
 }

@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use super::{
+    few_rows::check_lengths,
     kernel::{
         activation::Activation,
         many_rows::{Pack, RowBlock, StripWidth},
@@ -14,7 +15,6 @@ use super::{
     parallel::{Execution, for_each},
     scratch::with_scratch,
 };
-use crate::extent::elements;
 
 /// Terms that are added at once: a strip of so many rows of the matrix stays in the nearest cache.
 const DEPTH: usize = 256;
@@ -78,16 +78,8 @@ impl ManyRows<'_> {
             columns,
             ..
         } = *self;
-        for (name, available, needed) in [
-            ("x", self.x.len(), elements([rows, depth])),
-            ("weight", self.weight.len(), elements([depth, columns])),
-            ("out", out.len(), elements([rows, columns])),
-        ] {
-            assert!(
-                available >= needed,
-                "{name} needs {needed} elements for {rows} rows, {depth} terms and {columns} columns, but has {available}"
-            );
-        }
+        let lengths = [self.x.len(), self.weight.len(), out.len()];
+        check_lengths(lengths, [rows, depth, columns]);
         let bias = self.bias.len();
         assert!(
             bias == 0 || bias == columns,
