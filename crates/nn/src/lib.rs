@@ -1,4 +1,4 @@
-#![doc = include_str!("../../../README.md")]
+#![doc = include_str!("lib.md")]
 #![warn(missing_docs)]
 
 mod attention;

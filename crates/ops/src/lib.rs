@@ -53,6 +53,8 @@ mod mask;
 mod merge;
 mod operands;
 mod options;
+#[doc = include_str!("pytorch.md")]
+pub mod pytorch {}
 mod rotation;
 mod seed;
 
