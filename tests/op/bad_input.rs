@@ -80,7 +80,7 @@ fn shapes_that_do_not_fit() {
         (
             0,
             [2, 0, 5, 7],
-            "attention: query [2, 0, 5, 7] has 0 heads of width 7, but needs at least 1 of 1",
+            "attention: query [2, 0, 5, 7] has 0 heads of width 7, but needs at least 1 head of width 1",
         ),
         (
             2,

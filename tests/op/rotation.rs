@@ -285,7 +285,7 @@ fn bad_input_is_refused() {
         (
             [[23, 7], [23, 5]],
             &[0][..],
-            "rotate: cosines [23, 7], but sines [23, 5]",
+            "rotate: cosines are [23, 7], but sines are [23, 5]",
         ),
         (
             [[23, 8]; 2],

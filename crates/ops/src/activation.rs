@@ -1,4 +1,4 @@
-//! What a feed-forward network does between its linear layers.
+//! Bias, activation and gate between the linear layers of a feed-forward network.
 
 use burn::{
     backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
@@ -8,10 +8,11 @@ pub use burn_attn_kernels_cpu::tiled::Activation;
 
 use crate::{AttentionOps, OptionalFloat};
 
-/// `activation(x + bias)`; or, `gated`, `activation(gate + bias) · (up + bias)` of an `x` and a bias that are `[gate | up]`.
+/// `activation(x + bias)`. If `gated`, `x` is `[gate | up]` and the result is `activation(gate + bias) · (up + bias)`, each
+/// half with its half of the bias.
 ///
-/// Outside training the CPU backends compute f32 in one pass over memory, on all cores; flex in place where nobody else holds `x` and there is
-/// no gate.
+/// Outside training, the CPU backends compute f32 in one pass over memory, on all cores; flex works in place if nothing
+/// else holds `x` and there is no gate.
 ///
 /// # Shapes
 ///
@@ -21,7 +22,15 @@ use crate::{AttentionOps, OptionalFloat};
 ///
 /// # Panics
 ///
-/// When the bias has another width, or a gated `x` has an odd one.
+/// When the width of the bias differs from that of `x`, or a gated `x` has an odd width.
+///
+/// # Cost
+///
+/// A few operations per number, one exponential or error function for most activations.
+///
+/// # Source
+///
+/// Gated: "GLU variants improve transformer" (arXiv:2002.05202), equation 5; the variants of [`Activation`] name theirs.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -50,7 +59,7 @@ pub fn activate(
     }
     assert!(
         !gated || width.is_multiple_of(2),
-        "activate: x {:?} has no two halves",
+        "activate: the gated x {:?} has an odd number of columns",
         x.dims()
     );
     if rows == 0 || width == 0 {
@@ -62,7 +71,7 @@ pub fn activate(
     Tensor::from_dispatch(y)
 }
 
-/// A quantised `bias` as floats of this `dtype`.
+/// `bias`, dequantised to this `dtype` if it is quantised.
 pub(crate) fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
     match bias.dtype() {
         DType::QFloat(_) => bias.dequantize().cast(dtype),
@@ -70,7 +79,7 @@ pub(crate) fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
     }
 }
 
-/// The same made of plain tensor operations.
+/// The same by plain tensor operations.
 pub(crate) fn composed<B: AttentionOps>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
@@ -119,12 +128,12 @@ fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTenso
             let x = B::relu(x);
             B::float_mul(x.clone(), x)
         }
-        // Burn 0.22.1 computes the same forward, but on most backends its gradient is that of the tanh approximation.
+        // Burn 0.22.1's own GELU has the same values, but on most backends the gradient of the tanh approximation.
         Activation::Gelu => {
             let scaled = B::float_mul_scalar(x.clone(), FRAC_1_SQRT_2.into());
             half_of_one_plus(x, B::float_erf(scaled))
         }
-        // Without the general power of Burn's.
+        // Without Burn's general power.
         Activation::GeluTanh => {
             let factor = FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
             let square = B::float_mul(x.clone(), x.clone());

@@ -12,8 +12,8 @@ use crate::{
     composed, composed::statistics_dtype, distance::distance_bias, mask::Segments,
 };
 
-/// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with masks, biases, softcap, sinks
-/// and dropout as `options` say.
+/// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with the masks, biases, softcap, sinks and
+/// dropout of `options`.
 ///
 /// # Shapes
 ///
@@ -26,18 +26,18 @@ use crate::{
 ///
 /// # Panics
 ///
-/// With one sentence that names the shapes, when they do not fit each other or the options.
+/// When the shapes do not fit each other or the options, with one sentence that names them.
 ///
 /// # Cost
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
-/// linear in the lengths, in both directions, on every backend: by kernels of our own on flex and ndarray, and block by block
-/// in the backend's operations elsewhere, which compute whole blocks of pairs.
+/// linear in the lengths, in both directions, on every backend. Flex and ndarray have kernels of their own; elsewhere the
+/// backend's operations compute block by block, including the hidden pairs of a block.
 ///
 /// # Source
 ///
 /// Vaswani et al., "Attention is all you need" (arXiv:1706.03762), equation 1. PyTorch equivalent:
-/// `torch.nn.functional.scaled_dot_product_attention`.
+/// `torch.nn.functional.scaled_dot_product_attention`; [`pytorch`](crate::pytorch) compares their arguments.
 ///
 /// # Example
 ///
@@ -59,10 +59,10 @@ pub fn attention(
     attention_with_logsumexp(query, key, value, options).0
 }
 
-/// [`attention`], and the logarithm of the sum of the exponentials of each row's scores.
+/// [`attention`], and the logsumexp of each row's scores.
 ///
-/// With the logsumexp, attention over parts of the keys can be put together exactly: see
-/// [`merge_partial`](crate::merge_partial). Both results are differentiable.
+/// With it, attention over parts of the keys can be merged exactly: see [`merge_partial`](crate::merge_partial). Both
+/// results are differentiable.
 ///
 /// # Shapes
 ///
@@ -72,6 +72,15 @@ pub fn attention(
 /// # Panics
 ///
 /// As [`attention`].
+///
+/// # Cost
+///
+/// As [`attention`], which computes the logsumexp as well.
+///
+/// # Source
+///
+/// Dao et al., "FlashAttention" (arXiv:2205.14135), section 3.1. PyTorch equivalent: `flex_attention` with
+/// `return_lse=True`.
 pub fn attention_with_logsumexp(
     query: Tensor<4>,
     key: Tensor<4>,
@@ -87,7 +96,7 @@ pub fn attention_with_logsumexp(
     )
 }
 
-/// [`attention_with_logsumexp`] by the composed body, which Burn differentiates: for tests, as a second implementation.
+/// [`attention_with_logsumexp`] by the composed body, which Burn differentiates: a second implementation for tests.
 #[doc(hidden)]
 pub fn composed_attention(
     query: Tensor<4>,
@@ -98,8 +107,8 @@ pub fn composed_attention(
     attention_by(composed::forward::<Dispatch>, query, key, value, options)
 }
 
-/// [`attention_with_logsumexp`] by the blockwise body, whatever kernels the backend has, in blocks of about `block_area`
-/// scores a head or of its own choice: for tests, and to measure it.
+/// [`attention_with_logsumexp`] by the blockwise body, even where the backend has kernels, in blocks of about
+/// `block_area` scores per head, or of its own choice: for tests and benchmarks.
 #[doc(hidden)]
 pub fn blockwise_attention(
     query: Tensor<4>,
@@ -135,9 +144,9 @@ fn attention_by(
     )
 }
 
-/// The attention weights themselves: `softmax(scores)`, before dropout, for looking at.
+/// The attention weights themselves, `softmax(scores)`, before dropout: for inspection.
 ///
-/// The output never needs them: [`attention`] does not compute them.
+/// [`attention`] never forms them.
 ///
 /// # Shapes
 ///
@@ -149,13 +158,18 @@ fn attention_by(
 ///
 /// # Cost
 ///
-/// `2 · batch · heads_q · len_q · len_kv · dim_qk` operations and the floats of the result.
+/// `2 · batch · heads_q · len_q · len_kv · dim_qk` operations; memory of a few times the size of the result.
+///
+/// # Source
+///
+/// As [`attention`]. PyTorch equivalent: the second result of `nn.MultiheadAttention` with `need_weights=True` and
+/// `average_attn_weights=False`, in inference.
 pub fn attention_weights(query: Tensor<4>, key: Tensor<4>, options: AttentionOptions) -> Tensor<4> {
     let inputs = score_inputs(query, key, options);
     Tensor::from_dispatch(<Dispatch as AttentionOps>::attention_weights(inputs))
 }
 
-/// Checks query, key and options, and turns them into primitives.
+/// Checks query, key and options, and unwraps them to primitives.
 fn score_inputs(
     query: Tensor<4>,
     key: Tensor<4>,
@@ -225,7 +239,7 @@ fn biases(
         // There is no score to bias, and a sum of empty tensors divides by zero on ndarray.
         None
     } else {
-        // A single part stays in its own dtype; several must be of one.
+        // A single part keeps its dtype; several need a common one.
         dense
             .into_iter()
             .reduce(|sum, part| sum.cast(statistics) + part.cast(statistics))

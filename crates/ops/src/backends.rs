@@ -1,5 +1,5 @@
-//! Who implements the operation: with kernels of its own (`fused`) where they take the call, or by the bodies made of plain
-//! operations.
+//! The backends' implementations of the operations: kernels of our own (`fused`) where they support the call, otherwise the
+//! bodies made of plain operations.
 
 #[cfg(any(
     feature = "flex",
@@ -16,7 +16,7 @@ use crate::{
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 use burn::backend::tensor::FloatTensor;
 
-/// Output and logsumexp, by the kernels if they take the call.
+/// Output and logsumexp, by the kernels if they support the call.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 fn forward<B: AttentionKernels>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
     match B::supports(&inputs) {
@@ -25,7 +25,7 @@ fn forward<B: AttentionKernels>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -
     }
 }
 
-/// The gradients, by the kernels if they took the call.
+/// The gradients, by the kernels if they support the call.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 fn backward<B: AttentionKernels>(
     inputs: ScoreInputs<B>,
@@ -39,7 +39,7 @@ fn backward<B: AttentionKernels>(
     }
 }
 
-/// What backends on the CPU do themselves.
+/// The operations for which backends on the CPU have kernels.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 macro_rules! on_the_host {
     () => {
@@ -87,7 +87,7 @@ macro_rules! on_the_host {
             crate::fused::rotate::<Self>(x, cos, sin, rotation)
         }
 
-        // Burn's CPU generator samples one number after the other; the counting one needs a few integer operations each.
+        // Burn's CPU generator samples number by number; the counter-based one needs a few integer operations per number.
         fn dropout_factors(like: FloatTensor<Self>, dropout: crate::Dropout) -> FloatTensor<Self> {
             crate::composed::factors_of_host::<Self>(like, dropout)
         }
@@ -102,7 +102,7 @@ impl AttentionOps for burn_flex::Flex {
 #[cfg(feature = "ndarray")]
 #[allow(
     deprecated,
-    reason = "deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
+    reason = "deprecated upstream in favour of flex, but supported here as long as Burn has it"
 )]
 impl AttentionOps for burn_ndarray::NdArray {
     on_the_host!();
@@ -114,7 +114,7 @@ impl AttentionOps for burn::backend::LibTorch {}
 #[cfg(feature = "cube")]
 impl AttentionOps for burn_cubecl::CubeBackend {}
 
-// Plain operations, recorded one by one, are what fusion and a remote server understand without knowing this crate.
+// Fusion and a remote server do not know this crate: they understand the plain operations, recorded one by one.
 #[cfg(any(feature = "cube", feature = "remote"))]
 impl<B: burn_fusion::FusionBackend> AttentionOps for burn_fusion::Fusion<B> {}
 

@@ -1,4 +1,4 @@
-//! What is added to the scores.
+//! Biases on the scores.
 
 use burn::tensor::Tensor;
 use burn_attn_kernels_cpu::RelativeBuckets;
@@ -17,21 +17,21 @@ use burn_attn_kernels_cpu::RelativeBuckets;
 /// let both = alibi.and(AttentionBias::relative(table, buckets));
 /// ```
 ///
-/// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`; the structural parts need no memory of the
-/// size of the scores.
+/// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`, or a `score_mod` of `flex_attention` that
+/// adds. All parts but a dense one need no memory of the size of the scores.
 #[derive(Clone, Debug)]
 pub struct AttentionBias {
     pub(crate) dense: Vec<Tensor<4>>,
     pub(crate) by_distance: DistanceParts,
 }
 
-/// The parts that depend on the distance between query and key only.
+/// The parts that depend only on the distance between query and key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DistanceParts {
     /// Slopes, each `[heads_q]`.
     pub(crate) alibi: Vec<Tensor<1>>,
     pub(crate) relative: Vec<Relative>,
-    /// Numbers for every distance, as the operation takes them.
+    /// A number for every distance, as the operation takes them.
     pub(crate) numbers: Vec<Tensor<2>>,
 }
 
@@ -49,6 +49,10 @@ impl AttentionBias {
     /// # Shapes
     ///
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when it does not broadcast to the scores.
     pub fn dense(bias: Tensor<4>) -> Self {
         Self {
             dense: vec![bias],
@@ -56,14 +60,23 @@ impl AttentionBias {
         }
     }
 
-    /// ALiBi: each score loses slope times the distance between query and key (tokens), `−slopes[h] · |j − position(i)|`.
+    /// ALiBi: adds `−slopes[h] · |j − position(i)|`, a penalty that grows with the distance between query and key (tokens).
     ///
-    /// The last query stands on the last key (bottom-right), or the first on the first together with a causal mask of
-    /// that alignment. The slopes of the paper are [`alibi_slopes`](crate::alibi_slopes); tracked ones are learned.
+    /// The last query is at the position of the last key (bottom-right); with a causal mask aligned top-left, the first query
+    /// is at that of the first key. The slopes of the paper are [`alibi_slopes`](crate::alibi_slopes); tracked slopes get a
+    /// gradient.
     ///
     /// # Shapes
     ///
     /// `slopes`: `[heads_q]`.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when there are not `heads_q` slopes.
+    ///
+    /// # Cost
+    ///
+    /// `heads_q · (len_q + len_kv)` numbers of memory.
     ///
     /// # Source
     ///
@@ -84,6 +97,15 @@ impl AttentionBias {
     ///
     /// `table`: `[buckets, heads_q]`.
     ///
+    /// # Panics
+    ///
+    /// In the call of attention, when the table has another shape or the buckets are not valid
+    /// ([`RelativeBuckets::validate`]).
+    ///
+    /// # Cost
+    ///
+    /// `heads_q · (len_q + len_kv)` numbers of memory.
+    ///
     /// # Source
     ///
     /// Raffel et al., "Exploring the limits of transfer learning" (arXiv:1910.10683), section 2.1. PyTorch equivalent:
@@ -95,15 +117,25 @@ impl AttentionBias {
         })
     }
 
-    /// Any bias by distance, one number for every head and distance, with its gradient if it is tracked.
+    /// Any bias by distance, one number per head and distance, with its gradient if it is tracked.
     ///
-    /// Entry `e` of a head is added where a key stands `zero − e` tokens after its query (before it, where that is negative).
-    /// `zero` is `len_q − 1` where the last query stands on the last key, `len_kv − 1` where the first stands on the first, and
-    /// `len_q + len_kv − 1` with [`query_offsets`](crate::AttentionOptions::query_offsets). An entry of −∞ hides.
+    /// Entry `e` of a head is added to the score of a key that is `zero − e` tokens after its query (before it, if negative).
+    /// `zero` is `len_q − 1` if the last query is at the position of the last key, `len_kv − 1` if the first query is at that
+    /// of the first key, and `len_q + len_kv − 1` with [`query_offsets`](crate::AttentionOptions::query_offsets). An entry
+    /// of −∞ hides its keys.
     ///
     /// # Shapes
     ///
     /// `[heads_q, len_q + len_kv − 1]`; with query offsets `[heads_q, 2 · (len_q + len_kv) − 1]`.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when the shape is another one.
+    ///
+    /// # Source
+    ///
+    /// Shaw et al., "Self-attention with relative position representations" (arXiv:1803.02155), in the form of a bias:
+    /// Raffel et al. (arXiv:1910.10683), section 2.1.
     pub fn distances(numbers: Tensor<2>) -> Self {
         Self::by_distance(DistanceParts {
             numbers: vec![numbers],
@@ -111,7 +143,7 @@ impl AttentionBias {
         })
     }
 
-    /// The sum of both biases: whatever the parts are, also two of a kind, every part is added to the scores.
+    /// The sum of both biases: every part is added to the scores, also two of the same kind.
     ///
     /// Dense parts of different shapes are broadcast against each other.
     pub fn and(mut self, other: Self) -> Self {

@@ -10,7 +10,7 @@ use burn_attn_kernels_cpu::BlockSize;
 
 use crate::mask::broadcast_dims;
 
-/// Which blocks of queries and keys are seen.
+/// Which blocks of queries and keys are visible.
 #[derive(Clone, Debug)]
 pub(crate) struct VisibleBlocks {
     /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`
@@ -19,16 +19,16 @@ pub(crate) struct VisibleBlocks {
 }
 
 impl VisibleBlocks {
-    /// One table that shows what all show, nothing if there are none.
+    /// One table that shows what all of them show, or `None` if there are none.
     ///
-    /// Its blocks are as large as the blocks of all tables can be put together from.
+    /// Its blocks are the largest that the blocks of every table can be composed of.
     pub(crate) fn intersection(
         tables: Vec<Self>,
         [len_q, len_kv]: [usize; 2],
     ) -> Option<VisibleBlocks> {
         let of_nothing = tables.iter().any(|table| table.table.dims().contains(&0));
         if len_q == 0 || len_kv == 0 || of_nothing {
-            // There is nothing to hide, and an operation on an empty tensor divides by zero on ndarray.
+            // There is nothing to hide, and operations on empty tensors divide by zero on ndarray.
             return None;
         }
         tables.into_iter().reduce(|first, second| {
@@ -46,7 +46,7 @@ impl VisibleBlocks {
         })
     }
 
-    /// The same table in smaller blocks, which divide its own.
+    /// The same table in smaller blocks, whose sizes divide its own.
     fn in_blocks_of(self, size: BlockSize, [len_q, len_kv]: [usize; 2]) -> Tensor<4, Bool> {
         let [rows, columns] = size.table(len_q, len_kv);
         let table = self.table.into_dispatch();
@@ -56,8 +56,8 @@ impl VisibleBlocks {
     }
 }
 
-/// Repeats every entry of a dimension `times` times, and keeps a range of them that begins in the first; a single one, which stands
-/// for all, stays alone.
+/// Repeats every entry of a dimension `times` times, and keeps a range of the result that begins within the first entry's
+/// repetitions. A single entry, which stands for all, is left alone.
 pub(crate) fn repeat<B: Backend>(
     table: BoolTensor<B>,
     dim: usize,
@@ -70,7 +70,7 @@ pub(crate) fn repeat<B: Backend>(
     }
     let mut slices = [Slice::full(); 4];
     if times > range.len() {
-        // The range lies in two entries at most, and is all that is made of them, however long they are.
+        // The range lies within two entries at most; only that much of them is made, however long they are.
         let second = times.clamp(range.start, range.end);
         let entries = [range.start..second, second..range.end];
         let entries = entries.into_iter().enumerate();

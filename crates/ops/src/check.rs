@@ -1,4 +1,4 @@
-//! Bad shapes and options become one sentence with the offending values.
+//! One sentence, with the offending values, for bad shapes and options.
 
 use burn::tensor::{Device, Int, Tensor};
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
@@ -38,7 +38,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     );
     assert!(
         q[1] > 0 && q[3] > 0,
-        "attention: query {q:?} has {} heads of width {}, but needs at least 1 of 1",
+        "attention: query {q:?} has {} heads of width {}, but needs at least 1 head of width 1",
         q[1],
         q[3]
     );
@@ -104,7 +104,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     numbers(options);
 }
 
-/// Panics unless every length is one of the keys, where the lengths can be read without waiting for a device.
+/// Panics unless every length is from 0 to `len_kv`, where the lengths can be read without waiting for a device.
 fn key_lengths(lengths: &Tensor<1, Int>, len_kv: usize) {
     if !in_host_memory(&lengths.device()) {
         return;
@@ -118,7 +118,7 @@ fn key_lengths(lengths: &Tensor<1, Int>, len_kv: usize) {
     }
 }
 
-/// Panics unless the queries stand among the keys or next to them, where that can be read without waiting for a device.
+/// Panics unless every offset is in range, where the offsets can be read without waiting for a device.
 fn query_offsets(offsets: &Tensor<1, Int>, len_q: usize, len_kv: usize) {
     if !in_host_memory(&offsets.device()) {
         return;
@@ -135,10 +135,11 @@ fn query_offsets(offsets: &Tensor<1, Int>, len_q: usize, len_kv: usize) {
 
 /// Whether tensors on the device are plain memory of this process (flex and ndarray, with autodiff or without).
 ///
-/// Elsewhere reading a tensor to check its values waits for all work of the device, and in a browser it is impossible.
+/// Elsewhere, reading a tensor to check its values waits for all pending work on the device, and in a browser it is
+/// impossible.
 #[allow(
     deprecated,
-    reason = "ndarray is deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
+    reason = "ndarray is deprecated upstream in favour of flex, but supported here as long as Burn has it"
 )]
 pub fn in_host_memory(device: &Device) -> bool {
     let in_host_memory: &[Device] = &[
@@ -150,7 +151,7 @@ pub fn in_host_memory(device: &Device) -> bool {
     in_host_memory.contains(device)
 }
 
-/// Panics unless the table stretches to the blocks of the scores.
+/// Panics unless the table broadcasts to the blocks of the scores.
 fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize; 4]) {
     let (dims, size) = (blocks.table.dims(), blocks.size);
     let [rows, columns] = size.table(len_q, len_kv);
@@ -179,7 +180,7 @@ fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
             "attention: {slopes} ALiBi slopes were given for {heads} query heads"
         );
     }
-    // Where the queries stand changes which distances there are, not how many.
+    // The alignment decides which distances there are, not how many.
     let alignment = (!has_offsets).then(CausalAlignment::default);
     let axis = DistanceAxis {
         len_q,
@@ -208,7 +209,7 @@ fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
     }
 }
 
-/// Panics unless the options' numbers make sense.
+/// Panics unless the numbers in the options are in range.
 fn numbers(options: &AttentionOptions) {
     if let Some(scale) = options.scale {
         assert!(
@@ -231,7 +232,7 @@ fn numbers(options: &AttentionOptions) {
     }
 }
 
-/// Panics unless `dims` stretches to the shape of the scores.
+/// Panics unless `dims` broadcasts to the shape of the scores.
 fn broadcastable(name: &str, dims: [usize; 4], scores: [usize; 4]) {
     assert!(
         dims.iter()

@@ -1,19 +1,20 @@
-//! ALiBi, the relative bias and other biases by distance as one operand of the size of the sequence, by differentiable tensor operations.
+//! ALiBi, the relative bias and other biases by distance as one operand that is linear in the lengths, by differentiable
+//! tensor operations.
 //!
-//! An implementation of the operation gives back the gradient of that operand; Burn carries it on to slopes and tables.
+//! An implementation of the operation returns the gradient of that operand; Burn propagates it to slopes and tables.
 
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::DistanceAxis;
 
 use crate::bias::{DistanceParts, Relative};
 
-/// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; nothing if there are none, or no pair to bias.
+/// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; `None` if there are no parts, or no pairs to bias.
 pub(crate) fn distance_bias(
     axis: DistanceAxis,
     dtype: DType,
     parts: DistanceParts,
 ) -> Option<Tensor<2>> {
-    // An operation on an empty tensor divides by zero on ndarray.
+    // Operations on empty tensors divide by zero on ndarray.
     if axis.is_empty() {
         return None;
     }
@@ -54,7 +55,7 @@ fn of_table(axis: DistanceAxis, Relative { table, buckets }: Relative) -> Tensor
         .collect();
     let rows = TensorData::new(rows, [axis.len()]);
     let rows = Tensor::<1, Int>::from_data(rows, &table.device());
-    // Not the transposed selection: of one head, Burn 0.22.1's fusion reads such a view of one column in vectors, as if it
+    // Not the transposed selection: with one head, Burn 0.22.1's fusion reads such a view of one column in vectors, as if it
     // were a row.
     table.transpose().select(1, rows)
 }

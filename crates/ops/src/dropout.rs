@@ -8,12 +8,20 @@ use crate::AttentionOps;
 /// Sets each number to zero with probability `probability` and scales the others by `1 / (1 − probability)`.
 ///
 /// The CPU backends draw from the counter-based generator of attention dropout, which is cheaper than Burn's own: the
-/// same `seed` keeps the same numbers. GPU backends draw from the generator of their device and take no notice of
-/// `seed`; [`seed`](crate::seed) makes both repeat.
+/// same `seed` keeps the same numbers. Other backends draw from the generator of their device and ignore `seed`.
+/// [`seed`](crate::seed) makes runs repeatable on both. It applies whenever it is called, also outside training.
+///
+/// # Shapes
+///
+/// Input and output: any, the same.
 ///
 /// # Panics
 ///
 /// When `probability` is not in `[0, 1)`.
+///
+/// # Cost
+///
+/// A few operations per number; one more tensor of the same size, kept for the backward pass.
 ///
 /// # Source
 ///

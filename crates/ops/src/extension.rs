@@ -1,10 +1,11 @@
 //! The only file with Burn's backend-extension macro.
 //!
-//! The trait only routes: from the runtime-chosen backend inside a `Tensor` to an implementation for that backend.
+//! The trait only routes a call from the backend chosen at run time, inside a `Tensor`, to the implementation for that
+//! backend.
 
 #![allow(
     deprecated,
-    reason = "the macro names NdArray, which is deprecated upstream and a backend of ours as long as Burn has it"
+    reason = "the macro names NdArray, which is deprecated upstream but supported here as long as Burn has it"
 )]
 
 use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
@@ -16,11 +17,11 @@ use crate::{
     rotation::{self, Rotation},
 };
 
-/// Attention as an operation of a backend. Users call [`attention`](crate::attention), which checks shapes first:
-/// nothing below this trait does.
+/// The operations of this crate as operations of a backend. Users call [`attention`](crate::attention) and the other
+/// functions, which check shapes first: nothing below this trait does.
 ///
-/// The default bodies are made of plain tensor operations, so every backend computes them. That of attention is linear in
-/// memory, forward and backward; `Autodiff` knows the others' gradients, or Burn differentiates them.
+/// The default bodies are made of plain tensor operations, so every backend has them. That of attention is linear in
+/// memory, forward and backward. `Autodiff` has gradient rules for some of the others; Burn differentiates the rest.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -39,8 +40,7 @@ pub trait AttentionOps: Backend {
         blockwise::forward::<Self>(inputs, value)
     }
 
-    /// The gradients of [`attention`](Self::attention) that are `wanted`, from what it left behind and the gradients of its
-    /// results.
+    /// The `wanted` gradients of [`attention`](Self::attention), from its results and their gradients.
     fn attention_backward(
         #[extension_type] inputs: ScoreInputs<Self>,
         value: FloatTensor<Self>,
@@ -50,10 +50,10 @@ pub trait AttentionOps: Backend {
         blockwise::backward::<Self>(inputs, value, upstream, wanted)
     }
 
-    /// What [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype with: 0, or
+    /// The factors by which [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype: 0 or
     /// `1 / (1 − probability)`.
     ///
-    /// The default draws on the device, from its own generator.
+    /// The default draws them on the device, from its own generator.
     fn dropout_factors(like: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
         composed::factors_of_device::<Self>(like, dropout)
     }
@@ -64,7 +64,7 @@ pub trait AttentionOps: Backend {
         heads::split::<Self>(x, &heads)
     }
 
-    /// `[rows, depth]` times `[depth, columns]`, and what [`activate`](Self::activate) makes of that.
+    /// [`activate`](Self::activate) of `[rows, depth]` times `[depth, columns]`.
     fn linear(
         x: FloatTensor<Self>,
         weight: FloatTensor<Self>,
@@ -85,7 +85,7 @@ pub trait AttentionOps: Backend {
         activation::composed::<Self>(x, bias, activation, gated)
     }
 
-    /// `x` of shape `[batch, heads, len, d_head]`, its pairs rotated by the angles in tables `[positions, pairs]`.
+    /// `x`, `[batch, heads, len, d_head]`, with its pairs rotated by the angles in the tables, `[positions, pairs]`.
     fn rotate(
         x: FloatTensor<Self>,
         cos: FloatTensor<Self>,

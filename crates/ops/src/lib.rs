@@ -8,32 +8,42 @@
 //! ```
 //!
 //! The full contract (layout, order, hidden rows, causal alignment, grouped heads) is written down once, in the
-//! documentation of [`burn_attn_kernels_cpu`].
+//! documentation of [`burn_attn_kernels_cpu`]. [`pytorch`] lists PyTorch's names beside ours.
 //!
 //! | you want | you call |
 //! | --- | --- |
 //! | the output | [`attention`] |
 //! | the output and each row's logsumexp, so that partial results can be merged | [`attention_with_logsumexp`] |
-//! | attention over a context that was split, in one piece | [`merge_partial`] |
-//! | to look at the weights | [`attention_weights`] |
-//! | to say who sees whom | [`AttentionMask`] |
-//! | the heads of a packed projection | [`split_heads`] |
-//! | rotary positions | [`rotate`] |
-//! | a linear layer, also of the few rows of decoding; with what is behind it | [`linear`], [`activated_linear`] |
-//! | what is between two linear layers, with a bias and a gate | [`activate`] |
-//! | dropout of any tensor, cheaply | [`dropout`] |
+//! | to merge attention over the parts of a split context | [`merge_partial`] |
+//! | to inspect the weights | [`attention_weights`] |
+//! | to say which keys each query sees | [`AttentionMask`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
 //! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
-//! | to check the values of a tensor without waiting for a device | [`in_host_memory`] |
-//!
-//! The crate is laid out as: `attention` (the public functions), `merge` (of partial results), `options`, `mask`, `bias` (what a
-//! caller says), `blocks` (tables of blocks as one operand), `distance` (ALiBi and the relative bias as one operand), `dropout`,
-//! `activation` (what is between two linear layers), `check` (bad shapes become one sentence), `extension` (the only file with Burn's backend-extension macro),
-//! `operands` (what travels through it), `backends` (who implements it), `fused` (kernels and the gradient rules), `blockwise` (the
-//! body made of plain tensor operations, for backends without kernels), `composed` (one block of it), `heads` (one projection for several operands), `linear` (a linear layer), `rotation` (rotary positions), `seed`
-//! (repeatable dropout).
+//! | the heads of a packed projection | [`split_heads`] |
+//! | rotary positions | [`rotate`] |
+//! | a linear layer, fast for the few rows of decoding too; the same with an activation | [`linear`], [`activated_linear`] |
+//! | bias, activation and gate between two linear layers | [`activate`] |
+//! | cheap dropout of any tensor | [`dropout`] |
+//! | repeatable dropout | [`seed`] |
+//! | to know whether the values of a tensor can be checked without waiting for a device | [`in_host_memory`] |
 //!
 //! Only first-order gradients exist: Burn has no double backward.
+//!
+//! # Files
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `attention`, `merge` | the public functions |
+//! | `options`, `mask`, `bias` | the arguments of a call |
+//! | `check` | one sentence for bad shapes and values |
+//! | `blocks`, `distance` | block tables as one operand; ALiBi and relative biases as one operand |
+//! | `extension` | the only file with Burn's backend-extension macro |
+//! | `operands` | the types that pass through it |
+//! | `backends` | its implementations |
+//! | `fused` | kernels, and the gradient rules |
+//! | `blockwise` | the body made of plain tensor operations, for backends without kernels |
+//! | `composed` | one block of it |
+//! | `heads`, `linear`, `activation`, `rotation`, `dropout`, `seed` | the other operations |
 
 mod activation;
 mod attention;

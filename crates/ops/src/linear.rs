@@ -1,4 +1,4 @@
-//! A linear layer, also for the single rows of decoding.
+//! A linear layer, fast for the single rows of decoding too.
 
 use burn::{
     backend::Dispatch,
@@ -7,11 +7,11 @@ use burn::{
 
 use crate::{Activation, AttentionOps, OptionalFloat, activate, activation::floats};
 
-/// `x · weight + bias`.
+/// A linear layer: `x · weight + bias`.
 ///
-/// For up to 16 rows of f32 or f64 outside training, the CPU backends read the weight once, as it lies, on all cores; for more of f32
-/// see [`activated_linear`]. A quantised weight goes to Burn's product of quantised tensors, which the CPU backends compute by
-/// making floats of the whole weight.
+/// Outside training, the CPU backends read the weight only once, in place and on all cores, for up to 16 rows of f32 or
+/// f64; for more rows of f32 see [`activated_linear`]. A quantised weight goes to Burn's product of quantised tensors, for
+/// which the CPU backends dequantise the whole weight.
 ///
 /// # Shapes
 ///
@@ -22,11 +22,11 @@ use crate::{Activation, AttentionOps, OptionalFloat, activate, activation::float
 ///
 /// # Panics
 ///
-/// When the widths differ.
+/// When the widths do not match.
 ///
 /// # Cost
 ///
-/// `2 · rows · d_input · d_output` operations; for few rows, the time to read the weight.
+/// `2 · rows · d_input · d_output` operations; for few rows, the time it takes to read the weight.
 ///
 /// PyTorch equivalent: `torch.nn.functional.linear` with the weight transposed.
 ///
@@ -44,13 +44,13 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     activated_linear(x, weight, bias, Activation::Identity, false)
 }
 
-/// [`activate`](crate::activate) of `x · weight`: a linear layer with what is behind it.
+/// [`activate`](crate::activate) of `x · weight`: a linear layer and its activation.
 ///
 /// # Shapes
 ///
 /// - `x`: `[rows, d_input]`
 /// - `weight`: `[d_input, d_output]`, gated `[d_input, 2 · d_output]`
-/// - `bias`: as wide as the weight
+/// - `bias`: as wide as the weight's rows
 /// - output: `[rows, d_output]`
 ///
 /// # Panics
@@ -59,8 +59,23 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Cost
 ///
-/// That of both. Outside training the CPU backends do both in one pass for 17 rows of f32 and more, unless it is gated, the weight has fewer
-/// than 2¹² numbers, or more than 2²⁰ of which fewer than 128 rows are read, or an operand does not lie row after row.
+/// That of both. Outside training, the CPU backends do both in one pass for 17 or more rows of f32, unless the layer is
+/// gated, an operand is not row-major, or the weight has fewer than 2¹² numbers, or more than 2²⁰ for fewer than 128 rows.
+///
+/// # Source
+///
+/// As [`activate`](crate::activate).
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn_ops::{Activation, activated_linear};
+///
+/// let device = Device::default();
+/// let x = Tensor::<2>::ones([3, 5], &device);
+/// let weight = Tensor::<2>::ones([5, 7], &device) * -1.0;
+/// let y = activated_linear(x, weight, None, Activation::Relu, false);
+/// assert_eq!(y.into_data(), Tensor::<2>::zeros([3, 7], &device).into_data());
+/// ```
 pub fn activated_linear(
     x: Tensor<2>,
     weight: Tensor<2>,
@@ -94,7 +109,7 @@ pub fn activated_linear(
     }
     assert!(
         !gated || d_output.is_multiple_of(2),
-        "linear: the gated weight {:?} has no two halves",
+        "linear: the gated weight {:?} has an odd number of columns",
         weight.dims()
     );
     let bias = bias.map(|bias| floats(bias, x.dtype()).into_dispatch());

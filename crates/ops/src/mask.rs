@@ -5,7 +5,7 @@ use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::blocks::VisibleBlocks;
 
-/// Which keys each query may see: a conjunction of parts, every one of which must show a key.
+/// Which keys each query may see: a conjunction of parts. A key is visible if no part hides it.
 ///
 /// | part | what it takes |
 /// | --- | --- |
@@ -14,10 +14,11 @@ use crate::blocks::VisibleBlocks;
 /// | [`segments`](Self::segments) | a number per token: packed sequences |
 /// | [`visible_blocks`](Self::visible_blocks) | a bool per block of queries and keys: block-sparse attention |
 /// | [`padding`](Self::padding) | token ids, and the id of padding |
+/// | [`mask_pad`](Self::mask_pad), [`mask_attn`](Self::mask_attn) | Burn's masks, tensors of bools |
 /// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools |
 ///
-/// All but the last two rows are structural: kept as numbers, so that an implementation can skip what is hidden, in memory
-/// that does not grow with `len_q · len_kv`, but for the table of blocks, which has an entry for each.
+/// All but the last three rows are structural: an implementation can skip what they hide, and their memory does not grow
+/// with `len_q · len_kv` (a table of blocks has one entry per block).
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -28,7 +29,8 @@ use crate::blocks::VisibleBlocks;
 /// let mask = AttentionMask::causal().and(AttentionMask::key_lengths(lengths));
 /// ```
 ///
-/// There is no polarity to guess: a dense mask says in the constructor's name what `true` means.
+/// There is no polarity to guess: the name of the constructor says what `true` means. [`pytorch`](crate::pytorch) lists
+/// what PyTorch's masks become.
 #[derive(Clone, Debug, Default)]
 pub struct AttentionMask {
     pub(crate) by_position: PositionMask,
@@ -38,7 +40,7 @@ pub struct AttentionMask {
     pub(crate) masked: Option<Tensor<4, Bool>>,
 }
 
-/// Sequences packed into one row: a query sees only keys of its own segment.
+/// Sequences packed into one row: a query sees only the keys of its own segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
     pub(crate) query: Tensor<2, Int>,
@@ -46,7 +48,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// In one integer type on both sides, so that they can be compared.
+    /// With one integer type on both sides, so that they can be compared.
     pub(crate) fn of_one_type(self) -> Self {
         let dtype = wider(self.query.dtype(), self.key.dtype());
         Self {
@@ -56,7 +58,7 @@ impl Segments {
     }
 }
 
-/// The type that holds the numbers of both, but for unsigned ones of the same width.
+/// The wider of two integer types.
 fn wider(first: DType, second: DType) -> DType {
     match first.size() >= second.size() {
         true => first,
@@ -72,12 +74,17 @@ impl AttentionMask {
 
     /// No query sees a later key; the last query is aligned with the last key (bottom-right).
     ///
-    /// PyTorch equivalent: `torch.nn.attention.bias.causal_lower_right`.
+    /// # Source
+    ///
+    /// "Attention is all you need" (arXiv:1706.03762), section 3.2.3; the alignment is FlashAttention's since 2.1. PyTorch
+    /// equivalent: `torch.nn.attention.bias.causal_lower_right`.
     pub fn causal() -> Self {
         Self::causal_aligned(CausalAlignment::BottomRight)
     }
 
-    /// Causal with the alignment said by name; it matters only when `len_q != len_kv`.
+    /// Causal with the given alignment, which matters only when `len_q != len_kv`.
+    ///
+    /// PyTorch equivalent: `is_causal=True` of `scaled_dot_product_attention` is [`CausalAlignment::TopLeft`].
     pub fn causal_aligned(alignment: CausalAlignment) -> Self {
         Self {
             by_position: PositionMask::causal(alignment),
@@ -85,10 +92,13 @@ impl AttentionMask {
         }
     }
 
-    /// A query at position `p` sees the keys `p − left ..= p + right` (tokens).
+    /// A query at position `p` sees the keys `p − left ..= p + right` (tokens); `usize::MAX` leaves a side open.
     ///
-    /// Source: Longformer (arXiv:2004.05150), Mistral 7B (arXiv:2310.06825). Positions are aligned bottom-right, or
-    /// top-left together with a causal mask of that alignment.
+    /// Positions are aligned bottom-right, or top-left together with a causal mask of that alignment.
+    ///
+    /// # Source
+    ///
+    /// Longformer (arXiv:2004.05150), Mistral 7B (arXiv:2310.06825).
     pub fn window(left: usize, right: usize) -> Self {
         Self {
             by_position: PositionMask::window(Window {
@@ -99,7 +109,7 @@ impl AttentionMask {
         }
     }
 
-    /// Batch item `b` has `lengths[b]` real keys; those behind them are padding that nobody sees.
+    /// Batch item `b` has `lengths[b]` real keys; those after them are padding, hidden from every query.
     ///
     /// # Shapes
     ///
@@ -107,8 +117,9 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// In the call of attention, on flex and ndarray: when a length is negative or exceeds `len_kv`. Other backends, Burn's `cpu`
-    /// and LibTorch included, would have to wait for the device to know; there, a length beyond the keys hides nothing, and a negative one hides every key.
+    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when a length is negative or
+    /// exceeds `len_kv`. Other backends, Burn's `cpu` and LibTorch included, would have to wait for the device to check:
+    /// there, a length beyond the keys hides nothing, and a negative one hides every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
             key_lengths: Some(lengths),
@@ -116,33 +127,46 @@ impl AttentionMask {
         }
     }
 
-    /// Keys whose token is `pad_id` are padding that nobody sees.
+    /// Keys whose token is `pad_id` are padding, hidden from every query.
     ///
     /// # Shapes
     ///
     /// `tokens`: `[batch, len_kv]`.
+    ///
+    /// # Panics
+    ///
+    /// As [`masked`](Self::masked).
     pub fn padding(tokens: Tensor<2, Int>, pad_id: i64) -> Self {
         Self::mask_pad(tokens.equal_elem(pad_id))
     }
 
     /// The `mask_pad` of Burn's attention inputs: `true` hides a key from every query, as padding.
     ///
-    /// Where padding is all at the end, [`key_lengths`](Self::key_lengths) says so in less memory, and what it hides costs no time.
+    /// Where all padding is at the end, [`key_lengths`](Self::key_lengths) takes less memory, and what it hides costs no
+    /// time.
     ///
     /// # Shapes
     ///
     /// `padding`: `[batch, len_kv]`.
+    ///
+    /// # Panics
+    ///
+    /// As [`masked`](Self::masked).
     pub fn mask_pad(padding: Tensor<2, Bool>) -> Self {
         Self::masked(with_ones_behind(padding).permute([0, 2, 3, 1]))
     }
 
     /// The `mask_attn` of Burn's attention inputs: `true` hides a key from a query of its batch item, in every head.
     ///
-    /// What Burn's `generate_autoregressive_mask` says is [`causal`](Self::causal) here, without a tensor.
+    /// Burn's `generate_autoregressive_mask` is [`causal`](Self::causal) here, without a tensor.
     ///
     /// # Shapes
     ///
     /// `masked`: `[batch or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
+    ///
+    /// # Panics
+    ///
+    /// As [`masked`](Self::masked).
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
         Self::masked(masked.reshape([batch, 1, len_q, len_kv]))
@@ -150,10 +174,32 @@ impl AttentionMask {
 
     /// Several sequences packed into each row: a query sees a key only if their segment numbers are equal.
     ///
+    /// Where queries and keys have the same segments, a causal mask, a window and distances count as they would in each
+    /// sequence alone.
+    ///
     /// # Shapes
     ///
     /// - `query`: `[batch, len_q]`
     /// - `key`: `[batch, len_kv]`
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when the shapes differ from these.
+    ///
+    /// # Source
+    ///
+    /// Krell et al., "Efficient sequence packing without cross-contamination" (arXiv:2107.02027). PyTorch
+    /// equivalent: document masking in `flex_attention`; `flash_attn_varlen_func` with equal `cu_seqlens_q` and
+    /// `cu_seqlens_k`.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Tensor};
+    /// use burn_attn_ops::AttentionMask;
+    ///
+    /// // One row holds a text of three tokens and one of two.
+    /// let segments = Tensor::from_data([[0, 0, 0, 1, 1]], &Device::default());
+    /// let mask = AttentionMask::segments(segments.clone(), segments).and(AttentionMask::causal());
+    /// ```
     pub fn segments(query: Tensor<2, Int>, key: Tensor<2, Int>) -> Self {
         Self {
             segments: Some(Segments { query, key }),
@@ -163,13 +209,14 @@ impl AttentionMask {
 
     /// Block-sparse attention: a query sees a key only if the entry for their blocks is `true`.
     ///
-    /// `size` is the number of queries and of keys per block: a number for both, or `[queries, keys]`. Query `i` and key `j`
-    /// look at entry `(i / queries, j / keys)`: blocks are counted from the first query and the first key, whatever the causal
-    /// alignment.
+    /// `size` is the number of queries and of keys per block: one number for both, or `[queries, keys]`. Query `i` and key `j`
+    /// belong to entry `(i / queries, j / keys)`: blocks are counted from the first query and the first key, whatever the
+    /// causal alignment.
     ///
     /// # Shapes
     ///
-    /// `visible`: `[batch or 1, heads_q or 1, ⌈len_q / queries⌉ or 1, ⌈len_kv / keys⌉ or 1]`: dimensions of size 1 are broadcast.
+    /// `visible`: `[batch or 1, heads_q or 1, ⌈len_q / queries⌉ or 1, ⌈len_kv / keys⌉ or 1]`: dimensions of size 1 are
+    /// broadcast.
     ///
     /// # Panics
     ///
@@ -177,8 +224,8 @@ impl AttentionMask {
     ///
     /// # Cost
     ///
-    /// On the CPU backends, time in proportion to what is shown, for blocks of 32 keys or more; the table is never expanded.
-    /// The blockwise body of the others expands it block by block.
+    /// On the CPU backends, time in proportion to what is visible, for blocks of 32 keys or more; the table is never expanded.
+    /// The other backends expand it block by block.
     ///
     /// # Source
     ///
@@ -211,11 +258,16 @@ impl AttentionMask {
         }
     }
 
-    /// A dense mask in which `true` hides a key (the meaning of Burn's masks and of PyTorch's `key_padding_mask`).
+    /// A dense mask in which `true` hides a key: the meaning of Burn's masks and of both masks of PyTorch's
+    /// `nn.MultiheadAttention`.
     ///
     /// # Shapes
     ///
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: dimensions of size 1 are broadcast.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when it does not broadcast to the scores.
     pub fn masked(masked: Tensor<4, Bool>) -> Self {
         Self {
             masked: Some(masked),
@@ -223,9 +275,13 @@ impl AttentionMask {
         }
     }
 
-    /// A dense mask in which `true` shows a key (the meaning of PyTorch's `scaled_dot_product_attention`).
+    /// A dense mask in which `true` shows a key: the meaning of `attn_mask` in PyTorch's `scaled_dot_product_attention`.
     ///
     /// # Shapes
+    ///
+    /// As [`masked`](Self::masked).
+    ///
+    /// # Panics
     ///
     /// As [`masked`](Self::masked).
     pub fn visible(visible: Tensor<4, Bool>) -> Self {
@@ -234,14 +290,14 @@ impl AttentionMask {
 
     /// Shows a key only if both masks show it.
     ///
-    /// Every part stays what it is, but for two of a kind: of two packings, one becomes a dense mask; tables of blocks become one
-    /// in blocks of the greatest common divisor of their sizes, so that tables of one size, or of sizes that divide each other,
-    /// stay small.
+    /// Every part keeps its kind, except where both masks have one of the same kind: of two packings, one becomes a dense
+    /// mask; tables of blocks become one table, in blocks of the greatest common divisor of their sizes, which stays small
+    /// if the sizes are equal or divide each other.
     ///
     /// # Panics
     ///
-    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment. When dense masks, or
-    /// numbers of key lengths, do not fit each other.
+    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment. When dense masks do
+    /// not broadcast against each other, or the numbers of key lengths differ.
     pub fn and(mut self, other: Self) -> Self {
         self.visible_blocks.extend(other.visible_blocks);
         let (segments, second_segments) = match (self.segments, other.segments) {
@@ -265,7 +321,7 @@ impl AttentionMask {
                 let ([first_batch], [second_batch]) = (first.dims(), second.dims());
                 assert!(
                     first_batch == second_batch,
-                    "masks of {first_batch} and {second_batch} key lengths are of different batches"
+                    "masks of {first_batch} and {second_batch} key lengths belong to different batches"
                 );
                 let dtype = wider(first.dtype(), second.dtype());
                 first.cast(dtype).min_pair(second.cast(dtype))
@@ -276,7 +332,7 @@ impl AttentionMask {
         }
     }
 
-    /// Whether no part hides anything, whatever the sizes.
+    /// Whether there is no part, so that nothing is hidden.
     pub fn is_none(&self) -> bool {
         self.by_position == PositionMask::default()
             && self.key_lengths.is_none()
@@ -294,7 +350,7 @@ fn with_ones_behind<K: Basic>(x: Tensor<2, K>) -> Tensor<4, K> {
     x.reshape([batch, len, 1, 1])
 }
 
-/// What both masks show.
+/// The keys that both masks show.
 fn both_positions(first: PositionMask, second: PositionMask) -> PositionMask {
     PositionMask {
         causal: merge(first.causal, second.causal, |first, second| {
@@ -311,7 +367,7 @@ fn both_positions(first: PositionMask, second: PositionMask) -> PositionMask {
     }
 }
 
-/// Both where both are there, else the one that is.
+/// Both combined if both are there, otherwise the one that is.
 fn merge<T>(first: Option<T>, second: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(both(first, second)),
@@ -328,12 +384,12 @@ fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bo
     }
 }
 
-/// A mask of no scores: Burn 0.22.1 expands nothing to an empty shape.
+/// A mask for no scores: Burn 0.22.1 cannot expand to an empty shape.
 fn of_nothing(dims: [usize; 4], device: &Device) -> Tensor<4, Bool> {
     Tensor::full(dims, false, device)
 }
 
-/// The shape two masks have in common when dimensions of size 1 stretch.
+/// The shape that two masks broadcast to.
 pub(crate) fn broadcast_dims(first: [usize; 4], second: [usize; 4]) -> [usize; 4] {
     core::array::from_fn(|dim| {
         let (a, b) = (first[dim], second[dim]);

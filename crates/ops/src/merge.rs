@@ -1,4 +1,4 @@
-//! Attention over a context that was split, put together.
+//! Merging attention over the parts of a split context.
 
 use burn::{
     backend::Dispatch,
@@ -7,22 +7,22 @@ use burn::{
 
 use crate::composed::{is_minus_infinity, least};
 
-/// Puts attention over parts of the keys together: exactly what attention over all of them would have given.
+/// Merges attention over parts of the keys: the result is exactly that of attention over all of them.
 ///
-/// Each part is what [`attention_with_logsumexp`](crate::attention_with_logsumexp) gave for the same queries and some of the
-/// keys; every key belongs to one part, in any order.
+/// Each part is the result of [`attention_with_logsumexp`](crate::attention_with_logsumexp) for the same queries and some
+/// of the keys; every key belongs to exactly one part, in any order.
 ///
 /// ```text
 /// logsumexp = log(sum_i exp(logsumexp_i))
 /// output    = sum_i exp(logsumexp_i − logsumexp) · output_i
 /// ```
 ///
-/// A row that saw nothing in a part (a logsumexp of −∞) takes nothing from it, whatever its output there; one that saw
+/// A row that saw nothing in a part (a logsumexp of −∞) takes nothing from it, whatever its output there; a row that saw
 /// nothing in any part has output 0 and logsumexp −∞. Both results are differentiable, through both results of every part.
 ///
-/// What counts keys must be said for each part by the caller: a causal mask, a window, ALiBi and the relative bias place the
-/// queries at the end (or the beginning) of the keys they are given. Keys that lie before all queries need no causal mask; a
-/// dense mask can be cut anywhere. [Sinks](crate::AttentionOptions::sinks) join the sum once: give them to one part only.
+/// Options that count keys need care: in each part, a causal mask, a window, ALiBi and the relative bias place the queries
+/// at the end (or the beginning) of the keys of that part. Keys that are before all queries need no causal mask; a dense
+/// mask can be cut anywhere. [Sinks](crate::AttentionOptions::sinks) join the sum once, so give them to one part only.
 /// Dropout drops other weights than it would in one piece, because it counts the keys of each part from zero.
 ///
 /// # Shapes
@@ -32,11 +32,11 @@ use crate::composed::{is_minus_infinity, least};
 ///
 /// # Panics
 ///
-/// With one sentence when there are no parts, when their shapes or dtypes differ, or when the logsumexps are narrower than f32.
+/// When there are no parts, when their shapes or dtypes differ, or when the logsumexps are narrower than f32.
 ///
 /// # Cost
 ///
-/// A few operations per number of all parts, and as many floats of memory.
+/// A few operations, and floats of memory, per number of all parts.
 ///
 /// # Source
 ///
@@ -73,8 +73,8 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
     }
     let (dtype, statistics) = (first.0.dtype(), first.1.dtype());
 
-    // The results do not depend on the maximum, so it needs no gradient. Where every part saw nothing, any finite number in
-    // the place of −∞ makes every factor exactly 0 instead of NaN.
+    // The results do not depend on the maximum, so it needs no gradient. Where no part saw anything, any finite number in
+    // place of −∞ makes every factor exactly 0 instead of NaN.
     let maximum = others
         .iter()
         .fold(first.1.clone().detach(), |maximum, (_, logsumexp)| {

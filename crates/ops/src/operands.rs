@@ -1,6 +1,6 @@
-//! What the operation takes and gives, as it travels through Burn's dispatch.
+//! The inputs and results of the operation, as they pass through Burn's dispatch.
 //!
-//! Burn's macro does not map `Option<tensor>`, so optional tensors travel as enums with an empty variant.
+//! Burn's macro does not map `Option<tensor>`, so optional tensors are enums with an empty variant.
 
 use burn::backend::{
     Backend, ExtensionType,
@@ -68,31 +68,31 @@ optional!(
 pub struct AttentionScalars {
     /// Factor on the dot products.
     pub scale: f64,
-    /// Bound of the scores, or none.
+    /// Bound on the scores, if there is one.
     pub softcap: Option<f64>,
-    /// What is hidden by position alone: causal mask and window.
+    /// The parts of the mask that depend on position alone: causal mask and window.
     pub by_position: PositionMask,
-    /// Size of the blocks of [`MaskInputs::visible_blocks`]; there is one exactly if there is the other.
+    /// Size of the blocks of [`MaskInputs::visible_blocks`]: given if and only if they are.
     pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
     pub dropout: Option<Dropout>,
-    /// Which body computes.
+    /// Which implementation to use.
     pub body: Body,
 }
 
-/// Which implementation of the operation computes.
+/// Which implementation of the operation to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Body {
-    /// The kernels of the backend where it has some for the call, else the blockwise body.
+    /// The backend's kernels if it has some for the call, otherwise the blockwise body.
     #[default]
     Fastest,
     /// The blockwise body.
     Blockwise,
-    /// The blockwise body in blocks of about so many scores a head, or of one query with all keys if they are more.
+    /// The blockwise body in blocks of about this many scores per head, or of one query with all its keys if those are more.
     BlocksOf(usize),
 }
 
-/// Everything the weights are made of, that is, all inputs but the values.
+/// All inputs of the weights, that is, all inputs but the values.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct ScoreInputs<B: Backend> {
     /// `[batch, heads_q, len_q, dim_qk]`
@@ -110,7 +110,7 @@ pub struct ScoreInputs<B: Backend> {
     /// `[heads_q]` in f32 or wider: a score that joins the denominator of every row of its head.
     #[extension_type]
     pub sinks: OptionalFloat<B>,
-    /// Which keys are hidden and where queries stand, as far as tensors say it.
+    /// The tensors that hide keys or place queries.
     #[extension_type]
     pub mask: MaskInputs<B>,
     /// Everything that is not a tensor.
@@ -129,11 +129,11 @@ pub struct MaskInputs<B: Backend> {
     /// `[batch]`
     #[extension_type]
     pub key_lengths: OptionalInt<B>,
-    /// `[batch]`, from `−len_q` to `len_kv`, and clamped to that by every body: the place of the first query on the axis of the
-    /// keys. Absent: the causal alignment says it.
+    /// `[batch]`, from `−len_q` to `len_kv`, and clamped to that by every body: the position of the first query on the axis of
+    /// the keys. Absent: the causal alignment decides.
     #[extension_type]
     pub query_offsets: OptionalInt<B>,
-    /// `[batch, len_q]`; there is one exactly if there is [`key_segments`](Self::key_segments).
+    /// `[batch, len_q]`; present if and only if [`key_segments`](Self::key_segments) is.
     #[extension_type]
     pub query_segments: OptionalInt<B>,
     /// `[batch, len_kv]`
@@ -141,7 +141,7 @@ pub struct MaskInputs<B: Backend> {
     pub key_segments: OptionalInt<B>,
 }
 
-/// What the forward pass left behind, and the gradients that come in; shapes as there.
+/// The results of the forward pass and their gradients, of the same shapes.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct Upstream<B: Backend> {
     /// The output of the forward pass.
@@ -154,7 +154,7 @@ pub struct Upstream<B: Backend> {
     pub logsumexp_gradient: FloatTensor<B>,
 }
 
-/// The gradients that were asked for, each in the shape and dtype of its tensor.
+/// The wanted gradients, each in the shape and dtype of its tensor.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct Gradients<B: Backend> {
     /// Of the query.
@@ -177,7 +177,7 @@ pub struct Gradients<B: Backend> {
     pub sinks: OptionalFloat<B>,
 }
 
-/// One of each tensor that may have a gradient.
+/// One value for each tensor that may have a gradient.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Differentiable<X> {
     /// Of the query.
@@ -194,7 +194,7 @@ pub struct Differentiable<X> {
     pub sinks: X,
 }
 
-/// Which gradients are asked for.
+/// Which gradients are wanted.
 pub type Wanted = Differentiable<bool>;
 
 /// Output and logsumexp.

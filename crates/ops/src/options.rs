@@ -1,4 +1,4 @@
-//! Everything about one attention call that is not query, key or value.
+//! The options of one attention call.
 
 use burn::tensor::{Int, Tensor};
 use burn_attn_kernels_cpu::Dropout;
@@ -24,31 +24,39 @@ pub struct AttentionOptions {
     pub bias: Option<AttentionBias>,
     /// Factor on the dot products. Default: `1 / √dim_qk`.
     pub scale: Option<f64>,
-    /// Scores are squashed to `softcap · tanh(score / softcap)`. Default: not at all.
+    /// Bounds the scores: `softcap · tanh(score / softcap)`. Default: no bound.
     pub softcap: Option<f64>,
-    /// `[heads_q]`: a score per head that joins the softmax of every row and has no value. Default: none.
+    /// `[heads_q]`: one score per head that joins the softmax of every row and has no value. Default: none.
     pub sinks: Option<Tensor<1>>,
-    /// `[batch]`: the place of each batch item's first query on the axis of its keys, in tokens; see
-    /// [`query_offsets`](method@Self::query_offsets) for what happens out of range. Default: what the causal alignment says, the same
-    /// for all.
+    /// `[batch]`: the position of each batch item's first query on the axis of its keys, in tokens; see
+    /// [`query_offsets`](method@Self::query_offsets) for values out of range. Default: the position given by the causal
+    /// alignment, the same for all.
     pub query_offsets: Option<Tensor<1, Int>>,
     /// Drops attention weights after the softmax. Default: none.
     pub dropout: Option<Dropout>,
 }
 
 impl AttentionOptions {
-    /// Also hides what `mask` hides: [`AttentionMask::and`] says how masks of one kind go together, and when they panic.
+    /// Also hides what `mask` hides.
+    ///
+    /// # Panics
+    ///
+    /// As [`AttentionMask::and`], which says how masks of one kind combine.
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
     }
 
     /// Also hides every key that comes after its query; the last query is aligned with the last key.
+    ///
+    /// # Panics
+    ///
+    /// When the mask is causal with the other alignment.
     pub fn causal(self) -> Self {
         self.mask(AttentionMask::causal())
     }
 
-    /// Adds `bias` to the scores, beside the biases that are there.
+    /// Adds `bias` to the scores, on top of the biases given before.
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(match self.bias {
             Some(earlier) => earlier.and(bias),
@@ -57,56 +65,62 @@ impl AttentionOptions {
         self
     }
 
-    /// Multiplies the dot products by `scale` instead of `1 / √dim_qk`.
+    /// Multiplies the dot products by `scale` instead of `1 / √dim_qk`. The call of attention panics unless it is finite.
     pub fn scale(mut self, scale: f64) -> Self {
         self.scale = Some(scale);
         self
     }
 
-    /// Squashes the scores into `(−softcap, softcap)` before mask and bias (Gemma 2, arXiv:2408.00118, section 2).
+    /// Bounds the scores to `(−softcap, softcap)` before mask and bias (Gemma 2, arXiv:2408.00118, section 2). The call of
+    /// attention panics unless `softcap` is positive and finite.
     pub fn softcap(mut self, softcap: f64) -> Self {
         self.softcap = Some(softcap);
         self
     }
 
-    /// Lets a row attend to nothing: `exp(sinks[h])` joins the denominator of the softmax, so that the weights of a row
-    /// add up to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
+    /// Lets a query attend to nothing: `exp(sinks[h])` joins the denominator of the softmax, so the weights of a row add up
+    /// to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
     ///
     /// # Shapes
     ///
-    /// `sinks`: `[heads_q]`, with their gradient if they are tracked; −∞ is no sink, 0 is the "off-by-one" softmax.
+    /// `sinks`: `[heads_q]`, with their gradient if they are tracked; −∞ means no sink, 0 is the "off-by-one" softmax.
     ///
-    /// Source: Xiao et al., "Efficient streaming language models with attention sinks" (arXiv:2309.17453), section 3.3;
+    /// # Panics
+    ///
+    /// In the call of attention: when there are not `heads_q` of them.
+    ///
+    /// # Source
+    ///
+    /// Xiao et al., "Efficient streaming language models with attention sinks" (arXiv:2309.17453), section 3.3;
     /// learned, as here, in gpt-oss (arXiv:2508.10925).
     pub fn sinks(mut self, sinks: Tensor<1>) -> Self {
         self.sinks = Some(sinks);
         self
     }
 
-    /// Places query `i` of batch item `b` at key `offsets[b] + i`: causal masks, windows, ALiBi and the relative bias count from there,
-    /// so that a batch of sequences of unequal lengths is one call. Alone, offsets hide nothing.
+    /// Places query `i` of batch item `b` at key `offsets[b] + i`: causal masks, windows, ALiBi and the relative bias count
+    /// from there, so a batch of sequences of unequal lengths is one call. Offsets alone hide nothing.
     ///
-    /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask and
-    /// key lengths `lengths + len_q`. FlashAttention calls them `cache_seqlens`.
+    /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask
+    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens`.
     ///
     /// # Shapes
     ///
-    /// `offsets`: `[batch]`, each from `−len_q` (the last query stands before the first key) to `len_kv` (the first query stands
-    /// behind the last key).
+    /// `offsets`: `[batch]`, each from `−len_q` (the last query is before the first key) to `len_kv` (the first query is after
+    /// the last key).
     ///
     /// # Panics
     ///
-    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when one is out of range, and the
-    /// message has its batch item and its value. On every other backend, Burn's `cpu` and LibTorch included, reading them would
-    /// wait for the device: there an offset out of range is clamped, `−len_q` for what is lower and `len_kv` for what is greater,
-    /// after a cast to the default integer type of the device.
+    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when one is out of range, with
+    /// its batch item and value in the message. On every other backend, Burn's `cpu` and LibTorch included, reading them
+    /// would wait for the device: there they are cast to the device's default integer type and clamped to the range.
     pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
         self.query_offsets = Some(offsets);
         self
     }
 
     /// Drops each attention weight with probability `probability`; the same `seed` drops the same weights on every
-    /// backend.
+    /// backend. The call of attention panics unless the probability is in `[0, 1)`.
     pub fn dropout(mut self, probability: f64, seed: u64) -> Self {
         self.dropout = Some(Dropout { probability, seed });
         self

@@ -1,4 +1,4 @@
-//! Rotary positions of the rows of a tensor.
+//! Rotary positions for the rows of a tensor.
 
 use core::ops::Range;
 
@@ -16,39 +16,39 @@ use crate::AttentionOps;
 /// What [`AttentionOps::rotate`] does, apart from its tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
-    /// Row of the tables for the first row of `x`: one for all sequences, or one for each.
+    /// The row of the tables for the first row of `x`: one for all sequences, or one for each.
     pub offsets: Vec<usize>,
-    /// Which numbers are a pair.
+    /// Which numbers form a pair.
     pub layout: RotaryLayout,
-    /// By the opposite angle, as gradients are.
+    /// Whether to rotate by the opposite angle, as gradients are.
     pub opposite: bool,
 }
 
-/// Rotates pairs of numbers of every row of `x` by the angles of its position.
+/// Rotates the pairs of numbers in every row of `x` by the angles of its position.
 ///
 /// ```text
 /// first'[i]  = first[i] · cos[offset + row][i] − second[i] · sin[offset + row][i]
 /// second'[i] = second[i] · cos[offset + row][i] + first[i] · sin[offset + row][i]
 /// ```
 ///
-/// Numbers beyond the pairs stay as they are. The gradient of `x` is the gradient of the result, rotated by the opposite
-/// angle; the tables get none.
+/// Numbers beyond the pairs are left as they are. The gradient of `x` is the gradient of the result, rotated by the
+/// opposite angle; the tables get none.
 ///
 /// # Shapes
 ///
-/// - `x`, result: `[batch, heads, len, d_head]`; the result lies as `[batch, len, heads, d_head]` in memory
-/// - `cos`, `sin`: `[positions, pairs]`, `2 · pairs` at most `d_head`
-/// - `offsets`: one for all sequences, or `batch`
+/// - `x`, result: `[batch, heads, len, d_head]`; in memory, the result is laid out as `[batch, len, heads, d_head]`
+/// - `cos`, `sin`: `[positions, pairs]`, where `2 · pairs` is at most `d_head`
+/// - `offsets`: one for all sequences, or `batch` of them
 ///
 /// # Panics
 ///
-/// When the tables differ in shape or have too many pairs, a row stands beyond them, or the number of offsets is neither 1
-/// nor `batch`.
+/// When the tables differ in shape or have too many pairs, a row is beyond them, or the number of offsets is neither 1 nor
+/// `batch`.
 ///
 /// # Cost
 ///
-/// `6 · pairs` operations a row, and on the CPU, in f32 and f64, one pass over memory; `x` may be a view. Elsewhere two
-/// passes, for [`Interleaved`](RotaryLayout::Interleaved) four.
+/// `6 · pairs` operations per row. On the CPU, in f32 and f64, one pass over memory, and `x` may be a view; elsewhere two
+/// passes, four for [`Interleaved`](RotaryLayout::Interleaved).
 ///
 /// # Source
 ///
@@ -78,7 +78,7 @@ pub fn rotate(
     let [positions, pairs] = cos.dims();
     assert!(
         cos.dims() == sin.dims(),
-        "rotate: cosines {:?}, but sines {:?}",
+        "rotate: cosines are {:?}, but sines are {:?}",
         cos.dims(),
         sin.dims()
     );
@@ -101,7 +101,7 @@ pub fn rotate(
     if batch == 0 || heads == 0 || len == 0 || pairs == 0 {
         return x;
     }
-    // Without a gather, as in every step of sequences of one length.
+    // One offset needs no gather: every step of sequences of equal length.
     if offsets.iter().all(|offset| *offset == offsets[0]) {
         offsets.truncate(1);
     }
@@ -118,7 +118,7 @@ pub fn rotate(
     ))
 }
 
-/// The rotation made of plain tensor operations.
+/// The rotation by plain tensor operations.
 pub(crate) fn composed<B: Backend>(
     x: FloatTensor<B>,
     cos: FloatTensor<B>,
@@ -139,7 +139,7 @@ pub(crate) fn composed<B: Backend>(
         sin
     };
 
-    // The order in which a projection lies in memory, so that merging the heads needs no copy.
+    // The memory order of a projection, so that merging the heads needs no copy.
     let x = B::float_swap_dims(x, 1, 2);
     let kept = (width < d_head).then(|| numbers::<B>(x.clone(), width..d_head));
     let x = if width < d_head {
@@ -158,8 +158,8 @@ pub(crate) fn composed<B: Backend>(
     B::float_swap_dims(B::float_cat(parts, 3), 1, 2)
 }
 
-/// The rows of a table that sequences of `len` tokens need, one sequence after the other: `[len, pairs]` if all start at
-/// one position, else `[batch · len, pairs]`.
+/// The rows of a table that sequences of `len` tokens need, sequence after sequence: `[len, pairs]` if all start at one
+/// position, `[batch · len, pairs]` otherwise.
 pub(crate) fn rows<B: Backend>(
     table: FloatTensor<B>,
     offsets: &[usize],
@@ -199,7 +199,7 @@ fn halves<B: Backend>(
     vec![B::float_sub(a_cos, b_sin), B::float_add(b_cos, a_sin)]
 }
 
-/// Some numbers of every row.
+/// A range of the numbers of every row.
 fn numbers<B: Backend>(x: FloatTensor<B>, range: Range<usize>) -> FloatTensor<B> {
     let full = Slice::full();
     B::float_slice(x, &[full, full, full, Slice::from(range)])

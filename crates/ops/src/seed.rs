@@ -1,4 +1,4 @@
-//! Repeatable dropout: where the seeds of dropout come from, in attention and in every sublayer.
+//! Repeatable dropout: the source of dropout seeds, in attention and in every sublayer.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,7 +12,8 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of dropout seeds.
 ///
-/// Without it the parameters start from entropy and the dropout stream from a fixed number.
+/// Without it, parameters are initialised from entropy, and the dropout stream starts from a fixed number. Both generators
+/// belong to the process: threads that draw at the same time share them.
 ///
 /// PyTorch equivalent: `torch.manual_seed`.
 ///
@@ -28,9 +29,11 @@ pub fn seed(device: &Device, seed: u64) {
 
 /// The next seed for one call with dropout.
 ///
-/// A number on the host and not a random tensor on the device: drawing it waits for no GPU.
+/// It is a number on the host, not a random tensor on the device, so drawing it never waits for a GPU.
 ///
-/// Source: SplitMix64, Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
+/// # Source
+///
+/// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
 pub fn next_dropout_seed() -> u64 {
     let state = STREAM
         .fetch_add(GOLDEN_GAMMA, Ordering::Relaxed)

@@ -91,7 +91,7 @@ fn masks_that_cannot_be_combined() {
         assert_eq!(
             sentence(|| lengths(first).and(lengths(second))),
             format!(
-                "masks of {} and {} key lengths are of different batches",
+                "masks of {} and {} key lengths belong to different batches",
                 first.len(),
                 second.len()
             )

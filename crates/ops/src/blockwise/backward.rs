@@ -45,7 +45,7 @@ pub(crate) fn backward<B: Backend>(
             ..zeros::<B>(&inputs, &value, wanted)
         };
     };
-    // The logsumexp has the sinks: no block needs them.
+    // The logsumexp includes the sinks: no block needs them.
     inputs.sinks = OptionalFloat::Absent;
     let plan = Plan::backward(sizes);
     let queries: Vec<_> = plan.queries().collect();
@@ -68,7 +68,7 @@ pub(crate) fn backward<B: Backend>(
     sums.into_gradients(&inputs, &value, wanted, [&queries, &keys], of_sinks)
 }
 
-/// The gradients where there is no score.
+/// The gradients of a call without scores.
 fn zeros<B: Backend>(
     inputs: &ScoreInputs<B>,
     value: &FloatTensor<B>,
@@ -90,12 +90,12 @@ fn zeros<B: Backend>(
     }
 }
 
-/// What every row of scores has one of, `[batch, heads_q, len_q, _]`.
+/// The values that exist once per row of scores, `[batch, heads_q, len_q, _]`.
 struct Rows<B: Backend> {
     /// 0 for rows without a term.
     logsumexp: FloatTensor<B>,
     output_gradient: FloatTensor<B>,
-    /// What the softmax takes from the gradient of every weight of the row.
+    /// What the softmax subtracts from the gradient of every weight in the row.
     delta: FloatTensor<B>,
 }
 
@@ -109,7 +109,7 @@ impl<B: Backend> Rows<B> {
 
         let output = cast::<B>(upstream.output, statistics);
         let output_gradient = cast::<B>(upstream.output_gradient, statistics);
-        // A row that sees nothing has an output of exact zeros, and its gradients are zeros whatever arrives.
+        // A row that sees nothing has an output of exact zeros, and its gradients are zeros, whatever arrives.
         let nothing = B::float_equal_elem(output.clone(), 0.0.into(), bool_dtype);
         let products = B::float_mul(output, output_gradient.clone());
         let products = B::float_mask_fill(products, nothing, 0.0.into());
@@ -152,12 +152,12 @@ impl<B: Backend> Rows<B> {
         let gradients = B::float_neg(B::float_mul(weights, self.delta.clone()));
         let sum = sum_to::<B>(gradients, [1, heads_q, 1, 1]);
         let sum = cast::<B>(B::float_reshape(sum, sinks.shape()), dtype);
-        // Selected: what is no sink has no gradient, whatever arrives.
+        // Selected: a sink of −∞ has no gradient, whatever arrives.
         zero_where::<B>(sum, Some(is_minus_infinity::<B>(sinks.clone())))
     }
 }
 
-/// The weights of a block again, and all that its gradients are made of.
+/// The recomputed weights of a block, and everything that its gradients need.
 struct Block<B: Backend> {
     part: Part,
     /// The query, scaled, its heads grouped; see [`Scores`].
@@ -170,7 +170,7 @@ struct Block<B: Backend> {
     hidden: Option<BoolTensor<B>>,
     /// `[batch, heads_q, queries, keys]`, before dropout.
     weights: FloatTensor<B>,
-    /// What dropout multiplies the weights with, before its scale.
+    /// What dropout multiplies the weights by, before its scale.
     kept: Option<FloatTensor<B>>,
     /// The gradient of the output with the scale of dropout, the heads of one key/value head as rows of one matrix.
     output_gradient: FloatTensor<B>,
@@ -315,7 +315,7 @@ fn transposed_times<B: Backend>(left: FloatTensor<B>, right: FloatTensor<B>) -> 
     times::<B>(transposed, right)
 }
 
-/// The gradients as far as they have come.
+/// The gradients accumulated so far.
 struct Sums<B: Backend> {
     /// By blocks of queries.
     query: BlockSums<B>,
@@ -323,7 +323,7 @@ struct Sums<B: Backend> {
     key: BlockSums<B>,
     /// By blocks of keys.
     value: BlockSums<B>,
-    /// And the shape of the bias.
+    /// With the shape of the bias.
     bias: Option<(BlockSums<B>, [usize; 4])>,
     distance_bias: Option<DistanceSums<B>>,
 }

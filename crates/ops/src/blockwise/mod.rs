@@ -1,9 +1,9 @@
 //! The operation made of plain tensor operations, block by block: linear in memory, forward and backward, on every backend.
 //!
-//! The scores of a block of queries and keys exist only while it is their turn. The forward pass takes some queries and all keys
-//! that they may see, so that each row has its softmax at once, and keeps the logsumexp of every row. The backward pass computes
-//! the scores again, in squares, and takes the weights from the logsumexp. Keys that causal mask or window hide
-//! from all queries of a block are left out.
+//! The scores of a block of queries and keys exist only while the block is computed. The forward pass takes some queries and
+//! all keys that they may see, so that each row gets its softmax at once, and keeps the logsumexp of every row. The
+//! backward pass recomputes the scores, in squares, and derives the weights from the logsumexp. Keys that a causal mask or
+//! a window hides from all queries of a block are left out.
 //!
 //! Source: Dao et al., "FlashAttention" (arXiv:2205.14135), algorithm 4, with the matrix products of the backend.
 
@@ -54,7 +54,7 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
 }
 
 impl Sizes {
-    /// None where there is no score.
+    /// `None` where there are no scores.
     fn of<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> Option<Self> {
         let [batch, heads_q, len_q, dim_qk] = inputs.query.shape().dims::<4>();
         let [_, _, len_kv, dim_v] = value.shape().dims::<4>();

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use crate::composed::{part::Part, position::Reach};
 
-/// The sizes that decide how many scores are held at a time.
+/// The sizes that decide how many scores exist at a time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sizes {
     /// Batch items times query heads.
@@ -13,13 +13,13 @@ pub(super) struct Sizes {
     pub(super) len_kv: usize,
     /// The wider of query and value heads.
     pub(super) dim: usize,
-    /// What causal mask and window show.
+    /// What the causal mask and the window show.
     pub(super) reach: Reach,
-    /// Scores of a block of one head, if somebody else decides.
+    /// Scores per block and head, if the caller decides.
     pub(super) block_area: Option<usize>,
 }
 
-/// Blocks of queries and keys, as equal as can be.
+/// Blocks of queries and keys, as equal in size as possible.
 pub(super) struct Plan {
     len_q: usize,
     len_kv: usize,
@@ -31,7 +31,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// For the forward pass: rows of all keys that they may see, whose softmax needs no other block.
+    /// For the forward pass: rows with all the keys that they may see, whose softmax needs no other block.
     pub(super) fn forward(sizes: Sizes) -> Self {
         let area = sizes.area();
         let of_all_keys = (area / sizes.len_kv).max(1);
@@ -44,14 +44,14 @@ impl Plan {
         Self::of(sizes, rows, sizes.len_kv.min(rows + width))
     }
 
-    /// For the backward pass: squares, which have the fewest gradients to add up.
+    /// For the backward pass: squares, which leave the fewest gradients to add up.
     pub(super) fn backward(sizes: Sizes) -> Self {
         let area = sizes.area();
         if let Some(width) = sizes.reach.width() {
             let side = area.isqrt().min(longest_block(width));
             return Self::of(sizes, side, side);
         }
-        // What one side does not use, the other may.
+        // Each side may use what the other leaves.
         let rows = area.isqrt().max(area / sizes.len_kv).min(sizes.len_q);
         Self::of(sizes, rows, area / rows)
     }
@@ -87,12 +87,12 @@ impl Plan {
         cut(0..self.len_kv, self.columns)
     }
 
-    /// The keys that some of the queries may see.
+    /// The keys that at least one of the queries may see.
     pub(super) fn keys_of(&self, queries: &Range<usize>) -> Range<usize> {
         self.reach.keys(queries, self.len_kv)
     }
 
-    /// Whether some of the queries may see some of the keys.
+    /// Whether any of the queries may see any of the keys.
     pub(super) fn may_see(&self, queries: &Range<usize>, keys: &Range<usize>) -> bool {
         let seen = self.keys_of(queries);
         seen.start < keys.end && keys.start < seen.end
@@ -109,15 +109,15 @@ impl Plan {
 }
 
 impl Sizes {
-    /// How many scores a block of one head has, about.
+    /// About how many scores a block has per head.
     ///
-    /// As many as query and key have numbers, so that memory stays linear in the lengths, and the number of blocks does not
-    /// depend on batch and heads; a small call takes more, because a block has its fixed cost.
+    /// As many as query and key have numbers, so that memory stays linear in the lengths and the number of blocks does not
+    /// depend on batch and heads; more in a small call, because every block has a fixed cost.
     fn area(&self) -> usize {
-        /// Scores of all heads that every device can hold (4 MiB). At twice as many, blocks take 1.03 times as long as the whole on flex and 1.04
-        /// times on Mesa's software driver.
+        /// Scores of all heads that every device can hold (4 MiB). With twice as many, two blocks take 1.03 times as long as
+        /// one on flex, and 1.04 times on Mesa's software driver.
         const FEWEST_SCORES: usize = 1 << 20;
-        /// Rows that a block of all keys has, about: a matrix product of fewer is slow on every backend.
+        /// About the least number of rows in a block of all keys: a matrix product with fewer is slow on every backend.
         const FEWEST_ROWS: usize = 64;
         let linear = (self.len_q + self.len_kv) * self.dim.max(FEWEST_ROWS);
         let area = linear.max(FEWEST_SCORES / self.rows_of_heads);
@@ -125,16 +125,17 @@ impl Sizes {
     }
 }
 
-/// The most queries, or keys, of a block where a query sees so many keys besides its own: about as many, because the longer a
-/// block is, the more of its scores the window hides; but not so few that blocks cost more than their scores.
+/// The most queries, or keys, of a block in which a query sees `width` keys besides its own: about as many, because the
+/// longer a block is, the more of its scores the window hides; but not so few that blocks cost more than their scores.
 fn longest_block(width: usize) -> usize {
     const FEWEST_TOKENS: usize = 256;
     width.max(FEWEST_TOKENS)
 }
 
-/// A range in as few blocks of about `size` as it takes, none much shorter than another.
+/// A range in as few blocks of about `size` as possible, none much shorter than another.
 ///
-/// Long ones are a multiple of 32 tokens where that leaves no short rest: rows of scores then begin where vectors may be read.
+/// Long blocks are a multiple of 32 tokens where that leaves no short remainder, so that rows of scores are aligned for
+/// vector reads.
 fn cut(range: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
     const STEP: usize = 32;
     let Range { start, end } = range;

@@ -12,7 +12,7 @@ use burn::{
 
 use crate::composed::{cast, float_dtype, part::entries_by_offset, scores::reversed};
 
-/// A tensor that is summed in blocks of rows and columns, each of them a tensor until the end.
+/// A tensor that is accumulated in blocks of rows and columns, which stay separate tensors until the end.
 pub(super) struct BlockSums<B: Backend> {
     /// By rows, then columns.
     blocks: Vec<Vec<Option<FloatTensor<B>>>>,
@@ -66,7 +66,7 @@ fn joined<B: Backend>(mut tensors: Vec<FloatTensor<B>>, dim: usize) -> FloatTens
     }
 }
 
-/// The sum over every dimension in which `dims` is 1; they stay, with size 1.
+/// The sum over every dimension in which `dims` is 1; these dimensions are kept, with size 1.
 ///
 /// One dimension after the other: see [`expand`](crate::composed::scores::expand).
 pub(super) fn sum_to<B: Backend>(tensor: FloatTensor<B>, dims: [usize; 4]) -> FloatTensor<B> {
@@ -132,8 +132,8 @@ impl<B: Backend> DistanceSums<B> {
     }
 }
 
-/// What the diagonals of `[batch, heads_q, len_q, len_kv]` add up to, `[batch, heads_q, len_q + len_kv − 1]`: the gradient of
-/// [`relative_shift`](crate::composed::scores::relative_shift), whose steps it takes back.
+/// The sums of the diagonals of `[batch, heads_q, len_q, len_kv]`, `[batch, heads_q, len_q + len_kv − 1]`: the gradient of
+/// [`relative_shift`](crate::composed::scores::relative_shift), whose steps it reverses.
 fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
     let [batch, heads_q, len_q, len_kv] = gradient.shape().dims::<4>();
     let (device, dtype) = (gradient.device(), float_dtype(gradient.dtype()));

@@ -1,4 +1,4 @@
-//! The blockwise body on Burn's plain CubeCL backend: what fusion records one by one is launched at once.
+//! The blockwise body on Burn's plain CubeCL backend, where each operation is launched at once instead of recorded by fusion.
 
 #[allow(dead_code, reason = "the suites of `tests` use all of it")]
 #[path = "../../../../tests/devices.rs"]
@@ -76,7 +76,7 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
     ];
     let [query, key, value, bias, distance_bias, sinks] =
         gradients.map(|gradient| gradient.into_option().expect("every gradient is wanted"));
-    // One after the other: Burn 0.22.1 on Mesa's driver changes bytes that were read and are held while more is computed.
+    // One by one: with Burn 0.22.1 on Mesa's driver, bytes that were read and are still held change while more is computed.
     [
         output,
         logsumexp,

@@ -1,4 +1,4 @@
-//! Which numbers dropout keeps.
+//! Which weights and numbers dropout keeps.
 
 use core::ops::Range;
 
@@ -17,7 +17,7 @@ use super::{
 };
 use crate::ScoreInputs;
 
-/// The states of all rows of a call: hashed once, then asked for each piece of the scores.
+/// The states of all rows of a call: hashed once, then used for each part of the scores.
 ///
 /// The same numbers as [`Dropout::row`]: the counter-based generator of the contract, by integer operations on the device.
 pub(crate) struct DropoutRows<B: Backend> {
@@ -28,7 +28,7 @@ pub(crate) struct DropoutRows<B: Backend> {
 }
 
 impl<B: Backend> DropoutRows<B> {
-    /// None without dropout.
+    /// `None` without dropout.
     pub(crate) fn of(inputs: &ScoreInputs<B>) -> Option<Self> {
         let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
         let device = inputs.query.device();
@@ -107,7 +107,7 @@ impl<B: Backend> DropoutRows<B> {
 enum Arithmetic {
     /// In 64 bits, masked after each operation, where overflow may be an error (Burn's CPU backends in debug builds).
     Masked,
-    /// In 32 bits that wrap, where the device may have no more (WGSL).
+    /// In 32 bits that wrap, where the device may have no wider integers (WGSL).
     Wrapping,
 }
 
@@ -150,7 +150,7 @@ impl Arithmetic {
         if self == Self::Wrapping {
             return B::int_mul_scalar(x, self.scalar(word).into());
         }
-        // The whole product would need 64 bits and have no sign.
+        // The whole product would need unsigned 64-bit integers.
         let high = B::int_mul_scalar(x.clone(), i64::from(word >> 16).into());
         let high = B::bitwise_and_scalar(high, 0xffff_i64.into());
         let high = B::int_mul_scalar(high, (1_i64 << 16).into());
@@ -158,7 +158,7 @@ impl Arithmetic {
         self.add::<B>(high, low)
     }
 
-    /// The bits from `by` on. A shift of a signed number fills in its sign.
+    /// The bits from `by` upwards. A right shift of a signed number fills in its sign.
     fn shift<B: Backend>(self, x: IntTensor<B>, by: u32) -> IntTensor<B> {
         let shifted = B::bitwise_right_shift_scalar(x, i64::from(by).into());
         B::bitwise_and_scalar(shifted, i64::from(u32::MAX >> by).into())

@@ -1,4 +1,4 @@
-//! Everything that hides, as one bool tensor: true where a query may not see a key.
+//! All masks as one bool tensor: true where a query may not see a key.
 
 use core::ops::Range;
 
@@ -26,7 +26,7 @@ pub(super) struct Hidden<B: Backend> {
 }
 
 impl<B: Backend> Hidden<B> {
-    /// Of one part of the scores of a call, from the operands that belong to it. `biases` are
+    /// For one part of a call's scores, from the operands that belong to it. `biases` are
     /// `[batch or 1, heads_q or 1, queries or 1, keys or 1]`.
     pub(super) fn new(
         device: &Device<B>,
@@ -148,14 +148,14 @@ impl<B: Backend> Hidden<B> {
         Some(all::<B>(hidden, 3))
     }
 
-    /// Stretched to the shape of the scores.
+    /// Broadcast to the shape of the scores.
     pub(super) fn over(&self, scores: &Shape) -> Option<BoolTensor<B>> {
         let tensor = self.tensor.clone()?;
         Some(B::bool_expand(tensor, scores.clone()))
     }
 }
 
-/// Whether all entries of a dimension are true; it stays, with size 1.
+/// Whether all entries of a dimension are true; the dimension is kept, with size 1.
 fn all<B: Backend>(tensor: BoolTensor<B>, dim: usize) -> BoolTensor<B> {
     match tensor.shape().dims::<4>()[dim] {
         1 => tensor,

@@ -1,7 +1,7 @@
-//! The operation made of plain tensor operations: right on every backend, and differentiable by Burn's autodiff.
+//! The operation made of plain tensor operations: correct on every backend, and differentiable by Burn's autodiff.
 //!
-//! It stores the scores of what it is given, so its memory grows with `len_q · len_kv`: the blockwise body gives it one block at
-//! a time. Given everything, it is a second implementation, which tests compare with the others.
+//! It stores the scores of its operands, so its memory grows with `len_q · len_kv`: the blockwise body gives it one block at
+//! a time. Given a whole call, it is a second implementation, which tests compare with the others.
 
 mod dropout;
 mod hidden;
@@ -39,7 +39,7 @@ pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>)
     (cast::<B>(output, dtype), logsumexp)
 }
 
-/// The results of a call that has no scores: without keys, a row is its sink.
+/// The results of a call without scores: without keys, the logsumexp of a row is its sink.
 pub(crate) fn without_scores<B: Backend>(
     inputs: ScoreInputs<B>,
     value: &FloatTensor<B>,
@@ -92,12 +92,12 @@ pub(crate) fn of_part<B: Backend>(
         Some(rows) => B::float_mul(exponentials, rows.kept(part, statistics)),
         None => exponentials,
     };
-    // The heads that share a key/value head are rows of one product: nothing is repeated.
+    // The heads that share a key/value head are rows of one product, so nothing is repeated.
     let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, len_kv]);
     let output = times::<B>(reshape::<B>(exponentials, grouped), value);
     let output = reshape::<B>(output, Shape::new([batch, heads_q, len_q, dim_v]));
     let output = B::float_div(output, sum);
-    // Scaling what is left touches `dim_v` numbers a row, scaling the kept weights `len_kv`.
+    // Scaling the output touches `dim_v` numbers per row; scaling the kept weights would touch `len_kv`.
     let output = match dropout {
         Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
         None => output,
@@ -135,7 +135,7 @@ pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
     cast::<B>(B::float_div(tensor, sum), dtype)
 }
 
-/// `exp(scores − maximum)` and what the rows of it add up to.
+/// `exp(scores − maximum)` and the sums of its rows.
 struct Exponentials<B: Backend> {
     /// `[batch, heads_q, len_q, len_kv]`
     tensor: FloatTensor<B>,
@@ -151,7 +151,7 @@ impl<B: Backend> Exponentials<B> {
     /// `sinks`: `[1, heads_q, 1, 1]`
     fn new(tensor: FloatTensor<B>, sinks: Option<FloatTensor<B>>) -> Self {
         let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
-        // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has the maximum −∞;
+        // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has a maximum of −∞;
         // any finite number in its place makes every exponential exactly 0 instead of NaN.
         let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
         let sinks = sinks.map(|sinks| expand::<B>(sinks, &maximum.shape()));
@@ -167,8 +167,8 @@ impl<B: Backend> Exponentials<B> {
             Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
             None => sum,
         };
-        // A row with a term has a sum of about 1 or more: fusion may compute the scores twice, with another rounding. A NaN is
-        // not lower.
+        // A row with a term has a sum of about 1 or more (not exactly: fusion may compute the scores twice, with different
+        // rounding). A NaN is not lower.
         let without_term = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
         Self {
             tensor: exponentials,
@@ -179,7 +179,7 @@ impl<B: Backend> Exponentials<B> {
     }
 }
 
-/// The larger of two tensors of one shape; a NaN of the first stays.
+/// The elementwise maximum of two tensors of one shape; a NaN in the first is kept.
 fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
     let bool_dtype = get_or_init_device_settings::<B>(&first.device()).bool_dtype;
     let lower = B::float_lower(first.clone(), second.clone(), bool_dtype);
@@ -213,7 +213,7 @@ pub(crate) fn float_dtype(dtype: DType) -> FloatDType {
     dtype.into()
 }
 
-/// Casts only where there is something to cast.
+/// Casts only if the dtype differs.
 pub(crate) fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> FloatTensor<B> {
     if float_dtype(tensor.dtype()) == dtype {
         return tensor;
@@ -221,7 +221,7 @@ pub(crate) fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> Flo
     B::float_cast(tensor, dtype)
 }
 
-/// Reshapes only where there is something to reshape: under autodiff every operation is a node.
+/// Reshapes only if the shape differs: under autodiff every operation is a node.
 pub(crate) fn reshape<B: Backend>(tensor: FloatTensor<B>, shape: Shape) -> FloatTensor<B> {
     if tensor.shape() == shape {
         return tensor;

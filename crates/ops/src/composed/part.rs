@@ -1,4 +1,4 @@
-//! A piece of the scores, and the operands that belong to it.
+//! A part of the scores, and the operands that belong to it.
 
 use core::ops::Range;
 
@@ -32,12 +32,14 @@ impl Part {
         }
     }
 
-    /// What leads from the position of the call's first query among the call's keys to that of its own among its own.
+    /// Added to the position of the call's first query among the call's keys, gives that of the part's first query among the
+    /// part's keys.
     pub(crate) fn shift(&self) -> i64 {
         self.queries.start as i64 - self.keys.start as i64
     }
 
-    /// The operands of its queries and keys, of operands that are [`aligned`]. Nothing is copied where it is all of them.
+    /// The operands of the part's queries and keys, from operands that are [`aligned`]. A part that is the whole call copies
+    /// nothing.
     pub(crate) fn of<B: Backend>(&self, inputs: &ScoreInputs<B>) -> ScoreInputs<B> {
         let ScoreInputs {
             query,
@@ -48,7 +50,7 @@ impl Part {
             mask,
             scalars,
         } = inputs.clone();
-        // Entry `i − j + len_kv − 1` of the call is entry `i − j + len_kv − 1` of the part, in its own numbers.
+        // Entry `i − j + len_kv − 1` of the call is entry `i − j + len_kv − 1` of the part, with the part's own indices.
         let first = self.queries.start + self.len_kv - self.keys.end;
         let distances = first..first + self.queries.len() + self.keys.len() - 1;
         let distance_bias = distance_bias.into_option();
@@ -92,8 +94,8 @@ impl Part {
     }
 }
 
-/// The operands with a distance bias as every part reads it, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
-/// `i − j + len_kv − 1` for score `(i, j)`: of batch items with positions of their own, each has its own entries.
+/// The operands with the distance bias in the form that every part reads, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
+/// `i − j + len_kv − 1` for score `(i, j)`: with query offsets, each batch item has entries of its own.
 pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> {
     let Some(bias) = inputs.distance_bias.into_option() else {
         inputs.distance_bias = OptionalFloat::Absent;
@@ -116,7 +118,8 @@ pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> 
     inputs
 }
 
-/// Which entries of the distance bias with query offsets are those of each batch item, `[batch, heads_q, len_q + len_kv − 1]`.
+/// The entries of the distance bias that belong to each batch item with query offsets,
+/// `[batch, heads_q, len_q + len_kv − 1]`.
 pub(crate) fn entries_by_offset<B: Backend>(
     offsets: &IntTensor<B>,
     heads_q: usize,
@@ -139,8 +142,8 @@ pub(crate) fn entries_by_offset<B: Backend>(
     )
 }
 
-/// The offsets in the device's own integers, as near as they may be: nobody has checked them where reading them would wait for
-/// the device.
+/// The offsets in the device's own integer type, clamped to their range: they are unchecked where reading them would wait
+/// for the device.
 pub(crate) fn clamped_offsets<B: Backend>(
     offsets: &IntTensor<B>,
     [len_q, len_kv]: [usize; 2],
@@ -150,7 +153,7 @@ pub(crate) fn clamped_offsets<B: Backend>(
     B::int_clamp(offsets, (-(len_q as i64)).into(), (len_kv as i64).into())
 }
 
-/// In a type of integers; as it is if it is in that type: Burn 0.22.1's remote servers cannot cast integers.
+/// Cast to an integer type only if it has another one: Burn 0.22.1's remote servers cannot cast integers.
 pub(super) fn in_type<B: Backend>(tensor: IntTensor<B>, dtype: IntDType) -> IntTensor<B> {
     match tensor.dtype() == dtype.into() {
         true => tensor,
@@ -158,14 +161,14 @@ pub(super) fn in_type<B: Backend>(tensor: IntTensor<B>, dtype: IntDType) -> IntT
     }
 }
 
-/// The entries of a table of blocks that blocks of `size` with some of `tokens` have.
+/// The entries of a table for the blocks of `size` that contain some of `tokens`.
 fn entries(tokens: &Range<usize>, size: usize) -> Range<usize> {
     tokens.start / size..tokens.end.div_ceil(size)
 }
 
 macro_rules! narrow {
     ($name:ident, $tensor:ident, $slice:ident) => {
-        /// Some of the entries of a dimension. A single one stands for all and stays.
+        /// Some of the entries of a dimension. A single one stands for all and is kept.
         pub(crate) fn $name<B: Backend>(
             tensor: $tensor<B>,
             dim: usize,

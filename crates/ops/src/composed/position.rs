@@ -1,4 +1,4 @@
-//! The mask by position in the general bodies: which keys a part shows, and what it hides as a tensor of bools.
+//! The mask by position in the general bodies: as ranges of visible keys, and as a tensor of bools.
 
 use core::ops::Range;
 
@@ -14,17 +14,17 @@ use burn_attn_kernels_cpu::Window;
 use super::part::{Part, clamped_offsets};
 use crate::AttentionScalars;
 
-/// Which keys causal mask and window show, counted from a query's position on the axis of the keys.
+/// The keys that the causal mask and the window show, counted from a query's position on the axis of the keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// The position of the first query; none if every batch item has its own.
+    /// The position of the first query; `None` if every batch item has its own.
     pub(crate) first: Option<i64>,
     pub(crate) left: Option<i64>,
     pub(crate) right: Option<i64>,
 }
 
 impl Reach {
-    /// Of the part's own queries on the axis of its own keys; bounds that hide none of them are left out.
+    /// For the part's own queries on the axis of its own keys; bounds that hide none of them are left out.
     /// `has_offsets` says whether every batch item has a position of its own.
     pub(super) fn of_part(part: &Part, scalars: &AttentionScalars, has_offsets: bool) -> Self {
         let whole = Self::new(scalars, has_offsets, part.len_q, part.len_kv);
@@ -47,7 +47,7 @@ impl Reach {
         len_kv: usize,
     ) -> Self {
         let Window { left, right } = scalars.by_position.reach();
-        // Longer than both sequences is as good as endless, and does not overflow.
+        // A bound longer than both sequences is equivalent to none, and does not overflow.
         let tokens = |tokens: usize| {
             i64::try_from(tokens)
                 .unwrap_or(i64::MAX)
@@ -63,7 +63,7 @@ impl Reach {
         }
     }
 
-    /// The keys that some of the queries may see, out of `len_kv`.
+    /// The keys, out of `len_kv`, that at least one of the queries may see.
     pub(crate) fn keys(&self, queries: &Range<usize>, len_kv: usize) -> Range<usize> {
         let Some(first) = self.first else {
             return 0..len_kv;
@@ -96,19 +96,19 @@ impl Reach {
         self.first.is_none() && self.is_bounded()
     }
 
-    /// Whether some key out of `len_kv` may be seen by none of `len_q` queries.
+    /// Whether one of `len_kv` keys may be hidden from all of `len_q` queries.
     pub(crate) fn leaves_unseen(&self, len_q: usize, len_kv: usize) -> bool {
         self.is_unknown() || self.keys(&(0..len_q), len_kv) != (0..len_kv)
     }
 
-    /// Whether some of `len_q` queries may see none of `len_kv` keys.
+    /// Whether one of `len_q` queries may see none of `len_kv` keys.
     pub(crate) fn leaves_rows_without_keys(&self, len_q: usize, len_kv: usize) -> bool {
         self.is_unknown()
             || self.keys(&(0..1), len_kv).is_empty()
             || self.keys(&(len_q - 1..len_q), len_kv).is_empty()
     }
 
-    /// True where it hides a pair of the part, `[batch or 1, 1, queries, keys]`; nothing if it hides none.
+    /// True where a pair of the part is hidden, `[batch or 1, 1, queries, keys]`; `None` if none is.
     pub(super) fn hidden<B: Backend>(
         self,
         device: &Device<B>,
@@ -157,7 +157,7 @@ impl Reach {
     }
 }
 
-/// Hidden in either of two masks, stretched to their common shape.
+/// Hidden in either of two masks, broadcast to their common shape.
 pub(super) fn either<B: Backend>(first: BoolTensor<B>, second: BoolTensor<B>) -> BoolTensor<B> {
     let (a, b) = (first.shape().dims::<4>(), second.shape().dims::<4>());
     let shape = Shape::new(core::array::from_fn::<_, 4, _>(|dim| a[dim].max(b[dim])));

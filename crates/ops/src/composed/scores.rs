@@ -11,7 +11,7 @@ use burn::{
 use super::{cast, hidden::Hidden, part::Part, reshape};
 use crate::ScoreInputs;
 
-/// The masked scores of one part of a call, and what they were made of.
+/// The masked scores of one part of a call, and the values they were computed from.
 pub(crate) struct Scores<B: Backend> {
     /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
     pub(crate) tensor: FloatTensor<B>,
@@ -21,7 +21,7 @@ pub(crate) struct Scores<B: Backend> {
     pub(crate) hidden: Option<BoolTensor<B>>,
     /// The query, scaled, with zeros for rows that see nothing: `[batch, heads_kv, heads_q / heads_kv · len_q, dim_qk]`.
     pub(crate) query: FloatTensor<B>,
-    /// The key, with zeros for those that nobody sees: `[batch, heads_kv, len_kv, dim_qk]`.
+    /// The key, with zeros for those that no query sees: `[batch, heads_kv, len_kv, dim_qk]`.
     pub(crate) key: FloatTensor<B>,
     /// Keys that no query sees: zeros in the key, and to be set to zero in the value.
     pub(crate) unseen: Option<BoolTensor<B>>,
@@ -53,7 +53,7 @@ impl<B: Backend> Scores<B> {
         let key = zero_where::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
         let query = zero_where::<B>(cast::<B>(inputs.query, dtype), rows_without_keys.clone());
 
-        // Scaling the query touches `dim_qk` numbers a row, scaling the scores `len_kv`; and it overflows later.
+        // Scaling the query touches `dim_qk` numbers per row, and overflows later; scaling the scores would touch `len_kv`.
         let query = B::float_mul_scalar(query, scalars.scale.into());
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
         let query = reshape::<B>(query, grouped);
@@ -62,7 +62,7 @@ impl<B: Backend> Scores<B> {
         let hidden = hidden.over(&shape);
 
         let capped = scalars.softcap.map(|softcap| {
-            // The product of a hidden pair may overflow to NaN, and the gradient of tanh there multiplies by it.
+            // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
             let scores = zero_where::<B>(scores.clone(), hidden.clone());
             // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
             let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
@@ -90,7 +90,7 @@ impl<B: Backend> Scores<B> {
         }
     }
 
-    /// The masked scores and the queries that see nothing; the rest is dropped.
+    /// The masked scores and the queries that see nothing, without the rest.
     pub(crate) fn into_masked(self) -> (FloatTensor<B>, Option<BoolTensor<B>>) {
         (self.tensor, self.rows_without_keys)
     }
@@ -98,10 +98,10 @@ impl<B: Backend> Scores<B> {
 
 /// The distance bias `[batch or 1, heads_q, len_q + len_kv − 1]` of every pair, `[batch or 1, heads_q, len_q, len_kv]`.
 ///
-/// Entry `(i, j)` is number `len_q − 1 − i + j` of the reversed bias: every row is the one above, moved by one. So is a row
-/// of `len_q` copies of it that lie one behind the other, read in rows that are one number shorter. No indices, and a
-/// gradient of plain sums: that of a selection is one loop over all pairs in each head, which no GPU shares out, and which
-/// Mesa's software driver leaves after 65,535 rounds.
+/// Entry `(i, j)` is number `len_q − 1 − i + j` of the reversed bias: every row is the one above, moved by one. The same
+/// rows appear in `len_q` copies of the bias, one after the other, when they are read in rows that are one number shorter.
+/// That takes no indices, and its gradient is made of plain sums: the gradient of a selection is one loop over all pairs in
+/// each head, which GPUs do not parallelise, and which Mesa's software driver leaves after 65,535 rounds.
 ///
 /// Source: the relative shift of Transformer-XL (arXiv:1901.02860), appendix B.
 pub(crate) fn relative_shift<B: Backend>(
@@ -156,8 +156,8 @@ pub(crate) fn expand<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> Float
 
 /// `left · rightᵀ` of matrices `[.., rows, dim]` and `[.., columns, dim]`.
 ///
-/// One column is no matrix: in Burn 0.22.1 on wgpu, the gradient of a matrix product with a single column that fusion computed
-/// mixes up the heads.
+/// A single column is not multiplied as a matrix: in Burn 0.22.1 on wgpu, the gradient of a matrix product with a single
+/// column computed by fusion mixes up the heads.
 pub(crate) fn times_transposed<B: Backend>(
     left: FloatTensor<B>,
     right: FloatTensor<B>,
@@ -168,7 +168,8 @@ pub(crate) fn times_transposed<B: Backend>(
     }
 }
 
-/// `left · right` of matrices `[.., rows, columns]` and `[.., columns, dim]`; of one column as [`times_transposed`].
+/// `left · right` of matrices `[.., rows, columns]` and `[.., columns, dim]`; one column is handled as in
+/// [`times_transposed`].
 pub(crate) fn times<B: Backend>(left: FloatTensor<B>, right: FloatTensor<B>) -> FloatTensor<B> {
     match right.shape().dims::<4>()[2] {
         1 => B::float_mul(left, right),

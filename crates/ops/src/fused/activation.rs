@@ -1,4 +1,4 @@
-//! What is between the linear layers of a feed-forward network, over tensors in host memory.
+//! Bias, activation and gate between linear layers, over tensors in host memory.
 
 use burn::{
     backend::{TensorMetadata, tensor::FloatTensor},
@@ -9,7 +9,7 @@ use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution};
 use super::readable::{Host, contiguous, elements, row_major};
 use crate::{AttentionOps, OptionalFloat, activation::composed};
 
-/// `activation(x + bias)`, or of gate and up, in one pass where they are f32 and lie row after row.
+/// `activation(x + bias)`, or the gated form, in one pass where the operands are f32 and row-major.
 pub(crate) fn activate<B: Host + AttentionOps>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,

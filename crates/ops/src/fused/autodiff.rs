@@ -1,9 +1,8 @@
 //! The gradient rules.
 //!
-//! A node of Burn has one result. So in operations with several, one node does the work, and the others, its children,
-//! only leave their gradients where it finds them and make sure that it runs. In attention the working node is that of the
-//! logsumexp, whose parents are all tensors that have a gradient; where heads are split, it is one without a result of its
-//! own.
+//! A node of Burn has one result. In an operation with several, one node does the work; the others, its children, only
+//! hand over their gradients and make sure that it runs. In attention, the working node is that of the logsumexp, whose
+//! parents are all tensors with a gradient; where heads are split, it is a node without a result of its own.
 
 mod split_heads;
 
@@ -93,7 +92,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
         sinks,
         ..
     } = &inputs;
-    // What is absent takes part as a constant: the rule always has six parents.
+    // Absent operands take part as constants: the rule always has six parents.
     let absent = <Autodiff<B, C> as AutodiffBackend>::from_inner(query.primitive().clone());
     let node = |tensor: &OptionalFloat<Autodiff<B, C>>| tensor.as_ref().unwrap_or(&absent).node();
     let nodes = [
@@ -170,7 +169,7 @@ fn inner<B: AttentionOps, C: CheckpointStrategy>(
 }
 
 impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
-    /// Bool and int tensors have no graph: these are the tensors of the backend below already.
+    /// Bool and int tensors have no graph: they already are tensors of the backend below.
     fn of_inner(self) -> MaskInputs<B> {
         let Self {
             visible_blocks,
@@ -249,7 +248,7 @@ impl<B: AttentionOps> Backward<B, 1> for OutputRule {
 #[derive(Debug)]
 struct LogsumexpRule;
 
-/// All that is kept between the passes.
+/// Everything that is kept between the passes.
 #[derive(Clone, Debug)]
 struct Saved<B: AttentionOps> {
     operands: Differentiable<Option<NodeId>>,

@@ -48,7 +48,7 @@ impl Host for Flex {
             change(&mut tensor.storage_mut()[start..start + count]);
             return tensor;
         }
-        // Not all that the other holder has.
+        // Only this tensor's elements, not all that the other holder has.
         let mut elements = tensor.storage::<T>()[start..start + count].to_vec();
         change(&mut elements);
         Self::float_tensor(elements, tensor.layout().shape().clone())

@@ -17,7 +17,7 @@ use super::{
 };
 use crate::{Body, Gradients, OptionalFloat, Results, ScoreInputs, Upstream, Wanted};
 
-/// In the precision that the query asks for.
+/// In the precision of the query.
 impl<B: Host> AttentionKernels for B {
     fn supports(inputs: &ScoreInputs<B>) -> bool {
         use DType::{BF16, F16, F32, F64};
@@ -149,10 +149,10 @@ fn shape_of<P: TensorMetadata>(tensor: &P) -> [usize; 4] {
     tensor.shape().dims()
 }
 
-/// How a `[batch, heads, len, dim]` tensor lies in memory.
+/// The memory order of a `[batch, heads, len, dim]` tensor.
 ///
-/// Results lie as their operands do: `[batch, len, heads, dim]` comes from a model that has split heads and will merge them, which
-/// then needs no copy.
+/// Results have the order of their operands: `[batch, len, heads, dim]` comes from a model that has split heads and will
+/// merge them, which then needs no copy.
 #[derive(Clone, Copy)]
 enum Order {
     Heads,
@@ -191,7 +191,7 @@ impl Order {
     }
 }
 
-/// The public functions check every shape, so this says that one of their checks is missing.
+/// The public functions check every shape, so an error here means that one of their checks is missing.
 fn refuse(error: KernelError) {
     panic!("attention: {error}");
 }

@@ -9,14 +9,14 @@ use burn_attn_kernels_cpu::tiled::{Activation, Element, Execution, FEW_ROWS, Few
 use super::readable::{Host, Plain, contiguous};
 use crate::{AttentionOps, OptionalFloat};
 
-/// Smaller matrices stay in the nearest cache, where it does not matter how they are read.
+/// Smaller matrices stay in the nearest cache, where the order of reads does not matter.
 const FEWEST_NUMBERS: usize = 1 << 12;
-/// Larger matrices are packed by way of the memory, which pays for many rows only.
+/// Larger matrices are packed through main memory, which pays off for many rows only.
 const MOST_NUMBERS: usize = 1 << 20;
-/// How many rows that are.
+/// The least number of rows for which it does.
 const PACKED_ROWS: usize = 128;
 
-/// `activation(x · weight + bias)`, by Burn's product where the kernels do not take the call.
+/// `activation(x · weight + bias)`, by Burn's product where the kernels do not support the call.
 pub(crate) fn linear<B: Host + AttentionOps>(
     x: FloatTensor<B>,
     weight: FloatTensor<B>,
@@ -30,7 +30,7 @@ pub(crate) fn linear<B: Host + AttentionOps>(
     let few = ours && rows <= FEW_ROWS;
     let packs = numbers <= MOST_NUMBERS || rows >= PACKED_ROWS;
     let many = ours && !few && packs && dtype == DType::F32;
-    // A gate is another column of the same row, which is not there yet.
+    // A gate is another column of the same row, which has not been computed yet.
     if many && !gated {
         let layer = many_rows::<B>(&x, &weight, bias.as_ref(), activation);
         if let Some(layer) = layer {

@@ -2,13 +2,13 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `mod.rs` | what kernels of a backend are |
-//! | `host.rs` | the kernels of `kernels-cpu` over any backend whose tensors lie in host memory |
-//! | `readable.rs` | such tensors as the kernels read them |
+//! | `mod.rs` | the trait of a backend's kernels |
+//! | `host.rs` | the kernels of `kernels-cpu`, for any backend whose tensors are in host memory |
+//! | `readable.rs` | such tensors, as the kernels read them |
 //! | `flex.rs`, `ndarray.rs` | how the tensors of one backend are read and made |
-//! | `linear.rs` | linear layers of few rows, for decoding, and of many |
+//! | `linear.rs` | linear layers for the few rows of decoding, and for many |
 //! | `rotation.rs` | rotary positions |
-//! | `activation.rs` | what is between the linear layers of a feed-forward network |
+//! | `activation.rs` | bias, activation and gate between linear layers |
 //! | `autodiff.rs`, `autodiff/` | the gradient rules |
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
@@ -45,10 +45,10 @@ use crate::{Gradients, Results, ScoreInputs, Upstream, Wanted};
 
 /// Kernels of a backend.
 ///
-/// Forward and backward come together: both ask `supports` for the same operands, so that no call has one without the other.
+/// Forward and backward come together: both ask `supports` about the same operands, so no call gets one without the other.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) trait AttentionKernels: Backend {
-    /// Whether the kernels take this call; the blockwise body takes the others.
+    /// Whether the kernels support this call; the blockwise body takes the others.
     fn supports(inputs: &ScoreInputs<Self>) -> bool;
 
     /// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).

@@ -2,7 +2,7 @@
 
 #![allow(
     deprecated,
-    reason = "deprecated upstream in favour of flex, a backend of ours as long as Burn has it"
+    reason = "deprecated upstream in favour of flex, but supported here as long as Burn has it"
 )]
 
 use burn::tensor::{Shape, TensorData};
@@ -10,7 +10,7 @@ use burn_ndarray::{NdArray, NdArrayTensor};
 
 use super::readable::{Host, Plain, Strided};
 
-/// The elements and strides of a storage, if they lie in memory without gaps and in a forward direction.
+/// The elements and strides of a storage, if the elements are contiguous and in a forward direction.
 macro_rules! strided {
     ($storage:expr) => {{
         let view = $storage.view();
@@ -42,7 +42,7 @@ impl Host for NdArray {
 
     fn bools(tensor: &NdArrayTensor) -> Option<Strided<'_, bool>> {
         let NdArrayTensor::Bool(storage) = tensor else {
-            panic!("attention: the mask is no bool tensor");
+            panic!("attention: the mask is not a bool tensor");
         };
         let (strides, elements) = strided!(storage)?;
         Some((elements, strides))
@@ -62,7 +62,10 @@ impl Host for NdArray {
 
     fn changed<T: Plain>(tensor: NdArrayTensor, change: impl FnOnce(&mut [T])) -> NdArrayTensor {
         let mut data = elements(&tensor);
-        change(data.as_mut_slice().expect("the tensor holds such numbers"));
+        change(
+            data.as_mut_slice()
+                .expect("the tensor holds numbers of this type"),
+        );
         NdArrayTensor::from_data(data)
     }
 

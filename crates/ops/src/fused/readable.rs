@@ -17,9 +17,9 @@ use crate::{AttentionScalars, MaskInputs, ScoreInputs};
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
 pub(crate) type Strided<'a, T> = (&'a [T], Vec<usize>);
 
-/// A backend whose tensors lie in host memory.
+/// A backend whose tensors are in host memory.
 pub(crate) trait Host: Backend {
-    /// The elements where they lie; nothing if their order cannot be said with strides that are not negative.
+    /// The elements in place; `None` if their order cannot be expressed with non-negative strides.
     ///
     /// # Panics
     /// The dtype is not that of `T`.
@@ -32,7 +32,8 @@ pub(crate) trait Host: Backend {
     fn copy_floats(tensor: &FloatTensor<Self>) -> FloatTensor<Self>;
     /// A row-major copy.
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
-    /// The tensor, row-major, with elements that `change` has rewritten: where they lie if nobody else holds them and the backend can.
+    /// The tensor, row-major, with its elements rewritten by `change`: in place if nothing else holds them and the backend
+    /// can do it.
     ///
     /// # Panics
     /// As [`floats`](Self::floats).
@@ -44,7 +45,7 @@ pub(crate) trait Host: Backend {
     fn float_tensor<T: Plain>(elements: Vec<T>, shape: Shape) -> FloatTensor<Self>;
 }
 
-/// A number that lies in a tensor as it lies in a slice.
+/// A number with the same representation in a tensor and in a slice.
 pub(crate) trait Plain: Element + bytemuck::Pod {}
 impl<T: Element + bytemuck::Pod> Plain for T {}
 
@@ -52,7 +53,7 @@ impl<T: Element + bytemuck::Pod> Plain for T {}
 pub(crate) trait HostElement: tiled::Element<Real: Plain> + Plain {}
 impl<T: tiled::Element<Real: Plain> + Plain> HostElement for T {}
 
-/// Operands that can be read as slices; those that could not were copied.
+/// Operands that can be read as slices, copied where that was necessary.
 pub(crate) struct Readable<B: Backend> {
     pub(crate) problem: Problem,
     query: FloatTensor<B>,
@@ -108,13 +109,13 @@ impl<B: Host> Readable<B> {
             visible_blocks: visible_blocks.as_ref().map(readable_bools::<B>),
             masked: masked.as_ref().map(readable_bools::<B>),
             key_lengths: key_lengths.as_ref().map(|lengths| {
-                // As in the general bodies, for those who call without a check: a length beyond the keys hides nothing, a
+                // As in the general bodies, for callers that skip the checks: a length beyond the keys hides nothing, a
                 // negative one everything.
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),
             query_offsets: query_offsets.as_ref().map(|offsets| {
-                // As in the general bodies, for those who call without a check.
+                // As in the general bodies, for callers that skip the checks.
                 let offset = |offset: i64| offset.clamp(-(len_q as i64), len_kv as i64);
                 B::ints(offsets).into_iter().map(offset).collect()
             }),
@@ -174,7 +175,7 @@ fn readable_bools<B: Host>(tensor: &BoolTensor<B>) -> BoolTensor<B> {
     }
 }
 
-/// What `Readable` and its helpers have made sure of.
+/// What `Readable` and its helpers guarantee.
 const READABLE: &str = "the tensor was made readable";
 
 fn broadcast<T>(strided: Option<Strided<'_, T>>, shape: [usize; 4]) -> Broadcast<'_, T> {
@@ -209,13 +210,13 @@ pub(crate) fn row_major<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> FloatTens
     }
 }
 
-/// The elements, if they lie row-major and without gaps.
+/// The elements, if they are row-major and contiguous.
 pub(crate) fn contiguous<B: Host, R: Plain>(tensor: &FloatTensor<B>) -> Option<&[R]> {
     let (data, strides) = B::floats::<R>(tensor)?;
     let shape = tensor.shape();
     let elements = shape.num_elements();
     let mut expected = 1;
-    // The strides of a tensor without elements say nothing.
+    // The strides of a tensor without elements mean nothing.
     let contiguous = elements == 0
         || (0..strides.len()).rev().all(|axis| {
             let fits = shape[axis] == 1 || strides[axis] == expected;

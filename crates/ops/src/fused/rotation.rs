@@ -9,7 +9,7 @@ use burn_attn_kernels_cpu::tiled::{self, Execution};
 use super::readable::{Host, HostElement, elements, row_major, rows, with_rows};
 use crate::rotation::{self, Rotation};
 
-/// One pass over memory in f32 and f64; half precision, which is no faster on a CPU, in plain tensor operations.
+/// One pass over memory in f32 and f64; plain tensor operations in half precision, which is not faster on a CPU.
 pub(crate) fn rotate<B: Host>(
     x: FloatTensor<B>,
     cos: FloatTensor<B>,
@@ -50,7 +50,7 @@ fn by_kernel<B: Host, T: HostElement<Real = T>>(
     };
     let mut out = vec![T::default(); batch * heads * len * dim];
     kernel.run(&mut out, Execution::available());
-    // In this order a projection lies in memory, so that merging the heads needs no copy.
+    // The memory order of a projection, so that merging the heads needs no copy.
     let out = B::float_tensor(out, Shape::new([batch, len, heads, dim]));
     B::float_swap_dims(out, 1, 2)
 }

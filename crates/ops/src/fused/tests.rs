@@ -1,4 +1,4 @@
-//! The gradient rule against Burn's own autodiff of the composed body, and what it promises beyond numbers.
+//! The gradient rule compared with Burn's own autodiff of the composed body, and its promises beyond numbers.
 
 use burn::{
     backend::Dispatch,
@@ -110,7 +110,7 @@ fn assert_close(expected: &[Vec<f32>], actual: &[Vec<f32>], what: &str) {
 
 type Loss = (&'static str, fn(Results) -> Tensor<1>);
 
-/// What a loss may use of the results.
+/// The results that a loss may use.
 fn losses() -> [Loss; 3] {
     [
         ("output", |(output, _)| output.powi_scalar(2).sum()),

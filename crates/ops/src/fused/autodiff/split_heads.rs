@@ -1,4 +1,4 @@
-//! Split heads: the gradients of several operands become that of their projection.
+//! Split heads: the gradients of several operands become the gradient of their projection.
 
 use burn::backend::{
     AutodiffBackend, Backend, TensorMetadata,
@@ -64,7 +64,7 @@ impl<B: Backend> Backward<B, 1> for PartRule {
         let gradient = gradients.consume::<B>(&ops.node);
         let [parent] = ops.parents;
         if let Some(parent) = parent {
-            // The parent would not run without a gradient of its own; what it is does not matter.
+            // The parent would not run without a gradient of its own, whose value does not matter.
             let dtype = FloatDType::from(gradient.dtype());
             let nothing = B::float_zeros(Shape::new([1]), &gradient.device(), dtype);
             gradients.register::<B>(parent.id, nothing);
@@ -91,7 +91,7 @@ impl<B: Backend> Backward<B, 1> for JoinRule {
     }
 }
 
-/// What the gradient of a projection is made of.
+/// The parts of a projection's gradient.
 #[derive(Clone, Debug)]
 struct Packed<B: Backend> {
     heads: Vec<usize>,
