@@ -1,4 +1,4 @@
-//! Burn's dropout layer, computed by the faster operation.
+//! Burn's dropout layer, computed by a faster operation.
 
 use burn::{
     nn::Dropout,
@@ -6,14 +6,30 @@ use burn::{
 };
 use burn_attn_ops::next_dropout_seed;
 
-/// What `layer.forward(x)` does, cheaper on the CPU and repeatable by [`seed`](crate::seed).
+/// The result of `layer.forward(x)`, cheaper on the CPU and repeatable by [`seed`](crate::seed).
+///
+/// # Shapes
+///
+/// - input, output: any, the same
+///
+/// # Panics
+///
+/// When the layer's probability is not in `[0, 1)`, in training.
+///
+/// # Cost
+///
+/// That of [`ops::dropout`](crate::ops::dropout) in training; none in inference.
+///
+/// # Source
+///
+/// As [`ops::dropout`](crate::ops::dropout).
 ///
 /// ```
 /// use burn::{nn::DropoutConfig, tensor::{Device, Tensor}};
 ///
 /// let layer = DropoutConfig::new(0.5).init();
 /// let x = Tensor::<2>::ones([3, 5], &Device::default());
-/// // Nothing is dropped in inference, that is, on a device without autodiff.
+/// // Inference, that is, a device without autodiff, drops nothing.
 /// burn_attn::dropout(&layer, x.clone()).into_data().assert_eq(&x.into_data(), true);
 /// ```
 pub fn dropout<const D: usize>(layer: &Dropout, x: Tensor<D>) -> Tensor<D> {

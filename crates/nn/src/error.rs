@@ -1,4 +1,4 @@
-//! What can be wrong with a configuration.
+//! Errors of configurations.
 
 use core::{error::Error, fmt};
 
@@ -63,7 +63,7 @@ impl fmt::Display for ConfigError {
 impl Error for ConfigError {}
 
 impl ConfigError {
-    /// The same error of another configuration, which has these fields too: the one that the user wrote.
+    /// The same error in the name of another configuration with these fields: the one that the user wrote.
     ///
     /// ```
     /// use burn_attn::SelfAttentionConfig;
@@ -84,7 +84,11 @@ impl ConfigError {
         self
     }
 
-    /// Fails if any of the sizes, given with their names, is zero.
+    /// Checks that none of the sizes, given with their names, is zero.
+    ///
+    /// # Errors
+    ///
+    /// [`Zero`](Self::Zero), with the first field that is zero.
     pub fn check_positive(
         config: &'static str,
         sizes: &[(&'static str, usize)],
@@ -95,7 +99,11 @@ impl ConfigError {
         }
     }
 
-    /// Fails unless `d_model` and `n_heads` are positive and the one is divisible by the other.
+    /// Checks that `d_model` and `n_heads` are positive, and that `d_model` is divisible by `n_heads`.
+    ///
+    /// # Errors
+    ///
+    /// [`Zero`](Self::Zero) or [`Indivisible`](Self::Indivisible).
     pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
         Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
         if !d_model.is_multiple_of(n_heads) {
@@ -108,7 +116,11 @@ impl ConfigError {
         Ok(())
     }
 
-    /// Fails unless `dropout` is in `[0, 1)`.
+    /// Checks that `dropout` is in `[0, 1)`.
+    ///
+    /// # Errors
+    ///
+    /// [`Dropout`](Self::Dropout).
     pub fn check_dropout(config: &'static str, dropout: f64) -> Result<(), Self> {
         if !(0.0..1.0).contains(&dropout) {
             return Err(Self::Dropout { config, dropout });
@@ -117,7 +129,7 @@ impl ConfigError {
     }
 }
 
-/// What `init` does with an invalid configuration.
+/// The value, or the panic of `init` for an invalid configuration.
 ///
 /// # Panics
 ///

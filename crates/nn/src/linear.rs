@@ -1,4 +1,4 @@
-//! The linear layers of attention and feed-forward network: how they start, and how they are applied.
+//! The linear layers of attention and feed-forward networks: initialising and applying them.
 
 use burn::{
     module::{Module, Param, ParamId},
@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn_ops as ops;
 
-/// Layers of these widths over the same input, side by side in one layer; each starts as if it were alone.
+/// Layers of these widths over the same input, side by side in one layer; each is initialised as if it were alone.
 pub(crate) fn side_by_side(
     d_input: usize,
     widths: &[usize],
@@ -34,7 +34,7 @@ pub(crate) fn side_by_side(
     }
 }
 
-/// Parameters that have not been drawn yet as one, which has not been drawn yet either.
+/// Several uninitialised parameters as one, which is uninitialised as well.
 fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Tensor<D>> {
     let mut shape = parts[0].lazy_shape();
     shape[dim] = parts.iter().map(|part| part.lazy_shape()[dim]).sum();
@@ -43,7 +43,7 @@ fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Ten
         let parts = parts.into_iter().map(|part| part.to_device(device).val());
         let parts: Vec<Tensor<D>> = parts.collect();
         device.memory_persistent_allocations(parts, |parts| {
-            // A parameter is a leaf: it does not lead to what it was made of.
+            // A parameter is a leaf: its graph must not lead to its parts.
             let whole = Tensor::cat(parts, dim).detach();
             match require_grad {
                 true => whole.require_grad(),
@@ -54,9 +54,9 @@ fn joined<const D: usize>(parts: Vec<Param<Tensor<D>>>, dim: usize) -> Param<Ten
     Param::uninitialized(ParamId::new(), draw, device, true, shape)
 }
 
-/// `linear` of `x`, also where there is nothing to project.
+/// `linear` of `x`, which may be empty.
 ///
-/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, one with an empty length divides by zero on
+/// In Burn 0.22.1 a product with an empty batch reads out of bounds on flex, and one with an empty length divides by zero on
 /// ndarray.
 pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let [batch, len, d_input] = x.dims();
@@ -69,7 +69,7 @@ pub(crate) fn apply(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     apply_to_rows(linear, rows).reshape([batch, len, d_output])
 }
 
-/// The product of `x` and the weight of `linear` alone: what adding `x` to its input adds to its output.
+/// The product of `x` and the weight of `linear`, without the bias: the change of its output when `x` is added to its input.
 pub(crate) fn apply_without_bias(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     let weight_alone = Linear {
         weight: linear.weight.clone(),
@@ -78,9 +78,9 @@ pub(crate) fn apply_without_bias(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     apply(&weight_alone, x)
 }
 
-/// `embedding`, which is added to sequences `[batch, len, width]`.
+/// `embedding`, checked: it is to be added to sequences `[batch, len, width]`.
 ///
-/// Panics unless it is as large, or of one sequence for all.
+/// Panics unless it has that shape, or that of one sequence for all.
 pub(crate) fn fitted(embedding: Tensor<3>, [batch, len, width]: [usize; 3]) -> Tensor<3> {
     let [sequences, _, _] = embedding.dims();
     let sequences = if sequences == 1 { 1 } else { batch };
@@ -88,15 +88,16 @@ pub(crate) fn fitted(embedding: Tensor<3>, [batch, len, width]: [usize; 3]) -> T
     embedding
 }
 
-/// `linear` of some rows, fast for the single rows of decoding too.
+/// `linear` of rows, fast for the single rows of decoding too.
 pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
     let bias = linear.bias.as_ref().map(Param::val);
     ops::linear(rows, linear.weight.val(), bias)
 }
 
-/// Where `linear` computes, and in which dtype if its weight says so: a quantised one computes in that of its input.
+/// The device on which `linear` computes, and its dtype, unless the weight is quantised: then it computes in the dtype of its
+/// input.
 ///
-/// An adapter is not multiplied out for that: it computes in the dtype of its factors.
+/// An adapter is not multiplied out: it computes in the dtype of its factors.
 pub(crate) fn place(linear: &Linear) -> (Device, Option<DType>) {
     let weight = &linear.weight;
     let dtype = match weight.adapter() {

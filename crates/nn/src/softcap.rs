@@ -1,14 +1,13 @@
-//! Logits that are bounded.
+//! Bounded logits.
 
 use burn::tensor::Tensor;
 
-/// Squashes logits to `cap · tanh(logits / cap)`, which lies between `−cap` and `cap`: small ones stay as they are, and their
-/// order is kept. For the last logits of a model; those of attention have
-/// [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
+/// Bounds logits: `cap · tanh(logits / cap)`, between `−cap` and `cap`, hardly changes small ones and keeps their order. It
+/// is for the output logits of a model; attention has [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
 ///
 /// # Shapes
 ///
-/// - logits, output: any
+/// - logits, output: any, the same
 ///
 /// # Panics
 ///
@@ -16,7 +15,7 @@ use burn::tensor::Tensor;
 ///
 /// # Cost
 ///
-/// Three operations for every logit; training keeps one number for each.
+/// Three operations per logit; training keeps one number per logit.
 ///
 /// # Source
 ///

@@ -1,4 +1,4 @@
-//! One table for the tokens on the way in and the logits on the way out.
+//! One table for embedding tokens and for computing logits.
 
 use burn::{
     module::{Module, Param},
@@ -22,15 +22,15 @@ pub struct TiedEmbeddingConfig {
     /// Whether embedded tokens are multiplied by `√d_model`, as in the paper and Gemma, or not, as in GPT-2.
     #[config(default = true)]
     pub scaled: bool,
-    /// What embedded tokens are multiplied by, if it is neither `√d_model` nor 1, as in Granite. Default: as `scaled` says.
+    /// Factor on embedded tokens, if it is neither `√d_model` nor 1, as in Granite. Default: according to `scaled`.
     pub input_factor: Option<f64>,
-    /// What states are multiplied by before they become logits: `d_model^−0.5` in T5. Default: 1.
+    /// Factor on states before they become logits: `d_model^−0.5` in T5. Default: 1.
     pub output_factor: Option<f64>,
-    /// Whether a learned bias, zeros at first, is added to the logits, as in BERT's masked language model and Marian.
+    /// Whether a learned bias, initially zero, is added to the logits, as in BERT's masked language model and in Marian.
     #[config(default = false, missing = false)]
     pub bias: bool,
-    /// How the table starts. Default: normal with a variance of `1 / d_model`, which gives scaled tokens and the logits
-    /// of normalised states a variance of about 1.
+    /// How the table is initialised. Default: normal with a variance of `1 / d_model`, which gives scaled tokens and the
+    /// logits of normalised states a variance of about 1.
     pub initializer: Option<Initializer>,
 }
 
@@ -87,11 +87,11 @@ impl TiedEmbeddingConfig {
     }
 }
 
-/// A table that embeds tokens, and whose transpose is the output projection: it learns from both ways.
+/// A table that embeds tokens, and whose transpose is the output projection, so that it learns from both uses.
 ///
 /// ```text
-/// x      = weight[token] · √d_model      the factor only if `scaled`, or another one
-/// logits = states · weightᵀ              the states times a factor and a bias behind on request
+/// x      = weight[token] · √d_model      the factor only if `scaled`, or `input_factor`
+/// logits = states · weightᵀ              optionally with `output_factor` and `bias`
 /// ```
 ///
 /// # Source
@@ -114,9 +114,9 @@ impl TiedEmbeddingConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct TiedEmbedding {
-    /// One row a token: `[vocab_size, d_model]`.
+    /// One row per token: `[vocab_size, d_model]`.
     pub weight: Param<Tensor<2>>,
-    /// What is added to the logits: `[vocab_size]`.
+    /// The bias on the logits, if there is one: `[vocab_size]`.
     pub bias: Option<Param<Tensor<1>>>,
     input_factor: f64,
     output_factor: f64,
@@ -129,6 +129,10 @@ impl TiedEmbedding {
     ///
     /// - tokens: `[batch, len]`, each below `vocab_size`
     /// - output: `[batch, len, d_model]`
+    ///
+    /// # Cost
+    ///
+    /// A copy of the rows; no operation but the factor.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         let [_, d_model] = self.weight.dims();
         let [batch, len] = tokens.dims();
@@ -139,7 +143,7 @@ impl TiedEmbedding {
         times(embedding(self.weight.val(), tokens), self.input_factor)
     }
 
-    /// How well each token of the vocabulary fits each state.
+    /// The logits of every token of the vocabulary for each state.
     ///
     /// # Shapes
     ///
@@ -159,7 +163,7 @@ impl TiedEmbedding {
         let mut shape = states.dims();
         shape[D - 1] = vocab_size;
         let count = states.shape().num_elements() / d_model;
-        // Products of nothing: see `linear::apply`.
+        // Empty products: see `linear::apply`.
         if count == 0 {
             return Tensor::zeros(shape, (&states.device(), states.dtype()));
         }

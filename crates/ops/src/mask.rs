@@ -188,9 +188,8 @@ impl AttentionMask {
     ///
     /// # Source
     ///
-    /// Krell et al., "Efficient sequence packing without cross-contamination" (arXiv:2107.02027). PyTorch
-    /// equivalent: document masking in `flex_attention`; `flash_attn_varlen_func` with equal `cu_seqlens_q` and
-    /// `cu_seqlens_k`.
+    /// Krell et al., "Efficient sequence packing without cross-contamination" (arXiv:2107.02027). PyTorch equivalent: document
+    /// masking in `flex_attention`.
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -207,9 +206,7 @@ impl AttentionMask {
         }
     }
 
-    /// Block-sparse attention: a query sees a key only if the entry for their blocks is `true`.
-    ///
-    /// `size` is the number of queries and of keys per block: one number for both, or `[queries, keys]`. Query `i` and key `j`
+    /// Block-sparse attention: a query sees a key only if the entry for their blocks is `true`. `size` is the number of queries and of keys per block: one number for both, or `[queries, keys]`. Query `i` and key `j`
     /// belong to entry `(i / queries, j / keys)`: blocks are counted from the first query and the first key, whatever the
     /// causal alignment.
     ///

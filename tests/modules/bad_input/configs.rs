@@ -199,9 +199,7 @@ fn stacks_without_size() {
 fn blocks_that_contradict_themselves() {
     let parallel = BlockConfig::new().with_parallel(true);
     let expected = |name: &str| {
-        format!(
-            "{name}: parallel is true, but attention and feed-forward side by side leave no place for cross-attention"
-        )
+        format!("{name}: parallel is true, but a parallel layer has no place for cross-attention")
     };
     refused!(
         TransformerDecoderConfig::new(15, 29, 3, 2).with_block(parallel.clone()),

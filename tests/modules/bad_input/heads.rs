@@ -184,7 +184,7 @@ fn offsets_that_a_bias_does_not_know() {
         };
         assert_eq!(
             sentence(|| module.forward(input().offset(4))),
-            "CrossAttention: queries from position 4 on, but with ALiBi or a relative bias the last query stands on the last key"
+            "CrossAttention: queries start at position 4, but with ALiBi or a relative bias the last query is at the position of the last key"
         );
         module.forward(input());
     }

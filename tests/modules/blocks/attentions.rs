@@ -79,7 +79,7 @@ fn attentions_that_cannot_be_built() {
         ),
         (
             BlockConfig::new().with_projection_bias(bias),
-            "projections that are one linear layer all have a bias or none has, got query true, key false, value true",
+            "projections that share one linear layer must all have a bias or all have none, got query true, key false, value true",
         ),
     ] {
         let causal = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1);

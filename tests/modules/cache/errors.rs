@@ -132,7 +132,7 @@ fn what_cannot_go_with_a_cache() {
         sentence(
             || module.forward_cached(tokens(2, 3).mask(AttentionMask::window(1, 1)), &mut cache)
         ),
-        "SelfAttention: a mask or a bias cannot go with a cache; lengths can"
+        "SelfAttention: a mask or a bias cannot be combined with a cache; lengths can"
     );
     let encoder = SelfAttentionConfig::new(D_MODEL, 6).init(&devices::any());
     assert_eq!(
@@ -148,7 +148,7 @@ fn sequences_and_lengths_that_are_not_there() {
     module.forward_cached(tokens(2, 3), &mut cache);
     assert_eq!(
         sentence(|| cache.clone().reorder(&[0, 2])),
-        "KvCache: there is no sequence 2 among 2 to reorder to"
+        "KvCache: cannot reorder to sequence 2: there are 2 sequences"
     );
     assert_eq!(
         sentence(|| cache.clone().truncate(&[1])),
@@ -283,7 +283,7 @@ fn a_cache_of_another_stack() {
     );
     assert_eq!(
         sentence(|| windows(Some(4)).forward_cached(x(2, 1), &[1, 1], &mut cache)),
-        "TransformerStack: the cache of layer 1 has [0, 0] tokens, that of layer 0 has [3, 2]"
+        "TransformerStack: the cache of layer 1 has [0, 0] tokens, but that of layer 0 has [3, 2]"
     );
     let mut cache = model.cache(2, &config);
     assert_eq!(
@@ -331,7 +331,7 @@ fn a_decoders_cache_of_something_else() {
     );
     assert_eq!(
         sentence(|| cache(&model, &[7, 5]).reorder(&[0, 2])),
-        "KvCache: there is no sequence 2 among 2 to reorder to"
+        "KvCache: cannot reorder to sequence 2: there are 2 sequences"
     );
     let both_ways = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).init(&device);
     let mut cache = cache(&both_ways, &[7, 5]);

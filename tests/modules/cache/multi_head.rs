@@ -178,7 +178,7 @@ fn what_it_refuses() {
     let cache = || module.cache(2, &small(5));
     assert_eq!(
         refused(new().mask(AttentionMask::causal()), &mut cache()),
-        "MultiHeadAttention: a mask or a bias cannot go with a cache; lengths can"
+        "MultiHeadAttention: a mask or a bias cannot be combined with a cache; lengths can"
     );
     let long = |x: &Tensor<3>| Tensor::cat(vec![x.clone(), x.clone()], 1);
     assert_eq!(

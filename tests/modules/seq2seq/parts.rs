@@ -192,6 +192,6 @@ fn configurations_that_contradict_themselves() {
     );
     refused(
         config().with_block(block().with_parallel(true)),
-        "Seq2SeqConfig: parallel is true, but attention and feed-forward side by side leave no place for cross-attention",
+        "Seq2SeqConfig: parallel is true, but a parallel layer has no place for cross-attention",
     );
 }

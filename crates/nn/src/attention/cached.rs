@@ -1,4 +1,4 @@
-//! Causal attention over a cache and the new tokens that join it.
+//! Causal attention over a cache and the new tokens that are added to it.
 
 use burn::tensor::{DType, Device, Tensor};
 use burn_attn_ops::{AttentionBias, AttentionMask};
@@ -40,8 +40,8 @@ impl Heads {
         KvCache::new(shape, config)
     }
 
-    /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves,
-    /// which join it.
+    /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves.
+    /// They are added to the cache.
     pub(super) fn attend_cached(
         &self,
         [query, key, value]: Projected,
@@ -75,7 +75,7 @@ impl Heads {
         }
         // Sequences of unequal lengths have diagonals of their own.
         let (first, [key, value], bias) = match len_q == 1 && position.has_bias() {
-            // Over all room there is, the bias is the same tensor for many tokens.
+            // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (first, cache.whole(), cache.bias_of_distances(position)),
             false => (0, [key, value], position.bias()),
         };
@@ -107,10 +107,10 @@ impl Heads {
     }
 }
 
-/// Panics, in the name of `module`, if the input has what cannot go with a cache.
+/// Panics, in the name of `module`, if the input has something that a cache does not allow.
 pub(super) fn check_cacheable(module: &str, mask: &AttentionMask, bias: Option<&AttentionBias>) {
     assert!(
         mask.is_none() && bias.is_none(),
-        "{module}: a mask or a bias cannot go with a cache; lengths can"
+        "{module}: a mask or a bias cannot be combined with a cache; lengths can"
     );
 }

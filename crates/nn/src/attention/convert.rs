@@ -1,4 +1,4 @@
-//! Each attention module made of another: the same numbers in one linear layer or in several.
+//! Conversions between the attention modules: the same numbers in one linear layer or in several.
 
 use super::{
     CrossAttention, MultiHeadAttention, SelfAttention,
@@ -6,14 +6,14 @@ use super::{
 };
 
 impl MultiHeadAttention {
-    /// The same attention with query, key and value in one linear layer, for inputs that are one.
+    /// The same attention with query, key and value fused into one linear layer, for a single input.
     ///
-    /// That layer has a parameter of its own, frozen if the three are; see [`into_multi_head`](SelfAttention::into_multi_head)
-    /// for quantised and adapted ones. The output and the heads keep theirs.
+    /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
+    /// quantised and adapted ones. The output projection and the heads keep theirs.
     ///
     /// # Panics
     ///
-    /// When query, key and value come in with different widths, or some of the three are frozen and others are not.
+    /// When the inputs of query, key and value differ in width, or some of the three layers are frozen and others are not.
     pub fn into_self_attention(self, causal: bool) -> SelfAttention {
         let widths = [&self.query, &self.key, &self.value].map(|layer| layer.weight.dims()[0]);
         assert!(
@@ -33,14 +33,14 @@ impl MultiHeadAttention {
         }
     }
 
-    /// The same attention with key and value in one linear layer, for keys and values that are one memory.
+    /// The same attention with key and value fused into one linear layer, for keys and values from one memory.
     ///
-    /// That layer has a parameter of its own, frozen if the two are; see [`into_multi_head`](SelfAttention::into_multi_head)
-    /// for quantised and adapted ones. The query, the output and the heads keep theirs.
+    /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
+    /// quantised and adapted ones. The query and output projections and the heads keep theirs.
     ///
     /// # Panics
     ///
-    /// When key and value come in with different widths, or one of them is frozen and the other is not.
+    /// When the inputs of key and value differ in width, or one of the two layers is frozen and the other is not.
     pub fn into_cross_attention(self) -> CrossAttention {
         let widths = [&self.key, &self.value].map(|layer| layer.weight.dims()[0]);
         assert!(
@@ -57,12 +57,12 @@ impl MultiHeadAttention {
 }
 
 impl SelfAttention {
-    /// The same attention with a linear layer each for query, key and value; what `causal` and a window hide has to be
-    /// said by a mask.
+    /// The same attention with separate linear layers for query, key and value. What `causal` and a window hid must be hidden
+    /// by a mask of the input.
     ///
-    /// The three have parameters of their own, which an optimizer has not met, frozen if the one they were is. They are
-    /// floats, also of a quantised layer, and have the adapter of the layer merged into them, as by `Module::materialize`; LoRA
-    /// freezes what it adapts. The output and the heads keep their parameters.
+    /// The three layers have new parameters, unknown to any optimizer, and are frozen if the old layer was. They hold
+    /// floats even if the layer was quantised, with its adapter merged into them as by `Module::materialize`; LoRA freezes
+    /// what it adapts. The output projection and the heads keep their parameters.
     pub fn into_multi_head(self) -> MultiHeadAttention {
         let widths = self.heads.sizes().widths();
         let [query, key, value] = separate(self.query_key_value, widths);
@@ -77,8 +77,8 @@ impl SelfAttention {
 }
 
 impl CrossAttention {
-    /// The same attention with a linear layer each for key and value, as [`SelfAttention::into_multi_head`] has them; the query
-    /// keeps its parameter too.
+    /// The same attention with separate linear layers for key and value, made as by [`SelfAttention::into_multi_head`]; the
+    /// query projection keeps its parameters too.
     pub fn into_multi_head(self) -> MultiHeadAttention {
         let [_, key, value] = self.heads.sizes().widths();
         let [key, value] = separate(self.key_value, [key, value]);

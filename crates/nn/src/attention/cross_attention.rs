@@ -1,4 +1,4 @@
-//! Cross-attention: a decoder looks at what an encoder made of the source.
+//! Cross-attention: a decoder attends to the output of an encoder.
 
 use burn::{
     module::Module,
@@ -35,10 +35,10 @@ pub struct CrossAttentionConfig {
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Which projections add a learned bias; those of key and value are one linear layer and agree.
+    /// Which projections add a learned bias; key and value share one linear layer and must agree.
     #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
-    /// How the projections start.
+    /// How the projections are initialised.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
     )]
@@ -91,7 +91,7 @@ impl CrossAttentionConfig {
 
 heads_builders!(CrossAttentionConfig);
 
-/// Encoder–decoder attention: every position of the decoder asks the encoder's memory what matters to it.
+/// Encoder–decoder attention: every position of the decoder attends to the memory, the output of the encoder.
 ///
 /// ```text
 /// query         = x · W_query
@@ -129,11 +129,11 @@ pub struct CrossAttention {
     pub key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    /// What happens between them.
+    /// The computation between them.
     pub heads: Heads,
 }
 
-/// What [`CrossAttention`] reads.
+/// Input of [`CrossAttention`].
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
     query: Tensor<3>,
@@ -146,8 +146,8 @@ pub struct CrossAttentionInput {
 }
 
 impl CrossAttentionInput {
-    /// The decoder's state `[batch, len_q, d_model]` and the encoder's memory: its states `[batch, len_kv, d_memory]`, or what
-    /// [`CrossAttention::project_memory`] made of them.
+    /// The decoder's states `[batch, len_q, d_model]` and the memory: the encoder's states `[batch, len_kv, d_memory]`, or the
+    /// result of [`CrossAttention::project_memory`].
     pub fn new(query: Tensor<3>, memory: impl Into<CrossMemory>) -> Self {
         Self {
             query,
@@ -160,20 +160,20 @@ impl CrossAttentionInput {
         }
     }
 
-    /// The queries are those from position `offset` on, which a rotary encoding has to know. Default: 0, the only one for
-    /// encodings that add to the scores.
+    /// The position of the first query, which a rotary encoding needs. Default: 0, the only offset that ALiBi and the relative
+    /// bias allow.
     pub fn offset(mut self, offset: usize) -> Self {
         self.offset = offset;
         self
     }
 
-    /// Which positions of the memory may be seen; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
     }
 
-    /// Adds `bias` to the scores, beside what positions add; several biases all add, as by [`AttentionBias::and`].
+    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(match self.bias {
             Some(other) => other.and(bias),
@@ -182,14 +182,14 @@ impl CrossAttentionInput {
         self
     }
 
-    /// Added to what queries are made of: `[batch or 1, len_q, d_model]`.
+    /// Added to the input of the query projection: `[batch or 1, len_q, d_model]`.
     pub fn query_embedding(mut self, embedding: Tensor<3>) -> Self {
         self.query_embedding = Some(embedding);
         self
     }
 
-    /// Added to what keys are made of, not to what values are: the positions of a DETR's memory (arXiv:2005.12872). A projected
-    /// memory has its own already.
+    /// Added to the input of the key projection, but not to that of the values: the position embeddings of a DETR's memory
+    /// (arXiv:2005.12872). `forward` panics if the memory is projected already.
     ///
     /// # Shapes
     ///
@@ -201,7 +201,7 @@ impl CrossAttentionInput {
 }
 
 impl CrossAttention {
-    /// The context that the memory gives to every position of the query.
+    /// The context of every position of the query.
     ///
     /// # Shapes
     ///
@@ -211,7 +211,8 @@ impl CrossAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, the batches differ, the mask does not fit, or another module projected the memory.
+    /// When a width is not the module's, the batch sizes differ, the mask or the bias does not fit, or another module
+    /// projected the memory.
     ///
     /// # Cost
     ///
@@ -225,7 +226,7 @@ impl CrossAttention {
         apply(&self.output, context)
     }
 
-    /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
+    /// The context and the weights of every head. The context is the same as that of [`forward`](Self::forward).
     ///
     /// # Shapes
     ///
@@ -234,6 +235,10 @@ impl CrossAttention {
     /// # Panics
     ///
     /// As [`forward`](Self::forward).
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
         let (mask, bias) = (input.mask.clone(), input.bias.clone());
         let projected = self.project(input);
@@ -248,7 +253,7 @@ impl CrossAttention {
     }
 
     /// Keys and values of a memory, for any number of calls with [`CrossAttentionInput::new`]: while decoding, every token
-    /// looks at the same memory.
+    /// attends to the same memory.
     ///
     /// # Shapes
     ///
@@ -260,12 +265,28 @@ impl CrossAttention {
     ///
     /// # Cost
     ///
-    /// `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations; as many numbers as keys and values.
+    /// `4 · batch · len_kv · d_memory · n_kv_heads · d_head` operations; memory for the keys and values.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{CrossAttentionConfig, CrossAttentionInput};
+    ///
+    /// let device = Device::default();
+    /// let attention = CrossAttentionConfig::new(32, 4).init(&device);
+    /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
+    /// let memory = attention.project_memory(random(7)); // once
+    /// for _ in 0..3 {
+    ///     let context = attention.forward(CrossAttentionInput::new(random(1), memory.clone()));
+    ///     assert_eq!(context.dims(), [2, 1, 32]);
+    /// }
+    /// ```
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
         self.project_keys_and_values(memory, None)
     }
 
-    /// Keys and values of a memory; keys are made of it and the `embedding`.
+    /// Keys and values of a memory; the `embedding` is added for the keys.
     fn project_keys_and_values(
         &self,
         memory: Tensor<3>,
@@ -288,7 +309,7 @@ impl CrossAttention {
         }
     }
 
-    /// Panics unless a module like this one projected the memory, of as many sequences.
+    /// Panics unless a module like this one projected the memory, for the same batch size.
     fn check(&self, memory: &ProjectedMemory, batch: usize, dtype: DType) {
         let Sizes {
             n_kv_heads,
@@ -318,7 +339,7 @@ impl CrossAttention {
         }
     }
 
-    /// Query, key and value, prepared.
+    /// Query, key and value, normalised and rotated.
     fn project(&self, input: CrossAttentionInput) -> Projected {
         let CrossAttentionInput {
             query,
@@ -347,8 +368,8 @@ impl CrossAttention {
         let position = &self.heads.position;
         assert!(
             offset == 0 || !position.has_bias(),
-            "CrossAttention: queries from position {offset} on, but with ALiBi or a relative bias the last query stands on the \
-             last key"
+            "CrossAttention: queries start at position {offset}, but with ALiBi or a relative bias the last query is at the \
+             position of the last key"
         );
         let query = match input.query_embedding {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),

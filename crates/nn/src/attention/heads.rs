@@ -1,4 +1,4 @@
-//! What every attention module does between its projections: split into heads, attend, merge.
+//! The computation of every attention module between its projections: split into heads, attend, merge.
 
 use burn::{
     module::{Module, Param},
@@ -17,12 +17,12 @@ use crate::{
     positions::{Position, Positions},
 };
 
-/// What an attention module returns when asked for its weights.
+/// Output of `forward_with_weights` of an attention module.
 #[derive(Clone, Debug)]
 pub struct AttentionOutput {
-    /// `[batch, len_q, d_model]`, the same bits as without asking for weights.
+    /// `[batch, len_q, d_model]`, bit for bit the result of `forward`.
     pub context: Tensor<3>,
-    /// `[batch, heads, len_q, len_kv]`: how much each query looks at each key, before dropout.
+    /// `[batch, heads, len_q, len_kv]`: how much each query attends to each key, before dropout.
     pub weights: Tensor<4>,
 }
 
@@ -38,9 +38,9 @@ pub struct Heads {
     dropout: Dropout,
     /// Normalises queries and keys.
     pub qk_norm: Option<QkNorm>,
-    /// `[n_heads]`: a score that joins every softmax and has no value.
+    /// `[n_heads]`: one score per head that joins every softmax and has no value.
     pub sinks: Option<Param<Tensor<1>>>,
-    /// How they know where a key lies.
+    /// The position encoding of queries and keys.
     pub position: Position,
 }
 
@@ -188,8 +188,7 @@ impl Heads {
         ]
     }
 
-    /// Attention of the queries of all heads over their keys and values, heads merged again; all of them as they come from
-    /// the projections.
+    /// Attention over all heads, merged again, from operands as they come from the projections.
     pub(super) fn attend(
         &self,
         projected: Projected,
@@ -211,7 +210,7 @@ impl Heads {
         self.attend_with(projected, self.options(mask, bias))
     }
 
-    /// [`attend_prepared`](Self::attend_prepared) of queries that stand at places of their own in each sequence.
+    /// [`attend_prepared`](Self::attend_prepared) of queries whose positions differ from sequence to sequence.
     pub(super) fn attend_placed(
         &self,
         projected: Projected,
@@ -259,7 +258,7 @@ impl Heads {
         (context, weights)
     }
 
-    /// What the caller says and these heads are made of.
+    /// The options of the caller and of these heads.
     fn options(&self, mask: AttentionMask, bias: Option<AttentionBias>) -> AttentionOptions {
         AttentionOptions {
             mask,

@@ -1,4 +1,4 @@
-//! What all attention modules can be told about their heads.
+//! The configuration of the heads, common to all attention modules.
 
 use burn::{
     nn::{DropoutConfig, Initializer},
@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{error::ConfigError, positions::PositionEncoding};
 
-/// What the heads of an attention module look like, beyond their number: the same choices for every module and stack.
+/// Configuration of the heads of an attention module, apart from their number: the same choices for every module and stack.
 ///
 /// The configurations of the modules have these fields as `heads`, and a method for each of them:
 ///
@@ -27,24 +27,24 @@ use crate::{error::ConfigError, positions::PositionEncoding};
 /// ```
 #[derive(Config, Debug)]
 pub struct HeadsConfig {
-    /// Number of key and value heads, each shared by `n_heads / n_kv_heads` query heads. Default: `n_heads`; 1 is
-    /// multi-query attention (arXiv:1911.02150), between them it is grouped-query attention (arXiv:2305.13245).
+    /// Number of key and value heads, each shared by `n_heads / n_kv_heads` query heads. Default: `n_heads`. 1 is
+    /// multi-query attention (arXiv:1911.02150), anything in between grouped-query attention (arXiv:2305.13245).
     pub n_kv_heads: Option<usize>,
     /// Width of a query or key head. Default: `d_model / n_heads`.
     pub d_head: Option<usize>,
     /// Width of a value head. Default: `d_head`.
     pub d_value_head: Option<usize>,
-    /// Factor on the dot products. Default: `1 / √d_head`, or what `qk_norm` asks for.
+    /// Factor on the dot products. Default: `1 / √d_head`, or 1 if `qk_norm` is [`L2`](QkNormConfig::L2).
     pub scale: Option<f64>,
-    /// Squashes the scores to `softcap · tanh(score / softcap)` (Gemma 2, arXiv:2408.00118). Default: not at all.
+    /// Bounds the scores: `softcap · tanh(score / softcap)` (Gemma 2, arXiv:2408.00118). Default: no bound.
     pub softcap: Option<f64>,
-    /// Normalises queries and keys. Default: not at all.
+    /// How queries and keys are normalised. Default: not at all.
     pub qk_norm: Option<QkNormConfig>,
     /// Whether each query head learns a score that joins every softmax and has no value, so that a position may attend to
     /// nothing (gpt-oss, arXiv:2508.10925). It starts at 0.
     #[config(default = false)]
     pub sinks: bool,
-    /// How the heads know where a key lies. Default: not at all.
+    /// The position encoding of queries and keys. Default: none.
     #[config(default = "PositionEncoding::None")]
     pub position: PositionEncoding,
 }
@@ -81,7 +81,7 @@ impl Sizes {
 }
 
 impl HeadsConfig {
-    /// The same in a module that looks back only, or both ways.
+    /// The same for a module that is causal or not.
     pub(crate) fn directed(&self, causal: bool) -> Self {
         let heads = self.clone();
         let position = heads.position.clone().directed(causal);
@@ -188,13 +188,13 @@ macro_rules! heads_builders {
                 self
             }
 
-            /// Squashes the scores; see [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
+            /// Bounds the scores; see [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
             pub fn with_softcap(mut self, softcap: impl Into<Option<f64>>) -> Self {
                 self.heads.softcap = softcap.into();
                 self
             }
 
-            /// Normalises queries and keys.
+            /// How queries and keys are normalised.
             pub fn with_qk_norm(mut self, qk_norm: impl Into<Option<crate::QkNormConfig>>) -> Self {
                 self.heads.qk_norm = qk_norm.into();
                 self
@@ -206,7 +206,7 @@ macro_rules! heads_builders {
                 self
             }
 
-            /// How the heads know where a key lies.
+            /// The position encoding of queries and keys.
             pub fn with_position(mut self, position: crate::positions::PositionEncoding) -> Self {
                 self.heads.position = position;
                 self

@@ -1,11 +1,11 @@
-//! The masks that attention modules make themselves.
+//! The masks that attention modules build themselves.
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn_ops::AttentionMask;
 
 use crate::positions::indices;
 
-/// A position sees itself and what came before, as far back as the window reaches.
+/// A position sees itself and earlier positions, as far back as the window reaches.
 pub(super) fn causal(window: Option<usize>) -> AttentionMask {
     match window {
         Some(window) => AttentionMask::causal().and(AttentionMask::window(window, 0)),
@@ -13,7 +13,7 @@ pub(super) fn causal(window: Option<usize>) -> AttentionMask {
     }
 }
 
-/// Each sequence sees as many keys as `lengths` says, the first ones.
+/// Sequence `b` sees its first `lengths[b]` keys.
 pub(super) fn first_keys(
     lengths: impl IntoIterator<Item = usize>,
     device: &Device,
@@ -31,7 +31,7 @@ pub(super) fn first_queries(counts: &[usize], len: usize, device: &Device) -> At
     AttentionMask::masked(Tensor::<4, Bool>::from_data(padding, device))
 }
 
-/// `mask`, and nobody sees what stands behind the `lengths` of `sequences`.
+/// `mask`, with everything after the `lengths` of `sequences` hidden as well.
 ///
 /// # Panics
 ///

@@ -1,8 +1,8 @@
-//! What cross-attention looks at: an encoder's states, or the keys and values made of them.
+//! The memory of cross-attention: an encoder's states, or the keys and values made of them.
 
 use burn::tensor::{Device, Int, Tensor};
 
-/// What [`CrossAttention`](crate::CrossAttention) looks at: an encoder's states, or what it has already made of them.
+/// The memory that [`CrossAttention`](crate::CrossAttention) attends to: an encoder's states, or their projection.
 #[derive(Clone, Debug)]
 #[allow(
     clippy::large_enum_variant,
@@ -11,11 +11,12 @@ use burn::tensor::{Device, Int, Tensor};
 pub enum CrossMemory {
     /// `[batch, len_kv, d_memory]`
     States(Tensor<3>),
-    /// Made by [`CrossAttention::project_memory`](crate::CrossAttention::project_memory).
+    /// The result of [`CrossAttention::project_memory`](crate::CrossAttention::project_memory).
     Projected(ProjectedMemory),
 }
 
-/// Keys and values of a memory, projected once for all tokens to come.
+/// Keys and values of a memory, projected once for all tokens to come by
+/// [`CrossAttention::project_memory`](crate::CrossAttention::project_memory).
 #[derive(Clone, Debug)]
 pub struct ProjectedMemory {
     /// `[batch, n_kv_heads, len_kv, d_head]`
@@ -29,21 +30,30 @@ impl ProjectedMemory {
         self.key.device()
     }
 
-    /// The batch items of `other` behind these. The shorter memory gets keys of zeros at its end, which a mask must hide.
+    /// These batch items, then those of `other`. The shorter memory is padded with keys of zeros at its end, which a mask must
+    /// hide.
     ///
     /// # Panics
     ///
     /// When the two have different heads, dtypes or devices.
+    ///
+    /// # Cost
+    ///
+    /// A copy of both.
     pub fn join(self, other: Self) -> Self {
         let (key, value) = (joined(self.key, other.key), joined(self.value, other.value));
         Self { key, value }
     }
 
-    /// The memory of the batch items `items`, in this order, repeated where named twice.
+    /// The memory of the batch items `items`, in this order; an item may be repeated.
     ///
     /// # Shapes
     ///
-    /// `items`: `[batch of the result]`.
+    /// `items`: `[batch of the result]`, each below the batch size.
+    ///
+    /// # Cost
+    ///
+    /// A copy of the result.
     pub fn select(&self, items: Tensor<1, Int>) -> Self {
         Self {
             key: self.key.clone().select(0, items.clone()),
@@ -52,7 +62,7 @@ impl ProjectedMemory {
     }
 }
 
-/// `[batch, heads, len, dim]` of one memory behind another's, with zeros at the end of the shorter.
+/// `[batch, heads, len, dim]` of one memory, then of the other, with zeros at the end of the shorter one.
 fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
     let ([own_batch, heads, own_len, dim], [batch, other_heads, other_len, other_dim]) =
         (own.dims(), others.dims());

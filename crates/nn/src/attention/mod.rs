@@ -1,16 +1,16 @@
-//! The three attention modules, and what they share.
+//! The three attention modules, and their common parts.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `self_attention.rs`, `cross_attention.rs`, `multi_head.rs` | the modules, each with its configuration and input |
-//! | `memory.rs` | what cross-attention looks at |
-//! | `heads_config.rs` | what all of them can be told about their heads |
-//! | `heads.rs` | what happens between the projections |
-//! | `cached.rs` | the same over a cache |
+//! | `memory.rs` | the memory of cross-attention |
+//! | `heads_config.rs` | the configuration of the heads, the same in all modules |
+//! | `heads.rs` | the computation between the projections |
+//! | `cached.rs` | the same with a cache |
 //! | `masks.rs` | the masks that the modules make |
-//! | `projections.rs` | which projections have a bias, and projections made of others |
+//! | `projections.rs` | which projections have a bias; fusing and separating projections |
 //! | `qk_norm.rs` | normalised queries and keys |
-//! | `convert.rs` | each module made of another |
+//! | `convert.rs` | conversions between the modules |
 
 mod cached;
 mod convert;

@@ -1,4 +1,4 @@
-//! Multi-head attention in its general form: query, key and value from three places.
+//! Multi-head attention in its general form: query, key and value from three inputs.
 
 use burn::{
     module::Module,
@@ -24,16 +24,16 @@ use crate::{
 /// Configuration of [`MultiHeadAttention`].
 #[derive(Config, Debug)]
 pub struct MultiHeadAttentionConfig {
-    /// Width of query and output.
+    /// Width of the query input and the output.
     pub d_model: usize,
     /// Number of query heads.
     pub n_heads: usize,
     /// What the heads look like.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// Width of the key that comes in. Default: `d_model`.
+    /// Width of the key input. Default: `d_model`.
     pub d_key_in: Option<usize>,
-    /// Width of the value that comes in. Default: `d_model`.
+    /// Width of the value input. Default: `d_model`.
     pub d_value_in: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
@@ -41,7 +41,7 @@ pub struct MultiHeadAttentionConfig {
     /// Which projections add a learned bias.
     #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
-    /// How the projections start.
+    /// How the projections are initialised.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
     )]
@@ -96,7 +96,7 @@ impl MultiHeadAttentionConfig {
 
 heads_builders!(MultiHeadAttentionConfig);
 
-/// Multi-head attention: `n_heads` small attentions side by side, each with its own view of the input.
+/// Multi-head attention: `n_heads` small attentions side by side, each with projections of its own.
 ///
 /// ```text
 /// head_i  = softmax(query · W_query_i · (key · W_key_i)ᵀ / √d_head + mask) · value · W_value_i
@@ -104,8 +104,8 @@ heads_builders!(MultiHeadAttentionConfig);
 /// ```
 ///
 /// Its projections are separate layers. [`SelfAttention`](crate::SelfAttention) and [`CrossAttention`](crate::CrossAttention)
-/// have those of one input in one layer; the numbers are the same, and each can be made of another
-/// ([`into_self_attention`](Self::into_self_attention), [`into_cross_attention`](Self::into_cross_attention)).
+/// fuse the projections of one input into one layer. The numbers are the same, and the modules can be converted into each
+/// other ([`into_self_attention`](Self::into_self_attention), [`into_cross_attention`](Self::into_cross_attention)).
 ///
 /// # Source
 ///
@@ -134,11 +134,11 @@ pub struct MultiHeadAttention {
     pub value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    /// What happens between them.
+    /// The computation between them.
     pub heads: Heads,
 }
 
-/// What [`MultiHeadAttention`] reads.
+/// Input of [`MultiHeadAttention`].
 #[derive(Clone, Debug)]
 pub struct MultiHeadAttentionInput {
     query: Tensor<3>,
@@ -162,29 +162,31 @@ impl MultiHeadAttentionInput {
         }
     }
 
-    /// A sequence that looks at itself.
+    /// A sequence `[batch, len, d_model]` that attends to itself.
     pub fn self_attention(x: Tensor<3>) -> Self {
         Self::new(x.clone(), x.clone(), x)
     }
 
-    /// A sequence that looks at another one.
+    /// A sequence `[batch, len_q, d_model]` that attends to another one, `[batch, len_kv, d_key_in]`.
     pub fn cross_attention(query: Tensor<3>, memory: Tensor<3>) -> Self {
         Self::new(query, memory.clone(), memory)
     }
 
-    /// Sequence `b` has `lengths[b]` keys; those behind them are padding that nobody sees and no cache keeps.
+    /// Sequence `b` has `lengths[b]` keys; what follows is padding, which no query sees and no cache keeps.
+    ///
+    /// `forward` panics unless there is a length for each sequence, none longer than the keys.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
         self
     }
 
-    /// Which keys each query may see; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides, in addition to earlier masks; see [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
     }
 
-    /// Adds `bias` to the scores, beside what positions add; several biases all add, as by [`AttentionBias::and`].
+    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(match self.bias {
             Some(other) => other.and(bias),
@@ -193,7 +195,7 @@ impl MultiHeadAttentionInput {
         self
     }
 
-    /// Everything that hides a key.
+    /// All masks combined.
     fn whole_mask(&self) -> AttentionMask {
         let lengths = self.lengths.as_deref();
         hide_padding("MultiHeadAttention", self.mask.clone(), lengths, &self.key)
@@ -212,7 +214,7 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, batches or lengths differ or the mask does not fit.
+    /// When a width is not the module's, batch sizes or lengths differ, or the mask, the bias or the lengths do not fit.
     ///
     /// # Cost
     ///
@@ -227,7 +229,7 @@ impl MultiHeadAttention {
         apply(&self.output, context)
     }
 
-    /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
+    /// The context and the weights of every head. The context is the same as that of [`forward`](Self::forward).
     ///
     /// # Shapes
     ///
@@ -236,6 +238,10 @@ impl MultiHeadAttention {
     /// # Panics
     ///
     /// As [`forward`](Self::forward).
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
         let mask = input.whole_mask();
         let projected = self.project(input.query, input.key, input.value);
@@ -248,37 +254,38 @@ impl MultiHeadAttention {
         }
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights; where they are quantised, in that
-    /// of the first keys.
+    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights, or in that of the first keys
+    /// if the weights are quantised.
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero.
+    /// When a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         self.heads.cache(batch, config, None, place(&self.key))
     }
 
-    /// The context of the next tokens of each sequence, whose keys and values join the cache: causal attention, the same as
-    /// [`forward`](Self::forward) of the whole sequences with [`AttentionMask::causal`] has there.
+    /// The context of the next tokens of each sequence, whose keys and values are added to the cache: causal attention, the
+    /// same as [`forward`](Self::forward) of the whole sequences with [`AttentionMask::causal`] gives for these tokens.
     ///
-    /// Queries, keys and values are those of the new tokens, of any number of them: a whole prompt, then one token after the
-    /// other. Prompts of different lengths stand at the front of their rows; see [`MultiHeadAttentionInput::lengths`].
+    /// Queries, keys and values are those of the new tokens, any number of them: a whole prompt, then one token at a time.
+    /// Prompts of different lengths start at the front of their rows, with padding after them; see
+    /// [`MultiHeadAttentionInput::lengths`].
     ///
     /// # Shapes
     ///
-    /// - query, output: `[batch, len, d_model]`; rows of padding mean nothing
+    /// - query, output: `[batch, len, d_model]`; the output of padding is meaningless
     /// - key: `[batch, len, d_key_in]`
     /// - value: `[batch, len, d_value_in]`
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, lengths differ, the input has a mask or a bias, or the cache is another layer's, of
-    /// another batch, dtype or window, or full.
+    /// When a width is not the module's, lengths differ, the input has a mask or a bias, or the cache is full, belongs to
+    /// another layer, or has another batch size, dtype or window.
     ///
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far; no memory that grows with it.
+    /// where `len_kv` counts the tokens so far. Beyond the cache, no memory that grows with it.
     ///
     /// # Example
     ///

@@ -1,4 +1,4 @@
-//! Which projections have a bias, and projections made of others.
+//! Which projections have a bias; fusing and separating projections.
 
 use burn::{
     module::{Module, Param},
@@ -20,27 +20,27 @@ use crate::{error::ConfigError, parameter::floats};
 /// ```
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
 pub struct ProjectionBias {
-    /// The queries'.
+    /// The query projection.
     #[config(default = true)]
     pub query: bool,
-    /// The keys'.
+    /// The key projection.
     #[config(default = true)]
     pub key: bool,
-    /// The values'.
+    /// The value projection.
     #[config(default = true)]
     pub value: bool,
-    /// The one that mixes the heads.
+    /// The output projection, which mixes the heads.
     #[config(default = true)]
     pub output: bool,
 }
 
 impl ProjectionBias {
-    /// All four.
+    /// Biases on all four projections.
     pub fn all() -> Self {
         Self::new()
     }
 
-    /// None.
+    /// No biases.
     pub fn none() -> Self {
         Self {
             query: false,
@@ -50,7 +50,7 @@ impl ProjectionBias {
         }
     }
 
-    /// The bias of projections that are one linear layer.
+    /// Whether projections that share one linear layer have a bias.
     ///
     /// # Errors
     ///
@@ -68,14 +68,14 @@ impl ProjectionBias {
             .map(|(name, bias)| format!("{name} {bias}"))
             .collect();
         let reason = format!(
-            "projections that are one linear layer all have a bias or none has, got {}",
+            "projections that share one linear layer must all have a bias or all have none, got {}",
             named.join(", ")
         );
         Err(ConfigError::Invalid { config, reason })
     }
 }
 
-/// All four, or none.
+/// Biases on all four projections, or on none.
 impl From<bool> for ProjectionBias {
     fn from(bias: bool) -> Self {
         match bias {
@@ -85,7 +85,8 @@ impl From<bool> for ProjectionBias {
     }
 }
 
-/// Several layers of the same input as one, whose outputs lie side by side; a missing bias is zeros where another has one.
+/// Several layers of the same input fused into one, with their outputs side by side. A missing bias becomes zeros if another
+/// layer has one.
 ///
 /// # Panics
 ///
@@ -134,12 +135,12 @@ pub(super) fn separate<const N: usize>(layer: Linear, widths: [usize; N]) -> [Li
     })
 }
 
-/// A parameter with these numbers, wherever they come from.
+/// A new parameter with these numbers, detached from their origin.
 fn parameter<const D: usize>(numbers: Tensor<D>, learns: bool) -> Param<Tensor<D>> {
     Param::from_tensor(numbers.detach()).set_require_grad(learns)
 }
 
-/// Whether training changes the parameter that is made of these.
+/// Whether training changes the parameter made of these.
 ///
 /// # Panics
 ///
@@ -162,7 +163,7 @@ fn learn_alike<'a, const D: usize>(
 
 /// Whether training changes a parameter.
 ///
-/// Without autodiff Burn tells nobody until `train`, so a number in the parameter's place is asked.
+/// Outside autodiff, Burn does not reveal it before `train`, so a stand-in for the parameter is asked.
 fn learns<const D: usize>(parameter: &Param<Tensor<D>>) -> bool {
     if !cfg!(feature = "autodiff") {
         return true;

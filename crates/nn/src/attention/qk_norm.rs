@@ -16,14 +16,14 @@ use crate::{
 
 /// How the queries and keys of each head are normalised before their dot products.
 ///
-/// Large models train more stably with it: the scores cannot grow with the weights.
+/// Large models train more stably with it, because the scores cannot grow with the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum QkNormConfig {
-    /// Divides by the root mean square and multiplies by a learned number per dimension, head by head, as Qwen 3
-    /// (arXiv:2505.09388) and Gemma 3 (arXiv:2503.19786) do.
+    /// Divides by the root mean square of each head and multiplies by a learned number per dimension: Qwen 3
+    /// (arXiv:2505.09388), Gemma 3 (arXiv:2503.19786).
     Rms(RmsQkNorm),
-    /// The same over all heads together, as wide as the projections are: OLMo 2 (arXiv:2501.00656).
+    /// The same over all heads together, the whole width of the projection: OLMo 2 (arXiv:2501.00656).
     RmsAcrossHeads(RmsQkNorm),
     /// Divides by the Euclidean length, and multiplies the queries by a learned number per head; the scores are
     /// cosines times that number, without `1 / √d_head` ("Query-key normalization for transformers", arXiv:2010.04245,
@@ -31,7 +31,7 @@ pub enum QkNormConfig {
     L2(L2QkNorm),
 }
 
-/// Numbers of [`QkNormConfig::Rms`] and [`QkNormConfig::RmsAcrossHeads`].
+/// Parameters of [`QkNormConfig::Rms`] and [`QkNormConfig::RmsAcrossHeads`].
 #[derive(Config, Debug, PartialEq)]
 pub struct RmsQkNorm {
     /// Added to the mean square.
@@ -39,29 +39,30 @@ pub struct RmsQkNorm {
     pub epsilon: f64,
 }
 
-/// Numbers of [`QkNormConfig::L2`].
+/// Parameters of [`QkNormConfig::L2`].
 #[derive(Config, Debug, PartialEq)]
 pub struct L2QkNorm {
-    /// Where the learned factor starts; the paper's is `log2(len² − len)` of the training sequences' 97.5th percentile.
+    /// Initial value of the learned factor. The paper uses `log2(len² − len)`, with the 97.5th percentile of the training
+    /// sequences' lengths.
     #[config(default = 10.0)]
     pub factor: f64,
-    /// Least length (as a Euclidean norm) by which is divided.
+    /// The smallest divisor (a Euclidean length).
     #[config(default = 1e-6)]
     pub epsilon: f64,
 }
 
 impl QkNormConfig {
-    /// By the root mean square of each head.
+    /// [`Rms`](Self::Rms) with its default epsilon.
     pub fn rms() -> Self {
         Self::Rms(RmsQkNorm::new())
     }
 
-    /// By the root mean square of all heads together.
+    /// [`RmsAcrossHeads`](Self::RmsAcrossHeads) with its default epsilon.
     pub fn rms_across_heads() -> Self {
         Self::RmsAcrossHeads(RmsQkNorm::new())
     }
 
-    /// By the Euclidean length.
+    /// [`L2`](Self::L2) with its default factor and epsilon.
     pub fn l2() -> Self {
         Self::L2(L2QkNorm::new())
     }
@@ -114,16 +115,16 @@ impl QkNormConfig {
     }
 }
 
-/// The parameters of [`QkNormConfig`]: those of `Rms` and `RmsAcrossHeads`, `query` and `key`, or that of `L2`, `factor`.
+/// The module that [`QkNormConfig`] describes: `query` and `key` for `Rms` and `RmsAcrossHeads`, `factor` for `L2`.
 ///
-/// A struct and no enum, so that the names of its parameters in a file are `query.gamma`, `key.gamma` and `factor`.
+/// It is a struct, not an enum, so that the names of its parameters in a file are `query.gamma`, `key.gamma` and `factor`.
 #[derive(Module, Debug)]
 pub struct QkNorm {
-    /// Of the queries of each head: `[d_head]`; across heads `[n_heads · d_head]`.
+    /// Norm of the queries, `[d_head]`, or across heads `[n_heads · d_head]`.
     pub query: Option<RmsNorm>,
-    /// Of the keys of each head: `[d_head]`; across heads `[n_kv_heads · d_head]`.
+    /// Norm of the keys, `[d_head]`, or across heads `[n_kv_heads · d_head]`.
     pub key: Option<RmsNorm>,
-    /// What the unit queries are multiplied by: `[n_heads]`.
+    /// Factor on the normalised queries: `[n_heads]`.
     pub factor: Option<Param<Tensor<1>>>,
     epsilon: f64,
 }
@@ -150,17 +151,17 @@ impl QkNorm {
         }
     }
 
-    /// The factor on the dot products that goes with it, if it is not `1 / √d_head`.
+    /// The factor on the dot products that this norm requires, if it is not `1 / √d_head`.
     pub(super) fn scale(&self) -> Option<f64> {
         self.factor.as_ref().map(|_| 1.0)
     }
 }
 
-/// `x / √(mean(x²) + epsilon) · gamma`, row by row or, where gamma is as wide as all heads, over the rows of all heads.
+/// `x / √(mean(x²) + epsilon) · gamma`, row by row, or over the rows of all heads if gamma is as wide as all heads.
 fn rms_norm(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
     let [_, n_heads, _, d_head] = x.dims();
     let [width] = norm.gamma.dims();
-    // Neighbouring numbers of gamma are those of one head.
+    // Neighbouring numbers of gamma belong to one head.
     let heads = width / d_head;
     let dtype = x.dtype();
     let x = x.cast(wide(dtype));
@@ -182,7 +183,7 @@ fn unit(x: Tensor<4>, epsilon: f64) -> Tensor<4> {
         DType::F64 => (x, f64::MIN_POSITIVE),
         _ => (x.cast(DType::F32), f32::MIN_POSITIVE.into()),
     };
-    // The bound is under the root: the gradient of a root at zero is not finite. It must be no zero itself.
+    // The bound is under the root, whose gradient at zero is not finite. It must not be zero itself.
     let bound = (epsilon * epsilon).max(least);
     let squares = x.clone().square().sum_dim(3).clamp_min(bound);
     (x / squares.sqrt()).cast(dtype)

@@ -1,4 +1,4 @@
-//! Self-attention: a sequence looks at itself.
+//! Self-attention: a sequence attends to itself.
 
 use burn::{
     module::Module,
@@ -32,21 +32,21 @@ pub struct SelfAttentionConfig {
     /// What the heads look like.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// Whether a position sees only itself and what came before (a decoder) or everything (an encoder).
+    /// Whether a position sees only itself and earlier positions (a decoder) or all of them (an encoder).
     #[config(default = false)]
     pub causal: bool,
     /// With `causal`: how many positions before itself a position sees (sliding-window attention, arXiv:2310.06825).
     /// Default: all.
     ///
-    /// A published `sliding_window` counts the position itself and is one more: Mistral 7B's 4096 is `Some(4095)`.
+    /// A published `sliding_window` counts the position itself, so it is one more: Mistral 7B's 4096 is `Some(4095)`.
     pub window: Option<usize>,
     /// Probability of dropping an attention weight in training.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Which projections add a learned bias; those of query, key and value are one linear layer and agree.
+    /// Which projections add a learned bias; query, key and value share one linear layer and must agree.
     #[config(default = "ProjectionBias::all()", into)]
     pub bias: ProjectionBias,
-    /// How the projections start.
+    /// How the projections are initialised.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
     )]
@@ -108,7 +108,7 @@ impl SelfAttentionConfig {
 
 heads_builders!(SelfAttentionConfig);
 
-/// Self-attention: every position asks all positions of the same sequence what matters to it.
+/// Self-attention: every position attends to the positions of its own sequence.
 ///
 /// ```text
 /// [query | key | value] = x · W          one linear layer, split logically: d_head = d_model / n_heads
@@ -116,7 +116,7 @@ heads_builders!(SelfAttentionConfig);
 /// output  = context · W_output
 /// ```
 ///
-/// One head is plain self-attention. With `causal` it is the decoder's, without the encoder's.
+/// With one head, this is plain self-attention. A decoder's is `causal`, an encoder's is not.
 ///
 /// # Source
 ///
@@ -141,13 +141,13 @@ pub struct SelfAttention {
     pub query_key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    /// What happens between the two.
+    /// The computation between the two.
     pub heads: Heads,
     pub(super) causal: bool,
     pub(super) window: Option<usize>,
 }
 
-/// What [`SelfAttention`] reads.
+/// Input of [`SelfAttention`].
 #[derive(Clone, Debug)]
 pub struct SelfAttentionInput {
     x: Tensor<3>,
@@ -171,19 +171,21 @@ impl SelfAttentionInput {
         }
     }
 
-    /// Sequence `b` has `lengths[b]` tokens; those behind them are padding that nobody sees and no cache keeps.
+    /// Sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees and no cache keeps.
+    ///
+    /// `forward` panics unless there is a length for each sequence, none longer than the input.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
         self
     }
 
-    /// Which positions may be seen, besides what `causal` already hides; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
     }
 
-    /// Adds `bias` to the scores, beside what positions add; several biases all add, as by [`AttentionBias::and`].
+    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(match self.bias {
             Some(other) => other.and(bias),
@@ -198,7 +200,8 @@ impl SelfAttentionInput {
         self
     }
 
-    /// Added to what queries and keys are made of, not to what values are: the positions of a DETR (arXiv:2005.12872).
+    /// Added to the input of the query and key projections, but not to that of the values: the position embeddings of a DETR
+    /// (arXiv:2005.12872).
     ///
     /// # Shapes
     ///
@@ -219,7 +222,7 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model`, or the mask, the bias or the embedding does not fit.
+    /// When the width is not `d_model`, or the mask, the bias, the lengths or the embedding does not fit.
     ///
     /// # Cost
     ///
@@ -232,7 +235,7 @@ impl SelfAttention {
         apply(&self.output, context)
     }
 
-    /// The context and the weights of every head. The context is the same as [`forward`](Self::forward)'s.
+    /// The context and the weights of every head. The context is the same as that of [`forward`](Self::forward).
     ///
     /// # Shapes
     ///
@@ -241,6 +244,10 @@ impl SelfAttention {
     /// # Panics
     ///
     /// As [`forward`](Self::forward).
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: SelfAttentionInput) -> AttentionOutput {
         let mask = self.mask(&input);
         let projected = self.project(input.x, input.query_key_embedding);
@@ -254,36 +261,54 @@ impl SelfAttention {
         }
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights; where they are quantised, in that
-    /// of the first keys.
+    /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights, or in that of the first keys
+    /// if the weights are quantised.
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero.
+    /// When a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         let place = place(&self.query_key_value);
         self.heads.cache(batch, config, self.window, place)
     }
 
-    /// The context of the next tokens of each sequence, whose keys and values join the cache: the same as
-    /// [`forward`](Self::forward) of the whole sequences has there.
+    /// The context of the next tokens of each sequence, whose keys and values are added to the cache: the same as
+    /// [`forward`](Self::forward) of the whole sequences gives for these tokens.
     ///
-    /// The input may have any number of tokens: a whole prompt, then one token after the other. Prompts of different
-    /// lengths stand at the front of their rows; see [`SelfAttentionInput::lengths`].
+    /// The input may have any number of tokens: a whole prompt, then one token at a time. Prompts of different lengths start
+    /// at the front of their rows, with padding after them; see [`SelfAttentionInput::lengths`].
     ///
     /// # Shapes
     ///
-    /// - input, output: `[batch, len, d_model]`; rows of padding mean nothing
+    /// - input, output: `[batch, len, d_model]`; the output of padding is meaningless
     ///
     /// # Panics
     ///
-    /// When the module is not causal, the input has a mask or a bias, or the cache is another layer's, of another batch, dtype
-    /// or window, or full.
+    /// When the module is not causal, the input has a mask or a bias, or the cache is full, belongs to another layer, or has
+    /// another batch size, dtype or window.
     ///
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far, as far as a window reaches; no memory that grows with it.
+    /// where `len_kv` counts the tokens so far, as far as a window reaches. Beyond the cache, no memory that grows with it.
+    ///
+    /// # Example
+    ///
+    /// Two prompts of different lengths, then one token of each.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+    ///
+    /// let device = Device::default();
+    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+    /// let random = |len| SelfAttentionInput::new(Tensor::random([2, len, 32], Distribution::Default, &device));
+    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
+    /// attention.forward_cached(random(6).lengths(&[6, 3]), &mut cache);
+    /// let next = attention.forward_cached(random(1), &mut cache);
+    /// assert_eq!(next.dims(), [2, 1, 32]);
+    /// assert_eq!(cache.lengths(), [7, 4]);
+    /// ```
     pub fn forward_cached(&self, input: SelfAttentionInput, cache: &mut KvCache) -> Tensor<3> {
         assert!(
             self.causal,
@@ -314,7 +339,7 @@ impl SelfAttention {
         [query + of_query, key + of_key, value]
     }
 
-    /// Everything that hides a position.
+    /// All masks combined.
     fn mask(&self, input: &SelfAttentionInput) -> AttentionMask {
         let (mask, lengths) = (input.mask.clone(), input.lengths.as_deref());
         let mask = hide_padding("SelfAttention", mask, lengths, &input.x);

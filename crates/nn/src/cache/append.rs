@@ -1,17 +1,17 @@
-//! New tokens join a cache: room is made, they are written, and what there is to look at comes back.
+//! Adding new tokens to a cache: grow it, write them, return the keys and values to attend to.
 
 use burn::tensor::Tensor;
 
 use super::{KvCache, bias::PositionBias};
 
-/// What there is to look at after an append.
+/// The keys and values to attend to after an append.
 pub(crate) struct Context {
-    /// `[batch, n_kv_heads, len_kv, d_head]`, and the same of the values.
+    /// `[batch, n_kv_heads, len_kv, d_head]`, and likewise for the values.
     pub(crate) key: Tensor<4>,
     pub(crate) value: Tensor<4>,
-    /// Index in the above at which each sequence's new tokens start.
+    /// Index in these at which each sequence's new tokens start.
     pub(crate) new_at: Vec<usize>,
-    /// Where they begin in the memory.
+    /// Where these begin in the memory.
     pub(crate) first: usize,
 }
 
@@ -21,19 +21,19 @@ impl KvCache {
         let [_, _, new, _] = key.dims();
         let mut both = self.stored.iter().zip(&self.dropped);
         if both.all(|(stored, dropped)| stored + dropped == 0) {
-            // The parameters may have changed since the sequences that were here before.
+            // The parameters may have changed since the previous sequences.
             self.bias = PositionBias::default();
         }
         self.make_room(new, counts);
         let even = self.is_even();
         let new_at = self.stored.clone();
         for (buffer, rows) in [(&mut self.keys, key), (&mut self.values, value)] {
-            // Taken out, so that nobody else holds it and it is written in place.
+            // Taken out, so that it is not shared and is written in place.
             let Some(old) = buffer.take() else {
                 unreachable!("a buffer is absent only here")
             };
             *buffer = Some(match even {
-                // What a shorter sequence gets too much is room that its next token overwrites.
+                // The padding of a shorter sequence goes to free room, which its next token overwrites.
                 true => old.write(rows, 0, new_at[0]),
                 false => counts.iter().enumerate().fold(old, |buffer, (b, &count)| {
                     if count == 0 {
@@ -47,7 +47,7 @@ impl KvCache {
         for (stored, count) in self.stored.iter_mut().zip(counts) {
             *stored += count;
         }
-        // Even sequences may leave out what no new token looks back at.
+        // Sequences of one length can skip what no new token sees.
         let first = match self.window {
             Some(window) if even => new_at[0].saturating_sub(window),
             _ => 0,
@@ -67,7 +67,7 @@ impl KvCache {
     /// Makes room for `new` more tokens of every sequence.
     fn make_room(&mut self, new: usize, counts: &[usize]) {
         let longest = self.stored.iter().copied().max().unwrap_or(0);
-        // Even sequences are written all at once, the shorter ones' padding included.
+        // Sequences of one length are written all at once, with the padding of those that get fewer tokens.
         let needed = match self.is_even() {
             true => longest + new,
             false => {
@@ -85,7 +85,7 @@ impl KvCache {
         let mut kept = longest;
         let mut grown = (2 * capacity).max(needed).min(self.max_len.max(needed));
         if let Some(window) = self.window {
-            // What the window has left behind goes; twice the window is room for as many tokens as it takes to move.
+            // What the window has passed is dropped. With room for twice the window, the move pays for itself.
             kept = kept.min(window);
             for (b, from) in from.iter_mut().enumerate() {
                 *from = self.stored[b].saturating_sub(window);
@@ -93,7 +93,7 @@ impl KvCache {
                 self.dropped[b] += *from;
             }
             let enough = window.saturating_mul(2).max(self.initial_len);
-            // What is left may be even, and is then written all at once.
+            // The rest may be of one length, and is then written all at once.
             grown = grown.min(enough).max(kept + new);
         }
         self.move_to(&from, kept, grown);

@@ -1,4 +1,4 @@
-//! What positions add to the scores of one query of each sequence, made once for many tokens.
+//! Position biases for one query per sequence, computed once for many tokens.
 
 use burn::tensor::{DType, FloatDType, Tensor};
 use burn_attn_ops::AttentionBias;
@@ -9,9 +9,9 @@ use crate::positions::Position;
 /// The biases of ALiBi or a relative table that a cache holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PositionBias {
-    /// Of a query that stands on the last of so many keys: `[1, n_heads, 1, len]`.
+    /// Of a query at the position of the last of `len` keys: `[1, n_heads, 1, len]`.
     of_last_query: Option<Tensor<4>>,
-    /// Of queries that stand anywhere among the keys there is room for, as [`AttentionBias::distances`] takes it.
+    /// Of queries at any position within the capacity, as [`AttentionBias::distances`] takes it.
     distances: Option<Tensor<2>>,
 }
 
@@ -26,9 +26,9 @@ impl PositionBias {
 }
 
 impl KvCache {
-    /// What positions add to the scores of a query that stands on the last of `len_kv` keys.
+    /// The position bias of a query at the position of the last of `len_kv` keys.
     ///
-    /// A view of what was made for the whole capacity, so that a token needs no memory for it.
+    /// It is a view of the bias for the whole capacity, so a token needs no memory for it.
     pub(crate) fn bias_of_last_query(
         &mut self,
         position: &Position,
@@ -51,9 +51,9 @@ impl KvCache {
         Some(AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv)))
     }
 
-    /// What positions add to the scores of one query of each sequence, wherever it stands, over [`whole`](Self::whole).
+    /// The position bias of one query per sequence, at any position, over [`whole`](Self::whole).
     ///
-    /// The same tensor until the memory grows, so that a token needs none for it.
+    /// It is the same tensor until the memory grows, so a token needs no memory for it.
     pub(crate) fn bias_of_distances(&mut self, position: &Position) -> Option<AttentionBias> {
         let room = self.capacity() as isize;
         let count = 2 * self.capacity() + 1;
@@ -66,7 +66,7 @@ impl KvCache {
         self.bias.distances.clone().map(AttentionBias::distances)
     }
 
-    /// Keys and values of all room there is, `[batch, n_kv_heads, capacity, d_head]` and the same of the values.
+    /// Keys and values over the whole capacity, `[batch, n_kv_heads, capacity, d_head]` and likewise for the values.
     pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
         let capacity = self.capacity();
         [

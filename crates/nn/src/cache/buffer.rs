@@ -1,4 +1,4 @@
-//! The memory behind a cache: keys or values of all sequences, as they came or in 8 bits.
+//! The memory of a cache: keys or values of all sequences, unchanged or in 8 bits.
 
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
@@ -11,7 +11,7 @@ use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic
 pub(super) enum Buffer {
     /// In the dtype of the model.
     Exact(Tensor<4>),
-    /// One byte a number.
+    /// One byte per number.
     Quantized(Quantized),
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Quantized {
     scales: Tensor<4>,
 }
 
-/// What a buffer is made for.
+/// The shape and type of a buffer.
 #[derive(Clone, Debug)]
 pub(super) struct Layout {
     pub(super) batch: usize,
@@ -50,8 +50,8 @@ impl Buffer {
         })
     }
 
-    /// The rows `from .. from + len` of the sequences `batch_item .. batch_item + n` become `rows`, in place where nobody
-    /// else holds the buffer.
+    /// Overwrites the rows `from .. from + len` of the sequences `batch_item .. batch_item + n` with `rows`, in place unless
+    /// the buffer is shared.
     pub(super) fn write(self, rows: Tensor<4>, batch_item: usize, from: usize) -> Self {
         let [batch, heads, len, dim] = rows.dims();
         let place = |dim: usize| {
@@ -74,7 +74,7 @@ impl Buffer {
         }
     }
 
-    /// The rows `from .. from + len` of all sequences: a view, or numbers made from their codes.
+    /// The rows `from .. from + len` of all sequences: a view, or the decoded numbers.
     pub(super) fn read(&self, layout: &Layout, from: usize, len: usize) -> Tensor<4> {
         match self {
             Self::Exact(buffer) => buffer.clone().narrow(2, from, len),
@@ -104,7 +104,7 @@ impl Buffer {
                 codes: with_rows(new.codes, &old.codes, from, len),
                 scales: with_rows(new.scales, &old.scales, from, len),
             }),
-            _ => unreachable!("both buffers are of one layout"),
+            _ => unreachable!("both buffers have one layout"),
         }
     }
 
@@ -119,7 +119,7 @@ impl Buffer {
         }
     }
 
-    /// The sequences of `other`, which has the same layout and capacity, behind these.
+    /// These sequences, then those of `other`, which has the same layout and capacity.
     pub(super) fn joined(self, other: Self) -> Self {
         match (self, other) {
             (Self::Exact(own), Self::Exact(others)) => {
@@ -129,7 +129,7 @@ impl Buffer {
                 codes: Tensor::cat(vec![own.codes, others.codes], 0),
                 scales: Tensor::cat(vec![own.scales, others.scales], 0),
             }),
-            _ => unreachable!("both buffers are of one layout"),
+            _ => unreachable!("both buffers have one layout"),
         }
     }
 
@@ -153,9 +153,9 @@ impl Buffer {
 
 impl Quantized {
     fn new(rows: Tensor<4>) -> Self {
-        // In f32 whatever the model computes in: the scale of a small row is below what f16 can say.
+        // In f32, whatever the model computes in: the scale of a row of small numbers underflows in f16.
         let rows = rows.cast(FloatDType::F32);
-        // A row of zeros may have any scale but zero.
+        // A row of zeros may have any scale except zero.
         let scales = rows.clone().abs().max_dim(3).clamp_min(1e-30) / 127.0;
         let codes = (rows / scales.clone()).round().int().cast(IntDType::I8);
         Self { codes, scales }

@@ -1,12 +1,11 @@
-//! Whether new tokens are those of the layer that a cache was made for, and there is room for them.
+//! Checks that new tokens belong to the layer that a cache was made for, and fit into it.
 
 use burn::tensor::Tensor;
 
 use super::KvCache;
 
 impl KvCache {
-    /// Panics unless the layer with these new keys, values and window is the one that the cache was made for, and no sequence
-    /// gets too long.
+    /// Panics unless the cache was made for a layer with these keys, values and window, and no sequence gets too long.
     pub(crate) fn check(
         &self,
         key: &Tensor<4>,

@@ -1,4 +1,4 @@
-//! How long a cache may get, how it grows, and in how many bits it keeps its numbers.
+//! The length, growth and precision of a cache.
 
 use burn_attn_derive::Config;
 
@@ -7,23 +7,22 @@ use crate::error::ConfigError;
 /// Configuration of a [`KvCache`](super::KvCache).
 #[derive(Config, Debug)]
 pub struct KvCacheConfig {
-    /// Most tokens a sequence may have (tokens).
+    /// Length of the longest sequence (tokens).
     pub max_len: usize,
-    /// How many tokens there is room for at first (tokens); it doubles when it is full.
+    /// Initial capacity per sequence (tokens), doubled whenever it is full.
     #[config(default = 64)]
     pub initial_len: usize,
-    /// Whether keys and values are kept in 8 bits with one scale per token and head, in about a quarter of the memory of
-    /// f32; each number is then off by at most 1/254 of the largest of its row.
+    /// Whether keys and values are stored in 8 bits, with one scale per token and head, in about a quarter of the memory of
+    /// f32. Each number is then off by at most 1/254 of the largest in its row.
     ///
-    /// It saves memory that stays, not memory in use: every token makes floats of all codes that its layer reads,
-    /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` numbers, and lets go of them when the layer is done. That also
-    /// takes time.
+    /// This saves memory at rest, not the memory in use: for every token, each layer decodes all the numbers it reads,
+    /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats, and frees them when it is done. That also takes time.
     ///
-    /// Measured over 512 tokens in heads of width 64, the error of a head's context as a part of its length: of normal numbers
-    /// 0.8 % on average and 1.5 % at most; where 2 of the 64 channels of keys and values are 10 times as large, 4.3 % and 24 %.
-    /// `cargo test --test modules eight_bits -- --nocapture` prints it.
+    /// The error of a head's context relative to its norm, measured over 512 tokens in heads of width 64: for normally
+    /// distributed numbers, 0.8 % on average and 1.5 % at most; if 2 of the 64 channels of keys and values are 10 times as
+    /// large, 4.3 % and 24 %. `cargo test --test modules eight_bits -- --nocapture` prints these numbers.
     ///
-    /// For backends that have 8-bit integers: the CPU backends do. wgpu, whose shaders have none, refuses it.
+    /// It needs a backend with 8-bit integers, such as the CPU backends. wgpu, whose shaders have none, refuses it.
     #[config(default = false)]
     pub quantized: bool,
 }

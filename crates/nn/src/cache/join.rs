@@ -1,18 +1,17 @@
-//! Sequences of another cache come behind those of this one.
+//! Appending the sequences of another cache.
 
 use super::{KvCache, buffer::Buffer};
 
 impl KvCache {
-    /// The sequences of `other` come behind those of this cache, as requests join a running batch; [`reorder`](Self::reorder) lets
-    /// sequences leave.
+    /// Appends the sequences of `other`: requests join a running batch. [`reorder`](Self::reorder) lets sequences leave.
     ///
     /// # Panics
     ///
-    /// When the two were made for different layers, by different configurations or on different devices.
+    /// When the two caches were made for different layers, by different configurations, or on different devices.
     ///
     /// # Cost
     ///
-    /// A copy of both, with room for as many tokens in each sequence as the larger has.
+    /// A copy of both, with the larger of the two capacities for every sequence.
     ///
     /// # Example
     ///
@@ -52,7 +51,7 @@ impl KvCache {
             return;
         }
         if self.lengths().iter().all(|&length| length == 0) {
-            // It is that of the module which the first tokens saw.
+            // The bias belongs to the module that saw the first tokens.
             self.bias = other.bias.clone();
         }
         let capacity = self.capacity().max(other.capacity());
@@ -101,7 +100,7 @@ impl KvCache {
         );
     }
 
-    /// Room for `capacity` tokens of every sequence, at least as many as there is.
+    /// Grows to `capacity` tokens per sequence, which is not less than the present capacity.
     fn grow_to(&mut self, capacity: usize) {
         if self.capacity() == capacity {
             return;

@@ -1,13 +1,13 @@
-//! Keys and values of the tokens so far, so that the next token costs one token's work.
+//! The keys and values of the tokens so far, so that the next token costs the work of one token.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `mod.rs` | [`KvCache`]: what there is of each sequence, and how to take it back |
-//! | `append.rs` | new tokens, and the room for them |
-//! | `check.rs` | what is refused: another layer's tokens, and too many |
+//! | `mod.rs` | [`KvCache`]: the tokens of each sequence; reordering and truncation |
+//! | `append.rs` | adding tokens, and growing |
+//! | `check.rs` | what is refused: tokens of another layer, and too many tokens |
 //! | `buffer.rs` | the memory, exact or in 8 bits |
-//! | `join.rs` | sequences that join others |
-//! | `bias.rs` | what positions add to the scores of a token's query |
+//! | `join.rs` | appending the sequences of another cache |
+//! | `bias.rs` | position biases of the newest queries |
 //! | `config.rs` | [`KvCacheConfig`] |
 
 mod append;
@@ -28,19 +28,25 @@ use bias::PositionBias;
 use buffer::{Buffer, Layout};
 pub use config::KvCacheConfig;
 
-/// Keys and values of one attention layer: those of its `n_kv_heads` only, and nothing else.
+/// The keys and values of one attention layer, for its `n_kv_heads` heads.
 ///
-/// Every sequence of the batch has a length of its own; its tokens stand at the front, what follows is room. The memory
-/// doubles when it is full. A layer with a window keeps what its window reaches and drops the rest.
+/// Every sequence of the batch has its own length; its tokens are at the front of its row, free room after them. The memory
+/// doubles when it is full. A layer with a window keeps what the window reaches and drops the rest.
 ///
 /// # Cost
 ///
-/// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them
-/// in place, where nobody else holds the tensors: do not keep clones of a cache that goes on.
+/// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them, in
+/// place unless the tensors are shared: do not keep clones of a cache in use.
 ///
-/// With ALiBi or a relative bias also `n_heads · capacity` numbers, `3 · n_heads · capacity` where sequences have unequal lengths: what
-/// positions add to the scores of one query, which every token reads. Like keys and values they are those of the module that the first token of the sequences saw; a cache
-/// that is [`reset`](Self::reset) begins anew.
+/// With ALiBi or a relative bias, also `n_heads · capacity` numbers, or `3 · n_heads · capacity` if the sequences have
+/// unequal lengths: the position biases of one query. Like keys and values, they are computed with the parameters at the
+/// first token of the sequences; [`reset`](Self::reset) starts over.
+///
+/// # Source
+///
+/// Shazeer, "Fast transformer decoding" (arXiv:1911.02150), section 2.4. PyTorch equivalent: a layer of `DynamicCache` of
+/// Hugging Face's `transformers`, whose `crop` is [`truncate`](Self::truncate) and whose `reorder_cache` is
+/// [`reorder`](Self::reorder).
 ///
 /// # Example
 ///
@@ -60,31 +66,31 @@ pub use config::KvCacheConfig;
 /// ```
 #[derive(Clone, Debug)]
 pub struct KvCache {
-    /// Absent only while it is written.
+    /// Absent only while being written.
     keys: Option<Buffer>,
     values: Option<Buffer>,
     key_layout: Layout,
     value_layout: Layout,
-    /// Tokens in the buffers, of each sequence.
+    /// Tokens of each sequence in the buffers.
     stored: Vec<usize>,
-    /// Tokens that were there before them and have been dropped, of each sequence.
+    /// Earlier tokens of each sequence that have been dropped.
     dropped: Vec<usize>,
     max_len: usize,
     initial_len: usize,
-    /// Whether the dtype is known: without, it is that of the first keys.
+    /// Whether the dtype is known. If not, the first keys decide.
     settled: bool,
-    /// How many tokens before itself a token looks back at, if not at all.
+    /// How many earlier tokens a token sees, if there is a limit.
     window: Option<usize>,
     bias: PositionBias,
 }
 
-/// What a layer that makes a cache knows.
+/// What a layer knows about the cache it makes.
 pub(crate) struct Shape {
     pub(crate) batch: usize,
     pub(crate) n_kv_heads: usize,
     pub(crate) d_head: usize,
     pub(crate) d_value_head: usize,
-    /// That of the keys, if the layer knows it before there are any.
+    /// The dtype of the keys, if the layer knows it before there are any.
     pub(crate) dtype: Option<DType>,
     pub(crate) device: Device,
     pub(crate) window: Option<usize>,
@@ -125,7 +131,7 @@ impl KvCache {
         }
     }
 
-    /// Takes the `dtype` of the first keys, if the layer could not say it.
+    /// Takes the `dtype` of the first keys, if the layer did not know it.
     pub(crate) fn settle(&mut self, dtype: DType) {
         if self.settled {
             return;
@@ -142,7 +148,7 @@ impl KvCache {
         }
     }
 
-    /// Tokens of each sequence so far, those that a window has left behind included.
+    /// Number of tokens of each sequence so far, including those that a window has dropped: `[batch]`.
     pub fn lengths(&self) -> Vec<usize> {
         let both = self.stored.iter().zip(&self.dropped);
         both.map(|(stored, dropped)| stored + dropped).collect()
@@ -155,7 +161,7 @@ impl KvCache {
             && (0..self.batch()).all(|b| tokens(self, b) == tokens(other, b))
     }
 
-    /// Where the next tokens stand, of which sequence `b` has `counts[b]`, padded to `len`.
+    /// The positions of the next tokens: `counts[b]` of sequence `b`, padded to `len`.
     pub(crate) fn positions(&self, counts: &[usize], len: usize) -> Positions {
         let lengths = self.lengths();
         match counts.iter().all(|&count| count == len) {
@@ -164,12 +170,12 @@ impl KvCache {
         }
     }
 
-    /// Sequences.
+    /// Number of sequences.
     pub fn batch(&self) -> usize {
         self.stored.len()
     }
 
-    /// Tokens there is room for in each sequence before the memory grows.
+    /// Number of tokens per sequence that fit before the memory grows.
     pub fn capacity(&self) -> usize {
         self.keys().capacity()
     }
@@ -179,7 +185,8 @@ impl KvCache {
         self.keys().bytes() + self.values().bytes() + self.bias.bytes()
     }
 
-    /// Sequence `b` becomes what sequence `rows[b]` was, as beam search needs it; there may be more or fewer than before.
+    /// Sequence `b` becomes what sequence `rows[b]` was. Rows may be repeated and left out, so there may be more or fewer of
+    /// them afterwards: beam search, several samples of one prompt, finished requests.
     ///
     /// # Panics
     ///
@@ -187,11 +194,28 @@ impl KvCache {
     ///
     /// # Cost
     ///
-    /// A copy of the cache, or nothing if every sequence stays where it is.
+    /// A copy of the result, or nothing if every sequence keeps its place.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+    ///
+    /// let device = Device::default();
+    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+    /// let random = |batch, len| SelfAttentionInput::new(Tensor::random([batch, len, 32], Distribution::Default, &device));
+    /// let mut cache = attention.cache(1, &KvCacheConfig::new(100));
+    /// attention.forward_cached(random(1, 9), &mut cache);
+    /// cache.reorder(&[0, 0, 0]); // three continuations of one prompt
+    /// attention.forward_cached(random(3, 1), &mut cache);
+    /// cache.reorder(&[2, 0]); // the second has ended
+    /// assert_eq!(cache.lengths(), [10, 10]);
+    /// ```
     pub fn reorder(&mut self, rows: &[usize]) {
         let batch = self.batch();
         if let Some(row) = rows.iter().find(|&&row| row >= batch) {
-            panic!("KvCache: there is no sequence {row} among {batch} to reorder to");
+            panic!("KvCache: cannot reorder to sequence {row}: there are {batch} sequences");
         }
         if rows.iter().copied().eq(0..batch) {
             return;
@@ -210,11 +234,34 @@ impl KvCache {
         self.values = self.values.take().map(|values| values.select(items));
     }
 
-    /// Forgets all but the first `lengths[b]` tokens of each sequence `b`: those that a draft model guessed wrong, say.
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`: takes back tokens that a draft model guessed wrong, for
+    /// example. The [crate's page](crate#speculative-decoding) has speculative decoding as a whole.
     ///
     /// # Panics
     ///
-    /// When a length is beyond what the sequence has, or among what a window has dropped.
+    /// When there is not one length per sequence, a length is beyond what the sequence has, or the next token's window would
+    /// need tokens that have been dropped. A length of 0 is always possible.
+    ///
+    /// # Cost
+    ///
+    /// None: the memory stays, and the next tokens overwrite it.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+    ///
+    /// let device = Device::default();
+    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
+    /// let random = |len| SelfAttentionInput::new(Tensor::random([2, len, 32], Distribution::Default, &device));
+    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
+    /// attention.forward_cached(random(6), &mut cache);
+    /// attention.forward_cached(random(4), &mut cache); // four guesses per sequence
+    /// cache.truncate(&[9, 7]); // the first keeps three of them, the second one
+    /// assert_eq!(cache.lengths(), [9, 7]);
+    /// attention.forward_cached(random(1), &mut cache);
+    /// ```
     pub fn truncate(&mut self, lengths: &[usize]) {
         assert!(
             lengths.len() == self.batch(),
@@ -229,7 +276,7 @@ impl KvCache {
                 "KvCache: sequence {b} has {} tokens and cannot be truncated to {length}",
                 stored + dropped
             );
-            // Its next token looks back at the window before it.
+            // Its next token sees the window before it.
             let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
             assert!(
                 length == 0 || dropped <= needed,
@@ -245,13 +292,13 @@ impl KvCache {
         }
     }
 
-    /// Forgets everything and keeps the memory.
+    /// Removes all tokens and keeps the memory, for other sequences or after the parameters have changed.
     pub fn reset(&mut self) {
         self.stored.fill(0);
         self.dropped.fill(0);
     }
 
-    /// Whether all sequences have as many tokens in the buffers.
+    /// Whether all sequences have the same number of tokens in the buffers.
     fn is_even(&self) -> bool {
         self.stored.iter().all(|&stored| stored == self.stored[0])
     }
@@ -259,12 +306,12 @@ impl KvCache {
     fn keys(&self) -> &Buffer {
         self.keys
             .as_ref()
-            .expect("a buffer is absent only while it is written")
+            .expect("a buffer is absent only while being written")
     }
 
     fn values(&self) -> &Buffer {
         self.values
             .as_ref()
-            .expect("a buffer is absent only while it is written")
+            .expect("a buffer is absent only while being written")
     }
 }

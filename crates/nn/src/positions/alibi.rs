@@ -1,4 +1,4 @@
-//! Positions as a penalty on distance.
+//! ALiBi: positions as a penalty on distance.
 
 use burn::{
     module::{Module, Param},
@@ -15,7 +15,7 @@ use crate::{
 /// Configuration of [`Alibi`].
 #[derive(Config, Debug, PartialEq, Eq)]
 pub struct AlibiConfig {
-    /// Whether training changes the slopes, which start as the paper's. The paper's are fixed.
+    /// Whether the slopes are learned, starting from those of the paper. The paper's are fixed.
     #[config(default = false)]
     pub learnable: bool,
 }
@@ -48,14 +48,14 @@ impl AlibiConfig {
     }
 }
 
-/// Lets every head look less at distant keys, each with a slope of its own.
+/// ALiBi: lowers the scores of distant keys, in every head with a slope of its own.
 ///
 /// ```text
 /// score[i, j] −= slope[h] · |j − position(i)|,   slope[h] = 2^(−8 · h / n_heads) for h = 1 … n_heads
 /// ```
 ///
-/// If `n_heads` is no power of two, the next smaller power of two has its slopes, and the other heads take every second
-/// slope of twice as many. The last query stands on the last key.
+/// If `n_heads` is not a power of two, the first heads have the slopes of the next smaller power of two, and the others every
+/// second slope of twice as many heads. The last query is at the position of the last key.
 ///
 /// # Source
 ///
@@ -92,7 +92,7 @@ impl Alibi {
         }
     }
 
-    /// What is added to the scores.
+    /// The bias on the scores.
     ///
     /// # Cost
     ///
@@ -101,7 +101,8 @@ impl Alibi {
         AttentionBias::alibi(self.slopes())
     }
 
-    /// What a key gets that stands so many tokens after its query, for each of these positions: `[n_heads, positions]` in `dtype`.
+    /// The bias on a key that is this many tokens after its query, for each of these positions: `[n_heads, positions]` in
+    /// `dtype`.
     pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
         // Cast first: f16 cannot count beyond 2048.
         let slopes = self.slopes().cast(dtype);

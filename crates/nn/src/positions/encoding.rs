@@ -1,4 +1,4 @@
-//! The position encoding of an attention module: one of three, or none.
+//! The position encoding of an attention module: one of three kinds, or none.
 
 use burn::{
     config::Config,
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::error::ConfigError;
 
-/// How the heads of an attention module know where their queries and keys stand.
+/// Configuration of the position encoding in the heads of an attention module.
 ///
 /// ```
 /// use burn_attn::positions::{PositionEncoding, RotaryConfig};
@@ -24,21 +24,21 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum PositionEncoding {
-    /// They do not: positions were added to the embeddings, or order does not matter.
+    /// None: positions were added to the embeddings, or order does not matter.
     #[default]
     None,
-    /// Queries and keys are rotated.
+    /// Queries and keys are rotated: [`Rotary`].
     Rotary(RotaryConfig),
-    /// Distant keys score less.
+    /// Distant keys get lower scores: [`Alibi`].
     Alibi(AlibiConfig),
-    /// A learned bias per distance.
+    /// A learned bias per distance: [`RelativeBias`].
     Relative(RelativeBiasConfig),
 }
 
 impl Config for PositionEncoding {}
 
 impl PositionEncoding {
-    /// [`Rotary`] as in the paper, with pairs in halves as most published models have them.
+    /// [`Rotary`] with the paper's angles, and pairs in halves as in most published models.
     pub fn rotary() -> Self {
         Self::Rotary(RotaryConfig::new())
     }
@@ -48,12 +48,12 @@ impl PositionEncoding {
         Self::Alibi(AlibiConfig::new())
     }
 
-    /// [`RelativeBias`] with T5's sizes: in a causal module that of its decoder, else that of its encoder.
+    /// [`RelativeBias`] with T5's sizes: that of its decoder in a causal module, otherwise that of its encoder.
     pub fn relative() -> Self {
         Self::Relative(RelativeBiasConfig::new())
     }
 
-    /// The same in a module that looks back only, or both ways, for what does not say itself where it looks.
+    /// The same for a module that is causal or not, if the encoding leaves its direction open.
     pub(crate) fn directed(mut self, causal: bool) -> Self {
         if let Self::Relative(relative) = &mut self {
             relative.bidirectional.get_or_insert(!causal);
@@ -61,8 +61,8 @@ impl PositionEncoding {
         self
     }
 
-    /// Whether a module can be built for `n_heads` heads of queries that are `d_head` wide; `config` is the configuration
-    /// that has this one as its field `position`.
+    /// Whether a module can be built for `n_heads` query heads of width `d_head`. `config` is the configuration that has this
+    /// one as its field `position`.
     ///
     /// # Errors
     ///
@@ -85,7 +85,7 @@ impl PositionEncoding {
         })
     }
 
-    /// Builds the module for `n_heads` heads of queries that are `d_head` wide.
+    /// Builds the module for `n_heads` query heads of width `d_head`.
     ///
     /// # Panics
     ///
@@ -106,9 +106,9 @@ impl PositionEncoding {
     }
 }
 
-/// The position encoding of an attention module, built by [`PositionEncoding::init`]: at most one of the fields is there.
+/// The position encoding of an attention module, built by [`PositionEncoding::init`]: at most one of the fields is present.
 ///
-/// A struct and no enum, so that the names of its parameters in a file are `relative.table` and `alibi.slopes`.
+/// It is a struct, not an enum, so that the names of its parameters in a file are `relative.table` and `alibi.slopes`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -124,14 +124,14 @@ impl PositionEncoding {
 pub struct Position {
     /// Rotates queries and keys.
     pub rotary: Option<Rotary>,
-    /// Adds to the scores.
+    /// Adds a bias to the scores.
     pub alibi: Option<Alibi>,
-    /// Adds to the scores.
+    /// Adds a bias to the scores.
     pub relative: Option<RelativeBias>,
 }
 
 impl Position {
-    /// Queries or keys rotated to their positions, or as they are if the encoding is not rotary.
+    /// Queries or keys, rotated to their positions, or unchanged if the encoding is not rotary.
     ///
     /// # Shapes
     ///
@@ -147,18 +147,18 @@ impl Position {
         }
     }
 
-    /// What is added to the scores, if anything is.
+    /// The bias on the scores, if the encoding has one.
     pub fn bias(&self) -> Option<AttentionBias> {
         let alibi = self.alibi.as_ref().map(Alibi::bias);
         alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias))
     }
 
-    /// Whether [`bias`](Self::bias) adds anything.
+    /// Whether there is a [`bias`](Self::bias).
     pub(crate) fn has_bias(&self) -> bool {
         self.alibi.is_some() || self.relative.is_some()
     }
 
-    /// `bias`, and that of the positions, whose last query stands on the last key.
+    /// The sum of `bias` and that of the positions, where the last query is at the position of the last key.
     pub(crate) fn added_to(&self, bias: Option<AttentionBias>) -> Option<AttentionBias> {
         match (bias, self.bias()) {
             (Some(bias), Some(of_position)) => Some(bias.and(of_position)),
@@ -166,7 +166,7 @@ impl Position {
         }
     }
 
-    /// What [`bias`](Self::bias) adds to the score of a key that stands so many tokens after its query, for each of these positions, in
+    /// The [`bias`](Self::bias) on the score of a key that is this many tokens after its query, for each of these positions, in
     /// `dtype`: `[n_heads, positions]`.
     pub(crate) fn bias_of_positions(
         &self,

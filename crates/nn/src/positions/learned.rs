@@ -1,4 +1,4 @@
-//! Positions as parameters.
+//! Learned positions.
 
 use burn::{
     module::{Module, Param},
@@ -18,9 +18,9 @@ use crate::{
 pub struct LearnedConfig {
     /// Width of the embeddings the positions are added to.
     pub d_model: usize,
-    /// Longest sequence (tokens).
+    /// Length of the longest sequence (tokens).
     pub max_len: usize,
-    /// How the table starts.
+    /// How the table is initialised.
     #[config(default = "Initializer::Normal { mean: 0.0, std: 0.02 }")]
     pub initializer: Initializer,
 }
@@ -51,7 +51,7 @@ impl LearnedConfig {
     }
 }
 
-/// Adds a learned vector to every position.
+/// Adds a learned vector per position.
 ///
 /// # Source
 ///
@@ -69,7 +69,7 @@ impl LearnedConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Learned {
-    /// One row a position: `[max_len, d_model]`.
+    /// One row per position: `[max_len, d_model]`.
     pub table: Param<Tensor<2>>,
 }
 
@@ -87,12 +87,20 @@ impl Learned {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own, with padding behind it
-    /// or without. Of several texts packed into one row, each has to begin anew: [`Positions::PerToken`].
+    /// `x` plus its positions, for sequences that continue: all from one offset, or each from its own, with or without padding
+    /// at the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
     ///
     /// # Panics
     ///
-    /// When a token stands past the table, the positions are not those of the batch or the width differs.
+    /// When a token is beyond the table, the positions do not fit the batch or the width differs.
+    ///
+    /// # Cost
+    ///
+    /// One addition per number; a copy of the table's rows if sequences start at different positions.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);

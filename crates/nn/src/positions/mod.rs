@@ -1,15 +1,16 @@
-//! Positions: attention itself does not know the order of its inputs.
+//! Position encodings: attention itself does not know the order of its inputs.
 //!
-//! | module | acts on | learned |
-//! | --- | --- | --- |
-//! | [`Sinusoidal`] | the embeddings, once | no |
-//! | [`Learned`] | the embeddings, once | yes |
-//! | [`Rotary`] | queries and keys, in every layer | no |
-//! | [`Alibi`] | the scores, in every layer | on request |
-//! | [`RelativeBias`] | the scores, in every layer | yes |
+//! | module | acts on | learned | longest sequence |
+//! | --- | --- | --- | --- |
+//! | [`Sinusoidal`] | the embeddings, once | no | `max_len` |
+//! | [`Learned`] | the embeddings, once | yes | `max_len` |
+//! | [`Rotary`] | queries and keys, in every layer | no | `max_len`; [`RotaryScaling`] stretches it |
+//! | [`Alibi`] | the scores, in every layer | optionally | any |
+//! | [`RelativeBias`] | the scores, in every layer | yes | any |
 //!
-//! The last three belong to the heads of an attention module: [`PositionEncoding`] is how its configuration names one of
-//! them, [`Position`] is the one that was built.
+//! The first two are modules that your model calls. The last three belong to the heads of an attention module:
+//! [`PositionEncoding`] is how its configuration chooses one of them, [`Position`] is the module that it builds.
+//! [`Positions`] says at which positions the rows of a tensor are, where that is not from 0 on.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -35,11 +36,11 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
     let [batch, len, _] = x.dims();
     let [max_len, d_model] = table.dims();
     let rows = positions.table_rows(module, [batch, len], max_len);
-    // A reshape of Burn takes 0 for the size that was there.
+    // In a reshape, Burn takes 0 to mean the previous size.
     if batch == 0 || len == 0 {
         return x;
     }
-    // A fixed table is no parameter, so what casts a model leaves it as it is; only the rows that are needed are cast.
+    // A fixed table is not a parameter, so casting a model leaves it alone; only the rows that are needed are cast here.
     let dtype = x.dtype();
     let rows = match rows {
         TableRows::Together(offset) => {
@@ -58,7 +59,7 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
         .reshape([batch, len, d_model])
 }
 
-/// Numbers of tokens or rows, as a tensor.
+/// Indices or counts of tokens or rows, as a tensor.
 pub(crate) fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) -> Tensor<1, Int> {
     let rows: Vec<i64> = rows.into_iter().map(|row| row as i64).collect();
     let count = rows.len();

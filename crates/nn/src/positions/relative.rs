@@ -1,4 +1,4 @@
-//! Positions as a learned bias per distance.
+//! T5's relative bias: positions as a learned bias per distance.
 
 use burn::{
     module::{Module, Param},
@@ -19,16 +19,16 @@ pub struct RelativeBiasConfig {
     /// Number of biases per head.
     #[config(default = 32)]
     pub buckets: usize,
-    /// The distance from which on all keys share one bias (tokens).
+    /// The distance beyond which all keys share one bias (tokens).
     #[config(default = 128)]
     pub max_distance: usize,
-    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder. Default: unless
-    /// the module is causal. A module that cannot know it ([`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention, and
-    /// this one by itself) takes them to have.
+    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder. Default: true
+    /// unless the module is known to be causal; [`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention and this
+    /// module on its own do not know.
     ///
-    /// `Some(true)` in a causal module is as older versions had it: the half of the table for later keys is never read.
+    /// `Some(true)` in a causal module is the behaviour of older versions: the half of the table for later keys is never read.
     pub bidirectional: Option<bool>,
-    /// How the table starts.
+    /// How the table is initialised.
     #[config(default = "Initializer::Normal { mean: 0.0, std: 0.02 }")]
     pub initializer: Initializer,
 }
@@ -38,8 +38,8 @@ impl RelativeBiasConfig {
     ///
     /// # Errors
     ///
-    /// When there are no heads, too few buckets for both directions, or `max_distance` is not beyond the distances that
-    /// have a bucket each.
+    /// When there are no heads or too few buckets for the directions, or `max_distance` is among the distances that have a
+    /// bucket each.
     pub fn validate(&self, n_heads: usize) -> Result<(), ConfigError> {
         let config = "RelativeBiasConfig";
         ConfigError::check_positive(config, &[("n_heads", n_heads)])?;
@@ -73,14 +73,15 @@ impl RelativeBiasConfig {
     }
 }
 
-/// Adds a learned number to every score, which depends on the head and on how far the key lies from the query.
+/// T5's relative bias: adds to every score a learned number that depends on the head and on the distance between query and
+/// key.
 ///
 /// ```text
 /// score[i, j] += table[bucket(j − position(i)), h]
 /// ```
 ///
-/// Near distances have a bucket each, far ones share theirs, on a logarithmic scale. The last query stands on the last key.
-/// T5 has one table for all its layers, and does not scale its scores.
+/// Short distances have a bucket each; long ones share buckets on a logarithmic scale. The last query is at the position of
+/// the last key. T5 has one table for all its layers, and does not scale its scores.
 ///
 /// # Source
 ///
@@ -103,14 +104,14 @@ impl RelativeBiasConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct RelativeBias {
-    /// One row a bucket: `[buckets, n_heads]`.
+    /// One row per bucket: `[buckets, n_heads]`.
     pub table: Param<Tensor<2>>,
     #[module(skip)]
     buckets: RelativeBuckets,
 }
 
 impl RelativeBias {
-    /// What is added to the scores.
+    /// The bias on the scores.
     ///
     /// # Cost
     ///
@@ -119,7 +120,8 @@ impl RelativeBias {
         AttentionBias::relative(floats(&self.table), self.buckets)
     }
 
-    /// What a key gets that stands so many tokens after its query, for each of these positions: `[n_heads, positions]` in `dtype`.
+    /// The bias on a key that is this many tokens after its query, for each of these positions: `[n_heads, positions]` in
+    /// `dtype`.
     pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
         let buckets = positions
             .iter()

@@ -1,10 +1,10 @@
-//! Where the rows of a tensor stand.
+//! The positions of the rows of a tensor.
 
-/// At which positions of their sequences the rows of a `[batch, …, len, …]` tensor stand: row `i` of sequence `b` is token
+/// The positions, in their sequences, of the rows of a `[batch, …, len, …]` tensor: row `i` of sequence `b` is token
 /// `offset + i`, unless every token has a position of its own.
 ///
-/// Queries that follow what is in a cache start where the cache ends, which may differ from sequence to sequence, and so
-/// may how many of them there are. Where several texts are packed into one row, each begins anew.
+/// Queries that follow the tokens in a cache start where the cache ends, which may differ from sequence to sequence, as may
+/// their number. Where several texts are packed into one row, each starts again at 0.
 ///
 /// ```
 /// use burn_attn::positions::Positions;
@@ -23,16 +23,16 @@ pub enum Positions {
     Offset(usize),
     /// Sequence `b` starts at position `offsets[b]` (tokens).
     Offsets(Vec<usize>),
-    /// Sequence `b` starts at position `offsets[b]`, and only its first `lengths[b]` rows are tokens. What stands behind
-    /// them is padding, which may stand anywhere: it needs no positions.
+    /// Sequence `b` starts at position `offsets[b]`, and only its first `lengths[b]` rows are tokens. The others are padding,
+    /// which needs no positions.
     Padded {
         /// Where each sequence starts (tokens).
         offsets: Vec<usize>,
-        /// How many of its rows are tokens.
+        /// How many rows of each sequence are tokens.
         lengths: Vec<usize>,
     },
-    /// Row `i` of sequence `b` stands at position `positions[b][i]` (tokens): of several texts in one row, which
-    /// [`AttentionMask::segments`](crate::AttentionMask::segments) keeps apart, each begins at 0.
+    /// Row `i` of sequence `b` is at position `positions[b][i]` (tokens): for several texts in one row, each from 0 on, which
+    /// [`AttentionMask::segments`](crate::AttentionMask::segments) keeps apart.
     PerToken(Vec<Vec<usize>>),
 }
 
@@ -42,11 +42,11 @@ impl Positions {
         Self::Padded { offsets, lengths }
     }
 
-    /// Which rows of a table with a row for each of `max_len` positions belong to `batch` sequences of `len` rows.
+    /// The rows, in a table of `max_len` positions, of `batch` sequences of `len` tokens.
     ///
     /// # Panics
     ///
-    /// In the name of `module`, when a token stands past the table, or these are positions of another tensor.
+    /// In the name of `module`, when a token is beyond the table, or these positions do not fit the sequences.
     pub(super) fn table_rows(
         &self,
         module: &str,
@@ -99,7 +99,7 @@ impl Positions {
 }
 
 impl Default for Positions {
-    /// Sequences from their beginning.
+    /// Sequences from their start.
     fn default() -> Self {
         Self::Offset(0)
     }
@@ -125,11 +125,11 @@ impl From<Vec<usize>> for Positions {
 
 /// Rows of a table of positions.
 pub(super) enum TableRows<'a> {
-    /// Every sequence takes those from this one on.
+    /// Every sequence takes the rows from this one on.
     Together(usize),
-    /// Each sequence takes those from its own one on.
+    /// Each sequence takes the rows from its own one on.
     Apart(&'a [usize]),
-    /// All of them, sequence after sequence. Padding past the table takes its last row.
+    /// The rows of all tokens, sequence after sequence. Padding beyond the table takes its last row.
     OneByOne(Vec<usize>),
 }
 

@@ -14,13 +14,13 @@ use crate::error::{ConfigError, expect_valid};
 pub struct SinusoidalConfig {
     /// Width of the embeddings the positions are added to.
     pub d_model: usize,
-    /// Longest sequence (tokens).
+    /// Length of the longest sequence (tokens).
     #[config(default = 5000)]
     pub max_len: usize,
     /// Longest wavelength, as a multiple of 2π (tokens).
     #[config(default = 10_000)]
     pub max_timescale: usize,
-    /// Which column is which wave.
+    /// The order of the columns.
     #[config(
         default = "SinusoidalLayout::Interleaved",
         missing = "SinusoidalLayout::Interleaved"
@@ -28,7 +28,7 @@ pub struct SinusoidalConfig {
     pub layout: SinusoidalLayout,
 }
 
-/// Which column of [`Sinusoidal`] is which wave.
+/// The order of the columns of [`Sinusoidal`].
 #[derive(burn::config::Config, Debug, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SinusoidalLayout {
@@ -36,8 +36,8 @@ pub enum SinusoidalLayout {
     Interleaved,
     /// The same waves, all sines before all cosines: Marian.
     HalfSplit,
-    /// All sines before all cosines, of wavelengths that reach `max_timescale` (`d_model / 2 − 1` steps instead of `d_model / 2`):
-    /// tensor2tensor and Whisper.
+    /// All sines before all cosines, with wavelengths up to `max_timescale` itself (`d_model / 2 − 1` steps instead of
+    /// `d_model / 2`): tensor2tensor and Whisper.
     Tensor2Tensor,
 }
 
@@ -46,7 +46,7 @@ impl SinusoidalConfig {
     ///
     /// # Errors
     ///
-    /// Names the field that is zero, and a width that the layout cannot have.
+    /// Names a field that is zero, or a width that the layout does not allow.
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(
             "SinusoidalConfig",
@@ -89,7 +89,7 @@ impl SinusoidalConfig {
         }
     }
 
-    /// Sine or cosine of every column, and by what it divides the position.
+    /// The wave of every column, and the divisor of the position.
     fn waves(&self) -> Vec<(Wave, f64)> {
         let width = self.d_model;
         let sines = width.div_ceil(2);
@@ -112,14 +112,14 @@ impl SinusoidalConfig {
 /// Sine or cosine.
 type Wave = fn(f64) -> f64;
 
-/// Adds a fixed pattern of waves to every position.
+/// Adds a fixed pattern of sines and cosines per position.
 ///
 /// ```text
 /// PE(position, 2i)     = sin(position / 10000^(2i / d_model))
 /// PE(position, 2i + 1) = cos(position / 10000^(2i / d_model))
 /// ```
 ///
-/// [`SinusoidalLayout`] has the columns in another order.
+/// [`SinusoidalLayout`] has other orders of the columns.
 ///
 /// # Source
 ///
@@ -153,12 +153,20 @@ impl Sinusoidal {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, for sequences that go on: all from one offset, or each from its own, with padding behind it
-    /// or without. Of several texts packed into one row, each has to begin anew: [`Positions::PerToken`].
+    /// `x` plus its positions, for sequences that continue: all from one offset, or each from its own, with or without padding
+    /// at the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`
     ///
     /// # Panics
     ///
-    /// When a token stands past the table, the positions are not those of the batch or the width differs.
+    /// When a token is beyond the table, the positions do not fit the batch or the width differs.
+    ///
+    /// # Cost
+    ///
+    /// One addition per number; a copy of the table's rows if sequences start at different positions.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
         let [_, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);

@@ -1,11 +1,11 @@
-//! What a feed-forward network does between its linear layers.
+//! The activations of feed-forward networks.
 
 use burn::config::Config;
 use burn_attn_ops::Activation;
 
-/// The function inside a [`FeedForward`](crate::FeedForward), plain or as the gate of a gated linear unit.
+/// The activation inside a [`FeedForward`](crate::FeedForward), plain or as the gate of a gated linear unit.
 ///
-/// Gated units have a third matrix: at two thirds of the `d_ff` they have as many parameters as plain ones.
+/// Gated units have a third matrix: with two thirds of the `d_ff`, they have as many parameters as plain ones.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FeedForwardActivation {
@@ -15,7 +15,7 @@ pub enum FeedForwardActivation {
     Gelu,
     /// GELU's tanh approximation; GPT-2. PyTorch equivalent: `nn.GELU(approximate="tanh")`.
     GeluTanh,
-    /// `x · sigmoid(1.702 · x)`, the other approximation of GELU's paper; CLIP.
+    /// `x · sigmoid(1.702 · x)`, the other approximation in GELU's paper; CLIP.
     QuickGelu,
     /// `x · sigmoid(x)` ("Searching for activation functions", arXiv:1710.05941); Marian. PyTorch equivalent: `nn.SiLU()`.
     Silu,
@@ -50,7 +50,7 @@ impl FeedForwardActivation {
         }
     }
 
-    /// The function itself; of a gated unit, what it makes of the gate.
+    /// The activation itself; for a gated unit, that of the gate.
     pub(super) fn function(self) -> Activation {
         match self {
             Self::Relu | Self::ReGlu => Activation::Relu,

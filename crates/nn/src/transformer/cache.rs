@@ -1,4 +1,4 @@
-//! How stacks decode: they read each token once, and a memory once.
+//! Decoding by layers and stacks, which read each token once, and the memory once.
 
 use burn::tensor::{Int, Tensor};
 use burn_attn_ops::AttentionMask;
@@ -6,7 +6,29 @@ use burn_attn_ops::AttentionMask;
 use super::{LayerContext, TransformerStack};
 use crate::{KvCache, KvCacheConfig, ProjectedMemory, positions::indices};
 
-/// What a [`TransformerLayer`](crate::TransformerLayer) keeps while it decodes.
+/// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens, and those of the memory
+/// if it has cross-attention. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
+///
+/// # Cost
+///
+/// Memory of a [`KvCache`] and a [`ProjectedMemory`].
+///
+/// # Example
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{KvCacheConfig, LayerContext, TransformerLayerConfig};
+///
+/// let device = Device::default();
+/// let layer = TransformerLayerConfig::new(32, 64, 4).with_causal(true).init(&device);
+/// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
+/// let mut cache = layer.cache(2, None, &KvCacheConfig::new(100));
+/// // Prompts of 6 and 3 tokens, then a token of each, which is taken back from the second.
+/// layer.forward_cached(random(6), &LayerContext::new().lengths(&[6, 3]), &mut cache);
+/// layer.forward_cached(random(1), &LayerContext::new(), &mut cache);
+/// cache.truncate(&[7, 3]);
+/// assert_eq!(cache.tokens().lengths(), [7, 3]);
+/// ```
 #[derive(Clone, Debug)]
 pub struct LayerCache {
     pub(super) tokens: KvCache,
@@ -20,11 +42,15 @@ impl LayerCache {
         &self.tokens
     }
 
-    /// Sequence `b` becomes what sequence `rows[b]` was, its memory too; see [`KvCache::reorder`].
+    /// Sequence `b` becomes what sequence `rows[b]` was, including its memory; see [`KvCache::reorder`].
     ///
     /// # Panics
     ///
     /// When there is no such sequence.
+    ///
+    /// # Cost
+    ///
+    /// As [`KvCache::reorder`], and a copy of the memory's keys and values.
     pub fn reorder(&mut self, rows: &[usize]) {
         let stays = rows.iter().copied().eq(0..self.tokens.batch());
         self.tokens.reorder(rows);
@@ -33,54 +59,99 @@ impl LayerCache {
         }
     }
 
-    /// The sequences of `other` come behind those of this cache, with their memory; see [`KvCache::join`]. Where memories differ in length,
-    /// the shorter gets keys of zeros at its end, which a mask of the memory must hide.
+    /// Appends the sequences of `other`, with their memory; see [`KvCache::join`]. If the memories differ in length, the
+    /// shorter one is padded with keys of zeros at its end, which a mask of the memory must hide.
     ///
     /// # Panics
     ///
-    /// As [`KvCache::join`], and when only one has a memory.
+    /// As [`KvCache::join`] and [`ProjectedMemory::join`], and when only one cache has a memory.
+    ///
+    /// # Cost
+    ///
+    /// A copy of both.
     pub fn join(&mut self, other: Self) {
         self.memory = match (self.memory.take(), other.memory) {
             (Some(own), Some(others)) => Some(own.join(others)),
             (None, None) => None,
             _ => panic!(
-                "LayerCache: of two caches that join, one has a memory and the other none: they were made for different layers"
+                "LayerCache: only one of the two caches to join has a memory: they were made for different layers"
             ),
         };
         self.tokens.join(other.tokens);
     }
 
-    /// Forgets all but the first `lengths[b]` tokens of each sequence `b`; the memory stays. See [`KvCache::truncate`].
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory. See [`KvCache::truncate`].
     ///
     /// # Panics
     ///
     /// As [`KvCache::truncate`].
+    ///
+    /// # Cost
+    ///
+    /// None.
     pub fn truncate(&mut self, lengths: &[usize]) {
         self.tokens.truncate(lengths);
     }
 
-    /// Forgets all tokens; the memory stays.
+    /// Removes all tokens and keeps the memory of cross-attention. See [`KvCache::reset`].
     pub fn reset(&mut self) {
         self.tokens.reset();
     }
 }
 
-/// What a [`TransformerStack`] keeps while it decodes: the keys and values of every layer, of its own tokens and of a memory.
+/// The cache of a [`TransformerStack`]: for every layer, the keys and values of its tokens, and of the memory if the stack
+/// has cross-attention. Made by [`TransformerStack::cache`] or [`TransformerStack::cache_with_memory`].
+///
+/// # Cost
+///
+/// Memory of one [`LayerCache`] per layer.
+///
+/// # Example
+///
+/// Decoding in all its steps; the [crate's page](crate#speculative-decoding) has speculative decoding with tokens.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{CausalTransformerConfig, KvCacheConfig};
+///
+/// let device = Device::default();
+/// let model = CausalTransformerConfig::new(32, 64, 4, 2).init(&device);
+/// let random = |batch, len| Tensor::<3>::random([batch, len, 32], Distribution::Default, &device);
+/// let config = KvCacheConfig::new(100);
+///
+/// // Two prompts, of 6 and 3 tokens, in one padded batch, then one token of each.
+/// let mut cache = model.cache(2, &config);
+/// model.forward_cached(random(2, 6), &[6, 3], &mut cache);
+/// model.forward_cached(random(2, 1), &[1, 1], &mut cache);
+/// assert_eq!(cache.lengths(), [7, 4]);
+///
+/// // Four tokens at once, of which the first sequence keeps three and the second none.
+/// model.forward_cached(random(2, 4), &[4, 4], &mut cache);
+/// cache.truncate(&[10, 4]);
+///
+/// // A third request joins the batch, then the first one leaves it.
+/// let mut new = model.cache(1, &config);
+/// model.forward_cached(random(1, 5), &[5], &mut new);
+/// cache.join(new);
+/// cache.reorder(&[1, 2]);
+/// assert_eq!(cache.lengths(), [4, 5]);
+/// model.forward_cached(random(2, 1), &[1, 1], &mut cache);
+/// ```
 #[derive(Clone, Debug)]
 pub struct TransformerCache {
     layers: Vec<LayerCache>,
-    /// Real positions of each memory, `[batch]`.
+    /// Length of each memory without padding, `[batch]`.
     memory_lengths: Option<Tensor<1, Int>>,
 }
 
 impl TransformerCache {
-    /// Tokens of each sequence so far.
+    /// Number of tokens of each sequence so far: `[batch]`.
     pub fn lengths(&self) -> Vec<usize> {
         let first = self.layers.first();
         first.map_or_else(Vec::new, |layer| layer.tokens.lengths())
     }
 
-    /// Memory held for the tokens: their keys and values, and what positions add (bytes).
+    /// Memory held for the tokens: keys, values and position biases (bytes).
     pub fn bytes(&self) -> usize {
         self.layers.iter().map(|layer| layer.tokens.bytes()).sum()
     }
@@ -90,12 +161,16 @@ impl TransformerCache {
         &self.layers
     }
 
-    /// Sequence `b` becomes what sequence `rows[b]` was, as beam search needs it; there may be more or fewer than before, so that a
-    /// prompt that many rows have in common is read once. See [`KvCache::reorder`].
+    /// Sequence `b` becomes what sequence `rows[b]` was. There may be more or fewer rows than before, so a prompt that many
+    /// rows have in common needs to be read only once. See [`KvCache::reorder`].
     ///
     /// # Panics
     ///
     /// When there is no such sequence.
+    ///
+    /// # Cost
+    ///
+    /// As [`LayerCache::reorder`], for every layer.
     pub fn reorder(&mut self, rows: &[usize]) {
         let stays = rows.iter().copied().eq(0..self.lengths().len());
         for layer in &mut self.layers {
@@ -107,11 +182,15 @@ impl TransformerCache {
         }
     }
 
-    /// The sequences of `other` come behind those of this cache, with their memory: requests join a running batch. See [`KvCache::join`].
+    /// Appends the sequences of `other`, with their memory: requests join a running batch. See [`KvCache::join`].
     ///
     /// # Panics
     ///
-    /// As [`KvCache::join`], and when the two are caches of stacks with different numbers of layers, or only one has a memory.
+    /// As [`LayerCache::join`], and when the numbers of layers differ.
+    ///
+    /// # Cost
+    ///
+    /// A copy of both.
     pub fn join(&mut self, other: Self) {
         assert!(
             self.layers.len() == other.layers.len(),
@@ -131,18 +210,23 @@ impl TransformerCache {
         };
     }
 
-    /// Forgets all but the first `lengths[b]` tokens of each sequence `b`; its memory stays. See [`KvCache::truncate`].
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: takes back rejected drafts, for example.
+    /// See [`KvCache::truncate`].
     ///
     /// # Panics
     ///
     /// As [`KvCache::truncate`].
+    ///
+    /// # Cost
+    ///
+    /// None.
     pub fn truncate(&mut self, lengths: &[usize]) {
         for layer in &mut self.layers {
             layer.tokens.truncate(lengths);
         }
     }
 
-    /// Forgets all tokens and keeps the room that they took. The encoder's memory stays: for other sources make another cache.
+    /// Removes all tokens and keeps their room, and the encoder's memory: other sources need a new cache.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();
@@ -155,22 +239,44 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, or its `max_len` is more than the positions of a rotary encoding; when the layers have
-    /// cross-attention ([`cache_with_memory`](Self::cache_with_memory)).
+    /// When a size of `config` is zero, it asks for 8 bits on a device without 8-bit integers, or its `max_len` is more than
+    /// the positions of a rotary encoding; when the layers have cross-attention
+    /// ([`cache_with_memory`](Self::cache_with_memory) is for those).
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
         self.new_cache(batch, None, config)
     }
 
-    /// [`cache`](Self::cache) of a stack with cross-attention over a memory, whose keys and values are projected here, once.
+    /// [`cache`](Self::cache) of a stack with cross-attention. The keys and values of the memory are projected here, once.
     ///
     /// # Shapes
     ///
     /// - `memory`: `[batch, len_kv, d_memory]`
-    /// - `memory_lengths`: `[batch]`
+    /// - `memory_lengths`: `[batch]`, without padding
     ///
     /// # Panics
     ///
     /// As [`cache`](Self::cache), and when the layers have no cross-attention or the memory does not fit it.
+    ///
+    /// # Cost
+    ///
+    /// That of [`project_memory`](crate::CrossAttention::project_memory) for every layer.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, TransformerDecoderConfig};
+    ///
+    /// let device = Device::default();
+    /// let decoder = TransformerDecoderConfig::new(32, 64, 4, 2).with_causal(true).init(&device);
+    /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
+    /// let source_lengths = Tensor::from_data([7, 4], &device);
+    /// let mut cache = decoder.cache_with_memory(random(7), source_lengths, &KvCacheConfig::new(100));
+    /// for _ in 0..3 {
+    ///     let states = decoder.forward_cached(random(1), &[1, 1], &mut cache);
+    ///     assert_eq!(states.dims(), [2, 1, 32]);
+    /// }
+    /// ```
     pub fn cache_with_memory(
         &self,
         memory: Tensor<3>,
@@ -189,7 +295,7 @@ impl TransformerStack {
         memory: Option<Tensor<3>>,
         config: &KvCacheConfig,
     ) -> TransformerCache {
-        // A layer by itself finds out with the token that has no position; in a stack, layers may have taken it by then.
+        // A single layer would refuse the token that has no position; in a stack, earlier layers may have accepted it by then.
         let positions = self.rotary_len().unwrap_or(usize::MAX);
         assert!(
             config.max_len <= positions,
@@ -205,18 +311,23 @@ impl TransformerStack {
         }
     }
 
-    /// The states of the next tokens of each sequence, which join the cache: the same as [`forward`](Self::forward) of the whole
-    /// sequences has there.
+    /// The states of the next tokens of each sequence, which are added to the cache: the same as [`forward`](Self::forward) of
+    /// the whole sequences gives for these tokens.
     ///
-    /// Sequence `b` has `lengths[b]` new tokens; what stands behind them is padding.
+    /// Sequence `b` has `lengths[b]` new tokens; what follows in its row is padding.
     ///
     /// # Shapes
     ///
-    /// - `x`, output: `[batch, len, d_model]`
+    /// - `x`, output: `[batch, len, d_model]`; the output of padding is meaningless
     ///
     /// # Panics
     ///
-    /// When a layer is not causal, or the cache is another stack's, of another batch or dtype, or full.
+    /// When a layer is not causal, or the cache is full, belongs to another stack, or has another batch size or dtype.
+    ///
+    /// # Cost
+    ///
+    /// That of [`SelfAttention::forward_cached`](crate::SelfAttention::forward_cached) and of the feed-forward network, layer
+    /// by layer.
     pub fn forward_cached(
         &self,
         x: Tensor<3>,
@@ -249,7 +360,7 @@ impl TransformerStack {
         for (layer, cache) in (1..).zip(rest) {
             assert!(
                 cache.tokens.agrees_with(&first.tokens),
-                "TransformerStack: the cache of layer {layer} has {:?} tokens, that of layer 0 has {:?}",
+                "TransformerStack: the cache of layer {layer} has {:?} tokens, but that of layer 0 has {:?}",
                 cache.tokens.lengths(),
                 first.tokens.lengths()
             );

@@ -1,4 +1,4 @@
-//! The decoder-only stack of language models: every position looks at itself and what came before.
+//! The decoder-only stack of language models: every position attends to itself and earlier ones.
 
 use burn::tensor::Device;
 use burn_attn_derive::Config;
@@ -19,13 +19,13 @@ pub struct CausalTransformerConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// How every layer is built, unless `pattern` says otherwise.
+    /// How every layer is built, unless `pattern` overrides it.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.
     #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
     pub pattern: LayerPattern,
-    /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
+    /// Whether a final norm follows the stack. Default: yes, unless the block is post-norm, whose sums are normalised already.
     pub final_norm: Option<bool>,
 }
 
@@ -64,11 +64,11 @@ impl CausalTransformerConfig {
     }
 }
 
-/// A stack of causal self-attention and feed-forward layers, built by [`CausalTransformerConfig`]: the decoder-only transformer of GPT and
-/// Llama.
+/// A stack of causal self-attention and feed-forward layers, built by [`CausalTransformerConfig`]: the decoder-only
+/// transformer of GPT and Llama.
 ///
-/// It reads embedded tokens; [`TiedEmbedding`](crate::TiedEmbedding) makes them, and logits of what comes out. It decodes token by token
-/// over a [`cache`](TransformerStack::cache).
+/// It reads embedded tokens. [`TiedEmbedding`](crate::TiedEmbedding) makes them, and turns the output into logits. It decodes
+/// token by token with a [`cache`](TransformerStack::cache).
 ///
 /// # Source
 ///
@@ -94,5 +94,5 @@ impl CausalTransformerConfig {
 /// ```
 pub type CausalTransformer = TransformerStack;
 
-/// What [`CausalTransformer`] reads.
+/// Input of [`CausalTransformer`].
 pub type CausalTransformerInput = TransformerStackInput;

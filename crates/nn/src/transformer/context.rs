@@ -1,11 +1,14 @@
-//! What a layer is told besides its input.
+//! Everything that a layer reads, apart from its input.
 
 use burn::tensor::Tensor;
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use crate::{CrossAttentionInput, CrossMemory, SelfAttentionInput, positions::Position};
 
-/// What a [`TransformerLayer`](crate::TransformerLayer) is told besides its input: by a stack, the same for all of its layers, or by you.
+/// Everything that a [`TransformerLayer`](crate::TransformerLayer) reads apart from its input: masks, biases, positions, the
+/// memory. A stack passes the same context to all of its layers.
+///
+/// A value that does not fit the input makes `forward` panic, with one sentence that names both.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -32,18 +35,19 @@ pub struct LayerContext {
 }
 
 impl LayerContext {
-    /// Nothing but the input.
+    /// A context without anything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Which positions self-attention may see, besides what causal layers hide; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides from self-attention, in addition to causality and earlier masks; see
+    /// [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
         self
     }
 
-    /// Adds to the scores of self-attention; several biases all add, as by [`AttentionBias::and`].
+    /// Adds `bias` to the scores of self-attention, on top of position biases and earlier biases; see [`AttentionBias::and`].
     pub fn bias(mut self, bias: AttentionBias) -> Self {
         self.bias = Some(match self.bias {
             Some(other) => other.and(bias),
@@ -52,21 +56,21 @@ impl LayerContext {
         self
     }
 
-    /// Sequence `b` has `lengths[b]` tokens; those behind them are padding that nobody sees and no cache keeps.
+    /// Sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees and no cache keeps.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
         self
     }
 
-    /// A position encoding for self-attention instead of the layer's own: one that several layers share. A stack that has one of its own
-    /// refuses another.
+    /// A position encoding for self-attention that several layers share, in place of the layer's own. A stack that has position
+    /// encodings of its own refuses it.
     pub fn position(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
     }
 
-    /// Added to what queries and keys are made of, in every attention that reads `x`, but not to what values are: the positions, or the
-    /// learned queries, of a DETR (arXiv:2005.12872).
+    /// Added to the input of the query and key projections that read `x`, in every attention, but not to that of the values:
+    /// the position embeddings, or the learned queries, of a DETR (arXiv:2005.12872).
     ///
     /// # Shapes
     ///
@@ -76,21 +80,21 @@ impl LayerContext {
         self
     }
 
-    /// What cross-attention looks at: an encoder's states `[batch, len_kv, d_memory]`, or what this layer's
-    /// [`project_memory`](crate::CrossAttention::project_memory) made of them.
+    /// The memory for cross-attention: an encoder's states `[batch, len_kv, d_memory]`, or the result of
+    /// [`project_memory`](crate::CrossAttention::project_memory) of this layer's cross-attention.
     pub fn memory(mut self, memory: impl Into<CrossMemory>) -> Self {
         self.memory = Some(memory.into());
         self
     }
 
-    /// Which positions of the memory may be seen; several masks all hide.
+    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`].
     pub fn memory_mask(mut self, mask: AttentionMask) -> Self {
         self.memory_mask = self.memory_mask.and(mask);
         self
     }
 
-    /// Added to what the keys of the memory are made of, but not to what its values are: the positions of a DETR's image. Not with a cache, whose
-    /// memory is projected already.
+    /// Added to the input of the memory's key projection, but not to that of its values: the position embeddings of a DETR's
+    /// image. Not possible with a cache, whose memory is projected already.
     ///
     /// # Shapes
     ///
@@ -100,7 +104,7 @@ impl LayerContext {
         self
     }
 
-    /// Whether attention weights are wanted. Default: no.
+    /// Whether to return attention weights. Default: no.
     pub fn weights(mut self, weights: bool) -> Self {
         self.weights = weights;
         self
@@ -114,7 +118,7 @@ impl LayerContext {
         self.memory.is_some()
     }
 
-    /// What self-attention reads.
+    /// The input of self-attention.
     pub(super) fn self_attention(&self, x: Tensor<3>) -> SelfAttentionInput {
         let mut input = SelfAttentionInput::new(x).mask(self.mask.clone());
         if let Some(bias) = &self.bias {
@@ -132,7 +136,7 @@ impl LayerContext {
         input
     }
 
-    /// What cross-attention reads, if there is a memory.
+    /// The input of cross-attention, if there is a memory.
     pub(super) fn cross_attention(&self, x: Tensor<3>) -> Option<CrossAttentionInput> {
         let mut input =
             CrossAttentionInput::new(x, self.memory.clone()?).mask(self.memory_mask.clone());

@@ -1,4 +1,4 @@
-//! The decoder: every position looks back at its own sequence, and over to an encoder's memory.
+//! The decoder: every position attends to its own sequence and to an encoder's memory.
 
 use burn::tensor::{Device, Tensor};
 use burn_attn_derive::Config;
@@ -23,7 +23,7 @@ pub struct TransformerDecoderConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// How every layer is built, unless `pattern` says otherwise; not `parallel`. A `window` needs `causal`.
+    /// How every layer is built, unless `pattern` overrides it; not `parallel`. A `window` needs `causal`.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.
@@ -31,12 +31,12 @@ pub struct TransformerDecoderConfig {
     pub pattern: LayerPattern,
     /// Width of the memory. Default: `d_model`.
     pub d_memory: Option<usize>,
-    /// Whether a position of the target sees only itself and what came before, or the whole target: the latter by default, as in burn-nn and
-    /// PyTorch, where a mask of the input makes it causal. Decoding token by token needs it; object queries (DETR, arXiv:2005.12872)
-    /// see each other.
+    /// Whether a position of the target sees only itself and earlier positions, or the whole target. The default is the whole
+    /// target, as in burn-nn and PyTorch, where a mask of the input makes it causal. Token-by-token decoding needs it; the
+    /// object queries of a DETR (arXiv:2005.12872) see each other.
     #[config(default = false, missing = true)]
     pub causal: bool,
-    /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
+    /// Whether a final norm follows the stack. Default: yes, unless the block is post-norm, whose sums are normalised already.
     pub final_norm: Option<bool>,
 }
 
@@ -76,10 +76,10 @@ impl TransformerDecoderConfig {
 }
 
 /// A stack of self-attention, cross-attention and feed-forward layers, built by [`TransformerDecoderConfig`],
-/// [`causal`](TransformerDecoderConfig::causal) or not. Without an encoder to look at, take
+/// [`causal`](TransformerDecoderConfig::causal) or not. For a model without an encoder, use
 /// [`CausalTransformer`](crate::CausalTransformer).
 ///
-/// A causal one decodes token by token over a [`cache_with_memory`](TransformerStack::cache_with_memory).
+/// A causal one decodes token by token with a [`cache_with_memory`](TransformerStack::cache_with_memory).
 ///
 /// # Source
 ///
@@ -103,7 +103,7 @@ impl TransformerDecoderConfig {
 /// ```
 pub type TransformerDecoder = TransformerStack;
 
-/// What [`TransformerDecoder`] reads: a [`TransformerStackInput`] with a memory.
+/// Input of [`TransformerDecoder`]: a [`TransformerStackInput`] with a memory.
 #[derive(Clone, Debug)]
 pub struct TransformerDecoderInput(TransformerStackInput);
 
@@ -114,12 +114,12 @@ impl TransformerDecoderInput {
         Self(TransformerStackInput::new(target).context(|context| context.memory(memory)))
     }
 
-    /// Which positions of the target may be seen; a causal decoder hides later ones anyhow. Several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides of the target, in addition to causality and earlier masks; see [`AttentionMask::and`].
     pub fn target_mask(self, mask: AttentionMask) -> Self {
         Self(self.0.mask(mask))
     }
 
-    /// Which positions of the memory may be seen; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`].
     pub fn memory_mask(self, mask: AttentionMask) -> Self {
         Self(self.0.context(|context| context.memory_mask(mask)))
     }

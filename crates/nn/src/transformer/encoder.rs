@@ -1,4 +1,4 @@
-//! The encoder: every position of a sequence looks at all of it.
+//! The encoder: every position of a sequence attends to all positions.
 
 use burn::tensor::Device;
 use burn_attn_derive::Config;
@@ -8,8 +8,8 @@ use super::{
 };
 use crate::error::{ConfigError, expect_valid};
 
-/// Configuration of [`TransformerEncoder`]: what burn-nn 0.22.1's `TransformerEncoderConfig` says in the same words means the same
-/// numbers here.
+/// Configuration of [`TransformerEncoder`]: fields that burn-nn 0.22.1's `TransformerEncoderConfig` has as well mean the same
+/// here.
 #[derive(Config, Debug)]
 pub struct TransformerEncoderConfig {
     /// Width of the input and output.
@@ -20,13 +20,13 @@ pub struct TransformerEncoderConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// How every layer is built, unless `pattern` says otherwise; without a `window`.
+    /// How every layer is built, unless `pattern` overrides it; without a `window`.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.
     #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
     pub pattern: LayerPattern,
-    /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
+    /// Whether a final norm follows the stack. Default: yes, unless the block is post-norm, whose sums are normalised already.
     pub final_norm: Option<bool>,
 }
 
@@ -87,5 +87,5 @@ impl TransformerEncoderConfig {
 /// ```
 pub type TransformerEncoder = TransformerStack;
 
-/// What [`TransformerEncoder`] reads.
+/// Input of [`TransformerEncoder`].
 pub type TransformerEncoderInput = TransformerStackInput;

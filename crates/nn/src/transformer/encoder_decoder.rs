@@ -26,10 +26,10 @@ pub struct TransformerConfig {
     pub n_encoder_layers: usize,
     /// Number of decoder layers.
     pub n_decoder_layers: usize,
-    /// How every layer of both stacks is built; not `parallel`. A `window` is the decoder's.
+    /// How every layer of both stacks is built; not `parallel`. A `window` applies to the decoder only.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
-    /// Whether a last norm follows each stack. Default: unless the block is post-norm, whose sums are normalised.
+    /// Whether a final norm follows each stack. Default: yes, unless the block is post-norm, whose sums are normalised already.
     pub final_norm: Option<bool>,
 }
 
@@ -64,7 +64,7 @@ impl TransformerConfig {
     }
 
     fn encoder(&self) -> TransformerStackConfig {
-        // Windows are for the causal self-attention of the decoder.
+        // A window needs the causal self-attention of the decoder.
         let block = self.block.clone().with_window(None);
         self.stack(self.n_encoder_layers, block)
     }
@@ -110,7 +110,7 @@ pub struct Transformer {
     pub decoder: TransformerDecoder,
 }
 
-/// What [`Transformer`] reads.
+/// Input of [`Transformer`].
 #[derive(Clone, Debug)]
 pub struct TransformerInput {
     source: Tensor<3>,
@@ -130,29 +130,30 @@ impl TransformerInput {
         }
     }
 
-    /// Which positions of the source may be seen, by the encoder and from the decoder; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides of the source, from encoder and decoder, in addition to earlier masks; see
+    /// [`AttentionMask::and`].
     pub fn source_mask(mut self, mask: AttentionMask) -> Self {
         self.source_mask = self.source_mask.and(mask);
         self
     }
 
-    /// Which positions of the target may be seen; later ones are hidden anyhow. Several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides of the target, in addition to causality and earlier masks; see [`AttentionMask::and`].
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
         self.target_mask = self.target_mask.and(mask);
         self
     }
 }
 
-/// What [`Transformer`] returns when asked for its weights.
+/// Output of [`Transformer::forward_with_weights`].
 #[derive(Clone, Debug)]
 pub struct TransformerOutput {
     /// `[batch, len_target, d_model]`
     pub states: Tensor<3>,
-    /// One `[batch, heads, len_source, len_source]` an encoder layer.
+    /// One `[batch, heads, len_source, len_source]` per encoder layer.
     pub encoder_weights: Vec<Tensor<4>>,
-    /// One `[batch, heads, len_target, len_target]` a decoder layer.
+    /// One `[batch, heads, len_target, len_target]` per decoder layer.
     pub decoder_weights: Vec<Tensor<4>>,
-    /// One `[batch, heads, len_target, len_source]` a decoder layer.
+    /// One `[batch, heads, len_target, len_source]` per decoder layer.
     pub cross_weights: Vec<Tensor<4>>,
 }
 
@@ -166,7 +167,11 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// When a width is not `d_model`, the batches differ or a mask does not fit.
+    /// When a width is not `d_model`, the batch sizes differ or a mask does not fit.
+    ///
+    /// # Cost
+    ///
+    /// That of [`TransformerStack::forward`](crate::TransformerStack::forward), for the encoder and for the decoder.
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
         let memory = self
             .encoder

@@ -1,4 +1,4 @@
-//! The feed-forward network: every position on its own.
+//! The feed-forward network, which treats every position separately.
 
 use burn::{
     module::{Module, Param},
@@ -22,7 +22,7 @@ pub struct FeedForwardConfig {
     pub d_model: usize,
     /// Width between the linear layers.
     pub d_ff: usize,
-    /// The function between the linear layers, with or without a gate.
+    /// The activation between the linear layers, with or without a gate.
     #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
     /// Probability of dropping a number between the linear layers in training.
@@ -31,7 +31,7 @@ pub struct FeedForwardConfig {
     /// Whether the linear layers add a learned bias.
     #[config(default = true)]
     pub bias: bool,
-    /// How the linear layers start.
+    /// How the linear layers are initialised.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
     )]
@@ -70,14 +70,14 @@ impl FeedForwardConfig {
     }
 }
 
-/// Two linear layers and a function between them, for every position on its own.
+/// Two linear layers with an activation between them, applied to every position separately.
 ///
 /// ```text
 /// plain: dropout(activation(x · W_inner)) · W_outer
 /// gated: dropout(activation(x · W_gate) ⊙ (x · W_up)) · W_outer      W_inner = [W_gate | W_up]: one product
 /// ```
 ///
-/// [`ClampedSwiGlu`](FeedForwardActivation::ClampedSwiGlu) bounds `x · W_up` and adds 1 to it besides.
+/// [`ClampedSwiGlu`](FeedForwardActivation::ClampedSwiGlu) also bounds `x · W_up` and adds 1 to it.
 ///
 /// # Source
 ///
@@ -101,7 +101,7 @@ impl FeedForwardConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct FeedForward {
-    /// `[d_model, d_ff]`; with a gate `[d_model, 2 · d_ff]`, first the columns of the gate.
+    /// `[d_model, d_ff]`; with a gate `[d_model, 2 · d_ff]`, the columns of the gate first.
     pub linear_inner: Linear,
     /// `[d_ff, d_model]`
     pub linear_outer: Linear,
@@ -111,7 +111,7 @@ pub struct FeedForward {
 }
 
 impl FeedForward {
-    /// What the network makes of every position.
+    /// The output of the network for every position.
     ///
     /// # Shapes
     ///
@@ -128,7 +128,7 @@ impl FeedForward {
         let [d_model, _] = self.linear_inner.weight.dims();
         assert_shape!(x, [.., d_model]);
         let shape = x.shape();
-        // Products of nothing: see `linear::apply`.
+        // Empty products: see `linear::apply`.
         if shape.num_elements() == 0 {
             return x;
         }

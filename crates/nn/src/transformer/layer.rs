@@ -1,4 +1,4 @@
-//! The layer of every stack: self-attention, cross-attention where there is a memory to look at, feed-forward.
+//! The layer of every stack: self-attention, cross-attention if there is a memory, feed-forward network.
 
 use burn::{
     module::Module,
@@ -26,12 +26,12 @@ pub struct TransformerLayerConfig {
     pub d_ff: usize,
     /// Number of heads.
     pub n_heads: usize,
-    /// Whether a position sees only itself and what came before (a decoder) or everything (an encoder).
+    /// Whether a position sees only itself and earlier positions (a decoder) or all of them (an encoder).
     #[config(default = false)]
     pub causal: bool,
-    /// Width of the memory that cross-attention looks at. Default: there is no cross-attention.
+    /// Width of the memory for cross-attention. Default: no cross-attention.
     pub d_memory: Option<usize>,
-    /// How the layer is built; with cross-attention not `parallel`, and a `window` only if it is causal.
+    /// How the layer is built: not `parallel` with cross-attention, and with a `window` only if it is causal.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
 }
@@ -46,7 +46,7 @@ impl TransformerLayerConfig {
         self.validate_in("TransformerLayerConfig")
     }
 
-    /// [`validate`](Self::validate) of a layer that `config` describes.
+    /// [`validate`](Self::validate), with errors in the name of `config`.
     pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
         let invalid = |reason: String| Err(ConfigError::Invalid { config, reason });
         let block = &self.block;
@@ -75,7 +75,8 @@ impl TransformerLayerConfig {
             ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
             if block.parallel {
                 return invalid(
-                    "parallel is true, but attention and feed-forward side by side leave no place for cross-attention".into(),
+                    "parallel is true, but a parallel layer has no place for cross-attention"
+                        .into(),
                 );
             }
         }
@@ -121,7 +122,7 @@ impl TransformerLayerConfig {
         }
     }
 
-    /// What the heads of the self-attention look like.
+    /// The heads of the self-attention.
     pub(super) fn heads(&self) -> HeadsConfig {
         self.block.heads.directed(self.causal)
     }
@@ -168,8 +169,8 @@ impl TransformerLayerConfig {
     }
 }
 
-/// One layer of a transformer: self-attention, cross-attention if it has a memory to look at, and feed-forward, each in a residual
-/// sum; or ([`parallel`](BlockConfig::parallel)) attention and feed-forward in one.
+/// One layer of a transformer: self-attention, cross-attention if there is a memory, and a feed-forward network, each in its
+/// own residual sum; if [`parallel`](BlockConfig::parallel), attention and feed-forward network in one.
 ///
 /// # Source
 ///
@@ -178,7 +179,7 @@ impl TransformerLayerConfig {
 ///
 /// # Example
 ///
-/// Alone, with the same layers of an encoder and a decoder; [`TransformerStack`](crate::TransformerStack) has many.
+/// A layer of an encoder and a layer of a decoder. [`TransformerStack`](crate::TransformerStack) runs many.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -195,31 +196,32 @@ impl TransformerLayerConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct TransformerLayer {
-    /// Every position looks at all positions, or (causal) at itself and what came before.
+    /// Every position attends to all positions or, if causal, to itself and earlier ones.
     pub self_attention: SelfAttention,
-    /// The sum and norm around the self-attention, in parallel layers around both.
+    /// The residual sum and norm of the self-attention; in parallel layers, of both sublayers.
     pub self_attention_residual: Residual,
-    /// Every position looks at the memory.
+    /// Every position attends to the memory.
     pub cross_attention: Option<CrossAttention>,
-    /// The sum and norm around the cross-attention.
+    /// The residual sum and norm of the cross-attention.
     pub cross_attention_residual: Option<Residual>,
-    /// Works on every position by itself, unless the layer has experts.
+    /// The feed-forward network, unless the layer has experts.
     pub feed_forward: Option<FeedForward>,
-    /// The experts that take its place, if the layer has them.
+    /// The experts in its place, if the layer has them.
     pub mixture_of_experts: Option<MixtureOfExperts>,
-    /// The sum and norm around the feed-forward network; of parallel layers, those with separate norms use its norm alone, and others have none.
+    /// The residual sum and norm of the feed-forward network. Parallel layers with separate norms use only its norm; other
+    /// parallel layers have none.
     pub feed_forward_residual: Option<Residual>,
     parallel: bool,
 }
 
-/// What a [`TransformerLayer`] returns.
+/// Output of a [`TransformerLayer`].
 #[derive(Clone, Debug)]
 pub struct LayerOutput {
     /// `[batch, len, d_model]`
     pub states: Tensor<3>,
-    /// `[batch, heads, len, len]`, if weights are wanted.
+    /// `[batch, heads, len, len]`, if weights were requested.
     pub self_weights: Option<Tensor<4>>,
-    /// `[batch, heads, len, len_kv]`, if weights are wanted and the layer has cross-attention.
+    /// `[batch, heads, len, len_kv]`, if weights were requested and the layer has cross-attention.
     pub cross_weights: Option<Tensor<4>>,
     /// `[batch · len, n_experts]`, for [`load_balancing_loss`](crate::load_balancing_loss), if the layer has experts.
     pub router_logits: Option<Tensor<2>>,
@@ -234,8 +236,8 @@ impl TransformerLayer {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model`, what the context holds does not fit, or it has a memory and the layer no cross-attention, or the
-    /// other way round.
+    /// When the width is not `d_model`, a part of the context does not fit, or there is a memory without cross-attention or
+    /// cross-attention without a memory.
     ///
     /// # Cost
     ///
@@ -244,12 +246,12 @@ impl TransformerLayer {
         self.run(x, context, None)
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached), with the `memory` of a layer with cross-attention, whose keys and values are
-    /// made here, once.
+    /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs the `memory`,
+    /// `[batch, len_kv, d_memory]`, whose keys and values are projected here, once.
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, the memory does not fit the cross-attention, or one of the two is missing.
+    /// As [`SelfAttention::cache`], and when the memory does not fit the cross-attention, or one of the two is missing.
     pub fn cache(
         &self,
         batch: usize,
@@ -264,8 +266,8 @@ impl TransformerLayer {
         }
     }
 
-    /// The states of the next tokens of each sequence, which join the cache: the same as [`forward`](Self::forward) of the whole
-    /// sequences has there. The memory is that of the cache.
+    /// The states of the next tokens of each sequence, which are added to the cache: the same as [`forward`](Self::forward) of
+    /// the whole sequences gives for these tokens. The memory is that of the cache.
     ///
     /// # Shapes
     ///
@@ -273,7 +275,7 @@ impl TransformerLayer {
     ///
     /// # Panics
     ///
-    /// As [`SelfAttention::forward_cached`], and when the context has a memory or asks for weights.
+    /// As [`SelfAttention::forward_cached`], and when the context has a memory or requests weights.
     pub fn forward_cached(
         &self,
         x: Tensor<3>,
@@ -282,7 +284,7 @@ impl TransformerLayer {
     ) -> LayerOutput {
         assert!(
             !context.has_memory() && !context.weights,
-            "TransformerLayer: a memory or a wish for weights cannot go with a cache"
+            "TransformerLayer: a context with a memory or a request for weights cannot be combined with a cache"
         );
         let memory = cache.memory.clone();
         let context = match memory {
@@ -292,7 +294,7 @@ impl TransformerLayer {
         self.run(x, context, Some(cache))
     }
 
-    /// Whether attention and feed-forward are added together, instead of one after the other.
+    /// Whether attention and feed-forward network are summed, instead of following each other.
     pub fn is_parallel(&self) -> bool {
         self.parallel
     }
@@ -344,7 +346,7 @@ impl TransformerLayer {
         }
     }
 
-    /// What the feed-forward network, or the experts in its place, make of every position, and the logits of their router.
+    /// The output of the feed-forward network, or of the experts in its place with the logits of their router.
     fn feed(&self, x: Tensor<3>) -> (Tensor<3>, Option<Tensor<2>>) {
         match (&self.feed_forward, &self.mixture_of_experts) {
             (_, Some(experts)) => {
@@ -358,7 +360,7 @@ impl TransformerLayer {
         }
     }
 
-    /// Cross-attention, if there is one.
+    /// Cross-attention, if the layer has it.
     fn look_at_memory(
         &self,
         x: Tensor<3>,
@@ -370,7 +372,7 @@ impl TransformerLayer {
         };
         let input = context
             .cross_attention(residual.input(x.clone()))
-            .expect("check_memory has seen to it");
+            .expect("check_memory guarantees a memory");
         if !context.weights {
             return (residual.sum(x, attention.forward(input)), None);
         }
@@ -378,7 +380,7 @@ impl TransformerLayer {
         (residual.sum(x, output.context), Some(output.weights))
     }
 
-    /// Panics unless there is a memory for a layer that looks at one, and none for one that does not.
+    /// Panics unless there is a memory exactly if the layer has cross-attention.
     fn check_memory(&self, is_there: bool) {
         match (self.cross_attention.is_some(), is_there) {
             (true, false) => {

@@ -1,12 +1,12 @@
-//! What keeps the experts of a router equally busy.
+//! The loss that balances the load of a router's experts.
 
 use burn::tensor::{Bool, Tensor, activation::softmax, assert_shape};
 
 use super::mixture_of_experts::chosen;
 use crate::parameter::wide;
 
-/// The loss that keeps the experts equally busy, to be added to that of the model with a small factor; 1 for each active expert where
-/// they are.
+/// The loss that balances the load of the experts, to be added to the loss of the model with a small factor. It equals
+/// `n_active` where the load is balanced.
 ///
 /// ```text
 /// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0
@@ -16,18 +16,22 @@ use crate::parameter::wide;
 ///
 /// # Shapes
 ///
-/// - router_logits: `[positions, n_experts]` of every layer
-/// - counted: `[positions]`, false for padding; without one, all positions count
+/// - `router_logits`: `[positions, n_experts]` for every layer
+/// - `counted`: `[positions]`, false for padding; if `None`, all positions count
 /// - output: `[1]`
 ///
 /// # Panics
 ///
-/// When there is no layer, layers differ in shape, `n_active` is not between 1 and the number of experts, or `counted` has another
-/// length.
+/// When there are no layers, layers differ in shape, `n_active` is not between 1 and the number of experts, or `counted` has
+/// another length.
+///
+/// # Cost
+///
+/// A few operations per logit.
 ///
 /// # Source
 ///
-/// "Switch transformers" (arXiv:2101.03961), equations 4 to 6, for several experts a position. PyTorch equivalent:
+/// "Switch transformers" (arXiv:2101.03961), equations 4 to 6, for several experts per position. PyTorch equivalent:
 /// `load_balancing_loss_func` of Hugging Face's `transformers` (Mixtral).
 pub fn load_balancing_loss(
     router_logits: &[Tensor<2>],
@@ -36,7 +40,7 @@ pub fn load_balancing_loss(
 ) -> Tensor<1> {
     let first = router_logits
         .first()
-        .expect("load_balancing_loss: there are logits of no layer");
+        .expect("load_balancing_loss: there are no router logits");
     let [positions, n_experts] = first.dims();
     assert!(
         (1..=n_experts).contains(&n_active),

@@ -1,4 +1,4 @@
-//! A feed-forward network in several parts, of which every position uses a few.
+//! A mixture of experts: several feed-forward networks, of which every position uses a few.
 
 use burn::{
     module::Module,
@@ -17,13 +17,13 @@ use crate::{
     parameter::wide,
 };
 
-/// The experts of a layer, instead of one feed-forward network: see [`BlockConfig::experts`](crate::BlockConfig::experts). What else
-/// [`MixtureOfExpertsConfig`] has is that of the block.
+/// The experts of a layer, in place of one feed-forward network: see [`BlockConfig::experts`](crate::BlockConfig::experts).
+/// The other fields of [`MixtureOfExpertsConfig`] are those of the block.
 #[derive(Config, Debug)]
 pub struct ExpertsConfig {
     /// Number of experts.
     pub n_experts: usize,
-    /// How many of them every position uses.
+    /// Number of experts that every position uses.
     pub n_active: usize,
     /// Width between the linear layers of one expert. Default: the layer's `d_ff`.
     pub d_ff: Option<usize>,
@@ -36,7 +36,7 @@ pub struct ExpertsConfig {
 }
 
 impl ExpertsConfig {
-    /// Those of a layer of these sizes, built like `block`.
+    /// The experts of a layer of these sizes, built like `block`.
     pub(super) fn in_layer(
         &self,
         d_model: usize,
@@ -63,16 +63,16 @@ pub struct MixtureOfExpertsConfig {
     pub d_ff: usize,
     /// Number of experts.
     pub n_experts: usize,
-    /// How many of them every position uses.
+    /// Number of experts that every position uses.
     pub n_active: usize,
-    /// Whether the weights of the experts that a position uses add up to 1, as in Mixtral, gpt-oss and Qwen 3, or are their shares
-    /// among all experts, as in Qwen 1.5: the softmax over the chosen logits, or over all of them.
+    /// Whether the weights of the experts that a position uses add up to 1 (a softmax over the chosen logits, as in Mixtral,
+    /// gpt-oss and Qwen 3) or are their shares among all experts (a softmax over all logits, as in Qwen 1.5).
     #[config(default = true)]
     pub renormalized: bool,
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
-    /// The function between the linear layers of an expert, with or without a gate.
+    /// The activation inside an expert, with or without a gate.
     #[config(default = "FeedForwardActivation::SwiGlu")]
     pub activation: FeedForwardActivation,
     /// Probability of dropping a number between the linear layers of an expert in training.
@@ -81,7 +81,7 @@ pub struct MixtureOfExpertsConfig {
     /// Whether the linear layers of the experts add a learned bias.
     #[config(default = false)]
     pub bias: bool,
-    /// How the router and the linear layers of the experts start.
+    /// How the router and the linear layers of the experts are initialised.
     #[config(
         default = "Initializer::KaimingUniform { gain: 1.0 / 3.0f64.sqrt(), fan_out_only: false }"
     )]
@@ -143,7 +143,7 @@ impl MixtureOfExpertsConfig {
     }
 }
 
-/// Several feed-forward networks side by side, the experts, of which a router gives every position a few.
+/// Several feed-forward networks, the experts, of which a router chooses a few for every position.
 ///
 /// ```text
 /// logits = x · W_router
@@ -155,9 +155,9 @@ impl MixtureOfExpertsConfig {
 /// # Source
 ///
 /// "Mixtral of experts" (arXiv:2401.04088), section 2.1; "Outrageously large neural networks" (arXiv:1701.06538). PyTorch equivalent:
-/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`. Layers hold one where
-/// [`BlockConfig::experts`](crate::BlockConfig::experts) says so. There is no noise on the logits, no capacity that drops tokens and no
-/// expert that all positions share.
+/// `MixtralSparseMoeBlock`, `Qwen3MoeSparseMoeBlock` and `GptOssMLP` of Hugging Face's `transformers`.
+/// [`BlockConfig::experts`](crate::BlockConfig::experts) puts one into every layer. Not included: noise on the logits, a
+/// capacity that drops tokens, and experts shared by all positions.
 ///
 /// # Example
 ///
@@ -170,32 +170,33 @@ impl MixtureOfExpertsConfig {
 /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
 /// assert_eq!(mixture.forward(x.clone()).dims(), [2, 7, 32]);
 ///
-/// // In training, with the loss that keeps the experts equally busy.
+/// // In training, with the loss that balances the load of the experts.
 /// let output = mixture.forward_with_logits(x);
 /// let loss = load_balancing_loss(&[output.router_logits], 2, None) * 0.02;
 /// assert_eq!(loss.dims(), [1]);
 /// ```
 #[derive(Module, Debug)]
 pub struct MixtureOfExperts {
-    /// How well each expert fits: `[d_model, n_experts]`.
+    /// Scores the experts for each position: `[d_model, n_experts]`.
     pub router: Linear,
-    /// The networks.
+    /// The experts.
     pub experts: Vec<FeedForward>,
     n_active: usize,
     renormalized: bool,
 }
 
-/// What [`MixtureOfExperts::forward_with_logits`] returns.
+/// Output of [`MixtureOfExperts::forward_with_logits`].
 #[derive(Clone, Debug)]
 pub struct MixtureOfExpertsOutput<const D: usize> {
-    /// `[.., d_model]`, as without asking for logits.
+    /// `[.., d_model]`, the result of [`MixtureOfExperts::forward`].
     pub states: Tensor<D>,
-    /// `[positions, n_experts]`: how well each expert fits each position, for [`load_balancing_loss`](crate::load_balancing_loss).
+    /// `[positions, n_experts]`: the score of each expert for each position, for
+    /// [`load_balancing_loss`](crate::load_balancing_loss).
     pub router_logits: Tensor<2>,
 }
 
 impl MixtureOfExperts {
-    /// What the experts make of every position.
+    /// The weighted sum of the chosen experts' outputs, for every position.
     ///
     /// # Shapes
     ///
@@ -207,15 +208,20 @@ impl MixtureOfExperts {
     ///
     /// # Cost
     ///
-    /// On backends whose tensors are plain memory (flex and ndarray) every expert runs on the positions that chose it:
-    /// `4 · positions · n_active · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose has no
-    /// gradient. Elsewhere the choice stays on the device, which nobody waits for, and every expert runs on all positions:
-    /// `n_experts / n_active` times as many operations, one expert's numbers in memory at a time in inference, those of all in training.
+    /// On backends whose tensors are plain memory (flex and ndarray), every expert runs on the positions that chose it:
+    /// `4 · positions · n_active · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose gets
+    /// no gradient. Elsewhere the choice stays on the device, without waiting for it, and every expert runs on all positions:
+    /// `n_experts / n_active` times as many operations, with the activations of one expert in memory at a time in inference,
+    /// and those of all experts in training.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         self.forward_with_logits(x).states
     }
 
     /// [`forward`](Self::forward), and the logits of the router.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward); see [`MixtureOfExpertsOutput`].
     ///
     /// # Panics
     ///
@@ -224,7 +230,7 @@ impl MixtureOfExperts {
         let [d_model, n_experts] = self.router.weight.dims();
         assert_shape!(x, [.., d_model]);
         let shape = x.shape();
-        // Products of nothing: see `linear::apply`.
+        // Empty products: see `linear::apply`.
         if shape.num_elements() == 0 {
             let router_logits = Tensor::zeros([0, n_experts], (&x.device(), x.dtype()));
             return MixtureOfExpertsOutput {
@@ -246,7 +252,7 @@ impl MixtureOfExperts {
         }
     }
 
-    /// `[positions, n_experts]`: what the output of each expert is multiplied by, 0 where it is not chosen.
+    /// `[positions, n_experts]`: the weight of each expert's output, 0 where it is not chosen.
     fn weights(&self, logits: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
         let dtype = logits.dtype();
         let logits = logits.cast(wide(dtype));
@@ -264,7 +270,7 @@ impl MixtureOfExperts {
         for (index, expert) in self.experts.iter().enumerate() {
             let weight = weights.clone().narrow(1, index, 1);
             let others = chosen.clone().narrow(1, index, 1).bool_not();
-            // What is infinite where nobody chose it stays there.
+            // Selected: infinity at a position that did not choose the expert must not reach the sum.
             let output = expert.forward(rows.clone());
             let output = output.mask_fill(others.expand(rows.dims()), 0.0);
             sum = sum + output * weight;
@@ -272,7 +278,7 @@ impl MixtureOfExperts {
         sum
     }
 
-    /// Every expert on the positions that chose it, which are read from the device.
+    /// Every expert on the positions that chose it. The choice is read from the device.
     fn of_chosen(&self, rows: Tensor<2>, weights: Tensor<2>, chosen: Tensor<2, Bool>) -> Tensor<2> {
         let [n_rows, n_experts] = weights.dims();
         let device = rows.device();
@@ -329,7 +335,7 @@ mod tests {
 
     use super::*;
 
-    /// What the two ways of computing make of the same positions, and their gradients.
+    /// The two ways of computing give the same outputs and gradients.
     #[test]
     fn experts_on_the_chosen_and_on_all_positions_agree() {
         let device = Device::default().autodiff();

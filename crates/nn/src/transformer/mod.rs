@@ -1,17 +1,17 @@
-//! Transformers: the layer, the stack, and what stacks are usually called.
+//! Transformers: the layer, the stack, and the usual stacks by name.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `layer.rs` | one layer, which can be built and run alone |
-//! | `block.rs` | how a layer is built, besides its sizes |
-//! | `context.rs` | what a layer is told besides its input |
-//! | `mixture_of_experts.rs` | a feed-forward network of experts |
-//! | `load_balancing.rs` | the loss that keeps experts busy |
-//! | `residual.rs`, `norm.rs`, `feed_forward.rs`, `activation.rs` | what a layer is made of besides attention |
-//! | `stack.rs`, `pattern.rs` | layers one after the other, and how they may differ |
-//! | `shared_position.rs` | positions that layers of a stack share |
+//! | `block.rs` | how a layer is built, apart from its sizes |
+//! | `context.rs` | everything that a layer reads, apart from its input |
+//! | `mixture_of_experts.rs` | a feed-forward network made of experts |
+//! | `load_balancing.rs` | the load-balancing loss of experts |
+//! | `residual.rs`, `norm.rs`, `feed_forward.rs`, `activation.rs` | the parts of a layer other than attention |
+//! | `stack.rs`, `pattern.rs` | stacks of layers, and how their layers may differ |
+//! | `shared_position.rs` | position encodings shared by the layers of a stack |
 //! | `cache.rs` | how layers and stacks decode |
-//! | `encoder.rs`, `causal.rs`, `decoder.rs`, `encoder_decoder.rs` | the usual stacks by their names |
+//! | `encoder.rs`, `causal.rs`, `decoder.rs`, `encoder_decoder.rs` | the usual stacks by name |
 
 mod activation;
 mod block;

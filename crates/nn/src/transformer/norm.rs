@@ -13,7 +13,7 @@ use crate::{
     parameter::{floats, wide},
 };
 
-/// Which norm, as configuration of [`Norm`]; made by [`layer_norm`](Self::layer_norm) or [`rms_norm`](Self::rms_norm).
+/// Configuration of [`Norm`], made by [`layer_norm`](Self::layer_norm) or [`rms_norm`](Self::rms_norm).
 ///
 /// ```
 /// use burn_attn::NormConfig;
@@ -69,7 +69,7 @@ impl NormConfig {
         }
     }
 
-    /// Another number added to the variance or mean square.
+    /// Sets the number added to the variance or mean square.
     pub fn with_epsilon(mut self, number: f64) -> Self {
         match &mut self {
             Self::LayerNorm { epsilon, .. } | Self::RmsNorm { epsilon, .. } => {
@@ -79,7 +79,7 @@ impl NormConfig {
         self
     }
 
-    /// No learned bias, which RMS norm has not anyhow.
+    /// Without a learned bias, which RMS norm never has.
     pub fn without_bias(mut self) -> Self {
         if let Self::LayerNorm { bias, .. } = &mut self {
             *bias = false;
@@ -87,10 +87,10 @@ impl NormConfig {
         self
     }
 
-    /// Numbers are multiplied by `1 + gamma`, with a gamma that starts at 0: RMS norm in Gemma, layer norm in Nemotron.
+    /// Multiplies by `1 + gamma`, with a gamma that starts at 0: RMS norm in Gemma, layer norm in Nemotron.
     ///
-    /// What is stored, in these models' files too, is the distance from 1, so that weight decay pulls the factor towards 1 and
-    /// not towards 0, and half precision keeps a small distance exactly.
+    /// The stored parameter, in these models' files too, is the distance from 1. So weight decay pulls the factor towards 1
+    /// instead of 0, and half precision keeps small distances accurately.
     pub fn with_unit_offset(mut self) -> Self {
         match &mut self {
             Self::LayerNorm { unit_offset, .. } | Self::RmsNorm { unit_offset, .. } => {
@@ -104,7 +104,7 @@ impl NormConfig {
     ///
     /// # Errors
     ///
-    /// Names an epsilon that is not positive.
+    /// Names an epsilon that is not positive and finite.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (name, epsilon) = match self {
             Self::LayerNorm { epsilon, .. } => ("LayerNorm", epsilon),
@@ -120,7 +120,7 @@ impl NormConfig {
         })
     }
 
-    /// Builds the norm of vectors of width `d_model`.
+    /// Builds the norm for vectors of width `d_model`.
     ///
     /// # Panics
     ///
@@ -156,14 +156,14 @@ impl NormConfig {
     }
 }
 
-/// Brings every vector to the same size.
+/// Layer norm or RMS norm: brings every vector to the same size.
 ///
 /// ```text
 /// LayerNorm: (x − mean(x)) / √(variance(x) + epsilon) · gamma + beta
 /// RmsNorm:   x / √(mean(x²) + epsilon) · gamma
 /// ```
 ///
-/// With [a unit offset](NormConfig::with_unit_offset), `1 + gamma` stands in the place of `gamma`.
+/// With [a unit offset](NormConfig::with_unit_offset), `1 + gamma` takes the place of `gamma`.
 ///
 /// # Source
 ///
@@ -183,18 +183,19 @@ impl NormConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Norm {
-    /// What every number is multiplied by, or with a unit offset that less 1: `[d_model]`.
+    /// The factor on every number, or with a unit offset the factor minus 1: `[d_model]`.
     pub gamma: Param<Tensor<1>>,
-    /// What is added to every number, in a layer norm with a bias: `[d_model]`.
+    /// The bias added to every number, in a layer norm that has one: `[d_model]`.
     pub beta: Option<Param<Tensor<1>>>,
     epsilon: f64,
-    /// Whether the mean is subtracted: layer norm. A field and no enum, whose variants would be in the names of the parameters in a file.
+    /// Whether the mean is subtracted: layer norm. A field, not an enum, whose variants would be part of the parameters' names
+    /// in a file.
     centred: bool,
     unit_offset: bool,
 }
 
 impl Norm {
-    /// What it was made of.
+    /// The configuration that builds a norm like this one.
     pub fn config(&self) -> NormConfig {
         let (epsilon, unit_offset) = (self.epsilon, self.unit_offset);
         match self.centred {
@@ -210,7 +211,7 @@ impl Norm {
         }
     }
 
-    /// The normalised vectors.
+    /// The normalised vectors, in the dtype of the input.
     ///
     /// # Shapes
     ///
@@ -219,10 +220,14 @@ impl Norm {
     /// # Panics
     ///
     /// When the last axis is not `d_model`.
+    ///
+    /// # Cost
+    ///
+    /// A few operations per number.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let [d_model] = self.gamma.dims();
         assert_shape!(x, [.., d_model]);
-        // Not every backend of Burn 0.22.1 can reduce nothing (see `linear::apply`).
+        // Not every backend of Burn 0.22.1 can reduce an empty tensor (see `linear::apply`).
         if x.shape().num_elements() == 0 {
             return x;
         }
@@ -232,7 +237,7 @@ impl Norm {
         }
     }
 
-    /// What every number is multiplied by.
+    /// The factor on every number.
     fn factor(&self, gamma: Tensor<1>) -> Tensor<1> {
         match self.unit_offset {
             true => gamma + 1.0,

@@ -1,4 +1,4 @@
-//! Which layers of a stack differ, and which are the same.
+//! Which layers of a stack differ, and which share their weights.
 
 use burn::config::Config;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::error::ConfigError;
 /// ```
 /// use burn_attn::{BlockConfig, CausalTransformerConfig, LayerPattern, positions::PositionEncoding};
 ///
-/// // Layers that look back a little alternate with layers that look back all the way and know no positions.
+/// // Layers with a window and rotary positions alternate with layers that see everything and have no positions.
 /// let block = BlockConfig::new();
 /// let near = block.clone().with_window(127).with_position(PositionEncoding::rotary());
 /// let config = CausalTransformerConfig::new(32, 64, 4, 6).with_pattern(LayerPattern::Cycle(vec![near, block]));
@@ -20,21 +20,22 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LayerPattern {
-    /// Every layer is built as the `block` of the configuration, with weights of its own.
+    /// Every layer is built like the `block` of the configuration, with weights of its own.
     #[default]
     Alike,
-    /// Layer `i` is built as block `i mod n` of these `n`: windows or rotary bases that alternate (Gemma 3, arXiv:2503.19786; gpt-oss,
-    /// arXiv:2508.10925), layers without positions, layers with experts and without. The last norm is that of the last layer's block.
+    /// Layer `i` is built like block `i mod n` of these `n`: alternating windows or rotary bases (Gemma 3, arXiv:2503.19786;
+    /// gpt-oss, arXiv:2508.10925), layers without positions, layers with and without experts. The final norm is that of the
+    /// last layer's block.
     Cycle(Vec<BlockConfig>),
-    /// So many layers have weights of their own, and each of them is used for as many layers in a row as the others, or one more: ALBERT
-    /// (arXiv:1909.11942) has 1.
+    /// Only this many layers have weights of their own. Each of them is used for consecutive layers, all of them equally often
+    /// or some once more. ALBERT (arXiv:1909.11942) has 1.
     Shared(usize),
 }
 
 impl Config for LayerPattern {}
 
 impl LayerPattern {
-    /// Whether a stack of `n_layers` layers can have it.
+    /// Whether a stack of `n_layers` layers can have this pattern.
     pub(super) fn validate(
         &self,
         config: &'static str,
@@ -65,7 +66,7 @@ impl LayerPattern {
         }
     }
 
-    /// Which of those layers is layer `index` of `n_layers`.
+    /// The index of the layer with weights that runs as layer `index` of `n_layers`.
     pub(super) fn layer(&self, index: usize, n_layers: usize) -> usize {
         match self {
             Self::Alike | Self::Cycle(_) => index,

@@ -1,4 +1,4 @@
-//! The sum around every sublayer, and where its norms are.
+//! The residual sum around every sublayer, and the placement of its norms.
 
 use burn::{
     config::Config,
@@ -10,20 +10,20 @@ use burn::{
 use super::{Norm, NormConfig};
 use crate::dropout;
 
-/// Where a sublayer (attention or feed-forward) is normalised.
+/// Where the norms of a sublayer (attention or feed-forward network) are.
 #[derive(Config, Debug, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NormPlacement {
-    /// Its input: `x + sublayer(norm(x))`. Trains stably without warmup ("On layer normalization in the transformer
+    /// Before the sublayer: `x + sublayer(norm(x))`. Trains stably without warmup ("On layer normalization in the transformer
     /// architecture", arXiv:2002.04745); GPT-2, Llama. PyTorch equivalent: `norm_first=True`.
     Pre,
-    /// The sum: `norm(x + sublayer(x))`, as in "Attention is all you need"; BERT. PyTorch equivalent:
+    /// After the sum: `norm(x + sublayer(x))`, as in "Attention is all you need"; BERT. PyTorch equivalent:
     /// `norm_first=False`.
     Post,
-    /// Its input and its output, with a norm of its own each: `x + norm(sublayer(norm(x)))` ("CogView",
+    /// Before and after the sublayer, two norms: `x + norm(sublayer(norm(x)))` ("CogView",
     /// arXiv:2105.13290, section 2.4); Gemma 2 (arXiv:2408.00118, section 2).
     Sandwich,
-    /// Its output: `x + norm(sublayer(x))`; OLMo 2 (arXiv:2501.00656, section 2), Swin v2 (arXiv:2111.09883, section 3.2).
+    /// After the sublayer: `x + norm(sublayer(x))`; OLMo 2 (arXiv:2501.00656, section 2), Swin v2 (arXiv:2111.09883, section 3.2).
     Output,
 }
 
@@ -35,11 +35,15 @@ pub enum NormPlacement {
 /// Sandwich: x + dropout(output_norm(sublayer(norm(x))))
 /// Output:   x + dropout(norm(sublayer(x)))
 /// ```
+///
+/// # Source
+///
+/// He et al., "Deep residual learning for image recognition" (arXiv:1512.03385), section 3.2; the placements name theirs.
 #[derive(Module, Debug)]
 pub struct Residual {
-    /// The norm before the sublayer, of the sum (`Post`) or behind the sublayer (`Output`).
+    /// The norm before the sublayer, of the sum (`Post`) or after the sublayer (`Output`).
     pub norm: Norm,
-    /// The second norm, behind the sublayer (`Sandwich`).
+    /// The second norm, after the sublayer (`Sandwich`).
     pub output_norm: Option<Norm>,
     dropout: Dropout,
     #[module(skip)]
@@ -68,11 +72,15 @@ impl Residual {
         self.placement
     }
 
-    /// What the sublayer reads.
+    /// The input of the sublayer.
     ///
     /// # Shapes
     ///
     /// - input, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the width is not `d_model`.
     pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
             NormPlacement::Pre | NormPlacement::Sandwich => self.norm.forward(x),
@@ -80,11 +88,15 @@ impl Residual {
         }
     }
 
-    /// The sum of `x` and what the sublayer made of its [`input`](Self::input).
+    /// The sum of `x` and `y`, the sublayer's output for [`input(x)`](Self::input).
     ///
     /// # Shapes
     ///
     /// - inputs, output: `[batch, len, d_model]`
+    ///
+    /// # Panics
+    ///
+    /// When the shapes differ.
     pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
         let dropout = |y| dropout(&self.dropout, y);
         match (self.placement, &self.output_norm) {

@@ -1,12 +1,12 @@
-//! Position encodings that the layers of a stack have in common.
+//! Position encodings shared by the layers of a stack.
 
 use burn::tensor::Device;
 
 use super::TransformerLayerConfig;
 use crate::positions::{Position, PositionEncoding};
 
-/// A position encoding that all layers with the same one share: a rotary table, which is the same in all of them anyhow, and T5's learned
-/// one, of which a stack has one.
+/// A position encoding shared by all layers that have the same one: a rotary table, which would be the same in each of them,
+/// or T5's learned bias, of which a stack has only one.
 #[derive(PartialEq)]
 pub(super) struct SharedPosition {
     encoding: PositionEncoding,

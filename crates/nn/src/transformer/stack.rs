@@ -1,4 +1,4 @@
-//! Layers one after the other.
+//! Stacks of layers.
 
 use burn::{
     module::Module,
@@ -16,9 +16,9 @@ use crate::{
     positions::{Position, PositionEncoding},
 };
 
-/// Configuration of [`TransformerStack`]. [`TransformerEncoderConfig`](crate::TransformerEncoderConfig),
-/// [`CausalTransformerConfig`](crate::CausalTransformerConfig) and [`TransformerDecoderConfig`](crate::TransformerDecoderConfig) are its
-/// usual choices.
+/// Configuration of [`TransformerStack`], with [`TransformerEncoderConfig`](crate::TransformerEncoderConfig),
+/// [`CausalTransformerConfig`](crate::CausalTransformerConfig) and
+/// [`TransformerDecoderConfig`](crate::TransformerDecoderConfig) for the usual stacks.
 #[derive(Config, Debug)]
 pub struct TransformerStackConfig {
     /// Width of the input and output.
@@ -29,18 +29,18 @@ pub struct TransformerStackConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// Whether a position sees only itself and what came before (a decoder) or everything (an encoder).
+    /// Whether a position sees only itself and earlier positions (a decoder) or all of them (an encoder).
     #[config(default = false)]
     pub causal: bool,
-    /// Width of the memory that cross-attention looks at. Default: there is no cross-attention.
+    /// Width of the memory for cross-attention. Default: no cross-attention.
     pub d_memory: Option<usize>,
-    /// How every layer is built, unless `pattern` says otherwise.
+    /// How every layer is built, unless `pattern` overrides it.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.
     #[config(default = "LayerPattern::Alike")]
     pub pattern: LayerPattern,
-    /// Whether a last norm follows the stack. Default: unless the block is post-norm, whose sums are normalised.
+    /// Whether a final norm follows the stack. Default: yes, unless the block is post-norm, whose sums are normalised already.
     pub final_norm: Option<bool>,
 }
 
@@ -54,7 +54,7 @@ impl TransformerStackConfig {
         self.validate_in("TransformerStackConfig")
     }
 
-    /// [`validate`](Self::validate) of a stack that `config` describes.
+    /// [`validate`](Self::validate), with errors in the name of `config`.
     pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
         self.layer(&self.block).validate_in(config)?;
         if let LayerPattern::Cycle(blocks) = &self.pattern {
@@ -103,7 +103,7 @@ impl TransformerStackConfig {
         }
     }
 
-    /// A layer that is built like `block`.
+    /// A layer built like `block`.
     fn layer(&self, block: &BlockConfig) -> TransformerLayerConfig {
         TransformerLayerConfig {
             d_model: self.d_model,
@@ -116,12 +116,12 @@ impl TransformerStackConfig {
     }
 }
 
-/// Layers one after the other, which may differ: the encoder, the causal stack of language models and the decoder are this one with other
-/// configurations.
+/// A stack of layers, which may differ: the encoder, the decoder and the causal stack of language models are this module with
+/// different configurations.
 ///
 /// # Example
 ///
-/// The states behind every layer, of a stack whose layers all have the same weights.
+/// The states after every layer, in a stack whose layers share their weights.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
@@ -136,22 +136,22 @@ impl TransformerStackConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct TransformerStack {
-    /// The layers that have weights of their own, first to last. One that runs by itself has to be told the position encoding that it
+    /// The layers with weights of their own, first to last. To run one of them alone, pass the position encoding that it
     /// shares, if it does: [`position`](Self::position).
     pub layers: Vec<TransformerLayer>,
-    /// Position encodings that layers share: one rotary table for all layers with the same one, one relative bias as in T5. ALiBi's slopes
-    /// are the layers' own.
+    /// The position encodings that layers share: one rotary table for all layers with the same one, one relative bias as in
+    /// T5. ALiBi's slopes belong to the layers.
     pub positions: Vec<Position>,
-    /// The last norm, if there is one.
+    /// The final norm, if there is one.
     pub norm: Option<Norm>,
-    /// Which of `layers` runs, step by step.
+    /// Indices into `layers`, in the order in which they run.
     order: Vec<usize>,
-    /// Which of `positions` each of `layers` has, if it has a shared one.
+    /// Index into `positions` for each of `layers`, if it shares one.
     #[module(skip)]
     position_of: Vec<Option<usize>>,
 }
 
-/// What a [`TransformerStack`] reads.
+/// Input of a [`TransformerStack`].
 #[derive(Clone, Debug)]
 pub struct TransformerStackInput {
     x: Tensor<3>,
@@ -167,22 +167,22 @@ impl TransformerStackInput {
         }
     }
 
-    /// Which positions may be seen, besides what causal layers hide; several masks all hide, as by [`AttentionMask::and`].
+    /// Also hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
     pub fn mask(self, mask: AttentionMask) -> Self {
         self.context(|context| context.mask(mask))
     }
 
-    /// Adds to the scores of every self-attention; several biases all add, as by [`AttentionBias::and`].
+    /// Adds `bias` to the scores of every self-attention, on top of other biases; see [`AttentionBias::and`].
     pub fn bias(self, bias: AttentionBias) -> Self {
         self.context(|context| context.bias(bias))
     }
 
-    /// Sequence `b` has `lengths[b]` tokens; those behind them are padding that nobody sees.
+    /// Sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees.
     pub fn lengths(self, lengths: &[usize]) -> Self {
         self.context(|context| context.lengths(lengths))
     }
 
-    /// Any other part of what the layers are told: see [`LayerContext`].
+    /// Sets any other part of the [`LayerContext`].
     ///
     /// ```
     /// use burn::tensor::{Device, Tensor};
@@ -199,18 +199,18 @@ impl TransformerStackInput {
     }
 }
 
-/// What a [`TransformerStack`] returns when asked for more than its states.
+/// Output of a [`TransformerStack`] with more than its states.
 #[derive(Clone, Debug)]
 pub struct TransformerStackOutput {
     /// `[batch, len, d_model]`
     pub states: Tensor<3>,
-    /// If asked for, the states behind every layer, `[batch, len, d_model]` each, before the last norm.
+    /// If requested, the states after every layer, `[batch, len, d_model]` each, before the final norm.
     pub hidden_states: Vec<Tensor<3>>,
-    /// If asked for, one `[batch, heads, len, len]` a layer.
+    /// If requested, one `[batch, heads, len, len]` per layer.
     pub self_weights: Vec<Tensor<4>>,
-    /// If asked for, one `[batch, heads, len, len_kv]` a layer with cross-attention.
+    /// If requested, one `[batch, heads, len, len_kv]` per layer with cross-attention.
     pub cross_weights: Vec<Tensor<4>>,
-    /// One `[batch · len, n_experts]` a layer with experts, for [`load_balancing_loss`](crate::load_balancing_loss).
+    /// One `[batch · len, n_experts]` per layer with experts, for [`load_balancing_loss`](crate::load_balancing_loss).
     pub router_logits: Vec<Tensor<2>>,
 }
 
@@ -223,8 +223,7 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model` or the mask does not fit; when there is no memory for layers with cross-attention, or one for layers
-    /// without.
+    /// As [`TransformerLayer::forward`], and when a position encoding is given to a stack that has its own.
     ///
     /// # Cost
     ///
@@ -256,7 +255,7 @@ impl TransformerStack {
         )
     }
 
-    /// The states, and the logits of every router: what a trainer of layers with [experts](BlockConfig::experts) needs.
+    /// The states, and the logits of every router, for training layers with [experts](BlockConfig::experts).
     ///
     /// # Shapes
     ///
@@ -282,7 +281,7 @@ impl TransformerStack {
     /// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
     /// let output = stack.forward_with_router_logits(TransformerStackInput::new(x));
     /// assert_eq!(output.router_logits.len(), 3);
-    /// // To be added to that of the states.
+    /// // To be added to the loss of the model.
     /// let loss = load_balancing_loss(&output.router_logits, 2, None) * 0.02;
     /// # assert_eq!(loss.dims(), [1]);
     /// ```
@@ -293,7 +292,7 @@ impl TransformerStack {
         self.traced(input.into(), |_| {})
     }
 
-    /// The states of the stack, and those behind every layer.
+    /// The states of the stack, and those after every layer.
     ///
     /// # Shapes
     ///
@@ -337,7 +336,7 @@ impl TransformerStack {
         }
     }
 
-    /// Runs the layers by `run`, each with its own context.
+    /// Runs the layers through `run`, each with its own context.
     pub(super) fn fold(
         &self,
         x: Tensor<3>,
@@ -362,7 +361,7 @@ impl TransformerStack {
         })
     }
 
-    /// The position encoding that layer `index` of [`layers`](Self::layers) shares with others, if it does, for
+    /// The position encoding that layer `index` of [`layers`](Self::layers) shares with others, if any, for
     /// [`LayerContext::position`].
     ///
     /// # Panics
@@ -372,7 +371,7 @@ impl TransformerStack {
         self.position_of[index].map(|position| &self.positions[position])
     }
 
-    /// The last norm, if there is one.
+    /// Applies the final norm, if there is one.
     pub(super) fn finish(&self, states: Tensor<3>) -> Tensor<3> {
         match &self.norm {
             Some(norm) => norm.forward(states),
@@ -380,12 +379,12 @@ impl TransformerStack {
         }
     }
 
-    /// The layers as they run, those that run several times included.
+    /// The layers in the order in which they run, repeated if they run several times.
     pub(super) fn layers_in_order(&self) -> impl Iterator<Item = &TransformerLayer> {
         self.order.iter().map(|&index| &self.layers[index])
     }
 
-    /// How many positions the shortest rotary table has, if there is one.
+    /// The number of positions in the shortest rotary table, if there is one.
     pub(super) fn rotary_len(&self) -> Option<usize> {
         let own = self
             .layers

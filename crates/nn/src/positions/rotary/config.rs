@@ -1,4 +1,4 @@
-//! Which pairs are rotated, and how fast.
+//! Configuration of rotary positions: the pairs and their angles.
 
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_attn_derive::Config;
@@ -9,18 +9,18 @@ use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`Rotary`].
 ///
-/// The width of a head belongs to the attention module, so it is no field but an argument of the methods.
+/// The width of a head belongs to the attention module, so it is not a field but an argument of the methods.
 #[derive(Config, Debug, PartialEq)]
 pub struct RotaryConfig {
     /// Number of positions (tokens).
     #[config(default = 4096)]
     pub max_len: usize,
-    /// Where the wavelengths end: they go from 2π towards `base` · 2π (tokens).
+    /// The wavelengths go from 2π towards `base` · 2π (tokens).
     #[config(default = 10_000.0)]
     pub base: f64,
-    /// How many of a head's numbers, the first ones, are rotated; the others stay as they are. Default: all.
+    /// How many numbers of a head are rotated: the first ones. The others are left as they are. Default: all.
     pub rotary_dim: Option<usize>,
-    /// Which numbers are a pair.
+    /// Which numbers form a pair.
     #[config(default = "RotaryLayout::HalfSplit")]
     pub layout: RotaryLayout,
     /// How the angles are stretched for sequences longer than those trained on.
@@ -99,7 +99,7 @@ impl RotaryConfig {
         }
     }
 
-    /// The angle that one token adds to each pair (radians), stretched as [`scaling`](RotaryScaling) says.
+    /// The angle per token of each pair (radians), stretched according to [`scaling`](RotaryScaling).
     ///
     /// # Shapes
     ///

@@ -1,4 +1,4 @@
-//! The rotation itself.
+//! Rotary positions.
 
 use burn::{
     module::Module,
@@ -16,8 +16,8 @@ use crate::positions::{Positions, TableRows, indices};
 /// second'[i] = second[i] · cos(angle) + first[i] · sin(angle)
 /// ```
 ///
-/// The dot product of a rotated query and a rotated key depends on their distance only, not on where they stand. Values
-/// are not rotated. Which numbers are the first and second of a pair is the [`RotaryLayout`].
+/// The dot product of a rotated query and a rotated key depends only on their distance, not on their positions. Values are
+/// not rotated. The [`RotaryLayout`] decides which numbers form a pair.
 ///
 /// # Source
 ///
@@ -54,7 +54,7 @@ impl Rotary {
         max_len
     }
 
-    /// `x`, every row rotated to its position.
+    /// `x`, with every row rotated to its position.
     ///
     /// # Shapes
     ///
@@ -62,13 +62,12 @@ impl Rotary {
     ///
     /// # Panics
     ///
-    /// When the position of a token is not below `max_len`, the positions are not those of `batch` sequences or the width
-    /// differs.
+    /// When the position of a token is not below `max_len`, the positions do not fit `batch` sequences or the width differs.
     ///
     /// # Cost
     ///
-    /// `3 · batch · heads · len · rotary_dim` operations. [`rotate`] says what else; `x` may be a view. Padding past the table
-    /// costs a copy of `batch · len` rows of it.
+    /// `3 · batch · heads · len · rotary_dim` operations; see [`rotate`]. `x` may be a view. Padding beyond the table costs a
+    /// copy of `batch · len` of its rows.
     pub fn forward(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         let [batch, n_heads, len, _] = x.dims();
         let (d_head, max_len) = (self.d_head, self.max_len());

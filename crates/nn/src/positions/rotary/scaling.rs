@@ -1,11 +1,11 @@
-//! How rotary positions reach beyond the length that a model was trained on.
+//! Extending rotary positions beyond the length that a model was trained on.
 
 use core::f64::consts::TAU;
 
 use burn_attn_derive::Config;
 use serde::{Deserialize, Serialize};
 
-/// How the angles of [`Rotary`](super::Rotary) are stretched, so that a model reads more tokens than it was trained on.
+/// How the angles of [`Rotary`](super::Rotary) are stretched, so that a model can read more tokens than it was trained on.
 ///
 /// With `θ[i] = base^(−2i / rotary_dim)` the angle per token of pair `i` as trained:
 ///
@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 /// | --- | --- | --- |
 /// | `None` | `θ[i]` | |
 /// | `Linear` | `θ[i] / factor` | |
-/// | `Ntk` | `θ[i]`, of the base `base · factor^(rotary_dim / (rotary_dim − 2))` | |
+/// | `Ntk` | `θ[i]` with the base `base · factor^(rotary_dim / (rotary_dim − 2))` | |
 /// | `Yarn` | `(1 − r[i]) · θ[i] + r[i] · θ[i] / factor` | times `0.1 · ln(factor) + 1` |
 /// | `Llama3` | `s[i] · θ[i] + (1 − s[i]) · θ[i] / factor` | |
 /// | `LongRope` | `θ[i] / factors[i]` | times `attention_factor` |
 ///
-/// YaRN's ramp `r[i]` goes from 0 (pairs that turn `beta_fast` times and more within `original_max_len`: what they say is
-/// local, so they stay) to 1 (`beta_slow` times and less: they would reach angles that were never trained). Llama's `s[i]` goes
-/// from 1 (`high_freq_factor` turns and more) to 0 (`low_freq_factor` turns and less), linear in the turns.
+/// YaRN's ramp `r[i]` goes from 0 (pairs that turn at least `beta_fast` times within `original_max_len`: they carry local
+/// information and are kept) to 1 (at most `beta_slow` times: they would reach angles that were never trained). Llama's `s[i]`
+/// goes from 1 (at least `high_freq_factor` turns) to 0 (at most `low_freq_factor` turns), linearly in the turns.
 ///
 /// # Source
 ///
@@ -50,7 +50,7 @@ pub enum RotaryScaling {
         /// How many times longer the sequences become.
         factor: f64,
     },
-    /// A larger base: fast pairs keep their angle, the slowest is divided by the factor.
+    /// A larger base: the fastest pair keeps its angle, that of the slowest is divided by the factor.
     Ntk {
         /// How many times longer the sequences become.
         factor: f64,
@@ -63,25 +63,25 @@ pub enum RotaryScaling {
         factor: f64,
         /// Pairs that turn at most this often within `original_max_len` are interpolated: 1 in Llama 3.1.
         low_freq_factor: f64,
-        /// Pairs that turn at least this often within `original_max_len` stay: 4 in Llama 3.1.
+        /// Pairs that turn at least this often within `original_max_len` are kept: 4 in Llama 3.1.
         high_freq_factor: f64,
         /// Length that the model was trained on (tokens).
         original_max_len: usize,
     },
-    /// Every pair is interpolated by a factor of its own, which a search has found: Phi-3.
+    /// Every pair is interpolated by a factor of its own, found by a search: Phi-3.
     ///
-    /// Published models have two lists, one for texts up to the length they were trained on and one for longer ones. A table has one:
-    /// choose by the longest text.
+    /// Published models have two lists of factors: one for texts up to the length they were trained on, one for longer texts. A
+    /// module has one list: choose it for your longest text.
     LongRope {
-        /// What the angle of each pair is divided by: `[rotary_dim / 2]`.
+        /// Divisor of each pair's angle: `[rotary_dim / 2]`.
         factors: Vec<f64>,
-        /// What cosine and sine are multiplied by. Phi-3's is `√(1 + ln(factor) / ln(original_max_len))` for sequences that become
+        /// Factor on cosine and sine. Phi-3's is `√(1 + ln(factor) / ln(original_max_len))` for sequences that become
         /// `factor` times longer.
         attention_factor: f64,
     },
 }
 
-/// Numbers of [`RotaryScaling::Yarn`].
+/// Parameters of [`RotaryScaling::Yarn`].
 ///
 /// ```
 /// use burn_attn::positions::{RotaryScaling, YarnScaling};
@@ -96,13 +96,13 @@ pub struct YarnScaling {
     pub factor: f64,
     /// Length that the model was trained on (tokens).
     pub original_max_len: usize,
-    /// Pairs that turn at least this often within `original_max_len` stay.
+    /// Pairs that turn at least this often within `original_max_len` are kept.
     #[config(default = 32.0)]
     pub beta_fast: f64,
     /// Pairs that turn at most this often within `original_max_len` are interpolated.
     #[config(default = 1.0)]
     pub beta_slow: f64,
-    /// What cosine and sine are multiplied by. Default: `0.1 · ln(factor) + 1`.
+    /// Factor on cosine and sine. Default: `0.1 · ln(factor) + 1`.
     pub attention_factor: Option<f64>,
     /// Whether the ends of the ramp are rounded outwards to whole pairs, as the authors' code does and gpt-oss does not.
     #[config(default = true, missing = true)]
@@ -110,15 +110,16 @@ pub struct YarnScaling {
 }
 
 impl YarnScaling {
-    /// Sets [`attention_factor`](Self::attention_factor) to `(0.1 · mscale · ln(factor) + 1) / (0.1 · mscale_all_dim · ln(factor) +
-    /// 1)`, as DeepSeek's files mean it.
+    /// Sets [`attention_factor`](Self::attention_factor) to
+    /// `(0.1 · mscale · ln(factor) + 1) / (0.1 · mscale_all_dim · ln(factor) + 1)`, the meaning of these names in DeepSeek's
+    /// files.
     pub fn with_mscale(self, mscale: f64, mscale_all_dim: f64) -> Self {
         let of = |mscale| magnitude(self.factor, mscale);
         self.with_attention_factor(of(mscale) / of(mscale_all_dim))
     }
 }
 
-/// By what YaRN multiplies cosine and sine.
+/// YaRN's factor on cosine and sine.
 fn magnitude(factor: f64, mscale: f64) -> f64 {
     0.1 * mscale * factor.ln() + 1.0
 }
@@ -129,9 +130,10 @@ impl RotaryScaling {
         Self::Yarn(YarnScaling::new(factor, original_max_len))
     }
 
-    /// What cosine and sine are multiplied by: 1 but for YaRN and LongRoPE.
+    /// The factor on cosine and sine: 1 except for YaRN and LongRoPE.
     ///
-    /// Queries and keys both carry it, so the scores are multiplied by its square: the inverse of the temperature in YaRN's paper.
+    /// Queries and keys both have it, so the scores are multiplied by its square: the inverse of the temperature in YaRN's
+    /// paper.
     pub fn attention_factor(&self) -> f64 {
         match self {
             Self::Yarn(yarn) => yarn
@@ -148,7 +150,7 @@ impl RotaryScaling {
     pub(super) fn check(&self, rotary_dim: usize) -> Result<(), String> {
         let factor = match self {
             Self::None => return Ok(()),
-            // Its pairs have factors of their own.
+            // LongRoPE has a factor per pair.
             Self::LongRope { .. } => 1.0,
             Self::Linear { factor } | Self::Ntk { factor } | Self::Llama3 { factor, .. } => *factor,
             Self::Yarn(yarn) => yarn.factor,
@@ -238,7 +240,7 @@ impl RotaryScaling {
 }
 
 impl YarnScaling {
-    /// How far each pair is interpolated, from 0 to 1.
+    /// How much each pair is interpolated, from 0 to 1.
     fn ramp(&self, base: f64, dim: f64) -> impl Fn(usize) -> f64 + use<> {
         // Solved for the pair, as a real number, that turns this often within the original length.
         let pair_of = |turns: f64| {
@@ -250,9 +252,9 @@ impl YarnScaling {
             false => (first, last),
         };
         let first = first.max(0.0);
-        // Never before the first: lengths of a few tokens would turn the ramp around.
+        // Never before the first: lengths of a few tokens would reverse the ramp.
         let last = last.min(dim - 1.0).max(first);
-        // Where both ends are one pair, the ramp is a step.
+        // If both ends are the same pair, the ramp is a step.
         let width = match last > first {
             true => last - first,
             false => 0.001,
