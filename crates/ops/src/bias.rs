@@ -53,6 +53,10 @@ impl AttentionBias {
     /// # Panics
     ///
     /// In the call of attention, when it does not broadcast to the scores.
+    ///
+    /// # Cost
+    ///
+    /// The memory of the tensor, which is not expanded to the shape of the scores.
     pub fn dense(bias: Tensor<4>) -> Self {
         Self {
             dense: vec![bias],

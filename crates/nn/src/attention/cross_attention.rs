@@ -134,6 +134,9 @@ pub struct CrossAttention {
 }
 
 /// Input of [`CrossAttention`].
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
     query: Tensor<3>,
@@ -189,7 +192,7 @@ impl CrossAttentionInput {
     }
 
     /// Added to the input of the key projection, but not to that of the values: the position embeddings of a DETR's memory
-    /// (arXiv:2005.12872). `forward` panics if the memory is projected already.
+    /// (arXiv:2005.12872). Not possible with a memory that is projected already.
     ///
     /// # Shapes
     ///

@@ -27,6 +27,11 @@ pub struct AttentionOutput {
 }
 
 /// The heads of an attention module: everything but its projections.
+///
+/// # Source
+///
+/// "Attention is all you need" (arXiv:1706.03762), section 3.2.2; the fields of
+/// [`HeadsConfig`](crate::HeadsConfig) name theirs.
 #[derive(Module, Debug)]
 pub struct Heads {
     n_heads: usize,

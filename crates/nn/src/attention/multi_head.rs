@@ -139,6 +139,9 @@ pub struct MultiHeadAttention {
 }
 
 /// Input of [`MultiHeadAttention`].
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct MultiHeadAttentionInput {
     query: Tensor<3>,
@@ -173,8 +176,6 @@ impl MultiHeadAttentionInput {
     }
 
     /// Sequence `b` has `lengths[b]` keys; what follows is padding, which no query sees and no cache keeps.
-    ///
-    /// `forward` panics unless there is a length for each sequence, none longer than the keys.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
         self

@@ -118,6 +118,10 @@ impl QkNormConfig {
 /// The module that [`QkNormConfig`] describes: `query` and `key` for `Rms` and `RmsAcrossHeads`, `factor` for `L2`.
 ///
 /// It is a struct, not an enum, so that the names of its parameters in a file are `query.gamma`, `key.gamma` and `factor`.
+///
+/// # Source
+///
+/// The variants of [`QkNormConfig`] name theirs.
 #[derive(Module, Debug)]
 pub struct QkNorm {
     /// Norm of the queries, `[d_head]`, or across heads `[n_heads · d_head]`.

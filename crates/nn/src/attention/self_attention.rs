@@ -148,6 +148,9 @@ pub struct SelfAttention {
 }
 
 /// Input of [`SelfAttention`].
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct SelfAttentionInput {
     x: Tensor<3>,
@@ -172,8 +175,6 @@ impl SelfAttentionInput {
     }
 
     /// Sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees and no cache keeps.
-    ///
-    /// `forward` panics unless there is a length for each sequence, none longer than the input.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
         self

@@ -110,6 +110,10 @@ impl PositionEncoding {
 ///
 /// It is a struct, not an enum, so that the names of its parameters in a file are `relative.table` and `alibi.slopes`.
 ///
+/// # Source
+///
+/// [`Rotary`], [`Alibi`] and [`RelativeBias`] name theirs.
+///
 /// ```
 /// use burn::tensor::{Device, Tensor};
 /// use burn_attn::positions::{PositionEncoding, Positions};
@@ -140,6 +144,10 @@ impl Position {
     /// # Panics
     ///
     /// As [`Rotary::forward`].
+    ///
+    /// # Cost
+    ///
+    /// As [`Rotary::forward`], or none.
     pub fn rotate(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         match &self.rotary {
             Some(rotary) => rotary.forward(x, positions),

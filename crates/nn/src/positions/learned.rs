@@ -83,6 +83,10 @@ impl Learned {
     /// # Panics
     ///
     /// When the sequence is longer than `max_len` or the width differs.
+    ///
+    /// # Cost
+    ///
+    /// One addition per number.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         self.forward_from(x, 0)
     }

@@ -74,6 +74,10 @@ impl SinusoidalConfig {
     /// # Panics
     ///
     /// With the sentence of [`validate`](Self::validate).
+    ///
+    /// # Cost
+    ///
+    /// `max_len · d_model` numbers of memory.
     pub fn init(&self, device: &Device) -> Sinusoidal {
         expect_valid(self.validate());
         let waves = self.waves();
@@ -123,7 +127,8 @@ type Wave = fn(f64) -> f64;
 ///
 /// # Source
 ///
-/// "Attention is all you need" (arXiv:1706.03762), section 3.5.
+/// "Attention is all you need" (arXiv:1706.03762), section 3.5. PyTorch equivalent: none in the library;
+/// `MarianSinusoidalPositionalEmbedding` of Hugging Face's `transformers` is the layout `HalfSplit`.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -149,6 +154,10 @@ impl Sinusoidal {
     /// # Panics
     ///
     /// When the sequence is longer than `max_len` or the width differs.
+    ///
+    /// # Cost
+    ///
+    /// One addition per number.
     pub fn forward(&self, x: Tensor<3>) -> Tensor<3> {
         self.forward_from(x, 0)
     }

@@ -8,7 +8,8 @@ use crate::{CrossAttentionInput, CrossMemory, SelfAttentionInput, positions::Pos
 /// Everything that a [`TransformerLayer`](crate::TransformerLayer) reads apart from its input: masks, biases, positions, the
 /// memory. A stack passes the same context to all of its layers.
 ///
-/// A value that does not fit the input makes `forward` panic, with one sentence that names both.
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};

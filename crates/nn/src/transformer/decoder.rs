@@ -104,6 +104,9 @@ impl TransformerDecoderConfig {
 pub type TransformerDecoder = TransformerStack;
 
 /// Input of [`TransformerDecoder`]: a [`TransformerStackInput`] with a memory.
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct TransformerDecoderInput(TransformerStackInput);
 

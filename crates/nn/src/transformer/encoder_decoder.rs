@@ -111,6 +111,9 @@ pub struct Transformer {
 }
 
 /// Input of [`Transformer`].
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct TransformerInput {
     source: Tensor<3>,

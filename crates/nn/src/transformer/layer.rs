@@ -276,6 +276,10 @@ impl TransformerLayer {
     /// # Panics
     ///
     /// As [`SelfAttention::forward_cached`], and when the context has a memory or requests weights.
+    ///
+    /// # Cost
+    ///
+    /// As [`forward`](Self::forward), with [`SelfAttention::forward_cached`].
     pub fn forward_cached(
         &self,
         x: Tensor<3>,

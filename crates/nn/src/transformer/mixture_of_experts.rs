@@ -223,7 +223,7 @@ impl MixtureOfExperts {
     ///
     /// As [`forward`](Self::forward); see [`MixtureOfExpertsOutput`].
     ///
-    /// # Panics
+    /// # Panics and cost
     ///
     /// As [`forward`](Self::forward).
     pub fn forward_with_logits<const D: usize>(&self, x: Tensor<D>) -> MixtureOfExpertsOutput<D> {

@@ -119,6 +119,11 @@ impl TransformerStackConfig {
 /// A stack of layers, which may differ: the encoder, the decoder and the causal stack of language models are this module with
 /// different configurations.
 ///
+/// # Source
+///
+/// "Attention is all you need" (arXiv:1706.03762), section 3.1. PyTorch equivalents: `nn.TransformerEncoder` and
+/// `nn.TransformerDecoder`.
+///
 /// # Example
 ///
 /// The states after every layer, in a stack whose layers share their weights.
@@ -152,6 +157,9 @@ pub struct TransformerStack {
 }
 
 /// Input of a [`TransformerStack`].
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct TransformerStackInput {
     x: Tensor<3>,
@@ -238,13 +246,9 @@ impl TransformerStack {
 
     /// The states, and the attention weights of every layer.
     ///
-    /// # Shapes
+    /// # Shapes and panics
     ///
     /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
     pub fn forward_with_weights(
         &self,
         input: impl Into<TransformerStackInput>,
@@ -257,13 +261,9 @@ impl TransformerStack {
 
     /// The states, and the logits of every router, for training layers with [experts](BlockConfig::experts).
     ///
-    /// # Shapes
+    /// # Shapes and panics
     ///
     /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
     ///
     /// # Example
     ///
@@ -294,13 +294,9 @@ impl TransformerStack {
 
     /// The states of the stack, and those after every layer.
     ///
-    /// # Shapes
+    /// # Shapes and panics
     ///
     /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
-    ///
-    /// # Panics
-    ///
-    /// As [`forward`](Self::forward).
     pub fn forward_with_hidden_states(
         &self,
         input: impl Into<TransformerStackInput>,
