@@ -7,18 +7,18 @@ use crate::blocks::VisibleBlocks;
 
 /// Which keys each query may see: a conjunction of parts. A key is visible if no part hides it.
 ///
-/// | part | what it takes |
-/// | --- | --- |
-/// | [`causal`](Self::causal), [`window`](Self::window) | nothing, two numbers |
-/// | [`key_lengths`](Self::key_lengths) | a length per sequence |
-/// | [`segments`](Self::segments) | a number per token: packed sequences |
-/// | [`visible_blocks`](Self::visible_blocks) | a bool per block of queries and keys: block-sparse attention |
-/// | [`padding`](Self::padding) | token ids, and the id of padding |
-/// | [`mask_pad`](Self::mask_pad), [`mask_attn`](Self::mask_attn) | Burn's masks, tensors of bools |
-/// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools |
+/// | part | what it takes | memory |
+/// | --- | --- | --- |
+/// | [`causal`](Self::causal), [`window`](Self::window) | nothing, two numbers | none |
+/// | [`key_lengths`](Self::key_lengths) | a length per sequence | `batch` numbers |
+/// | [`segments`](Self::segments) | a number per token: packed sequences | `batch · (len_q + len_kv)` numbers |
+/// | [`visible_blocks`](Self::visible_blocks) | a bool per block of queries and keys: block-sparse attention | the table |
+/// | [`padding`](Self::padding) | token ids, and the id of padding | `batch · len_kv` bools |
+/// | [`mask_pad`](Self::mask_pad), [`mask_attn`](Self::mask_attn) | Burn's masks, tensors of bools | the tensor |
+/// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools | the tensor |
 ///
-/// All but the last three rows are structural: an implementation can skip what they hide, and their memory does not grow
-/// with `len_q · len_kv` (a table of blocks has one entry per block).
+/// All but the last three rows are structural: an implementation can skip what they hide. Tensors whose dimensions of size 1
+/// are broadcast are not expanded.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};

@@ -81,6 +81,10 @@ impl Residual {
     /// # Panics
     ///
     /// When the width is not `d_model`.
+    ///
+    /// # Cost
+    ///
+    /// That of the norm, if there is one here: a few operations per number.
     pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
             NormPlacement::Pre | NormPlacement::Sandwich => self.norm.forward(x),
@@ -97,6 +101,10 @@ impl Residual {
     /// # Panics
     ///
     /// When the shapes differ.
+    ///
+    /// # Cost
+    ///
+    /// An addition per number, and the dropout and norm that belong here.
     pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
         let dropout = |y| dropout(&self.dropout, y);
         match (self.placement, &self.output_norm) {
