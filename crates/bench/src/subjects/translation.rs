@@ -17,7 +17,10 @@ use burn::{
     optim::{AdamConfig, GradientsParams, ModuleOptimizer},
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
-use burn_attn_models::seq2seq::{Seq2Seq, Seq2SeqConfig};
+use burn_attn_models::{
+    loss,
+    seq2seq::{Seq2Seq, Seq2SeqConfig},
+};
 
 use super::op::padding;
 use super::parameters::count;
@@ -25,10 +28,6 @@ use super::{Results, Subject};
 use crate::case::Library;
 use crate::generator::{seed, tokens};
 use crate::work::Translation;
-
-#[path = "../../../../examples/translation/src/loss.rs"]
-#[allow(dead_code, reason = "a step of training has no validation")]
-mod loss;
 
 const LEARNING_RATE: f64 = 1e-4;
 
