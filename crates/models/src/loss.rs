@@ -56,7 +56,7 @@ pub struct Loss {
 /// let loss = smoothed_cross_entropy(logits.clone(), expected, weights, 1, 0.0);
 /// assert!((loss.value.into_scalar::<f32>() - 4f32.ln()).abs() < 1e-6);
 /// let gradient = logits.grad(&loss.surrogate.backward()).unwrap();
-/// assert_eq!(gradient.to_data().to_vec::<f32>().unwrap()[..4], [0.25, 0.25, 0.25, -0.75]);
+/// assert_eq!(gradient.to_data().try_to_vec::<f32>().unwrap()[..4], [0.25, 0.25, 0.25, -0.75]);
 /// # }
 /// ```
 pub fn smoothed_cross_entropy(
