@@ -16,6 +16,7 @@
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
 //! | `language_model` | the language model, cached and not, for every position, mask and grouping |
+//! | `loss` | the closed-form loss of training is that of Burn |
 //! | `models` | models that `transformers` saved, from their folders |
 //! | `on_wgpu` | what 8 bits are there |
 //! | `seq2seq` | the translation model and its search |
@@ -37,6 +38,7 @@ mod golden;
 mod heads;
 mod import;
 mod language_model;
+mod loss;
 mod models;
 mod numbers;
 #[cfg(feature = "wgpu")]

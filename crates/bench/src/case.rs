@@ -18,6 +18,8 @@ pub enum Library {
     Candle,
     /// PyTorch, in a Python process.
     Pytorch,
+    /// PyTorch through `torch.compile`.
+    PytorchCompile,
 }
 
 impl Library {
@@ -29,7 +31,13 @@ impl Library {
             Self::BurnNn => "burn-nn",
             Self::Candle => "candle",
             Self::Pytorch => "pytorch",
+            Self::PytorchCompile => "pytorch compile",
         }
+    }
+
+    /// Whether it runs in a Python process.
+    pub fn is_python(self) -> bool {
+        matches!(self, Self::Pytorch | Self::PytorchCompile)
     }
 }
 
@@ -56,7 +64,7 @@ pub enum Goal {
 }
 
 /// What the ratio of a row compares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// The peer's seconds over ours.

@@ -10,6 +10,7 @@ import shutil
 import sys
 
 import torch
+import transformers
 from transformers import BertConfig, BertModel, LlamaConfig, LlamaForCausalLM
 from transformers import T5Config, T5ForConditionalGeneration
 
@@ -56,6 +57,7 @@ MODELS = {
     ),
 }
 
+transformers.utils.logging.disable_progress_bar()
 for name, (model, config) in MODELS.items():
     folder = os.path.join(sys.argv[1], name)
     if os.path.exists(folder):

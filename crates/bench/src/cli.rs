@@ -14,9 +14,12 @@ pub struct Arguments {
     /// What to measure; everything without one.
     #[arg(value_enum)]
     pub suites: Vec<Suite>,
-    /// Writes the rows to this file.
+    /// Writes the run to this file: machine, versions, rows. It is written after every suite.
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Measures nothing: writes BENCHMARKS.md from the runs in crates/bench/results.
+    #[arg(long, conflicts_with_all = ["json", "quick", "filter", "threads"])]
+    pub report: bool,
     /// Fewer cases, fewer samples.
     #[arg(long)]
     pub quick: bool,

@@ -16,6 +16,9 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A sample that takes this long (seconds) is taken once.
 const VERY_LONG_SECONDS: f64 = 6.0;
 
+/// Samples of the machine's peak, of which the fastest counts.
+const FMA_SAMPLES: usize = 7;
+
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
@@ -61,6 +64,7 @@ struct Measured {
     spread: Option<f64>,
     peak_bytes: Option<u64>,
     results: Vec<Digest>,
+    note: Option<String>,
 }
 
 /// A contestant in the ring and its peak memory, or why it is not.
@@ -72,7 +76,7 @@ struct Seat {
 
 /// Measures a case: a row for each peer, or why there is none.
 pub fn run(
-    suite: &'static str,
+    suite: &str,
     case: &Case,
     stage: &mut Stage,
     patience: Patience,
@@ -98,23 +102,39 @@ pub fn run(
             (Ok(_), Err(why)) => Err(why.clone()),
             (Ok(ours), Ok(theirs)) => agree(case, &peer.work, ours, theirs).and_then(|()| {
                 Ok(Row {
-                    suite,
+                    suite: suite.into(),
                     case: case.name.clone(),
                     peer: peer.name.clone(),
                     measure: peer.measure,
                     ours_seconds: ours.seconds,
                     peer_seconds: theirs.seconds,
+                    ours_operations: case.ours.operations(),
+                    peer_operations: peer.work.operations(),
                     ratio: ratio(peer.measure, (&case.ours, ours), (&peer.work, theirs))?,
                     ours_spread: ours.spread,
                     peer_spread: theirs.spread,
                     ours_peak_bytes: ours.peak_bytes,
                     peer_peak_bytes: theirs.peak_bytes,
+                    peer_note: theirs.note.clone(),
                 })
             }),
         };
         (peer.name.clone(), row)
     });
     rows.collect()
+}
+
+/// The fastest of some samples of multiply-adds in registers (GFLOP/s).
+pub fn fma_peak(stage: &mut Stage, threads: usize) -> Result<f64, String> {
+    let work = Work::Fma(threads);
+    let mut contestant = stage.timed(Library::Ours, &work)?;
+    let mut fastest = f64::INFINITY;
+    for _ in 0..FMA_SAMPLES {
+        fastest = fastest.min(contestant.sample()?);
+    }
+    stage.end(Library::Ours, contestant);
+    let operations = work.operations().expect("they are counted");
+    Ok(1e-9 * operations / fastest)
 }
 
 /// Ours and a peer that does the same must have the same results.
@@ -176,9 +196,13 @@ fn measure(
     }
     let measured = seats.into_iter().map(|seat| {
         let (contestant, peak_bytes) = seat.started?;
-        let results = contestant.ready.results.clone();
+        let (results, note) = (
+            contestant.ready.results.clone(),
+            contestant.ready.note.clone(),
+        );
         stage.end(seat.library, contestant);
-        Ok(Measured::new(seat.samples, peak_bytes, results))
+        let measured = Measured::new(seat.samples, peak_bytes, results);
+        Ok(Measured { note, ..measured })
     });
     measured.collect()
 }
@@ -225,6 +249,7 @@ impl Measured {
                 .then(|| (samples[samples.len() - 1] - samples[0]) / seconds),
             peak_bytes,
             results,
+            note: None,
         }
     }
 }

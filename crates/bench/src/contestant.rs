@@ -100,6 +100,7 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
         iterations: (SAMPLE_SECONDS / seconds).ceil().max(1.0) as usize,
         seconds,
         results,
+        note: None,
     };
     Ok((subject, ready))
 }

@@ -35,10 +35,17 @@ impl Digest {
         }
     }
 
-    /// What makes two contestants disagree, if anything does. Results that only one of them has are passed over.
+    /// What makes two contestants disagree, if anything does: also that one has a result which the other has not.
     pub fn disagreement(ours: &[Self], theirs: &[Self], tolerance: f64) -> Option<String> {
+        let lacks = |some: &[Self], name: &str| !some.iter().any(|digest| digest.name == name);
+        let extra = theirs.iter().find(|theirs| lacks(ours, &theirs.name));
+        if let Some(extra) = extra {
+            return Some(format!("ours has no {}", extra.name));
+        }
         ours.iter().find_map(|ours| {
-            let theirs = theirs.iter().find(|theirs| theirs.name == ours.name)?;
+            let Some(theirs) = theirs.iter().find(|theirs| theirs.name == ours.name) else {
+                return Some(format!("it has no {}", ours.name));
+            };
             let pairs = ours.samples.iter().zip(&theirs.samples);
             let off = pairs
                 .chain([(&ours.mean, &theirs.mean)])
@@ -141,18 +148,25 @@ mod tests {
     }
 
     #[test]
-    fn every_result_that_both_have_is_compared() {
+    fn every_result_is_compared_and_none_may_be_missing() {
         let digests = |results: &[(&str, f32)]| -> Vec<_> {
             let digest = |&(name, value): &_| Digest::new(name, &[value]);
             results.iter().map(digest).collect()
         };
         let ours = digests(&[("output", 1.0), ("dquery", 2.0), ("dkey", 3.0)]);
-        let theirs = digests(&[("dkey", 3.0), ("dvalue", 5.0), ("output", 1.0)]);
-        assert_eq!(Digest::disagreement(&ours, &theirs, 1e-6), None);
-        let theirs = digests(&[("output", 1.0), ("dkey", 3.5)]);
+        let disagreement =
+            |theirs: &[(&str, f32)]| Digest::disagreement(&ours, &digests(theirs), 0.1);
+        let theirs = [("dkey", 3.0), ("dquery", 2.0), ("output", 1.0)];
+        assert_eq!(disagreement(&theirs), None);
         assert_eq!(
-            Digest::disagreement(&ours, &theirs, 0.1).as_deref(),
+            disagreement(&[("output", 1.0), ("dquery", 2.0), ("dkey", 3.5)]).as_deref(),
             Some("dkey differs by 5.0e-1, and 3.0e-1 is allowed")
         );
+        assert_eq!(
+            disagreement(&theirs[..2]).as_deref(),
+            Some("it has no output")
+        );
+        let more = [&theirs[..], &[("dvalue", 5.0)]].concat();
+        assert_eq!(disagreement(&more).as_deref(), Some("ours has no dvalue"));
     }
 }

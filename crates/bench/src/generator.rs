@@ -44,6 +44,13 @@ pub mod seed {
     pub const BIASES: [u32; 4] = [21, 22, 23, 24];
     /// Weight and bias of the inner and the outer layer of a feed-forward network.
     pub const FEED_FORWARD: [[u32; 2]; 2] = [[15, 25], [16, 26]];
+    /// Gains of the norms before self-attention, cross-attention and feed-forward network: all ones, but norms have their place
+    /// among the parameters by it.
+    pub const GAINS: [u32; 3] = [31, 32, 33];
+    /// Their biases, all zeros.
+    pub const SHIFTS: [u32; 3] = [41, 42, 43];
+    /// An embedding.
+    pub const EMBEDDING: u32 = 51;
     /// Between the seeds of one layer of a stack and those of the next.
     pub const LAYER: u32 = 100;
 }

@@ -3,12 +3,18 @@
 PyTorch is imported once; every task then runs in a fork, whose memory is its own.
 """
 
+import importlib.metadata
 import json
 import math
 import os
+import platform
+import signal
 import sys
 import time
 import warnings
+
+# Compiled in this process, which is a fork: a pool of others would outlive it.
+os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 
 try:
     import torch
@@ -23,6 +29,8 @@ warnings.filterwarnings("ignore", message="enable_nested_tensor")
 THREADS = int(os.environ["OMP_NUM_THREADS"])
 SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS = map(float, sys.argv[1:4])
 SAMPLES = 64
+# What torch.compile may take.
+COMPILE_SECONDS = 120
 MASK = 0xFFFFFFFF
 
 
@@ -47,7 +55,63 @@ def tokens(seed, shape, vocabulary):
     return (scrambled(seed, math.prod(shape)) % (vocabulary - 1) + 1).view(shape)
 
 
-# The subjects. Each is a pair: step() -> seconds, results() -> [(name, tensor)].
+# The parameters, as in parameters.rs: numbers of a seed that says which. Weights are [input, output].
+
+
+def linear(layer, seeds, d_input, d_output):
+    scale = float(torch.tensor(3.0 / d_input).sqrt())
+    weight = numbers(seeds[0] + 100 * layer, (d_input, d_output), scale)
+    return weight, numbers(seeds[1] + 100 * layer, (d_output,), 0.125)
+
+
+def assign_linear(module, layer, seeds):
+    weight, bias = linear(layer, seeds, module.in_features, module.out_features)
+    with torch.no_grad():
+        module.weight.copy_(weight.T)
+        module.bias.copy_(bias)
+
+
+def assign_attention(module, layer):
+    d_model = module.embed_dim
+    parts = [linear(layer, (11 + part, 21 + part), d_model, d_model) for part in range(3)]
+    with torch.no_grad():
+        module.in_proj_weight.copy_(torch.cat([weight.T for weight, _ in parts]))
+        module.in_proj_bias.copy_(torch.cat([bias for _, bias in parts]))
+    assign_linear(module.out_proj, layer, (14, 24))
+
+
+# Their gradients in the same order: one result for the weights of a layer, one for its biases, and so on.
+
+
+def joined(tensors):
+    return torch.cat([tensor.flatten() for tensor in tensors])
+
+
+def attention_gradients(module):
+    weights = [*module.in_proj_weight.grad.chunk(3), module.out_proj.weight.grad]
+    return [weight.T for weight in weights], [module.in_proj_bias.grad, module.out_proj.bias.grad]
+
+
+def layer_gradients(layer, linears, attention=None, norms=()):
+    weights, biases = attention_gradients(attention) if attention else ([], [])
+    weights += [module.weight.grad.T for module in linears]
+    biases += [module.bias.grad for module in linears]
+    found = []
+    if weights:
+        found += [(f"dweights {layer}", joined(weights)), (f"dbiases {layer}", joined(biases))]
+    if norms:
+        gradients = [norm.weight.grad for norm in norms] + [norm.bias.grad for norm in norms]
+        found.append((f"dnorms {layer}", joined(gradients)))
+    return found
+
+
+# The subjects. Each is step() -> seconds, results() -> [(name, tensor)], and if there is something to be said of how
+# it computes, that.
+
+
+def flash(*inputs, **options):
+    """Whether scaled_dot_product_attention takes its flash kernel."""
+    return torch._fused_sdp_choice(*inputs, **options) == 1
 
 
 def op(work):
@@ -73,16 +137,15 @@ def op(work):
     if work["window"] is not None or work["softcap"] is not None:
         raise NotImplementedError("scaled_dot_product_attention has no window and no softcap")
 
+    options = {
+        "attn_mask": mask,
+        "dropout_p": work["dropout"],
+        "is_causal": work["causal"],
+        "enable_gqa": heads != heads_kv,
+    }
+
     def forward():
-        return F.scaled_dot_product_attention(
-            query,
-            key,
-            value,
-            attn_mask=mask,
-            dropout_p=work["dropout"],
-            is_causal=work["causal"],
-            enable_gqa=heads != heads_kv,
-        )
+        return F.scaled_dot_product_attention(query, key, value, **options)
 
     def forget():
         for tensor in inputs.values():
@@ -108,7 +171,12 @@ def op(work):
         forget()
         return found
 
-    return step, results
+    notes = []
+    if not flash(query, key, value, **options):
+        notes.append("off its flash kernel")
+    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+        notes.append("bf16 emulated")
+    return step, results, ", ".join(notes) or None
 
 
 def module(work):
@@ -116,14 +184,7 @@ def module(work):
     x = numbers(1, (work["batch"], work["len_q"], d_model)).requires_grad_()
     memory = numbers(2, (work["batch"], work["len_kv"], d_model)).requires_grad_()
     attention = torch.nn.MultiheadAttention(d_model, work["heads"], batch_first=True)
-    with torch.no_grad():
-        scale = float(torch.tensor(3.0 / d_model).sqrt())
-        weights = [numbers(seed, (d_model, d_model), scale).T for seed in (11, 12, 13, 14)]
-        biases = [numbers(seed, (d_model,), 0.125) for seed in (21, 22, 23, 24)]
-        attention.in_proj_weight.copy_(torch.cat(weights[:3]))
-        attention.in_proj_bias.copy_(torch.cat(biases[:3]))
-        attention.out_proj.weight.copy_(weights[3])
-        attention.out_proj.bias.copy_(biases[3])
+    assign_attention(attention, 0)
     options = {"need_weights": False}
     if kind == "causal_self":
         mask = torch.nn.Transformer.generate_square_subsequent_mask(work["len_q"])
@@ -147,6 +208,9 @@ def module(work):
         output = forward()
         output.square().mean().backward()
         found = [("output", output.detach()), ("dinput", x.grad)]
+        if kind == "cross":
+            found.append(("dmemory", memory.grad))
+        found += layer_gradients(0, [], attention)
         forget()
         return found
 
@@ -160,7 +224,6 @@ class Translator(torch.nn.Module):
         super().__init__()
         d_model = work["d_model"]
         self.embedding = torch.nn.Embedding(work["vocabulary"], d_model)
-        torch.nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         position = torch.arange(work["len"])[:, None]
         rate = torch.exp(torch.arange(0, d_model, 2) * (-math.log(10000.0) / d_model))
         angles = torch.stack([torch.sin(position * rate), torch.cos(position * rate)], dim=2)
@@ -179,6 +242,33 @@ class Translator(torch.nn.Module):
             batch_first=True,
             norm_first=True,
         )
+        with torch.no_grad():
+            scale = float(torch.tensor(3.0 / d_model).sqrt())
+            self.embedding.weight.copy_(numbers(51, self.embedding.weight.shape, scale))
+        for number, layer in enumerate(self.layers()):
+            assign_attention(layer.self_attn, number)
+            assign_linear(layer.linear1, number, (15, 25))
+            assign_linear(layer.linear2, number, (16, 26))
+        for number, layer in enumerate(self.transformer.decoder.layers):
+            assign_attention(layer.multihead_attn, 2 * work["layers"] + number)
+
+    def layers(self):
+        return [*self.transformer.encoder.layers, *self.transformer.decoder.layers]
+
+    def gradients(self):
+        """In the order of subjects/translation.rs."""
+        encoder, decoder = self.transformer.encoder, self.transformer.decoder
+        found = [("dembedding 0", self.embedding.weight.grad)]
+        for number, layer in enumerate(self.layers()):
+            # In a decoder layer the second norm is that before cross-attention.
+            norms = [layer.norm1, layer.norm2, *([layer.norm3] if hasattr(layer, "norm3") else [])]
+            found += layer_gradients(number, [layer.linear1, layer.linear2], layer.self_attn, norms)
+        count = len(decoder.layers)
+        for number, layer in enumerate(decoder.layers):
+            found += layer_gradients(2 * count + number, [], layer.multihead_attn)
+        for number, stack in enumerate((encoder, decoder)):
+            found += layer_gradients(3 * count + number, [], None, [stack.norm])
+        return found
 
     def embed(self, tokens):
         scaled = self.embedding(tokens) * math.sqrt(self.embedding.embedding_dim)
@@ -207,70 +297,77 @@ def translation(work):
 
     source, target, expected = padded(1), padded(2), padded(3).flatten()
     model = Translator(work).train()
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4)
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-4, fused=True)
+
+    def loss_of(model):
+        logits = model(source, padding, target)
+        return F.cross_entropy(logits.flatten(0, 1), expected, ignore_index=0)
 
     def step():
         start = time.perf_counter()
-        logits = model(source, padding, target)
-        F.cross_entropy(logits.flatten(0, 1), expected, ignore_index=0).backward()
+        loss_of(model).backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         return time.perf_counter() - start
 
     def results():
-        count = sum(parameter.numel() for parameter in model.parameters())
-        return [("parameters", torch.tensor([float(count)]))]
+        # Without dropout, for which every library rolls its own dice.
+        calm = Translator(work | {"dropout": 0.0}).train()
+        loss = loss_of(calm)
+        loss.backward()
+        return [("loss", loss.detach()), *calm.gradients()]
 
     return step, results
 
 
-def decoding(work):
+def decoding(work, compiled=False):
     """What somebody writes who wants it fast: packed projections, and a cache that is written in place."""
     if work["context"] or work["window"] is not None:
         raise NotImplementedError("PyTorch decodes from the first token here, without a window")
     batch, length, d_model, heads = (work[k] for k in ("batch", "tokens", "d_model", "heads"))
     d_head = d_model // heads
 
-    def linear(layer, seeds, d_input, d_output):
-        scale = float(torch.tensor(3.0 / d_input).sqrt())
-        weight = numbers(seeds[0] + 100 * layer, (d_input, d_output), scale)
-        return weight.T, numbers(seeds[1] + 100 * layer, (d_output,), 0.125)
+    def module(layer, *seeds, sizes):
+        parts = [linear(layer, pair, *sizes) for pair in seeds]
+        module = torch.nn.Linear(sizes[0], sizes[1] * len(parts))
+        module.weight.data.copy_(torch.cat([weight.T for weight, _ in parts]))
+        module.bias.data.copy_(torch.cat([bias for _, bias in parts]))
+        return module
 
     layers = []
     for layer in range(work["layers"]):
-        parts = [linear(layer, (11 + part, 21 + part), d_model, d_model) for part in range(4)]
-        pairs = [
-            (torch.cat([weight for weight, _ in parts[:3]]), torch.cat([b for _, b in parts[:3]])),
-            parts[3],
-            linear(layer, (15, 25), d_model, 4 * d_model),
-            linear(layer, (16, 26), 4 * d_model, d_model),
+        linears = [
+            module(layer, (11, 21), (12, 22), (13, 23), sizes=(d_model, d_model)),
+            module(layer, (14, 24), sizes=(d_model, d_model)),
+            module(layer, (15, 25), sizes=(d_model, 4 * d_model)),
+            module(layer, (16, 26), sizes=(4 * d_model, d_model)),
         ]
-        linears = []
-        for weight, bias in pairs:
-            module = torch.nn.Linear(weight.shape[1], weight.shape[0])
-            module.weight.data.copy_(weight)
-            module.bias.data.copy_(bias)
-            linears.append(module)
         norms = [torch.nn.LayerNorm(d_model) for _ in range(2)]
         cache = [torch.zeros(batch, heads, length, d_head) for _ in range(2)]
         layers.append((*linears, *norms, *cache))
     x = numbers(1, (batch, length, d_model))
 
+    def one(state, token):
+        for packed, output, inner, outer, norm_1, norm_2, keys, values in layers:
+            projected = packed(norm_1(state)).view(batch, 1, 3, heads, d_head)
+            query, key, value = projected.permute(2, 0, 3, 1, 4)
+            keys[:, :, token : token + 1] = key
+            values[:, :, token : token + 1] = value
+            context = F.scaled_dot_product_attention(
+                query, keys[:, :, : token + 1], values[:, :, : token + 1]
+            )
+            context = context.transpose(1, 2).reshape(batch, 1, d_model)
+            state = state + output(context)
+            state = state + outer(F.gelu(inner(norm_2(state))))
+        return state
+
+    # One program for all lengths.
+    one_token = torch.compile(one, fullgraph=True, dynamic=True) if compiled else one
+
     def decode():
         with torch.inference_mode():
             for token in range(length):
-                state = x[:, token : token + 1]
-                for packed, output, inner, outer, norm_1, norm_2, keys, values in layers:
-                    projected = packed(norm_1(state)).view(batch, 1, 3, heads, d_head)
-                    query, key, value = projected.permute(2, 0, 3, 1, 4)
-                    keys[:, :, token : token + 1] = key
-                    values[:, :, token : token + 1] = value
-                    context = F.scaled_dot_product_attention(
-                        query, keys[:, :, : token + 1], values[:, :, : token + 1]
-                    )
-                    context = context.transpose(1, 2).reshape(batch, 1, d_model)
-                    state = state + output(context)
-                    state = state + outer(F.gelu(inner(norm_2(state))))
+                state = one_token(x[:, token : token + 1], token)
             return state
 
     def step():
@@ -278,6 +375,15 @@ def decoding(work):
         decode()
         return time.perf_counter() - start
 
+    if compiled:
+
+        def too_long(*_):
+            raise TimeoutError(f"torch.compile takes longer than {COMPILE_SECONDS} s")
+
+        signal.signal(signal.SIGALRM, too_long)
+        signal.alarm(COMPILE_SECONDS)
+        decode()
+        signal.alarm(0)
     return step, lambda: [("state", decode())]
 
 
@@ -392,11 +498,14 @@ def serve(task, lines):
     ((kind, work),) = task["work"].items()
     if task["goal"] == "memory":
         SUBJECTS[kind](tiny(kind, work))[0]()
-        step, _ = SUBJECTS[kind](work)
+        step, *_ = SUBJECTS[kind](work)
         print("ready", json.dumps(extra_peak(step)), flush=True)
         next(lines)
         return
-    step, results = SUBJECTS[kind](work)
+    if task["library"] == "pytorch-compile":
+        step, results, *note = decoding(work, compiled=True)
+    else:
+        step, results, *note = SUBJECTS[kind](work)
     start = time.perf_counter()
     found = results()
     seconds = time.perf_counter() - start
@@ -412,6 +521,7 @@ def serve(task, lines):
         "iterations": iterations,
         "seconds": seconds,
         "results": digests,
+        "note": note[0] if note else None,
     }
     print("ready", json.dumps(ready), flush=True)
     for line in lines:
@@ -432,7 +542,18 @@ def read_lines():
 
 
 def main():
-    print(f"torch {torch.__version__} ({torch.backends.cpu.get_cpu_capability()})", flush=True)
+    try:
+        transformers = importlib.metadata.version("transformers")
+    except importlib.metadata.PackageNotFoundError:
+        transformers = None
+    said = {
+        "version": torch.__version__,
+        "instructions": torch.backends.cpu.get_cpu_capability(),
+        "mkl": torch.backends.mkl.is_available(),
+        "transformers": transformers,
+        "python": platform.python_version(),
+    }
+    print(json.dumps(said), flush=True)
     for line in read_lines():
         if line == "end":
             continue  # of a contestant that has failed

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use serde::de::DeserializeOwned;
 
 use crate::case::{Goal, Library, Task};
+use crate::machine::Pytorch;
 use crate::protocol::{
     END, FAILED, GO, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS,
 };
@@ -106,15 +107,15 @@ pub struct Stage {
 }
 
 impl Stage {
-    /// A stage on `threads` threads, and a sentence about PyTorch: its version, or why it is not measured.
-    pub fn new(threads: usize) -> (Self, String) {
+    /// A stage on `threads` threads, and what PyTorch says about itself, or why it is not measured.
+    pub fn new(threads: usize) -> (Self, Result<Pytorch, String>) {
         let (python, said) = match start_python(threads, Goal::Time) {
-            Ok((process, version)) => (Some(vec![(Goal::Time, process)]), version),
+            Ok((process, pytorch)) => (Some(vec![(Goal::Time, process)]), Ok(pytorch)),
             Err(why) => (
                 None,
-                format!(
+                Err(format!(
                     "PyTorch is not measured: {why} ({PYTHON} names an interpreter that has it)"
-                ),
+                )),
             ),
         };
         (Self { threads, python }, said)
@@ -136,7 +137,7 @@ impl Stage {
 
     /// Whether contestants of `library` can be started.
     pub fn has(&self, library: Library) -> bool {
-        library != Library::Pytorch || self.python.is_some()
+        !library.is_python() || self.python.is_some()
     }
 
     /// Extra peak memory of one iteration, where it can be measured.
@@ -163,15 +164,15 @@ impl Stage {
         work: &Work,
         goal: Goal,
     ) -> Result<(Process, T), String> {
-        let mut process = match library {
-            Library::Pytorch => {
+        let mut process = match library.is_python() {
+            true => {
                 let idle = self.python.as_mut().ok_or("there is no PyTorch")?;
                 match idle.iter().position(|(good_for, _)| *good_for == goal) {
                     Some(index) => idle.swap_remove(index).1,
                     None => start_python(self.threads, goal)?.0,
                 }
             }
-            _ => start_rust(self.threads, goal)?,
+            false => start_rust(self.threads, goal)?,
         };
         let task = Task {
             library,
@@ -189,7 +190,7 @@ impl Stage {
 
     fn leave(&mut self, library: Library, goal: Goal, mut process: Process) {
         let alive = process.tell(END).is_ok();
-        if let (Some(idle), Library::Pytorch, true) = (&mut self.python, library, alive) {
+        if let (Some(idle), true, true) = (&mut self.python, library.is_python(), alive) {
             idle.push((goal, process));
         }
     }
@@ -204,15 +205,16 @@ fn start_rust(threads: usize, goal: Goal) -> Result<Process, String> {
     Process::start(tuned(&mut command, goal))
 }
 
-fn start_python(threads: usize, goal: Goal) -> Result<(Process, String), String> {
+fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String> {
     let mut command = Command::new(interpreter());
     command
         .args(["-c", include_str!("peers.py")])
         .args([SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS].map(|seconds| seconds.to_string()))
         .env("OMP_NUM_THREADS", threads.to_string());
     let mut process = Process::start(tuned(&mut command, goal))?;
-    let version = process.hear()?;
-    Ok((process, version))
+    let line = process.hear()?;
+    let pytorch = serde_json::from_str(&line).map_err(|error| format!("{error} in: {line}"))?;
+    Ok((process, pytorch))
 }
 
 fn interpreter() -> String {

@@ -44,4 +44,6 @@ pub struct Ready {
     pub seconds: f64,
     /// What came out.
     pub results: Vec<Digest>,
+    /// How it computes, where that is not the library's fastest.
+    pub note: Option<String>,
 }

@@ -1,14 +1,15 @@
-//! Rows: as a table that Markdown understands, and as JSON.
+//! Rows, and how they look in the terminal.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::case::Measure;
+use crate::run::Run;
 
 /// Ours against one peer in one case.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Row {
     /// The suite.
-    pub suite: &'static str,
+    pub suite: String,
     /// The case.
     pub case: String,
     /// The peer.
@@ -19,6 +20,10 @@ pub struct Row {
     pub ours_seconds: f64,
     /// The peer's.
     pub peer_seconds: f64,
+    /// Operations of our matrix products in an iteration, if they are counted.
+    pub ours_operations: Option<f64>,
+    /// Of the peer's.
+    pub peer_operations: Option<f64>,
     /// Over 1 where ours is ahead; of memory, where ours needs more.
     pub ratio: f64,
     /// Largest less smallest of our samples, over the median; none of a single one.
@@ -29,6 +34,8 @@ pub struct Row {
     pub ours_peak_bytes: Option<u64>,
     /// Of the peer's.
     pub peer_peak_bytes: Option<u64>,
+    /// What the peer says of how it computes, where that is not its fastest.
+    pub peer_note: Option<String>,
 }
 
 /// The columns of the table: title and width.
@@ -43,9 +50,31 @@ const COLUMNS: [(&str, usize); 8] = [
     ("peer MiB", 8),
 ];
 
+/// What is measured, and on what.
+pub fn print_run(run: &Run) {
+    let versions = &run.versions;
+    let pytorch = match &versions.pytorch {
+        Some(pytorch) => format!("PyTorch {} ({})", pytorch.version, pytorch.instructions),
+        None => "no PyTorch".into(),
+    };
+    println!(
+        "burn-attn {} · Burn {} on {} · candle-nn {} · {pytorch}\n{} · {} · {} threads",
+        versions.burn_attn,
+        versions.burn,
+        run.device,
+        versions.candle,
+        run.machine.cpu,
+        run.machine.instructions,
+        run.threads,
+    );
+}
+
 /// Starts the table of a suite.
-pub fn print_header(suite: &str) {
-    println!("\n{suite}");
+pub fn print_header(suite: &str, fma_peak: Option<f64>) {
+    let peak = fma_peak.map_or(String::new(), |peak| {
+        format!(" (multiply-adds: {peak:.0} GFLOP/s)")
+    });
+    println!("\n{suite}{peak}");
     print_cells(COLUMNS.map(|(title, _)| title.to_string()));
     print_cells(COLUMNS.map(|(_, width)| "-".repeat(width)));
 }

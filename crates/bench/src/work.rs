@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+mod operations;
+
 /// One iteration of what a contestant does.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -18,7 +20,12 @@ pub enum Work {
     Pretrained(Pretrained),
     /// An f32 product of two square matrices of this size: what the machine can do.
     Sgemm(usize),
+    /// [`FMA_OPERATIONS`] on each of so many threads, in registers: the roof of this machine.
+    Fma(usize),
 }
+
+/// Operations of one thread in one iteration of [`Work::Fma`]: tens of milliseconds.
+pub const FMA_OPERATIONS: f64 = 4e9;
 
 /// Which part of the operation is timed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,16 +147,6 @@ impl Op {
         Self {
             key_lengths: Some(lengths.collect()),
             ..self
-        }
-    }
-
-    /// Operations of the matrix products, as if nothing were hidden.
-    fn operations(&self) -> f64 {
-        let forward = (4 * self.batch * self.heads * self.len_q * self.len_kv * self.dim) as f64;
-        match self.pass {
-            Pass::Forward => forward,
-            Pass::Backward => 2.5 * forward,
-            Pass::Training => 3.5 * forward,
         }
     }
 
@@ -276,17 +273,6 @@ impl Translation {
 }
 
 impl Work {
-    /// Operations of one iteration's matrix products, where a rate makes sense.
-    pub fn operations(&self) -> Option<f64> {
-        match self {
-            Self::Op(op) => Some(op.operations()),
-            Self::Sgemm(size) => Some(2.0 * (*size as f64).powi(3)),
-            Self::Module(_) | Self::Translation(_) | Self::Decoding(_) | Self::Pretrained(_) => {
-                None
-            }
-        }
-    }
-
     /// The same at a size that costs nothing: it wakes up thread pools and loads code before memory is measured.
     pub fn tiny(&self) -> Self {
         match self {
@@ -311,6 +297,7 @@ impl Work {
                 ..work.clone()
             }),
             Self::Sgemm(size) => Self::Sgemm(size / 16),
+            Self::Fma(threads) => Self::Fma(*threads),
         }
     }
 
@@ -320,8 +307,7 @@ impl Work {
         match self {
             Self::Op(op) if op.dropout > 0.0 => None,
             Self::Op(op) => Some(op.precision.tolerance()),
-            // Numbers that are counted: parameters, tokens.
-            Self::Translation(_) => Some(0.0),
+            // Tokens.
             Self::Pretrained(work) if work.tokens > 0 => Some(0.0),
             _ => Some(Precision::F32.tolerance()),
         }

@@ -9,6 +9,7 @@
 //! | [`llama`] | Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2 |
 //! | [`seq2seq`] | the encoder–decoder model of "Attention is all you need" and T5 |
 //! | [`t5`] | T5, T5 1.1 and Flan-T5, from text to text |
+//! | [`loss`] | cross entropy with smoothed labels for training, its gradient in closed form |
 //! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
 //! | [`pretrained`] | models that other people trained, from their folders |
 //! | [`import`] | weights of PyTorch's and burn-nn's modules, and how to move from them |
@@ -21,6 +22,7 @@ pub mod gpt_neox;
 pub mod import;
 pub mod language_model;
 pub mod llama;
+pub mod loss;
 mod new_tokens;
 pub mod pretrained;
 pub mod seq2seq;

@@ -13,7 +13,6 @@ mod error;
 mod evaluate;
 mod explain;
 mod files;
-mod loss;
 mod minutes;
 mod progress;
 mod report;

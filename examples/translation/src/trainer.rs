@@ -13,13 +13,12 @@ use std::time::{Duration, Instant};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use burn_attn_models::seq2seq::Seq2Seq;
+use burn_attn_models::{loss::validation_loss, seq2seq::Seq2Seq};
 
 use crate::batches::{self, Batch, Sample};
 use crate::checkpoint::{self, Checkpoint};
 use crate::data::Split;
 use crate::error::Error;
-use crate::loss::validation_loss;
 use crate::minutes;
 use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;

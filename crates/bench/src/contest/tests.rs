@@ -41,35 +41,18 @@ fn a_ratio_above_one_means_that_ours_is_faster() {
 #[test]
 fn a_ratio_of_what_is_not_known_is_none() {
     let op = forward();
-    let decoding = crate::suites::cases(crate::cli::Suite::Decode)
-        .into_iter()
-        .map(|case| case.ours)
-        .find(|work| matches!(work, Work::Decoding(_)))
-        .unwrap();
+    let pretrained = crate::suites::cases(crate::cli::Suite::Models)[0]
+        .ours
+        .clone();
     let (with, without) = (measured(1.0, Some(1)), measured(1.0, None));
     for (ours, theirs) in [(&with, &without), (&without, &with)] {
         let found = ratio(Measure::Memory, (&op, ours), (&op, theirs));
         assert_eq!(found, Err("peak memory cannot be measured here".into()));
     }
-    let found = ratio(Measure::Rate, (&op, &with), (&decoding, &with));
+    let found = ratio(Measure::Rate, (&op, &with), (&pretrained, &with));
     assert_eq!(
         found,
         Err("the operations of such a work are not counted".into())
-    );
-}
-
-#[test]
-fn gradients_are_two_and_a_half_forward_passes() {
-    let operations = |pass| Work::Op(Op::new(pass, 512)).operations().unwrap();
-    // Two products of 2 operations each: 4 · batch · heads · len² · dim.
-    assert_eq!(
-        operations(Pass::Forward),
-        f64::from(4 * 2 * 8 * 512 * 512 * 64)
-    );
-    assert_eq!(operations(Pass::Backward), 2.5 * operations(Pass::Forward));
-    assert_eq!(
-        operations(Pass::Training),
-        operations(Pass::Forward) + operations(Pass::Backward)
     );
 }
 
@@ -80,6 +63,7 @@ fn patience_bounds_the_samples() {
             iterations,
             seconds,
             results: Vec::new(),
+            note: None,
         })
     };
     let full = |iterations, seconds| samples(Patience::FULL, iterations, seconds);

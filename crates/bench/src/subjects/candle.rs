@@ -83,6 +83,6 @@ impl Subject for CandleSubject {
 
     fn results(&mut self) -> Results {
         let output = self.forward().flatten_all().and_then(|flat| flat.to_vec1());
-        vec![("output", output.expect("the output is f32"))]
+        vec![("output".into(), output.expect("the output is f32"))]
     }
 }

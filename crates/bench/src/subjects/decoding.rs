@@ -12,7 +12,7 @@ use burn_attn::{
 };
 
 use super::op::values;
-use super::parameters::{assign, feed_forward, norm, projection};
+use super::parameters::{NormOf, assign, feed_forward, norm, projection, projections};
 use super::{Results, Subject};
 use crate::case::Library;
 use crate::generator::{numbers, seed};
@@ -74,13 +74,13 @@ impl Ours {
             [
                 projection(layer, d_model, &[0, 1, 2]),
                 projection(layer, d_model, &[3]),
-                norm(d_model),
+                norm(layer, NormOf::SelfAttention, d_model),
                 feed_forward(layer, d_model),
-                norm(d_model),
+                norm(layer, NormOf::FeedForward, d_model),
             ]
             .concat()
         });
-        let model = assign(model, parameters.collect());
+        let model = assign(model, &parameters.collect::<Vec<_>>());
         let x = input(decoding, device);
         let max_len = context + tokens;
         let mut cache = model.cache(batch, &KvCacheConfig::new(max_len));
@@ -129,7 +129,7 @@ impl Subject for Ours {
     fn results(&mut self) -> Results {
         let state = self.decode();
         self.forget();
-        vec![("state", values(state))]
+        vec![("state".into(), values(state))]
     }
 }
 
@@ -154,11 +154,15 @@ impl BurnNn {
             .with_dropout(0.0)
             .init(device);
         let parameters = (0..layers).flat_map(|layer| {
-            let attention = (0..4).flat_map(move |part| projection(layer, d_model, &[part]));
-            let others = [feed_forward(layer, d_model), norm(d_model), norm(d_model)];
-            attention.chain(others.concat())
+            [
+                projections(layer, d_model),
+                feed_forward(layer, d_model),
+                norm(layer, NormOf::FeedForward, d_model),
+                norm(layer, NormOf::SelfAttention, d_model),
+            ]
+            .concat()
         });
-        let model = assign(model, parameters.collect());
+        let model = assign(model, &parameters.collect::<Vec<_>>());
         let x = input(decoding, device);
         let prefixes = (1..=tokens).map(|len| x.clone().narrow(1, 0, len));
         Self {
@@ -188,6 +192,6 @@ impl Subject for BurnNn {
     fn results(&mut self) -> Results {
         let states = self.decode();
         let [_, len, _] = states.dims();
-        vec![("state", values(states.narrow(1, len - 1, 1)))]
+        vec![("state".into(), values(states.narrow(1, len - 1, 1)))]
     }
 }

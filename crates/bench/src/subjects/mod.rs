@@ -9,6 +9,7 @@ use crate::work::Work;
 
 mod candle;
 mod decoding;
+mod fma;
 mod module;
 mod op;
 mod oracle;
@@ -16,8 +17,10 @@ mod parameters;
 mod pretrained;
 mod translation;
 
+pub use fma::instructions;
+
 /// Named results of one iteration, flat.
-pub type Results = Vec<(&'static str, Vec<f32>)>;
+pub type Results = Vec<(String, Vec<f32>)>;
 
 /// Something that can be done again and again.
 pub trait Subject {
@@ -44,6 +47,7 @@ pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
         (Work::Decoding(decoding), library) => decoding::build(decoding, library),
         (Work::Translation(step), library) => translation::build(step, library),
         (Work::Pretrained(work), _) => pretrained::build(work),
+        (&Work::Fma(threads), _) => Ok(Box::new(fma::Fma { threads })),
         (Work::Sgemm(_), library) => Err(format!("{} has no sgemm here", library.name())),
     }
 }

@@ -3,8 +3,9 @@
 use std::time::{Duration, Instant};
 
 use burn::{
+    module::Module as BurnModule,
     nn::attention as burn_nn,
-    tensor::{Device, Tensor, TensorData},
+    tensor::{Device, Gradients, Tensor, TensorData},
 };
 use burn_attn::{
     CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
@@ -12,25 +13,67 @@ use burn_attn::{
 };
 
 use super::op::values;
-use super::parameters::{assign, projection};
+use super::parameters::{Parameter, assign, gradients, projection, projections};
 use super::{Results, Subject, wait_for};
 use crate::case::Library;
 use crate::generator::{numbers, seed};
 use crate::work::{Module, ModuleKind};
 
-/// From the input and the memory, which only cross-attention looks at, to the output.
-type Forward = Box<dyn Fn(Tensor<3>, Tensor<3>) -> Tensor<3>>;
+/// A module of any library.
+trait Attention {
+    /// From the input and the memory, which only cross-attention looks at, to the output.
+    fn forward(&self, x: Tensor<3>, memory: Tensor<3>) -> Tensor<3>;
+
+    /// Those of its parameters.
+    fn gradients(&self, of: &Gradients) -> Results;
+}
+
+/// A module, how it is called, and its parameters in the order of its fields.
+struct Assigned<M, F> {
+    module: M,
+    parameters: Vec<Parameter>,
+    forward: F,
+}
+
+impl<M, F> Assigned<M, F>
+where
+    M: BurnModule + 'static,
+    F: Fn(&M, Tensor<3>, Tensor<3>) -> Tensor<3> + 'static,
+{
+    fn boxed(module: M, parameters: Vec<Parameter>, forward: F) -> Box<dyn Attention> {
+        Box::new(Self {
+            module: assign(module, &parameters),
+            parameters,
+            forward,
+        })
+    }
+}
+
+impl<M, F> Attention for Assigned<M, F>
+where
+    M: BurnModule,
+    F: Fn(&M, Tensor<3>, Tensor<3>) -> Tensor<3>,
+{
+    fn forward(&self, x: Tensor<3>, memory: Tensor<3>) -> Tensor<3> {
+        (self.forward)(&self.module, x, memory)
+    }
+
+    fn gradients(&self, of: &Gradients) -> Results {
+        gradients(&self.module, &self.parameters, of)
+    }
+}
 
 struct ModuleSubject {
+    cross: bool,
     x: Tensor<3>,
     memory: Tensor<3>,
-    forward: Forward,
+    attention: Box<dyn Attention>,
 }
 
 /// Inputs of `module` and the implementation of `library`.
 pub fn build(module: &Module, library: Library) -> Result<Box<dyn Subject>, String> {
     let device = Device::default().autodiff();
-    let forward = match library {
+    let attention = match library {
         Library::Ours => ours(module, &device),
         Library::BurnNn => burn_nn(module, &device),
         _ => return Err(format!("{} has no such module here", library.name())),
@@ -41,62 +84,61 @@ pub fn build(module: &Module, library: Library) -> Result<Box<dyn Subject>, Stri
         Tensor::<3>::from_data(TensorData::new(numbers, shape), &device).require_grad()
     };
     Ok(Box::new(ModuleSubject {
+        cross: module.kind == ModuleKind::Cross,
         x: input(seed::QUERY, module.len_q),
         memory: input(seed::KEY, module.len_kv),
-        forward,
+        attention,
     }))
 }
 
-/// Parameters in the order of the fields, one linear layer for each group of projections.
-fn parameters(module: &Module, layers: &[&[usize]]) -> Vec<Vec<f32>> {
-    layers
-        .iter()
-        .flat_map(|parts| projection(0, module.d_model, parts))
-        .collect()
-}
-
-const APART: &[&[usize]] = &[&[0], &[1], &[2], &[3]];
-
-fn ours(module: &Module, device: &Device) -> Forward {
+fn ours(module: &Module, device: &Device) -> Box<dyn Attention> {
     let [d_model, heads] = [module.d_model, module.heads];
+    let layers = |layers: &[&[usize]]| {
+        let layers = layers.iter().map(|parts| projection(0, d_model, parts));
+        layers.collect::<Vec<_>>().concat()
+    };
     match module.kind {
         ModuleKind::MultiHead => {
             let config = MultiHeadAttentionConfig::new(d_model, heads).with_dropout(0.0);
-            let attention = assign(config.init(device), parameters(module, APART));
-            Box::new(move |x, _| attention.forward(MultiHeadAttentionInput::self_attention(x)))
+            let parameters = projections(0, d_model);
+            Assigned::boxed(config.init(device), parameters, |attention, x, _| {
+                attention.forward(MultiHeadAttentionInput::self_attention(x))
+            })
         }
         ModuleKind::CausalSelf => {
             let config = SelfAttentionConfig::new(d_model, heads)
                 .with_causal(true)
                 .with_dropout(0.0);
-            let layers: &[&[usize]] = &[&[0, 1, 2], &[3]];
-            let attention = assign(config.init(device), parameters(module, layers));
-            Box::new(move |x, _| attention.forward(SelfAttentionInput::new(x)))
+            let parameters = layers(&[&[0, 1, 2], &[3]]);
+            Assigned::boxed(config.init(device), parameters, |attention, x, _| {
+                attention.forward(SelfAttentionInput::new(x))
+            })
         }
         ModuleKind::Cross => {
             let config = CrossAttentionConfig::new(d_model, heads).with_dropout(0.0);
-            let layers: &[&[usize]] = &[&[0], &[1, 2], &[3]];
-            let attention = assign(config.init(device), parameters(module, layers));
-            Box::new(move |x, memory| attention.forward(CrossAttentionInput::new(x, memory)))
+            let parameters = layers(&[&[0], &[1, 2], &[3]]);
+            Assigned::boxed(config.init(device), parameters, |attention, x, memory| {
+                attention.forward(CrossAttentionInput::new(x, memory))
+            })
         }
     }
 }
 
-fn burn_nn(module: &Module, device: &Device) -> Forward {
+fn burn_nn(module: &Module, device: &Device) -> Box<dyn Attention> {
     let [d_model, heads] = [module.d_model, module.heads];
-    let parameters = parameters(module, APART);
+    let parameters = projections(0, d_model);
     if module.kind == ModuleKind::Cross {
         let d_head = d_model / heads;
         let config = burn_nn::CrossAttentionConfig::new(d_model, d_model, heads, heads, d_head)
             .with_dropout(0.0);
-        let attention = assign(config.init(device), parameters);
-        return Box::new(move |x, memory| attention.forward(x, memory, None));
+        return Assigned::boxed(config.init(device), parameters, |attention, x, memory| {
+            attention.forward(x, memory, None)
+        });
     }
     let config = burn_nn::MultiHeadAttentionConfig::new(d_model, heads).with_dropout(0.0);
-    let attention = assign(config.init(device), parameters);
     let mask = (module.kind == ModuleKind::CausalSelf)
         .then(|| burn_nn::generate_autoregressive_mask(module.batch, module.len_q, device));
-    Box::new(move |x, _| {
+    Assigned::boxed(config.init(device), parameters, move |attention, x, _| {
         let input = burn_nn::MhaInput::self_attn(x);
         let input = match &mask {
             Some(mask) => input.mask_attn(mask.clone()),
@@ -108,7 +150,7 @@ fn burn_nn(module: &Module, device: &Device) -> Forward {
 
 impl ModuleSubject {
     fn forward(&self) -> Tensor<3> {
-        (self.forward)(self.x.clone(), self.memory.clone())
+        self.attention.forward(self.x.clone(), self.memory.clone())
     }
 }
 
@@ -124,7 +166,14 @@ impl Subject for ModuleSubject {
     fn results(&mut self) -> Results {
         let output = self.forward();
         let gradients = output.clone().square().mean().backward();
-        let gradient = self.x.grad(&gradients).expect("the input is tracked");
-        vec![("output", values(output)), ("dinput", values(gradient))]
+        let gradient =
+            |tensor: &Tensor<3>| values(tensor.grad(&gradients).expect("the inputs are tracked"));
+        let mut results = self.attention.gradients(&gradients);
+        results.push(("output".into(), values(output)));
+        results.push(("dinput".into(), gradient(&self.x)));
+        if self.cross {
+            results.push(("dmemory".into(), gradient(&self.memory)));
+        }
+        results
     }
 }

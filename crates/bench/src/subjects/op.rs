@@ -41,7 +41,7 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         Library::Ours => ours(op, &device),
         Library::Burn => burn(op)?,
         Library::BurnNn => burn_nn(op, &device)?,
-        Library::Candle | Library::Pytorch => {
+        Library::Candle | Library::Pytorch | Library::PytorchCompile => {
             return Err(format!("{} does not use Burn's tensors", library.name()));
         }
     };
@@ -195,7 +195,7 @@ impl Subject for OpSubject {
 
     fn results(&mut self) -> Results {
         let output = self.forward();
-        let mut results = vec![("output", values(output.clone()))];
+        let mut results = vec![("output".into(), values(output.clone()))];
         if self.pass != Pass::Forward {
             let gradients = (output * self.gradient.clone()).sum().backward();
             let tracked = [
@@ -206,7 +206,7 @@ impl Subject for OpSubject {
             ];
             for (name, tensor) in tracked {
                 let gradient = tensor.and_then(|tensor| tensor.grad(&gradients));
-                results.extend(gradient.map(|gradient| (name, values(gradient))));
+                results.extend(gradient.map(|gradient| (name.into(), values(gradient))));
             }
         }
         results

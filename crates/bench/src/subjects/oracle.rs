@@ -152,7 +152,7 @@ fn compare(
     ranges: &[Range<usize>],
     expected: &[f64],
 ) -> Result<(), String> {
-    let Some((_, actual)) = results.iter().find(|(found, _)| *found == name) else {
+    let Some((_, actual)) = results.iter().find(|(found, _)| found == name) else {
         return Err(format!("{name} is missing"));
     };
     let actual = ranges.iter().flat_map(|range| &actual[range.clone()]);

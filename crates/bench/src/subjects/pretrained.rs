@@ -74,7 +74,7 @@ impl Subject for Encoding {
     }
 
     fn results(&mut self) -> Results {
-        vec![("states", values(self.states()))]
+        vec![("states".into(), values(self.states()))]
     }
 }
 
@@ -90,6 +90,7 @@ impl<F: Fn() -> Vec<Generation>> Subject for Continuation<F> {
 
     fn results(&mut self) -> Results {
         let tokens = (self.0)().into_iter().flat_map(|row| row.tokens);
-        vec![("tokens", tokens.map(|token| token as f32).collect())]
+        let name = "tokens".into();
+        vec![(name, tokens.map(|token| token as f32).collect())]
     }
 }

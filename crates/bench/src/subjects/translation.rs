@@ -1,4 +1,5 @@
-//! A whole training step of an encoder–decoder: ours, and burn-nn's stacks between the same embeddings.
+//! A whole training step of an encoder–decoder: ours, and burn-nn's stacks between the same embeddings, on the same parameters
+//! and with the same loss.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +9,6 @@ use burn::{
         Dropout, DropoutConfig, Embedding, EmbeddingConfig, LayerNorm, LayerNormConfig,
         PositionalEncoding, PositionalEncodingConfig,
         attention::generate_autoregressive_mask,
-        loss::{CrossEntropyLoss, CrossEntropyLossConfig},
         transformer::{
             TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput,
             TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
@@ -17,20 +17,24 @@ use burn::{
     optim::{AdamConfig, GradientsParams, ModuleOptimizer},
     tensor::{Bool, Device, Int, Tensor, TensorData},
 };
-use burn_attn_models::seq2seq::{Seq2Seq, Seq2SeqConfig};
+use burn_attn::{BlockConfig, FeedForwardActivation, NormPlacement};
+use burn_attn_models::{
+    loss::{Loss, smoothed_cross_entropy},
+    seq2seq::{Seq2Seq, Seq2SeqConfig},
+};
 
-use super::op::padding;
-use super::parameters::count;
+use super::op::{padding, values};
+use super::parameters::{
+    NormOf, Parameter, assign, embedding, feed_forward, gradients, norm, projection, projections,
+};
 use super::{Results, Subject};
 use crate::case::Library;
 use crate::generator::{seed, tokens};
 use crate::work::Translation;
 
-#[path = "../../../../examples/translation/src/loss.rs"]
-#[allow(dead_code, reason = "a step of training has no validation")]
-mod loss;
-
 const LEARNING_RATE: f64 = 1e-4;
+/// PyTorch's default; Burn's is larger.
+const ADAM_EPSILON: f32 = 1e-8;
 
 /// A batch of sentence pairs; token 0 is padding.
 struct Batch {
@@ -71,12 +75,26 @@ impl Batch {
 }
 
 /// A model that can take a step of training.
-trait Translator: Module {
-    /// The number whose gradient the step follows.
-    fn loss(&self, batch: &Batch) -> Tensor<1>;
+trait Translator: Module + Sized {
+    /// The model, its parameters random.
+    fn new(step: &Translation, device: &Device) -> Self;
+
+    /// Its parameters in the order of its fields. Layers are numbered through: encoder, decoder, cross-attention of the decoder,
+    /// and one for the last norm of each stack.
+    fn parameters(step: &Translation) -> Vec<Parameter>;
+
+    /// `[batch, len, vocabulary]`
+    fn logits(&self, batch: &Batch) -> Tensor<3>;
+
+    /// The loss of everybody on Burn, whose gradient is computed in closed form.
+    fn loss(&self, batch: &Batch) -> Loss {
+        let (expected, weights) = (batch.expected.clone(), batch.weights.clone());
+        smoothed_cross_entropy(self.logits(batch), expected, weights, batch.tokens, 0.0)
+    }
 }
 
 struct Training<M> {
+    step: Translation,
     /// Taken out only while the optimizer holds it.
     model: Option<M>,
     optimizer: ModuleOptimizer,
@@ -87,29 +105,17 @@ struct Training<M> {
 pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, String> {
     let device = Device::default().autodiff();
     match library {
-        Library::Ours => {
-            let config = Seq2SeqConfig::new(step.vocabulary)
-                .with_d_model(step.d_model)
-                .with_n_heads(step.heads)
-                .with_n_encoder_layers(step.layers)
-                .with_n_decoder_layers(step.layers)
-                .with_d_ff(4 * step.d_model)
-                .with_dropout(step.dropout);
-            Ok(training(config.init(&device), step, &device))
-        }
-        Library::BurnNn => Ok(training(BurnNn::new(step, &device), step, &device)),
+        Library::Ours => Ok(training::<Seq2Seq>(step, &device)),
+        Library::BurnNn => Ok(training::<BurnNn>(step, &device)),
         _ => Err(format!("{} has no such model here", library.name())),
     }
 }
 
-fn training<M: Translator + 'static>(
-    model: M,
-    step: &Translation,
-    device: &Device,
-) -> Box<dyn Subject> {
+fn training<M: Translator + 'static>(step: &Translation, device: &Device) -> Box<dyn Subject> {
     Box::new(Training {
-        model: Some(model),
-        optimizer: AdamConfig::new().init(),
+        step: step.clone(),
+        model: Some(assign(M::new(step, device), &M::parameters(step))),
+        optimizer: AdamConfig::new().with_epsilon(ADAM_EPSILON).init(),
         batch: Batch::new(step, device),
     })
 }
@@ -118,30 +124,85 @@ impl<M: Translator> Subject for Training<M> {
     fn step(&mut self) -> Duration {
         let start = Instant::now();
         let model = self.model.take().expect("the last step put it back");
-        let gradients = model.loss(&self.batch).backward();
+        let gradients = model.loss(&self.batch).surrogate.backward();
         let gradients = GradientsParams::from_grads(gradients, &model);
         self.model = Some(self.optimizer.step(LEARNING_RATE, model, gradients));
         start.elapsed()
     }
 
+    /// Those of a step without dropout, for which every library rolls its own dice.
     fn results(&mut self) -> Results {
-        vec![count(
-            self.model.as_ref().expect("the last step put it back"),
-        )]
+        let step = Translation {
+            dropout: 0.0,
+            ..self.step.clone()
+        };
+        let parameters = M::parameters(&step);
+        let model = assign(M::new(&step, &self.batch.weights.device()), &parameters);
+        let Loss { value, surrogate } = model.loss(&self.batch);
+        let mut results = gradients(&model, &parameters, &surrogate.backward());
+        results.push(("loss".into(), values(value)));
+        results
     }
+}
+
+/// Projections of one attention, as ours has them: query, key and value side by side, or key and value alone.
+fn attention(layer: usize, d_model: usize, parts: &[&[usize]]) -> Vec<Parameter> {
+    let linears = parts.iter().map(|parts| projection(layer, d_model, parts));
+    linears.collect::<Vec<_>>().concat()
 }
 
 impl Translator for Seq2Seq {
-    /// With the translator's own loss, whose gradient is computed outside the graph.
-    fn loss(&self, batch: &Batch) -> Tensor<1> {
+    fn new(step: &Translation, device: &Device) -> Self {
+        let block = BlockConfig::new()
+            .with_norm_placement(NormPlacement::Pre)
+            .with_activation(FeedForwardActivation::Gelu)
+            .with_dropout(step.dropout);
+        Seq2SeqConfig::new(step.vocabulary)
+            .with_d_model(step.d_model)
+            .with_n_heads(step.heads)
+            .with_n_encoder_layers(step.layers)
+            .with_n_decoder_layers(step.layers)
+            .with_d_ff(4 * step.d_model)
+            .with_dropout(step.dropout)
+            .with_block(block)
+            .init(device)
+    }
+
+    fn parameters(step: &Translation) -> Vec<Parameter> {
+        let (d_model, layers) = (step.d_model, step.layers);
+        let self_attention = |layer| {
+            let mut parameters = attention(layer, d_model, &[&[0, 1, 2], &[3]]);
+            parameters.extend(norm(layer, NormOf::SelfAttention, d_model));
+            parameters
+        };
+        let feed_forward = |layer| {
+            let mut parameters = feed_forward(layer, d_model);
+            parameters.extend(norm(layer, NormOf::FeedForward, d_model));
+            parameters
+        };
+        let mut parameters = embedding(step.vocabulary, d_model);
+        for layer in 0..layers {
+            parameters.extend(self_attention(layer));
+            parameters.extend(feed_forward(layer));
+        }
+        parameters.extend(norm(3 * layers, NormOf::FeedForward, d_model));
+        for layer in layers..2 * layers {
+            parameters.extend(self_attention(layer));
+            parameters.extend(attention(layer + layers, d_model, &[&[0], &[1, 2], &[3]]));
+            parameters.extend(norm(layer, NormOf::CrossAttention, d_model));
+            parameters.extend(feed_forward(layer));
+        }
+        parameters.extend(norm(3 * layers + 1, NormOf::FeedForward, d_model));
+        parameters
+    }
+
+    fn logits(&self, batch: &Batch) -> Tensor<3> {
         let (source, target) = (batch.source.clone(), batch.target.clone());
-        let logits = self.forward(source, batch.source_lengths.clone(), target);
-        let (expected, weights) = (batch.expected.clone(), batch.weights.clone());
-        loss::smoothed_cross_entropy(logits, expected, weights, batch.tokens, 0.0).surrogate
+        self.forward(source, batch.source_lengths.clone(), target)
     }
 }
 
-/// What a user of burn-nn writes: its embeddings, stacks and loss, pre-norm with a last norm, embedding tied to the output.
+/// What a user of burn-nn writes: its embeddings and stacks, pre-norm with a last norm, embedding tied to the output.
 #[derive(Module, Debug)]
 struct BurnNn {
     embedding: Embedding,
@@ -151,10 +212,17 @@ struct BurnNn {
     encoder_norm: LayerNorm,
     decoder: TransformerDecoder,
     decoder_norm: LayerNorm,
-    loss: CrossEntropyLoss,
 }
 
 impl BurnNn {
+    fn embed(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
+        let [_, d_model] = self.embedding.weight.dims();
+        let embedded = self.embedding.forward(tokens) * (d_model as f64).sqrt();
+        self.dropout.forward(self.positions.forward(embedded))
+    }
+}
+
+impl Translator for BurnNn {
     fn new(step: &Translation, device: &Device) -> Self {
         let [d_model, heads, layers] = [step.d_model, step.heads, step.layers];
         let d_ff = 4 * d_model;
@@ -173,21 +241,38 @@ impl BurnNn {
                 .with_norm_first(true)
                 .init(device),
             decoder_norm: norm(),
-            loss: CrossEntropyLossConfig::new()
-                .with_pad_tokens(Some(vec![0]))
-                .init(device),
         }
     }
 
-    fn embed(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
-        let [_, d_model] = self.embedding.weight.dims();
-        let embedded = self.embedding.forward(tokens) * (d_model as f64).sqrt();
-        self.dropout.forward(self.positions.forward(embedded))
+    fn parameters(step: &Translation) -> Vec<Parameter> {
+        let (d_model, layers) = (step.d_model, step.layers);
+        let norms = |layer, norms: &[NormOf]| {
+            let norms = norms.iter().map(move |&of| norm(layer, of, d_model));
+            norms.collect::<Vec<_>>().concat()
+        };
+        let mut parameters = embedding(step.vocabulary, d_model);
+        for layer in 0..layers {
+            parameters.extend(projections(layer, d_model));
+            parameters.extend(feed_forward(layer, d_model));
+            parameters.extend(norms(layer, &[NormOf::FeedForward, NormOf::SelfAttention]));
+        }
+        parameters.extend(norms(3 * layers, &[NormOf::FeedForward]));
+        for layer in layers..2 * layers {
+            parameters.extend(projections(layer + layers, d_model));
+            parameters.extend(projections(layer, d_model));
+            parameters.extend(feed_forward(layer, d_model));
+            let order = [
+                NormOf::CrossAttention,
+                NormOf::FeedForward,
+                NormOf::SelfAttention,
+            ];
+            parameters.extend(norms(layer, &order));
+        }
+        parameters.extend(norms(3 * layers + 1, &[NormOf::FeedForward]));
+        parameters
     }
-}
 
-impl Translator for BurnNn {
-    fn loss(&self, batch: &Batch) -> Tensor<1> {
+    fn logits(&self, batch: &Batch) -> Tensor<3> {
         let input = TransformerEncoderInput::new(self.embed(batch.source.clone()))
             .mask_pad(batch.source_padding.clone());
         let memory = self.encoder_norm.forward(self.encoder.forward(input));
@@ -197,11 +282,10 @@ impl Translator for BurnNn {
             .target_mask_attn(causal)
             .memory_mask_pad(batch.source_padding.clone());
         let states = self.decoder_norm.forward(self.decoder.forward(input));
-        let [_, d_model] = self.embedding.weight.dims();
-        let logits = states
+        let [vocabulary, d_model] = self.embedding.weight.dims();
+        states
             .reshape([items * len, d_model])
-            .matmul(self.embedding.weight.val().transpose());
-        let expected = batch.expected.clone().reshape([items * len]);
-        self.loss.forward(logits, expected)
+            .matmul(self.embedding.weight.val().transpose())
+            .reshape([items, len, vocabulary])
     }
 }

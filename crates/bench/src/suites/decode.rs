@@ -2,7 +2,7 @@
 
 use crate::case::{
     Case,
-    Library::{Burn, BurnNn, Candle, Pytorch},
+    Library::{Burn, BurnNn, Candle, Pytorch, PytorchCompile},
 };
 use crate::work::{Decoding, Op, Pass, Work};
 
@@ -35,7 +35,7 @@ pub fn cases() -> Vec<Case> {
             Work::Decoding(decoding),
         );
         // Minutes, because burn-nn's time grows with the square of the length.
-        cases.push(case.against(&[Pytorch, BurnNn]).thorough());
+        cases.push(case.against(&[Pytorch, PytorchCompile, BurnNn]).thorough());
     }
     // A window of 512: the length of the context does not matter.
     let windowed = |context| {

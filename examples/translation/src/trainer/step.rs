@@ -1,12 +1,12 @@
 //! One step of training: a batch, its loss, and the optimizer.
 
 use burn::optim::GradientsParams;
+use burn_attn_models::loss::smoothed_cross_entropy;
 
 use super::{Trainer, mix};
 use crate::batches::{Batch, Sample};
 use crate::clip::clip_by_global_norm;
 use crate::error::Error;
-use crate::loss::smoothed_cross_entropy;
 use crate::minutes::{self, Timing};
 use crate::run_config::RunConfig;
 

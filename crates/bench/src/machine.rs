@@ -1,0 +1,178 @@
+//! Where a run takes place, and with which versions.
+
+use std::env::consts;
+use std::fs;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde::{Deserialize, Serialize};
+
+/// A computer.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    /// Its processor, as it calls itself, with family and model where it has them.
+    pub cpu: String,
+    /// Processors that this program may use: cores, or threads of cores.
+    pub processors: usize,
+    /// The vector instructions that our kernels choose.
+    pub instructions: String,
+    /// Operating system and architecture.
+    pub os: String,
+    /// Whether it is a virtual machine, as far as the processor says so.
+    pub virtual_machine: bool,
+}
+
+impl Machine {
+    /// This one.
+    pub fn here(processors: usize, instructions: String) -> Self {
+        let read = |path| fs::read_to_string(path).unwrap_or_default();
+        let release = read("/proc/sys/kernel/osrelease");
+        let cpuinfo = read("/proc/cpuinfo");
+        Self {
+            cpu: cpu(&cpuinfo),
+            processors,
+            instructions,
+            os: [consts::OS, release.trim(), consts::ARCH]
+                .into_iter()
+                .filter(|part| !part.is_empty())
+                .collect::<Vec<_>>()
+                .join(" "),
+            virtual_machine: field(&cpuinfo, "flags")
+                .is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor")),
+        }
+    }
+}
+
+/// The first value of a field of `/proc/cpuinfo`.
+fn field<'a>(cpuinfo: &'a str, name: &str) -> Option<&'a str> {
+    cpuinfo.lines().find_map(|line| {
+        let (found, value) = line.split_once(':')?;
+        (found.trim() == name).then(|| value.trim())
+    })
+}
+
+fn cpu(cpuinfo: &str) -> String {
+    let name = field(cpuinfo, "model name").unwrap_or("unknown processor");
+    match field(cpuinfo, "cpu family").zip(field(cpuinfo, "model")) {
+        Some((family, model)) => format!("{name} (family {family}, model {model})"),
+        None => name.into(),
+    }
+}
+
+/// What was measured, by version.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Versions {
+    /// Ours.
+    pub burn_attn: String,
+    /// Burn and burn-nn.
+    pub burn: String,
+    /// candle-nn.
+    pub candle: String,
+    /// The compiler that built all of these.
+    pub rustc: String,
+    /// PyTorch, if it was there.
+    pub pytorch: Option<Pytorch>,
+}
+
+/// What a Python process says about itself.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Pytorch {
+    /// PyTorch's version.
+    pub version: String,
+    /// The vector instructions that it chooses.
+    pub instructions: String,
+    /// Whether its products are MKL's.
+    pub mkl: bool,
+    /// The version of transformers, if it is there.
+    pub transformers: Option<String>,
+    /// Python's version.
+    pub python: String,
+}
+
+impl Versions {
+    /// Of this build.
+    pub fn new(pytorch: Option<Pytorch>) -> Self {
+        let lock = include_str!("../../../Cargo.lock");
+        let locked = |name| locked(lock, name).unwrap_or("unknown").to_string();
+        Self {
+            burn_attn: env!("CARGO_PKG_VERSION").into(),
+            burn: locked("burn"),
+            candle: locked("candle-nn"),
+            rustc: env!("BENCH_RUSTC").into(),
+            pytorch,
+        }
+    }
+}
+
+/// The version of a package in a lockfile.
+fn locked<'a>(lock: &'a str, name: &str) -> Option<&'a str> {
+    let (_, package) = lock.split_once(&format!("name = \"{name}\"\nversion = \""))?;
+    package.split('"').next()
+}
+
+/// Today, as `2026-11-22` (UTC).
+pub fn today() -> String {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    date(since.map_or(0, |since| since.as_secs() / 86_400))
+}
+
+/// The date so many days after 1970-01-01.
+fn date(mut day: u64) -> String {
+    let leap = |year: u64| {
+        year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
+    };
+    let mut year = 1970;
+    while day >= 365 + u64::from(leap(year)) {
+        day -= 365 + u64::from(leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(leap(year));
+    let mut month = 1;
+    for days in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] {
+        if day < days {
+            break;
+        }
+        day -= days;
+        month += 1;
+    }
+    format!("{year}-{month:02}-{:02}", day + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn days_are_dates() {
+        for (day, expected) in [
+            (0, "1970-01-01"),
+            (58, "1970-02-28"),
+            (59, "1970-03-01"),
+            (364, "1970-12-31"),
+            (11_016, "2000-02-29"),
+            (11_017, "2000-03-01"),
+            (20_779, "2026-11-22"),
+        ] {
+            assert_eq!(date(day), expected, "day {day}");
+        }
+    }
+
+    #[test]
+    fn the_processor_by_name_family_and_model() {
+        let cpuinfo = "processor\t: 0\ncpu family\t: 25\nmodel\t\t: 1\nmodel name\t: AMD EPYC\n\nprocessor\t: 1\n";
+        assert_eq!(cpu(cpuinfo), "AMD EPYC (family 25, model 1)");
+        assert_eq!(cpu("model name: Cortex\n"), "Cortex");
+        assert_eq!(cpu(""), "unknown processor");
+    }
+
+    #[test]
+    fn versions_are_those_of_the_lockfile() {
+        let lock = "[[package]]\nname = \"burn-nn\"\nversion = \"1.2.3\"\n\n[[package]]\nname = \"burn\"\nversion = \"4.5.6\"\n";
+        assert_eq!(locked(lock, "burn"), Some("4.5.6"));
+        assert_eq!(locked(lock, "nn"), None);
+        let versions = Versions::new(None);
+        for version in [&versions.burn, &versions.candle] {
+            assert!(version.starts_with("0."), "{versions:?}");
+        }
+        assert!(versions.rustc.starts_with("rustc "), "{versions:?}");
+    }
+}

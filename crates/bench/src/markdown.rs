@@ -1,0 +1,269 @@
+//! BENCHMARKS.md, from the runs in `results/`.
+
+use std::fs;
+use std::path::Path;
+
+use crate::case::Measure;
+use crate::report::Row;
+use crate::run::{Missing, Run};
+
+/// What is written.
+pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../BENCHMARKS.md");
+
+/// Where the runs are.
+const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
+
+/// What stands before the runs.
+const HEAD: &str = include_str!("prose/head.md");
+
+/// The suites in words: what the rows are, who the peers are, what was compared, and where a peer is at a disadvantage.
+const SUITES: [(&str, &str); 6] = [
+    ("op", include_str!("prose/op.md")),
+    ("module", include_str!("prose/module.md")),
+    ("decode", include_str!("prose/decode.md")),
+    ("translation", include_str!("prose/translation.md")),
+    ("models", include_str!("prose/models.md")),
+    ("blockwise", include_str!("prose/blockwise.md")),
+];
+
+const COLUMNS: [&str; 8] = [
+    "case",
+    "peer",
+    "ms: ours, peer",
+    "ratio",
+    "spread: ours, peer",
+    "ours GFLOP/s",
+    "peer GFLOP/s",
+    "MiB: ours, peer",
+];
+
+/// All runs in `results/`, in the order of their names.
+pub fn committed_runs() -> Result<Vec<Run>, String> {
+    let said = |path: &Path, error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    let folder = Path::new(RESULTS);
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(|error| said(folder, &error))? {
+        paths.push(entry.map_err(|error| said(folder, &error))?.path());
+    }
+    paths.retain(|path| {
+        path.extension()
+            .is_some_and(|extension| extension == "json")
+    });
+    paths.sort();
+    let read = |path: &std::path::PathBuf| {
+        let json = fs::read_to_string(path).map_err(|error| said(path, &error))?;
+        serde_json::from_str(&json).map_err(|error| said(path, &error))
+    };
+    paths.iter().map(read).collect()
+}
+
+/// The whole file.
+pub fn report(runs: &[Run]) -> String {
+    let mut text = String::from(HEAD);
+    let mut explained = Vec::new();
+    for run in runs {
+        text += &format!(
+            "\n## {}, {} threads, {}\n\n",
+            run.machine.cpu, run.threads, run.device
+        );
+        text += &description(run);
+        for (suite, prose) in SUITES {
+            let rows: Vec<_> = run.rows.iter().filter(|row| row.suite == suite).collect();
+            let missing: Vec<_> = run
+                .missing
+                .iter()
+                .filter(|row| row.suite == suite)
+                .collect();
+            if rows.is_empty() && missing.is_empty() {
+                continue;
+            }
+            text += &format!("\n### {suite}\n\n");
+            if !explained.contains(&suite) {
+                text += prose;
+                text += "\n";
+                explained.push(suite);
+            }
+            text += &table(&rows, run.fma_peak);
+            text += &unmeasured(&missing);
+        }
+    }
+    text
+}
+
+/// Machine, versions and command of a run.
+fn description(run: &Run) -> String {
+    let (machine, versions) = (&run.machine, &run.versions);
+    let pytorch = versions.pytorch.as_ref();
+    let place = if machine.virtual_machine {
+        ", a virtual machine"
+    } else {
+        ""
+    };
+    let mut lines = vec![
+        ("processor", format!("{}{place}", machine.cpu)),
+        (
+            "processors",
+            format!("{}, of which {} are used", machine.processors, run.threads),
+        ),
+        ("vectors of our kernels", machine.instructions.clone()),
+        (
+            "peak of f32 multiply-adds",
+            run.fma_peak.map_or("not known".into(), |peak| {
+                format!("{} GFLOP/s", significant(peak, 3))
+            }),
+        ),
+        ("system", machine.os.clone()),
+        (
+            "burn-attn",
+            format!("{}, {}", versions.burn_attn, versions.rustc),
+        ),
+        (
+            "Burn, burn-nn",
+            format!("{}, device {}", versions.burn, run.device),
+        ),
+        ("candle-nn", versions.candle.clone()),
+        (
+            "PyTorch",
+            pytorch.map_or("not there".into(), |pytorch| {
+                let products = if pytorch.mkl {
+                    "with MKL"
+                } else {
+                    "without MKL"
+                };
+                format!(
+                    "{}, {products}, {}, Python {}",
+                    pytorch.version, pytorch.instructions, pytorch.python
+                )
+            }),
+        ),
+        (
+            "transformers",
+            pytorch
+                .and_then(|pytorch| pytorch.transformers.clone())
+                .unwrap_or("not there".into()),
+        ),
+        ("date", run.date.clone()),
+        ("command", format!("`{}`", run.command)),
+    ];
+    if run.quick {
+        lines.push((
+            "only a look",
+            "few cases and few samples: not for comparisons".into(),
+        ));
+    }
+    let lines = lines
+        .into_iter()
+        .map(|(name, value)| cells(&[name, &value]));
+    format!("| | |\n| --- | --- |\n{}", lines.collect::<String>())
+}
+
+fn table(rows: &[&Row], peak: Option<f64>) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut text = cells(&COLUMNS);
+    text += "| --- | --- | --: | --: | --: | --: | --: | --: |\n";
+    for row in rows {
+        let peer = match &row.peer_note {
+            Some(note) => format!("{} ({note})", row.peer),
+            None => row.peer.clone(),
+        };
+        text += &cells(&[
+            &row.case,
+            &peer,
+            &format!(
+                "{}, {}",
+                significant(1e3 * row.ours_seconds, 2),
+                significant(1e3 * row.peer_seconds, 2)
+            ),
+            &ratio(row),
+            &format!("{}, {}", percent(row.ours_spread), percent(row.peer_spread)),
+            &rate(row.ours_operations, row.ours_seconds, peak),
+            &rate(row.peer_operations, row.peer_seconds, peak),
+            &memory(row),
+        ]);
+    }
+    text
+}
+
+/// Peers without numbers.
+fn unmeasured(missing: &[&Missing]) -> String {
+    if missing.is_empty() {
+        return String::new();
+    }
+    let lines = missing
+        .iter()
+        .map(|row| format!("- {}, {}: {}\n", row.case, row.peer, row.why));
+    format!("\nNot measured:\n\n{}", lines.collect::<String>())
+}
+
+/// Two digits; with ≈ before it, the samples do not tell the two apart.
+fn ratio(row: &Row) -> String {
+    let spread = row
+        .ours_spread
+        .unwrap_or(0.0)
+        .max(row.peer_spread.unwrap_or(0.0));
+    let same = if (row.ratio - 1.0).abs() <= spread {
+        "≈ "
+    } else {
+        ""
+    };
+    let number = significant(row.ratio, 2);
+    match row.measure {
+        Measure::Time => format!("{same}{number}"),
+        Measure::Rate => format!("{same}{number} of the rate"),
+        Measure::Memory => format!("{number} of the memory"),
+    }
+}
+
+/// GFLOP/s and, if the peak is known, its share of the peak.
+fn rate(operations: Option<f64>, seconds: f64, peak: Option<f64>) -> String {
+    let Some(operations) = operations else {
+        return "–".into();
+    };
+    let rate = 1e-9 * operations / seconds;
+    match peak {
+        Some(peak) => format!("{} ({})", significant(rate, 2), percent(Some(rate / peak))),
+        None => significant(rate, 2),
+    }
+}
+
+fn memory(row: &Row) -> String {
+    let mebibytes = |bytes: Option<u64>| match bytes.map(|bytes| bytes as f64 / f64::from(1 << 20))
+    {
+        None => "–".into(),
+        // A few pages.
+        Some(..0.1) => "< 0.1".into(),
+        Some(mebibytes) => significant(mebibytes, 2),
+    };
+    match (row.ours_peak_bytes, row.peer_peak_bytes) {
+        (None, None) => "–".into(),
+        (ours, peer) => format!("{}, {}", mebibytes(ours), mebibytes(peer)),
+    }
+}
+
+fn percent(share: Option<f64>) -> String {
+    share.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share))
+}
+
+/// So many significant digits, without an exponent.
+fn significant(x: f64, digits: i32) -> String {
+    if x == 0.0 {
+        return "0".into();
+    }
+    let places = |x: f64| digits - 1 - x.abs().log10().floor() as i32;
+    // What rounds up to the next power of ten has a place less: 0.996 is 1.0.
+    let unit = 10f64.powi(places(x));
+    let rounded = (x * unit).round() / unit;
+    format!("{rounded:.*}", places(rounded).max(0) as usize)
+}
+
+fn cells(cells: &[&str]) -> String {
+    let cells = cells
+        .iter()
+        .map(|cell| format!(" {} |", cell.replace('|', "\\|")));
+    format!("|{}\n", cells.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! A run: the cases of the suites, one after the other.
+
+use std::env;
+use std::error::Error;
+use std::fs;
+use std::path::Path;
+use std::thread;
+
+use burn::tensor::Device;
+use clap::ValueEnum;
+
+use crate::case::Case;
+use crate::cli::{Arguments, Suite};
+use crate::contest::{self, Patience};
+use crate::machine::{self, Machine, Versions};
+use crate::process::Stage;
+use crate::report;
+use crate::run::{Missing, Run};
+use crate::{subjects, suites};
+
+/// Runs the suites; false if a contestant failed.
+pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
+    let processors = thread::available_parallelism()?.get();
+    let threads = arguments.threads.unwrap_or(processors);
+    let (mut stage, pytorch) = Stage::new(threads);
+    if let Err(why) = &pytorch {
+        println!("{why}");
+    }
+    let mut run = Run {
+        machine: Machine::here(processors, subjects::instructions()),
+        versions: Versions::new(pytorch.ok()),
+        date: machine::today(),
+        command: command(),
+        quick: arguments.quick,
+        threads,
+        device: device(),
+        fma_peak: None,
+        rows: Vec::new(),
+        missing: Vec::new(),
+    };
+    report::print_run(&run);
+    let mut complete = true;
+    let suites = match arguments.suites.as_slice() {
+        [] => Suite::value_variants(),
+        suites => suites,
+    };
+    for &suite in suites {
+        let cases = cases(suite, arguments);
+        if cases.is_empty() {
+            continue;
+        }
+        complete &= measure_suite(suite, cases, &mut stage, &mut run);
+        run.date = machine::today();
+        if let Some(path) = &arguments.json {
+            write(&run, path)?;
+        }
+    }
+    Ok(complete)
+}
+
+/// Burn's default device, such as `Flex(Cpu)`.
+fn device() -> String {
+    let device = format!("{:?}", Device::default());
+    let name = device.strip_prefix("Device<");
+    let name = name.and_then(|name| name.strip_suffix('>'));
+    name.unwrap_or(&device).into()
+}
+
+/// The cases of a suite that were asked for.
+fn cases(suite: Suite, arguments: &Arguments) -> Vec<Case> {
+    let name = suites::name(suite);
+    let mut cases = suites::cases(suite);
+    cases.retain(|case| {
+        (case.quick || !arguments.quick)
+            && format!("{name} {}", case.name).contains(&arguments.filter)
+    });
+    cases
+}
+
+/// False if a contestant failed.
+fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Run) -> bool {
+    let name = suites::name(suite);
+    if suite == Suite::Models
+        && let Err(why) = stage.write_checkpoints(suites::models::FOLDER)
+    {
+        println!("\n{name}: {why}");
+        run.missing.push(Missing {
+            suite: name.into(),
+            case: "all".into(),
+            peer: "pytorch".into(),
+            why,
+        });
+        return false;
+    }
+    // Before every suite, of which the fastest counts: the machine may be busy at any one time.
+    match contest::fma_peak(stage, run.threads) {
+        Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
+        Err(why) => println!("the peak of the machine is not known: {why}"),
+    }
+    report::print_header(name, run.fma_peak);
+    let patience = match run.quick {
+        true => Patience::QUICK,
+        false => Patience::FULL,
+    };
+    let mut complete = true;
+    for case in cases {
+        for (peer, row) in contest::run(name, &case, stage, patience) {
+            match row {
+                Ok(row) => {
+                    report::print_row(&row);
+                    run.rows.push(row);
+                }
+                Err(why) => {
+                    report::print_missing(&case.name, &peer, &why);
+                    run.missing.push(Missing {
+                        suite: name.into(),
+                        case: case.name.clone(),
+                        peer,
+                        why,
+                    });
+                    complete = false;
+                }
+            }
+        }
+    }
+    complete
+}
+
+fn write(run: &Run, path: &Path) -> Result<(), String> {
+    let json = serde_json::to_string_pretty(run).expect("a run is plain data");
+    fs::write(path, json + "\n")
+        .map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// What to type for the same again.
+fn command() -> String {
+    let quoted = |argument: String| match argument.contains(' ') {
+        true => format!("\"{argument}\""),
+        false => argument,
+    };
+    let features = if cfg!(feature = "wgpu") {
+        " --features wgpu"
+    } else {
+        ""
+    };
+    let arguments = env::args()
+        .skip(1)
+        .map(quoted)
+        .collect::<Vec<_>>()
+        .join(" ");
+    format!("cargo run --release -p burn-attn-bench{features} -- {arguments}")
+}

@@ -1,0 +1,45 @@
+//! A whole run, as it is written to JSON and read back for the report.
+
+use serde::{Deserialize, Serialize};
+
+use crate::machine::{Machine, Versions};
+use crate::report::Row;
+
+/// Where, with what and what came out.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// Where.
+    pub machine: Machine,
+    /// Of everything that was measured.
+    pub versions: Versions,
+    /// The day on which it ended, `2026-11-22` (UTC).
+    pub date: String,
+    /// What was typed.
+    pub command: String,
+    /// Whether it was only a look: fewer cases, fewer samples.
+    pub quick: bool,
+    /// Threads of every contestant.
+    pub threads: usize,
+    /// Burn's device.
+    pub device: String,
+    /// f32 multiply-adds of all threads, two operations each (GFLOP/s), at the fastest moment of the run; `None` where it
+    /// could not be measured.
+    pub fma_peak: Option<f64>,
+    /// What was measured, in the order of the suites.
+    pub rows: Vec<Row>,
+    /// What was not, and why.
+    pub missing: Vec<Missing>,
+}
+
+/// A peer without numbers.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Missing {
+    /// The suite.
+    pub suite: String,
+    /// The case.
+    pub case: String,
+    /// The peer.
+    pub peer: String,
+    /// In one sentence.
+    pub why: String,
+}

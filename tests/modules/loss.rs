@@ -1,0 +1,72 @@
+//! The closed-form loss against Burn's, which differentiates it.
+
+use burn::nn::loss::CrossEntropyLossConfig;
+use burn::tensor::{Device, Int, Tensor, TensorData, Tolerance};
+use burn_attn_models::loss::{smoothed_cross_entropy, validation_loss};
+
+/// Logits from a small formula, and targets of which the last is padding.
+fn case(device: &Device) -> (Tensor<3>, Tensor<2, Int>, Tensor<2>) {
+    let logits: Vec<f32> = (0..2 * 3 * 7)
+        .map(|i| ((i * 37 % 23) as f32 - 11.0) * 0.7)
+        .collect();
+    (
+        Tensor::from_data(TensorData::new(logits, [2, 3, 7]), device),
+        Tensor::from_data(TensorData::from([[3i64, 6, 2], [1, 2, 0]]), device),
+        Tensor::from_data(TensorData::from([[1f32, 1., 1.], [1., 1., 0.]]), device),
+    )
+}
+
+#[test]
+fn value_and_gradient_are_those_of_burn() {
+    let device = Device::default().autodiff();
+    for smoothing in [0.0, 0.1] {
+        let (logits, expected, weights) = case(&device);
+        let logits = logits.require_grad();
+        let loss = smoothed_cross_entropy(logits.clone(), expected.clone(), weights, 5, smoothing);
+        let gradient = logits.grad(&loss.surrogate.backward()).unwrap();
+
+        let burn = CrossEntropyLossConfig::new()
+            .with_pad_tokens(Some(vec![0]))
+            .with_smoothing((smoothing > 0.0).then_some(smoothing as f32))
+            .init(&device)
+            .forward(logits.clone().reshape([6, 7]), expected.reshape([6]));
+        let expected_gradient = logits.grad(&burn.backward()).unwrap();
+        loss.value
+            .into_data()
+            .assert_approx_eq::<f32>(&burn.into_data(), Tolerance::default());
+        gradient
+            .into_data()
+            .assert_approx_eq::<f32>(&expected_gradient.into_data(), Tolerance::default());
+    }
+}
+
+#[test]
+fn validation_is_the_loss_without_smoothing() {
+    let device = Device::default();
+    let (logits, expected, weights) = case(&device);
+    let valid = validation_loss(logits.clone(), expected.clone(), weights.clone(), 5);
+    let training = smoothed_cross_entropy(logits, expected, weights, 5, 0.0);
+    assert_eq!(
+        valid.into_scalar::<f32>(),
+        training.value.into_scalar::<f32>()
+    );
+}
+
+#[test]
+fn a_hopeless_prediction_has_a_finite_loss() {
+    let device = Device::default();
+    let logits = Tensor::<3>::from_data(TensorData::from([[[500f32, -500.0]]]), &device);
+    let expected = Tensor::<2, Int>::from_data(TensorData::from([[1i64]]), &device);
+    let loss = validation_loss(logits, expected, Tensor::ones([1, 1], &device), 1);
+    assert_eq!(loss.into_scalar::<f32>(), 1000.0);
+}
+
+#[test]
+#[should_panic(
+    expected = "loss: expected and weights are [2, 3] and [3, 2], but the logits are of [2, 3] tokens"
+)]
+fn weights_of_another_shape_are_refused() {
+    let device = Device::default();
+    let (logits, expected, weights) = case(&device);
+    validation_loss(logits, expected, weights.swap_dims(0, 1), 5);
+}
