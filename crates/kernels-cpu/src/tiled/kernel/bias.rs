@@ -92,7 +92,7 @@ impl<R: Real> Biases<'_, R> {
     }
 }
 
-/// `score + log2(e) · bias`, −∞ where the bias is, also for a NaN.
+/// `score + log2(e) · bias`, and −∞ where the bias is −∞, even if the score is NaN.
 #[inline(always)]
 fn plus_bias<R: Real>(score: R, bias: R) -> R {
     if bias == R::NEG_INFINITY {
