@@ -10,7 +10,7 @@ use super::{
 
 /// Runs the vectorised parts.
 ///
-/// Generic code is compiled anew by every crate that uses it, and without optimisation in a debug build. These
+/// Generic code is compiled again by every crate that uses it, and without optimisation in a debug build. These
 /// methods have one implementation per precision, which is compiled here, with the optimisation that `Cargo.toml` asks for.
 pub trait Compiled: Real {
     /// One tile of queries, forward.

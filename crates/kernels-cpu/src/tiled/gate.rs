@@ -66,7 +66,7 @@ struct Work(*const (dyn Fn() + Sync));
 // SAFETY: what is behind the pointer is `Sync`, so any thread may call it; `Gate::open` says when.
 unsafe impl Send for Work {}
 
-// SAFETY: `work` is the only part that is not `Sync`. It is written while the state is 0, when nobody is inside and nobody can
+// SAFETY: `work` is the only part that is not `Sync`. It is written while the state is 0, when no helper is inside and none can
 // enter, and read inside; the state orders the two.
 unsafe impl Sync for Shared {}
 

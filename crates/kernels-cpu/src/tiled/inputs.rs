@@ -246,7 +246,7 @@ pub(super) fn at_least(
     }
 }
 
-/// Checks that rows can be written: that they lie in their slice, and apart.
+/// Checks that rows can be written: that they are in their slice and do not overlap.
 pub(super) fn writable<T>(
     name: &'static str,
     rows: &RowsMut<'_, T>,

@@ -180,6 +180,10 @@ impl Bert {
     /// # Panics
     ///
     /// When the model has no pooler.
+    ///
+    /// # Cost
+    ///
+    /// `2 · batch · d_model²` operations.
     pub fn pool(&self, states: Tensor<3>) -> Tensor<2> {
         let Some(pooler) = &self.pooler else {
             panic!("Bert: the model has no pooler");
@@ -203,6 +207,10 @@ impl Bert {
     /// # Panics
     ///
     /// When the number of lengths is not the number of texts, or a length is zero or more than `len`.
+    ///
+    /// # Cost
+    ///
+    /// O(batch · len · d_model)
     ///
     /// # Source
     ///

@@ -52,7 +52,7 @@ impl NextLogits {
 ///
 /// # Panics
 ///
-/// When there is none, or a logit is NaN, or the largest is infinite.
+/// When there is none, a logit is NaN, or the largest is infinite.
 pub(super) fn largest(logits: &[f32]) -> usize {
     assert!(!logits.is_empty(), "generate: there are no logits");
     let mut best = 0;

@@ -101,7 +101,7 @@ impl<R: Real> Step<'_, '_, R> {
                 slopes,
             },
         );
-        // Without it, what follows computes gradients that nobody reads.
+        // Without it, what follows computes gradients that are never read.
         if self.wanted.q || self.wanted.k || self.wanted.scores {
             Product {
                 rows: count,

@@ -120,7 +120,7 @@ fn plus_bias_vector<R: Real, S: Simd>(
     R::select_less(simd, bias, least, R::splat(simd, R::NEG_INFINITY), sum)
 }
 
-/// Adds a dense bias, whose rows are those of the queries while the scores' are those of the keys.
+/// Adds a dense bias, which has one row per query, to scores that have one row per key.
 #[inline(always)]
 fn add_dense<R: Real, S: Simd>(
     simd: S,

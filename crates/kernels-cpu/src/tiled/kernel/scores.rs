@@ -60,7 +60,7 @@ impl<R: Real> Scoring<'_, R> {
 
     /// As [`apply`](Self::apply), for a single query whose scores are side by side; `scores` may be longer than `keys`.
     ///
-    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    /// Causality, window and key length are left to the caller, which computes no score outside their range.
     #[inline(always)]
     pub(crate) fn apply_to_query<S: Simd>(
         &self,

@@ -21,7 +21,7 @@ pub(crate) struct BiasGradient<'a, R> {
 }
 
 impl<R: Real> BiasGradient<'_, R> {
-    /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
+    /// Adds the gradients of a panel, which has one row per key, to those of the bias, which has one row per query.
     #[inline(always)]
     pub(crate) fn add<S: Simd>(
         &mut self,

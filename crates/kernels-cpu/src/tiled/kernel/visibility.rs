@@ -296,7 +296,7 @@ impl Visible<'_> {
 
     /// Sets to −∞ those scores of the only query, one for each of `keys`, that the parts of the mask hide which are not a range of keys.
     ///
-    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    /// Causality, window and key length are left to the caller, which computes no score outside their range.
     pub(crate) fn hide_from_query<R: Real>(
         &self,
         [batch_item, head]: [usize; 2],

@@ -115,7 +115,7 @@ impl Remote {
         }
     }
 
-    /// Writes what is missing of a file.
+    /// Downloads the missing part of a file.
     fn append(&self, path: &str, part: &mut File) -> Result<(), Error> {
         let there = part.seek(SeekFrom::End(0))?;
         let answer = match self.get(path, there) {
