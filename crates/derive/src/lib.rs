@@ -1,20 +1,20 @@
 //! `#[derive(Config)]` for burn-attn's configurations: Burn's derive, strict about what it reads.
 //!
-//! As Burn's, it makes a configuration of a struct: `new` with the required fields, `with_*` for those with a default (an
-//! `Option` has `None`; its method takes `x` as well as `Some(x)`), `Clone`, JSON as `Display`, serde and `burn::config::Config`. Beyond Burn's:
+//! Like Burn's, it turns a struct into a configuration: `new` with the required fields, `with_*` for those with a default (that of an
+//! `Option` is `None`, and its method takes `x` as well as `Some(x)`), `Clone`, JSON as `Display`, serde and `burn::config::Config`. In addition:
 //!
-//! - A file with a field that the configuration does not have is refused by name: a typo is no default in silence.
-//! - The method of a field with `into` takes what becomes its type.
-//! - `alias` is what a field was called in older files.
-//! - `missing` is what a file without the field means:
+//! - A file with a field that the configuration does not have is refused by name, so a typo never silently becomes a default.
+//! - With `into`, the method of a field takes anything that converts into its type.
+//! - `alias` is the name of a field in older files.
+//! - `missing` is the value that a file without the field stands for:
 //!
 //! ```text
 //! #[config(default = false, missing = true)]
 //! pub causal: bool,
 //! ```
 //!
-//! A file without the field is older than the field. What it meant must stay, whatever the default is or becomes, so that every field that
-//! joins a configuration has a `missing`, or is an `Option` whose `None` is the old meaning. All other fields have to be there.
+//! A file without the field is older than the field, and must keep its meaning, whatever the default is or becomes. So every field that is
+//! added to a configuration has a `missing`, or is an `Option` whose `None` is the old meaning. All other fields must be in the file.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::{format_ident, quote};
@@ -23,7 +23,11 @@ use syn::{
     parse_macro_input,
 };
 
-/// See the crate. Values are literals, or Rust expressions as text, as for Burn's derive.
+/// Derives a configuration: see [the crate](crate). Values are literals, or Rust expressions in a string, as in Burn's derive.
+///
+/// # Errors
+///
+/// A compile error if the input is not a struct with named fields, or an attribute is unknown.
 #[proc_macro_derive(Config, attributes(config))]
 pub fn config(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -36,13 +40,13 @@ struct Field {
     name: Ident,
     kind: Type,
     docs: Vec<Attribute>,
-    /// What `new` sets, and how it is written; without one, it is an argument.
+    /// The value that `new` sets, and its source text; without one, the field is an argument of `new`.
     default: Option<(TokenStream, String)>,
-    /// What a file without the field means; without one, it must be there.
+    /// The value that a file without the field stands for; without one, the field must be there.
     missing: Option<TokenStream>,
-    /// Whether its builder takes what becomes its type.
+    /// Whether its builder takes anything that converts into its type.
     into: bool,
-    /// What it was called in older files.
+    /// Its name in older files.
     alias: Option<String>,
 }
 
@@ -87,7 +91,7 @@ impl Field {
         })
     }
 
-    /// What stands in a list of fields or arguments.
+    /// The field in a list of fields or arguments.
     fn typed(&self) -> TokenStream {
         let Self { name, kind, .. } = self;
         quote!(#name: #kind)
@@ -122,7 +126,7 @@ impl Field {
     }
 }
 
-/// A literal, or the expression that a string holds; and as text.
+/// A literal, or the expression in a string, and its source text.
 fn value(meta: &ParseNestedMeta) -> Result<(TokenStream, String)> {
     match meta.value()?.parse()? {
         Lit::Str(text) => Ok((text.parse()?, text.value())),
@@ -186,7 +190,7 @@ fn constructors(config: &Ident, fields: &[Field]) -> TokenStream {
     let builders = fields.iter().filter_map(Field::builder);
     quote! {
         impl #config {
-            /// Whatever is no argument is at its default.
+            /// Takes the required fields; all others have their default.
             pub fn new(#(#arguments),*) -> Self {
                 Self { #(#values),* }
             }

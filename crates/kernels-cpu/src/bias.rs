@@ -1,4 +1,4 @@
-//! Biases that depend only on how far a key lies from its query: ALiBi and T5's relative bias.
+//! Biases that depend only on how far a key is from its query: ALiBi and T5's relative bias.
 
 use alloc::vec::Vec;
 
@@ -11,8 +11,8 @@ mod tests;
 
 /// T5's buckets of distances: near keys one by one, far ones together, on a logarithmic scale.
 ///
-/// A learned table `[buckets, heads_q]` has one bias per bucket and query head. Of the buckets of one direction, half
-/// hold one distance each; the others share the distances up to `max_distance`, and the last takes all beyond it.
+/// A learned table `[buckets, heads_q]` has one bias per bucket and query head. In each direction, half of the buckets
+/// hold one distance each. The others share the distances up to `max_distance`, and the last also takes all beyond it.
 ///
 /// # Source
 /// Raffel et al., *Exploring the Limits of Transfer Learning with a Unified Text-to-Text Transformer* (2020), section
@@ -30,7 +30,7 @@ mod tests;
 pub struct RelativeBuckets {
     /// Number of buckets, which is the number of rows of the table: 32 in T5.
     pub buckets: usize,
-    /// The distance from which on all keys share the last bucket, in tokens: 128 in T5.
+    /// The distance from which all keys share the last bucket, in tokens: 128 in T5.
     pub max_distance: usize,
     /// Whether keys after the query have buckets of their own (half of them), or share that of distance 0.
     ///
@@ -64,10 +64,10 @@ pub enum RelativeBucketsError {
 }
 
 impl RelativeBuckets {
-    /// Checks that there are buckets for both halves of the scale.
+    /// Checks that both halves of the scale have buckets.
     ///
     /// # Errors
-    /// A direction has fewer than two buckets, or `max_distance` lies among the distances that have a bucket each.
+    /// A direction has fewer than two buckets, or `max_distance` is among the distances that have a bucket each.
     pub fn validate(&self) -> Result<(), RelativeBucketsError> {
         let at_least = if self.bidirectional { 4 } else { 2 };
         if self.buckets < at_least {
@@ -86,7 +86,7 @@ impl RelativeBuckets {
         Ok(())
     }
 
-    /// The bucket of a key that lies `relative_position = key - position(query)` tokens after its query.
+    /// The bucket of a key that is `relative_position = key - position(query)` tokens after its query.
     ///
     /// With `n` the buckets of one direction, `e = n / 2` and `d` the distance:
     ///
@@ -95,7 +95,7 @@ impl RelativeBuckets {
     /// min(e + floor(ln(d / e) / ln(max_distance / e) * (n - e)), n - 1)   else
     /// ```
     ///
-    /// plus `n` for keys after the query if the buckets are bidirectional; else `d = 0` for those.
+    /// For keys after the query, `n` is added if the buckets are bidirectional; otherwise `d = 0`.
     ///
     /// The result is below [`buckets`](Self::buckets) if [`validate`](Self::validate) passes.
     #[must_use]
@@ -131,8 +131,8 @@ impl RelativeBuckets {
 
 /// ALiBi's slopes, one per query head, steepest first: `2^(-8 · 1 / n), 2^(-8 · 2 / n), …` for `n` heads.
 ///
-/// If `n` is no power of two, the next smaller power of two has its slopes, and the other heads take every second slope
-/// of twice as many.
+/// If `n` is not a power of two, the first heads get the slopes of the next smaller power of two, and the others get every second
+/// slope of twice that power.
 ///
 /// # Shapes
 /// `[heads]`
@@ -190,13 +190,13 @@ pub struct DistanceAxis {
     pub len_q: usize,
     /// Number of keys, in tokens.
     pub len_kv: usize,
-    /// Where the queries stand among the keys: that of the causal mask, bottom-right if there is none; `None` with
+    /// Where the queries stand among the keys: the alignment of the causal mask, bottom-right if there is none; `None` with
     /// [`query_offsets`](Mask::query_offsets).
     pub alignment: Option<CausalAlignment>,
 }
 
 impl DistanceAxis {
-    /// The axis of a problem; of the mask, only the causal alignment matters, and whether there are query offsets.
+    /// The axis of a problem. Only the mask's causal alignment matters, and whether it has query offsets.
     #[must_use]
     pub fn new(problem: &Problem, mask: &Mask<'_>) -> Self {
         Self {
@@ -209,7 +209,7 @@ impl DistanceAxis {
         }
     }
 
-    /// Number of entries per head: `len_q + len_kv - 1`, with query offsets `2 * (len_q + len_kv) - 1`; 0 if there is no pair.
+    /// Number of entries per head: `len_q + len_kv - 1`, or `2 * (len_q + len_kv) - 1` with query offsets; 0 if there is no pair.
     #[must_use]
     pub fn len(&self) -> usize {
         if self.len_q == 0 || self.len_kv == 0 {
@@ -239,7 +239,7 @@ impl DistanceAxis {
 
     /// The entry that serves one score; `position` is [`Mask::position`] of the query.
     ///
-    /// Along the keys of one query it decreases by one, along the queries of one key it increases by one, so that a kernel
+    /// Along the keys of one query it decreases by one, and along the queries of one key it increases by one, so a kernel
     /// reads a contiguous run.
     #[must_use]
     #[inline]

@@ -1,4 +1,4 @@
-//! An operand of the scores that may be shorter than they are.
+//! An operand with the shape of the scores, or with sizes of 1 where it repeats.
 
 use crate::{
     Problem,
@@ -78,7 +78,7 @@ impl<'a, T> Broadcast<'a, T> {
     /// Reads `data` as a tensor of `shape` with these strides, in elements; a stride of 0 repeats.
     ///
     /// # Errors
-    /// The strides lead beyond the end of `data`.
+    /// The strides lead past the end of `data`.
     pub fn strided(
         data: &'a [T],
         shape: [usize; 4],
@@ -142,7 +142,7 @@ impl<'a, T> Broadcast<'a, T> {
         self.shape
     }
 
-    /// How far apart neighbours lie in the buffer along each axis, in elements; 0 where the operand repeats.
+    /// How far apart neighbours are in the buffer along each axis, in elements; 0 where the operand repeats.
     #[must_use]
     pub fn strides(&self) -> [usize; 4] {
         self.strides
@@ -162,7 +162,7 @@ impl<T: Copy> Broadcast<'_, T> {
     /// The element that serves this score.
     ///
     /// # Panics
-    /// An index is out of range in a way that leaves the buffer.
+    /// The indices lead outside the buffer.
     #[must_use]
     pub fn get(&self, batch_item: usize, head: usize, query: usize, key: usize) -> T {
         self.data[self.index(batch_item, head, query, key)]

@@ -7,7 +7,7 @@ use thiserror::Error;
 #[cfg(test)]
 mod tests;
 
-/// Counter-based dropout of attention weights: nothing is stored, the backward pass asks again.
+/// Counter-based dropout of attention weights: nothing is stored, and the backward pass recomputes what was dropped.
 ///
 /// A weight is kept with probability `1 - probability`, and then scaled by `1 / (1 - probability)`. The decision
 /// depends on (seed, batch item, query head, query, key) and nothing else: not on tiles, threads or devices.
@@ -28,9 +28,9 @@ mod tests;
 /// kept            (x >> 1) >= round(probability * 2^31)
 /// ```
 ///
-/// The last comparison is of 31-bit numbers, so that tensors of signed integers can do it too. Every step of the row
+/// The last comparison is between 31-bit numbers, so that tensors of signed integers can do it too. Every step of the row
 /// is a bijection of the 64 bits `(a, b)`, so no part of the seed is lost; `b` enters in the middle of the key's hash, so
-/// that rows whose `a` are alike do not drop alike. Indices count modulo 2³².
+/// rows with the same `a` do not drop the same keys. Indices count modulo 2³².
 ///
 /// # Cost
 /// About 80 integer operations per row, 13 per key.
@@ -54,7 +54,7 @@ mod tests;
 pub struct Dropout {
     /// Probability that a weight is dropped, in `[0, 1)`.
     pub probability: f64,
-    /// Names the pattern; a training step draws a new one.
+    /// Selects the pattern; draw a new seed for every training step.
     pub seed: u64,
 }
 

@@ -1,4 +1,4 @@
-//! How many elements sizes and strides reach into, saturating: a product that wraps around would fit any buffer.
+//! How many elements sizes and strides span, saturating: a product that wraps around would fit any buffer.
 
 /// Number of elements of a contiguous tensor of this shape.
 pub(crate) fn elements<const N: usize>(shape: [usize; N]) -> usize {
@@ -6,7 +6,7 @@ pub(crate) fn elements<const N: usize>(shape: [usize; N]) -> usize {
     sizes.fold(1, |product: usize, size| product.saturating_mul(size))
 }
 
-/// Where `count` elements end that begin at these indices of axes of these strides.
+/// The end of `count` elements that begin at these indices along axes with these strides.
 #[inline(always)]
 pub(crate) fn reach<const N: usize>(
     indices: [usize; N],

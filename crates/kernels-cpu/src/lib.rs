@@ -1,16 +1,42 @@
-//! Attention on plain slices: what it means, a naive f64 implementation that decides every dispute, and fast kernels.
+//! Attention on plain slices: the contract that every implementation follows, a naive f64 implementation that decides disputes, and fast CPU
+//! kernels.
 //!
-//! This crate knows nothing of Burn, so that masks, dropout and kernels can be tested and fuzzed in seconds.
+//! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn, so its masks, dropout and
+//! kernels can be tested and fuzzed in seconds.
 //!
-//! | item | what it holds |
+//! | to | use |
 //! | --- | --- |
-//! | [`Problem`] | the seven sizes of one call, and where each row lies in the flat buffers |
+//! | compute attention fast, in f32, f64, f16 or bf16 | [`tiled::forward`] and [`tiled::backward`] |
+//! | compute it slowly and exactly, to check another implementation | [`oracle::forward`] and [`oracle::backward`] |
+//! | know what an option means | [the contract](#the-contract-of-attention) |
+//!
+//! ```
+//! use burn_attn_kernels_cpu::{
+//!     CausalAlignment, Mask, PositionMask, Problem,
+//!     tiled::{Execution, Inputs, RowsMut, forward},
+//! };
+//!
+//! // One head, two tokens, vectors of one number.
+//! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
+//! let inputs = Inputs::<f32> {
+//!     mask: Mask { by_position: PositionMask::causal(CausalAlignment::BottomRight), ..Mask::default() },
+//!     ..Inputs::new(problem, &[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0])
+//! };
+//! let (mut output, mut logsumexp) = ([0.0; 2], [0.0; 2]);
+//! forward(&inputs, RowsMut::contiguous(&mut output, 1, 2, 1), &mut logsumexp, Execution::available())?;
+//! assert_eq!(output, [10.0, 20.0]); // the first token sees itself, the second sees both
+//! # Ok::<(), burn_attn_kernels_cpu::tiled::KernelError>(())
+//! ```
+//!
+//! | item | what it is |
+//! | --- | --- |
+//! | [`Problem`] | the seven sizes of one call, and where each row is in the flat buffers |
 //! | [`Mask`] | which keys a query may see: [`PositionMask`] ([`CausalAlignment`], [`Window`]), key lengths, [`Segments`], [`Blocks`], a bool tensor |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
-//! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand of both |
+//! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand that kernels get for both |
 //! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
 //! | [`oracle`] | forward and backward straight from the formula, in f64, never optimised |
-//! | [`tiled`] | forward and backward as fast as we can, in memory linear in the lengths |
+//! | [`tiled`] | fast forward and backward, in memory linear in the lengths |
 //!
 //! # Features
 //!
@@ -19,12 +45,12 @@
 //! | `std` | yes | vector instructions found at run time, f16 in hardware, elementary functions of `std` instead of `libm` |
 //! | `rayon` | yes | threads; implies `std` |
 //!
-//! Without both, the crate needs `core` and `alloc` alone and runs on the calling thread. So it builds for wasm32 and for
-//! machines without an operating system. Which instructions it uses there is said at [`tiled::Instructions`].
+//! Without either, the crate needs only `core` and `alloc` and runs on the calling thread, so it builds for wasm32 and for
+//! machines without an operating system. [`tiled::Instructions`] says which instructions it uses there.
 //!
 //! # The contract of attention
 //!
-//! Every implementation in this workspace, on every backend, does what this section says.
+//! Every implementation of attention in burn-attn, on every backend, does what this section says.
 //!
 //! ## Layout
 //!
@@ -42,7 +68,7 @@
 //! | ALiBi slopes | `[heads_q]` |
 //! | relative table | `[buckets, heads_q]` |
 //! | query offsets | `[batch]` |
-//! | distance bias | `[heads_q, len_q + len_kv - 1]`, with query offsets `[heads_q, 2 * (len_q + len_kv) - 1]`: what kernels get instead of ALiBi and the relative table |
+//! | distance bias | `[heads_q, len_q + len_kv - 1]`, with query offsets `[heads_q, 2 * (len_q + len_kv) - 1]`: what kernels get instead of ALiBi slopes and the relative table |
 //! | sinks | `[heads_q]` |
 //!
 //! Query head `h` reads key/value head `h / (heads_q / heads_kv)`; keys and values are never repeated in memory.
@@ -70,18 +96,18 @@
 //! `s[j] = s[j] + t[head, i - j + len_kv - 1]`, with query offsets `t[head, query_offsets[b] + i - j + len_q + len_kv - 1]` (see
 //! [`DistanceAxis`]). It is empty if `len_q` or `len_kv` is 0.
 //!
-//! A sink is one more score per query head, the same in every row, that has no key and no value: weights of a row with a
-//! sink add up to less than one. It is neither scaled, capped, masked, biased nor dropped; a sink of −∞ is none.
+//! A sink is one more score per query head, the same in every row, without a key or a value: the weights of a row with a
+//! sink add up to less than one. It is not scaled, capped, masked, biased or dropped. A sink of −∞ has no effect.
 //!
 //! Statistics (the maximum, the sum, the logsumexp) are kept in f32 or wider, whatever the type of the tensors.
 //!
 //! ## Two words about masks
 //!
-//! **masked**: `true` hides. **visible**: `true` shows. A bool never travels without one of the two in its name.
-//! All parts of a mask are a conjunction: a key is visible if no part hides it.
+//! **masked**: `true` hides. **visible**: `true` shows. Every bool has one of the two words in its name.
+//! All parts of a mask apply together: a key is visible if no part hides it.
 //!
-//! A block table says *visible*, one bool for each block of queries and keys, counted from the first query and the first key
-//! (see [`Blocks`]). It means what the bool tensor would in which every entry is repeated over its block.
+//! A block table says *visible*: one bool for each block of queries and keys, counted from the first query and the first key
+//! (see [`Blocks`]). It means the same as a bool tensor in which every entry is repeated over its block.
 //!
 //! ## Causal alignment
 //!
@@ -109,8 +135,8 @@
 //!
 //! With `query_offsets`, one number per batch item, query `i` of batch item `b` stands at position `query_offsets[b] + i` on the
 //! axis of the keys, instead of the position that the alignment gives. The causal mask, the window and all distances are
-//! counted from there; a causal mask of either alignment becomes `j <= query_offsets[b] + i`. Offsets alone hide nothing.
-//! Each lies in `-len_q ..= len_kv`.
+//! counted from there; a causal mask of either alignment becomes `j <= query_offsets[b] + i`. Offsets by themselves hide nothing.
+//! Each is in `-len_q ..= len_kv`.
 //!
 //! So a batch of unequal sequences in one padded cache is one call: with `key_lengths[b]` keys in the cache, the newest
 //! `len_q` tokens among them, the offset is `key_lengths[b] - len_q`.
@@ -125,43 +151,44 @@
 //!
 //! ## What hidden means
 //!
-//! - A masked key never wins, whatever its score, its bias or the scores of the others: no −1e4 stands in for −∞.
+//! - A masked key never wins, whatever its score, its bias or the other scores: −∞ is not replaced by a number such as −1e4.
 //!   A bias (the sum of its parts) of −∞ hides exactly as the mask does.
 //! - A row with no visible key: output 0, logsumexp −∞, gradients 0. With a sink, the formula still holds: the
-//!   logsumexp of such a row is the sink, its output 0, and only the sink receives a gradient (that of the logsumexp).
-//!   NaN or infinity in the query of such a row, or in what arrives at its output, goes nowhere; nor does that at its
-//!   logsumexp, without a sink.
-//! - NaN or infinity in keys or values that no query may see that reads them (those of the same batch item, in the heads of
-//!   their group: padding) never reaches an output or a gradient: implementations select, they do not multiply by zero.
-//!   Hidden from some of these queries and seen by others, a NaN is the caller's.
-//! - NaN that a query sees is not lost: one of its own or of a key makes its output and logsumexp NaN, one of a value its output.
+//!   logsumexp of such a row is the sink, its output is 0, and only the sink receives a gradient (that of the logsumexp).
+//!   NaN or infinity in the query of such a row, or in the gradient of its output, does not spread. Without a sink, neither does
+//!   NaN or infinity in the gradient of its logsumexp.
+//! - Padding does not spread: NaN or infinity in a key or a value never reaches an output or a gradient if the key is hidden from all
+//!   queries that read it (those of the same batch item, in the heads of its group). Implementations select; they do not multiply
+//!   by zero. If some of these queries see the key, the NaN is the caller's responsibility.
+//! - A NaN that a query sees is not lost: a NaN in the query itself or in a key makes its output and logsumexp NaN, a NaN in a value makes
+//!   its output NaN.
 //!
 //! ## Numbers at the ends of the range
 //!
-//! Never NaN from finite input, as long as every sum over what is visible stays in the range of the precision of the
-//! computation (f32 for halves). What is hidden may be any finite number, and overflow in any way: its weight is exactly 0, and
+//! Finite input never gives NaN, as long as every sum over what is visible stays in the range of the precision of the
+//! computation (f32 for half precision). What is hidden may be any finite number, and may overflow in any way: its weight is exactly 0, and
 //! so is the gradient of its score. In detail, for sums over visible pairs:
 //!
 //! | sum | beyond the range |
 //! | --- | --- |
-//! | a score, from `scale * q[i]` (times log2 e, in kernels) on | all one way, it counts as the largest number (+∞) or as hidden (−∞); both ways, ∞ − ∞ or 0 · ∞, the row is NaN |
+//! | a score, from `scale * q[i]` (times log2 e, in kernels) on | in one direction only, it counts as the largest number (+∞) or as hidden (−∞); in both, ∞ − ∞ or 0 · ∞, the row is NaN |
 //! | the values of a row, by weights relative to the largest | ±∞ or NaN; cannot happen to values below the largest number / `len_kv` |
 //! | backward: `dot(do / (1 - p), v[j])` from `do / (1 - p)` on, `dot(do, o)`, and the gradients themselves | ±∞ or NaN in every gradient it is summed into |
 //!
 //! The first row holds for the kernels; in the composed body and in the oracle a score of +∞ makes its row NaN as well.
 //!
-//! Kernels make the weights of the backward pass from the logsumexp, so that these have a relative error of about
-//! `|logsumexp|` times the rounding of the type: where all scores of a row are near −1e9 in f32, they no longer add up to 1.
+//! Kernels compute the weights of the backward pass from the logsumexp, which gives them a relative error of about
+//! `|logsumexp|` times the rounding of the type: if all scores of a row are near −1e9 in f32, they no longer add up to 1.
 //!
 //! ## Randomness and reproducibility
 //!
-//! Dropout is counter-based: whether a weight is kept is a pure function of (seed, batch item, query head, query, key),
-//! so that the backward pass recomputes it and every backend agrees. See [`Dropout`] for the function.
+//! Dropout is counter-based: whether a weight is kept is a pure function of (seed, batch item, query head, query, key).
+//! The backward pass recomputes it, and all backends agree. See [`Dropout`] for the function.
 //!
 //! ## Cost
 //!
 //! `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations forward, 2.5 times as many backward, over
-//! visible pairs. Memory beyond inputs and outputs is O(`len_q` + `len_kv`) for kernels. The [`oracle`] alone is excused.
+//! visible pairs. Beyond inputs and outputs, kernels use O(`len_q` + `len_kv`) memory. Only the [`oracle`] may use more.
 //!
 //! # Source
 //!

@@ -20,8 +20,8 @@ pub use position::{CausalAlignment, PositionMask, Window};
 /// - queries `[batch, len_q]`
 /// - keys `[batch, len_kv]`
 ///
-/// An id that occurs on one side only hides that token from everything, which is how padding between packed sequences
-/// is spelled (−1 for the queries, −2 for the keys).
+/// An id that occurs on one side only hides its token from everything. Padding between packed sequences is written that
+/// way (−1 for the queries, −2 for the keys).
 ///
 /// # Source
 /// Krell et al., *Efficient Sequence Packing without Cross-contamination* (2021).
@@ -38,9 +38,9 @@ pub struct Segments<'a> {
 /// The default hides nothing.
 ///
 /// # Cost
-/// The first four parts are computed from indices, from O(`batch` · (`len_q` + `len_kv`)) memory at most, and
-/// [`blocks`](Self::blocks) has one bool per block; only [`masked`](Self::masked) may have the size of the scores, and
-/// broadcasts where it need not.
+/// The first four parts are computed from indices and take at most O(`batch` · (`len_q` + `len_kv`)) memory, and
+/// [`blocks`](Self::blocks) has one bool per block. Only [`masked`](Self::masked) may be as large as the scores, unless it
+/// broadcasts.
 ///
 /// # Source
 /// PyTorch: `torch.nn.attention.flex_attention.create_block_mask` combines such parts with `and_masks`.
@@ -69,7 +69,7 @@ pub struct Mask<'a> {
     /// `[batch]`: query `i` of batch item `b` stands at position `query_offsets[b] + i` among the keys, whatever the causal
     /// alignment. In tokens, from `-len_q` to `len_kv`.
     ///
-    /// They hide nothing by themselves: causality, the window and distances are counted from the position.
+    /// Offsets hide nothing by themselves: causality, the window and distances are counted from the position.
     pub query_offsets: Option<&'a [i64]>,
     /// Hides the keys of other sequences.
     pub segments: Option<Segments<'a>>,
@@ -83,7 +83,7 @@ impl Mask<'_> {
     /// Checks every part against the sizes of the problem.
     ///
     /// # Errors
-    /// A buffer has the wrong length or shape, a key length exceeds `len_kv`, or a query offset lies outside `-len_q ..= len_kv`.
+    /// A buffer has the wrong length or shape, a key length exceeds `len_kv`, or a query offset is outside `-len_q ..= len_kv`.
     pub fn validate(&self, problem: &Problem) -> Result<(), MaskError> {
         let check = |name, actual, expected| {
             if actual == expected {
@@ -159,8 +159,8 @@ impl Mask<'_> {
 
     /// The keys that causality, window and key length leave to a query; all others are hidden, in every head.
     ///
-    /// Segments, blocks and the bool tensor may hide keys inside the range, so ask [`visible`](Self::visible) about those; a
-    /// kernel skips what lies outside. The range may be empty, and its ends never decrease from one query to the next.
+    /// Segments, blocks and the bool tensor may hide keys inside the range: ask [`visible`](Self::visible) about those. A
+    /// kernel skips what is outside. The range may be empty, and its ends never decrease from one query to the next.
     #[must_use]
     pub fn key_range(&self, problem: &Problem, batch_item: usize, query: usize) -> Range<usize> {
         let position = self.position(problem, batch_item, query);

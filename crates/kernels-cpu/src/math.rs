@@ -1,6 +1,6 @@
-//! The elementary functions that are computed one number at a time: those of `std`, or of `libm` where there is no `std`.
+//! The elementary functions that are computed one number at a time: those of `std`, or of `libm` without `std`.
 //!
-//! `core` has none, and the two may differ in the last bit.
+//! `core` has none. The two may differ in the last bit.
 
 macro_rules! functions {
     ($($name:ident: $libm:ident),*) => {$(

@@ -18,11 +18,10 @@ use crate::{
     weights::Table,
 };
 
-/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of `gpt2`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Training differs in where numbers are dropped: the embedded tokens and the feed-forward networks have `resid_pdrop` here, and
-/// `embd_pdrop` is not read.
+/// Dropout in training differs: here `resid_pdrop` also applies to the embedded tokens and inside the feed-forward networks, and `embd_pdrop` is not read.
 ///
 /// # Shapes
 ///
@@ -30,11 +29,11 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Names the field, the value or the tensors that are not supported.
+/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
 ///
 /// # Cost
 ///
-/// Reads every tensor once; none is drawn at random first.
+/// Reads every tensor once. No parameter is initialised at random first.
 ///
 /// # Source
 ///
@@ -42,7 +41,7 @@ use crate::{
 ///
 /// # Example
 ///
-/// A small model, written as `transformers` would and read back.
+/// A small model, saved as `transformers` would save it, and loaded again.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -88,10 +87,9 @@ pub fn from_pretrained(
     pretrained::load(file, &config, &table(), device)
 }
 
-/// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`, also to write them back:
-/// [`save`](crate::weights::save()).
+/// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.
 pub fn table() -> Table {
-    // Its `Conv1D` is laid out as our linear layers.
+    // Its `Conv1D` has the layout of our linear layers.
     let layer = Table::new()
         .norm("self_attention_residual.norm", "ln_1")
         .row(
@@ -114,14 +112,14 @@ pub fn table() -> Table {
         .part("transformer.layers.{layer}", "transformer.h.{layer}", layer)
         .norm("transformer.norm", "transformer.ln_f")
         .tied("lm_head.weight", "transformer.wte.weight")
-        // Without the head, as the first checkpoints were saved.
+        // The first checkpoints were saved without the head.
         .rename("wte.*", "transformer.wte.*")
         .rename("wpe.*", "transformer.wpe.*")
         .rename("h.*", "transformer.h.*")
         .rename("ln_f.*", "transformer.ln_f.*")
 }
 
-/// What a `config.json` says.
+/// The configuration that a `config.json` describes.
 fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
     file.only("model_type", json!("gpt2"))?;
     file.only("scale_attn_weights", json!(true))?;
@@ -138,7 +136,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         "summary_type",
         "summary_use_proj",
     ];
-    // Of training, and of the tokenizer.
+    // For training, and for the tokenizer.
     let others = ["embd_pdrop", "n_special", "predict_special_tokens"];
     for field in of_other_heads.into_iter().chain(others) {
         file.ignore(field);

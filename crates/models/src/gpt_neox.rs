@@ -23,11 +23,11 @@ use crate::{
     weights::{Table, same, transposed},
 };
 
-/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of `gpt_neox`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Rotary positions are as trained or stretched linearly; other kinds are refused. Training drops numbers inside the feed-forward
-/// networks too, by `hidden_dropout`.
+/// Rotary positions are unscaled or scaled linearly; other kinds are refused. In training, `hidden_dropout` also applies inside the
+/// feed-forward networks.
 ///
 /// # Shapes
 ///
@@ -36,11 +36,11 @@ use crate::{
 ///
 /// # Errors
 ///
-/// Names the field, the value or the tensors that are not supported.
+/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
 ///
 /// # Cost
 ///
-/// Reads every tensor once; none is drawn at random first.
+/// Reads every tensor once. No parameter is initialised at random first.
 ///
 /// # Source
 ///
@@ -48,7 +48,7 @@ use crate::{
 ///
 /// # Example
 ///
-/// A small model, written as `transformers` would and read back.
+/// A small model, saved as `transformers` would save it, and loaded again.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -101,14 +101,14 @@ pub fn from_pretrained(
     pretrained::load(file, &config, &table, device)
 }
 
-/// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`, also to write them
-/// back: [`save`](crate::weights::save()). A model without a head of its own is written without `embed_out.weight`.
+/// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;
+/// [`save`](crate::weights::save()) writes them back by it. A model without a head of its own is written without `embed_out.weight`.
 pub fn table(d_head: usize) -> Table {
     let layer = Table::new()
         .norm("self_attention_residual.norm", "input_layernorm")
         .linear(
             "self_attention.query_key_value",
-            // Every head has its query, key and value together.
+            // The query, key and value of each head are together.
             same("attention.query_key_value").interleaved([d_head; 3]),
         )
         .linear("self_attention.output", "attention.dense")
@@ -127,21 +127,21 @@ pub fn table(d_head: usize) -> Table {
         )
         .norm("transformer.norm", "gpt_neox.final_layer_norm")
         .row("head.weight", transposed("embed_out.weight"))
-        // As the state of the module calls it.
+        // The name in the module's state.
         .rename("lm_head.weight", "embed_out.weight")
 }
 
-/// What a `config.json` says.
+/// The configuration that a `config.json` describes.
 fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError> {
     file.only("model_type", json!("gpt_neox"))?;
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
     let no_matter = [
-        // Of another head.
+        // For another head.
         "classifier_dropout",
         // It is causal either way.
         "is_decoder",
-        // The 20B's, which `transformers` does not read.
+        // In the 20B's file; `transformers` does not read it.
         "attention_probs_dropout_prob",
         "hidden_dropout_prob",
     ];
@@ -181,7 +181,7 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     Ok(config)
 }
 
-/// The rotary positions of heads of width `d_head`, whose fields have moved and been renamed over the years.
+/// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years.
 fn rotary(file: &mut ConfigFile, d_head: usize) -> Result<RotaryConfig, PretrainedError> {
     let group = match file.has("rope_scaling") {
         true => {

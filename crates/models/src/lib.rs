@@ -1,19 +1,80 @@
-//! Whole models made of the modules of [`burn_attn`], and generation with any of them.
+//! Transformer models made of the modules of [`burn_attn`]: published ones, read from their files, or your own; text generation with any
+//! of them; and weights from PyTorch, Hugging Face's `transformers` and burn-nn.
 //!
-//! | module | what it is |
+//! # Which model
+//!
+//! | task | model | published families |
+//! | --- | --- | --- |
+//! | continue a text | [`LanguageModel`](language_model::LanguageModel) | [`gpt2`]; [`gpt_neox`], with Pythia; [`llama`], with Mistral, Mixtral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2, gpt-oss |
+//! | turn one text into another | [`Seq2Seq`](seq2seq::Seq2Seq) | [`t5`], with T5 1.1 and Flan-T5 |
+//! | turn a text into a vector, or into one state per token | [`Bert`](bert::Bert) | [`bert`], with ALBERT and sentence encoders such as MiniLM |
+//!
+//! Each is a Burn module. A configuration builds one with random parameters, and `forward` returns the logits or states to train on:
+//!
+//! ```
+//! use burn::tensor::{Device, Tensor};
+//! use burn_attn_models::{generate::{GenerateOptions, generate}, language_model::LanguageModelConfig};
+//!
+//! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+//!
+//! let tokens = Tensor::from_data([[5, 6, 7], [8, 9, 2]], &Device::default()); // [batch, len]
+//! assert_eq!(model.forward(tokens).dims(), [2, 3, 100]); // [batch, len, vocab_size]
+//!
+//! let prompts = [vec![5, 6, 7], vec![8]];
+//! let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11));
+//! assert_eq!(outputs[1].tokens.len(), 11);
+//! ```
+//!
+//! # Published models
+//!
+//! The `from_pretrained` of a family reads a folder that `transformers` saved, or, with the feature `hub`, a name on the Hugging Face Hub.
+//! With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer. [`pretrained`] says where files are looked for.
+//!
+//! ```no_run
+//! use burn::tensor::Device;
+//! use burn_attn_models::{generate::{GenerateOptions, generate}, gpt2};
+//!
+//! let model = gpt2::from_pretrained("path/to/gpt2", &Device::default())?;
+//! let prompt = vec![464, 3290]; // token ids
+//! let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(20));
+//! println!("{:?}", outputs[0].tokens);
+//! # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
+//! ```
+//!
+//! # Generation
+//!
+//! | to | call |
 //! | --- | --- |
-//! | [`bert`] | BERT, an encoder of texts and sentences |
-//! | [`gpt2`] | GPT-2, a language model |
-//! | [`gpt_neox`] | GPT-NeoX and Pythia, language models |
-//! | [`language_model`] | the decoder-only language model of GPT and Llama |
-//! | [`llama`] | Llama, Mistral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2 |
-//! | [`seq2seq`] | the encoder–decoder model of "Attention is all you need" and T5 |
-//! | [`t5`] | T5, T5 1.1 and Flan-T5, from text to text |
-//! | [`loss`] | cross entropy with smoothed labels for training, its gradient in closed form |
-//! | [`generate`] | greedy, sampled and beam search, token by token, over any model |
-//! | [`pretrained`] | models that other people trained, from their folders |
-//! | [`import`] | weights of PyTorch's and burn-nn's modules, and how to move from them |
-//! | [`weights`] | weights of other libraries' models, by a table that is read both ways |
+//! | continue prompts to their end | [`generate`](generate::generate()) |
+//! | handle tokens as they are chosen, or stop early | [`stream`](generate::stream) |
+//! | let new requests join a running batch | [`Stream::join`](generate::Stream::join) |
+//! | find the most probable outputs | [`beam_search`](generate::beam_search) |
+//! | draw tokens at random | [`Sampling`](generate::Sampling) |
+//! | forget the last tokens again | [`LanguageModelState::truncate`](language_model::LanguageModelState::truncate) |
+//! | generate with a model of another kind | implement [`Autoregressive`](generate::Autoregressive) |
+//!
+//! # Weights from other libraries
+//!
+//! | what you have | what reads it |
+//! | --- | --- |
+//! | a model of a family above | its `from_pretrained` |
+//! | attention or transformers of PyTorch or burn-nn | [`import`], which is also the guide to moving from them |
+//! | any other model | [`weights`]: a table of which parameter is which tensor, read in both directions |
+//!
+//! # Training
+//!
+//! [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
+//!
+//! # Features
+//!
+//! | feature | default | what it adds |
+//! | --- | --- | --- |
+//! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
+//! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers` |
+//! | `flex` | yes | Burn's fast CPU backend |
+//! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |
+//! | `autodiff` | yes | training |
+//! | `std` | yes | the standard library in Burn |
 
 pub mod bert;
 pub mod generate;
@@ -30,7 +91,7 @@ pub mod t5;
 mod vocabulary;
 pub mod weights;
 
-/// The example in the README, which names models on the Hub.
+/// The example in the README, which loads models from the Hub.
 #[cfg(all(doctest, feature = "hub", feature = "tokenizers"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -1,9 +1,9 @@
-//! Cross entropy with smoothed labels that pays no attention to padding.
+//! Cross entropy with smoothed labels that ignores padding.
 //!
 //! Burn's `CrossEntropyLoss` gives the same number, but builds the smoothed targets as a matrix as large as the logits and
-//! records every step for the backward pass: about twenty passes over `[tokens, vocabulary]`, which is the largest tensor of
-//! a step by far. The gradient of this loss is known in closed form, `softmax(logits) - targets`, so it is computed
-//! outside the graph and handed to the logits as it is.
+//! records every operation for the backward pass: about twenty passes over `[tokens, vocabulary]`, by far the largest tensor of
+//! a step. The gradient of this loss has a closed form, `softmax(logits) - targets`, so it is computed
+//! outside the graph and passed to the logits directly.
 
 use burn::tensor::activation::softmax;
 use burn::tensor::{IndexingUpdateOp, Int, Tensor};
@@ -13,7 +13,7 @@ use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 pub struct Loss {
     /// `[1]`, without a graph: the mean over all tokens that are not padding (nats per token).
     pub value: Tensor<1>,
-    /// `[1]`: its gradient is that of the loss; its value means nothing.
+    /// `[1]`: its gradient is that of the loss; its value is meaningless.
     pub surrogate: Tensor<1>,
 }
 

@@ -1,9 +1,9 @@
-//! The new tokens of one step of a generation, as a causal stack reads them.
+//! The new tokens of one generation step, as a causal stack reads them.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::positions::Positions;
 
-/// At least one new token of every row, checked.
+/// One or more new tokens for every row, checked.
 pub(crate) struct NewTokens<'a> {
     rows: &'a [&'a [u32]],
     /// How many each row has.
@@ -38,7 +38,7 @@ impl<'a> NewTokens<'a> {
         }
     }
 
-    /// The tokens as `[rows, longest]`. Any token fills a row up: what reads them is causal.
+    /// The tokens as `[rows, longest]`. Any token can fill up a row, because what reads them is causal.
     pub(crate) fn padded(&self, device: &Device) -> Tensor<2, Int> {
         let rows = self.rows.iter();
         let padded: Vec<i32> = rows
@@ -50,7 +50,7 @@ impl<'a> NewTokens<'a> {
         Tensor::from_data(TensorData::new(padded, shape), device)
     }
 
-    /// Where they stand in rows that have so many tokens so far.
+    /// Their positions in rows that have `so_far` tokens already.
     pub(crate) fn positions(&self, so_far: Vec<usize>) -> Positions {
         match self.lengths.iter().all(|&length| length == self.longest) {
             true => so_far.into(),
@@ -58,7 +58,7 @@ impl<'a> NewTokens<'a> {
         }
     }
 
-    /// Of states `[rows, longest, d_model]` those of each row's last token, `[rows, d_model]`.
+    /// The states of each row's last token, `[rows, d_model]`, out of `[rows, longest, d_model]`.
     pub(crate) fn last(&self, states: Tensor<3>) -> Tensor<2> {
         let [rows, longest, d_model] = states.dims();
         let states = states.reshape([rows * longest, d_model]);

@@ -1,5 +1,5 @@
 //! T5 (Raffel et al., "Exploring the limits of transfer learning with a unified text-to-text transformer", arXiv:1910.10683), T5 1.1 and Flan-T5
-//! (arXiv:2210.11416): a [`Seq2Seq`] whose heads know positions by a learned bias per distance, one table for all layers of a stack.
+//! (arXiv:2210.11416): a [`Seq2Seq`] whose positions are a learned bias per distance, in one table for all layers of a stack.
 //!
 //! ```text
 //! x      = tokens[token]
@@ -8,7 +8,7 @@
 //! logits = head(norm(x))                           T5 1.1 and Flan-T5
 //! ```
 //!
-//! Norms are RMS norms, nothing has a bias, and scores are not scaled.
+//! Norms are RMS norms, there are no other biases, and scores are not scaled.
 
 use std::path::Path;
 
@@ -26,17 +26,17 @@ use crate::{
     weights::{Table, Weights, transposed},
 };
 
-/// The head of a model that has one of its own.
+/// The head's tensor in a model that has its own.
 const HEAD: &str = "lm_head.weight";
-/// The room in caches where a file says none.
+/// The room in caches if the file does not say.
 const MAX_LEN: usize = 512;
 
-/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of `t5`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Every output starts with the padding token, 0, which is the `decoder_start_token_id` of every published T5, and ends with 1. Sources may
-/// be of any length; outputs are generated up to [`max_len`](Seq2Seq::max_len) tokens, which is `n_positions`, or 512 where the file has none.
-/// Training differs in that nothing is dropped behind the last norms.
+/// Every output starts with the padding token 0, which is the `decoder_start_token_id` of every published T5, and ends with 1. Sources may
+/// have any length. Outputs have at most [`max_len`](Seq2Seq::max_len) tokens, which is `n_positions`, or 512 if the file has none.
+/// Training differs in that there is no dropout after the last norms.
 ///
 /// # Shapes
 ///
@@ -44,11 +44,11 @@ const MAX_LEN: usize = 512;
 ///
 /// # Errors
 ///
-/// Names the field, the value or the tensors that are not supported.
+/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
 ///
 /// # Cost
 ///
-/// Reads every tensor once; none is drawn at random first.
+/// Reads every tensor once. No parameter is initialised at random first.
 ///
 /// # Source
 ///
@@ -56,7 +56,7 @@ const MAX_LEN: usize = 512;
 ///
 /// # Example
 ///
-/// A small model, written as `transformers` would and read back.
+/// A small model, saved as `transformers` would save it, and loaded again.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -129,9 +129,9 @@ pub fn from_pretrained(
     Ok(model)
 }
 
-/// Which parameter of a [`Seq2Seq`] is which tensor of `T5ForConditionalGeneration`, also to write them back:
-/// [`save`](crate::weights::save()). `gated` says whether its feed-forward networks are, as from T5 1.1 on. A model without a head of its own is
-/// written without `lm_head.weight`.
+/// Which parameter of a [`Seq2Seq`] is which tensor of `T5ForConditionalGeneration`; [`save`](crate::weights::save()) writes them back by it.
+/// `gated` says whether the feed-forward networks have a gate, as they do from T5 1.1 on. A model without a head of its own is written
+/// without `lm_head.weight`.
 pub fn table(gated: bool) -> Table {
     Table::new()
         .row("embedding.weight", "shared.weight")
@@ -140,7 +140,7 @@ pub fn table(gated: bool) -> Table {
         .row("head.weight", transposed(HEAD))
         .part("transformer.encoder", "encoder", stack(gated, false))
         .part("transformer.decoder", "decoder", stack(gated, true))
-        // Of the first checkpoints, which never used it.
+        // In the first checkpoints, which never used it.
         .ignore("decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight")
 }
 
@@ -189,16 +189,16 @@ fn stack(gated: bool, decoder: bool) -> Table {
         .norm("norm", "final_layer_norm")
 }
 
-/// What a `config.json` says.
+/// What a `config.json` describes.
 struct Found {
     config: Seq2SeqConfig,
     /// Whether the feed-forward networks have a gate.
     gated: bool,
-    /// Whether the weights say if the model has a head of its own.
+    /// Whether only the weights tell if the model has a head of its own.
     may_have_head: bool,
 }
 
-/// What `transformers` calls the feed-forward networks, and the function in them.
+/// The feed-forward networks by their names in `transformers`, and their activations.
 const FEED_FORWARD: [(&str, &str, FeedForwardActivation); 8] = {
     use FeedForwardActivation::{GeGluTanh, Gelu, GeluTanh, ReGlu, Relu, Silu, SwiGlu};
     [
@@ -217,7 +217,7 @@ const FEED_FORWARD: [(&str, &str, FeedForwardActivation); 8] = {
 fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
     file.only("model_type", json!("t5"))?;
     file.only("is_decoder", json!(false))?;
-    // Of other heads; of weights that are drawn at random.
+    // For other heads; for random initialisation.
     for field in ["classifier_dropout", "initializer_factor"] {
         file.ignore(field);
     }
@@ -252,8 +252,8 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
         .with_heads(heads);
     let d_model = file.size("d_model")?;
     let n_layers = file.layers("num_layers")?;
-    // Since version 5 of transformers `tie_word_embeddings` is always true in what it writes: `scale_decoder_outputs` has the value of
-    // before, and the head is its own if there is one.
+    // Since version 5, transformers always writes `tie_word_embeddings` as true. `scale_decoder_outputs` then has its former value, and the
+    // model has its own head if the weights have one.
     let tied = file.flag("tie_word_embeddings", true)?;
     let scaled = file.flag("scale_decoder_outputs", tied)?;
     if scaled && !tied {

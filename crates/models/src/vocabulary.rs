@@ -1,4 +1,4 @@
-//! From tokens to the states of a model, and from states to logits of tokens.
+//! From tokens to the states of a model, and from states to the logits of tokens.
 
 use burn::{
     module::Param,
@@ -11,7 +11,7 @@ use burn_attn::{
     positions::{Learned, Positions, Sinusoidal},
 };
 
-/// Checks tokens on a CPU backend; elsewhere it would have to wait for the device in every forward pass.
+/// Checks tokens on a CPU backend. On others the check would have to wait for the device in every forward pass.
 ///
 /// # Panics
 ///
@@ -30,7 +30,7 @@ pub(crate) fn check(model: &str, tokens: &Tensor<2, Int>, vocab_size: usize) {
     }
 }
 
-/// Embedded tokens with their positions added, if a table has them.
+/// Embedded tokens with their positions added, if there is a table of positions.
 ///
 /// # Panics
 ///
@@ -47,7 +47,7 @@ pub(crate) fn with_positions(
     }
 }
 
-/// Logits of states `[.., d_model]`: by the head, or by the embedding of a model without one.
+/// Logits of states `[.., d_model]`: by the head, or by the embedding if there is none.
 ///
 /// # Panics
 ///
@@ -65,7 +65,7 @@ pub(crate) fn logits<const D: usize>(
     let mut shape = states.dims();
     shape[D - 1] = vocab_size;
     let count = states.shape().num_elements() / d_model;
-    // To a reshape of Burn a 0 means the dimension that was there.
+    // In Burn's reshape a 0 means the dimension that was there.
     if count == 0 {
         return Tensor::zeros(shape, (&states.device(), states.dtype()));
     }

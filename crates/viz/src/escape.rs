@@ -1,4 +1,4 @@
-//! Escaping for the three languages that the pictures are written in: HTML, SVG (XML), and JSON inside HTML.
+//! Escaping for the three formats of the pictures: HTML, SVG (XML), and JSON inside HTML.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! Pictures of attention: which token looks at which, as terminal text, as an SVG, or as a page to poke at.
+//! Pictures of attention: which token looks at which, as terminal text, as an SVG, or as an interactive page.
 //!
 //! Everything starts from an [`AttentionMap`]: the weights of one attention layer, `[heads, queries, keys]`, with the
 //! tokens they belong to. It is plain data, so the weights may come from any framework:
@@ -20,7 +20,7 @@
 //! # Ok::<(), burn_attn_viz::MapError>(())
 //! ```
 //!
-//! | to look | call | get |
+//! | to look | use | to get |
 //! | --- | --- | --- |
 //! | in the terminal, while training | [`render_text`] | shade blocks, or 24-bit colour |
 //! | in a paper or a README | [`render_svg`] | one standalone SVG, one head or all |

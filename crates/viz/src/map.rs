@@ -3,12 +3,12 @@
 use std::error::Error;
 use std::fmt;
 
-/// How far above 1 a weight may lie: the rounding of a softmax computed in bfloat16.
+/// How far above 1 a weight may be: the rounding of a softmax computed in bfloat16.
 const TOLERANCE: f32 = 1e-2;
 
 /// The attention weights of one layer: for every head, how much each query token looks at each key token.
 ///
-/// A row, the weights of one query, is the outcome of a softmax: it sums to 1, or to 0 if the query may see no key (less
+/// A row, the weights of one query, is the result of a softmax: it sums to 1, or to 0 if the query may not see any key (to less
 /// than 1 with attention sinks).
 ///
 /// # Example
@@ -38,7 +38,7 @@ pub struct AttentionMap {
 }
 
 impl AttentionMap {
-    /// A map from the tokens of a layer and its weights.
+    /// A map of the tokens of a layer and its weights.
     ///
     /// # Shapes
     /// `weights`: `[heads, queries, keys]`, row-major; the number of heads follows from the length.
@@ -169,7 +169,7 @@ impl AttentionMap {
 
     /// The key that query `i` of `head` looks at most; the first of them if several are equal.
     ///
-    /// Over all queries of a cross-attention, this is the usual word alignment read off from attention.
+    /// Over all queries of a cross-attention, this is the usual way to read a word alignment from attention.
     ///
     /// # Panics
     /// If `head` or `i` is out of range.
@@ -180,8 +180,8 @@ impl AttentionMap {
 
     /// The entropy of query `i` of `head` in bits: `−Σⱼ pⱼ log₂ pⱼ` over the row divided by its sum.
     ///
-    /// 0 means one key takes everything; `b` bits mean a choice as wide as `2^b` equal keys. A row without a visible key
-    /// has entropy 0.
+    /// 0 means that one key gets everything; `b` bits mean a choice as wide as one among `2^b` equal keys. A row without a visible
+    /// key has entropy 0.
     ///
     /// # Panics
     /// If `head` or `i` is out of range.
@@ -211,7 +211,7 @@ impl AttentionMap {
 
     /// Whether no token looks at a later one: the same tokens on both sides, and every weight above the diagonal is 0.
     ///
-    /// True for the self-attention of a decoder. False for a single token, where there is nothing to tell.
+    /// True for the self-attention of a decoder. False for a single token, which cannot tell.
     pub fn is_causal(&self) -> bool {
         self.queries.len() > 1
             && self.queries == self.keys

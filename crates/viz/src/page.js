@@ -365,7 +365,7 @@
     const order = tokens.map((_, other) => other).filter((other) => share(other) > 0)
       .sort((a, b) => share(b) - share(a) || a - b).slice(0, 4);
     if (order.length === 0) {
-      return i === undefined ? ["Key ", strong(at.keys[j]), " is looked at by nobody."]
+      return i === undefined ? ["No query looks at key ", strong(at.keys[j]), "."]
         : ["Query ", strong(at.queries[i]), " sees nothing."];
     }
     const list = order.flatMap((other, n) =>

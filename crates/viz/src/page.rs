@@ -9,17 +9,17 @@ use crate::label::printable;
 
 /// Weights are stored in the page as whole ten-thousandths: exact to four decimals, and shorter than decimals.
 const UNITS: f32 = 10_000.0;
-/// The most queries or keys of a map whose squares and lines still follow the pointer in a browser.
+/// The most queries or keys of a map for which a browser can still update squares and lines as the pointer moves.
 const MOST_TOKENS: usize = 1024;
-/// The most weights of a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
+/// The most weights in a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
 const MOST_WEIGHTS: usize = 1 << 24;
 const WRITES: &str = "a String takes every write";
 
 /// A page to explore every layer and head of a model on one input.
 ///
-/// The page is one HTML file that needs no network: an overview with a small heat map of every layer and head, and the
-/// chosen one in large, with its tokens, its weights under the pointer, and its lines from query to key. It follows the
-/// reader's light or dark setting, fits a phone, and can be worked by keyboard. Weights are rounded to four decimals.
+/// The page is one HTML file that needs no network: an overview with a small heat map of every layer and head, and a large one of
+/// the chosen head, with its tokens, the weight under the pointer, and lines from query to key. It follows the
+/// reader's light or dark setting, fits a phone, and can be used with the keyboard. Weights are rounded to four decimals.
 ///
 /// # Example
 /// ```
@@ -57,7 +57,7 @@ pub struct AttentionGroup {
 }
 
 impl AttentionGroup {
-    /// A group from its name and its layers, the first layer first.
+    /// A group of layers under a name, the first layer first.
     ///
     /// The title of each map names its layer within the group; a short one such as `layer 1` reads best.
     pub fn new(name: impl Into<String>, layers: Vec<AttentionMap>) -> Self {
@@ -114,16 +114,16 @@ impl AttentionPage {
     /// The page as the text of an HTML file.
     ///
     /// # Limits
-    /// A layer of more than 1024 queries or 1024 keys is left out, and so is one that would bring the page over 2²⁴
-    /// weights, the means over heads included. The page then says so in one sentence for each, which names the layer and
-    /// its sizes; all others are there. Pass a slice of the tokens or fewer heads to see it.
+    /// A layer with more than 1024 queries or 1024 keys is left out, and so is one that would bring the page over 2²⁴
+    /// weights, means over heads included. For each, the page says so in one sentence that names the layer and
+    /// its sizes. To see such a layer, pass a slice of the tokens or fewer heads.
     ///
     /// # Cost
     /// About three bytes per weight, and about 30 kB for the rest.
     pub fn to_html(&self) -> String {
         let mut html = String::new();
-        // The policy makes the browser refuse to load anything and to send a form. It does not cover links and scripts
-        // that open another page: there are none, and no text of the caller becomes markup.
+        // The policy makes the browser refuse to load anything or to send a form. It does not cover links, and scripts
+        // that open another page; there are none, and no text of the caller becomes markup.
         write!(
             html,
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -279,7 +279,7 @@ fn write_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
     let rows: Vec<usize> = (0..map.queries().len()).collect();
     separated(out, &rows, |out, &i| {
         separated(out, map.row(head, i), |out, &weight| {
-            // Rounding first turns -0 and what rounds to it into a plain 0.
+            // Rounding first turns -0, and what rounds to it, into a plain 0.
             write!(out, "{}", (weight * UNITS).round() as u32).expect(WRITES);
         });
     });

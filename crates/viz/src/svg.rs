@@ -27,7 +27,7 @@ const MARGIN: usize = 16;
 const LEGEND_STEPS: usize = 32;
 
 /// `map` as a standalone SVG document: a heat map with token labels, a legend, and a title and description for readers who
-/// do not see it.
+/// cannot see it.
 ///
 /// A single head has a tooltip on every cell. Cells of weight 0 are left blank.
 ///
@@ -167,7 +167,7 @@ impl<'a> Panel<'a> {
         let label = |token: &String| cut(&printable(token), LABEL_COLUMNS);
         let queries: Vec<String> = map.queries().iter().map(label).collect();
         let keys: Vec<String> = map.keys().iter().map(label).collect();
-        // The common monospaced fonts are 0.6 em wide; a little more leaves air.
+        // The common monospaced fonts are 0.6 em wide; a little more leaves some space.
         let extent = |labels: &[String]| {
             let columns = labels.iter().map(|label| width(label)).max().unwrap_or(0);
             columns * font * 62 / 100 + 8

@@ -10,7 +10,7 @@ use crate::{AttentionMap, Background};
 /// The default is 80 columns of shade blocks without colour, which also reads well in a log file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextOptions {
-    /// The widest line, in terminal columns. Keys that do not fit are summed up in a last column.
+    /// The widest line, in terminal columns. A last column holds the sum of the keys that do not fit.
     pub max_width: usize,
     /// Draw cells as percentages on 24-bit ANSI colours made for this background, instead of as shade blocks.
     pub color: Option<Background>,
@@ -32,8 +32,8 @@ const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
 
 /// One head of `map` as a heat map in text: a row per query, a column per key.
 ///
-/// If the keys do not fit into [`TextOptions::max_width`], their columns first become narrower; then the last keys give
-/// way to one column that holds the sum of their weights, and a line says how many there are. At least one key is always
+/// If the keys do not fit into [`TextOptions::max_width`], their columns first become narrower. Then one column with the sum of their
+/// weights replaces the last keys, and a line says how many they are. At least one key is always
 /// drawn. Every line ends with a newline.
 ///
 /// # Panics

@@ -92,7 +92,7 @@
     find(".from button").focus();
     expect("the readout", find(".readout").textContent, `Query “${tall.queries[0]}” sees nothing.`);
     [...document.querySelectorAll(".to button")].at(-1).focus();
-    expect("the readout", find(".readout").textContent, `Key “${tall.keys.at(-1)}” is looked at by nobody.`);
+    expect("the readout", find(".readout").textContent, `No query looks at key “${tall.keys.at(-1)}”.`);
   } catch (error) {
     failures.push(error.message);
   }

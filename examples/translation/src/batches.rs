@@ -20,7 +20,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// Tokens read and predicted, `<eos>` included twice.
+    /// Tokens read and predicted, with `<eos>` counted twice.
     pub fn tokens(&self) -> usize {
         self.source.len() + self.target.len() + 2
     }
@@ -34,7 +34,7 @@ pub struct Batch {
     pub source_lengths: Tensor<1, Int>,
     /// `[batch, target]`: what the decoder reads, beginning with `<bos>`.
     pub input: Tensor<2, Int>,
-    /// `[batch, target]`: what it should say next, ending in `<eos>`.
+    /// `[batch, target]`: what it should predict next, ending in `<eos>`.
     pub expected: Tensor<2, Int>,
     /// `[batch, target]`: 1 for a token, 0 for padding.
     pub weights: Tensor<2>,
@@ -44,7 +44,7 @@ pub struct Batch {
     pub tokens: usize,
 }
 
-/// The pairs as token ids; those that do not fit the positions are left out, and counted aloud.
+/// The pairs as token ids. Those longer than the positions are left out, and their number is printed.
 pub fn samples(
     pairs: &[Pair],
     vocabulary: &Vocabulary,
@@ -81,8 +81,8 @@ pub fn samples(
 
 /// Which samples go together in epoch `epoch`: indices into `samples`, in batches of at most `size`.
 ///
-/// The samples are shuffled, then sorted by length (a stable sort, so that equals stay shuffled), then cut into batches,
-/// and the batches are shuffled: little padding, and another order in every epoch.
+/// The samples are shuffled, sorted by length (a stable sort, so that equals stay shuffled) and cut into batches, and the
+/// batches are shuffled. So there is little padding, and the order differs in every epoch.
 pub fn plan(samples: &[Sample], size: usize, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     random.set_stream(epoch as u64);

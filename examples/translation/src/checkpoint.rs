@@ -1,10 +1,10 @@
-//! Checkpoints: folders `epoch-0007` that are written aside and renamed when they are complete.
+//! Checkpoints: folders such as `epoch-0007` that are written under another name and renamed when they are complete.
 //!
-//! A kill at any moment leaves at worst a hidden folder or file that the next run removes; a full disk leaves nothing but the
-//! older checkpoints. None is replaced: a second one of the same step is `epoch-0007-again-1`, and the first is removed
-//! afterwards. Each holds all that is needed to go on or to translate: the configuration, the vocabulary, the
-//! model, the optimizer's moments, and where training stood. `state.json` is written last and knows the size and the hash
-//! of the others.
+//! A kill at any moment leaves at worst a hidden folder or file that the next run removes; a full disk leaves only the
+//! older checkpoints. None is overwritten: a second one of the same step is `epoch-0007-again-1`, and the first is removed
+//! afterwards. Each holds everything needed to resume or to translate: the configuration, the vocabulary, the
+//! model, the optimizer's moments, and the state of training. `state.json` is written last and has the size and the hash
+//! of the other files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -30,7 +30,7 @@ const MODEL: &str = "model.bpk";
 const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";
 
-/// `state.json`: the state, and what the other files must look like.
+/// `state.json`: the state, and the size and hash of the other files.
 #[derive(Serialize, Deserialize)]
 struct StateFile {
     state: State,
@@ -40,11 +40,11 @@ struct StateFile {
     files: BTreeMap<String, (usize, String)>,
 }
 
-/// A checkpoint in memory, to be written or just read.
+/// A checkpoint in memory, about to be written or just read.
 pub struct Checkpoint {
-    /// What the run is.
+    /// The configuration of the run.
     pub config: RunConfig,
-    /// Where it stands.
+    /// How far it is.
     pub state: State,
     files: BTreeMap<String, Vec<u8>>,
     path: PathBuf,
@@ -54,7 +54,7 @@ impl Checkpoint {
     /// Writes a checkpoint into the folder `out` and returns its name.
     ///
     /// # Errors
-    /// If anything cannot be written; then nothing of it is left, and older checkpoints are untouched.
+    /// If anything cannot be written. Nothing of the checkpoint is left then, and older ones are untouched.
     pub fn write(
         out: &Path,
         config: &RunConfig,
@@ -107,7 +107,7 @@ impl Checkpoint {
     /// Reads a checkpoint and checks that it is whole.
     ///
     /// # Errors
-    /// If a file is missing, truncated or foreign.
+    /// If a file is missing, truncated, or not from this program.
     pub fn read(path: &Path) -> Result<Self, Error> {
         let StateFile {
             state,
@@ -206,7 +206,7 @@ pub fn newest(out: &Path) -> Result<Option<PathBuf>, Error> {
     Ok(list(out)?.pop())
 }
 
-/// The checkpoint with the lowest validation loss, or the newest where none was measured.
+/// The checkpoint with the lowest validation loss, or the newest if none was measured.
 pub fn best(out: &Path) -> Result<PathBuf, Error> {
     let mut best: Option<(f64, PathBuf)> = None;
     for path in list(out)? {
@@ -219,7 +219,7 @@ pub fn best(out: &Path) -> Result<PathBuf, Error> {
         .ok_or_else(|| Error::NoCheckpoint(out.to_path_buf()))
 }
 
-/// How far the run of a checkpoint was, without reading its model.
+/// The state of a checkpoint, without reading its model.
 pub fn read_progress(path: &Path) -> Result<State, Error> {
     Ok(read_state(path)?.state)
 }
@@ -235,7 +235,7 @@ pub fn tidy(out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the folder of a run ready: creates it, removes what killed runs have left unfinished, and makes sure that
+/// Prepares the folder of a run: creates it, removes what killed runs have left unfinished, and makes sure that
 /// checkpoints can be written, before hours of work depend on it.
 pub fn prepare(out: &Path) -> Result<(), Error> {
     fs::create_dir_all(out).map_err(Error::file("create", out))?;
@@ -258,15 +258,15 @@ pub fn prepare(out: &Path) -> Result<(), Error> {
     fs::remove_dir(&probe).map_err(Error::file("remove", &probe))
 }
 
-/// Removes a checkpoint so that a kill in the middle leaves no half of it under its name.
+/// Removes a checkpoint so that a kill in between does not leave half of it under its name.
 fn remove(path: &Path) -> Result<(), Error> {
     let aside = files::aside(path);
     fs::rename(path, &aside).map_err(Error::file("remove", path))?;
     fs::remove_dir_all(&aside).map_err(Error::file("remove", &aside))
 }
 
-/// When a checkpoint was taken, as its name says it: complete epochs, steps of the next one, and which one of that step
-/// it is. They are numbers: `epoch-10000` comes after `epoch-9999`.
+/// When a checkpoint was taken, according to its name: complete epochs, steps of the next one, and its number among those of
+/// that step. They are compared as numbers: `epoch-10000` comes after `epoch-9999`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Moment {
     epoch: usize,
@@ -275,7 +275,7 @@ struct Moment {
 }
 
 impl Moment {
-    /// What a name says; `None` if it is that of no checkpoint.
+    /// Parses a name; `None` if it is not that of a checkpoint.
     fn of(name: &str) -> Option<Self> {
         let mut parts = name.strip_prefix("epoch-")?.split('-');
         let mut moment = Self {
@@ -338,7 +338,7 @@ fn read_state(path: &Path) -> Result<StateFile, Error> {
 }
 
 fn json(value: &impl Serialize) -> Vec<u8> {
-    // Only a map with keys that are no texts, or a type that refuses, can fail here: these have neither.
+    // This fails only for a map whose keys are not strings, or a type that refuses; these have neither.
     serde_json::to_vec_pretty(value).expect("plain data has a JSON form")
 }
 
@@ -384,7 +384,7 @@ mod tests {
         for name in names.iter().rev() {
             fs::create_dir(out.path().join(name)).unwrap();
         }
-        // What somebody else has put there is nobody's checkpoint, and stays.
+        // What someone else has put there is not a checkpoint, and stays.
         for name in ["epoch-0001.bak", "epoch-0001-old", "epoch-", "notes"] {
             fs::create_dir(out.path().join(name)).unwrap();
         }

@@ -1,4 +1,4 @@
-//! The command line: what can be asked for, and in which words.
+//! The command line.
 
 use std::path::PathBuf;
 
@@ -7,11 +7,11 @@ use clap::{Args, Parser, Subcommand};
 use crate::device::DeviceName;
 use crate::schedule::Schedule;
 
-/// A small translator that is trained on the spot, and shows what every one of its attention heads looks at.
+/// A small translator that is trained on the spot, and shows what each of its attention heads looks at.
 ///
 /// Without a command it tells the whole story: it trains a model on a built-in English–Spanish toy corpus (a few minutes
-/// on two CPU cores), prints how many sentences that it has never seen come out exactly right, translates some of
-/// them, and writes an HTML page with the attention of every layer and head for one.
+/// on two CPU cores), prints how many sentences that it has never seen it translates exactly right, translates some of
+/// them, and writes an HTML page with the attention of every layer and head for one of them.
 #[derive(Debug, Parser)]
 #[command(name = "translation", version, after_help = EXAMPLES)]
 pub struct Cli {
@@ -28,10 +28,10 @@ const EXAMPLES: &str = "Examples:
   translation translate \"The dog sleeps.\"             with the model of the story
   translation explain \"The dog sleeps.\" --html a.html
   translation train --data pairs.tsv --out run --minutes 40
-  translation train --resume --out run                go on after Ctrl-C, a crash or a power cut
+  translation train --resume --out run                resume after Ctrl-C, a crash or a power cut
   translation evaluate --out run --beam 4
 
-Exit codes: 0 done, 1 could not be done (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.";
+Exit codes: 0 success, 1 failure (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.";
 
 /// Options of every command.
 #[derive(Debug, Args)]
@@ -44,7 +44,7 @@ pub struct Shared {
         default_value = "translation-run"
     )]
     pub out: PathBuf,
-    /// Where to compute; each device but `flex` needs the cargo feature of its name [default: the fastest one built in]
+    /// Where to compute; every device except `flex` needs the cargo feature of its name [default: the fastest one built in]
     #[arg(
         long,
         global = true,
@@ -53,15 +53,15 @@ pub struct Shared {
         hide_default_value = true
     )]
     pub device: Option<DeviceName>,
-    /// Also write the figures of the run as JSON (story, train and evaluate), in place of an older file
+    /// Also write the figures of the run as JSON, replacing an older file (story, train and evaluate)
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
 }
 
-/// What can be done.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Train a model, or go on with its training, and say how good it is
+    /// Train a model, or resume its training, and report how good it is
     Train(Box<TrainArgs>),
     /// Translate one sentence with the best checkpoint
     Translate {
@@ -70,7 +70,7 @@ pub enum Command {
         #[command(flatten)]
         search: SearchArgs,
     },
-    /// Say how good the best checkpoint is on sentences it has never seen
+    /// Report how good the best checkpoint is on sentences it has never seen
     Evaluate {
         /// Where the corpus of the run is now, if it was moved
         #[arg(long, value_name = "FILE.tsv")]
@@ -104,10 +104,10 @@ pub struct SearchArgs {
 /// Options of training; those left out take the defaults of the corpus, or with --resume the values of the run.
 #[derive(Debug, Default, Args)]
 pub struct TrainArgs {
-    /// Go on from the last checkpoint in --out, to the same loss curve
+    /// Resume from the last checkpoint in --out, on the same loss curve
     #[arg(long)]
     pub resume: bool,
-    /// Tab-separated lines: source, target, anything after that is ignored [default: the built-in corpus]
+    /// Tab-separated lines: source, target; anything after that is ignored [default: the built-in corpus]
     #[arg(long, value_name = "FILE.tsv")]
     pub data: Option<PathBuf>,
     /// Distinct source sentences held out for the report, and as many for choosing the best checkpoint [default: 400]
@@ -116,18 +116,18 @@ pub struct TrainArgs {
     /// Passes over the corpus [default: 7; for --data 10; without a limit if --minutes or --steps is given]
     #[arg(long, value_name = "N")]
     pub epochs: Option<usize>,
-    /// Minutes of training, without evaluation: after 50 steps their number of steps is decided, printed and stored. A
-    /// machine that slows down later takes longer
+    /// Minutes of training, not counting evaluation. The speed of the first 50 steps turns them into a number of steps, which is
+    /// printed and stored. A machine that slows down later takes longer
     #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
     pub minutes: Option<f64>,
-    /// Steps of training: what --minutes came to, to repeat that run exactly. With the cosine, the part that
-    /// is done counts from step 50 on: the learning rate of a run of no more does not fall, and a longer warm-up still rises
+    /// Steps of training; with the number that --minutes came to, repeats that run exactly. The decay of the cosine starts at step
+    /// 50, so that a run of at most 50 steps has none; a longer warm-up still rises after that
     #[arg(long, value_name = "N", conflicts_with = "minutes")]
     pub steps: Option<usize>,
-    /// Sentence pairs per step; those of a batch have about the same length [default: 32; for --data 64]
+    /// Sentence pairs per step, of about the same length [default: 32; for --data 64]
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
-    /// Where all randomness comes from: with the same options and seed, but --steps instead of --minutes, one machine
+    /// Seed of all random numbers: with the same options and seed, and --steps instead of --minutes, a machine
     /// repeats a run exactly [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
@@ -149,7 +149,7 @@ pub struct TrainArgs {
     /// Positions: the longest sentence, in tokens, that can be read or written [default: 64; for --data 128]
     #[arg(long, value_name = "TOKENS")]
     pub max_len: Option<usize>,
-    /// The part of the numbers that is dropped at random while training, in [0, 1) [default: 0; for --data 0.1]
+    /// Dropout probability while training, in [0, 1) [default: 0; for --data 0.1]
     #[arg(long, value_name = "P", allow_negative_numbers = true)]
     pub dropout: Option<f64>,
     /// How the learning rate falls after the warm-up [default: cosine]

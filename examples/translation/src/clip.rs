@@ -1,6 +1,6 @@
 //! Gradient clipping by the norm of all gradients together.
 //!
-//! Burn's `GradientClipping` clips every parameter on its own, which turns the direction of the step; the usual recipe
+//! Burn's `GradientClipping` clips every parameter separately, which changes the direction of the step; the usual recipe
 //! (Pascanu et al., 2013) scales the whole gradient.
 
 use burn::module::{Module, ModuleVisitor, Param};

@@ -23,7 +23,7 @@ use crate::translator::Translator;
 
 /// Set by Ctrl-C; training stops after the step under way.
 static STOP: AtomicBool = AtomicBool::new(false);
-/// Whether training will look at [`STOP`]; whatever else is under way is simply ended.
+/// Whether training will look at [`STOP`]; anything else is simply ended.
 static TRAINING: AtomicBool = AtomicBool::new(false);
 
 /// A device with its name.
@@ -34,7 +34,7 @@ pub struct Place {
     pub name: String,
 }
 
-/// Carries out what was asked for and returns the exit code.
+/// Runs the command and returns the exit code.
 pub fn run(cli: Cli) -> Result<u8, Error> {
     let (device, name) = device::choose(cli.shared.device)?;
     let place = Place { device, name };
@@ -97,7 +97,7 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
     Ok(0)
 }
 
-/// Makes the folder of a run ready, then looks whether the report can be written: it may lie in that folder.
+/// Prepares the folder of a run, then checks that the report can be written, which may be in that folder.
 fn prepare(shared: &Shared) -> Result<(), Error> {
     checkpoint::prepare(&shared.out)?;
     probe_report(shared)
@@ -127,7 +127,7 @@ pub fn begin(
     Ok((split, drive(&mut trainer)?))
 }
 
-/// Goes on with the run of a checkpoint.
+/// Resumes the run of a checkpoint.
 pub fn resume(
     args: &TrainArgs,
     path: &Path,
@@ -178,7 +178,7 @@ fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
     outcome
 }
 
-/// Says what to do after an interruption and returns the exit code.
+/// Tells the user what to do after an interruption and returns the exit code.
 pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
     say(&format!(
         "stopped; train --resume --out {} goes on from {name}",

@@ -1,4 +1,4 @@
-//! Sentence pairs: reading them, and setting some aside that training never sees.
+//! Sentence pairs: reading them, and setting aside some that training never sees.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -106,7 +106,7 @@ pub fn group_by_source<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Vec<Exa
 /// Sets aside `held_out` distinct source sentences for the report and as many for validation, chosen by `seed`.
 ///
 /// # Errors
-/// If less than a fifth of the distinct sources would be left for training, or nothing held out.
+/// If less than a fifth of the distinct sources would be left for training, or none would be held out.
 pub fn split(pairs: Vec<Pair>, held_out: usize, seed: u64, corpus: &str) -> Result<Split, Error> {
     let examples = group_by_source(&pairs);
     let distinct = examples.len();
@@ -183,7 +183,7 @@ pub fn fingerprint(split: &Split) -> String {
     hash.to_hex()
 }
 
-/// The 64-bit FNV-1a hash: for telling data apart by accident, not by malice.
+/// The 64-bit FNV-1a hash, which detects accidental changes, not malicious ones.
 pub struct Fnv(u64);
 
 impl Default for Fnv {

@@ -1,4 +1,4 @@
-//! Which device computes, by name; what is not compiled in is refused with the feature that adds it.
+//! Devices by name. One that is not built in is refused with the feature that adds it.
 
 use burn::tensor::Device;
 

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, each as one sentence with the values that matter.
+//! Everything that can go wrong, each in one sentence with the values that matter.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -58,7 +58,7 @@ pub enum Error {
         /// Its newest checkpoint.
         checkpoint: String,
     },
-    /// An option contradicts the run that should be resumed.
+    /// An option contradicts the run to resume.
     #[error("cannot resume with {option} {given}: the run in {} was started with {was}", path.display())]
     Contradiction {
         /// The folder of the run.

@@ -1,4 +1,4 @@
-//! How good the translations of sentences are that training never saw.
+//! How good the translations are of sentences that training never saw.
 
 use crate::bleu::corpus_bleu;
 use crate::data::{Example, Split};
@@ -16,7 +16,7 @@ pub struct Scores {
     pub samples: Vec<Sample>,
 }
 
-/// One held-out sentence and what became of it.
+/// One held-out sentence and its translation.
 pub struct Sample {
     /// The sentence.
     pub source: String,
@@ -61,7 +61,7 @@ pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error>
     })
 }
 
-/// Translates the sources; one that is longer than the positions counts as left untranslated.
+/// Translates the sources; one that is longer than the positions counts as not translated.
 fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String>, Error> {
     let limit = translator.config.model.max_len - 1;
     let sources = translator.vocabulary.encode_all(

@@ -31,7 +31,7 @@ fn page(
 ) -> Result<AttentionPage, Error> {
     let device = &translator.device;
     let (ids, lengths) = batches::sources(std::iter::once(source), device);
-    // What the decoder reads is one behind what it says: a row named `gato` is the step that follows `gato`.
+    // What the decoder reads is one token behind what it writes: a row named `gato` is the step that follows `gato`.
     let input: Vec<u32> = [&[BOS], target].concat();
     let input: Vec<u32> = input
         .into_iter()

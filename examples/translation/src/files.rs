@@ -1,4 +1,4 @@
-//! Files that are complete or not there: written aside, put on the disk, then renamed.
+//! Files that are either complete or not there: written under another name, synced to disk, then renamed.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Error;
 
-/// What the name of an unfinished file or folder begins with.
+/// How the name of an unfinished file or folder begins.
 pub const UNFINISHED: &str = ".unfinished-";
 
 /// The last part of a path.
@@ -29,18 +29,18 @@ pub fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Waits until the names in a folder are on the disk; where folders cannot be synced, the system takes care of it.
+/// Waits until the names in a folder are on the disk. If folders cannot be synced, that is left to the system.
 pub fn sync_folder(folder: &Path) {
     if let Ok(folder) = File::open(folder) {
         let _ = folder.sync_all();
     }
 }
 
-/// Writes a file so that a kill at any moment leaves the old one or the new one. What is no file, such as a pipe, is
-/// written directly; of a link, the file it leads to is replaced.
+/// Writes a file so that a kill at any moment leaves either the old one or the new one. Anything else, such as a pipe, is
+/// written directly; for a link, the file that it points to is replaced.
 ///
 /// # Errors
-/// If it cannot be written; then the old one is untouched.
+/// If it cannot be written. The old one is untouched then.
 pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Error> {
     let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf());
     if target.metadata().is_ok_and(|found| !found.is_file()) {

@@ -33,11 +33,11 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
-    // A driver without a GPU, say, panics inside Burn: that too is one sentence, unless somebody is looking for it.
+    // A missing GPU, for example, panics inside Burn: that too becomes one sentence, unless RUST_BACKTRACE asks for more.
     if std::env::var_os("RUST_BACKTRACE").is_none() {
         std::panic::set_hook(Box::new(|panic| {
             let message = panic.payload_as_str().unwrap_or("unknown reason");
-            // Whoever closed the pipe has read enough.
+            // A reader that closes the pipe has read enough.
             if !message.contains("Broken pipe") {
                 eprintln!("error: gave up: {message} (RUST_BACKTRACE=1 shows where)");
             }

@@ -1,4 +1,4 @@
-//! How many steps fit into `--minutes`: decided once, by the speed of the first steps, or of the first ones after a run
+//! How many steps fit into `--minutes`: decided once, by the speed of the first steps, or of the first steps after a run
 //! was given other minutes.
 //!
 //! From then on nothing depends on a clock: the run is that of `--steps` with the same number.
@@ -12,7 +12,7 @@ pub const TIMED: usize = 10;
 /// The timed steps after which the number of steps is decided. Until then no learning rate may depend on it.
 pub const DECIDED_AFTER: usize = 5 * TIMED;
 
-/// What the run had taken, and read, after one of the steps that are timed.
+/// The time that the run had taken after one of the timed steps, and the tokens that it had read.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// Seconds of training.
@@ -23,8 +23,8 @@ pub struct Timing {
 
 /// How many steps a run of `minutes` has altogether, or `None` while its speed is not known.
 ///
-/// What is left of the minutes, after the steps that are done, is divided by the time of a step of `tokens_per_step`
-/// tokens, at the median speed of the timings. The steps before the first timing count for none: they allocate memory, and
+/// The minutes that are left after the steps so far are divided by the time of a step of `tokens_per_step`
+/// tokens, at the median speed of the timings. The speed of the steps before the first timing does not count: they allocate memory, and
 /// compile the kernels of a GPU. Minutes that are over before that end the run at the step in which they end.
 pub fn steps(minutes: f64, state: &State, tokens_per_step: f64) -> Option<usize> {
     let left = 60.0 * minutes - state.seconds;
@@ -40,12 +40,12 @@ pub fn steps(minutes: f64, state: &State, tokens_per_step: f64) -> Option<usize>
         .map(|pair| (pair[1].seconds - pair[0].seconds) / (pair[1].tokens - pair[0].tokens) as f64)
         .collect();
     paces.sort_by(f64::total_cmp);
-    // A run of an older version has no timings: its mean speed has to do.
+    // A run of an older version has no timings, so its mean speed must do.
     let pace = match paces.len() {
         0 => 1.0 / state.tokens_per_second(),
         count => (paces[(count - 1) / 2] + paces[count / 2]) / 2.0,
     };
-    // Infinitely many steps, where a clock stands still, are as many as can be counted.
+    // If a clock stands still, infinitely many steps become as many as can be counted.
     let more = (left / (pace * tokens_per_step)).round() as usize;
     Some(state.step.saturating_add(more))
 }

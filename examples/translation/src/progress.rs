@@ -13,7 +13,7 @@ const LINE_EVERY: Duration = Duration::from_secs(30);
 pub struct Progress {
     bar: ProgressBar,
     print: Box<dyn Fn(&str)>,
-    /// When the last line, or the beginning, was.
+    /// The time of the last line, or of the beginning.
     shown: Cell<Option<Duration>>,
 }
 
@@ -53,8 +53,8 @@ impl Progress {
         Self::lines_to(|_| {})
     }
 
-    /// Whether [`step`](Self::step) has something to show at the time `now`: always with a bar, which draws itself only so
-    /// often, and after half a minute without one.
+    /// Whether [`step`](Self::step) has something to show at the time `now`: always with a bar, which limits how often it is drawn,
+    /// and after half a minute without one.
     pub fn is_due(&self, now: Duration) -> bool {
         if !self.bar.is_hidden() {
             return true;
@@ -73,7 +73,7 @@ impl Progress {
         self.bar.set_position(done as u64);
     }
 
-    /// Moves the bar, or prints a line; without a loss while none was read.
+    /// Moves the bar, or prints a line; without a loss until one has been read.
     pub fn step(
         &self,
         now: Duration,
@@ -108,7 +108,7 @@ impl Progress {
     }
 }
 
-/// Prints a line. Training does not end because whoever read its lines has gone away.
+/// Prints a line. Training goes on even if the reader of its lines is gone.
 pub fn say(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }

@@ -46,7 +46,7 @@ pub struct TrainFigures {
 /// The model's size.
 #[derive(Debug, Serialize)]
 pub struct ModelFigures {
-    /// Trained numbers.
+    /// Trained parameters.
     pub parameters: usize,
 }
 

@@ -1,4 +1,4 @@
-//! From the options of `train` to the configuration of a resumed run: what they may change, and what they must not contradict.
+//! From the options of `train` to the configuration of a resumed run: what they may change, and what they must match.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -9,10 +9,10 @@ use crate::run_config::RunConfig;
 use crate::schedule::Schedule;
 
 impl TrainArgs {
-    /// Makes sure that the options given say the same as the run in `out`, and takes over those that may change.
+    /// Makes sure that the given options agree with the run in `out`, and applies those that may change.
     ///
-    /// With the Noam schedule a run may be given another end: other epochs, steps or minutes, which replace all limits it
-    /// had. The cosine depends on them. The corpus may have been moved: whether it is the same is told by its content.
+    /// With the Noam schedule a run may be given another end: other epochs, steps or minutes, which replace all its previous
+    /// limits. The cosine depends on them. The corpus may have been moved: its content tells whether it is the same.
     /// Returns whether the run was given a new end.
     ///
     /// # Errors
@@ -57,7 +57,7 @@ impl TrainArgs {
             || other(self.minutes, run.minutes)
             || other(self.steps, run.steps);
         if differs {
-            // The minutes of the run stay the steps that they came to; other minutes have yet to be turned into steps.
+            // The minutes of the run stay the steps that they came to; other minutes still have to be turned into steps.
             let decided = (self.minutes.is_some() && self.minutes == run.minutes)
                 .then_some(run.steps)
                 .flatten();

@@ -11,8 +11,8 @@ use crate::minutes::DECIDED_AFTER;
 use crate::schedule::Schedule;
 use crate::vocabulary::Vocabulary;
 
-/// The configuration of a run. On one machine and device, two runs with equal ones have the same loss curve, as soon as
-/// `steps` is known: the speed that turns `minutes` into steps is never the same twice.
+/// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve, provided
+/// that `steps` is known: the speed that turns `minutes` into steps is never the same twice.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunConfig {
     /// The corpus.
@@ -21,15 +21,15 @@ pub struct RunConfig {
     pub model: Seq2SeqConfig,
     /// The most tokens the vocabulary may have.
     pub vocabulary: usize,
-    /// Where all randomness comes from.
+    /// The seed of all random numbers.
     pub seed: u64,
     /// Sentence pairs per step.
     pub batch: usize,
     /// Passes over the corpus, if they are limited.
     pub epochs: Option<usize>,
-    /// Minutes of training, if they are limited: they only choose `steps`.
+    /// Minutes of training, if they are limited: they only determine `steps`.
     pub minutes: Option<f64>,
-    /// Steps of the whole run, if they are limited: given, or what `minutes` came to on the machine that was given them.
+    /// Steps of the whole run, if they are limited: as given, or as computed from `minutes` by the machine that was given them.
     /// Older versions did not write it.
     #[serde(default)]
     pub steps: Option<usize>,
@@ -45,14 +45,14 @@ pub struct RunConfig {
     pub clip: f64,
 }
 
-/// Which sentences, and which of them are set aside.
+/// Which sentences to use, and how many to set aside.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DataConfig {
     /// A file of pairs; without one, the built-in corpus.
     pub file: Option<PathBuf>,
     /// Source sentences set aside for the report, and as many for validation.
     pub held_out: usize,
-    /// What [`data::fingerprint`] says about the corpus.
+    /// The [`data::fingerprint`] of the corpus.
     pub fingerprint: String,
 }
 
@@ -114,8 +114,8 @@ impl RunConfig {
     /// The part of the training that is done after `step` steps, from 0 to 1, in epochs of `epoch_steps` steps: by the
     /// epochs or by the steps, whichever ends first.
     ///
-    /// By the steps it is 0 until `--minutes` would know their number: a run that was given minutes and one that was given
-    /// the steps they came to are the same.
+    /// By the steps it is 0 until the step at which `--minutes` decides their number. So a run that was given minutes and one that was
+    /// given the steps that they came to are the same.
     pub fn progress(&self, step: usize, epoch_steps: usize) -> f64 {
         let by_epochs = self.epochs.map_or(0.0, |epochs| {
             step as f64 / (epochs as f64 * epoch_steps as f64)
@@ -127,9 +127,9 @@ impl RunConfig {
         by_epochs.max(by_steps)
     }
 
-    /// Reads the corpus and learns the vocabulary, and writes into the configuration what only they can tell.
+    /// Reads the corpus, learns the vocabulary, and completes the configuration with what only they determine.
     ///
-    /// The vocabulary is learnt from the training part alone.
+    /// The vocabulary is learnt from the training part only.
     pub fn prepare(&mut self) -> Result<(Split, Vocabulary), Error> {
         let split = self.data.load(self.seed)?;
         self.data.fingerprint = data::fingerprint(&split);
@@ -144,7 +144,7 @@ impl RunConfig {
         Ok((split, vocabulary))
     }
 
-    /// Reads the corpus of a run that goes on, and makes sure that it is the same.
+    /// Reads the corpus of a resumed run, and makes sure that it is the same.
     ///
     /// # Errors
     /// If the corpus has changed since, or cannot be read any more.

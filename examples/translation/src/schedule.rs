@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// Down to 2 % along half a cosine, at the end of the epochs, steps or minutes; by steps and minutes it falls from step
-    /// 50 on, so that a run of no more does not fall
+    /// Along half a cosine, down to 2 % at the end of the epochs, steps or minutes; with steps and minutes it starts to fall at step
+    /// 50
     Cosine,
-    /// With one over the square root of the step: training may go on for ever
+    /// With one over the square root of the step, so that training needs no end
     Noam,
 }
 
@@ -17,7 +17,7 @@ impl Schedule {
     /// The learning rate of a step, counted from 1.
     ///
     /// It rises linearly to `peak` during `warmup` steps. `progress` is the part of the training that is done, from 0
-    /// to 1; only the cosine looks at it.
+    /// to 1; only the cosine uses it.
     ///
     /// Noam: `peak · sqrt(warmup / step)`, which is Vaswani et al. (2017), equation 3, with
     /// `peak = d_model^-0.5 · warmup^-0.5`.

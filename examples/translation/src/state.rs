@@ -1,10 +1,10 @@
-//! Where training stands: everything a run needs to go on, besides the model and the optimizer's moments.
+//! The state of training: everything that a run needs to continue, besides the model and the optimizer's moments.
 
 use serde::{Deserialize, Serialize};
 
 use crate::minutes::Timing;
 
-/// Where training stands.
+/// The state of training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
     /// Complete epochs.
@@ -24,7 +24,7 @@ pub struct State {
     pub tokens: usize,
     /// Whether the run has come to its end.
     pub finished: bool,
-    /// The step after which the timings begin: 0, or where the run was given other minutes.
+    /// The step after which the timings begin: 0, or the step at which the run was given other minutes.
     #[serde(default)]
     pub timed_from: usize,
     /// The speed of the steps after `timed_from`, for [`crate::minutes`]; older versions did not write it.
@@ -49,7 +49,7 @@ pub struct CurvePoint {
     pub validation: f64,
 }
 
-/// Numbers as texts: a JSON number may come back with another last bit, and a resumed run with another curve.
+/// Numbers as strings: a JSON number may come back with another last bit, which would change the curve of a resumed run.
 mod exact {
     use serde::{Deserialize, Deserializer, Serializer, de::Error};
 
@@ -65,13 +65,13 @@ mod exact {
 }
 
 impl State {
-    /// Measures the speed anew from here on: it may be another machine that turns other minutes into steps.
+    /// Measures the speed again from here on, because another machine may turn the new minutes into steps.
     pub fn time_afresh(&mut self) {
         self.timed_from = self.step;
         self.timings.clear();
     }
 
-    /// The name of the checkpoint of this state. Its numbers, not its letters, are in the order of training.
+    /// The name of the checkpoint of this state. Names are in the order of training if their numbers are compared as numbers.
     pub fn checkpoint_name(&self) -> String {
         if self.step_in_epoch == 0 {
             format!("epoch-{:04}", self.epoch)

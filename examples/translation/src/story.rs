@@ -13,8 +13,8 @@ use crate::translator::Translator;
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
 ///
-/// A story that was interrupted goes on, and one that is finished is told without another training. Another run in the
-/// folder is left alone, and named.
+/// A story that was interrupted continues, and one that is finished is told without training again. Another run in the
+/// folder is left alone, and reported.
 pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     let (split, outcome) = train(shared, place)?;
     if let Outcome::Interrupted(name) = outcome {
@@ -47,10 +47,10 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     Ok(0)
 }
 
-/// Trains the model of the story, as far as it is not trained yet.
+/// Trains the model of the story, unless it is trained already.
 ///
 /// # Errors
-/// If the folder holds another run: the story must not destroy it.
+/// If the folder holds another run, which the story must not destroy.
 fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
     let args = TrainArgs::default();
     let mut story = args.config()?;
@@ -58,7 +58,7 @@ fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
         return begin(story, shared, place);
     };
     let Checkpoint { config, state, .. } = Checkpoint::read(&path)?;
-    // What only the corpus can tell was not asked for, so it cannot differ.
+    // What only the corpus determines was not given as an option, so it cannot differ.
     story.data.fingerprint.clone_from(&config.data.fingerprint);
     story.model.vocab_size = config.model.vocab_size;
     if serde_json::to_value(&story).ok() != serde_json::to_value(&config).ok() {

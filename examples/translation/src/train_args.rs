@@ -8,7 +8,7 @@ use crate::run_config::{DataConfig, RunConfig};
 use crate::schedule::Schedule;
 use crate::vocabulary;
 
-/// What is not asked for.
+/// The values of options that are not given.
 struct Defaults {
     vocabulary: usize,
     d_model: usize,
@@ -24,9 +24,9 @@ struct Defaults {
     smoothing: f64,
 }
 
-/// For the built-in corpus: tuned so that a new sentence comes out right after two minutes on two CPU cores.
+/// For the built-in corpus: tuned so that new sentences are translated right after a few minutes on two CPU cores.
 ///
-/// Its grammar has no exceptions to learn by heart, so that dropout would only cost time.
+/// Its grammar has no exceptions to memorise, so dropout would only cost time.
 const BUILT_IN: Defaults = Defaults {
     vocabulary: 2000,
     d_model: 96,
@@ -65,7 +65,7 @@ impl TrainArgs {
     /// If the corpus cannot be found, or a value cannot work.
     pub fn config(&self) -> Result<RunConfig, Error> {
         let defaults = if self.data.is_none() { &BUILT_IN } else { &OWN };
-        // The folder may be left before the run is resumed.
+        // The run may be resumed from another working directory.
         let file = self
             .data
             .as_ref()
@@ -78,7 +78,7 @@ impl TrainArgs {
                 held_out: self.held_out.unwrap_or(400),
                 fingerprint: String::new(),
             },
-            // The vocabulary may come out smaller; until it is learnt, the smallest one stands in.
+            // The vocabulary may turn out smaller; until it is learnt, the smallest one stands in.
             model: Seq2SeqConfig::new(vocabulary::SMALLEST)
                 .with_d_model(self.d_model.unwrap_or(defaults.d_model))
                 .with_n_heads(self.heads.unwrap_or(defaults.heads))

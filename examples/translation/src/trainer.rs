@@ -1,9 +1,9 @@
-//! The training loop: epochs, checkpoints, and going on exactly where it stopped.
+//! The training loop: epochs, checkpoints, and resuming exactly where it stopped.
 //!
-//! This is no `burn-train`: its learner starts the random numbers and the order of the data anew when it resumes, so that the
-//! loss curve differs from the uninterrupted one, and it writes checkpoints in place, so that a kill leaves a broken one.
+//! It does not use `burn-train`. On resuming, that learner restarts the random numbers and the order of the data, so the
+//! loss curve differs from the uninterrupted one, and it writes checkpoints in place, so a kill can leave a broken one.
 //! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
-//! of that number. A checkpoint therefore needs no generator state, and any step may be the last before a kill.
+//! of that number. So a checkpoint needs no generator state, and any step may be the last before a kill.
 
 mod step;
 
@@ -25,10 +25,10 @@ use crate::run_config::RunConfig;
 use crate::state::{CurvePoint, State};
 use crate::vocabulary::Vocabulary;
 
-/// How often a long epoch is saved on the way.
+/// How often a checkpoint is written during a long epoch.
 const SAVE_EVERY: Duration = Duration::from_secs(5 * 60);
 
-/// The time since some moment of its own; it never goes back.
+/// The time since an arbitrary moment; it never goes back.
 pub type Clock = Box<dyn Fn() -> Duration>;
 
 /// How training ended.
@@ -36,21 +36,21 @@ pub type Clock = Box<dyn Fn() -> Duration>;
 pub enum Outcome {
     /// All epochs, or all steps, are over.
     Finished,
-    /// Somebody asked it to stop; the checkpoint goes on.
+    /// It was asked to stop, and can be resumed from this checkpoint.
     Interrupted(String),
 }
 
-/// A run under way.
+/// A run in progress.
 pub struct Trainer {
-    /// What the run is.
+    /// The configuration of the run.
     pub config: RunConfig,
-    /// Where it stands.
+    /// How far it is.
     pub state: State,
-    /// What tells the time: how long steps take, and when to save.
+    /// The clock that measures how long steps take, and when to save.
     pub clock: Clock,
     vocabulary: Vocabulary,
     out: PathBuf,
-    /// The device, with gradients.
+    /// The autodiff device.
     device: Device,
     /// Taken out only while the optimizer holds it.
     model: Option<Seq2Seq>,
@@ -91,7 +91,7 @@ impl Trainer {
         .with_sentences_of(split)
     }
 
-    /// Goes on with a run.
+    /// Resumes a run.
     pub fn resume(
         checkpoint: &Checkpoint,
         split: &Split,
@@ -126,7 +126,7 @@ impl Trainer {
         Ok(self)
     }
 
-    /// The number of trained numbers.
+    /// The number of trained parameters.
     pub fn parameters(&self) -> usize {
         self.model().num_params()
     }
@@ -134,7 +134,7 @@ impl Trainer {
     /// Trains to the end, or until `interrupted` says so after a step or a validation.
     ///
     /// # Errors
-    /// If a checkpoint cannot be written, or a loss is no number any more.
+    /// If a checkpoint cannot be written, or a loss is no longer finite.
     pub fn run(
         &mut self,
         interrupted: &dyn Fn(&State) -> bool,
@@ -142,7 +142,7 @@ impl Trainer {
     ) -> Result<Outcome, Error> {
         let mut saved = (self.clock)();
         self.decide_steps(progress);
-        // A new end may lie before what is already trained and measured.
+        // A new end may be before what is already trained and measured.
         self.state.finished |= self.is_over() && self.state.validation().is_some();
         while !self.state.finished {
             let plan = batches::plan(
@@ -179,7 +179,7 @@ impl Trainer {
         Ok(Outcome::Finished)
     }
 
-    /// Turns the minutes into steps, as soon as the speed is known; says whether that was now.
+    /// Turns the minutes into steps once the speed is known; returns whether that was now.
     fn decide_steps(&mut self, progress: &Progress) -> bool {
         let (Some(minutes), None) = (self.config.minutes, self.config.steps) else {
             return false;
@@ -216,13 +216,13 @@ impl Trainer {
         self.finite("loss", self.state.loss_sum).map(|_| ())
     }
 
-    /// A loss that is still a number.
+    /// A loss, if it is finite.
     fn finite(&self, name: &str, loss: f64) -> Result<f64, Error> {
         if loss.is_finite() {
             return Ok(loss);
         }
         Err(Error::Option(format!(
-            "the {name} is {loss} in step {}: training has diverged, try a lower --learning-rate than {}",
+            "the {name} is {loss} in step {}: training has diverged; try a lower --learning-rate than {}",
             self.state.step, self.config.learning_rate
         )))
     }
@@ -232,8 +232,8 @@ impl Trainer {
         self.state.loss_sum / self.state.loss_tokens.max(1) as f64
     }
 
-    /// Measures, saves and reports what the epoch, or the part of it there was time for, has brought.
-    /// Returns the name of the checkpoint.
+    /// Ends an epoch, or the part of it that there was time for: measures the losses, reports them and saves a checkpoint, whose
+    /// name it returns.
     fn end_epoch(&mut self, progress: &Progress) -> Result<String, Error> {
         self.read_losses()?;
         let point = CurvePoint {
@@ -290,7 +290,7 @@ impl Trainer {
         sum / tokens as f64
     }
 
-    /// Writes a checkpoint of this moment and returns its name.
+    /// Writes a checkpoint and returns its name.
     pub fn save(&mut self) -> Result<String, Error> {
         self.read_losses()?;
         Checkpoint::write(
@@ -370,7 +370,7 @@ fn mix(seed: u64, number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-/// Creates every parameter that is still to be created.
+/// Creates every parameter that does not exist yet.
 struct Touch;
 
 impl ModuleVisitor for Touch {

@@ -37,7 +37,7 @@ impl Translator {
     /// Loads the best checkpoint of a folder.
     ///
     /// # Errors
-    /// If there is none, or it is broken, or the beam is wider than the vocabulary.
+    /// If there is none, it is broken, or the beam is wider than the vocabulary.
     pub fn load(out: &Path, device: &Device, beam: usize) -> Result<Self, Error> {
         let path = checkpoint::best(out)?;
         let checkpoint = Checkpoint::read(&path)?;
@@ -84,7 +84,7 @@ impl Translator {
 
     /// The translations of encoded sentences, as ids.
     pub fn translate(&self, sentences: &[Vec<u32>]) -> Vec<Vec<u32>> {
-        // Sentences of one length together: no padding, and all end at about the same step.
+        // Sentences of the same length together: no padding, and all end at about the same step.
         let mut order: Vec<usize> = (0..sentences.len()).collect();
         order.sort_by_key(|&index| sentences[index].len());
         let mut translations = vec![Vec::new(); sentences.len()];

@@ -9,7 +9,7 @@ use tokenizers::{AddedToken, Tokenizer};
 
 use crate::error::Error;
 
-/// Fills short sentences of a batch up.
+/// Pads the shorter sentences of a batch.
 pub const PAD: u32 = 0;
 /// Begins every translation.
 pub const BOS: u32 = 1;
@@ -60,7 +60,7 @@ impl Vocabulary {
     /// Reads a vocabulary back.
     ///
     /// # Errors
-    /// If the bytes are no tokenizer, or one with other special tokens.
+    /// If the bytes are not a tokenizer, or one with other special tokens.
     pub fn from_json(json: &[u8], path: &Path) -> Result<Self, Error> {
         let foreign = |problem: String| Error::Checkpoint {
             path: path.to_path_buf(),
@@ -70,7 +70,7 @@ impl Vocabulary {
         Self::checked(tokenizer).map_err(|error| foreign(error.to_string()))
     }
 
-    /// The vocabulary as JSON, readable by every tokenizer of that family.
+    /// The vocabulary as the JSON of the crate `tokenizers`.
     pub fn to_json(&self) -> Result<String, Error> {
         self.0.to_string(false).map_err(failed)
     }
@@ -80,7 +80,7 @@ impl Vocabulary {
         for (id, token) in (0..).zip(SPECIAL) {
             if tokenizer.token_to_id(token) != Some(id) {
                 return Err(Error::Vocabulary(format!(
-                    "{token} must have the id {id}, it has {:?}",
+                    "{token} must have the id {id}, but has {:?}",
                     tokenizer.token_to_id(token)
                 )));
             }
@@ -123,7 +123,7 @@ impl Vocabulary {
             .to_string())
     }
 
-    /// What to show for each token: its text, with `·` in front where it goes on with a word.
+    /// What to show for each token: its text, with `·` in front if it continues a word.
     pub fn labels(&self, tokens: &[u32]) -> Vec<String> {
         tokens.iter().map(|&token| self.label(token)).collect()
     }
@@ -137,7 +137,7 @@ impl Vocabulary {
             return name;
         }
         match self.0.decode(&[token], false) {
-            // A token may be a part of a character only: then its byte-level name is all there is to show.
+            // If a token is only a part of a character, its byte-level name is all there is to show.
             Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => name,
             Ok(text) => match text.strip_prefix(' ') {
                 Some(word) => word.to_string(),

@@ -53,7 +53,7 @@ fn a_tensor_is_missing() {
         "import_bad",
         "missing",
         &expected,
-        "tensor missing.out_proj.bias of shape [12] is missing, which the module needs",
+        "tensor missing.out_proj.bias of shape [12], which the module needs, is missing",
     );
 }
 
@@ -162,7 +162,7 @@ fn the_bias_of_one_side_only() {
         config().init(&devices::any()),
         "import_attention",
         "no_bias",
-        "tensor no_bias.in_proj_bias of shape [36] is missing, which the module needs",
+        "tensor no_bias.in_proj_bias of shape [36], which the module needs, is missing",
     );
     let some = ProjectionBias::all().with_key(false);
     refused_by(
@@ -193,7 +193,7 @@ fn other_widths() {
         config().with_d_key_in(5).init(&device),
         "import_attention",
         "packed",
-        "tensor packed.q_proj_weight of shape [12, 12] is missing, which the module needs",
+        "tensor packed.q_proj_weight of shape [12, 12], which the module needs, is missing",
     );
 }
 

@@ -185,7 +185,7 @@ fn what_the_others_cannot_be() {
     let refused = import::table(&module, Library::BurnNn);
     assert_eq!(
         refused.expect_err("it has no such norms").to_string(),
-        "layers.0.norm_1: the module has a norm behind each sublayer (NormPlacement::Sandwich), burn-nn's has not"
+        "layers.0.norm_1: the module has a norm after each sublayer (NormPlacement::Sandwich), but burn-nn's does not"
     );
     let module = SelfAttentionConfig::new(12, 3).init(&device);
     let refused = import::table(&module.apply_lora(Lora::new(3, 6.0)), Library::Pytorch);

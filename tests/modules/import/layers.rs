@@ -150,24 +150,24 @@ fn layers_that_pytorch_cannot_have() {
     refused(
         "encoder_layer_post",
         post().with_norm(NormConfig::rms_norm()),
-        "encoder_layer_post.norm1: the module has RMS norms, PyTorch's transformers have layer norms",
+        "encoder_layer_post.norm1: the module has RMS norms, but PyTorch's transformers have layer norms",
     );
     // They multiply by one plus their numbers.
     refused(
         "encoder_layer_post",
         post().with_norm(NormConfig::layer_norm().with_unit_offset()),
-        "encoder_layer_post.norm1: the module has layer norms with a unit offset, PyTorch's transformers have layer norms",
+        "encoder_layer_post.norm1: the module has layer norms with a unit offset, but PyTorch's transformers have layer norms",
     );
     refused(
         "encoder_layer_pre",
         pre().with_norm_placement(NormPlacement::Sandwich),
-        "encoder_layer_pre.norm1: the module has a norm behind each sublayer (NormPlacement::Sandwich), \
-         PyTorch's has not",
+        "encoder_layer_pre.norm1: the module has a norm after each sublayer (NormPlacement::Sandwich), \
+         but PyTorch's does not",
     );
     refused(
         "encoder_layer_pre",
         pre().with_parallel(true),
-        "encoder_layer_pre.norm2: the module's attention and feed-forward are parallel, PyTorch's one after the other",
+        "encoder_layer_pre.norm2: the module's attention and feed-forward are parallel, but PyTorch's are one after the other",
     );
     refused(
         "encoder_layer_post",
@@ -177,7 +177,7 @@ fn layers_that_pytorch_cannot_have() {
     refused(
         "encoder_layer_pre",
         pre().with_experts(ExpertsConfig::new(3, 2)),
-        "encoder_layer_pre.linear1: the module's layers have experts, PyTorch's one feed-forward network",
+        "encoder_layer_pre.linear1: the module's layers have experts, but PyTorch's have one feed-forward network",
     );
     refused(
         "encoder_layer_post",
@@ -203,7 +203,7 @@ fn stacks_of_another_height() {
         let error = weights.load("encoder", &mut config(3).init(device));
         assert_eq!(
             error.unwrap_err().to_string(),
-            "tensor encoder.layers.2.self_attn.in_proj_weight of shape [36, 12] is missing, which the module needs"
+            "tensor encoder.layers.2.self_attn.in_proj_weight of shape [36, 12], which the module needs, is missing"
         );
         let error = weights.load("encoder", &mut config(1).init(device));
         let sentence = error.unwrap_err().to_string();
@@ -215,7 +215,7 @@ fn stacks_of_another_height() {
         let error = weights.load("encoder", &mut with_norm.init(device));
         assert_eq!(
             error.unwrap_err().to_string(),
-            "tensor encoder.norm.weight of shape [12] is missing, which the module needs"
+            "tensor encoder.norm.weight of shape [12], which the module needs, is missing"
         );
     });
 }
@@ -240,21 +240,21 @@ fn layers_that_burn_nn_cannot_have() {
     };
     refused(
         pre().with_parallel(true),
-        "layers.0.norm_1: the module's attention and feed-forward are parallel, burn-nn's one after the other",
+        "layers.0.norm_1: the module's attention and feed-forward are parallel, but burn-nn's are one after the other",
     );
     refused(
         pre().with_norm_placement(NormPlacement::Sandwich),
-        "layers.0.norm_1: the module has a norm behind each sublayer (NormPlacement::Sandwich), burn-nn's has not",
+        "layers.0.norm_1: the module has a norm after each sublayer (NormPlacement::Sandwich), but burn-nn's does not",
     );
     refused(
         post().with_norm(NormConfig::rms_norm()),
-        "layers.0.norm_1: the module has RMS norms, burn-nn's transformers have layer norms",
+        "layers.0.norm_1: the module has RMS norms, but burn-nn's transformers have layer norms",
     );
     let mut weights = import::burn_nn_record(theirs.into_record()).expect("a record");
     let config = TransformerEncoderConfig::new(12, 7, 3, 1);
     let mut with_norm = config.with_final_norm(true).init(&device);
     assert_eq!(
         weights.load("", &mut with_norm).unwrap_err().to_string(),
-        "tensor norm.gamma of shape [12] is missing, which the module needs"
+        "tensor norm.gamma of shape [12], which the module needs, is missing"
     );
 }

@@ -105,7 +105,7 @@ fn a_folder_of_nothing() {
     fs::write(empty.path().join("config.json"), "[1, 2]").expect("written");
     assert_eq!(
         from(empty.path()).expect_err("it is refused"),
-        "config.json cannot be read as the configuration of a model: it is no JSON object"
+        "config.json cannot be read as the configuration of a model: it is not a JSON object"
     );
 }
 

@@ -175,7 +175,7 @@ fn no_file_of_weights() {
     assert!(refused(&folder.path().join("missing.safetensors")).contains("No such file"));
     assert!(refused(folder.path()).starts_with("the folder has none of model.safetensors, "));
     #[cfg(unix)]
-    assert_eq!(refused(Path::new("/dev/zero")), "it is no file");
+    assert_eq!(refused(Path::new("/dev/zero")), "it is not a regular file");
 }
 
 /// A folder with two shards, and an index of these entries.
@@ -216,7 +216,7 @@ fn shards_outside_the_folder() {
         let folder = shards(&format!("\"a\":\"{shard}\""));
         let sentence = refused(folder.path());
         assert!(
-            sentence.ends_with("is no name of a file beside it"),
+            sentence.ends_with("is not the name of a file beside it"),
             "{shard}: {sentence}"
         );
     }
@@ -238,7 +238,7 @@ fn indices_that_do_not_fit_their_shards() {
             "tensor a is there twice",
         ),
         ("\"a\":\"3.safetensors\"", "No such file"),
-        ("\"a\":3", "it is no index of shards"),
+        ("\"a\":3", "it is not an index of shards"),
         // An index of an index.
         (
             "\"a\":\"model.safetensors.index.json\"",
@@ -290,8 +290,7 @@ fn pickled_code_is_not_executed() {
             .and_then(|weights| weights.load(&table, &mut model(&[2], &[], &[])));
         let sentence = super::sentence(result);
         assert!(
-            sentence.contains("cannot be read as weights")
-                || sentence.contains("missing are a [2]")
+            sentence.contains("cannot be read as weights") || sentence.contains("missing: a [2]")
         );
         assert!(!marker.exists(), "the pickle was executed");
     }

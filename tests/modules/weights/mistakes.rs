@@ -52,7 +52,7 @@ fn mistakes_in_tables() {
     let groups = row("vectors.1", same("a").interleaved([1, 2]));
     assert_eq!(
         table_error(&groups, two()),
-        "vectors.1 and a, 5 outputs are no groups of [1, 2]"
+        "vectors.1 and a, 5 outputs cannot be divided into groups of [1, 2]"
     );
     let apart = Table::new().row(["matrices.0", "matrices.1"], "a");
     assert_eq!(
@@ -74,7 +74,7 @@ fn mistakes_in_tables() {
     let stack = row("matrices.{expert}", same("a").stacked("expert"));
     assert_eq!(
         table_error(&stack, two()),
-        "matrices.{expert} and a, parameters of shapes [[2, 3], [4, 3]] are no stack"
+        "matrices.{expert} and a, parameters of shapes [[2, 3], [4, 3]] are not a stack"
     );
 }
 

@@ -174,11 +174,11 @@ fn the_table_of_one_family_does_not_fit_another() {
     let weights = Weights::open(golden("llama")).expect("readable");
     let sentence = super::sentence(weights.load(&gpt2::table(), &mut model));
     for part in [
-        "missing are transformer.wpe.weight [7, 15], transformer.h.0.attn.c_attn.weight [15, 45]",
+        "missing: transformer.wpe.weight [7, 15], transformer.h.0.attn.c_attn.weight [15, 45]",
         "transformer.h.1.mlp.c_proj.bias [15]",
         // Instead of the embedding, by the name that it has.
-        "of another shape are lm_head.weight is [13, 18] instead of [11, 15]",
-        "unexpected are model.embed_tokens.weight",
+        "of another shape: lm_head.weight is [13, 18] instead of [11, 15]",
+        "unexpected: model.embed_tokens.weight",
     ] {
         assert!(sentence.contains(part), "{part}");
     }

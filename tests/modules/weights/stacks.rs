@@ -102,6 +102,6 @@ fn stacks_in_layers() {
         .expect_err("there are 3");
     assert_eq!(
         error.to_string(),
-        "the weights do not fit the model: of another shape are h.1 is [3, 2] instead of [2, 2]"
+        "the weights do not fit the model: of another shape: h.1 is [3, 2] instead of [2, 2]"
     );
 }

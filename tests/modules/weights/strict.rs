@@ -70,9 +70,9 @@ fn everything_that_is_wrong_in_one_sentence() {
     let error = weights.load(&table, &mut ours).expect_err("a mistake");
     assert_eq!(
         error.to_string(),
-        "the weights do not fit the model: missing are v.0 [3]; of another shape are q is [3, 7] instead of [4, 7], \
-         k is [3, 7] instead of [2, 7]; of another kind of number are m holds I64, matrices.1 F32; unexpected are other.weight, v.2; \
-         not the same are head and v.1; the table has no row for the parameters cubes.0"
+        "the weights do not fit the model: missing: v.0 [3]; of another shape: q is [3, 7] instead of [4, 7], \
+         k is [3, 7] instead of [2, 7]; of another dtype: m holds I64, but matrices.1 F32; unexpected: other.weight, v.2; \
+         tied but not equal: head and v.1; parameters without a row in the table: cubes.0"
     );
     let WeightsError::Mismatch(mismatch) = error else {
         panic!("{error:?}");
@@ -198,7 +198,7 @@ fn names_can_be_ignored_and_changed() {
     let both = weights.clone().rename("*.*", "x");
     assert_eq!(
         sentence(both.load(&table, &mut ours)),
-        "the table of weights is wrong: *.* cannot be renamed x, which has not as many *"
+        "the table of weights is wrong: *.* cannot be renamed to x, which does not have as many *"
     );
     let both = weights
         .rename("*.weight", "x.*")
@@ -220,7 +220,7 @@ fn two_tensors_of_one_name_after_renaming() {
     let weights = Weights::open(&path).expect("readable");
     assert_eq!(
         sentence(weights.load(&table, &mut model(&[2], &[], &[]))),
-        "the table of weights is wrong: tensors norm.gamma and norm.weight are both renamed norm.weight"
+        "the table of weights is wrong: tensors norm.gamma and norm.weight are both renamed to norm.weight"
     );
 }
 

@@ -1,4 +1,4 @@
-//! The kernels against the oracle, on whatever sizes, masks and options the bytes are.
+//! The kernels against the oracle, on sizes, masks and options made from arbitrary bytes.
 //!
 //! The case, its runs and the tolerance are those of the tests.
 

@@ -23,7 +23,7 @@ pub struct BlockSize {
 }
 
 impl BlockSize {
-    /// Rows and columns of the table of so many queries and keys: the last block of each may be cut short.
+    /// Rows and columns of the table for these numbers of queries and keys; the last block of each may be shorter.
     ///
     /// # Panics
     /// A size is zero.
@@ -50,7 +50,7 @@ impl From<[usize; 2]> for BlockSize {
     }
 }
 
-/// A table that says for each block of queries and keys whether it is seen: block-sparse attention.
+/// A table that says for each block of queries and keys whether it is visible: block-sparse attention.
 ///
 /// Query `i` sees key `j` only if entry `(i / size.queries, j / size.keys)` is `true`. Blocks are counted from the first
 /// query and the first key, whatever the causal alignment.
@@ -65,7 +65,7 @@ impl From<[usize; 2]> for BlockSize {
 /// `[batch or 1, heads_q or 1, ⌈len_q / size.queries⌉ or 1, ⌈len_kv / size.keys⌉ or 1]`
 ///
 /// # Cost
-/// Time in proportion to what is shown, for blocks of 32 keys or more; the table is never expanded.
+/// Time in proportion to the visible blocks, if they have 32 keys or more; the table is never expanded.
 ///
 /// # Source
 /// Child et al., *Generating Long Sequences with Sparse Transformers* (2019), section 5.5; Zaheer et al., *Big Bird* (2020),
@@ -89,18 +89,18 @@ impl Blocks<'_> {
         self.visible.get(batch_item, head, row, column)
     }
 
-    /// The rows of the table that have some of these queries.
+    /// The rows of the table that contain any of these queries.
     pub(crate) fn rows(&self, queries: &Range<usize>) -> Range<usize> {
         queries.start / self.size.queries..queries.end.div_ceil(self.size.queries)
     }
 
-    /// The columns of the table that have some of these keys.
+    /// The columns of the table that contain any of these keys.
     pub(crate) fn columns(&self, keys: &Range<usize>) -> Range<usize> {
         keys.start / self.size.keys..keys.end.div_ceil(self.size.keys)
     }
 }
 
-/// What a row or a column of the table has of `tokens`, counted from the first of them.
+/// The part of `tokens` in a row or a column of the table, counted from the first of them.
 pub(crate) fn within(tokens: &Range<usize>, index: usize, size: usize) -> Range<usize> {
     let first = (index * size).max(tokens.start);
     let end = (index * size).saturating_add(size).min(tokens.end);

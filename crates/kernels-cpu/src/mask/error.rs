@@ -17,7 +17,7 @@ pub enum MaskError {
         /// The length of the buffer.
         actual: usize,
     },
-    /// A batch item claims more keys than there are.
+    /// The key length of a batch item is more than the number of keys.
     #[error("the key length of batch item {batch_item} is {length}, but len_kv is {len_kv}")]
     KeyLength {
         /// Index of the batch item.
@@ -27,7 +27,7 @@ pub enum MaskError {
         /// The number of keys of the problem.
         len_kv: usize,
     },
-    /// The queries of a batch item stand too far from the keys.
+    /// The queries of a batch item are too far from the keys.
     #[error(
         "the query offset of batch item {batch_item} is {offset}, but must lie between -len_q = -{len_q} and len_kv = {len_kv}"
     )]

@@ -55,8 +55,9 @@ impl CausalAlignment {
 
 /// A sliding window around the position of the query: `position - left <= key <= position + right`.
 ///
-/// The position of query `i` is `i + len_kv - len_q`, or `i` if the mask is causal with
-/// [`TopLeft`](CausalAlignment::TopLeft), or what [`query_offsets`](crate::Mask::query_offsets) say. A query always sees its own position; `None` is unbounded.
+/// The position of query `i` is `i + len_kv - len_q`; or `i` if the mask is causal with
+/// [`TopLeft`](CausalAlignment::TopLeft); or as given by [`query_offsets`](crate::Mask::query_offsets). The window always contains the
+/// position itself; `None` is unbounded.
 ///
 /// ```text
 /// left Some(2), right Some(0)      left Some(1), right None       left Some(1), right Some(1)
@@ -68,7 +69,7 @@ impl CausalAlignment {
 /// ```
 ///
 /// # Source
-/// Beltagy et al., *Longformer* (2020), figure 2b. FlashAttention: `window_size=(left, right)`, which spells `None` as −1.
+/// Beltagy et al., *Longformer* (2020), figure 2b. FlashAttention: `window_size=(left, right)`, where −1 is `None`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Window {
     /// How many tokens before its position a query sees.
@@ -95,7 +96,7 @@ impl Window {
     }
 }
 
-/// Which keys around its position a query may see: always one range, whose ends never decrease from one position to the next.
+/// Which keys around its position a query may see: always one range. Its ends never decrease from one position to the next.
 ///
 /// The default hides nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,25 +108,25 @@ pub struct PositionMask {
 }
 
 impl PositionMask {
-    /// A causal mask and a window, as far as they are given.
+    /// A causal mask, a window, both, or neither.
     #[must_use]
     pub fn new(causal: Option<CausalAlignment>, window: Option<Window>) -> Self {
         Self { causal, window }
     }
 
-    /// Causal, nothing else.
+    /// A causal mask only.
     #[must_use]
     pub fn causal(alignment: CausalAlignment) -> Self {
         Self::new(Some(alignment), None)
     }
 
-    /// A window, nothing else.
+    /// A window only.
     #[must_use]
     pub fn window(window: Window) -> Self {
         Self::new(None, Some(window))
     }
 
-    /// The position of the first query among the keys, where no offset says it (tokens).
+    /// The position of the first query among the keys, if there are no query offsets (tokens).
     #[must_use]
     pub fn offset(self, len_q: usize, len_kv: usize) -> isize {
         self.causal.unwrap_or_default().offset(len_q, len_kv)

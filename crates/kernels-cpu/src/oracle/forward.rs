@@ -93,7 +93,7 @@ pub fn forward(problem: &Problem, inputs: &Inputs<'_>) -> Result<Forward, InputE
     })
 }
 
-/// `log(sum(exp(terms)))`, −∞ for no terms; the largest term is taken out, so that the sum stays in range.
+/// `log(sum(exp(terms)))`, −∞ for no terms; the largest term is subtracted first, so that the sum stays in range.
 fn logsumexp(terms: &[f64]) -> f64 {
     // Testing every term, not the maximum: `f64::max` skips NaN, and a row of NaN must not pass for a hidden one.
     if terms.iter().all(|&term| term == f64::NEG_INFINITY) {

@@ -32,9 +32,9 @@ pub struct Inputs<'a> {
     pub alibi: Option<&'a [f64]>,
     /// T5's relative bias: a table with one number per bucket and query head, and how distances fall into the buckets.
     pub relative: Option<(&'a [f64], RelativeBuckets)>,
-    /// One score per query head that joins the denominator of the softmax and has no value; −∞ is no sink.
+    /// One score per query head that joins the denominator of the softmax and has no value; −∞ has no effect.
     pub sinks: Option<&'a [f64]>,
-    /// Bounds the scores to `(-softcap, softcap)` by a tanh.
+    /// Limits the scores to `(-softcap, softcap)` by a tanh.
     pub softcap: Option<f64>,
     /// Factor on the scores, `1 / sqrt(dim_qk)` if absent.
     pub scale: Option<f64>,

@@ -3,21 +3,22 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `inputs.rs` | [`Inputs`]: the tensors and options of one call, and [`InputError`] |
-//! | `score.rs` | one score and its softcap slope, or nothing if the key is hidden |
+//! | `score.rs` | one score and its softcap slope, or `None` if the key is hidden |
 //! | `forward.rs` | [`forward`]: output, logsumexp, weights |
 //! | `backward.rs` | [`backward`]: the gradients of all seven differentiable inputs |
 //!
-//! Index loops, no tiles, no tricks, O(`len_q` · `len_kv`) memory. It is never optimised. Products, softmax and gradients are
-//! computed here alone; the gradients are checked against central differences of the forward. What it shares with the kernels
-//! is small, and tested by itself:
+//! It has index loops, no tiles, no tricks, and O(`len_q` · `len_kv`) memory, and it is never optimised. It has its own products, softmax and
+//! gradients, and the gradients are checked against central differences of the forward pass. It shares only the following with the kernels,
+//! besides the checks of its inputs; each is tested separately:
 //!
 //! | shared | checked against |
 //! | --- | --- |
 //! | [`Mask::visible`](crate::Mask::visible), [`Mask::position`](crate::Mask::position) | a second formulation in its tests |
-//! | the rows, heads and default scale of [`Problem`](crate::Problem) | sizes written out by hand |
-//! | [`Broadcast::get`](crate::Broadcast::get) | strides, for all sixteen shapes |
+//! | the rows, heads and default scale of [`Problem`](crate::Problem) | numbers written out by hand |
+//! | [`Broadcast::get`](crate::Broadcast::get), [`Broadcast::index`](crate::Broadcast::index) | strides, for all sixteen shapes |
 //! | [`RelativeBuckets::bucket`](crate::RelativeBuckets::bucket) | T5's table |
 //! | [`Dropout::keep`](crate::Dropout::keep), [`Dropout::kept_scale`](crate::Dropout::kept_scale) | its pinned bits and frequencies |
+//! | `exp`, `ln` and `tanh` of `std` or `libm` | not ours |
 //!
 //! ```
 //! use burn_attn_kernels_cpu::{CausalAlignment, Mask, PositionMask, Problem, oracle};

@@ -12,7 +12,7 @@ pub(super) struct At {
     pub key: usize,
 }
 
-/// What enters the softmax, and how fast it moves with the scaled dot product.
+/// What enters the softmax, and its derivative by the scaled dot product.
 #[derive(Clone, Copy)]
 pub(super) struct Score {
     pub value: f64,
@@ -68,12 +68,12 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     })
 }
 
-/// How many tokens a key lies after the position of its query.
+/// How many tokens a key is after the position of its query.
 fn relative_position(problem: &Problem, inputs: &Inputs<'_>, at: At) -> isize {
     at.key as isize - inputs.mask.position(problem, at.batch_item, at.query)
 }
 
-/// What the slope of ALiBi is multiplied with.
+/// The factor of the ALiBi slope.
 pub(super) fn alibi_factor(problem: &Problem, inputs: &Inputs<'_>, at: At) -> f64 {
     -(relative_position(problem, inputs, at).abs() as f64)
 }

@@ -1,11 +1,11 @@
-//! What a feed-forward network does between its linear layers, in one pass over memory.
+//! The activation between the linear layers of a feed-forward network, in one pass over memory.
 
 use super::{
     kernel::activation::{Activation, Pass, Stretch},
     parallel::{Execution, for_each},
 };
 
-/// Numbers that one task writes: enough to be worth taking, few enough to be shared out evenly.
+/// Numbers that one task writes: enough to be worth a task, few enough to divide the work evenly.
 const TASK: usize = 1 << 14;
 
 /// `activation(x + bias)` of rows, or, gated, `activation(gate + bias) · (up + bias)` of rows `[gate | up]`.
@@ -20,7 +20,7 @@ const TASK: usize = 1 << 14;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Activated<'a> {
-    /// `[columns]`, gated `[2 · columns]`, or empty: none is added.
+    /// `[columns]`, gated `[2 · columns]`, or empty for none.
     pub bias: &'a [f32],
     /// Width of the rows that are written.
     pub columns: usize,
@@ -35,7 +35,7 @@ impl Activated<'_> {
     /// The slice does not hold whole rows, or the bias is of another width.
     ///
     /// # Cost
-    /// Some 10 to 30 operations a number, less than it takes to read and write it from memory.
+    /// Some 10 to 30 operations per number, which take less time than reading and writing it.
     pub fn in_place(&self, x: &mut [f32], execution: Execution) {
         self.check(x.len(), 1);
         let (task, step, count) = (self.task(), self.columns, x.len());
@@ -73,7 +73,7 @@ impl Activated<'_> {
         let (columns, bias) = (self.columns, self.bias.len());
         assert!(
             columns > 0 && numbers.is_multiple_of(columns),
-            "{numbers} numbers are no rows of {columns}"
+            "{numbers} numbers do not make rows of {columns}"
         );
         assert!(
             bias == 0 || bias == parts * columns,
@@ -88,7 +88,7 @@ impl Activated<'_> {
         tasks: impl Iterator<Item = Stretch<'a>> + Send,
         execution: Execution,
     ) {
-        // A number costs as much as several operations: it comes from memory and goes there.
+        // A number costs as much as several operations, because it is read from memory and written back.
         let workers = execution.workers(numbers.div_ceil(self.task()), 16.0 * numbers as f64);
         for_each(workers, 0, tasks, |stretch, _: &mut [f32]| {
             execution.dispatch(Pass {

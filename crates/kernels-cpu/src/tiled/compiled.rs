@@ -10,8 +10,8 @@ use super::{
 
 /// Runs the vectorised parts.
 ///
-/// Generic code is compiled by the crate that uses it, over and over, and without optimisation in a debug build. These
-/// methods have one implementation per precision, which is compiled here, where `Cargo.toml` asks for optimisation.
+/// Generic code is compiled again by every crate that uses it, and without optimisation in a debug build. These
+/// methods have one implementation per precision, which is compiled here, with the optimisation that `Cargo.toml` asks for.
 pub trait Compiled: Real {
     /// One tile of queries, forward.
     fn forward_tile(execution: Execution, tile: TileForward<'_, Self>);

@@ -1,4 +1,4 @@
-//! The forward pass of a single query, which reads every key and value once: the keys of one head may be shared out among
+//! The forward pass of a single query, which reads every key and value once. The keys of one head may be divided among
 //! threads.
 
 use core::f64::consts::{LN_2, LOG2_E};
@@ -21,10 +21,10 @@ use crate::{Problem, math};
 
 /// Keys of one task, at least.
 const KEYS_PER_TASK: usize = 512;
-/// As many tasks as this keep every core of a small machine busy.
+/// This many tasks keep every core of a small machine busy.
 const ENOUGH_TASKS: usize = 8;
 
-/// Tasks per key/value head: a function of the problem alone, and so are the bits of the result.
+/// Tasks per key/value head. They depend only on the problem, and so do the bits of the result.
 fn chunks(problem: &Problem) -> usize {
     let heads = problem.batch * problem.heads_kv;
     ENOUGH_TASKS
@@ -38,8 +38,8 @@ fn tasks(problem: &Problem) -> usize {
 }
 
 fn workers(problem: &Problem, execution: Execution) -> usize {
-    // Memory is the bound here, not arithmetic: a byte takes as long as several operations. And who decodes has called helpers
-    // for the projections just before, so they are awake.
+    // Memory is the bound here, not arithmetic: a byte takes as long as several operations. And a model that decodes has just
+    // called helpers for its projections, so they are awake.
     execution.workers(tasks(problem), 16.0 * problem.operations())
 }
 
@@ -102,7 +102,7 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
     );
 }
 
-/// Puts the parts of all rows together.
+/// Merges the parts of all rows.
 fn merge<T: Element>(
     inputs: &Inputs<'_, T>,
     partial: &[T::Real],
@@ -137,7 +137,7 @@ fn merge<T: Element>(
     );
 }
 
-/// Puts the parts of one row together; returns the logsumexp.
+/// Merges the parts of one row; returns the logsumexp.
 fn merge_row<'a, T: Element>(
     inputs: &Inputs<'_, T>,
     [batch_item, head]: [usize; 2],
@@ -148,11 +148,11 @@ fn merge_row<'a, T: Element>(
     let sink = inputs.sink(head) * LOG2_E;
     let maximum = parts.clone().fold(sink, |maximum, part| {
         let of_part = part[0].to_f64();
-        // A part of NaN must stay one.
+        // A part that is NaN must stay NaN.
         if of_part <= maximum { maximum } else { of_part }
     });
     row.fill(T::Real::default());
-    // A sum of NaN is not zero: a query whose scores are all NaN has no maximum either, but has seen something.
+    // A sum that is NaN is not zero: a query whose scores are all NaN has no maximum either, but has seen something.
     if maximum == f64::NEG_INFINITY && parts.clone().all(|part| part[1] == T::Real::default()) {
         return T::Real::NEG_INFINITY;
     }

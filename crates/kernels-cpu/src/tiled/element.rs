@@ -1,4 +1,4 @@
-//! The types in which tensors lie in memory.
+//! The element types of tensors in memory.
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
@@ -7,7 +7,7 @@ use super::{
     kernel::real::{Real, finite},
 };
 
-/// An element of query, key, value and output. Half precision is computed in f32.
+/// An element type of query, key, value and output. Half precision is computed in f32.
 pub trait Element: Copy + Default + Send + Sync + 'static {
     /// The precision of the computation, and of the logsumexp.
     type Real: Real + Compiled;
@@ -68,7 +68,7 @@ macro_rules! half {
                 $from_reals(from, to);
             }
             fn all_finite(slice: &[Self]) -> bool {
-                // The exponent of what is not finite has no zero. No early end, so that the compiler uses vectors.
+                // NaN and infinity have an exponent of all ones. No early exit, so that the compiler uses vectors.
                 const EXPONENT: u16 = $element::INFINITY.to_bits();
                 let not_finite = |x: &Self| u16::from(x.to_bits() & EXPONENT == EXPONENT);
                 slice.iter().fold(0, |any, x| any | not_finite(x)) == 0
@@ -76,13 +76,13 @@ macro_rules! half {
         }
     };
 }
-// Eight at a time, by an instruction that is looked for once per slice, not once per number.
+// Eight at a time, with an instruction whose support is checked once per slice, not once per number.
 half!(
     f16,
     HalfFloatSliceExt::convert_to_f32_slice,
     |from: &[f32], to: &mut [f16]| to.convert_from_f32_slice(from)
 );
-// Shifts, of which the compiler makes vectors.
+// Shifts, which the compiler vectorises.
 half!(
     bf16,
     |from: &[bf16], to: &mut [f32]| {

@@ -1,6 +1,6 @@
-//! The product of a few rows with a large matrix, as decoding makes it: the matrix is read once, and that is what it costs.
+//! The product of a few rows with a large matrix, as in decoding. The matrix is read once, which takes nearly all of the time.
 //!
-//! Libraries for products rearrange the matrix first, which pays only if many rows follow.
+//! Matrix libraries rearrange the matrix first, which pays off only with many rows.
 
 use core::ops::Range;
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::extent::elements;
 
-/// More rows than this are better multiplied by [`ManyRows`](super::ManyRows), or by a library.
+/// With more rows than this, use [`ManyRows`](super::ManyRows) or a library.
 pub const FEW_ROWS: usize = 16;
 /// Numbers of the product that are added up at once.
 const ADDED: usize = 1 << 12;
-/// Where the parts end, in 64ths of the depth: as many as keep every core of a small machine busy, and the last ones small, so
+/// Where the parts end, in 64ths of the depth: enough parts to keep every core of a small machine busy, the last ones small, so
 /// that all threads end together.
 const ENDS: [usize; 10] = [8, 16, 24, 32, 40, 48, 54, 58, 62, 64];
 
@@ -40,9 +40,9 @@ pub struct FewRows<'a, T: Element> {
 }
 
 impl<T: Element> FewRows<'_, T> {
-    /// Terms of the sums that belong to each part, a function of the sizes alone, and so are the bits of the result.
+    /// The terms of the sums in each part. They depend only on the sizes, and so do the bits of the result.
     ///
-    /// Every part is a contiguous piece of the matrix: nothing else is read as fast.
+    /// Every part is a contiguous piece of the matrix, which is the fastest to read.
     fn terms(&self, part: usize) -> Range<usize> {
         let end = |part: usize| {
             let end = self.depth * ENDS[part] / 64;
@@ -52,12 +52,12 @@ impl<T: Element> FewRows<'_, T> {
     }
 
     fn workers(&self, execution: Execution) -> usize {
-        // A number of the matrix is worth several operations: it comes from memory.
+        // A number of the matrix counts as several operations, because it comes from memory.
         let operations = (self.rows + 8) as f64 * self.depth as f64 * self.columns as f64;
         execution.workers(ENDS.len(), operations)
     }
 
-    /// Numbers from one row of sums to the next. Rows that begin a power of two apart would push each other out of the nearest
+    /// Numbers from one row of sums to the next. Rows that begin a power of two apart would evict each other from the nearest
     /// cache.
     fn sums_row(&self) -> usize {
         elements([self.columns.div_ceil(MAX_LANES) + 1, MAX_LANES])
@@ -76,7 +76,7 @@ impl<T: Element> FewRows<'_, T> {
     /// A slice is too short for the sizes.
     ///
     /// # Cost
-    /// `2 · rows · depth · columns` operations. What takes the time is to read `depth · columns` numbers once.
+    /// `2 · rows · depth · columns` operations; most of the time goes into reading `depth · columns` numbers once.
     pub fn run(&self, out: &mut [T::Real], execution: Execution) {
         let Self {
             rows,

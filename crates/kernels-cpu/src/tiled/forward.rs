@@ -31,8 +31,8 @@ fn workers(problem: &Problem, execution: Execution) -> usize {
 /// An input, an option or a buffer does not fit the problem.
 ///
 /// # Cost
-/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs. Each thread keeps memory whose
-/// size does not grow with `len_q` and `len_kv`. A single query reads every key and value once.
+/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs. The scratch memory of each thread does
+/// not grow with `len_q` and `len_kv`. A single query reads every key and value once.
 ///
 /// # Source
 /// Dao et al., *FlashAttention* (2022), algorithm 1, with the softmax of Milakov and Gimelshein, *Online normalizer
@@ -88,7 +88,7 @@ fn tiles<T: Element>(
         .enumerate()
         .flat_map(|(head, (output, logsumexp))| {
             let tiles = output.tiles(QUERIES).zip(logsumexp.chunks_mut(QUERIES));
-            // Under a causal mask the last tile has most to do: it goes first, so that no thread waits for it at the end.
+            // Under a causal mask the last tile has the most work: it goes first, so that no thread waits for it at the end.
             tiles
                 .enumerate()
                 .rev()

@@ -1,7 +1,7 @@
-//! The completion gate (as Seastar's `gate`): threads may join a call while it runs, and the call ends when those that have
-//! joined have left.
+//! The completion gate (like Seastar's `gate`): threads may join a call while it runs, and the call ends when all that joined have
+//! left.
 //!
-//! One word of memory holds both counts, so that "no place is left" and "nobody is inside" are seen together:
+//! One word of memory holds both counts, so that "no place is left" and "no helper is inside" are seen together:
 //!
 //! ```text
 //! open    caller   places = n                      helpers may take a place
@@ -36,7 +36,7 @@ const POLL_BEFORE_SLEEP: Duration = Duration::from_micros(50);
 /// One place in [`Shared::state`]; the bits below count the helpers inside.
 const PLACE: usize = 1 << (usize::BITS / 2);
 
-/// The gate of a thread's calls, one after the other. It stays with its thread, which helpers wake.
+/// The gate of a thread's calls, one after the other. It stays with its thread, because helpers wake that thread.
 pub(super) struct Gate {
     shared: Arc<Shared>,
     _of_this_thread: PhantomData<*const ()>,
@@ -46,11 +46,11 @@ pub(super) struct Gate {
 #[derive(Clone)]
 pub(super) struct Entrance(Arc<Shared>);
 
-/// A place at the work of a call, which does not end before this is dropped.
+/// A place in a call, which does not end before this is dropped.
 pub(super) struct Inside<'a>(&'a Shared);
 
 struct Shared {
-    /// Places that are left, times [`PLACE`], plus the number of helpers inside.
+    /// The number of places left, times [`PLACE`], plus the number of helpers inside.
     state: AtomicUsize,
     /// The work of the call. The caller writes it while the state is 0, helpers read it while they are inside.
     work: UnsafeCell<Work>,
@@ -66,7 +66,7 @@ struct Work(*const (dyn Fn() + Sync));
 // SAFETY: what is behind the pointer is `Sync`, so any thread may call it; `Gate::open` says when.
 unsafe impl Send for Work {}
 
-// SAFETY: `work` is the only part that is not `Sync`. It is written while the state is 0, when nobody is inside and nobody can
+// SAFETY: `work` is the only part that is not `Sync`. It is written while the state is 0, when no helper is inside and none can
 // enter, and read inside; the state orders the two.
 unsafe impl Sync for Shared {}
 
@@ -91,16 +91,16 @@ impl Gate {
 
     /// Lets up to `places` helpers work on `work` while `own` runs, then waits for those that have entered.
     ///
-    /// A panic goes on here when all have left: the caller's own, or else the first of a helper.
+    /// A panic continues here when all have left: the caller's own, or else the first one of a helper.
     pub(super) fn open(&mut self, places: usize, work: &(dyn Fn() + Sync), own: impl FnOnce()) {
-        // SAFETY: the types differ in a lifetime alone, and a pointer may dangle.
+        // SAFETY: the types differ only in a lifetime, and a pointer may dangle.
         let work = Work(unsafe {
             mem::transmute::<*const (dyn Fn() + Sync + '_), *const (dyn Fn() + Sync)>(work)
         });
         let shared = &*self.shared;
-        // SAFETY: the state is 0, because `&mut self` is the only one that opens the gate, and it has closed it each time.
+        // SAFETY: the state is 0, because only `&mut self` opens the gate, and every call closes it again.
         shared.work.with_mut(|place| unsafe { *place = work });
-        // Release: who enters sees the work, and what the caller wrote before.
+        // Release: a helper that enters sees the work, and what the caller wrote before.
         shared
             .state
             .store(places.min(PLACE - 1) * PLACE, Ordering::Release);
@@ -114,11 +114,11 @@ impl Gate {
 }
 
 impl Entrance {
-    /// A place at the call that is running, if one is left.
+    /// A place in the call that is running, if one is left.
     pub(super) fn enter(&self) -> Option<Inside<'_>> {
         let enter = |state| (state >= PLACE).then(|| state - PLACE + 1);
         let Self(shared) = self;
-        // Acquire: what the caller has released.
+        // Acquire: sees what the caller has released.
         let entered = shared
             .state
             .fetch_update(Ordering::Acquire, Ordering::Relaxed, enter);
@@ -131,7 +131,7 @@ impl Inside<'_> {
     pub(super) fn work(&self) {
         // SAFETY: the caller does not write before this helper has left.
         let Work(work) = self.0.work.with(|place| unsafe { *place });
-        // SAFETY: the caller, whose borrow this is, does not go on before `close` has seen this helper leave, not even when it
+        // SAFETY: the caller, who holds the borrow, does not continue before `close` has seen this helper leave, not even when it
         // unwinds.
         let work = || unsafe { (*work)() };
         if let Err(payload) = panic::catch_unwind(AssertUnwindSafe(work)) {
@@ -150,14 +150,14 @@ impl Drop for Inside<'_> {
 }
 
 impl Shared {
-    /// Lets nobody in any more, and waits until all have left.
+    /// Admits no more helpers, and waits until all have left.
     fn close(&self) {
         let inside = self.state.fetch_and(PLACE - 1, Ordering::Acquire) & (PLACE - 1);
         let all_left = || (self.state.load(Ordering::Acquire) == 0).then_some(());
         if inside == 0 || poll_for(POLL_BEFORE_SLEEP, all_left).is_some() {
             return;
         }
-        // A token that an earlier call has left over wakes too early.
+        // A token left over from an earlier call wakes it too early.
         while all_left().is_none() {
             park();
         }
@@ -169,10 +169,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What `poll` finds within `time`, without going to sleep.
+/// The result of `poll`, if there is one within `time`, without going to sleep.
 #[cfg(not(loom))]
 pub(super) fn poll_for<T>(time: Duration, mut poll: impl FnMut() -> Option<T>) -> Option<T> {
-    /// Polls per reading of the clock: a pause takes 40 to 140 cycles, the clock as much.
+    /// Polls per reading of the clock: a pause takes 40 to 140 cycles, and so does the clock.
     const POLLS: usize = 16;
 
     let start = std::time::Instant::now();
@@ -195,7 +195,7 @@ pub(super) fn poll_for<T>(_: Duration, mut poll: impl FnMut() -> Option<T>) -> O
     poll()
 }
 
-/// What the gate is made of, so that `loom` can put its own in.
+/// The primitives of the gate, which `loom` replaces by its own.
 mod sync {
     #[cfg(loom)]
     pub(super) use loom::{

@@ -1,13 +1,13 @@
-//! Threads of rayon's current pool that help the calling thread, as far as they come in time.
+//! Threads of rayon's current pool that help the calling thread if they arrive in time.
 //!
-//! A scope of rayon ends when every thread it has called has come, found something to do or not, and gone; and a thread without
-//! work goes to sleep at once. Waking it takes longer than a short call: on the machine of the notebook, a product of 50 µs
-//! ended after 500 µs. Here a call ends when its work is done, and a helper that comes later finds the gate closed; and one that
-//! has helped with a short call stays awake for a moment, because the next call of a model that decodes is some ten
+//! A rayon scope ends only when every thread that it called has arrived, with or without work to do, and left; and a thread without
+//! work goes to sleep at once. Waking it takes longer than a short call: on the notebook's machine, a product of 50 µs
+//! ended after 500 µs. Here a call ends when its work is done, and a helper that arrives later finds the gate closed. A helper that
+//! has worked on a short call stays awake for a moment, because the next call of a model that decodes is some ten
 //! microseconds away.
 //!
-//! Every thread that calls has helpers of its own. `rayon::spawn` takes them from the pool that the thread belongs to, so
-//! a call never leaves its pool, and two callers have nothing in common.
+//! Every calling thread has helpers of its own. `rayon::spawn` takes them from the pool that the thread belongs to, so
+//! a call never leaves its pool, and two callers share nothing.
 
 use core::{
     cell::Cell,
@@ -18,7 +18,7 @@ use std::{sync::Arc, thread_local, time::Instant};
 
 use super::gate::{Entrance, Gate, Inside, poll_for};
 
-/// How long a helper waits for the next call: longer than what lies between two parallel calls of a decoded token, and too
+/// How long a helper waits for the next call: longer than the time between two parallel calls of a decoded token, and too
 /// short to be noticed.
 const IDLE_TIMEOUT: Duration = Duration::from_micros(200);
 
@@ -28,17 +28,17 @@ const SHORT: Duration = Duration::from_millis(1);
 /// How long a waiting helper polls before it asks the rest of the pool for work: as long as a sleeping thread takes to wake up.
 const BETWEEN_YIELDS: Duration = Duration::from_micros(10);
 
-/// A helper stays this long, then the next call calls it again. What waits below it on its stack, somebody's `join`, waits no
-/// longer for the calls of another thread.
+/// A helper stays at most this long; then the next call has to call it again. So what waits below it on its stack, such as a `join`,
+/// does not wait longer for another thread's calls.
 const LONGEST_STAY: Duration = Duration::from_millis(5);
 
-/// Runs `work` on the calling thread and on up to `helpers` other threads of rayon's current pool at once, and returns when
+/// Runs `work` on the calling thread and on up to `helpers` other threads of rayon's current pool at the same time, and returns when
 /// all that have begun it are done. Helpers that are awake come first, then others are called.
 ///
-/// A panic of a helper goes on in the caller.
+/// A panic of a helper continues in the caller.
 pub(super) fn work_together(helpers: usize, work: &(dyn Fn() + Sync)) {
     let in_pool = rayon::current_thread_index().is_some();
-    // Taken away during the call: a nested one has helpers of its own.
+    // Taken out during the call: a nested call has helpers of its own.
     let caller = CALLER.try_with(Cell::take).ok().flatten();
     let mut caller = caller
         .filter(|caller| caller.in_pool == in_pool)
@@ -54,10 +54,10 @@ pub(super) fn work_together(helpers: usize, work: &(dyn Fn() + Sync)) {
 }
 
 thread_local! {
-    /// What this thread needs for its calls.
+    /// The state that this thread needs for its calls.
     static CALLER: Cell<Option<Caller>> = const { Cell::new(None) };
 
-    /// Whether this thread is a helper already: what a waiting one does for others may be to help.
+    /// Whether this thread is a helper already: a waiting helper that takes other work may become a helper there too.
     static HELPS: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -87,8 +87,8 @@ impl Caller {
 /// The helpers of one calling thread.
 struct Helpers {
     entrance: Entrance,
-    /// Helpers that will look for a call without being called: they wait for one, or have been called and not come yet. Both
-    /// are called no second time, so not more jobs lie in the pool's queues than one call wants, however busy the pool is.
+    /// Helpers that will look for a call without being called: they are waiting for one, or have been called and not arrived yet.
+    /// Neither is called again, so the pool's queues never hold more jobs than one call wants, however busy the pool is.
     expected: AtomicUsize,
 }
 
@@ -100,7 +100,7 @@ impl Helpers {
         rayon::spawn(move || helpers.help());
     }
 
-    /// Helps with the call that is running, if it is not over, and with those that follow soon.
+    /// Helps with the running call, if it is not over, and with those that follow soon.
     fn help(&self) {
         let nested = HELPS.replace(true);
         let arrival = Instant::now();
@@ -112,7 +112,7 @@ impl Helpers {
             if nested || start.elapsed() > SHORT || arrival.elapsed() > LONGEST_STAY {
                 break;
             }
-            // Before it leaves: the caller's next call counts on it.
+            // Before leaving, because the caller's next call counts on it.
             self.expected.fetch_add(1, Ordering::Relaxed);
             drop(inside);
             call = self.wait();
@@ -129,7 +129,7 @@ impl Helpers {
             if call.is_some() || start.elapsed() > IDLE_TIMEOUT {
                 return call;
             }
-            // Others may have work for this thread, and it may take any time.
+            // The pool may have other work for this thread, which may take any time.
             self.expected.fetch_sub(1, Ordering::Relaxed);
             rayon::yield_now();
             self.expected.fetch_add(1, Ordering::Relaxed);

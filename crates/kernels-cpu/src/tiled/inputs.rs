@@ -41,7 +41,7 @@ pub struct Inputs<'a, T: Element> {
     pub distance_bias: Option<&'a [T::Real]>,
     /// One score per query head that joins the denominator of the softmax and has no value.
     pub sinks: Option<&'a [T::Real]>,
-    /// Bounds the scores to `(-softcap, softcap)` by a tanh.
+    /// Limits the scores to `(-softcap, softcap)` by a tanh.
     pub softcap: Option<f64>,
     /// Factor on the scores, `1 / sqrt(dim_qk)` if absent.
     pub scale: Option<f64>,
@@ -69,7 +69,7 @@ pub enum KernelError {
     Length {
         /// The buffer.
         name: &'static str,
-        /// What the shape and the strides reach.
+        /// The number of elements that the shape and the strides span.
         expected: usize,
         /// The length of the buffer.
         actual: usize,
@@ -213,7 +213,7 @@ impl<'a, T: Element> Inputs<'a, T> {
         DistanceAxis::new(&self.problem, &self.mask).len()
     }
 
-    /// Minus infinity without a sink, as a number of f64.
+    /// The sink of a head, as f64; minus infinity if there is none.
     pub(super) fn sink(&self, head: usize) -> f64 {
         self.sinks
             .map_or(f64::NEG_INFINITY, |sinks| sinks[head].to_f64())
@@ -246,7 +246,7 @@ pub(super) fn at_least(
     }
 }
 
-/// Checks that rows can be written: that they lie in their slice, and apart.
+/// Checks that rows can be written: that they are in their slice and do not overlap.
 pub(super) fn writable<T>(
     name: &'static str,
     rows: &RowsMut<'_, T>,

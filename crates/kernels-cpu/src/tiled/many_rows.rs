@@ -1,7 +1,7 @@
-//! A linear layer of many rows, with the activation behind it.
+//! A linear layer of many rows, followed by its activation.
 //!
-//! The matrix is packed into strips that are read from start to end; every thread takes some rows, whose sums get their bias and their
-//! activation while they are in the nearest cache.
+//! The matrix is packed into strips that are read from start to end. Every thread takes some rows, and applies bias and activation to their
+//! sums while they are in the nearest cache.
 
 use core::ops::Range;
 
@@ -16,7 +16,7 @@ use super::{
     scratch::with_scratch,
 };
 
-/// Terms that are added at once: a strip of so many rows of the matrix stays in the nearest cache.
+/// Terms that are added at once: a strip with this many rows of the matrix stays in the nearest cache.
 const DEPTH: usize = 256;
 /// Numbers of the matrix that are packed at once: what a thread keeps for them stays below 4 MiB.
 const PACKED: usize = (1 << 20) - 16;
@@ -49,7 +49,7 @@ pub struct ManyRows<'a> {
     pub x: &'a [f32],
     /// `[depth, columns]`, contiguous.
     pub weight: &'a [f32],
-    /// `[columns]`, or empty: none is added.
+    /// `[columns]`, or empty for none.
     pub bias: &'a [f32],
     /// Number of rows.
     pub rows: usize,
@@ -57,7 +57,7 @@ pub struct ManyRows<'a> {
     pub depth: usize,
     /// Number of columns.
     pub columns: usize,
-    /// What becomes of every sum.
+    /// The function that is applied to every sum.
     pub activation: Activation,
 }
 
@@ -67,10 +67,10 @@ impl ManyRows<'_> {
     /// Same input, same bits, whatever the number of threads.
     ///
     /// # Panics
-    /// A slice is too short for the sizes, or there is a bias of another width.
+    /// A slice is too short for the sizes, or the bias has another width.
     ///
     /// # Cost
-    /// `2 · rows · depth · columns` operations, and a copy of the matrix, strips of at most 4 MiB at a time, or one strip.
+    /// `2 · rows · depth · columns` operations, and a copy of the matrix, one strip or strips of at most 4 MiB at a time.
     pub fn run(&self, out: &mut [f32], execution: Execution) {
         let Self {
             rows,
@@ -101,7 +101,7 @@ impl ManyRows<'_> {
         }
     }
 
-    /// The columns of a panel, strip after strip: `[strips, depth, width]`, zeros behind the last column.
+    /// The columns of a panel, strip after strip: `[strips, depth, width]`, with zeros after the last column.
     fn pack(&self, packed: &mut [f32], panel: Range<usize>, width: usize, execution: Execution) {
         if self.depth == 0 {
             return;

@@ -1,33 +1,33 @@
-//! The kernels: tiled, vectorised, parallel, in memory that grows with the lengths, never with their product.
+//! The kernels: tiled, vectorised and parallel, in memory that grows with the lengths, not with their product.
 //!
-//! Kernels, in `kernel/`, know numbers and vectors: what one tile does. Drivers, the other files, know what a call takes, who
-//! works on what, and in which memory.
+//! The kernels, in `kernel/`, compute one tile. The drivers, in the other files, check the inputs, divide the work among threads and manage
+//! memory.
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `inputs.rs`, `element.rs` | what a call takes: [`Inputs`], in f32, f64, f16 and bf16 |
-//! | `rows.rs`, `rows_mut.rs`, `head_rows.rs` | [`Rows`] and [`RowsMut`] of any strides, and how tiles get at them |
+//! | `inputs.rs`, `element.rs` | the inputs of a call: [`Inputs`], in f32, f64, f16 and bf16 |
+//! | `rows.rs`, `rows_mut.rs`, `head_rows.rs` | [`Rows`] and [`RowsMut`] of any strides, and how tiles access them |
 //! | `forward.rs` | [`forward`]: output and logsumexp, tile by tile, with an online softmax |
-//! | `decode.rs` | the same for a single query, shared out over keys |
+//! | `decode.rs` | the same for a single query, with the keys divided among threads |
 //! | `backward/` | [`backward`]: all gradients, from the saved output and logsumexp |
-//! | `few_rows.rs`, `rotation.rs` | [`FewRows`], the product of few rows; [`Rotation`]: rotary positions |
-//! | `many_rows.rs` | [`ManyRows`]: a linear layer of many rows, with the activation behind it |
-//! | `activation.rs` | [`Activated`]: what is between the linear layers of a feed-forward network |
+//! | `few_rows.rs`, `rotation.rs` | [`FewRows`]: the product of few rows with a matrix; [`Rotation`]: rotary positions |
+//! | `many_rows.rs` | [`ManyRows`]: a linear layer of many rows, followed by its activation |
+//! | `activation.rs` | [`Activated`]: the activation between the linear layers of a feed-forward network |
 //! | `nan_padding.rs` | NaN in keys that no query sees |
-//! | `compiled.rs` | what is compiled once per instruction set |
-//! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | who works on what; threads that help as far as they come in time; when a call is over |
-//! | `scratch.rs` | the memory of kernels, which stays with its thread |
+//! | `compiled.rs` | the code that is compiled once per instruction set |
+//! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | dividing work among threads; threads that help if they arrive in time; when a call is over |
+//! | `scratch.rs` | scratch memory, which each thread keeps |
 //!
 //! The unsafe code is in `kernel/product.rs`, `rows_mut.rs` and `gate.rs`.
 //!
 //! # How it works
 //!
-//! Scores are computed transposed: neighbouring queries lie in one vector, a *panel* of two vectors at a time, and run down
-//! the keys. So every one of the five products of attention multiplies broadcast numbers of one matrix, read where it
-//! lies, with vectors of the other; maxima and sums of a tile's softmax are vectors too, and nothing in it is summed
-//! across a vector. A panel skips the keys that causality, window and key lengths hide from all its queries, one by one, and blocks
-//! that segments or a mask hide; a mask is applied only to blocks that are partly hidden. The blocks of keys end where a
-//! block table does, so that what the table hides is skipped to the key.
+//! Scores are computed transposed: neighbouring queries are in one vector, a *panel* of two vectors at a time, and the kernel runs down
+//! the keys. So each of the five products of attention multiplies broadcast numbers of one matrix, read in
+//! place, by vectors of the other. The maxima and sums of a tile's softmax are vectors too, and nothing is summed
+//! across a vector. A panel skips single keys that causality, window and key lengths hide from all its queries, and whole blocks
+//! that segments or a mask hide. A mask is applied only to blocks that are partly hidden. Blocks of keys end where those of a
+//! block table do, so that exactly the keys that the table hides are skipped.
 //!
 //! What was tried and measured on the way is in `NOTEBOOK.md` beside this crate's `Cargo.toml`.
 //!

@@ -1,4 +1,4 @@
-//! NaN and infinity in keys that nobody sees.
+//! NaN and infinity in keys that no query sees.
 
 use alloc::{vec, vec::Vec};
 
@@ -11,25 +11,25 @@ use super::{
 };
 use crate::{Broadcast, Problem};
 
-/// Keys that are looked at together.
+/// Keys that are examined together.
 const KEYS: usize = 256;
 /// Bits of what [`unseen_non_finite`] finds.
 const KEY: u8 = 1;
 const VALUE: u8 = 2;
 
-/// Runs `body` on inputs in which no key or value is NaN or infinite that is hidden from all queries of its batch item and of
-/// the heads that share it.
+/// Runs `body` on inputs without NaN or infinity in keys and values that are hidden from all queries of their batch item in
+/// the heads that share them.
 ///
-/// Causality, windows and key lengths never let a kernel touch such rows. Segments, small blocks of a table, bool tensors and
-/// biases of −∞ may hide single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a row,
-/// keys and values are copied with zeros in its place.
+/// Kernels never touch rows that causality, windows and key lengths hide. Segments, small blocks of a table, bool tensors and
+/// biases of −∞ may hide single keys inside a tile, where a weight of zero times NaN would be NaN. Only then, and only if there is such a
+/// row, keys and values are copied with zeros in its place.
 pub(super) fn without_nan_padding<T: Element, Out>(
     inputs: &Inputs<'_, T>,
     execution: Execution,
     body: impl FnOnce(&Inputs<'_, T>) -> Out,
 ) -> Out {
     let problem = inputs.problem;
-    // To look for one that hides is worth it where the bias is shorter than keys and values: one of distances, or of a
+    // Searching the bias for −∞ pays off only if it is smaller than keys and values: a bias by distance, or that of a
     // single query.
     let hides = |bias: &[T::Real]| bias.contains(&T::Real::NEG_INFINITY);
     let dense = |bias| problem.len_q > 1 || any_row(bias, hides);
@@ -63,7 +63,7 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
     let [batch, heads, queries, keys] = bias.shape();
     let [_, _, _, of_keys] = bias.strides();
     if keys == 0 {
-        // A tensor of nothing may have strides that lead beyond it.
+        // An empty tensor may have strides that lead outside it.
         return false;
     }
     let row = |batch_item, head, query| {
@@ -82,7 +82,7 @@ fn any_row<R>(bias: Broadcast<'_, R>, found: impl Fn(&[R]) -> bool) -> bool {
     (0..batch).any(|b| (0..heads).any(|head| (0..queries).any(|query| row(b, head, query))))
 }
 
-/// Which of key and value are not finite in the rows that no query sees which reads them, and 0 for all others.
+/// Which of key and value are not finite, for each row that is hidden from all queries that read it, and 0 for all other rows.
 fn unseen_non_finite<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -> Vec<u8> {
     let problem = inputs.problem;
     let Problem {
@@ -107,7 +107,7 @@ fn unseen_non_finite<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -
         pieces,
         |(head, first, rows), scores| {
             let (batch_item, head_kv) = (head / heads_kv, head % heads_kv);
-            // Kernels read no key outside.
+            // Kernels do not read keys outside this range.
             let range = scoring.visible.key_range(batch_item, 0..len_q);
             let (start, end) = (range.start.max(first), range.end.min(first + rows.len()));
             if start >= end {
@@ -115,7 +115,7 @@ fn unseen_non_finite<T: Element>(inputs: &Inputs<'_, T>, execution: Execution) -
             }
             let keys = start..end;
             let rows = &mut rows[start - first..end - first];
-            // A single query is asked for all keys at once, and before they are read: it may see most of them.
+            // A single query is checked for all keys at once, before they are read, because it may see most of them.
             let mut seen_by_one = [false; KEYS];
             if len_q == 1 {
                 let group = problem.group_size();

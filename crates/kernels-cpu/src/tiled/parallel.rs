@@ -1,4 +1,4 @@
-//! Sharing tasks out among threads.
+//! Divides tasks among threads.
 
 use pulp::{Scalar, Simd, WithSimd, bytemuck::Pod};
 
@@ -6,13 +6,13 @@ use pulp::{Scalar, Simd, WithSimd, bytemuck::Pod};
 use super::helper_threads::work_together;
 use super::scratch::with_scratch;
 
-/// On what a call runs: how many threads, and which of their instructions.
+/// How many threads a call uses, and which vector instructions.
 ///
-/// The result does not depend on the number of threads, to the last bit.
+/// The number of threads does not change the result by a single bit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// The most threads of rayon's current pool that work at once, the calling one included: of the pool that the calling
-    /// thread belongs to, or else of the global one. Without feature `rayon` there is only the calling thread.
+    /// The most threads that work at the same time, including the calling one. They belong to rayon's current pool: that of the calling
+    /// thread, or else the global one. Without the feature `rayon` there is only the calling thread.
     pub threads: usize,
     /// Which vector instructions are used.
     pub instructions: Instructions,
@@ -21,21 +21,21 @@ pub struct Execution {
 /// Which vector instructions are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instructions {
-    /// The widest of the machine: AVX-512, AVX2 with FMA, NEON, or none.
+    /// The widest that the machine has: AVX-512, AVX2 with FMA, NEON, or none.
     ///
-    /// Found at run time with feature `std`. Without it NEON if the target has it, and none on x86, whose wide registers only
-    /// work if the operating system saves them. On wasm32, 128 bits with `-C target-feature=+simd128`, else none.
+    /// They are detected at run time with the feature `std`. Without it, NEON if the target has it, and none on x86, whose wide registers
+    /// work only if the operating system saves them. On wasm32, 128 bits with `-C target-feature=+simd128`, otherwise none.
     Widest,
-    /// None: what runs everywhere.
+    /// None: runs everywhere.
     Portable,
-    /// Vectors of 64 bytes, number by number: what a machine with AVX-512 computes, on any machine and slowly. For tests: only
-    /// where this crate has debug assertions.
+    /// Vectors of 64 bytes, emulated number by number: computes slowly, on any machine, what AVX-512 computes. For tests: exists only
+    /// if this crate has debug assertions.
     #[cfg(debug_assertions)]
     Emulated512,
 }
 
 impl Execution {
-    /// All threads of rayon's current pool (without feature `rayon`, the calling one), and the widest vectors.
+    /// All threads of rayon's current pool (without the feature `rayon`, the calling one), and the widest vectors.
     #[must_use]
     pub fn available() -> Self {
         #[cfg(feature = "rayon")]
@@ -48,7 +48,7 @@ impl Execution {
         }
     }
 
-    /// The calling thread alone, and the widest vectors.
+    /// The calling thread only, and the widest vectors.
     #[must_use]
     pub fn sequential() -> Self {
         Self {
@@ -70,7 +70,7 @@ impl Execution {
         threads.min(tasks).min(worthwhile).max(1)
     }
 
-    /// Runs code that is written for any vectors with those of this execution.
+    /// Runs code that is generic in the vectors with those of this execution.
     pub(super) fn dispatch<Op: WithSimd>(self, op: Op) -> Op::Output {
         match self.instructions {
             // Without `std`, pulp knows what an x86 processor has, but not whether the operating system saves its registers.
@@ -83,9 +83,9 @@ impl Execution {
     }
 }
 
-/// Calls `work` once for every task, with `per_worker` numbers of scratch that belong to the thread that does it.
+/// Calls `work` once for every task, with `per_worker` numbers of scratch that belong to the thread that runs it.
 ///
-/// `workers` is what [`Execution::workers`] has said.
+/// `workers` is the result of [`Execution::workers`].
 pub(super) fn for_each<Task: Send, R: Pod>(
     workers: usize,
     per_worker: usize,

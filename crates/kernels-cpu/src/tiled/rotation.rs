@@ -12,7 +12,7 @@ use super::{
 };
 use crate::extent::elements;
 
-/// Numbers that one task writes: enough to be worth taking, few enough to be shared out evenly.
+/// Numbers that one task writes: enough to be worth a task, few enough to divide the work evenly.
 const TASK: usize = 1 << 14;
 
 /// `first' = first · cos − second · sin` and `second' = second · cos + first · sin` for every pair of a row.
@@ -51,20 +51,20 @@ pub struct Rotation<'a, T: Element> {
     pub pairs: usize,
     /// The position of the first row: one for all batch items, or one for each.
     pub offsets: &'a [usize],
-    /// Which numbers are a pair.
+    /// Which numbers form a pair.
     pub layout: RotaryLayout,
-    /// By the opposite angle, as the gradient of a rotation is.
+    /// Rotates by the opposite angle, which is the gradient of a rotation.
     pub opposite: bool,
 }
 
 impl<T: Element> Rotation<'_, T> {
-    /// Writes `[batch, len, heads, dim]`, contiguous: how a model has its heads before it splits them.
+    /// Writes `[batch, len, heads, dim]`, contiguous: the layout that a model's heads have before they are split.
     ///
     /// # Panics
     /// There are fewer numbers than pairs, or a slice is too short for the sizes.
     ///
     /// # Cost
-    /// `3 · batch · heads · len · 2 · pairs` operations. What takes the time is to read and write every number once.
+    /// `3 · batch · heads · len · 2 · pairs` operations; most of the time goes into reading and writing every number once.
     pub fn run(&self, out: &mut [T::Real], execution: Execution) {
         let [batch, heads, len, dim] = self.sizes;
         let pairs = self.pairs;
@@ -101,7 +101,7 @@ impl<T: Element> Rotation<'_, T> {
         }
         let row = heads * dim;
         let rows = (TASK / row).max(1);
-        // A number costs several operations: it comes from memory, and goes to memory that the system may have to find first.
+        // A number costs as much as several operations: it comes from memory, and goes to memory that the system may have to allocate first.
         let workers = execution.workers(batch * len.div_ceil(rows), 16.0 * numbers as f64);
         let items = out[..numbers].chunks_exact_mut(len * row).enumerate();
         let pieces = items.flat_map(|(item, out)| {

@@ -1,4 +1,4 @@
-//! Where the rows of a tensor lie, and how tiles get at them.
+//! Where the rows of a tensor are, and how tiles access them.
 
 use core::ops::Range;
 
@@ -26,7 +26,7 @@ impl<'a, T> Rows<'a, T> {
         Self::new(data, row_major(heads, len, dim))
     }
 
-    /// How many elements a tensor of these sizes reaches into.
+    /// How many elements a tensor of these sizes spans.
     pub(super) fn extent(&self, batch: usize, heads: usize, len: usize, dim: usize) -> usize {
         if batch == 0 || heads == 0 || len == 0 {
             return 0;
@@ -39,7 +39,7 @@ impl<'a, T> Rows<'a, T> {
         self.data.len()
     }
 
-    /// The elements from the first of this row on.
+    /// The elements from the start of this row on.
     pub(super) fn starting_at(&self, batch_item: usize, head: usize, row: usize) -> &'a [T] {
         let [batch, heads, rows] = self.strides;
         &self.data[batch_item * batch + head * heads + row * rows..]
@@ -64,11 +64,11 @@ impl<R> Block<'_, R> {
     }
 }
 
-/// One head of a tensor, as tiles read it: the element type is gone.
+/// One head of a tensor as tiles read it, whatever its element type.
 pub(crate) trait Head<R>: Sync {
-    /// The rows, where they lie or copied to `buffer`, which holds as many rows of length `padded`.
+    /// The rows, in place or copied to `buffer`, which holds as many rows of length `padded`.
     ///
-    /// Every row can be read up to `padded`; what stands beyond `dim` means nothing.
+    /// Every row can be read up to `padded`; what is after `dim` is meaningless.
     fn block<'s>(
         &'s self,
         rows: Range<usize>,
@@ -77,7 +77,7 @@ pub(crate) trait Head<R>: Sync {
         buffer: &'s mut [R],
     ) -> Block<'s, R>;
 
-    /// The rows, copied only to be converted, for those who read them once.
+    /// The rows, copied only if they must be converted, for code that reads them once.
     fn unpadded<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
 
     /// Copies one row.

@@ -11,7 +11,7 @@ use crate::extent::{reach, row_major};
 
 /// A `[batch, heads, len, dim]` tensor to write, whose last dimension is contiguous and whose others have any stride.
 ///
-/// The heads of a `[batch, len, heads, dim]` buffer, say, which a model merges without a copy.
+/// For example the heads of a `[batch, len, heads, dim]` buffer, which a model merges without a copy.
 #[derive(Debug)]
 pub struct RowsMut<'a, T> {
     data: *mut T,
@@ -20,7 +20,7 @@ pub struct RowsMut<'a, T> {
     borrowed: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: it is a borrowed slice of elements that may be sent; who shares it can only ask for its size, and all writing goes
+// SAFETY: it is a borrowed slice of elements that may be sent; a shared reference gives only its size, and all writing goes
 // through its heads, which consume it.
 unsafe impl<T: Send> Send for RowsMut<'_, T> {}
 // SAFETY: as above.
@@ -58,7 +58,7 @@ impl<'a, T> RowsMut<'a, T> {
         self.available
     }
 
-    /// How many elements a tensor of these sizes reaches into, or nothing if its rows would overlap.
+    /// How many elements a tensor of these sizes spans, or `None` if its rows would overlap.
     pub(super) fn extent(&self, sizes: [usize; 3], dim: usize) -> Option<usize> {
         if sizes.contains(&0) {
             return Some(0);
@@ -111,7 +111,7 @@ impl<'a, T> RowsMut<'a, T> {
     }
 }
 
-/// Some rows of one head, which nobody else writes.
+/// Some rows of one head, which nothing else writes.
 #[derive(Debug)]
 pub(super) struct HeadMut<'a, T> {
     first: *mut T,

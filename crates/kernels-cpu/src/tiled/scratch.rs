@@ -1,5 +1,5 @@
-//! Memory that kernels use and leave: each thread keeps its own, so that no call asks for it anew, and whoever works on a part
-//! works in memory near its core.
+//! Scratch memory of the kernels. Each thread keeps its own, so that calls need not allocate it again and every thread works in memory
+//! near its core.
 
 #[cfg(feature = "std")]
 use core::cell::Cell;
@@ -7,21 +7,21 @@ use core::cell::Cell;
 use alloc::{vec, vec::Vec};
 use pulp::bytemuck::{self, Pod};
 
-/// Every piece begins at a multiple of as many bytes: a line of the cache, and the widest vector.
+/// Every piece begins at a multiple of this many bytes: a cache line, and the widest vector.
 const LINE: usize = 64;
 /// Numbers that fill whole lines in any precision.
 pub(super) const LINE_NUMBERS: usize = LINE / size_of::<f32>();
-/// A thread keeps buffers up to this size (bytes) and gives back larger ones, which are little beside the work that needs them.
+/// A thread keeps buffers up to this size (bytes) and frees larger ones, whose allocation costs little compared with the work that needs them.
 #[cfg(feature = "std")]
 const KEPT: usize = 4 << 20;
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    /// In words that are aligned for every number. Two at most: one of the calls of this thread, and one of its part in a call.
+    /// As words that are aligned for every number. At most two: one for the calls of this thread, and one for its part in a call.
     static BUFFERS: Cell<[Vec<u64>; 2]> = const { Cell::new([Vec::new(), Vec::new()]) };
 }
 
-/// Calls `work` with `len` numbers, whatever they are. With debug assertions they are NaN.
+/// Calls `work` with `len` numbers of any value. With debug assertions they are NaN.
 pub(super) fn with_scratch<R: Pod, Out>(len: usize, work: impl FnOnce(&mut [R]) -> Out) -> Out {
     if len == 0 {
         return work(&mut []);
@@ -32,7 +32,7 @@ pub(super) fn with_scratch<R: Pod, Out>(len: usize, work: impl FnOnce(&mut [R]) 
         buffer = vec![0; words];
     }
     if cfg!(debug_assertions) {
-        // Not a number in either precision: what is read before it is written spoils a result.
+        // NaN in either precision: a number that is read before it is written spoils a result.
         buffer[..words].fill(u64::MAX);
     }
     let numbers: &mut [R] = bytemuck::cast_slice_mut(&mut buffer[..words]);
@@ -42,7 +42,7 @@ pub(super) fn with_scratch<R: Pod, Out>(len: usize, work: impl FnOnce(&mut [R]) 
     result
 }
 
-/// A buffer of this thread, taken away: a call inside a call has another.
+/// Takes a buffer of this thread; a call inside a call gets another.
 fn take_buffer() -> Vec<u64> {
     #[cfg(feature = "std")]
     {
@@ -70,13 +70,13 @@ fn keep(buffer: Vec<u64>) {
     drop(buffer);
 }
 
-/// Length of a buffer from which [`take`] cuts these pieces.
+/// Length of a buffer that [`take`] can cut these pieces from.
 pub(super) fn sum_of_pieces<const N: usize>(pieces: [usize; N]) -> usize {
     let rounded = pieces.map(|piece| piece.next_multiple_of(LINE_NUMBERS));
     rounded.iter().sum()
 }
 
-/// Cuts the next `len` numbers off a scratch buffer; the next piece begins at a line of the cache again.
+/// Cuts the next `len` numbers off a scratch buffer; the next piece begins at a cache line again.
 pub(super) fn take<'a, R>(scratch: &mut &'a mut [R], len: usize) -> &'a mut [R] {
     let taken = len.next_multiple_of(LINE_NUMBERS);
     let (piece, rest) = core::mem::take(scratch).split_at_mut(taken);

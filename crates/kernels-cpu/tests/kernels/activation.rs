@@ -1,4 +1,4 @@
-//! What is between the linear layers of a feed-forward network, against the formulas in f64.
+//! The activation between the linear layers of a feed-forward network, against the formulas in f64.
 
 use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions};
 
@@ -214,8 +214,8 @@ fn rows_that_are_no_rows() {
         let panic = std::panic::catch_unwind(call).expect_err("it was refused");
         panic.downcast_ref::<String>().expect("a sentence").clone()
     };
-    assert_eq!(refused(&[], 3, 4, false), "4 numbers are no rows of 3");
-    assert_eq!(refused(&[], 0, 4, false), "4 numbers are no rows of 0");
+    assert_eq!(refused(&[], 3, 4, false), "4 numbers do not make rows of 3");
+    assert_eq!(refused(&[], 0, 4, false), "4 numbers do not make rows of 0");
     assert_eq!(
         refused(&[0.0; 3], 2, 4, false),
         "a bias of 3 numbers does not fit rows of 2"

@@ -1,4 +1,4 @@
-//! One attention problem, said once and given to the oracle, to a plain implementation and to the kernels.
+//! One attention problem, described once for the oracle, a plain implementation and the kernels.
 
 use burn_attn_kernels_cpu::{
     BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask,
@@ -203,7 +203,7 @@ impl Case {
         result
     }
 
-    /// What the naive f64 oracle says.
+    /// The results of the naive f64 oracle.
     pub fn oracle(&self) -> Tensors {
         let bias = self.bias.as_ref();
         let relative = self.relative.as_ref();

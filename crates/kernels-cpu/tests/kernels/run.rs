@@ -35,7 +35,7 @@ pub struct Wanted {
     pub sinks: bool,
 }
 
-/// Everything that changes how a call runs, and nothing of what it means.
+/// Everything that changes how a call runs, but not what it means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct How {
     pub instructions: Instructions,
@@ -85,7 +85,7 @@ impl<T> Buffer<T> {
     }
 }
 
-/// Numbers of a row that nobody may read.
+/// Numbers of a row that must not be read.
 const GAP: usize = 3;
 
 /// Tensors `[batch, heads, len, dims[n]]`, side by side in the rows of one buffer if strided.

@@ -35,7 +35,7 @@ pub fn assert_as_good_as_plain<T: Number>(case: &Case, oracle: &Tensors, hows: &
 
 /// Fails unless every result of the kernels is within some units in the last place of the oracle.
 ///
-/// Without a plain implementation that may be lucky: for inputs that nobody has looked at.
+/// Does without a plain implementation, which may be lucky: for inputs that no one has looked at.
 #[track_caller]
 pub fn assert_near<T: Number>(case: &Case, oracle: &Tensors, how: How) {
     let plain = of_parameters(case, plain::<T>(case));

@@ -1,4 +1,4 @@
-//! Sizes of a BERT, or of an ALBERT.
+//! The sizes of a BERT or an ALBERT.
 
 use burn::{
     nn::{DropoutConfig, EmbeddingConfig, LinearConfig},
@@ -12,7 +12,7 @@ use burn_attn_derive::Config;
 
 use super::Bert;
 
-/// Configuration of [`Bert`].
+/// Configuration of [`Bert`], by default BERT base.
 #[derive(Config, Debug)]
 pub struct BertConfig {
     /// Number of tokens in the vocabulary.
@@ -32,10 +32,10 @@ pub struct BertConfig {
     /// Longest text (tokens).
     #[config(default = 512)]
     pub max_len: usize,
-    /// Number of segments that a text may be made of, such as question and answer.
+    /// Number of segments that a text may consist of, such as a question and an answer.
     #[config(default = 2)]
     pub n_segments: usize,
-    /// Width of the embeddings, where a projection brings them to `d_model` (ALBERT). Default: `d_model`, without one.
+    /// Width of the embeddings, if a projection brings them to `d_model` (ALBERT). Default: `d_model`, with no projection.
     pub d_embedding: Option<usize>,
     /// Which layers differ, and which share their weights (ALBERT).
     #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
@@ -43,7 +43,7 @@ pub struct BertConfig {
     /// Whether the model has a pooler.
     #[config(default = true)]
     pub pooler: bool,
-    /// How every layer is built; its norm is that of the embedded tokens too.
+    /// How every layer is built; the embedded tokens get the same norm.
     #[config(default = "BertConfig::base_block()")]
     pub block: BlockConfig,
 }
@@ -54,11 +54,11 @@ impl BertConfig {
         BlockConfig::new().with_norm(NormConfig::layer_norm().with_epsilon(1e-12))
     }
 
-    /// Whether a model can be built.
+    /// Checks that a model can be built.
     ///
     /// # Errors
     ///
-    /// Names the fields and values that contradict each other.
+    /// When fields contradict each other; names them and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "BertConfig";
         let sizes = [
@@ -76,7 +76,7 @@ impl BertConfig {
     ///
     /// # Panics
     ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Bert {
         if let Err(error) = self.validate() {
             panic!("{error}");

@@ -31,10 +31,10 @@ impl BertConfig {
         embeddings()
             .part("encoder.layers.{layer}", "encoder.layer.{layer}", layer)
             .linear("pooler", "pooler.dense")
-            // Heads for tasks, which are not the encoder's.
+            // Task heads, which are not part of the encoder.
             .ignore("cls.*")
             .rename("bert.*", "*")
-            // As the first checkpoints called them.
+            // The names in the first checkpoints.
             .rename("*.LayerNorm.gamma", "*.LayerNorm.weight")
             .rename("*.LayerNorm.beta", "*.LayerNorm.bias")
     }
@@ -64,7 +64,7 @@ impl BertConfig {
             .rename("albert.*", "*")
     }
 
-    /// What a `config.json` of Hugging Face's says, the table of its tensors, and the folder.
+    /// The configuration that a `config.json` describes, the table of its tensors, and the folder.
     pub(super) fn from_file(source: &Path) -> Result<(Self, Table, PathBuf), PretrainedError> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
@@ -139,7 +139,7 @@ impl BertConfig {
     }
 }
 
-/// What both kinds call alike.
+/// The rows that both kinds share.
 fn embeddings() -> Table {
     Table::new()
         .row("tokens.weight", "embeddings.word_embeddings.weight")

@@ -1,6 +1,6 @@
 //! BERT (Devlin et al., "BERT: pre-training of deep bidirectional transformers for language understanding", arXiv:1810.04805): an encoder of
-//! texts, also of sentences as vectors (MiniLM, arXiv:2002.10957); and ALBERT (arXiv:1909.11942), whose layers share their weights and whose embeddings are
-//! narrower than its states.
+//! texts, which also turns sentences into vectors (MiniLM, arXiv:2002.10957); and ALBERT (arXiv:1909.11942), whose layers share their weights and whose
+//! embeddings are narrower than its states.
 
 mod config;
 mod files;

@@ -47,19 +47,19 @@ pub struct Bert {
     pub segments: Embedding,
     /// `[max_len, d_embedding]`
     pub positions: Learned,
-    /// Of the embedded tokens.
+    /// Norm of the embedded tokens.
     pub norm: Norm,
     pub(super) dropout: Dropout,
-    /// Brings the embedded tokens to the width of the layers, where they are narrower.
+    /// Brings the embedded tokens to the width of the layers, if they are narrower.
     pub projection: Option<Linear>,
     /// The layers.
     pub encoder: TransformerEncoder,
-    /// What [`pool`](Self::pool) reads the first token's state with, if there is one: models that predict masked tokens have none.
+    /// The layer that [`pool`](Self::pool) applies to the first token's state. Models that predict masked tokens have none.
     pub pooler: Option<Linear>,
     pub(super) max_len: usize,
 }
 
-/// What [`Bert`] reads.
+/// Input of [`Bert`].
 #[derive(Clone, Debug)]
 pub struct BertInput {
     tokens: Tensor<2, Int>,
@@ -83,7 +83,8 @@ impl BertInput {
         self
     }
 
-    /// Text `b` has `lengths[b]` tokens; those behind them are padding that nobody sees, of any token of the vocabulary. Default: no padding.
+    /// Text `b` has `lengths[b]` tokens; the rest of its row is padding, which is never read and may be any token of the vocabulary.
+    /// Default: no padding.
     pub fn lengths(mut self, lengths: &[usize]) -> Self {
         self.lengths = Some(lengths.to_vec());
         self
@@ -91,16 +92,16 @@ impl BertInput {
 }
 
 impl Bert {
-    /// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with a
+    /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with a
     /// `model_type` of `bert` or `albert`, and `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out.
     ///
     /// # Errors
     ///
-    /// Names the field, the value or the tensors that are not supported.
+    /// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
     ///
     /// # Cost
     ///
-    /// Reads every tensor once; none is drawn at random first.
+    /// Reads every tensor once. No parameter is initialised at random first.
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         device: &Device,
@@ -124,21 +125,25 @@ impl Bert {
     ///
     /// # Shapes
     ///
-    /// - output: `[batch, len, d_model]`; states of padding mean nothing
+    /// - output: `[batch, len, d_model]`; the states of padding are meaningless
     ///
     /// # Panics
     ///
-    /// When a text is longer than `max_len`, the shapes or the lengths do not fit; on a CPU backend, when a token is outside the
-    /// vocabulary (elsewhere tokens are not read, which would wait for the device).
+    /// When a text is longer than `max_len`, or shapes or lengths do not fit; on a CPU backend, when a token is outside the
+    /// vocabulary (on others the check would have to wait for the device).
     ///
     /// # Cost
     ///
-    /// That of [`TransformerEncoder`](burn_attn::TransformerStack::forward).
+    /// As [`TransformerEncoder`](burn_attn::TransformerStack::forward).
     pub fn forward(&self, input: BertInput) -> Tensor<3> {
         self.encoder.forward(self.embed(input))
     }
 
-    /// The state of every token, and those behind every layer.
+    /// The state of every token, and those after every layer.
+    ///
+    /// # Shapes
+    ///
+    /// - `states` and each of `hidden_states`: `[batch, len, d_model]`
     ///
     /// # Panics
     ///
@@ -147,16 +152,25 @@ impl Bert {
         self.encoder.forward_with_hidden_states(self.embed(input))
     }
 
-    /// The state of every token, and what every head of every layer looks at.
+    /// The state of every token, and the attention weights of every layer and head.
+    ///
+    /// # Shapes
+    ///
+    /// - `states`: `[batch, len, d_model]`
+    /// - each of `self_weights`: `[batch, heads, len, len]`
     ///
     /// # Panics
     ///
     /// As [`forward`](Self::forward).
+    ///
+    /// # Cost
+    ///
+    /// Beyond [`forward`](Self::forward), one number for each pair of tokens, head and layer.
     pub fn forward_with_weights(&self, input: BertInput) -> TransformerStackOutput {
         self.encoder.forward_with_weights(self.embed(input))
     }
 
-    /// One vector a text, of its first token: what BERT was trained to tell consecutive sentences by.
+    /// One vector per text, made from its first token: BERT was trained to recognise consecutive sentences by it.
     ///
     /// # Shapes
     ///
@@ -166,6 +180,10 @@ impl Bert {
     /// # Panics
     ///
     /// When the model has no pooler.
+    ///
+    /// # Cost
+    ///
+    /// `2 · batch · d_model²` operations.
     pub fn pool(&self, states: Tensor<3>) -> Tensor<2> {
         let Some(pooler) = &self.pooler else {
             panic!("Bert: the model has no pooler");
@@ -179,7 +197,7 @@ impl Bert {
         pooler.forward(first).tanh()
     }
 
-    /// One vector of length 1 a text, the mean over its tokens: what sentence encoders such as MiniLM are compared by.
+    /// One vector of length 1 per text, the mean over its tokens: sentence encoders such as MiniLM compare texts by it.
     ///
     /// # Shapes
     ///
@@ -188,7 +206,11 @@ impl Bert {
     ///
     /// # Panics
     ///
-    /// When there are not as many lengths as texts, or one is zero or more than `len`.
+    /// When the number of lengths is not the number of texts, or a length is zero or more than `len`.
+    ///
+    /// # Cost
+    ///
+    /// O(batch · len · d_model)
     ///
     /// # Source
     ///
@@ -207,7 +229,7 @@ impl Bert {
             of_text.mean_dim(1).reshape([1, d_model])
         });
         let vectors: Tensor<2> = Tensor::cat(vectors.collect(), 0);
-        // In f16 squares soon are zero or infinite; the bound is under the root, whose gradient at zero is not finite.
+        // In f16 squares quickly become zero or infinite; the bound is under the root, whose gradient at zero is not finite.
         let dtype = vectors.dtype();
         let vectors = match dtype {
             DType::F64 => vectors,

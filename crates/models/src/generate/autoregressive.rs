@@ -1,19 +1,18 @@
-//! What generation asks of a model.
+//! What generation requires of a model.
 
 use burn::tensor::Tensor;
 
-/// A model that says how probable each token is as the next one of a sequence.
+/// A model that predicts the next token of a sequence.
 ///
-/// It works on a batch of rows at a time and keeps what it knows about each between steps, its state: caches of keys and values, or just
-/// the tokens so far. How a state starts is the model's own business: a decoder-only model starts from nothing, an encoder–decoder from
-/// its memory.
+/// It works on a batch of rows. Between steps it keeps a state: caches of keys and values, or just the tokens so far. Each model
+/// creates its states in its own way: a decoder-only model starts from nothing, an encoder–decoder from its memory.
 ///
-/// A state that is cloned or repeated with [`reorder`](Self::reorder) after it has read the start that several prompts share lets
-/// all of them continue from there.
+/// Several prompts with a common beginning can share it: let a state read the beginning once, then clone it, or repeat its row with
+/// [`reorder`](Self::reorder).
 ///
 /// # Example
 ///
-/// A model whose tokens follow each other like the hours of a clock, so that its state is only a count.
+/// A model whose tokens follow each other like the hours on a clock. Its state is only a count.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor, TensorData};
@@ -62,29 +61,34 @@ use burn::tensor::Tensor;
 /// assert_eq!(outputs[1].tokens, [4, 5, 6, 7]);
 /// ```
 pub trait Autoregressive {
-    /// What the model keeps about every row between steps.
+    /// What the model keeps for each row between steps.
     type State;
 
     /// Number of tokens in the vocabulary.
     fn vocab_size(&self) -> usize;
 
-    /// Most tokens a row can hold, if there is a limit.
+    /// The most tokens that a row can hold, if there is a limit.
     fn max_len(&self) -> Option<usize>;
 
-    /// How many tokens every row has read.
+    /// How many tokens each row has read.
     fn lengths(&self, state: &Self::State) -> Vec<usize>;
 
-    /// Lets every row read more tokens, of each row at least one, and returns the logits of the token that follows each.
+    /// Lets every row read one or more tokens, and returns the logits of the token that follows in each row.
     ///
     /// # Shapes
     ///
-    /// - `tokens`: one slice a row, of the row's own length
+    /// - `tokens`: one slice per row; their lengths may differ
     /// - output: `[rows, vocab_size]`
+    ///
+    /// # Panics
+    ///
+    /// The models of this crate panic when the number of slices is not the number of rows, a slice is empty, a token is outside the
+    /// vocabulary, or a row would exceed [`max_len`](Self::max_len).
     fn advance(&self, state: &mut Self::State, tokens: &[&[u32]]) -> Tensor<2>;
 
-    /// Makes row `r` what row `rows[r]` was: drops rows that are not named, repeats those named twice.
+    /// Replaces row `r` by what row `rows[r]` was: drops rows that are not listed, and repeats those listed twice.
     fn reorder(&self, state: &mut Self::State, rows: &[usize]);
 
-    /// Puts the rows of `other`, another state of this model, behind those of `state`.
+    /// Appends the rows of `other`, another state of this model, to those of `state`.
     fn join(&self, state: &mut Self::State, other: Self::State);
 }

@@ -20,10 +20,10 @@ pub struct Hypothesis {
 /// The best outputs for every prompt, best first, by beam search (greedy with a beam of 1).
 ///
 /// Outputs that a stop token ended and outputs that the limit cut off are ranked together, by their [scores](Hypothesis::score).
-/// A search ends when it has as many endings as the beam is wide and no live hypothesis scores better than the worst of
-/// them, each judged by its length so far; this is `early_stopping=False` of Hugging Face's transformers. Ties go to the ended output,
-/// then to the smaller token, so the result is repeatable. Tokens of probability zero are never chosen: fewer outputs than
-/// [`n_best`](BeamOptions::n_best) may be found, but always one.
+/// A search ends when as many outputs have ended as the beam is wide and no live hypothesis scores better than the worst of
+/// them, each judged at its length so far; this is `early_stopping=False` of Hugging Face's transformers. Ties go to the ended output,
+/// then to the smaller token, so the result is repeatable. Tokens of probability zero are never chosen, so fewer outputs than
+/// [`n_best`](BeamOptions::n_best) may be found, but always at least one.
 ///
 /// # Arguments
 ///
@@ -35,7 +35,7 @@ pub struct Hypothesis {
 ///
 /// # Cost
 ///
-/// The state holds up to `beam` rows for each prompt. A step reads the logits `[rows, vocab_size]` from the device once.
+/// The state holds up to `beam` rows for each prompt. Each step reads the logits `[rows, vocab_size]` from the device once.
 ///
 /// # Example
 ///
@@ -97,7 +97,7 @@ struct Beam<'a> {
     cut_off: Vec<Hypothesis>,
 }
 
-/// A hypothesis on its way.
+/// A hypothesis that has not ended.
 #[derive(Default)]
 struct Live {
     /// Which live hypothesis of the step before it continues.
@@ -109,9 +109,9 @@ struct Live {
 struct Candidate {
     parent: usize,
     token: u32,
-    /// Of that token.
+    /// Log-probability of that token.
     log_probability: f64,
-    /// Of all tokens.
+    /// Log-probability of all tokens.
     total: f64,
 }
 
@@ -128,7 +128,7 @@ impl<'a> Beam<'a> {
         beam
     }
 
-    /// What the model has to read of every live hypothesis.
+    /// The tokens of each live hypothesis that the model has not read yet.
     fn unread(&self) -> impl Iterator<Item = &[u32]> {
         self.live.iter().map(|live| {
             let last = live.generation.tokens.last();
@@ -136,7 +136,7 @@ impl<'a> Beam<'a> {
         })
     }
 
-    /// Replaces the live hypotheses by their best continuations, given the next token's logits of each.
+    /// Replaces the live hypotheses by their best continuations, given the logits of the next token of each.
     fn advance<'l>(&mut self, rows: impl Iterator<Item = &'l [f32]>, options: &BeamOptions) {
         let mut live = Vec::with_capacity(options.beam);
         for (rank, candidate) in self.candidates(rows, options).into_iter().enumerate() {
@@ -170,7 +170,7 @@ impl<'a> Beam<'a> {
         self.cut_off_where_full(options);
     }
 
-    /// The continuations that may matter, most probable first; of equals those of the better parent, then the smaller token.
+    /// The continuations that may matter, most probable first; among equals, those of the better parent, then of the smaller token.
     fn candidates<'l>(
         &self,
         rows: impl Iterator<Item = &'l [f32]>,
@@ -193,7 +193,7 @@ impl<'a> Beam<'a> {
             }
         }
         candidates.retain(|candidate| candidate.total > f64::NEG_INFINITY);
-        // Sorting is stable, and that is the order they come in.
+        // Sorting is stable, and they come in this order.
         candidates.sort_by(|a, b| b.total.total_cmp(&a.total));
         candidates
     }

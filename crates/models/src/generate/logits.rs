@@ -1,4 +1,4 @@
-//! What the model says about the next token of every row, read once a step.
+//! The model's prediction of the next token of every row, read once per step.
 
 use std::slice::ChunksExact;
 
@@ -11,18 +11,18 @@ pub(super) struct NextLogits {
 }
 
 impl NextLogits {
-    /// Lets the model read `tokens`, of each row at least one.
+    /// Lets the model read `tokens`, at least one per row.
     ///
     /// # Panics
     ///
-    /// When the model is in training, or its logits are not those of the rows.
+    /// When the model is in training, or its logits do not have one row for each of `tokens`.
     pub(super) fn read<M: Autoregressive>(
         model: &M,
         state: &mut M::State,
         tokens: &[&[u32]],
     ) -> Self {
         let logits = model.advance(state, tokens);
-        // Nothing but the logits says what kind of device the model is on.
+        // Only the logits tell what kind of device the model is on.
         assert!(
             !logits.device().is_autodiff(),
             "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \
@@ -52,7 +52,7 @@ impl NextLogits {
 ///
 /// # Panics
 ///
-/// When there is none, or a logit is NaN, or the largest is infinite.
+/// When there is none, a logit is NaN, or the largest is infinite.
 pub(super) fn largest(logits: &[f32]) -> usize {
     assert!(!logits.is_empty(), "generate: there are no logits");
     let mut best = 0;
@@ -73,7 +73,7 @@ pub(super) fn largest(logits: &[f32]) -> usize {
     best
 }
 
-/// What a logit has to be diminished by to be a log-probability: `ln Σ exp(logits)`.
+/// What to subtract from a logit to get a log-probability: `ln Σ exp(logits)`.
 ///
 /// # Panics
 ///

@@ -1,18 +1,109 @@
-//! Generation, token by token, from any model that says how probable each next token is.
+//! Generation, token by token, with any model that predicts the next token.
 //!
-//! | file | what it is |
+//! | item | what it is |
 //! | --- | --- |
-//! | `autoregressive` | [`Autoregressive`]: what a model must be able to do |
-//! | `options` | [`GenerateOptions`] and [`BeamOptions`]: when to stop, how wide to search |
-//! | `sampling` | [`Sampling`]: how a token is chosen: greedy, or drawn with temperature, top-k, top-p and min-p |
-//! | `stream` | [`stream`], an iterator over the steps, and [`generate`](generate()), which runs it to its end |
-//! | `beam` | [`beam_search`]: the most probable outputs, several of them if wished |
-//! | `logits` | what the model says, read once a step and checked |
-//! | `prompts` | what a call is given, checked, and how long each row may become |
+//! | [`generate`](generate()) | continues prompts to their end |
+//! | [`stream`] | the same as an iterator over the steps, which other prompts may [join](Stream::join) |
+//! | [`beam_search`] | finds the most probable outputs, one or several per prompt |
+//! | [`GenerateOptions`], [`BeamOptions`] | when to stop, how wide to search |
+//! | [`Sampling`] | how a token is chosen: greedily, or drawn with temperature, top-k, top-p and min-p |
+//! | [`Autoregressive`] | what a model must be able to do |
+//!
+//! A call takes a model, a state and the prompts. The state comes from the model's own `start`, such as
+//! [`LanguageModel::start`](crate::language_model::LanguageModel::start) or [`Seq2Seq::start`](crate::seq2seq::Seq2Seq::start), and has one row
+//! for each prompt. A call consumes it; clone it first to generate from it again.
+//!
+//! # Example
+//!
+//! ```
+//! use burn::tensor::Device;
+//! use burn_attn_models::{
+//!     generate::{BeamOptions, GenerateOptions, Sampling, beam_search, generate},
+//!     language_model::LanguageModelConfig,
+//! };
+//!
+//! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+//! let prompts = [vec![5, 6, 7], vec![8]];
+//! let end = 2; // the stop token
+//!
+//! let greedy = generate(&model, model.start(2), &prompts, &GenerateOptions::new(20).stop_tokens([end]));
+//!
+//! let options = GenerateOptions::new(20)
+//!     .stop_tokens([end])
+//!     .sampling(Sampling::temperature(0.8).top_k(50).top_p(0.95))
+//!     .seed(7);
+//! let sampled = generate(&model, model.start(2), &prompts, &options);
+//!
+//! let beams = beam_search(&model, model.start(2), &prompts, &BeamOptions::new(4, 20).stop_tokens([end]).n_best(2));
+//! assert_eq!((greedy.len(), sampled.len(), beams.len(), beams[0].len()), (2, 2, 2, 2));
+//! ```
+//!
+//! # Streaming
+//!
+//! Each step of a [`stream`] has one [`Choice`] per row that is still going on. Stop by dropping it. An encoder–decoder reads its sources in
+//! `start`, and its prompts are begin tokens:
+//!
+//! ```
+//! use burn::tensor::{Device, Int, Tensor};
+//! use burn_attn_models::{generate::{Finish, GenerateOptions, stream}, seq2seq::Seq2SeqConfig};
+//!
+//! let device = Device::default();
+//! let model = Seq2SeqConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
+//! let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device); // the second is padded
+//! let source_lengths = Tensor::<1, Int>::from_data([3, 2], &device);
+//! let start = model.start(source, source_lengths);
+//!
+//! let (begin, end) = (1, 2);
+//! let options = GenerateOptions::new(20).stop_tokens([end]);
+//! for step in stream(&model, start, &[vec![begin], vec![begin]], &options).take(3) {
+//!     for choice in step {
+//!         match choice.finish {
+//!             Some(Finish::Stop(_)) => println!("row {} has ended", choice.row),
+//!             _ => println!("row {}: token {}", choice.row, choice.token),
+//!         }
+//!     }
+//! }
+//! ```
+//!
+//! # Joining a running batch
+//!
+//! New prompts need not wait for the rows that are running. They read their tokens by themselves and then take every step with the others:
+//!
+//! ```
+//! # use burn::tensor::Device;
+//! # use burn_attn_models::{generate::{GenerateOptions, generate, stream}, language_model::LanguageModelConfig};
+//! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+//! let mut running = stream(&model, model.start(1), &[vec![5, 6]], &GenerateOptions::new(4));
+//! running.next();
+//!
+//! let first = running.join(model.start(1), &[vec![7, 8, 9]]); // row 1: rows are numbered in the order of arrival
+//! assert_eq!(first[0].row, 1);
+//! let rows: Vec<usize> = running.next().unwrap().iter().map(|choice| choice.row).collect();
+//! assert_eq!(rows, [0, 1]);
+//! ```
+//!
+//! # Rolling back
+//!
+//! [`LanguageModelState::truncate`](crate::language_model::LanguageModelState::truncate) forgets the last tokens of each row. Speculative
+//! decoding, for one, lets the model read several guessed tokens at once and takes back the wrong ones:
+//!
+//! ```
+//! # use burn::tensor::Device;
+//! # use burn_attn_models::{generate::Autoregressive, language_model::LanguageModelConfig};
+//! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+//! let mut state = model.start(1);
+//! model.advance(&mut state, &[&[5, 6, 7]]); // the prompt
+//! model.advance(&mut state, &[&[8, 9, 10]]); // three guesses, of which the first turns out right
+//! state.truncate(&[4]);
+//! assert_eq!(model.lengths(&state), [4]);
+//!
+//! let logits = model.advance(&mut state, &[&[11]]); // as if 9 and 10 had never been read
+//! assert_eq!(logits.dims(), [1, 100]);
+//! ```
 //!
 //! # How a token is chosen
 //!
-//! [`generate`](generate()) and [`stream`] read the logits of every row once a step and choose on the host, in this order, which is that
+//! [`generate`](generate()) and [`stream`] read the logits of every row once per step and choose on the host, in this order, which is that
 //! of Hugging Face's transformers:
 //!
 //! 1. repetition penalty ([`GenerateOptions::repetition_penalty`]),
@@ -22,48 +113,16 @@
 //! 5. min-p ([`Sampling::min_p`]),
 //! 6. the draw.
 //!
-//! Of equally probable tokens the smaller one counts as the more probable, everywhere. That is the one difference: top-k here keeps
-//! exactly k tokens, there also those that tie with the k-th.
+//! Of equally probable tokens, the smaller one always counts as the more probable. This is the only difference: top-k here keeps exactly
+//! k tokens, while transformers also keeps those that tie with the k-th.
 //!
-//! Log-probabilities are always those of the model itself, before all of the above: they add up to that of the whole output,
-//! however it was found.
+//! Log-probabilities are always those of the model itself, before all of the above. They add up to the log-probability of the whole
+//! output, however it was found.
 //!
-//! # Repeatable
+//! # Reproducibility
 //!
-//! Row `r` of a call draws from stream `r` of a ChaCha8 generator whose key is the seed, one number a token. The same seed gives the
-//! same tokens, and what other rows of the batch do, or whether there are any, changes nothing but the rounding inside the model.
-//!
-//! # Example
-//!
-//! ```
-//! use burn::tensor::{Device, Int, Tensor};
-//! use burn_attn_models::{
-//!     generate::{BeamOptions, GenerateOptions, Sampling, beam_search, generate, stream},
-//!     seq2seq::Seq2SeqConfig,
-//! };
-//!
-//! let device = Device::default();
-//! let model = Seq2SeqConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
-//! let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
-//! let source_lengths = Tensor::<1, Int>::from_data([3, 2], &device);
-//! let start = model.start(source, source_lengths);
-//! let (bos, eos) = (1, 2);
-//! let prompts = [vec![bos], vec![bos]];
-//!
-//! let options = GenerateOptions::new(20)
-//!     .stop_tokens([eos])
-//!     .sampling(Sampling::temperature(0.8).top_k(50).top_p(0.95))
-//!     .seed(7);
-//! for step in stream(&model, start.clone(), &prompts, &options).take(3) {
-//!     for choice in step {
-//!         println!("row {}: token {}", choice.row, choice.token);
-//!     }
-//! }
-//!
-//! let greedy = generate(&model, start.clone(), &prompts, &GenerateOptions::new(20).stop_tokens([eos]));
-//! let beams = beam_search(&model, start, &prompts, &BeamOptions::new(4, 20).stop_tokens([eos]).n_best(2));
-//! assert_eq!((greedy.len(), beams.len(), beams[0].len()), (2, 2, 2));
-//! ```
+//! Row `r` of a call draws from stream `r` of a ChaCha8 generator whose key is the seed, one number per token. The same seed gives the
+//! same tokens. The other rows of the batch, if there are any, affect nothing but the rounding inside the model.
 
 mod autoregressive;
 mod beam;

@@ -1,8 +1,8 @@
-//! When to stop, what to discourage, how wide to search.
+//! Options: when to stop, what to discourage, how wide to search.
 
 use super::Sampling;
 
-/// How [`generate`](super::generate()) and [`stream`](super::stream) work.
+/// Options of [`generate`](super::generate()) and [`stream`](super::stream).
 ///
 /// ```
 /// use burn_attn_models::generate::{GenerateOptions, Sampling};
@@ -23,7 +23,7 @@ pub struct GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// Greedy choice of at most `max_new_tokens` tokens a row, the stop token among them; fewer where the model holds no more.
+    /// Greedy choice of at most `max_new_tokens` tokens per row, stop token included, and no more than the model has room for.
     pub fn new(max_new_tokens: usize) -> Self {
         Self {
             max_new_tokens,
@@ -46,10 +46,10 @@ impl GenerateOptions {
         self
     }
 
-    /// Makes tokens of the row so far, prompt included, less probable (above 1) or more (below 1). Default: 1.
+    /// Makes the tokens that the row already has, prompt included, less probable (above 1) or more probable (below 1). Default: 1.
     ///
-    /// The logit `l` of each becomes `l / penalty` where it is positive and `l · penalty` where it is negative, once, however often the
-    /// token occurred. Tokens that the state had read before this call are not known and not penalised.
+    /// The logit `l` of each becomes `l / penalty` if it is positive and `l · penalty` if it is negative, once, however often the
+    /// token occurred. Tokens that the state had read before this call are not known, and not penalised.
     ///
     /// # Panics
     ///
@@ -57,8 +57,8 @@ impl GenerateOptions {
     ///
     /// # Source
     ///
-    /// CTRL (arXiv:1909.05858), section 4.1, which divides always and so would favour repeated tokens with negative logits; the case
-    /// distinction is that of Hugging Face's transformers.
+    /// CTRL (arXiv:1909.05858), section 4.1, which always divides and so would favour repeated tokens with negative logits; the
+    /// distinction by sign is that of Hugging Face's transformers.
     pub fn repetition_penalty(mut self, penalty: f64) -> Self {
         assert!(
             penalty > 0.0 && penalty.is_finite(),
@@ -68,14 +68,14 @@ impl GenerateOptions {
         self
     }
 
-    /// What random choices follow from. Default: 0.
+    /// The seed of all random choices. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.seed = seed;
         self
     }
 }
 
-/// How [`beam_search`](super::beam_search) searches.
+/// Options of [`beam_search`](super::beam_search).
 ///
 /// ```
 /// use burn_attn_models::generate::BeamOptions;
@@ -92,8 +92,8 @@ pub struct BeamOptions {
 }
 
 impl BeamOptions {
-    /// Keeps `beam` hypotheses side by side (1 is greedy search), each of at most `max_new_tokens` tokens, the stop token among
-    /// them; fewer where the model holds no more.
+    /// Keeps `beam` hypotheses side by side (1 is greedy search), each of at most `max_new_tokens` tokens, stop token included, and no
+    /// more than the model has room for.
     ///
     /// # Panics
     ///
@@ -116,7 +116,7 @@ impl BeamOptions {
     }
 
     /// How much longer outputs are favoured. Default: 0, not at all: the score is the log-probability itself, which favours short
-    /// outputs, as every further token diminishes it. The default of Hugging Face's transformers is 1.
+    /// outputs, because every further token lowers it. The default of Hugging Face's transformers is 1.
     ///
     /// The score of a hypothesis is its log-probability divided by `((5 + len) / 6)^length_penalty`, where `len` counts its tokens
     /// and its stop token.
@@ -138,7 +138,7 @@ impl BeamOptions {
         self
     }
 
-    /// How many hypotheses are returned for each prompt, if so many are found. Default: 1.
+    /// The most hypotheses to return for each prompt. Default: 1.
     ///
     /// # Panics
     ///
@@ -153,7 +153,7 @@ impl BeamOptions {
         self
     }
 
-    /// What the log-probability of a hypothesis of `len` tokens, its stop token included, is divided by.
+    /// The divisor of the log-probability of a hypothesis of `len` tokens, stop token included.
     pub(super) fn penalty(&self, len: usize) -> f64 {
         ((5.0 + len as f64) / 6.0).powf(self.length_penalty)
     }

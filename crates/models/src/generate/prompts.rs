@@ -1,8 +1,8 @@
-//! What a call is given, checked, and how long each row may become.
+//! Checks the prompts, and works out how long each row may become.
 
 use super::Autoregressive;
 
-/// How many tokens every row may be given: `max_new_tokens`, or fewer where the model ends first.
+/// How many new tokens each row may get: `max_new_tokens`, or as many as the model has room for.
 ///
 /// # Panics
 ///

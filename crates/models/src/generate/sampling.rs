@@ -6,9 +6,9 @@ use rand_chacha::{ChaCha8Rng, rand_core::RngCore};
 
 use super::logits::largest;
 
-/// How the next token is chosen: always the most probable one, or drawn, with the improbable ones left out.
+/// How the next token is chosen: always the most probable one, or one drawn at random, with improbable ones left out.
 ///
-/// The filters apply in the order temperature, top-k, top-p, min-p, whatever the order they are named in; see
+/// The filters apply in the order temperature, top-k, top-p, min-p, in whatever order they are called; see
 /// [the module](super#how-a-token-is-chosen). The most probable token passes all of them.
 ///
 /// ```
@@ -37,7 +37,8 @@ impl Sampling {
         }
     }
 
-    /// Draws from `softmax(logits / temperature)`: 1 is the model's own distribution, less is bolder, more is wilder.
+    /// Draws from `softmax(logits / temperature)`: 1 is the model's own distribution, a lower temperature favours probable tokens, a
+    /// higher one evens the probabilities out.
     ///
     /// # Panics
     ///
@@ -54,7 +55,7 @@ impl Sampling {
         }
     }
 
-    /// Keeps the `top_k` most probable tokens, exactly as many, the smaller ones among equals.
+    /// Keeps exactly the `top_k` most probable tokens; among equals, the smaller ones.
     ///
     /// # Panics
     ///
@@ -71,7 +72,7 @@ impl Sampling {
 
     /// Keeps the smallest set of most probable tokens whose probabilities add up to `top_p` or more: the nucleus.
     ///
-    /// The probabilities are those after temperature and top-k. 1 keeps everything.
+    /// The probabilities are those after temperature and top-k. 1 keeps every token.
     ///
     /// # Panics
     ///
@@ -91,7 +92,7 @@ impl Sampling {
 
     /// Keeps the tokens at least `min_p` times as probable as the most probable one.
     ///
-    /// The probabilities are those after the temperature. 0 keeps everything, 1 what ties with the most probable token.
+    /// The probabilities are those after the temperature. 0 keeps every token, 1 only those that tie with the most probable one.
     ///
     /// # Panics
     ///
@@ -123,7 +124,7 @@ impl Sampling {
     ///
     /// # Cost
     ///
-    /// O(vocabulary), whichever filters are on, where they leave a small part of it; O(vocabulary · log vocabulary) else.
+    /// O(vocabulary) if the filters keep a small part of the vocabulary; otherwise O(vocabulary · log vocabulary).
     pub fn distribution(&self, logits: &[f32]) -> Vec<(u32, f64)> {
         let best = largest(logits);
         let Some(temperature) = self.temperature else {
@@ -174,12 +175,12 @@ impl Sampling {
             }
             left -= probability;
         }
-        // Rounding left a crumb: it belongs to the last token.
+        // What rounding left over belongs to the last token.
         distribution[distribution.len() - 1].0
     }
 }
 
-/// Brings the most probable tokens to the front, in order, until their weights reach `mass`, and returns how many these are.
+/// Brings the most probable tokens to the front, in order, until their weights reach `mass`, and returns their number.
 fn nucleus(
     tokens: &mut [u32],
     mass: f64,
@@ -188,7 +189,7 @@ fn nucleus(
 ) -> usize {
     let (mut sorted, mut sum) = (0, 0.0);
     while sorted < tokens.len() {
-        // A nucleus is mostly small. Sorting twice as many each time, the whole vocabulary is sorted only where it is needed.
+        // A nucleus is usually small. Sorting twice as many tokens each time, the whole vocabulary is sorted only if it has to be.
         let end = (2 * sorted).max(64).min(tokens.len());
         tokens[sorted..].select_nth_unstable_by(end - sorted - 1, &by_probability);
         tokens[sorted..end].sort_unstable_by(&by_probability);

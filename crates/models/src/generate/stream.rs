@@ -1,4 +1,4 @@
-//! Generation step by step, and to its end.
+//! Generation, step by step or to its end.
 
 use std::collections::BTreeSet;
 
@@ -16,32 +16,32 @@ use super::{
 pub enum Finish {
     /// This stop token was chosen.
     Stop(u32),
-    /// It is as long as was asked for, or as the model holds.
+    /// The row is as long as was asked for, or as the model has room for.
     #[default]
     Length,
 }
 
-/// What became of one row in one step.
+/// The token that one step chose for one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Choice {
-    /// Which prompt the token continues.
+    /// The number of the prompt that the token continues, from 0.
     pub row: usize,
-    /// The token; the stop token, where that is what ended the row.
+    /// The token; if a stop token ended the row, that token.
     pub token: u32,
-    /// How probable it was to the model itself (nats).
+    /// Its log-probability by the model itself (nats).
     pub log_probability: f64,
-    /// Whether this was the last token of the row, and why.
+    /// Why the row ended, if this was its last token.
     pub finish: Option<Finish>,
 }
 
-/// What follows one prompt.
+/// The continuation of one prompt.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Generation {
     /// The new tokens, without the stop token.
     pub tokens: Vec<u32>,
-    /// How probable each was to the model itself (nats), and, where a stop token ended the row, that one last.
+    /// The log-probability of each by the model itself (nats); if a stop token ended the row, its own comes last.
     pub log_probabilities: Vec<f64>,
-    /// Why it ended.
+    /// Why the row ended.
     pub finish: Finish,
 }
 
@@ -60,11 +60,19 @@ impl Generation {
     }
 }
 
-/// Continues every prompt to its end; see [`stream`].
+/// Continues every prompt to its end, and returns one [`Generation`] per prompt; see [`stream`].
 ///
 /// # Panics
 ///
 /// As [`stream`].
+///
+/// # Cost
+///
+/// As [`stream`].
+///
+/// # Example
+///
+/// See [the module](super#example).
 pub fn generate<M: Autoregressive>(
     model: &M,
     state: M::State,
@@ -78,30 +86,31 @@ pub fn generate<M: Autoregressive>(
     generations
 }
 
-/// Continues every prompt, one token of every row a step.
+/// Continues every prompt: an iterator whose every step yields one token per row.
 ///
-/// The model works only when the next step is asked for: dropping the iterator stops it. Rows that ended are dropped from the state, the
-/// others go on.
+/// The model runs only when the next step is asked for, so dropping the iterator stops it. Rows that ended are dropped from the state,
+/// and the others go on.
 ///
 /// # Arguments
 ///
-/// - `state`: one row for each prompt, as it was before reading it
-/// - `prompts`: the tokens every row continues, of different lengths if need be; for an encoder–decoder the begin token
+/// - `state`: one row for each prompt, which has not read the prompt yet
+/// - `prompts`: the tokens that each row continues; their lengths may differ; for an encoder–decoder, the begin token
 ///
 /// # Panics
 ///
-/// When the number of prompts is not that of the state's rows, a prompt is empty or longer than the model holds, or a token of a
-/// prompt or a stop token is outside the vocabulary; at the first step, when the model is on an autodiff device, where dropout acts and
-/// the graph of all steps would be kept: generate with `model.valid()`.
+/// When the number of prompts is not the number of the state's rows, a prompt is empty or too long for the model, or a token of a
+/// prompt or a stop token is outside the vocabulary. At the first step, when the model is on an autodiff device, where dropout would act
+/// and the graph of all steps would be kept: generate with `model.valid()`.
 ///
 /// # Cost
 ///
 /// A step reads the logits `[rows, vocab_size]` from the device once; choosing is O(rows · vocab_size) on the host, see
-/// [`Sampling::distribution`](super::Sampling::distribution).
+/// [`Sampling::distribution`](super::Sampling::distribution). What a step of the model costs is said by its implementation of
+/// [`Autoregressive`].
 ///
 /// # Example
 ///
-/// See [the module](super#example).
+/// See [the module](super#streaming).
 pub fn stream<'a, M: Autoregressive>(
     model: &'a M,
     state: M::State,
@@ -117,7 +126,7 @@ pub fn stream<'a, M: Autoregressive>(
     }
 }
 
-/// Rows that continue `prompts`, of which the first is number `first` of its stream.
+/// Rows that continue `prompts`, numbered from `first` on.
 fn rows<M: Autoregressive>(
     model: &M,
     state: &M::State,
@@ -139,15 +148,15 @@ fn rows<M: Autoregressive>(
 
 /// The steps of a generation; see [`stream`].
 ///
-/// Each item has one [`Choice`] for every row that had not ended before, in the order of the prompts. After the last row's end there is none,
-/// until others [`join`](Self::join).
+/// Each item has one [`Choice`] for every row that had not ended before, in the order of the prompts. Once all rows have ended, `next` returns
+/// `None` until others [`join`](Self::join).
 pub struct Stream<'a, M: Autoregressive> {
     model: &'a M,
     state: M::State,
     options: GenerateOptions,
     /// The rows of the state, in its order.
     rows: Vec<Row>,
-    /// Prompts that it was ever given.
+    /// How many prompts it has been given so far.
     given: usize,
 }
 
@@ -168,7 +177,7 @@ impl<M: Autoregressive> Iterator for Stream<'_, M> {
     }
 }
 
-/// One more token for each of the rows of `state`.
+/// One more token for each row of `state`.
 fn step<M: Autoregressive>(
     model: &M,
     state: &mut M::State,
@@ -183,11 +192,11 @@ fn step<M: Autoregressive>(
 }
 
 impl<M: Autoregressive> Stream<'_, M> {
-    /// Lets other rows, those of `state`, continue `prompts` beside the rows that are there: requests join a running batch. Returns the first
-    /// choice of each.
+    /// Adds new prompts to a running batch: the rows of `state` continue `prompts` beside the rows that are there. Returns the first
+    /// choice of each new row.
     ///
-    /// Row `r` of the new ones is row `n + r` of the stream, after `n` prompts that it was given before, and its tokens are those that it
-    /// would have had as such from the start.
+    /// If the stream has been given `n` prompts before, new row `r` is row `n + r`. Its tokens are those that it would have had if it had been
+    /// row `n + r` from the start.
     ///
     /// # Panics
     ///
@@ -195,7 +204,7 @@ impl<M: Autoregressive> Stream<'_, M> {
     ///
     /// # Cost
     ///
-    /// The new rows read their prompts by themselves, while the others wait. A copy of the caches of all rows.
+    /// The new rows read their prompts by themselves, while the others wait. The caches of all rows are copied once.
     ///
     /// # Example
     ///
@@ -243,11 +252,11 @@ impl<M: Autoregressive> Stream<'_, M> {
 /// A row that is being continued.
 struct Row {
     index: usize,
-    /// How many tokens it may still be given; 0 once it has ended.
+    /// How many more tokens it may get; 0 once it has ended.
     room: usize,
-    /// What the model has not read yet.
+    /// The tokens that the model has not read yet.
     unread: Vec<u32>,
-    /// Its tokens so far, each once, where they are penalised.
+    /// Its tokens so far, each once, if they are penalised.
     seen: BTreeSet<u32>,
     random: ChaCha8Rng,
 }
@@ -257,7 +266,7 @@ impl Row {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&options.seed.to_le_bytes());
         let mut random = ChaCha8Rng::from_seed(key);
-        // Rows share no numbers, so that none depends on what another one does.
+        // Rows share no random numbers, so that none depends on what another one does.
         random.set_stream(index as u64);
         let seen = options.repetition_penalty.map(|_| prompt.iter().copied());
         Self {
@@ -296,7 +305,7 @@ impl Row {
         }
     }
 
-    /// The logits with those of the tokens so far moved towards or away from improbable.
+    /// The logits, with those of the tokens so far made smaller or larger.
     fn penalised(&self, logits: &[f32], penalty: f64) -> Vec<f32> {
         let mut logits = logits.to_vec();
         for &token in &self.seen {

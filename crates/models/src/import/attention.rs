@@ -36,7 +36,7 @@ impl Import for CrossAttention {
     }
 }
 
-/// Query, key and value like `likes`, of which each linear layer of ours has so many.
+/// Query, key and value like `likes`; `ours` names our linear layers and says how many of the three each of them holds.
 fn projections(
     part: &Part,
     likes: [&Linear; 3],
@@ -46,7 +46,7 @@ fn projections(
         let names = ours.iter().map(|(name, _)| format!("{name}.{parameter}"));
         names.collect()
     };
-    // Those of theirs that each of ours has, and how wide they are.
+    // Which of the three each of ours holds, and how wide they are.
     let mut rest = [0, 1, 2].as_slice();
     let groups: Vec<(&str, &[usize])> = ours
         .iter()
@@ -137,7 +137,7 @@ fn without_adapters(part: &Part, inputs: &[&Linear]) -> Result<(), ImportError> 
         .try_for_each(|input| part.without_adapter(name, input))
 }
 
-/// PyTorch's three biases are one vector.
+/// Refuses a module with only some of the three biases: in PyTorch they are one vector.
 fn refuse_some_biases(part: &Part, likes: [&Linear; 3]) -> Result<(), ImportError> {
     let [query, key, value] = likes.map(|like| like.bias.is_some());
     match query == key && key == value {

@@ -1,16 +1,20 @@
-//! burn-nn's multi-head attention as ours, without a file between.
+//! burn-nn's multi-head attention as ours, without going through a file.
 
 use burn::nn::attention::MultiHeadAttention as BurnNnAttention;
 use burn_attn::{ConfigError, MultiHeadAttention, MultiHeadAttentionConfig, ProjectionBias};
 
-/// burn-nn's multi-head attention as ours: the same parameters, number of heads and dropout.
+/// Turns burn-nn's multi-head attention into ours, with the same parameters, number of heads and dropout.
 ///
-/// `quiet_softmax` becomes sinks at 0 that are not trained. `min_float` has no place here: a masked key never wins,
+/// `quiet_softmax` becomes sinks at 0 that are not trained. `min_float` is not needed here: a masked key never wins,
 /// whatever the scores, and a query that sees nothing gets zeros.
 ///
 /// # Errors
 ///
-/// When its configuration contradicts itself, which burn-nn notices only in `forward`.
+/// When the configuration contradicts itself, which burn-nn notices only in `forward`.
+///
+/// # Cost
+///
+/// The parameters are moved, not copied.
 ///
 /// # Example
 ///

@@ -1,4 +1,4 @@
-//! Weights from elsewhere, by name, and what ours are called there.
+//! Weights from other libraries, by name, and the names of ours there.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use burn::{module::Module, store::ModuleRecord, tensor::Bytes};
 use super::{ImportError, part::Part};
 use crate::weights::{Format, Table, Weights, WeightsError, below, format};
 
-/// Whose modules the weights are of, which says how they are named and laid out.
+/// The library that the weights come from, which determines their names and layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Library {
@@ -31,10 +31,10 @@ impl Display for Library {
     }
 }
 
-/// Weights from elsewhere, by name; [`pytorch`], [`burn_nn`] and [`burn_nn_record`] make one.
+/// Weights from another library, by name. [`pytorch`], [`burn_nn`] and [`burn_nn_record`] open one.
 ///
-/// The numbers of a tensor stay in the file until a module takes them (those of a burnpack are read at once), so keep the
-/// file as it is for as long.
+/// The numbers of a tensor stay in the file until a module takes them, so do not change the file until then. A burnpack is read
+/// at once.
 ///
 /// # Example
 ///
@@ -62,36 +62,36 @@ pub struct Checkpoint {
 
 /// Weights of PyTorch modules: a `state_dict` that `torch.save` wrote (`.pt`, `.pth`, `.bin`), or safetensors.
 ///
-/// Which of the two it is follows from the file's first bytes. A dictionary inside another, as checkpoints of training runs
-/// have, becomes a prefix: `state_dict.encoder`.
+/// The file's first bytes tell which of the two it is. A dictionary inside another, as in the checkpoint of a training run,
+/// becomes a prefix: `state_dict.encoder`.
 ///
 /// # Errors
 ///
-/// When the file is not there, something else, or damaged.
+/// When the file is missing, damaged, or of another format.
 ///
 /// # Cost
 ///
 /// Reads the names and shapes, not the numbers.
 pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
     read(path.as_ref(), "PyTorch", |path, format| match format {
-        Format::Burnpack => Err("it is a burnpack, of Burn's".into()),
+        Format::Burnpack => Err("it is a burnpack, which Burn wrote".into()),
         _ => open(path),
     })
     .map(|weights| Checkpoint::new(Library::Pytorch, weights))
 }
 
-/// Weights of burn-nn's modules in a file of Burn's: a burnpack (`Module::save_file`), or safetensors.
+/// Weights of burn-nn's modules in a file that Burn wrote: a burnpack (`Module::save_file`), or safetensors.
 ///
 /// # Errors
 ///
-/// When the file is not there, something else, or damaged.
+/// When the file is missing, damaged, or of another format.
 ///
 /// # Cost
 ///
-/// Reads the whole burnpack; of safetensors only the names and shapes.
+/// Reads a burnpack whole; of safetensors, only the names and shapes.
 pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
     read(path.as_ref(), "Burn", |path, format| match format {
-        // Burn would read each number when it is first used, and the file may be gone by then.
+        // Burn would read each number at its first use, and the file may be gone by then.
         Format::Burnpack => {
             let bytes = fs::read(path).map_err(|error| error.to_string())?;
             Weights::from_burnpack(Bytes::from_bytes_vec(bytes))
@@ -106,7 +106,7 @@ pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
 ///
 /// # Errors
 ///
-/// When Burn cannot read its record.
+/// When Burn cannot read its own record.
 pub fn burn_nn_record(record: ModuleRecord) -> Result<Checkpoint, ImportError> {
     let bytes = record.into_bytes().map_err(|error| error.to_string());
     match bytes.and_then(Weights::from_burnpack) {
@@ -122,7 +122,7 @@ fn open(path: &Path) -> Result<Weights, String> {
     })
 }
 
-/// Reads a file of `of`, once its first bytes say what it is.
+/// Reads a file of `of`, after a look at its first bytes.
 fn read(
     path: &Path,
     of: &'static str,
@@ -136,12 +136,12 @@ fn read(
     })
 }
 
-/// Which parameter of a module is which tensor of PyTorch's or burn-nn's, as far as they have the like: to write it with
+/// Which parameter of a module is which tensor of PyTorch or burn-nn: to write the module with
 /// [`weights::save`](crate::weights::save()), or as a [part](Table::part) of a larger table.
 ///
 /// # Errors
 ///
-/// When the library's modules cannot be what the module is.
+/// When the library has no such module.
 ///
 /// # Example
 ///
@@ -178,10 +178,10 @@ impl Checkpoint {
         }
     }
 
-    /// Says that the attention to load was made with burn-nn's `quiet_softmax` or PyTorch's `add_zero_attn`. Default: false.
+    /// Declares that the attention to load was made with burn-nn's `quiet_softmax` or PyTorch's `add_zero_attn`. Default: false.
     ///
-    /// Both are sinks at 0, of which the weights hold no trace. [`load`](Self::load) then needs a module with sinks and sets them
-    /// to 0; freeze them to keep them there. Otherwise it needs one without.
+    /// Both are sinks at 0, which leave no trace in the weights. [`load`](Self::load) then needs a module with sinks and sets them
+    /// to 0; freeze them to keep them there. Otherwise it needs a module without sinks.
     pub fn sinks_at_zero(mut self, sinks_at_zero: bool) -> Self {
         self.sinks_at_zero = sinks_at_zero;
         self
@@ -192,20 +192,20 @@ impl Checkpoint {
         self.weights.tensors().map(|(name, _)| name)
     }
 
-    /// Gives `module` the weights below `prefix`, as in `"layers.0.self_attn"`; all of them with `""`.
+    /// Loads the weights below `prefix`, such as `"layers.0.self_attn"`, into `module`; with `""`, all of them.
     ///
-    /// Parameters keep their identity, device, dtype and whether they are trained; f16, bf16, f32 and f64 are rounded to the
+    /// Parameters keep their identity, device and dtype, and stay trainable or frozen; f16, bf16, f32 and f64 are rounded to the
     /// module's dtype.
     ///
     /// # Errors
     ///
-    /// When a parameter has no tensor, a tensor below `prefix` has no parameter, or one has another shape or no
+    /// When a parameter has no tensor, a tensor below `prefix` has no parameter, or a tensor has another shape or does not hold
     /// floating-point numbers; when a weight of the module has an adapter, or its sinks are not what
-    /// [`sinks_at_zero`](Self::sinks_at_zero) says. The module is as it was before.
+    /// [`sinks_at_zero`](Self::sinks_at_zero) says. The module is then unchanged.
     ///
     /// # Cost
     ///
-    /// Reads each tensor once; the old and the new parameters are in memory together.
+    /// Reads each tensor once; the old and the new parameters are in memory at the same time.
     pub fn load<M: Import>(&mut self, prefix: &str, module: &mut M) -> Result<(), ImportError> {
         let part = Part {
             library: self.library,
@@ -226,7 +226,7 @@ impl Checkpoint {
         Ok(())
     }
 
-    /// What to say when there is no tensor: where the longest beginning of the prefix leads that has some.
+    /// The error if there is no tensor: names what there is below the longest part of the prefix that exists.
     fn nothing_below(&self, prefix: &str) -> ImportError {
         let parents = prefix.match_indices('.').map(|(end, _)| end).rev();
         let parents = parents.map(|end| &prefix[..end]).chain([""]);
@@ -246,11 +246,11 @@ impl Checkpoint {
         }
     }
 
-    /// Sees that modules have taken every tensor: nothing that was trained stays behind unnoticed.
+    /// Checks that modules have taken every tensor, so that nothing that was trained is left behind unnoticed.
     ///
     /// # Errors
     ///
-    /// Names the tensors that none has taken.
+    /// When tensors are left; names them.
     pub fn finish(self) -> Result<(), ImportError> {
         let names = self.names().filter(|name| !self.taken.contains(*name));
         let names: Vec<String> = names.map(str::to_string).collect();
@@ -261,9 +261,9 @@ impl Checkpoint {
     }
 }
 
-/// A module that weights from elsewhere can be loaded into, by [`Checkpoint::load`], and that can be written as theirs, by [`table`].
+/// A module that can take weights of other libraries, by [`Checkpoint::load`], and be written as one of theirs, by [`table`].
 pub trait Import: Module {
-    /// Which parameter is which tensor below a prefix.
+    /// Which parameter is which tensor below the part's prefix.
     #[doc(hidden)]
     fn table(&self, part: &Part) -> Result<Table, ImportError>;
 }

@@ -1,30 +1,30 @@
-//! What can be wrong with weights from elsewhere.
+//! What can be wrong with weights from another library.
 
 use std::path::PathBuf;
 
 use burn::tensor::DType;
 use thiserror::Error;
 
-/// Why weights cannot be loaded, as one sentence with the offending names, shapes and values.
+/// Why weights cannot be loaded, in one sentence with the offending names, shapes and values.
 ///
-/// The module that was to receive them is as it was before.
+/// The module that was to receive them is unchanged.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum ImportError {
-    /// The file is not there, something else, or damaged.
+    /// The file is missing, damaged, or of another format.
     #[error("{path} cannot be read as weights of {of}: {reason}", path = path.display())]
     File {
         /// The file.
         path: PathBuf,
         /// Whose weights it should hold.
         of: &'static str,
-        /// What the reader of the format says.
+        /// The reason that the reader of the format gives.
         reason: String,
     },
     /// A record cannot be read.
     #[error("the record cannot be read: {reason}")]
     Record {
-        /// What Burn says.
+        /// The reason that Burn gives.
         reason: String,
     },
     /// No tensor is where the module should be.
@@ -36,7 +36,7 @@ pub enum ImportError {
         found: Vec<String>,
     },
     /// The module has a parameter for which there is no tensor.
-    #[error("tensor {name} of shape {shape:?} is missing, which the module needs")]
+    #[error("tensor {name} of shape {shape:?}, which the module needs, is missing")]
     Missing {
         /// The tensor's name.
         name: String,
@@ -68,7 +68,7 @@ pub enum ImportError {
     Numbers {
         /// The tensor's name.
         name: String,
-        /// What the reader of the format says.
+        /// The reason that the reader of the format gives.
         reason: String,
     },
     /// There are tensors that no parameter of the module takes.

@@ -1,17 +1,17 @@
-//! What the weights below a prefix are called, and which parameters they are.
+//! The names of the weights below a prefix, and the parameters that they are.
 
 use burn::nn::Linear;
 
 use super::{ImportError, Library};
 use crate::weights::{Mismatch, Table, Weights, WeightsError};
 
-/// The weights below a prefix: which library's they are, and what else is known of them.
+/// The weights below a prefix: the library that they come from, and what else is known of them.
 #[derive(Debug)]
 pub struct Part<'a> {
     pub(super) library: Library,
-    /// None where any will do.
+    /// `None` if either will do.
     pub(super) sinks_at_zero: Option<bool>,
-    /// None where there are none yet.
+    /// `None` if there are none yet.
     pub(super) weights: Option<&'a Weights>,
     pub(super) prefix: String,
 }
@@ -24,7 +24,7 @@ impl Part<'_> {
         }
     }
 
-    /// The whole name of a tensor or part of this one.
+    /// The full name of a tensor or part of this part.
     pub(super) fn full(&self, name: &str) -> String {
         match (self.prefix.as_str(), name) {
             ("", name) => name.to_string(),
@@ -46,7 +46,7 @@ impl Part<'_> {
         }
     }
 
-    /// Refuses a layer whose adapter would be lost with the weight that it belongs to.
+    /// Refuses a layer whose adapter would be lost with its weight.
     pub(super) fn without_adapter(&self, name: &str, like: &Linear) -> Result<(), ImportError> {
         match like.weight.adapter() {
             None => Ok(()),
@@ -57,7 +57,7 @@ impl Part<'_> {
         }
     }
 
-    /// A linear layer of ours, which is one of theirs.
+    /// A linear layer of ours that is one of theirs.
     pub(super) fn linear(
         &self,
         ours: &str,
@@ -83,7 +83,7 @@ impl Part<'_> {
         }
     }
 
-    /// The first thing that is wrong with weights whose names begin behind the prefix.
+    /// The first problem of `error`, whose names begin after the prefix.
     pub(super) fn error(&self, error: WeightsError) -> ImportError {
         let Mismatch {
             missing,

@@ -1,4 +1,4 @@
-//! Layers and stacks, from PyTorch's `nn.TransformerEncoder`, `nn.TransformerDecoder`, their layers and `nn.Transformer`, and from burn-nn's
+//! Layers and stacks, from PyTorch's `nn.TransformerEncoder`, `nn.TransformerDecoder`, their layers, and `nn.Transformer`, and from burn-nn's
 //! `TransformerEncoder` and `TransformerDecoder`.
 
 use burn::module::Module;
@@ -32,7 +32,7 @@ impl Import for TransformerLayer {
         }
         let Some(feed_forward) = &self.feed_forward else {
             let reason = format!(
-                "the module's layers have experts, {}'s one feed-forward network",
+                "the module's layers have experts, but {}'s have one feed-forward network",
                 part.library
             );
             return Err(part.unsupported("linear1", reason));
@@ -47,7 +47,7 @@ impl Import for TransformerLayer {
             }
             _ => {
                 let reason = format!(
-                    "the module's attention and feed-forward are parallel, {}'s one after the other",
+                    "the module's attention and feed-forward are parallel, but {}'s are one after the other",
                     part.library
                 );
                 Err(part.unsupported(last, reason))
@@ -61,7 +61,7 @@ impl Import for TransformerStack {
         let own: usize = self.positions.iter().map(Module::num_params).sum();
         if own > 0 {
             let reason = format!(
-                "the stack's positions have {own} parameters of their own, which {}'s stacks have not",
+                "the stack's positions have {own} parameters of their own, which {}'s stacks do not have",
                 part.library
             );
             return Err(part.unsupported("positions", reason));
@@ -88,11 +88,11 @@ impl Import for Transformer {
     }
 }
 
-/// What the parts of a layer are called.
+/// The names of a layer's parts.
 struct Names {
     self_attention: &'static str,
     cross_attention: &'static str,
-    /// Of the norms around the sublayers, first to last.
+    /// The norms around the sublayers, first to last.
     norms: Vec<String>,
 }
 
@@ -106,8 +106,8 @@ impl Names {
         };
         let numbers = if is_decoder { 1..=3 } else { 1..=2 };
         let mut norms: Vec<String> = numbers.map(|n| format!("norm{separator}{n}")).collect();
-        // A norm of burn-nn's that stands behind a sublayer stands before the next one where the norms are first. Weights do not say
-        // where they are: the module does.
+        // burn-nn keeps a norm's name wherever the norm is: what follows a sublayer in post-norm precedes the next one in pre-norm.
+        // The weights do not say which of the two it is; the module does.
         let placement = layer.self_attention_residual.placement();
         if part.library == Library::BurnNn && placement == NormPlacement::Pre {
             norms.rotate_right(1);
@@ -134,7 +134,7 @@ fn residual(part: &Part, name: &str, like: &Residual) -> Result<Table, ImportErr
     let placement = like.placement();
     if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
         let reason = format!(
-            "the module has a norm behind each sublayer (NormPlacement::{placement:?}), {}'s has not",
+            "the module has a norm after each sublayer (NormPlacement::{placement:?}), but {}'s does not",
             part.library
         );
         return Err(part.unsupported(name, reason));
@@ -151,7 +151,7 @@ fn norm(part: &Part, ours: &str, theirs: &str, like: &Norm) -> Result<Table, Imp
         _ => "RMS norms",
     };
     let reason = format!(
-        "the module has {of_module}, {}'s transformers have layer norms",
+        "the module has {of_module}, but {}'s transformers have layer norms",
         part.library
     );
     Err(part.unsupported(theirs, reason))

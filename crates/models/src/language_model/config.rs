@@ -1,4 +1,4 @@
-//! Sizes, blocks, positions and head of a language model.
+//! The configuration of a language model.
 
 use burn::{
     nn::{DropoutConfig, LinearConfig},
@@ -14,11 +14,11 @@ use serde::{Deserialize, Serialize};
 
 use super::LanguageModel;
 
-/// What is added to the embedded tokens, for heads that do not know the order by themselves.
+/// What is added to the embedded tokens, for heads that do not take positions into account themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum AbsolutePosition {
-    /// Nothing: the position is that of the heads, [`HeadsConfig::position`](burn_attn::HeadsConfig::position).
+    /// Nothing: the heads have the positions, [`HeadsConfig::position`](burn_attn::HeadsConfig::position).
     #[default]
     None,
     /// [`Sinusoidal`](burn_attn::positions::Sinusoidal), as in the paper of the transformer.
@@ -78,8 +78,8 @@ pub struct LanguageModelConfig {
     /// Longest sequence (tokens): room in the caches, and rows of the table of positions, if there is one.
     #[config(default = 256)]
     pub max_len: usize,
-    /// How every layer is built: by default with norms before the sublayers and ReLU, which is not [`BlockConfig::new`]: change
-    /// a clone of this one to keep them. Its dropout is also that of the embedded tokens.
+    /// How every layer is built. By default it has norms before the sublayers and ReLU, unlike [`BlockConfig::new`]: to keep
+    /// them, change a clone of this one. Its dropout also applies to the embedded tokens.
     #[config(
         default = "BlockConfig::new().with_norm_placement(NormPlacement::Pre).with_activation(FeedForwardActivation::Relu)"
     )]
@@ -94,7 +94,7 @@ pub struct LanguageModelConfig {
     /// [`TiedEmbeddingConfig::scaled`](burn_attn::TiedEmbeddingConfig::scaled).
     #[config(default = true)]
     pub scaled_embedding: bool,
-    /// Whether the embedding is the output projection as well, or the model has a head of its own.
+    /// Whether the embedding is also the output projection. Otherwise the model has a head of its own.
     #[config(default = true)]
     pub tied: bool,
     /// Squashes the logits to `logit_softcap · tanh(logit / logit_softcap)` (Gemma 2, arXiv:2408.00118). Default: not at all.
@@ -102,11 +102,11 @@ pub struct LanguageModelConfig {
 }
 
 impl LanguageModelConfig {
-    /// Whether a model can be built.
+    /// Checks that a model can be built.
     ///
     /// # Errors
     ///
-    /// Names the fields and values that contradict each other.
+    /// When fields contradict each other; names them and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "LanguageModelConfig";
         let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];
@@ -139,7 +139,7 @@ impl LanguageModelConfig {
     ///
     /// # Panics
     ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> LanguageModel {
         if let Err(error) = self.validate() {
             panic!("{error}");
@@ -172,7 +172,7 @@ impl LanguageModelConfig {
     }
 }
 
-/// Fails where the heads of a model that `config` describes rotate fewer positions than it has.
+/// Fails if the heads of a model that `config` describes rotate fewer positions than it has.
 pub(crate) fn check_rotary(
     config: &'static str,
     block: &BlockConfig,

@@ -1,4 +1,4 @@
-//! How the language model generates: it reads each token once.
+//! Generation with the language model, which reads each token once.
 
 use burn::tensor::Tensor;
 use burn_attn::{KvCacheConfig, TransformerCache};
@@ -13,18 +13,22 @@ pub struct LanguageModelState {
 }
 
 impl LanguageModelState {
-    /// Forgets all but the first `lengths[r]` tokens of each row `r`, such as those guessed wrong in speculative decoding.
+    /// Forgets all but the first `lengths[r]` tokens of each row `r`, for example after wrong guesses in speculative decoding.
     ///
     /// # Panics
     ///
     /// As [`KvCache::truncate`](burn_attn::KvCache::truncate).
+    ///
+    /// # Example
+    ///
+    /// See [`generate`](crate::generate#rolling-back).
     pub fn truncate(&mut self, lengths: &[usize]) {
         self.cache.truncate(lengths);
     }
 }
 
 impl LanguageModel {
-    /// A state of this many rows that have read nothing.
+    /// A state of `rows` rows that have read nothing yet, with room for [`max_len`](Self::max_len) tokens each.
     ///
     /// # Example
     ///
@@ -33,11 +37,11 @@ impl LanguageModel {
         self.start_with(rows, &KvCacheConfig::new(self.max_len()))
     }
 
-    /// [`start`](Self::start) with caches of another kind, such as one of 8 bits.
+    /// [`start`](Self::start) with caches of another kind, such as 8-bit ones.
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, its `max_len` less than the model's, or more than the positions of its rotary heads.
+    /// When a size of `config` is zero, or its `max_len` is less than the model's or more than the positions of the rotary heads.
     pub fn start_with(&self, rows: usize, config: &KvCacheConfig) -> LanguageModelState {
         assert!(
             config.max_len >= self.max_len(),

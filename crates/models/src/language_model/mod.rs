@@ -1,10 +1,10 @@
 //! The decoder-only language model of GPT and Llama.
 //!
-//! | file | what it is |
+//! | item | what it is |
 //! | --- | --- |
-//! | `config` | [`LanguageModelConfig`]: sizes, blocks, positions, head |
-//! | `model` | [`LanguageModel`]: tokens in, logits of the tokens that follow out |
-//! | `decoding` | [`LanguageModelState`]: what it keeps while it [generates](crate::generate) |
+//! | [`LanguageModelConfig`] | sizes, blocks, positions, head |
+//! | [`LanguageModel`] | from tokens to the logits of the tokens that follow |
+//! | [`LanguageModelState`] | what it keeps while it [generates](crate::generate) |
 
 mod config;
 mod decoding;

@@ -1,4 +1,4 @@
-//! The decoder-only language model: tokens in, logits of the tokens that follow out.
+//! The decoder-only language model: from tokens to the logits of the tokens that follow.
 
 use burn::{
     module::Module,
@@ -16,7 +16,7 @@ use crate::vocabulary;
 /// A stack of causal layers between an embedding and the logits of the next token.
 ///
 /// ```text
-/// logits = head(transformer(embedding(tokens) + positions))      the head is the transposed embedding, unless it is its own
+/// logits = head(transformer(embedding(tokens) + positions))      without a head of its own, the transposed embedding
 /// ```
 ///
 /// # Source
@@ -52,7 +52,7 @@ pub struct LanguageModel {
     /// `[vocab_size, d_model]`, also the output projection, unless there is a [`head`](Self::head).
     pub embedding: TiedEmbedding,
     pub(super) sinusoidal: Option<Sinusoidal>,
-    /// Added to the embedded tokens, where positions are learned.
+    /// Added to the embedded tokens, if positions are learned.
     pub learned: Option<Learned>,
     pub(super) dropout: Dropout,
     /// The layers and the last norm.
@@ -64,14 +64,14 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
-    /// Longest sequence (tokens) that can be generated, or read at all where a table has the positions.
+    /// Longest sequence (tokens) that can be generated; with a table of positions, the longest that can be read at all.
     pub fn max_len(&self) -> usize {
         self.max_len
     }
 
     /// Logits of the token that follows each position, for training or to score a text.
     ///
-    /// Padding at the end of a sequence changes nothing before it: the model is causal.
+    /// Padding at the end of a sequence changes nothing before it, because the model is causal.
     ///
     /// # Shapes
     ///
@@ -82,10 +82,14 @@ impl LanguageModel {
     ///
     /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
     ///
+    /// # Cost
+    ///
+    /// That of the layers, and `2 · batch · len · d_model · vocab_size` operations for the logits, usually the largest tensor.
+    ///
     /// # Example
     ///
-    /// See [`LanguageModel`](Self#example). With a mask, such as that of several texts packed into one row, it is written out;
-    /// where positions are added to the tokens, each text begins anew with [`Positions::PerToken`].
+    /// See [`LanguageModel`](Self#example). To add a mask, such as that of several texts packed into one row, write out what `forward`
+    /// does. If positions are added to the tokens, [`Positions::PerToken`] lets each text start at 0.
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor};
@@ -108,27 +112,32 @@ impl LanguageModel {
         self.logits(self.transformer.forward(input))
     }
 
-    /// The attention weights of every layer and head, one `[batch, heads, len, len]` a layer.
+    /// The attention weights of every layer and head.
+    ///
+    /// # Shapes
+    ///
+    /// - `tokens`: `[batch, len]`
+    /// - output: `[batch, heads, len, len]` for each layer
     ///
     /// # Panics
     ///
-    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
+    /// As [`forward`](Self::forward).
     pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
         let input = CausalTransformerInput::new(self.embed(tokens, 0));
         self.transformer.forward_with_weights(input).self_weights
     }
 
-    /// The tokens as the transformer reads them: embedded, with their positions added where these are not the heads'.
+    /// The tokens as the transformer reads them: embedded, with their positions added unless the heads have them.
     ///
     /// # Shapes
     ///
-    /// - `tokens`: `[batch, len]`, from these `positions` on
+    /// - `tokens`: `[batch, len]`, at these `positions`
     /// - output: `[batch, len, d_model]`
     ///
     /// # Panics
     ///
-    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. Elsewhere tokens are
-    /// not read, which would wait for the device: such a token has whatever embedding the backend finds.
+    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. On others the check
+    /// would have to wait for the device, and such a token gets whatever embedding the backend finds.
     pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
         let [vocab_size, _] = self.embedding.weight.dims();
         vocabulary::check("LanguageModel", &tokens, vocab_size);

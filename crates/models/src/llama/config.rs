@@ -1,4 +1,4 @@
-//! What a `config.json` says.
+//! Reads a `config.json`.
 
 use burn_attn::{
     BlockConfig, FeedForwardActivation, HeadsConfig, LayerPattern, NormConfig, NormPlacement,
@@ -12,7 +12,7 @@ use crate::{
     pretrained::{ConfigFile, PretrainedError},
 };
 
-/// The family and the configuration that a file says.
+/// The family and the configuration that a file describes.
 pub(super) fn read(
     file: &mut ConfigFile,
 ) -> Result<(Family, LanguageModelConfig), PretrainedError> {
@@ -34,7 +34,7 @@ pub(super) fn read(
     if file.has("quantization_config") {
         return Err(file.unsupported("quantization_config", "floating-point weights"));
     }
-    // What transformers takes for a field that is not there differs from family to family, and is seldom what is right here.
+    // The default that transformers has for a missing field differs from family to family, and is seldom right here.
     let has_to_be_there: &[&str] = match family {
         Family::Mistral => &["num_key_value_heads", "sliding_window"],
         Family::Gemma2 => &[
@@ -122,10 +122,10 @@ pub(super) fn read(
     }
     if family.is_gemma() {
         file.only("use_bidirectional_attention", json!(false))?;
-        // How caches are made there.
+        // How transformers makes its caches.
         file.ignore("cache_implementation");
     }
-    // How training was split; used nowhere.
+    // How training was split among machines.
     file.ignore("pretraining_tp");
     Ok((family, config))
 }
@@ -143,7 +143,7 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
     };
     let activation = match family {
         Family::Gemma2 | Family::Gemma3 => {
-            // The older name stands beside the newer one and is not read.
+            // The older name may stand beside the newer one, and is not read.
             file.ignore("hidden_act");
             file.choice("hidden_activation", &[("gelu_pytorch_tanh", GeGluTanh)])?
         }
@@ -198,7 +198,7 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         .with_heads(heads))
 }
 
-/// How far layers with a window look back: a published one counts the token itself.
+/// How far layers with a window look back. A published window counts the token itself.
 fn window(file: &mut ConfigFile, family: Family) -> Result<Option<usize>, PretrainedError> {
     match family {
         Family::Llama | Family::Olmo2 => Ok(None),
@@ -224,12 +224,12 @@ fn windows(
             &[("sliding_attention", true), ("full_attention", false)],
         )?,
     };
-    // Before version 5 of transformers the layers were not named.
+    // Before version 5 of transformers, files had no list of layer types.
     let unnamed: Vec<bool> = match family {
         Family::Llama | Family::Olmo2 => vec![false; n_layers],
         Family::Mistral | Family::Mixtral => vec![file.has("sliding_window"); n_layers],
         Family::Qwen3Moe => {
-            // Of Qwen 3, and not read there.
+            // A field of Qwen 3, which Qwen3-MoE does not read.
             file.ignore("max_window_layers");
             vec![file.flag("use_sliding_window", false)?; n_layers]
         }
@@ -244,7 +244,7 @@ fn windows(
         }
         Family::Gemma2 | Family::GptOss => (0..n_layers).map(|layer| layer % 2 == 0).collect(),
         Family::Gemma3 => {
-            // Written by version 5 too, beside the names.
+            // Version 5 writes it too, beside the list.
             let newer = file.size_if_any("_sliding_window_pattern")?;
             let older = file.size_if_any("sliding_window_pattern")?;
             let pattern = older.or(newer).unwrap_or(6);

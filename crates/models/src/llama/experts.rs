@@ -1,4 +1,4 @@
-//! Experts of a configuration, and which tensors they are.
+//! The experts of a configuration, and which tensors they are.
 
 use burn_attn::ExpertsConfig;
 use serde_json::json;
@@ -9,11 +9,11 @@ use crate::{
     weights::{Table, same},
 };
 
-/// The most experts that are believed, of all layers together: published models have some ten thousand, and each takes memory before any
-/// weight is seen.
+/// The most experts accepted, in all layers together: published models have some ten thousand, and each takes memory before any
+/// weight is read.
 const MOST_EXPERTS: usize = 200_000;
 
-/// The experts of a family that has them, and which layers have experts.
+/// The experts of a family that has them, and the layers that they are in.
 pub(super) fn read(
     file: &mut ConfigFile,
     family: Family,
@@ -22,7 +22,7 @@ pub(super) fn read(
     if !matches!(family, Family::Mixtral | Family::Qwen3Moe | Family::GptOss) {
         return Ok((None, vec![false; n_layers]));
     }
-    // The name that version 5 of transformers writes, and Qwen's before.
+    // The name that version 5 of transformers writes, and that Qwen had before.
     let (name, n_experts) = match file.size_if_any("num_experts")? {
         Some(n_experts) => {
             file.only("num_local_experts", json!(n_experts))?;
@@ -35,7 +35,7 @@ pub(super) fn read(
         return Err(file.unsupported(name, format!("at most {most} experts in {n_layers} layers")));
     }
     let experts = ExpertsConfig::new(n_experts, file.size("num_experts_per_tok")?);
-    // Of the loss in training, which is the trainer's.
+    // For the training loss, which is the trainer's business.
     file.ignore("router_aux_loss_coef");
     file.ignore("output_router_logits");
     let all = vec![true; n_layers];
@@ -54,14 +54,14 @@ pub(super) fn read(
             Ok((Some(experts.with_router_bias(true)), all))
         }
         _ => {
-            // Of training.
+            // For training.
             file.ignore("router_jitter_noise");
             Ok((Some(experts), all))
         }
     }
 }
 
-/// Which layers of Qwen's have experts: every so many, but for those that are listed.
+/// Which of Qwen's layers have experts: every `decoder_sparse_step`-th, except those that are listed.
 fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, PretrainedError> {
     let step = file.size_if_any("decoder_sparse_step")?.unwrap_or(1);
     if step == 0 {
@@ -72,7 +72,7 @@ fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, Pretraine
     Ok((0..n_layers).map(sparse).collect())
 }
 
-/// The rows of a layer's experts.
+/// The table rows of a layer's experts.
 pub(super) fn table(family: Family) -> Table {
     let [inner, outer] = ["linear_inner", "linear_outer"];
     let ours = |linear: &str| format!("experts.{{expert}}.{linear}");

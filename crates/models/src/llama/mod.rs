@@ -1,17 +1,17 @@
-//! Llama and its relatives, as [`LanguageModel`]s: rotary positions, RMS norms, gated feed-forward networks, grouped heads.
+//! Llama and its relatives: [`LanguageModel`]s with rotary positions, RMS norms, gated feed-forward networks and grouped heads.
 //!
 //! | `model_type` | what differs | source |
 //! | --- | --- | --- |
-//! | `llama` | stretched rotary positions from Llama 3.1 on | arXiv:2302.13971, arXiv:2407.21783 |
+//! | `llama` | scaled rotary positions from Llama 3.1 on | arXiv:2302.13971, arXiv:2407.21783 |
 //! | `mistral` | a window in every layer | arXiv:2310.06825 |
-//! | `qwen2` | biases of query, key and value | arXiv:2407.10671 |
+//! | `qwen2` | biases on query, key and value | arXiv:2407.10671 |
 //! | `qwen3` | normalised queries and keys | arXiv:2505.09388 |
-//! | `gemma2` | norms on both sides, softcaps, windows in every other layer | arXiv:2408.00118 |
-//! | `gemma3_text` | five layers with a window and a rotary base of their own for each without; normalised queries and keys | arXiv:2503.19786 |
+//! | `gemma2` | norms before and after each sublayer, softcaps, windows in every other layer | arXiv:2408.00118 |
+//! | `gemma3_text` | for each layer without a window, five with one and a rotary base of their own; normalised queries and keys | arXiv:2503.19786 |
 //! | `mixtral` | experts in every layer | arXiv:2401.04088 |
 //! | `qwen3_moe` | Qwen 3 with experts, in every layer or in some | arXiv:2505.09388 |
-//! | `gpt_oss` | experts with a gate that is clamped; attention sinks, windows in every other layer, biases | arXiv:2508.10925 |
-//! | `olmo2` | norms behind the sublayers, queries and keys normalised across heads | arXiv:2501.00656 |
+//! | `gpt_oss` | experts with a clamped gate; attention sinks, windows in every other layer, biases | arXiv:2508.10925 |
+//! | `olmo2` | norms after the sublayers, queries and keys normalised across heads | arXiv:2501.00656 |
 
 mod config;
 mod experts;
@@ -28,7 +28,7 @@ use crate::{
     weights::Table,
 };
 
-/// What the configurations of transformers call it.
+/// The family, by its `model_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Family {
     Llama,
@@ -53,18 +53,23 @@ impl Family {
     }
 }
 
-/// The model of a folder as Hugging Face's `transformers` saves it, or of a [name on the Hub](crate::pretrained): `config.json` with
+/// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or with YaRN as far as its stretch reaches, if that is more.
+/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN scales to, if that is more.
+///
+/// # Shapes
+///
+/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits: [`LanguageModel::forward`].
 ///
 /// # Errors
 ///
-/// Names the field, the value or the tensors that are not supported.
+/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
 ///
 /// # Cost
 ///
-/// Reads every tensor once; none is drawn at random first. The rotary table has `2 · max_len · d_head / 2` numbers, once; Gemma 3 has two.
+/// Reads every tensor once. No parameter is initialised at random first. The model has one rotary table of `2 · max_len · d_head / 2` numbers;
+/// Gemma 3 has two.
 ///
 /// # Example
 ///
@@ -87,12 +92,12 @@ pub fn from_pretrained(
     pretrained::load(file, &config, &table, device)
 }
 
-/// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) it as `transformers` reads
-/// it.
+/// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`
+/// reads.
 ///
 /// # Errors
 ///
-/// As [`from_pretrained`], of which it reads `config.json` alone.
+/// As [`from_pretrained`], but only `config.json` is read.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
     let (file, _, table) = read(source.as_ref())?;
     file.finish()?;

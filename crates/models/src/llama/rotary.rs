@@ -1,4 +1,4 @@
-//! Rotary positions of a configuration, as it was written before version 5 of transformers and since.
+//! The rotary positions of a configuration, in files from before version 5 of transformers and since.
 
 use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 
@@ -16,7 +16,7 @@ pub(super) fn of_all_layers(
         Family::GptOss => 150_000.0,
         _ => 10_000.0,
     };
-    // Those of gpt-oss are stretched wherever it is not said otherwise.
+    // gpt-oss scales its positions unless the file says otherwise.
     if family == Family::GptOss && !file.has("rope_parameters") {
         file.needs("rope_scaling")?;
     }
@@ -31,7 +31,7 @@ pub(super) fn of_all_layers(
     }
 }
 
-/// Those of layers with a window and of layers without: Gemma 3's.
+/// The rotary positions of layers with a window and of layers without, which differ in Gemma 3.
 pub(super) fn of_two_kinds(
     file: &mut ConfigFile,
     max_len: usize,
@@ -58,7 +58,7 @@ pub(super) fn of_two_kinds(
     Ok([near, far])
 }
 
-/// `rotary` with what an object of parameters says.
+/// `rotary` with the parameters of a JSON object.
 fn stretched(
     mut parameters: ConfigFile,
     rotary: RotaryConfig,
@@ -67,12 +67,12 @@ fn stretched(
         .clone()
         .with_base(parameters.number("rope_theta", rotary.base)?);
     let mut max_len = rotary.max_len;
-    // transformers takes the positions of the model too, where these are not said.
+    // transformers too takes the model's positions if the original ones are missing.
     let original = |parameters: &mut ConfigFile| {
         let original = parameters.size_if_any("original_max_position_embeddings")?;
         Ok::<_, PretrainedError>(original.unwrap_or(rotary.max_len))
     };
-    // The older name of the two.
+    // The older of the two names.
     let kinds = ["default", "linear", "llama3", "yarn"].map(|kind| (kind, kind));
     let older = parameters.choice("type", &kinds)?;
     let kind = match parameters.has("rope_type") {
@@ -92,7 +92,7 @@ fn stretched(
         "yarn" => {
             let original = original(&mut parameters)?;
             let factor = parameters.real("factor")?;
-            // As far as the stretch is meant to reach, where the file has kept the length from before it.
+            // The length that the scaling is meant to reach, even if the file still has the length from before it.
             let stretched = factor * original as f64;
             if stretched > MOST_POSITIONS as f64 {
                 return Err(

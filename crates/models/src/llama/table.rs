@@ -6,7 +6,7 @@ use crate::{
     weights::{Table, same, transposed},
 };
 
-/// Of `LlamaForCausalLM` and its relatives.
+/// The table of `LlamaForCausalLM` and its relatives.
 pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
     let n_heads = config.n_heads;
     let n_kv_heads = config.block.heads.n_kv_heads.unwrap_or(n_heads);

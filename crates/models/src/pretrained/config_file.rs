@@ -1,4 +1,4 @@
-//! A `config.json` of Hugging Face's `transformers`, of which every field is used, known to change nothing, or refused by name.
+//! A `config.json` of Hugging Face's `transformers`. Each of its fields is used, known to change nothing, or refused by name.
 
 use std::{
     collections::BTreeSet,
@@ -15,7 +15,7 @@ use super::{
     source::{self, Wanted},
 };
 
-/// What `transformers` calls the functions that a feed-forward network has.
+/// The activations of feed-forward networks, by their names in `transformers`.
 const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
     use FeedForwardActivation::{Gelu, GeluTanh, QuickGelu, Relu, ReluSquared, Silu};
     [
@@ -34,16 +34,16 @@ const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
     ]
 };
 
-/// Bytes of the largest configuration that is read: published ones have some thousand.
+/// The largest configuration accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
-/// More than any number of things, and few enough that a width times another is a number.
+/// More than any size in practice, and small enough that the product of two widths does not overflow.
 const MOST: u64 = 1 << 40;
-/// The most layers that are believed: published models have some hundred, and each takes memory before any weight is seen.
+/// The most layers accepted: published models have a few hundred, and each takes memory before any weight is read.
 const MOST_LAYERS: usize = 10_000;
-/// The longest text that is believed of a model whose tables of positions are computed: published ones have ten million tokens at most.
+/// The longest text accepted for a model whose position tables are computed: published ones have ten million tokens at most.
 pub(crate) const MOST_POSITIONS: usize = 1 << 24;
 
-/// The fields of a `config.json`, each of which has to be read.
+/// The fields of a `config.json`, all of which have to be read.
 pub(crate) struct ConfigFile {
     path: PathBuf,
     family: &'static str,
@@ -61,7 +61,9 @@ impl ConfigFile {
         };
         let size = fs::metadata(&path).map_err(|error| failed(error.to_string()))?;
         if !size.is_file() || size.len() > LARGEST {
-            return Err(failed(format!("it is no file of at most {LARGEST} bytes")));
+            return Err(failed(format!(
+                "it is not a file of at most {LARGEST} bytes"
+            )));
         }
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
         match serde_json::from_str(&text).map_err(|error| failed(error.to_string()))? {
@@ -71,7 +73,7 @@ impl ConfigFile {
                 known: of_no_matter(&fields),
                 fields,
             }),
-            _ => Err(failed("it is no JSON object".into())),
+            _ => Err(failed("it is not a JSON object".into())),
         }
     }
 
@@ -130,7 +132,7 @@ impl ConfigFile {
         })
     }
 
-    /// A number of things.
+    /// A size or a count.
     pub(crate) fn size(&mut self, field: &str) -> Result<usize, PretrainedError> {
         let size = self.size_if_any(field)?;
         self.needed(field, size)
@@ -144,7 +146,7 @@ impl ConfigFile {
         }
     }
 
-    /// The length of the longest text, where no weight says it too.
+    /// The length of the longest text, if the weights do not give it as well.
     pub(crate) fn positions(&mut self, field: &str) -> Result<usize, PretrainedError> {
         match self.size(field)? {
             positions @ ..=MOST_POSITIONS => Ok(positions),
@@ -152,7 +154,7 @@ impl ConfigFile {
         }
     }
 
-    /// A number of things, if the field is there and not null.
+    /// A size or a count, if the field is there and not null.
     pub(crate) fn size_if_any(&mut self, field: &str) -> Result<Option<usize>, PretrainedError> {
         let size = self.parsed(field, "a whole number", Value::as_u64)?;
         match size {
@@ -161,7 +163,7 @@ impl ConfigFile {
         }
     }
 
-    /// Numbers of things, if the field is there and not null.
+    /// A list of sizes, if the field is there and not null.
     pub(crate) fn sizes_if_any(
         &mut self,
         field: &str,
@@ -173,7 +175,7 @@ impl ConfigFile {
         })
     }
 
-    /// A real number, or what it is where the field is missing.
+    /// A real number, or `missing` if the field is not there.
     pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64, PretrainedError> {
         Ok(self.number_if_any(field)?.unwrap_or(missing))
     }
@@ -194,7 +196,7 @@ impl ConfigFile {
         }))
     }
 
-    /// A list of such texts and what they mean, if the field is there and not null.
+    /// The meanings of a list of these texts, if the field is there and not null.
     pub(crate) fn choices<T: Clone>(
         &mut self,
         field: &str,
@@ -217,7 +219,7 @@ impl ConfigFile {
         self.needed(field, number)
     }
 
-    /// A real number with several names, which have to agree, or what it is where all of them are missing.
+    /// A real number with several names, which have to agree, or `missing` if none of them is there.
     pub(crate) fn number_of(
         &mut self,
         fields: &[&str],
@@ -238,14 +240,14 @@ impl ConfigFile {
         Ok(known.unwrap_or(missing))
     }
 
-    /// Yes or no, or what it is where the field is missing.
+    /// True or false, or `missing` if the field is not there.
     pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool, PretrainedError> {
         let flag = self.parsed(field, "true or false", Value::as_bool)?;
         Ok(flag.unwrap_or(missing))
     }
 
-    /// Makes the fields of an object, if there is one, fields `object.field` of their own, where some have to agree with others outside of it: those
-    /// of an [`object`](Self::object) cannot be compared with them.
+    /// Turns the fields of an object, if there is one, into fields `object.field` of this file, so that they can be compared with others
+    /// outside the object, unlike those of an [`object`](Self::object).
     pub(crate) fn flatten(&mut self, object: &str) -> Result<(), PretrainedError> {
         let fields = self.parsed(object, "an object", |value| value.as_object().cloned())?;
         let fields = fields.into_iter().flatten();
@@ -254,7 +256,7 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// One of these texts and what it means; the first where the field is missing.
+    /// The meaning of one of these texts; that of the first if the field is missing.
     pub(crate) fn choice<T: Clone>(
         &mut self,
         field: &str,
@@ -269,7 +271,7 @@ impl ConfigFile {
         Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
     }
 
-    /// A function between the layers of a feed-forward network, or what it is where the field is missing.
+    /// The activation of a feed-forward network, or `missing` if the field is not there.
     pub(crate) fn activation(
         &mut self,
         field: &str,
@@ -281,7 +283,7 @@ impl ConfigFile {
         }
     }
 
-    /// A field that has to be this where it is there.
+    /// A field that has to have this value, or be missing.
     pub(crate) fn only(&mut self, field: &str, value: Value) -> Result<(), PretrainedError> {
         match self.get(field) {
             Some(found) if *found != value => Err(self.unsupported(field, value.to_string())),
@@ -289,12 +291,12 @@ impl ConfigFile {
         }
     }
 
-    /// A field that changes nothing that is computed here.
+    /// A field that affects nothing that is computed here.
     pub(crate) fn ignore(&mut self, field: &str) {
         self.known.insert(field.to_owned());
     }
 
-    /// Sees that every field was read or changes nothing, and names those that did not.
+    /// Checks that every field was read or ignored, and names the others.
     pub(crate) fn finish(self) -> Result<PathBuf, PretrainedError> {
         let fields = self.fields.into_iter();
         let unknown: Vec<String> = fields

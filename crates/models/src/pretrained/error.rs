@@ -7,19 +7,19 @@ use thiserror::Error;
 
 use crate::weights::WeightsError;
 
-/// Why a folder cannot become a model, as one sentence with the offending fields and values.
+/// Why a folder cannot become a model, in one sentence with the offending fields and values.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum PretrainedError {
-    /// What is no folder is no name whose files are to be had either.
-    #[error("{source} is no folder, and {reason}", source = from.display())]
+    /// The source is not a folder, and not a name on the Hub whose files could be found.
+    #[error("{source} is not a folder, and {reason}", source = from.display())]
     Source {
-        /// What was to be the folder or the name.
+        /// The source.
         from: PathBuf,
-        /// Why a name does not help.
+        /// Why it does not work as a name on the Hub.
         reason: String,
     },
-    /// The configuration is not there, or no JSON object.
+    /// The configuration is missing, or not a JSON object.
     #[error("{path} cannot be read as the configuration of a model: {reason}", path = path.display())]
     File {
         /// The file.
@@ -34,7 +34,7 @@ pub enum PretrainedError {
         path: PathBuf,
         /// The field.
         field: String,
-        /// Whose configuration it should be.
+        /// The family of models whose configuration it should be.
         family: &'static str,
     },
     /// A field has a value that is not supported.
@@ -48,17 +48,17 @@ pub enum PretrainedError {
         found: String,
         /// What would be supported.
         supported: String,
-        /// Whose configuration it should be.
+        /// The family of models whose configuration it should be.
         family: &'static str,
     },
-    /// There are fields that may change what the model computes and that nothing here reads.
+    /// There are fields that may change what the model computes, and that are not supported.
     #[error("{path}: {family} does not know {}", fields.join(", "), path = path.display())]
     Unknown {
         /// The file.
         path: PathBuf,
         /// The fields.
         fields: Vec<String>,
-        /// Whose configuration it should be.
+        /// The family of models whose configuration it should be.
         family: &'static str,
     },
     /// The values contradict each other.
@@ -66,10 +66,10 @@ pub enum PretrainedError {
     Config {
         /// The file.
         path: PathBuf,
-        /// What the model's own configuration says.
+        /// The error of the model's own configuration.
         error: ConfigError,
     },
-    /// The configuration is of another model than the weights.
+    /// The configuration belongs to another model than the weights.
     #[error(
         "{path} describes states or heads of width {width}, but no tensor of the weights is wider than {widest}",
         path = path.display()
@@ -77,12 +77,12 @@ pub enum PretrainedError {
     Width {
         /// The file.
         path: PathBuf,
-        /// Of the states, or of all heads together.
+        /// The width of the states, or of all heads together.
         width: usize,
         /// The largest size of a tensor.
         widest: usize,
     },
-    /// `tokenizer.json` is not there, or no tokenizer.
+    /// `tokenizer.json` is missing, or not a tokenizer.
     #[error("{path} cannot be read as a tokenizer: {reason}", path = path.display())]
     Tokenizer {
         /// The file.

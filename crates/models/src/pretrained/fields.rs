@@ -1,4 +1,4 @@
-//! Fields of a `config.json` that say nothing of what a model computes.
+//! Fields of a `config.json` that do not affect what a model computes.
 
 use std::collections::BTreeSet;
 
@@ -74,9 +74,9 @@ const NO_MATTER: [&str; 66] = [
     "use_cache",
 ];
 
-/// The names of those among `fields` that change nothing, whatever the family: some whatever they say, some because of what they say.
+/// The names of those `fields` that change nothing in any family: some whatever their value, some because of their value.
 pub(super) fn of_no_matter(fields: &Map<String, Value>) -> BTreeSet<String> {
-    // What every configuration had once that was written as a whole.
+    // Every configuration that was once written in full has these.
     let harmless = [
         ("add_cross_attention", json!(false)),
         ("is_decoder", json!(false)),

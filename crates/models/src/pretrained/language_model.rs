@@ -1,4 +1,4 @@
-//! What the families whose model is the [`LanguageModel`] have in common.
+//! What all families whose model is a [`LanguageModel`] share.
 
 use burn::tensor::Device;
 
@@ -8,7 +8,7 @@ use crate::{
     weights::{Table, Weights},
 };
 
-/// The model whose `file` was read to the end, and says this.
+/// Loads the model that `config` describes, made from `file`, all of whose fields must have been read.
 pub(crate) fn load(
     file: ConfigFile,
     config: &LanguageModelConfig,
@@ -21,7 +21,7 @@ pub(crate) fn load(
         return Err(PretrainedError::Config { path, error });
     }
     let weights = Weights::open(folder)?;
-    // Tables of positions are as wide, and computed before the weights are compared with the model.
+    // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
     let sizes = weights.tensors().flat_map(|(_, shape)| shape);

@@ -1,21 +1,30 @@
-//! Models that other people trained, from a folder as Hugging Face's `transformers` saves it: `config.json` and the weights.
+//! Published models, from a folder that Hugging Face's `transformers` saved (`config.json` and the weights), or from the Hugging Face Hub.
 //!
-//! Every family has a `from_pretrained`. A field of `config.json` is used, known to change nothing, or refused by name; so is a tensor.
+//! | call | `model_type` of `config.json` |
+//! | --- | --- |
+//! | [`Bert::from_pretrained`](crate::bert::Bert::from_pretrained) | `bert`, `albert` |
+//! | [`gpt2::from_pretrained`](crate::gpt2::from_pretrained) | `gpt2` |
+//! | [`gpt_neox::from_pretrained`](crate::gpt_neox::from_pretrained) | `gpt_neox` |
+//! | [`llama::from_pretrained`](crate::llama::from_pretrained) | [ten families](crate::llama) |
+//! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
+//!
+//! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. With the feature `tokenizers`, this module
+//! also has `tokenizer`, which reads `tokenizer.json`.
 //!
 //! # Names on the Hub
 //!
-//! With the feature `hub`, what is no folder can be a name on the Hugging Face Hub: `"sentence-transformers/all-MiniLM-L6-v2"`, or
-//! `"openai-community/gpt2@607a30d783dfa663caf39e06633721c8d4cfcd7e"` with a branch, a tag or a commit; without one it is `main`.
+//! With the feature `hub`, a source that is not a folder is taken for a name on the Hugging Face Hub: `"sentence-transformers/all-MiniLM-L6-v2"`,
+//! or, with a branch, a tag or a commit, `"openai-community/gpt2@607a30d783dfa663caf39e06633721c8d4cfcd7e"`. The default is `main`.
 //!
-//! The files are those of the local cache that the Python library `huggingface_hub` has too. What is complete there is used as it is, without a
-//! network: `main` then is what it was when it was downloaded. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights
-//! are downloaded (`model.safetensors`, its shards, or `pytorch_model.bin`); what breaks off goes on at the next call.
+//! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
+//! network, so `main` stays what it was when it was downloaded. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights
+//! (`model.safetensors`, its shards, or `pytorch_model.bin`) are downloaded. The next call resumes an interrupted download.
 //!
-//! | variable | what it says |
+//! | environment variable | meaning |
 //! | --- | --- |
-//! | `HF_HUB_CACHE` | the cache; else it is `hub` in `HF_HOME`, and that is `~/.cache/huggingface` |
-//! | `HF_HUB_OFFLINE` | `1`: nothing is downloaded |
-//! | `HF_TOKEN` | who asks, for models that not everybody may have; else it is the file `token` in `HF_HOME` |
+//! | `HF_HUB_CACHE` | the cache. Default: `hub` in `HF_HOME`, which is `~/.cache/huggingface` by default |
+//! | `HF_HUB_OFFLINE` | if it is `1`, nothing is downloaded |
+//! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME` |
 //! | `HF_ENDPOINT` | another server |
 
 mod config_file;

@@ -18,7 +18,7 @@ pub(super) struct Name {
 }
 
 impl Name {
-    /// What `repository` or `repository@revision` says; none if no model can have the name.
+    /// Parses `repository` or `repository@revision`; `None` if no model can have the name.
     fn parse(text: &str) -> Option<Self> {
         let (repository, revision) = text.split_once('@').unwrap_or((text, "main"));
         let parts: Vec<&str> = repository.split('/').collect();
@@ -31,7 +31,7 @@ impl Name {
     }
 }
 
-/// Which files are asked for.
+/// Which files are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
     /// Configuration and weights.
@@ -44,7 +44,7 @@ pub(crate) enum Wanted {
     Tokenizer,
 }
 
-/// Whether this can be a part of a name: it becomes part of a path and of a URL.
+/// Whether this can be part of a name, which becomes part of a path and of a URL.
 fn is_part(part: &str) -> bool {
     let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     !part.is_empty() && part.chars().all(is_allowed) && !part.starts_with('.')
@@ -55,7 +55,7 @@ pub(crate) fn folder(source: &Path, wanted: Wanted) -> Result<PathBuf, Pretraine
     if source.exists() {
         return Ok(source.into());
     }
-    // What can be no name is a folder that is not there, which is for who reads it to say.
+    // If it cannot be a name, it is a folder that does not exist. Reading it will say so.
     match source.to_str().and_then(Name::parse) {
         Some(name) => snapshot(&name, wanted).map_err(|reason| PretrainedError::Source {
             from: source.into(),

@@ -1,4 +1,4 @@
-//! Texts as tokens, by the tokenizer that a model was trained with.
+//! The tokenizer that a model was trained with.
 
 use std::path::Path;
 
@@ -9,19 +9,19 @@ use super::{
     source::{self, Wanted},
 };
 
-/// The tokenizer of a folder, or of a [name on the Hub](super): its `tokenizer.json`.
+/// Reads the `tokenizer.json` of a folder, or of a [name on the Hub](super).
 ///
-/// It is that of the crate `tokenizers` 0.23. Whether it pads or cuts texts, and to which length, is what its file says: a sentence encoder's
-/// often does both. [`with_padding`](tokenizers::TokenizerImpl::with_padding) and [`with_truncation`](tokenizers::TokenizerImpl::with_truncation)
-/// change that.
+/// The result is a tokenizer of the crate `tokenizers` 0.23. Its file decides whether it pads or truncates texts, and to which length; those of
+/// sentence encoders often do both. Change that with [`with_padding`](tokenizers::TokenizerImpl::with_padding) and
+/// [`with_truncation`](tokenizers::TokenizerImpl::with_truncation).
 ///
 /// # Errors
 ///
-/// When the file is not there, or no tokenizer.
+/// When the file is missing, or not a tokenizer.
 ///
 /// # Example
 ///
-/// From texts to a vector each, with a small tokenizer written on the spot.
+/// One vector per text, with a small tokenizer written on the spot.
 ///
 /// ```
 /// use burn::tensor::{Device, Int, Tensor, TensorData};

@@ -1,4 +1,4 @@
-//! Sizes, blocks, positions and head of an encoder–decoder model.
+//! The configuration of an encoder–decoder model.
 
 use burn::{
     nn::{DropoutConfig, Initializer, LinearConfig},
@@ -14,7 +14,7 @@ use burn_attn_derive::Config;
 use super::Seq2Seq;
 use crate::language_model::{AbsolutePosition, check_rotary};
 
-/// Configuration of [`Seq2Seq`]: by default the paper's, pre-norm.
+/// Configuration of [`Seq2Seq`]: by default the paper's model, but pre-norm.
 ///
 /// # Example
 ///
@@ -57,17 +57,17 @@ pub struct Seq2SeqConfig {
     /// Width inside the feed-forward layers.
     #[config(default = 512)]
     pub d_ff: usize,
-    /// Probability of dropping a number in training. With a `block`, of the embedded tokens alone.
+    /// Dropout probability in training. With a `block`, that of the embedded tokens only.
     #[config(default = 0.1)]
     pub dropout: f64,
-    /// Longest source or target (tokens): room in the caches, and rows of the table of positions. Without such a table, sources and targets
-    /// that are not generated may be longer.
+    /// Longest source or target (tokens): room in the caches, and rows of the table of positions. Without such a table, sources, and
+    /// targets that are not generated, may be longer.
     #[config(default = 256)]
     pub max_len: usize,
-    /// Where the norms are, without a `block`; the paper's is `Post`.
+    /// Where the norms are, unless there is a `block`; `Post` in the paper.
     #[config(default = "NormPlacement::Pre")]
     pub norm_placement: NormPlacement,
-    /// How every layer of both stacks is built, as of [`TransformerConfig::block`]. Default: as in the paper, with this `dropout` and
+    /// How every layer of both stacks is built; see [`TransformerConfig::block`]. Default: as in the paper, with this `dropout` and
     /// `norm_placement`.
     pub block: Option<BlockConfig>,
     /// What is added to the embedded tokens of source and target.
@@ -79,20 +79,20 @@ pub struct Seq2SeqConfig {
     /// Whether embedded tokens are multiplied by `√d_model`; see [`TiedEmbeddingConfig::scaled`].
     #[config(default = true, missing = true)]
     pub scaled_embedding: bool,
-    /// Whether the embedding is the output projection as well, or the model has a head of its own.
+    /// Whether the embedding is also the output projection. Otherwise the model has a head of its own.
     #[config(default = true, missing = true)]
     pub tied: bool,
-    /// What the decoder's states are multiplied by before the tied embedding makes logits of them: `d_model^−0.5` in the first T5. Default: 1;
-    /// a head of its own has none.
+    /// Factor on the decoder's states before the tied embedding turns them into logits: `d_model^−0.5` in the first T5. Default: 1. A model
+    /// with a head of its own must not have one.
     pub output_factor: Option<f64>,
 }
 
 impl Seq2SeqConfig {
-    /// Whether a model can be built.
+    /// Checks that a model can be built.
     ///
     /// # Errors
     ///
-    /// Names the fields and values that contradict each other.
+    /// When fields contradict each other; names them and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "Seq2SeqConfig";
         let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];
@@ -117,7 +117,7 @@ impl Seq2SeqConfig {
     ///
     /// # Panics
     ///
-    /// With the sentence of [`validate`](Self::validate).
+    /// With the message of [`validate`](Self::validate).
     pub fn init(&self, device: &Device) -> Seq2Seq {
         if let Err(error) = self.validate() {
             panic!("{error}");

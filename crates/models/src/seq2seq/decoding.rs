@@ -1,4 +1,4 @@
-//! How the encoder–decoder model generates: it reads each source and each token once.
+//! Generation with the encoder–decoder model, which reads each source and each token once.
 
 use burn::tensor::{Int, Tensor};
 use burn_attn::{KvCacheConfig, TransformerCache};
@@ -13,11 +13,11 @@ pub struct Seq2SeqState {
 }
 
 impl Seq2Seq {
-    /// Reads the sources and is ready to generate a target for each; a target starts with a begin token.
+    /// Reads the sources, and returns a state to generate a target for each. The prompt of a target is its begin token.
     ///
     /// # Shapes
     ///
-    /// - `source`: `[batch, len_source]`, padded behind `source_lengths` with any token of the vocabulary
+    /// - `source`: `[batch, len_source]`, padded after `source_lengths` with any token of the vocabulary
     /// - `source_lengths`: `[batch]`
     ///
     /// # Panics
@@ -26,7 +26,7 @@ impl Seq2Seq {
     ///
     /// # Example
     ///
-    /// See [`generate`](crate::generate#example).
+    /// See [`generate`](crate::generate#streaming).
     pub fn start(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Seq2SeqState {
         let Memory { states, lengths } = self.encode(source, source_lengths);
         let config = KvCacheConfig::new(self.max_len());

@@ -1,10 +1,12 @@
 //! The encoder–decoder model of "Attention is all you need" (arXiv:1706.03762) and of T5 (arXiv:1910.10683).
 //!
-//! | file | what it is |
+//! | item | what it is |
 //! | --- | --- |
-//! | `config` | [`Seq2SeqConfig`]: sizes, blocks, positions, head |
-//! | `model` | [`Seq2Seq`]: tokens in, logits of tokens out |
-//! | `decoding` | [`Seq2SeqState`]: what it keeps while it [generates](crate::generate) |
+//! | [`Seq2SeqConfig`] | sizes, blocks, positions, head |
+//! | [`Seq2Seq`] | from source and target tokens to logits of the tokens that follow |
+//! | [`Memory`] | what the encoder made of the sources |
+//! | [`Seq2SeqState`] | what it keeps while it [generates](crate::generate) |
+//! | [`Seq2SeqAttention`] | the attention weights of every layer and head |
 
 mod config;
 mod decoding;

@@ -1,4 +1,4 @@
-//! The encoder–decoder model: tokens in, logits of tokens out.
+//! The encoder–decoder model: from tokens to the logits of the tokens that follow.
 
 use burn::{
     module::Module,
@@ -13,7 +13,7 @@ use burn_attn::{
 
 use crate::vocabulary;
 
-/// An encoder–decoder transformer over one vocabulary: that of the paper, of T5.
+/// An encoder–decoder transformer with one vocabulary for source and target, as in the paper and in T5.
 ///
 /// ```text
 /// memory = encoder(embedding(source) + positions)
@@ -43,7 +43,7 @@ pub struct Seq2Seq {
     /// `[vocab_size, d_model]`, also the output projection, unless there is a [`head`](Self::head).
     pub embedding: TiedEmbedding,
     pub(super) sinusoidal: Option<Sinusoidal>,
-    /// Added to the embedded tokens of source and target, where positions are learned.
+    /// Added to the embedded tokens of source and target, if positions are learned.
     pub learned: Option<Learned>,
     pub(super) dropout: Dropout,
     /// Encoder and decoder.
@@ -58,12 +58,16 @@ pub struct Seq2Seq {
 pub struct Memory {
     /// `[batch, len_source, d_model]`
     pub states: Tensor<3>,
-    /// Number of real tokens of each source, `[batch]`.
+    /// Number of tokens in each source without padding, `[batch]`.
     pub lengths: Tensor<1, Int>,
 }
 
 impl Memory {
-    /// The memory of the batch items `items`, in this order, repeated where named twice.
+    /// The memory of the batch items `items`, in this order; an item may be repeated.
+    ///
+    /// # Shapes
+    ///
+    /// - `items`: `[any]`, indices of batch items
     pub fn select(&self, items: Tensor<1, Int>) -> Self {
         Self {
             states: self.states.clone().select(0, items.clone()),
@@ -72,19 +76,19 @@ impl Memory {
     }
 }
 
-/// What every head of every layer looks at; one `[batch, heads, len_q, len_kv]` a layer.
+/// The attention weights of every head, one `[batch, heads, len_q, len_kv]` per layer.
 #[derive(Clone, Debug)]
 pub struct Seq2SeqAttention {
     /// Encoder self-attention.
     pub encoder: Vec<Tensor<4>>,
     /// Decoder self-attention.
     pub decoder: Vec<Tensor<4>>,
-    /// Cross-attention: targets look at the source.
+    /// Cross-attention, from targets to sources.
     pub cross: Vec<Tensor<4>>,
 }
 
 impl Seq2Seq {
-    /// Longest target (tokens) that can be generated; where a table has the positions, longest source or target.
+    /// Longest target (tokens) that can be generated; with a table of positions, the longest source or target.
     pub fn max_len(&self) -> usize {
         self.max_len
     }
@@ -93,12 +97,16 @@ impl Seq2Seq {
     ///
     /// # Shapes
     ///
-    /// - `source`: `[batch, len_source]`, padded behind `source_lengths` with any token of the vocabulary
+    /// - `source`: `[batch, len_source]`, padded after `source_lengths` with any token of the vocabulary
     /// - `source_lengths`: `[batch]`
     ///
     /// # Panics
     ///
     /// As [`embed`](Self::embed).
+    ///
+    /// # Cost
+    ///
+    /// That of the encoder, once for any number of targets.
     pub fn encode(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Memory {
         let [batch, _] = source.dims();
         if batch == 0 {
@@ -118,7 +126,7 @@ impl Seq2Seq {
 
     /// Logits of the token that follows each position of the target.
     ///
-    /// Padding at the end of a target changes nothing before it: the decoder is causal.
+    /// Padding at the end of a target changes nothing before it, because the decoder is causal.
     ///
     /// # Shapes
     ///
@@ -128,6 +136,10 @@ impl Seq2Seq {
     /// # Panics
     ///
     /// As [`embed`](Self::embed), and when the batches differ.
+    ///
+    /// # Cost
+    ///
+    /// That of the decoder, and `2 · batch · len_target · d_model · vocab_size` operations for the logits.
     pub fn decode(&self, target: Tensor<2, Int>, memory: &Memory) -> Tensor<3> {
         let input = self.decoder_input(target, memory);
         self.logits(self.transformer.decoder.forward(input))
@@ -144,6 +156,10 @@ impl Seq2Seq {
     /// # Panics
     ///
     /// As [`encode`](Self::encode) and [`decode`](Self::decode).
+    ///
+    /// # Cost
+    ///
+    /// As [`encode`](Self::encode) and [`decode`](Self::decode).
     pub fn forward(
         &self,
         source: Tensor<2, Int>,
@@ -154,6 +170,10 @@ impl Seq2Seq {
     }
 
     /// The attention weights of every layer and head.
+    ///
+    /// # Shapes
+    ///
+    /// As [`forward`](Self::forward).
     ///
     /// # Panics
     ///
@@ -185,17 +205,17 @@ impl Seq2Seq {
             .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))
     }
 
-    /// The tokens as encoder and decoder read them: embedded, with their positions added where these are not the heads'.
+    /// The tokens as encoder and decoder read them: embedded, with their positions added unless the heads have them.
     ///
     /// # Shapes
     ///
-    /// - `tokens`: `[batch, len]`, from these `positions` on
+    /// - `tokens`: `[batch, len]`, at these `positions`
     /// - output: `[batch, len, d_model]`
     ///
     /// # Panics
     ///
-    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. Elsewhere tokens are
-    /// not read, which would wait for the device: such a token has whatever embedding the backend finds.
+    /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. On others the check
+    /// would have to wait for the device, and such a token gets whatever embedding the backend finds.
     pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
         let [vocab_size, _] = self.embedding.weight.dims();
         vocabulary::check("Seq2Seq", &tokens, vocab_size);

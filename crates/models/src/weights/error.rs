@@ -1,4 +1,4 @@
-//! What can be wrong with weights, all of it at once.
+//! What can be wrong with weights, reported all at once.
 
 use std::{
     fmt::{self, Display, Formatter},
@@ -8,13 +8,13 @@ use std::{
 use burn::tensor::DType;
 use thiserror::Error;
 
-/// Why weights cannot be read or written, as one sentence with the offending names, shapes and values.
+/// Why weights cannot be read or written, in one sentence with the offending names, shapes and values.
 ///
-/// The model that was to receive them is as it was before.
+/// The model that was to receive them is unchanged.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum WeightsError {
-    /// A file is not there, something else, damaged, or made to do harm.
+    /// A file is missing, damaged, malicious, or of another format.
     #[error("{path} cannot be read as weights: {reason}", path = path.display())]
     File {
         /// The file.
@@ -22,13 +22,13 @@ pub enum WeightsError {
         /// What is wrong with it.
         reason: String,
     },
-    /// The tensors, the table and the model do not fit each other.
+    /// The tensors, the table and the model do not match.
     #[error("the weights do not fit the model: {0}")]
     Mismatch(Box<Mismatch>),
-    /// A row of the table contradicts itself, another one or the model.
+    /// A row of the table contradicts itself, another row, or the model.
     #[error("the table of weights is wrong: {reason}")]
     Table {
-        /// What is wrong with which row.
+        /// The row, and what is wrong with it.
         reason: String,
     },
     /// The numbers of a tensor cannot be read.
@@ -36,10 +36,10 @@ pub enum WeightsError {
     Numbers {
         /// The tensor.
         name: String,
-        /// What the reader says.
+        /// The reason that the reader gives.
         reason: String,
     },
-    /// A parameter has numbers that the other library has no place for, or none that it could read.
+    /// A parameter holds numbers that the other library cannot store, or cannot read.
     #[error("parameter {parameter} cannot be written: {reason}")]
     Parameter {
         /// The parameter.
@@ -52,26 +52,26 @@ pub enum WeightsError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the operating system says.
+        /// The reason that the operating system gives.
         reason: String,
     },
 }
 
-/// Everything in which tensors, table and model do not fit each other.
+/// Everything in which tensors, table and model do not match.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch {
-    /// Tensors that the model needs and there are not.
+    /// Tensors that the model needs and that are missing.
     pub missing: Vec<Missing>,
     /// Tensors that no parameter takes.
     pub unexpected: Vec<String>,
-    /// Tensors of another shape.
+    /// Tensors of the wrong shape.
     pub shapes: Vec<WrongShape>,
-    /// Tensors that hold no floating-point numbers, or whose parameter holds none that they can become.
+    /// Tensors whose numbers cannot become those of their parameter.
     pub dtypes: Vec<WrongDType>,
-    /// Tensors that the table says are the same, and are not.
+    /// Pairs of tensors that are equal according to the table, but differ.
     pub untied: Vec<(String, String)>,
-    /// Parameters of the model that are in no row.
+    /// Parameters of the model without a row in the table.
     pub unlisted: Vec<String>,
 }
 
@@ -125,27 +125,28 @@ impl Display for Mismatch {
                  found,
                  parameter,
                  needed,
-             }| format!("{name} holds {found}, {parameter} {needed:?}"),
+             }| format!("{name} holds {found}, but {parameter} {needed:?}"),
         );
         let untied = self.untied.iter().map(|(a, b)| format!("{a} and {b}"));
         let kinds = [
-            ("missing are", missing.collect()),
-            ("of another shape are", shapes.collect()),
-            ("of another kind of number are", dtypes.collect()),
-            ("unexpected are", self.unexpected.clone()),
-            ("not the same are", untied.collect()),
+            ("missing", missing.collect()),
+            ("of another shape", shapes.collect()),
+            ("of another dtype", dtypes.collect()),
+            ("unexpected", self.unexpected.clone()),
+            ("tied but not equal", untied.collect()),
             (
-                "the table has no row for the parameters",
+                "parameters without a row in the table",
                 self.unlisted.clone(),
             ),
         ];
         let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
-        let kinds = kinds.map(|(what, names): (_, Vec<String>)| format!("{what} {}", list(&names)));
+        let kinds =
+            kinds.map(|(what, names): (_, Vec<String>)| format!("{what}: {}", list(&names)));
         f.write_str(&kinds.collect::<Vec<_>>().join("; "))
     }
 }
 
-/// The names, or the first ones and how many there are besides: a file can have very many.
+/// The names, or the first ones and how many more there are: a file can have very many.
 fn list(names: &[String]) -> String {
     const SHOWN: usize = 100;
     let shown = names[..names.len().min(SHOWN)].join(", ");

@@ -1,4 +1,4 @@
-//! Sees that tensors, table and model fit each other, before any number is read.
+//! Checks that tensors, table and model match, before any number is read.
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
@@ -8,7 +8,7 @@ use super::{
     source::{Stored, Tensors},
 };
 
-/// What a user allows besides the table.
+/// What the user allows in addition to the table.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Options {
     pub(super) ignored: Vec<String>,
@@ -16,13 +16,13 @@ pub(super) struct Options {
     pub(super) partial: bool,
 }
 
-/// Tensors by the names that the table has for them.
+/// Tensors by their names in the table.
 pub(super) type Named<'a> = BTreeMap<String, Found<'a>>;
 
 /// A tensor of a file.
 #[derive(Clone, Copy)]
 pub(super) struct Found<'a> {
-    /// As the file calls it.
+    /// Its name in the file.
     name: &'a str,
     pub(super) stored: &'a Stored,
 }
@@ -30,7 +30,7 @@ pub(super) struct Found<'a> {
 /// What is to be loaded.
 pub(super) struct Fit<'a> {
     pub(super) tensors: Named<'a>,
-    /// The jobs that are left out.
+    /// The jobs to leave out.
     pub(super) skipped: BTreeSet<usize>,
     pub(super) not_loaded: NotLoaded,
 }
@@ -116,7 +116,7 @@ fn renamed<'a>(
     for (from, to) in &rules {
         if pattern::count(from) != pattern::count(to) {
             return Err(wrong(format!(
-                "{from} cannot be renamed {to}, which has not as many *"
+                "{from} cannot be renamed to {to}, which does not have as many *"
             )));
         }
     }
@@ -130,7 +130,7 @@ fn renamed<'a>(
             Entry::Occupied(entry) => {
                 let (other, renamed) = (entry.get().name, entry.key());
                 return Err(wrong(format!(
-                    "tensors {other} and {name} are both renamed {renamed}"
+                    "tensors {other} and {name} are both renamed to {renamed}"
                 )));
             }
         };
@@ -138,7 +138,7 @@ fn renamed<'a>(
     Ok(named)
 }
 
-/// Lets tensors that the table says are tied stand in for each other. Returns the names of those that need no row, and the pairs that have to
+/// Lets tensors that are tied in the table stand in for each other. Returns the names of those that need no row, and the pairs that have to
 /// be equal.
 fn tie<'a>(
     table: &Table,
@@ -161,7 +161,7 @@ fn tie<'a>(
     (tied, equal)
 }
 
-/// Compares tensors that have to be equal, unless they have not the shape of their parameter: a few bytes of a file can stand for any number
+/// Compares tensors that have to be equal, except those without the shape of their parameter: a few bytes of a file can declare any number
 /// of numbers.
 fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), WeightsError> {
     let misshapen: Vec<String> = wrong
@@ -188,7 +188,7 @@ fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), Weights
     Ok(())
 }
 
-/// Notes which tensors of a job are missing, if that matters, and which are something else.
+/// Notes which tensors of a job are missing, if that matters, and which do not fit.
 fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mismatch) {
     for (theirs, tensor) in job.theirs.iter().enumerate() {
         let Piece::Named(names) = tensor else {

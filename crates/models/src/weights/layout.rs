@@ -1,37 +1,37 @@
-//! Where the numbers of our parameters lie in their tensors, read in either direction.
+//! Where the numbers of our parameters are in their tensors, for reading and for writing.
 
 use std::ops::Range;
 
-/// As many numbers are moved at once: few enough for the cache, and little beside a tensor.
+/// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
 const BLOCK: usize = 1 << 18;
 
-/// The most groups of outputs that are believed, each of which takes memory before any tensor is seen: published models have some thousand.
+/// The most groups of outputs accepted: published models have a few thousand, and each takes memory before any tensor is read.
 const MOST_GROUPS: usize = (1 << 16) - 1;
 
-/// How parameters that lie side by side are tensors that lie side by side.
+/// How parameters that are side by side correspond to tensors that are side by side.
 ///
-/// Ours is `[batches, rows, columns]`, theirs the same, or `[batches, columns, rows]` where it is transposed; what is side by
-/// side are columns. `files` tensors of theirs may follow each other along the batches. Where theirs are stacked, they have several of ours,
-/// one after the other.
+/// Ours is `[batches, rows, columns]`. Theirs is the same, or `[batches, columns, rows]` if it is transposed. "Side by side" means along
+/// the columns. Along the batches, ours may consist of `files` tensors of theirs. A stacked tensor of theirs holds several of ours, one after
+/// the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) files: usize,
-    /// How many of ours lie one after the other in each of theirs, if these have an axis for them.
+    /// How many of ours are in each of theirs, one after the other, if theirs have an axis for them.
     stacked: Option<usize>,
-    /// Of one file.
+    /// The batches of one file.
     batches: usize,
     rows: usize,
     transposed: bool,
-    /// The shape of theirs but for the columns, which are at `column_axis`.
+    /// The shape of theirs without the columns, which are at `column_axis`.
     shape: Vec<usize>,
     column_axis: usize,
-    /// How many columns the parameters have, and the tensors.
+    /// How many columns each parameter has, and each tensor.
     ours: Vec<usize>,
     theirs: Vec<usize>,
     runs: Vec<Run>,
 }
 
-/// Columns that follow each other in one of ours and one of theirs.
+/// Columns that are contiguous both in one of ours and in one of theirs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     ours: usize,
@@ -43,32 +43,32 @@ struct Run {
 
 /// How the columns of theirs are arranged.
 pub(super) struct Arrangement<'a> {
-    /// How many of ours lie one after the other in each of theirs, if these have an axis for them.
+    /// How many of ours are in each of theirs, one after the other, if theirs have an axis for them.
     pub(super) stacked: Option<usize>,
     pub(super) transposed: bool,
-    /// Whether a file of its own has each index of our first axis.
+    /// Whether each index of our first axis is in a file of its own.
     pub(super) files: bool,
     pub(super) tensors: usize,
     pub(super) shares: &'a [usize],
     pub(super) interleaved: &'a [usize],
 }
 
-/// Numbers that follow each other in one of their tensors.
+/// Contiguous numbers of one of their tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// In numbers.
     pub(super) range: Range<usize>,
     batch: usize,
-    /// Rows, or columns where theirs is transposed.
+    /// Rows, or columns if theirs is transposed.
     lines: Range<usize>,
 }
 
 impl Layout {
-    /// For parameters of these shapes.
+    /// The layout of parameters of these shapes.
     ///
     /// # Errors
     ///
-    /// Says what does not fit.
+    /// When they do not fit the arrangement.
     pub(super) fn new(ours: &[&[usize]], arrangement: &Arrangement) -> Result<Self, String> {
         let Some(&first) = ours.first() else {
             return Err("a row needs a parameter".into());
@@ -78,7 +78,7 @@ impl Layout {
             .chunks(side_by_side)
             .any(|one| one != &ours[..side_by_side])
         {
-            return Err(format!("parameters of shapes {ours:?} are no stack"));
+            return Err(format!("parameters of shapes {ours:?} are not a stack"));
         }
         let ours = &ours[..side_by_side];
         let Some((_, before)) = first.split_last() else {
@@ -142,7 +142,7 @@ impl Layout {
         self.files * self.batches * self.rows * self.ours[self.column_of(ours)]
     }
 
-    /// Which of those side by side parameter `ours` is; of a stack, each has all of them.
+    /// The place of parameter `ours` among those side by side, of which each part of a stack has all.
     fn column_of(&self, ours: usize) -> usize {
         ours % self.ours.len()
     }
@@ -154,7 +154,7 @@ impl Layout {
         runs.any(|run| run.ours == ours && run.theirs == theirs)
     }
 
-    /// Tensor `theirs`, the one of `file`, block by block; of a stack, the part that is parameter `ours`.
+    /// Tensor `theirs` of `file`, block by block; of a stack, only the part that is parameter `ours`.
     pub(super) fn blocks(
         &self,
         [ours, theirs]: [usize; 2],
@@ -181,8 +181,8 @@ impl Layout {
         })
     }
 
-    /// Calls `each` with where numbers lie: the first one in parameter `ours`, where they follow each other; the first one in the block of tensor
-    /// `theirs`, and from one to the next there; how many they are.
+    /// Calls `each` for runs of numbers with: the place of the first in parameter `ours`, where they are contiguous; its place in the block of
+    /// tensor `theirs`; the step from one to the next there; and their number.
     fn each(
         &self,
         [ours, theirs]: [usize; 2],
@@ -256,7 +256,7 @@ impl Layout {
     }
 }
 
-/// Copies `len` numbers of `width` bytes, of which one in so many counts on either side.
+/// Copies `len` numbers of `width` bytes, every `from_step`-th number of one slice to every `to_step`-th of the other.
 fn copy(from: &[u8], from_step: usize, to: &mut [u8], to_step: usize, [len, width]: [usize; 2]) {
     match width {
         _ if from_step == 1 && to_step == 1 => {
@@ -299,14 +299,16 @@ fn divided(columns: usize, arrangement: &Arrangement) -> Result<Vec<usize>, Stri
     Ok(shares.into_iter().map(|share| share * one).collect())
 }
 
-/// Columns that follow each other in ours and in theirs, counted through all parameters and tensors: first of ours, first of theirs, how many.
+/// Columns that are contiguous in ours and in theirs, counted through all parameters and tensors: first of ours, first of theirs, how many.
 fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
     if widths.is_empty() {
         return Ok(vec![[0, 0, columns]]);
     }
     let group: usize = widths.iter().sum();
     if group == 0 || !columns.is_multiple_of(group) {
-        return Err(format!("{columns} outputs are no groups of {widths:?}"));
+        return Err(format!(
+            "{columns} outputs cannot be divided into groups of {widths:?}"
+        ));
     }
     let count = columns / group;
     if count > MOST_GROUPS {
@@ -329,7 +331,7 @@ fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
     Ok(runs)
 }
 
-/// Cuts groups where one of ours or one of theirs ends.
+/// Cuts groups wherever one of ours or one of theirs ends.
 fn runs(ours: &[usize], theirs: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
     let starts = |widths: &[usize]| -> Vec<usize> {
         let ends = widths.iter().scan(0, |end, width| {
@@ -339,7 +341,7 @@ fn runs(ours: &[usize], theirs: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
         std::iter::once(0).chain(ends).collect()
     };
     let [our_starts, their_starts] = [starts(ours), starts(theirs)];
-    // The one that a column is in, which has a width.
+    // The one that contains a column; it is not empty.
     let find = |starts: &[usize], column| starts.partition_point(|&start| start <= column) - 1;
     let mut runs = Vec::new();
     for &[our_first, their_first, len] in groups {

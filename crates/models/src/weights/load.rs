@@ -1,4 +1,4 @@
-//! Reads a table forwards: tensors of files become parameters of a model.
+//! Reads a table from theirs to ours: tensors of files become parameters of a model.
 
 use std::path::Path;
 
@@ -15,10 +15,10 @@ use super::{
     source::{self, Tensors},
 };
 
-/// The tensors of another library's checkpoint, and how strictly they have to fit.
+/// The tensors of another library's checkpoint, and how strictly they have to match.
 ///
-/// Only names, shapes and dtypes are read at first. The numbers stay in the files until [`load`](Self::load), so keep the files as they
-/// are for as long.
+/// Only names, shapes and dtypes are read at first. The numbers stay in the files until [`load`](Self::load), so do not change the files
+/// until then.
 ///
 /// # Example
 ///
@@ -45,25 +45,25 @@ pub struct Weights {
     options: Options,
 }
 
-/// What [`Weights::load`] left as it was: nothing, unless it was told to be [`partial`](Weights::partial).
+/// What [`Weights::load`] did not load: nothing, unless it was told to be [`partial`](Weights::partial).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NotLoaded {
-    /// Parameters of the model that have the numbers they had.
+    /// Parameters of the model that were left unchanged.
     pub parameters: Vec<String>,
     /// Tensors of the files that no parameter took.
     pub tensors: Vec<String>,
 }
 
 impl Weights {
-    /// The tensors of a file, or of a folder with `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` or
+    /// Opens a file, or a folder with `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` or
     /// `pytorch_model.bin.index.json`.
     ///
-    /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), or an index of such files beside it;
-    /// which one follows from its first bytes. Nothing in a file is executed, and no index can name a file outside its folder.
+    /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), or an index of such files in the same
+    /// folder; its first bytes tell which. Nothing in a file is executed, and no index can name a file outside its folder.
     ///
     /// # Errors
     ///
-    /// When a file is not there, something else, damaged, or made to do harm.
+    /// When a file is missing, damaged, malicious, or of another format.
     ///
     /// # Cost
     ///
@@ -83,7 +83,7 @@ impl Weights {
         })
     }
 
-    /// Those below a prefix, without it.
+    /// The tensors below a prefix, named without it.
     pub(crate) fn below(&self, prefix: &str) -> Self {
         let tensors = self
             .tensors
@@ -99,19 +99,19 @@ impl Weights {
         self.tensors.contains_key(name)
     }
 
-    /// Leaves out tensors of this name, besides those that the table ignores; `*` stands for anything.
+    /// Leaves out tensors of this name, in addition to those that the table ignores; `*` stands for anything.
     pub fn ignore(mut self, pattern: &str) -> Self {
         self.options.ignored.push(pattern.into());
         self
     }
 
-    /// Takes tensors called `from` as `to`, before the table's own renaming; `*` stands for anything, the same in both.
+    /// Renames tensors from `from` to `to`, before the table's own renaming; `*` stands for anything, the same in both.
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.options.renamed.push((from.into(), to.into()));
         self
     }
 
-    /// Whether parameters may keep their numbers and tensors may be left over. Default: false.
+    /// Whether parameters may stay unchanged and tensors may be left over. Default: false.
     pub fn partial(mut self, partial: bool) -> Self {
         self.options.partial = partial;
         self
@@ -123,19 +123,19 @@ impl Weights {
         tensors.map(|(name, stored)| (name.as_str(), stored.shape.as_slice()))
     }
 
-    /// Gives the parameters of `model` the numbers that `table` says.
+    /// Loads the tensors into the parameters of `model`, as `table` assigns them.
     ///
-    /// They keep their identity, device, dtype and whether they are trained; f16, bf16, f32 and f64 are converted. A parameter that is not
-    /// initialised yet never is, and gets the default dtype of its device.
+    /// Parameters keep their identity, device and dtype, and stay trainable or frozen; f16, bf16, f32 and f64 are converted. A parameter that
+    /// is not initialised yet is loaded without being initialised first, in the default dtype of its device.
     ///
     /// # Errors
     ///
-    /// When anything does not fit: all of it in one error, and `model` is as it was.
+    /// When anything does not match. One error reports everything, and `model` is unchanged.
     ///
     /// # Cost
     ///
-    /// Reads every tensor once for each parameter that has a part of it, one of them at a time. A model that has numbers already keeps them in memory until the last
-    /// tensor is read.
+    /// Reads each tensor once for every parameter that has a part of it, one tensor at a time. Parameters that are initialised already stay in
+    /// memory until the last tensor is read.
     pub fn load<M: Module>(&self, table: &Table, model: &mut M) -> Result<NotLoaded, WeightsError> {
         let plan = Plan::new(table, model)?;
         let fit = Fit::new(&self.tensors, table, &plan, &self.options)?;
@@ -154,7 +154,7 @@ impl Weights {
     }
 }
 
-/// What follows `prefix` and a dot in `name`.
+/// The part of `name` after `prefix` and a dot.
 pub(crate) fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     match prefix {
         "" => Some(name),
@@ -162,7 +162,7 @@ pub(crate) fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
     }
 }
 
-/// Gives the parameters that it meets their numbers, until one cannot be read.
+/// Loads the parameters that it visits, until one cannot be read.
 struct Loader<'a> {
     plan: &'a Plan,
     fit: &'a Fit<'a>,
@@ -171,7 +171,7 @@ struct Loader<'a> {
 }
 
 impl Loader<'_> {
-    /// The numbers of the parameter that it is at, if it has any in the files.
+    /// The numbers of the parameter being visited, if the files have any for it.
     fn numbers(&self, dtype: DType) -> Result<Option<Vec<u8>>, WeightsError> {
         let job = self.plan.job_of(&self.path.join("."));
         match job.filter(|[job, _]| !self.fit.skipped.contains(job)) {

@@ -1,27 +1,27 @@
-//! Weights of other libraries' models, by a [`Table`] of which parameter is which tensor: [`Weights::load`] reads it forwards,
-//! [`save()`] backwards.
+//! Weights of other libraries' models, by a [`Table`] of which parameter is which tensor. [`Weights::load`] reads such weights, and [`save()`] writes
+//! them, by the same table.
 //!
 //! | a parameter of ours is | row |
 //! | --- | --- |
 //! | a tensor of theirs | `.row("embedding.weight", "wte.weight")` |
-//! | theirs, transposed | `.row("head.weight", transposed("lm_head.weight"))` |
+//! | a tensor of theirs, transposed | `.row("head.weight", transposed("lm_head.weight"))` |
 //! | weight and bias of `nn.Linear` | `.linear("attention.output", "o_proj")` |
 //! | gamma and beta of `nn.LayerNorm` or an RMS norm | `.norm("norm", "ln_f")` |
-//! | several of theirs side by side | `.linear("key_value", ["k_proj", "v_proj"])` |
-//! | … of other widths | `.linear("query_key_value", same(["q", "k", "v"]).shares([8, 2, 2]))` |
-//! | a part of one | `.linear(["query", "key", "value"], "qkv")` |
-//! | interleaved there | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
-//! | theirs plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
+//! | several of theirs, side by side | `.linear("key_value", ["k_proj", "v_proj"])` |
+//! | several of theirs, of different widths | `.linear("query_key_value", same(["q", "k", "v"]).shares([8, 2, 2]))` |
+//! | a part of one of theirs | `.linear(["query", "key", "value"], "qkv")` |
+//! | interleaved in theirs | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
+//! | a tensor of theirs plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
 //! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |
-//! | one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
-//! | one of a stack of theirs | `.row("experts.{expert}.weight", same("experts.down").stacked("expert"))` |
-//! | all of their experts | `.row("experts.weight", transposed("experts.{expert}.w2.weight"))` |
+//! | in one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
+//! | one index of a tensor that they stack | `.row("experts.{expert}.weight", same("experts.down").stacked("expert"))` |
+//! | all of their experts, stacked | `.row("experts.weight", transposed("experts.{expert}.w2.weight"))` |
 //!
 //! | a tensor of theirs is | |
 //! | --- | --- |
-//! | the same as another | `.tied("lm_head.weight", "wte.weight")` |
-//! | no parameter | `.ignore("*.position_ids")` |
-//! | sometimes called otherwise | `.rename("bert.*", "*")` |
+//! | equal to another | `.tied("lm_head.weight", "wte.weight")` |
+//! | not a parameter of ours | `.ignore("*.position_ids")` |
+//! | under another name in some files | `.rename("bert.*", "*")` |
 
 mod error;
 mod fit;

@@ -3,7 +3,7 @@
 /// The numbers that the placeholders of a name stand for.
 pub(super) type Numbers = Vec<(String, String)>;
 
-/// What a name with placeholders consists of.
+/// A piece of a name with placeholders.
 enum Part<'a> {
     Text(&'a str),
     Placeholder(&'a str),
@@ -22,7 +22,7 @@ fn parts(mut name: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// The numbers with which `name` is `path`; a placeholder stands for the same number wherever it is.
+/// The numbers that turn `name` into `path`; a placeholder stands for the same number wherever it occurs.
 pub(super) fn numbers(name: &str, path: &str) -> Option<Numbers> {
     let mut numbers = Numbers::new();
     let mut rest = path;
@@ -96,7 +96,7 @@ pub(super) fn renamed(name: &str, from: &str, to: &str) -> Option<String> {
     Some(renamed)
 }
 
-/// What each `*` stands for: the least that does, but for the last. Looks at each letter of the name once for each `*`.
+/// What each `*` stands for: as little as possible, except for the last. Reads the name at most once for each `*`.
 fn captured<'n>(name: &'n str, from: &str) -> Option<Vec<&'n str>> {
     let from = pattern(from);
     let Some((first, others)) = from.split_once('*') else {

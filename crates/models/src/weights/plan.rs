@@ -31,7 +31,7 @@ impl Parameter {
         )
     }
 
-    /// Its numbers, brought here from the device.
+    /// Its numbers, read from the device.
     pub(super) fn numbers(&self) -> TensorData {
         (self.numbers)()
     }
@@ -39,7 +39,7 @@ impl Parameter {
 
 /// A row of the table, with numbers for its placeholders.
 pub(super) struct Job {
-    /// Parameters side by side, as places among those of the plan.
+    /// Parameters side by side, as indices into those of the plan.
     pub(super) ours: Vec<usize>,
     pub(super) theirs: Vec<Piece>,
     pub(super) layout: Layout,
@@ -49,15 +49,15 @@ pub(super) struct Job {
 /// One of the tensors that lie side by side.
 pub(super) enum Piece {
     Zeros,
-    /// The names of as many as the layout has files.
+    /// One name for each of the layout's files.
     Named(Vec<String>),
 }
 
-/// What is to be done for a model.
+/// The jobs for one model.
 pub(super) struct Plan {
     pub(super) parameters: Vec<Parameter>,
     pub(super) jobs: Vec<Job>,
-    /// For every parameter its job, and which of the job's it is.
+    /// For every parameter, its job and its index there.
     jobs_of: Vec<Option<[usize; 2]>>,
 }
 
@@ -84,13 +84,13 @@ impl Plan {
                 };
                 let known = jobs_of[at].map(|[job, _]: [usize; 2]| &jobs[job]);
                 let known = known.filter(|(other, _): &&(&Row, Job)| std::ptr::eq(*other, row));
-                // A stack was found with its first parameter.
+                // A stack is complete once its first parameter is found.
                 if row.theirs.stacked.is_some() && known.is_some() {
                     continue;
                 }
                 let numbers = row.numbers_of_theirs(numbers);
                 let ours = ours(row, &numbers, &paths)?;
-                // The others of the same row found it already.
+                // Another parameter of the same row has found it already.
                 if known.is_some_and(|(_, job)| job.ours == ours) {
                     continue;
                 }
@@ -113,7 +113,7 @@ impl Plan {
         })
     }
 
-    /// The job of a parameter, and which of the job's it is.
+    /// The job of a parameter, and its index there.
     pub(super) fn job_of(&self, path: &str) -> Option<[usize; 2]> {
         let at = self
             .parameters
@@ -133,7 +133,7 @@ impl Plan {
 }
 
 impl Row {
-    /// The numbers that say which tensors of theirs, without that of the axis that counts ours.
+    /// The numbers in the names of theirs, without that of the axis that counts ours.
     fn numbers_of_theirs(&self, numbers: pattern::Numbers) -> pattern::Numbers {
         let stacked = self.theirs.stacked.as_ref();
         let numbers = numbers.into_iter();
@@ -141,7 +141,7 @@ impl Row {
     }
 }
 
-/// The parameters of a row, as places among those of the plan; of a stack, those of its first, then of its second, and so on.
+/// The parameters of a row, as indices into those of the plan; of a stack, those of its first part, then of its second, and so on.
 fn ours(
     row: &Row,
     numbers: &pattern::Numbers,
@@ -171,7 +171,7 @@ fn ours(
         numbers.push((placeholder.clone(), index.to_string()));
         let of_index = names().map(|name| pattern::filled(name, &numbers));
         let of_index: Vec<String> = of_index.collect();
-        // The stack ends where the model has nothing more of it.
+        // The stack ends where the model has no more of it.
         if index > 0
             && !of_index
                 .iter()
@@ -200,7 +200,7 @@ impl Job {
         });
         let names: Vec<Option<String>> = names.collect();
         if theirs.plus_one && names.contains(&None) {
-            let reason = "zeros plus one are ones, which nothing here stands for".into();
+            let reason = "zeros plus one are ones, which no row can stand for".into();
             return Err(wrong(row, reason));
         }
         let files: Vec<bool> = names
@@ -319,7 +319,7 @@ impl ModuleVisitor for Visitor {
     }
 }
 
-/// What a parameter holds; one that is not initialised yet will hold what its device makes by default.
+/// The dtype of a parameter; one that is not initialised yet will have its device's default.
 pub(super) fn dtype<const D: usize>(param: &Param<Tensor<D>>) -> DType {
     match param.is_initialized() {
         true => param.dtype(),

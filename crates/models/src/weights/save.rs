@@ -1,4 +1,4 @@
-//! Reads a table backwards: parameters of a model become tensors of a file.
+//! Reads a table from ours to theirs: parameters of a model become tensors of a file.
 
 use std::{
     borrow::Cow,
@@ -14,21 +14,21 @@ use super::{
     plan::{Job, Piece, Plan},
 };
 
-/// Writes the parameters of `model` as the tensors that `table` says, in one safetensors file.
+/// Writes the parameters of `model` into one safetensors file, as the tensors that `table` assigns them to.
 ///
-/// They have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (but for
-/// [`plus_one`](super::Theirs::plus_one)). The file at `path` is replaced at once, when all is written.
+/// The tensors have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (except for
+/// [`plus_one`](super::Theirs::plus_one)). A file at `path` is replaced in one step, when everything is written.
 ///
-/// On Unix the file can be read by its owner alone.
+/// On Unix, only its owner can read the file.
 ///
 /// # Errors
 ///
-/// When a parameter has no row, holds no floating-point numbers, is not 0 where the other library has no tensor, or differs from
-/// another one with which it shares one; when the file cannot be written.
+/// When a parameter has no row, does not hold floating-point numbers, is not 0 where the other library has no tensor, or differs from
+/// another one that is the same tensor; when the file cannot be written.
 ///
 /// # Cost
 ///
-/// One tensor of theirs in memory at a time, and one of ours as Burn brings it from its device. Initialises what is not.
+/// Holds one tensor of theirs and one of ours in memory at a time. Initialises parameters that are not initialised yet.
 pub fn save<M: Module>(
     table: &Table,
     model: &M,
@@ -71,7 +71,7 @@ pub fn save<M: Module>(
         }
     }
     let path = path.as_ref();
-    // Without it transformers refuses the file.
+    // transformers refuses a file without it.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     let written = safetensors::serialize_to_file(outputs, Some(metadata), path);
     written.map_err(|error| WeightsError::Write {
@@ -80,7 +80,7 @@ pub fn save<M: Module>(
     })
 }
 
-/// What a tensor is written as: what the first parameter that is a part of it holds.
+/// The dtype of a tensor to write: that of the first parameter that is a part of it.
 fn dtype(plan: &Plan, job: &Job, theirs: usize) -> Result<DType, WeightsError> {
     let ours = job.ours.iter().enumerate();
     let mut parts = ours.filter(|(ours, _)| job.layout.shares(*ours, theirs));
@@ -99,7 +99,7 @@ fn dtype(plan: &Plan, job: &Job, theirs: usize) -> Result<DType, WeightsError> {
     }
 }
 
-/// A tensor to be written, whose numbers are brought from the device when it is its turn.
+/// A tensor to be written. Its numbers are read from the device when its turn comes.
 struct Output<'a> {
     plan: &'a Plan,
     job: &'a Job,
@@ -112,7 +112,7 @@ struct Output<'a> {
 impl Output<'_> {
     fn numbers(&self) -> Vec<u8> {
         let numbers = numbers::export(self.plan, self.job, self.theirs, self.file, self.dtype);
-        numbers.expect("floating-point numbers become others")
+        numbers.expect("one floating-point type converts to another")
     }
 
     fn parameter(&self) -> &str {

@@ -1,9 +1,9 @@
 //! Which parameter of a model is which tensor of another library.
 
-/// A tensor of zeros that the other library does not have, in the place of a name.
+/// In place of a name: a tensor of zeros that the other library does not store.
 pub const ZEROS: &str = "{zeros}";
 
-/// One name, or several whose tensors lie side by side: [`Table::row`].
+/// One name, or several whose tensors are side by side: see [`Table::row`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Names(pub(super) Vec<String>);
 
@@ -36,16 +36,16 @@ impl<const N: usize> From<[&str; N]> for Names {
 pub struct Theirs {
     pub(super) names: Names,
     pub(super) transposed: bool,
-    /// Empty: all alike.
+    /// Empty if all are equal.
     pub(super) shares: Vec<usize>,
-    /// Empty: not interleaved.
+    /// Empty if they are not interleaved.
     pub(super) interleaved: Vec<usize>,
     pub(super) plus_one: bool,
-    /// The placeholder of ours that their first axis counts.
+    /// The placeholder in our names that their first axis counts.
     pub(super) stacked: Option<String>,
 }
 
-/// Tensors in the layout of the parameter. A name alone means the same.
+/// Tensors in the layout of the parameter. A bare name means the same.
 pub fn same(names: impl Into<Names>) -> Theirs {
     Theirs {
         names: names.into(),
@@ -57,7 +57,7 @@ pub fn same(names: impl Into<Names>) -> Theirs {
     }
 }
 
-/// Matrices with the outputs first, as those of PyTorch's `nn.Linear`, for a parameter `[.., d_input, d_output]`.
+/// Matrices with the outputs first, as in PyTorch's `nn.Linear`, for a parameter `[.., d_input, d_output]`.
 pub fn transposed(names: impl Into<Names>) -> Theirs {
     Theirs {
         transposed: true,
@@ -72,28 +72,28 @@ impl<N: Into<Names>> From<N> for Theirs {
 }
 
 impl Theirs {
-    /// How the outputs are divided among the names, as ratios: `[n_heads, n_kv_heads, n_kv_heads]`. Default: all alike.
+    /// How the outputs are divided among the names, as ratios, such as `[n_heads, n_kv_heads, n_kv_heads]`. Default: equally.
     pub fn shares(mut self, shares: impl Into<Vec<usize>>) -> Self {
         self.shares = shares.into();
         self
     }
 
-    /// Says that their outputs come in groups of parts this wide, of which ours has all first parts, then all second parts, and so on:
-    /// `[d_head, d_head, d_head]` where every head has its query, key and value together (GPT-NeoX), `[1, 1]` where gate and
-    /// up alternate (gpt-oss).
+    /// Declares that their outputs come in groups with parts of these widths, while ours has all first parts, then all second parts, and so
+    /// on: `[d_head, d_head, d_head]` if the query, key and value of each head are together (GPT-NeoX), `[1, 1]` if gate and up
+    /// alternate (gpt-oss).
     pub fn interleaved(mut self, widths: impl Into<Vec<usize>>) -> Self {
         self.interleaved = widths.into();
         self
     }
 
-    /// Says that theirs have one axis more, the first, which counts what this placeholder of ours stands for, of 0, 1 and so on: experts that
-    /// they keep in one tensor (gpt-oss).
+    /// Declares that their tensors have an additional first axis, whose indices 0, 1 and so on are the values of this placeholder in our
+    /// names: experts that they keep in one tensor (gpt-oss).
     pub fn stacked(mut self, placeholder: &str) -> Self {
         self.stacked = Some(placeholder.into());
         self
     }
 
-    /// Says that ours is theirs plus one: a norm that multiplies by `1 + weight`. It rounds, as a change of dtype does.
+    /// Declares that ours is theirs plus one: a norm that multiplies by `1 + weight`. The sum is rounded.
     pub fn plus_one(mut self) -> Self {
         self.plus_one = true;
         self
@@ -107,13 +107,13 @@ pub(super) struct Row {
     pub(super) theirs: Theirs,
 }
 
-/// Which parameter of a model is which tensor of another library, for a whole family of models: read forwards by
-/// [`Weights::load`](super::Weights::load), backwards by [`save`](super::save()).
+/// Which parameter of a model is which tensor of another library, for a whole family of models.
+/// [`Weights::load`](super::Weights::load) reads weights by it, and [`save`](super::save()) writes them.
 ///
-/// A placeholder in braces stands for a number, such as that of a layer; which there are follows from the model. A
-/// row whose parameter the model does not have says nothing, so that one table serves models with biases and without.
-/// "Side by side" is along the outputs: the last axis of ours, the last but one of theirs where they are
-/// [`transposed`]. A placeholder that only their name has runs along our first axis (experts that we keep in one tensor).
+/// A placeholder in braces stands for a number, such as that of a layer; the model determines its values. A row for a parameter that the
+/// model does not have is ignored, so one table serves models with and without biases. "Side by side" means along the outputs: the last
+/// axis of ours, and the last but one of theirs if they are [`transposed`]. A placeholder that only their name has runs along our first
+/// axis (experts that we keep in one tensor).
 ///
 /// # Example
 ///
@@ -147,7 +147,7 @@ impl Table {
         Self::default()
     }
 
-    /// Parameters of ours, side by side, are tensors of theirs, side by side. Several of ours for one of theirs split it.
+    /// Adds a row: parameters of ours, side by side, are tensors of theirs, side by side. Several of ours split one of theirs.
     pub fn row(mut self, ours: impl Into<Names>, theirs: impl Into<Theirs>) -> Self {
         self.rows.push(Row {
             ours: ours.into(),
@@ -156,7 +156,7 @@ impl Table {
         self
     }
 
-    /// Linear layers of ours are PyTorch's: `weight` [`transposed`], and `bias` as it is.
+    /// Adds the rows of linear layers of PyTorch: `weight` [`transposed`], and `bias` as it is.
     pub fn linear(self, ours: impl Into<Names>, theirs: impl Into<Theirs>) -> Self {
         let (ours, theirs) = (ours.into(), theirs.into());
         let weight = Theirs {
@@ -167,14 +167,14 @@ impl Table {
             .row(ours.below("bias"), theirs.below("bias"))
     }
 
-    /// A norm of ours is PyTorch's: `gamma` is `weight`, `beta` is `bias`.
+    /// Adds the rows of a norm of PyTorch: `gamma` is `weight`, `beta` is `bias`.
     pub fn norm(self, ours: &str, theirs: &str) -> Self {
         let [gamma, beta] = ["gamma", "beta"].map(|name| joined(ours, name));
         self.row(gamma.as_str(), joined(theirs, "weight").as_str())
             .row(beta.as_str(), joined(theirs, "bias").as_str())
     }
 
-    /// The rows of `part`, with its names below `ours` and `theirs`.
+    /// Adds the rows of `part`, with its names below `ours` and `theirs`.
     pub fn part(mut self, ours: &str, theirs: &str, part: Table) -> Self {
         self.rows.extend(part.rows.into_iter().map(|row| Row {
             ours: row.ours.within(ours),
@@ -194,20 +194,20 @@ impl Table {
         self
     }
 
-    /// Their tensor `name` is the same as `original`, which has a row: it may be in a file or not, must then be equal, and stands in
-    /// for `original` where that is missing. Not written.
+    /// Declares that their tensor `name` equals `original`, which has a row. If a file has both, they must be equal; if it has only `name`,
+    /// that stands in for `original`. `name` is not written.
     pub fn tied(mut self, name: &str, original: &str) -> Self {
         self.tied.push((name.into(), original.into()));
         self
     }
 
-    /// Their tensors of this name are no parameters of ours; `*` stands for anything. Not written.
+    /// Declares that their tensors of this name are not parameters of ours; `*` stands for anything. They are not written.
     pub fn ignore(mut self, pattern: &str) -> Self {
         self.ignored.push(pattern.into());
         self
     }
 
-    /// Tensors may be called `from` instead of `to`; `*` stands for anything, the same in both. Written as `to`.
+    /// Declares that tensors may be called `from` instead of `to`; `*` stands for anything, the same in both. They are written as `to`.
     pub fn rename(mut self, from: &str, to: &str) -> Self {
         self.renamed.push((from.into(), to.into()));
         self

@@ -31,7 +31,7 @@ impl Json {
     /// The member `name` of an object.
     pub fn get(&self, name: &str) -> &Json {
         let Json::Object(members) = self else {
-            panic!("{self:?} is no object")
+            panic!("{self:?} is not an object")
         };
         let found = members.iter().find(|(member, _)| member == name);
         &found.unwrap_or_else(|| panic!("there is no {name}")).1
@@ -40,7 +40,7 @@ impl Json {
     /// The items of a list.
     pub fn items(&self) -> &[Json] {
         let Json::List(items) = self else {
-            panic!("{self:?} is no list")
+            panic!("{self:?} is not a list")
         };
         items
     }
@@ -48,7 +48,7 @@ impl Json {
     /// The characters of a string.
     pub fn text(&self) -> &str {
         let Json::Text(text) = self else {
-            panic!("{self:?} is no string")
+            panic!("{self:?} is not a string")
         };
         text
     }
@@ -56,7 +56,7 @@ impl Json {
     /// The value of a number.
     pub fn number(&self) -> f64 {
         let Json::Number(number) = self else {
-            panic!("{self:?} is no number")
+            panic!("{self:?} is not a number")
         };
         *number
     }

@@ -1,4 +1,4 @@
-//! The same stretch of text in both languages, and how it becomes a written sentence.
+//! The same piece of text in both languages, and how it becomes a written sentence.
 
 use super::Pair;
 
@@ -74,7 +74,7 @@ fn words(pieces: &[&'static str]) -> Vec<&'static str> {
         .collect()
 }
 
-/// "an" before a vowel; the lexicon has no word whose first sound and first letter disagree.
+/// "an" before a vowel. The lexicon has no word whose first sound and first letter disagree.
 fn with_an(words: &[&'static str]) -> Vec<&'static str> {
     let mut out = words.to_vec();
     for (word, next) in out.iter_mut().zip(&words[1..]) {

@@ -26,17 +26,17 @@ pub struct Pair {
     pub target: String,
 }
 
-/// The three parts of a corpus; no English sentence is in two of them, and no Spanish one in `train` and another.
+/// The three parts of a corpus. No English sentence is in two of them, and no Spanish sentence of `train` is in another.
 ///
-/// The same seed gives the same corpus, on every machine and for ever.
+/// The same seed gives the same corpus, on every machine and in every version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToyCorpus {
     /// What a model learns from: 14,000 pairs.
     pub train: Vec<Pair>,
     /// 400 sentences that are not in `train`, of words and combinations that are.
     pub held_out: Vec<Pair>,
-    /// 300 sentences in which an adjective describes a noun that it never stands in one sentence with in `train`,
-    /// in any number or form, though either of them is there with others.
+    /// 300 sentences in which an adjective describes a noun that is never in the same sentence in `train`,
+    /// in any number or form, although each of the two occurs there with others.
     pub combinations: Vec<Pair>,
 }
 

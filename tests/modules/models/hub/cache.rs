@@ -34,8 +34,8 @@ fn a_revision_is_a_reference_or_a_commit() {
     assert_eq!(
         load("organisation/tiny", &variables),
         Err(format!(
-            "organisation/tiny is no folder, and the Hub's cache {} has no config.json of organisation/tiny at main, which HF_HUB_OFFLINE \
-             forbids to download",
+            "organisation/tiny is not a folder, and the Hub's cache {} has no config.json of organisation/tiny at main, which HF_HUB_OFFLINE \
+             forbids downloading",
             cache.path().display()
         ))
     );
@@ -81,8 +81,8 @@ fn half_a_model_is_not_enough() {
     let variables = [("HF_HUB_CACHE", cache.path()), offline()];
     let refused = |file: &str| {
         Err(format!(
-            "organisation/tiny is no folder, and the Hub's cache {} has no {file} of organisation/tiny at main, which HF_HUB_OFFLINE \
-             forbids to download",
+            "organisation/tiny is not a folder, and the Hub's cache {} has no {file} of organisation/tiny at main, which HF_HUB_OFFLINE \
+             forbids downloading",
             cache.path().display()
         ))
     };

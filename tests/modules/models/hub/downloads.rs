@@ -202,12 +202,12 @@ fn one_sentence_says_what_failed() {
         let refused = refused.replace(&cache.path().display().to_string(), "CACHE");
         refused.replace(endpoint, "SERVER")
     };
-    let lacks = "tiny is no folder, and the Hub's cache CACHE has no config.json of tiny at main, which cannot be downloaded: ";
+    let lacks = "tiny is not a folder, and the Hub's cache CACHE has no config.json of tiny at main, which cannot be downloaded: ";
     let server = Server::start(COMMIT, &folder("bert"), &["config.json"]);
     assert_eq!(
         refused(&server.url(), "tiny"),
         format!(
-            "{lacks}there is none of model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json"
+            "{lacks}it has none of model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json"
         )
     );
     assert_eq!(

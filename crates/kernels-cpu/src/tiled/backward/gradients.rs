@@ -1,4 +1,4 @@
-//! What comes into the backward pass and what goes out.
+//! The inputs and outputs of the backward pass.
 
 use crate::{
     Problem,
@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// What the forward pass left behind, and the gradients that come in.
+/// What the forward pass computed, and the incoming gradients.
 ///
 /// # Shapes
 /// - output, output_gradient `[batch, heads_q, len_q, dim_v]`
@@ -28,11 +28,11 @@ pub struct Upstream<'a, T: Element> {
     pub logsumexp_gradient: Option<&'a [T::Real]>,
 }
 
-/// Where the gradients go; those that are absent are not computed.
+/// Where the gradients are written; those that are absent are not computed.
 ///
 /// # Shapes
-/// Each in the shape of its input: those of q, k and v of any strides, the others contiguous. The bias' is summed over the
-/// dimensions it repeats.
+/// Each has the shape of its input. Those of q, k and v have any strides, the others are contiguous. The gradient of the bias is summed over
+/// the dimensions that it repeats.
 #[derive(Debug)]
 pub struct Gradients<'a, T: Element> {
     /// `[batch, heads_q, len_q, dim_qk]`

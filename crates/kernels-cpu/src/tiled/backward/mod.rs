@@ -2,9 +2,9 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `gradients.rs` | [`Upstream`] and [`Gradients`]: what comes in and goes out |
-//! | `plan.rs` | who computes what, and whose sums are whose |
-//! | `reduce.rs` | what the tasks have summed apart, added up |
+//! | `gradients.rs` | [`Upstream`] and [`Gradients`]: inputs and outputs |
+//! | `plan.rs` | which task computes what, and where it adds its sums |
+//! | `reduce.rs` | adds up the separate sums of the tasks |
 //! | `mod.rs` | [`backward`] |
 
 mod gradients;
@@ -38,11 +38,11 @@ use plan::{Plan, Task};
 ///
 /// # Cost
 /// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
-/// operations over visible pairs. Memory grows with `len_q + len_kv`, never with their product; only the gradient of a
-/// dense bias takes more copies of that bias, up to three, or one per task where it has one row for all queries.
+/// operations over visible pairs. Memory grows with `len_q + len_kv`, not with their product. Only the gradient of a
+/// dense bias takes additional copies of that bias: up to three, or one per task if it has one row for all queries.
 ///
 /// # Source
-/// Dao, *FlashAttention-2* (2023), algorithm 2; with one task per key/value head instead of two passes, so that nothing is
+/// Dao, *FlashAttention-2* (2023), algorithm 2, but with one task per key/value head instead of two passes, so that nothing is
 /// computed twice.
 pub fn backward<T: Element>(
     inputs: &Inputs<'_, T>,
@@ -109,7 +109,7 @@ fn run<T: Element>(
         let slabs = take(&mut scratch, slabs);
         let mut slots = plan.slots(&mut gradients, partial, slabs);
         if inputs.mask.by_position.causal.is_some() {
-            // The last tiles have most to do: they go first, so that no thread waits for them at the end.
+            // The last tiles have the most work: they go first, so that no thread waits for them at the end.
             slots.reverse();
         }
         for_each(

@@ -1,8 +1,8 @@
-//! Who computes what, and whose sums are whose.
+//! Which task computes what, and where it adds its sums.
 //!
 //! One task has the query tiles of one key/value head, so that the gradients of its keys and values belong to it alone.
-//! Where there are few heads, their tiles are shared out among several tasks with sums of their own, which are added up in
-//! the order of the tasks. How many there are depends on the problem alone, and so do the bits of the result.
+//! If there are few heads, their tiles are divided among several tasks with sums of their own, which are added up in
+//! the order of the tasks. Their number depends only on the problem, and so do the bits of the result.
 
 use alloc::{vec, vec::Vec};
 use core::ops::Range;
@@ -24,9 +24,9 @@ use crate::{
     },
 };
 
-/// As many tasks as this keep every core of a small machine busy; more are made only of more heads.
+/// This many tasks keep every core of a small machine busy; only more heads make more tasks.
 const ENOUGH_TASKS: usize = 8;
-/// How many sums of a shared bias' gradient may grow at the same time.
+/// How many sums of the gradient of a shared bias may be under way at the same time.
 const ENOUGH_SLABS: usize = 4;
 
 /// How the work is divided.
@@ -35,7 +35,7 @@ pub(super) struct Plan {
     pub(super) wanted: Wanted,
     /// Tasks per batch item and key/value head.
     pub(super) chunks: usize,
-    /// If the gradient of the bias is wanted.
+    /// Present if the gradient of the bias is wanted.
     pub(super) bias: Option<BiasLayout>,
     /// Distances of one query head, 0 if their gradient is not wanted.
     pub(super) distances: usize,
@@ -53,18 +53,18 @@ pub(super) struct BiasLayout {
 pub(super) struct Task<'a, T: Element> {
     pub(super) batch_item: usize,
     pub(super) head_kv: usize,
-    /// Of the tiles of all query heads of the group, head after head.
+    /// Indices into the tiles of all query heads of the group, head after head.
     pub(super) tiles: Range<usize>,
-    /// The rows of each tile, or nothing.
+    /// The rows of each tile, if wanted.
     pub(super) q: Vec<HeadMut<'a, T>>,
-    /// The rows of the head, where the task is its only one.
+    /// The rows of the head, if this is its only task.
     pub(super) k: Option<HeadMut<'a, T>>,
     pub(super) v: Option<HeadMut<'a, T>>,
-    /// Sums of the gradients of keys and values, where the task is not its head's only one.
+    /// Sums of the gradients of keys and values, if the head has other tasks as well.
     pub(super) partial: Option<&'a mut [T::Real]>,
-    /// One sum per query head of the group, or nothing.
+    /// One sum per query head of the group, if wanted.
     pub(super) sinks: &'a mut [T::Real],
-    /// One sum per distance and query head of the group, or nothing.
+    /// One sum per distance and query head of the group, if wanted.
     pub(super) distance: &'a mut [T::Real],
     /// Index in the bias of the first sum of the slot.
     pub(super) bias_origin: usize,
@@ -135,7 +135,7 @@ impl Plan {
         [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
     }
 
-    /// Numbers that each task sums alone: keys and values, then sinks, then distances. Whole lines of the cache, which no other
+    /// Numbers that each task sums separately: keys and values, then sinks, then distances. They fill whole cache lines, which no other
     /// task writes.
     pub(super) fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
@@ -166,7 +166,7 @@ impl Plan {
         execution.workers(self.slabs().1, 2.5 * self.problem.operations())
     }
 
-    /// The parts of the bias that different heads read, and the slots: who adds to which part.
+    /// The parts of the bias that different heads read, and the slots: which tasks add to which part.
     ///
     /// Tasks of different slots never add to the same numbers.
     pub(super) fn slabs(&self) -> (usize, usize) {
@@ -193,7 +193,7 @@ impl Plan {
             .map_or(0, |bias| bias.shape.iter().product::<usize>() / parts)
     }
 
-    /// Sums of the bias that do not stand in the gradient itself.
+    /// Sums of the bias that are not kept in the gradient itself.
     pub(super) fn slabs_in_scratch(&self) -> usize {
         let (parts, slots) = self.slabs();
         if self.bias.is_some() {
@@ -290,7 +290,7 @@ impl Plan {
                         distance: cut(&mut partial, of_distances).unwrap_or_default(),
                         bias_origin: part * self.slab(),
                     };
-                    // Dealt there and back, because under a causal mask each tile has more to do than the one before.
+                    // Dealt back and forth, because under a causal mask each tile has more work than the one before.
                     let slot = if parts == 0 {
                         tasks
                     } else {

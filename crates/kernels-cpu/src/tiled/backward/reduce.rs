@@ -1,4 +1,4 @@
-//! Adds up what the tasks have summed apart.
+//! Adds up the separate sums of the tasks.
 
 use super::{
     gradients::Gradients,
@@ -18,7 +18,7 @@ const REDUCED_ROWS: usize = 32;
 const REDUCED_NUMBERS: usize = 1 << 14;
 
 impl Plan {
-    /// Adds up what the tasks have summed apart, in the order of the tasks.
+    /// Adds up the separate sums of the tasks, in their order.
     pub(super) fn reduce<T: Element>(
         &self,
         gradients: &mut Gradients<'_, T>,

@@ -1,10 +1,10 @@
-//! Some rows of a feed-forward network between its linear layers.
+//! The activation of some rows of a feed-forward network.
 
 use pulp::{Simd, WithSimd};
 
 use super::real::{MAX_LANES, Real, polynomial};
 
-/// What a feed-forward network makes of every number between its linear layers.
+/// The activation function of a feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Activation {
     /// `x`
@@ -21,14 +21,14 @@ pub enum Activation {
     QuickGelu,
     /// `x · sigmoid(x)`
     Silu,
-    /// `QuickGelu` of `min(x, 7)`. What a gate of it is multiplied by is bounded by ±7, and gets 1 added.
+    /// `QuickGelu` of `min(x, 7)`. If it is a gate, the number that it multiplies is clamped to ±7, and then 1 is added to it.
     ClampedQuickGelu,
 }
 
 impl Activation {
-    /// Where [`ClampedQuickGelu`](Self::ClampedQuickGelu) ends.
+    /// The limit of [`ClampedQuickGelu`](Self::ClampedQuickGelu).
     pub const LIMIT: f64 = 7.0;
-    /// What [`QuickGelu`](Self::QuickGelu) multiplies by.
+    /// The factor of [`QuickGelu`](Self::QuickGelu).
     pub const QUICK: f64 = 1.702;
 }
 
@@ -40,10 +40,10 @@ pub(crate) enum Stretch<'a> {
     Gated { x: &'a [f32], out: &'a mut [f32] },
 }
 
-/// What is done to them.
+/// One pass over some rows.
 pub(crate) struct Pass<'a> {
     pub(crate) stretch: Stretch<'a>,
-    /// Of a row of `x`, or empty.
+    /// The bias of a row of `x`, or empty.
     pub(crate) bias: &'a [f32],
     /// Numbers of a row that is written.
     pub(crate) columns: usize,
@@ -55,7 +55,7 @@ impl WithSimd for Pass<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // One loop for each: what it is, is not asked for every number.
+        // One loop for each function, so that the choice is not made for every number.
         macro_rules! run {
             ($function:ident) => {
                 self.run(
@@ -188,7 +188,7 @@ fn each<S: Simd, const N: usize>(
     rest.copy_from_slice(&numbers[..rest.len()]);
 }
 
-/// A vector of fewer numbers than fill it.
+/// A vector of numbers that do not fill it.
 #[inline(always)]
 fn padded<S: Simd>(numbers: &[f32]) -> S::f32s {
     let mut padded = [0.0; MAX_LANES];

@@ -1,4 +1,4 @@
-//! One tile of queries meets all its keys, backwards.
+//! The backward pass of one tile of queries, over all its keys.
 
 use core::f64::consts::LOG2_E;
 
@@ -35,7 +35,7 @@ pub struct TileBackward<'a, R> {
     pub(crate) batch_item: usize,
     pub(crate) head: usize,
     pub(crate) query: usize,
-    /// Of the rows of the tile.
+    /// One number per row of the tile.
     pub(crate) logsumexp: &'a [R],
     pub(crate) logsumexp_gradient: Option<&'a [R]>,
     /// Sums of `[len_kv, dim_qk]` and `[len_kv, dim_v]`, rows padded as [`padded`] says.
@@ -114,7 +114,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let output_gradient_strips = take(&mut scratch, columns * padded_v);
         let logsumexp = take(&mut scratch, columns);
         let shift = take(&mut scratch, columns);
-        // A vector more than the columns from one key to the next keeps a column of the scores out of its own way in the cache.
+        // From one key to the next, one vector more than the columns, so that the numbers of one column do not evict each other from the cache.
         let stride = columns + tile.lanes;
         let weights = take(&mut scratch, block_keys * stride);
         let score_gradients = take(&mut scratch, block_keys * stride);
@@ -147,7 +147,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 .map_or(R::default(), |rows| rows[index]);
             let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
             let at = [tile.batch_item, tile.head, tile.query + index];
-            // As the products below read them.
+            // In the layout that the products below read.
             let finite =
                 || finite(query_row, |x| x * query_factor) && finite(row, |x| x * gradient_factor);
             let of_row = self.logsumexp[index];
@@ -169,7 +169,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         if let Some(gradient) = self.sink_gradient.take() {
             let sum: f64 = (0..queries)
                 .map(|query| {
-                    // A row without any term but an absent sink has no weight to give it.
+                    // A row with no term but an absent sink has no weight for it.
                     let exponent = self.sink - self.logsumexp[query].to_f64();
                     if self.sink == f64::NEG_INFINITY {
                         0.0
@@ -232,7 +232,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     Some((index, panel, seen))
                 })
                 .peekable();
-            // What no panel sees is not even copied.
+            // Keys that no panel sees are not even copied.
             if panels.peek().is_none() {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! One panel of queries meets one block of keys, backwards.
+//! The backward pass of one panel of queries, over one block of keys.
 
 use core::ops::Range;
 
@@ -14,13 +14,13 @@ use super::{
 };
 use crate::{Problem, tiled::rows::Block};
 
-/// Which gradients are asked for.
+/// Which gradients are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
     pub(crate) q: bool,
     pub(crate) k: bool,
     pub(crate) v: bool,
-    /// That of a bias.
+    /// The gradient of a bias.
     pub(crate) scores: bool,
 }
 
@@ -101,7 +101,7 @@ impl<R: Real> Step<'_, '_, R> {
                 slopes,
             },
         );
-        // Without it, what follows computes gradients that nobody reads.
+        // Without it, what follows computes gradients that are never read.
         if self.wanted.q || self.wanted.k || self.wanted.scores {
             Product {
                 rows: count,
@@ -193,7 +193,7 @@ impl<R: Real> Step<'_, '_, R> {
     }
 }
 
-/// `weight · x`, and 0 where the weight is, whatever `x`: what is hidden may well have overflowed. A NaN in the weight stays.
+/// `weight · x`, and 0 where the weight is 0, whatever `x` is: what is hidden may have overflowed. A NaN in the weight stays.
 #[inline(always)]
 fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
     let zero = R::splat(simd, R::default());

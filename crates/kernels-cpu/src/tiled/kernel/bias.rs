@@ -92,7 +92,7 @@ impl<R: Real> Biases<'_, R> {
     }
 }
 
-/// `score + log2(e) · bias`, −∞ where the bias is, also for a NaN.
+/// `score + log2(e) · bias`, and −∞ where the bias is −∞, even if the score is NaN.
 #[inline(always)]
 fn plus_bias<R: Real>(score: R, bias: R) -> R {
     if bias == R::NEG_INFINITY {
@@ -120,7 +120,7 @@ fn plus_bias_vector<R: Real, S: Simd>(
     R::select_less(simd, bias, least, R::splat(simd, R::NEG_INFINITY), sum)
 }
 
-/// Adds a dense bias, whose rows are those of the queries while the scores' are those of the keys.
+/// Adds a dense bias, which has one row per query, to scores that have one row per key.
 #[inline(always)]
 fn add_dense<R: Real, S: Simd>(
     simd: S,

@@ -77,7 +77,7 @@ struct Running<'a, R> {
     maximum: &'a mut [R],
     /// The sum of the weights so far, relative to the maximum.
     sum: &'a mut [R],
-    /// By what the sums so far shrink when the maximum grows.
+    /// The factor by which the sums so far shrink when the maximum grows.
     shrink: &'a mut [R],
 }
 
@@ -146,7 +146,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     Some((panel, seen))
                 })
                 .peekable();
-            // What no panel sees is not even copied.
+            // Keys that no panel sees are not even copied.
             if panels.peek().is_none() {
                 continue;
             }
@@ -214,7 +214,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
     }
 }
 
-/// One panel of queries meets one block of keys.
+/// The forward pass of one panel of queries, over one block of keys.
 #[inline(always)]
 #[allow(
     clippy::too_many_arguments,

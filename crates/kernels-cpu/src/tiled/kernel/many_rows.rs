@@ -13,7 +13,7 @@ use super::{
 /// Vectors of a strip.
 const VECTORS: usize = 2;
 
-/// Columns of a strip: as many as the vectors of a row of sums hold.
+/// Columns of a strip: as many as the vectors in a row of sums hold.
 pub(crate) struct StripWidth;
 
 impl WithSimd for StripWidth {
@@ -25,7 +25,7 @@ impl WithSimd for StripWidth {
     }
 }
 
-/// Some columns of a matrix, to lie side by side.
+/// Copies some columns of a matrix so that they are side by side.
 pub(crate) struct Pack<'a> {
     /// Rows of `row` numbers.
     pub(crate) weight: &'a [f32],
@@ -47,7 +47,7 @@ impl Pack<'_> {
     }
 }
 
-/// Some rows of the output, of the columns of a panel.
+/// Some rows of the output, in the columns of one panel.
 pub(crate) struct RowBlock<'a> {
     /// The rows of the input.
     pub(crate) x: &'a [f32],
@@ -56,11 +56,11 @@ pub(crate) struct RowBlock<'a> {
     pub(crate) terms: usize,
     /// `[strips, depth, width]`
     pub(crate) packed: &'a [f32],
-    /// Of all columns, or empty.
+    /// The bias of all columns, or empty.
     pub(crate) bias: &'a [f32],
     pub(crate) activation: Activation,
     pub(crate) panel: Range<usize>,
-    /// Of the output.
+    /// The columns of the output.
     pub(crate) columns: usize,
     /// Whole rows.
     pub(crate) out: &'a mut [f32],

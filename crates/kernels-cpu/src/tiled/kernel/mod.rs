@@ -1,17 +1,17 @@
-//! What a tile does, generic in the number alone: no element types, no threads, no validation.
+//! The kernels of one tile, generic only in the precision: no element types, no threads, no validation.
 //!
 //! | file | what it holds |
 //! | --- | --- |
 //! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
 //! | `product.rs` | the innermost product |
-//! | `tile.rs`, `transpose.rs` | how queries and keys are cut up: tiles, panels, blocks; between rows and panels |
+//! | `tile.rs`, `transpose.rs` | how queries and keys are divided into tiles, panels and blocks; conversion between rows and panels |
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `bias.rs`, `scores.rs`, `softmax.rs` | from the product to the weights: softcap, biases, mask, dropout, exponential |
 //! | `forward.rs`, `one_query.rs` | a tile forward; a single query and some keys |
-//! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; what is summed over queries |
+//! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; sums over queries |
 //! | `few_rows.rs`, `rotation.rs` | a part of a product of few rows; some rows with rotary positions |
 //! | `many_rows.rs` | some rows of a linear layer |
-//! | `activation.rs` | some rows of a feed-forward network between its linear layers |
+//! | `activation.rs` | the activation of some rows of a feed-forward network |
 
 pub(super) mod activation;
 pub(super) mod backward;

@@ -1,4 +1,4 @@
-//! One query meets some keys: vectors run along the dimensions.
+//! One query and some keys: vectors run along the dimensions.
 
 use core::ops::Range;
 
@@ -28,11 +28,11 @@ pub(crate) fn query_scratch(problem: &Problem) -> usize {
     sum_of_pieces([group * KEYS, KEYS * dim_qk, KEYS * dim_v])
 }
 
-/// A row of a task's results begins with its largest score and the sum of its weights; from here on it has its weighted values, at
-/// a line of the cache.
+/// A row of a task's results begins with its largest score and the sum of its weights. From here on it has its weighted values, at
+/// the start of a cache line.
 pub(crate) const VALUES: usize = LINE_NUMBERS;
 
-/// What one query head of the group has of a task's results.
+/// The part of a task's results that belongs to one query head of the group.
 pub(crate) fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
     let size = VALUES + padded(problem.dim_v);
     in_group * size..(in_group + 1) * size
@@ -48,7 +48,7 @@ pub struct OneQuery<'a, R> {
     pub(crate) batch_item: usize,
     pub(crate) head_kv: usize,
     pub(crate) keys: Range<usize>,
-    /// Of each query head: the largest score, the sum of the weights relative to it, and the weighted values.
+    /// For each query head: the largest score, the sum of the weights relative to it, and the weighted values.
     pub(crate) partial: &'a mut [R],
     pub(crate) scratch: &'a mut [R],
 }
@@ -85,7 +85,7 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let head = self.head_kv * group + in_group;
                 let part = &mut self.partial[group_part(&problem, in_group)];
-                // Beyond the last key, the scores fill a vector with weights of zero.
+                // Past the last key, weights of zero fill up the last vector.
                 scores[keys.len()..].fill(R::NEG_INFINITY);
                 let scores = &mut scores[..keys.len().next_multiple_of(MAX_LANES)];
                 self.scoring

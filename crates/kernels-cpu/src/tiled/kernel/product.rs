@@ -1,7 +1,7 @@
 //! The matrix product at the bottom of every kernel.
 //!
 //! All five products of attention (scores, output; weights' gradient, query, key and value gradients) have the same form:
-//! numbers of the left matrix, at any two strides, are broadcast over vectors of the right one. Attention packs nothing for it,
+//! numbers of the left matrix, at any two strides, are broadcast over vectors of the right one. Attention packs nothing for it;
 //! linear layers of many rows do.
 
 #![allow(

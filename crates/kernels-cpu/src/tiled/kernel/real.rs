@@ -70,7 +70,7 @@ pub trait Real:
         b: Self::Vector<S>,
         c: Self::Vector<S>,
     ) -> Self::Vector<S>;
-    /// `min(max(x, low), high)` that keeps NaN.
+    /// `min(max(x, low), high)`, but NaN stays NaN.
     fn bound<S: Simd>(
         simd: S,
         x: Self::Vector<S>,
@@ -94,7 +94,7 @@ pub trait Real:
     /// The sum of all lanes.
     fn reduce_sum<S: Simd>(simd: S, x: Self::Vector<S>) -> Self;
 
-    /// `2^min(x, 0)`, 0 soon below the normal numbers, NaN for NaN; never more than 1.
+    /// `2^min(x, 0)`: 0 shortly below the normal numbers, NaN for NaN, and never more than 1.
     ///
     /// Relative error below 1.1e-7 (f32) and 5e-16 (f64) down to the smallest normal number.
     fn exp2_of_negative<S: Simd>(simd: S, x: Self::Vector<S>) -> Self::Vector<S>;
@@ -202,7 +202,7 @@ pub(super) fn polynomial<R: Real, S: Simd>(
 
 /// Whether all numbers are finite.
 pub(crate) fn finite<T: Copy, R: Real>(row: &[T], to_real: impl Fn(T) -> R) -> bool {
-    // A sum of products with zero is NaN exactly if a number is not finite. Eight sums, so that none waits for the last.
+    // A sum of products with zero is NaN exactly if a number is not finite. Eight sums, so that none waits for the one before.
     let zero = R::default();
     let mut sums = [zero; 8];
     for row in row.chunks(8) {

@@ -1,4 +1,4 @@
-//! Some rows with rotary positions.
+//! Rotary positions of some rows.
 
 use pulp::{Simd, WithSimd};
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::real::Real;
 use crate::tiled::rows::Rows;
 
-/// Which two numbers of a head are one pair. Weights trained for one layout are wrong in the other.
+/// Which two numbers of a head form a pair. Weights trained with one layout do not work with the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RotaryLayout {
     /// Numbers `i` and `i + rotary_dim / 2`: GPT-NeoX, Llama and most models since (`rotate_half` of `transformers`).
@@ -16,7 +16,7 @@ pub enum RotaryLayout {
     Interleaved,
 }
 
-/// Some rows of one batch item, with all their heads, which share their angles.
+/// Some rows of one batch item, with all their heads, which have the same angles.
 pub struct Piece<'a, R> {
     pub(crate) x: Rows<'a, R>,
     pub(crate) item: usize,
@@ -27,10 +27,10 @@ pub struct Piece<'a, R> {
     pub(crate) cos: &'a [R],
     pub(crate) sin: &'a [R],
     pub(crate) pairs: usize,
-    /// Where the first row stands.
+    /// The position of the first row.
     pub(crate) position: usize,
     pub(crate) layout: RotaryLayout,
-    /// What the sines are multiplied by.
+    /// The factor of the sines.
     pub(crate) sign: R,
     /// `[rows, heads, dim]`
     pub(crate) out: &'a mut [R],
@@ -61,7 +61,7 @@ impl<R: Real> WithSimd for Piece<'_, R> {
     }
 }
 
-/// One row whose pairs lie half a row apart.
+/// One row whose pairs are half a row apart.
 #[inline(always)]
 fn halves<R: Real, S: Simd>(simd: S, x: &[R], [cos, sin]: [&[R]; 2], sign: R, out: &mut [R]) {
     let pairs = cos.len();
@@ -89,7 +89,7 @@ fn halves<R: Real, S: Simd>(simd: S, x: &[R], [cos, sin]: [&[R]; 2], sign: R, ou
     }
 }
 
-/// One row whose pairs lie side by side: LLVM makes vectors of it.
+/// One row whose pairs are side by side; LLVM vectorises it.
 #[inline(always)]
 fn interleaved<R: Real>(x: &[R], [cos, sin]: [&[R]; 2], sign: R, out: &mut [R]) {
     let pairs = x.chunks_exact(2).zip(cos.iter().zip(sin));

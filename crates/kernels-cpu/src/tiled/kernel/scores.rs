@@ -1,6 +1,6 @@
 //! What happens to the scores of a panel between the product and the softmax.
 //!
-//! Scores, and the logsumexp they are compared with, are multiplied by log2(e), because the exponential works with powers of two.
+//! Scores, and the logsumexp that they are compared with, are multiplied by log2(e), because the exponential works with powers of two.
 
 use core::{f64::consts::LOG2_E, ops::Range};
 
@@ -58,9 +58,9 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// As [`apply`](Self::apply), for a single query whose scores stand side by side; `scores` may be longer than `keys`.
+    /// As [`apply`](Self::apply), for a single query whose scores are side by side; `scores` may be longer than `keys`.
     ///
-    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    /// Causality, window and key length are left to the caller, which computes no score outside their range.
     #[inline(always)]
     pub(crate) fn apply_to_query<S: Simd>(
         &self,
@@ -75,20 +75,20 @@ impl<R: Real> Scoring<'_, R> {
             for score in R::vectors_mut::<S>(scores) {
                 *score = R::times(simd, R::tanh(simd, R::times(simd, *score, inverse)), cap);
             }
-            // The cap has lifted what stood for nothing.
+            // The cap has raised scores that belong to no key.
             scores[keys.len()..].fill(R::NEG_INFINITY);
         }
         self.biases.add_to_query(&self.visible, head, keys, scores);
         self.visible.hide_from_query(head, keys, scores);
     }
 
-    /// Whether a query sees a key: neither the mask hides it nor a bias of −∞.
+    /// Whether a query sees a key: neither the mask nor a bias of −∞ hides it.
     pub(crate) fn sees(&self, query: [usize; 3], key: usize) -> bool {
         self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
     }
 
-    /// Marks those of `keys` that the only query of a head sees, by the options that are no range of keys; `scores` holds as many
-    /// numbers, of any content.
+    /// Marks those of `keys` that the only query of a head sees, considering only options that are not a range of keys; `scores` holds as
+    /// many numbers, of any value.
     pub(crate) fn mark_seen(
         &self,
         head: [usize; 2],
@@ -104,10 +104,10 @@ impl<R: Real> Scoring<'_, R> {
         }
     }
 
-    /// Whether a query sees no key at all, so that its numbers must go nowhere.
+    /// Whether a query sees no key at all, so that its numbers must not spread.
     ///
-    /// Without a sink the logsumexp says so. With one every key has to be asked, which is worth it only where the numbers of
-    /// the row are not `finite`: all others are zero times the weights, which are zero.
+    /// Without a sink the logsumexp tells. With a sink every key has to be checked, which is worth it only if the numbers of
+    /// the row are not `finite`: otherwise its weights of zero make them zero.
     pub(crate) fn sees_nothing(
         &self,
         at: [usize; 3],

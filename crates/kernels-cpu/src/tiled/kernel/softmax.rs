@@ -4,17 +4,17 @@ use pulp::Simd;
 
 use super::real::{MAX_LANES, Real};
 
-/// What becomes of rows, one in each lane, when more scores come.
+/// How more scores change rows, one in each lane.
 struct Raised<V> {
     /// The largest score so far.
     maximum: V,
     /// What the new weights are relative to.
     reference: V,
-    /// By what the sums so far shrink.
+    /// The factor by which the sums so far shrink.
     shrink: V,
 }
 
-/// `before` is the largest score until now, `largest` with those that have come.
+/// `before` is the largest score so far, `largest` that including the new scores.
 #[inline(always)]
 fn raise<S: Simd, R: Real>(
     simd: S,
@@ -77,7 +77,7 @@ pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     }
 }
 
-/// As [`weigh`], for one row whose scores stand side by side and fill whole vectors. Shrinks `values`, its weighted values.
+/// As [`weigh`], for one row whose scores are side by side and fill whole vectors. Shrinks `values`, its weighted values.
 #[inline(always)]
 pub(super) fn weigh_row<S: Simd, R: Real>(
     simd: S,

@@ -14,14 +14,14 @@ use super::{
 /// Where the gradient of the bias of one head is summed.
 pub(crate) struct BiasGradient<'a, R> {
     pub(crate) sums: &'a mut [R],
-    /// Index of query 0 and key 0, which may lie before the sums.
+    /// Index of query 0 and key 0, which may be before the sums.
     pub(crate) origin: isize,
     /// Strides of queries and keys.
     pub(crate) strides: [usize; 2],
 }
 
 impl<R: Real> BiasGradient<'_, R> {
-    /// Adds the gradients of a panel, whose rows are those of the keys while the bias' are those of the queries.
+    /// Adds the gradients of a panel, which has one row per key, to those of the bias, which has one row per query.
     #[inline(always)]
     pub(crate) fn add<S: Simd>(
         &mut self,
@@ -34,7 +34,7 @@ impl<R: Real> BiasGradient<'_, R> {
         let [of_queries, of_keys] = self.strides;
         let start = (panel.query * of_queries + keys.start * of_keys) as isize + self.origin;
         let sums = &mut self.sums[start as usize..];
-        // Four queries and eight keys at a time, where the keys of the sums lie next to each other.
+        // Four queries and eight keys at a time, if the keys of the sums are next to each other.
         let (mut whole_queries, mut whole_keys) = (0, 0);
         if of_keys == 1 {
             (whole_queries, whole_keys) = (panel.queries / 4 * 4, keys.len() / 8 * 8);
@@ -81,7 +81,7 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
     strips: &[R],
     sums: &mut [R],
 ) {
-    // One bit per panel that knows the row. Rows known to the same panels are summed in one product for each group of
+    // One bit per panel that has computed the row. Rows with the same panels are summed in one product for each group of
     // neighbouring panels.
     let known = |row: usize| {
         let panels = computed.iter().rev();

@@ -1,4 +1,4 @@
-//! How queries and keys are cut up.
+//! How queries and keys are divided.
 
 use core::ops::Range;
 
@@ -18,7 +18,7 @@ pub(crate) fn padded(dim: usize) -> usize {
     dim.next_multiple_of(MAX_LANES)
 }
 
-/// A few neighbouring queries whose scores lie side by side in one or two vectors.
+/// A few neighbouring queries whose scores are side by side in one or two vectors.
 ///
 /// All matrices of a panel are transposed: one row per key (or dimension), one column per query.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,7 @@ pub(crate) struct Panel {
     pub(crate) head: usize,
     /// Index of the first query.
     pub(crate) query: usize,
-    /// How many queries there are; the columns beyond them hold nothing.
+    /// How many queries there are; the columns after them are empty.
     pub(crate) queries: usize,
     /// The columns of the panel: one or two vectors.
     pub(crate) columns: usize,
@@ -68,7 +68,7 @@ impl Tile {
         self.queries.div_ceil(2 * self.lanes)
     }
 
-    /// The `index`-th panel: two vectors wide, the last perhaps one.
+    /// The `index`-th panel: two vectors wide; the last may be one vector wide.
     #[inline(always)]
     pub(crate) fn panel(&self, index: usize) -> Panel {
         let width = 2 * self.lanes;

@@ -1,4 +1,4 @@
-//! Between rows of queries and panels of queries.
+//! Conversion between rows of queries and panels of queries.
 
 use pulp::Simd;
 
@@ -143,7 +143,7 @@ pub(crate) fn rows_to_strips<S: Simd, R: Real>(
     }
 }
 
-/// First dimension and width of each strip: two vectors, the last perhaps one.
+/// First dimension and width of each strip: two vectors; the last may be one vector wide.
 pub(crate) fn strip_widths(padded: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..padded)
         .step_by(2 * lanes)

@@ -1,8 +1,8 @@
-//! Which keys queries may see, and what happens to those that they may not: asked by tiles, by a single query, and by the search
+//! Which keys queries may see, and how the others are hidden: used by tiles, by a single query, and by the search
 //! for NaN in padding.
 //!
 //! Whole blocks are skipped where causality, window, key lengths, segments, a block table or a bool tensor hide them; a mask
-//! is applied only to what is hidden in part.
+//! is applied only to blocks that are partly hidden.
 
 use core::ops::Range;
 
@@ -38,7 +38,7 @@ impl Visibility {
     }
 }
 
-/// What the mask of a problem shows.
+/// The mask of a problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Visible<'a> {
     pub(crate) problem: Problem,
@@ -55,8 +55,8 @@ impl Visible<'_> {
         first.start.min(last.start)..last.end
     }
 
-    /// What of a block of keys some query of the panel sees, from the first such key to the last by causality, window and key
-    /// length, and how it is seen. Cut at multiples of `rows` keys of the block.
+    /// The part of a block of keys that any query of the panel sees, from the first such key to the last by causality, window and key
+    /// length, and its visibility. Cut at multiples of `rows` keys of the block.
     pub(crate) fn seen_by(
         &self,
         panel: &Panel,
@@ -103,7 +103,7 @@ impl Visible<'_> {
             .visible(&self.problem, batch_item, head, query, key)
     }
 
-    /// Entries of a distance bias per head, and which of them serves a query and a key: the next query has the next entry, the
+    /// Entries of a distance bias per head, and the index of the one that serves a query and a key: the next query has the next entry, the
     /// next key the one before.
     pub(crate) fn distances(&self, batch_item: usize, query: usize, key: usize) -> (usize, usize) {
         let axis = DistanceAxis::new(&self.problem, &self.mask);
@@ -111,9 +111,10 @@ impl Visible<'_> {
         (axis.len(), axis.index(position, key))
     }
 
-    /// The keys that the block table shows to any of these queries of any of these heads, cut where it shows them to others.
+    /// The keys that the block table shows to any of these queries in any of these heads, cut wherever the table shows them to different
+    /// queries.
     ///
-    /// So a piece is hidden from, or visible to, whole blocks of queries, unless its blocks are shorter than
+    /// So each piece is hidden from, or visible to, whole blocks of queries, unless its blocks are shorter than
     /// [`SHORTEST_RUN`]. Without a table, there is one piece.
     pub(crate) fn runs(
         &self,
@@ -293,9 +294,9 @@ impl Visible<'_> {
         }
     }
 
-    /// Sets to −∞ the scores of the only query, one for each of `keys`, that a part of the mask hides which is no range of keys.
+    /// Sets to −∞ those scores of the only query, one for each of `keys`, that the parts of the mask hide which are not a range of keys.
     ///
-    /// Causality, window and key length are left to the caller, who computes no score outside their range.
+    /// Causality, window and key length are left to the caller, which computes no score outside their range.
     pub(crate) fn hide_from_query<R: Real>(
         &self,
         [batch_item, head]: [usize; 2],

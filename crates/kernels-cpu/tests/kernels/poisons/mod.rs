@@ -3,8 +3,8 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `poison.rs` | one poison: a problem, what is put where, and how far it may get |
-//! | `unseen.rs` | poisons that nobody sees |
-//! | `seen.rs` | poisons that somebody sees |
+//! | `unseen.rs` | poisons that no query sees |
+//! | `seen.rs` | poisons that some query sees |
 //!
 //! Plain data, so that every implementation of the contract can be held to the same list: the suite of the kernels includes
 //! this folder, and so does that of the Burn operation, by `#[path]`. It needs nothing but this crate's public types.

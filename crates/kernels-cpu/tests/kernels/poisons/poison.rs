@@ -7,9 +7,9 @@ use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, RelativeBuckets
 pub enum Junk {
     /// NaN.
     Nan,
-    /// Infinity, of both signs by turns.
+    /// Infinity, of alternating sign.
     Infinity,
-    /// The largest finite number, of both signs by turns: products and sums of it overflow.
+    /// The largest finite number, of alternating sign: products and sums of it overflow.
     Largest,
     /// Zero, which keeps a query that sees large numbers from overflowing.
     Zero,
@@ -74,7 +74,7 @@ impl Put {
 /// How far it may get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reaches {
-    /// Nobody sees it: every result is the same as without it, and there is no NaN.
+    /// No query sees it: every result is the same as without it, and there is no NaN.
     Nothing,
     /// A query sees it: every number that is NaN for the oracle is NaN. Of the other numbers nothing is said.
     Caller,

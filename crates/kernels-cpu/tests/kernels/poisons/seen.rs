@@ -1,4 +1,4 @@
-//! Poison that somebody sees: NaN that must not get lost, and huge numbers that must not spread to others.
+//! Poison that a query sees: NaN that must not get lost, and huge numbers that must not spread to others.
 
 use burn_attn_kernels_cpu::{
     CausalAlignment::{BottomRight, TopLeft},

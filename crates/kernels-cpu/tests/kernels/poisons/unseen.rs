@@ -1,4 +1,4 @@
-//! Junk that nobody sees: in keys hidden from everybody or from a group of heads, and in rows that see nothing.
+//! Junk that no query sees: in keys hidden from all queries or from a group of heads, and in rows that see nothing.
 
 use burn_attn_kernels_cpu::{
     BlockSize,

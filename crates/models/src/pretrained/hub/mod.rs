@@ -1,4 +1,4 @@
-//! The Hub's cache among this machine's files, as the Python library `huggingface_hub` keeps it, and what is missing there from the network.
+//! The local cache of the Hub, in the layout of the Python library `huggingface_hub`; what is missing there is downloaded.
 //!
 //! ```text
 //! models--organisation--model/refs/main              the commit that was main
@@ -16,15 +16,15 @@ use self::remote::Remote;
 use super::source::{Name, Wanted};
 use crate::weights::{WEIGHT_FILES, shards};
 
-/// Where the models are.
+/// The cache, and the server behind it.
 pub(super) struct Hub {
     cache: PathBuf,
-    /// None where nothing is to be downloaded.
+    /// `None` if nothing is to be downloaded.
     remote: Option<Remote>,
 }
 
 impl Hub {
-    /// As the variables say that the Python library reads.
+    /// As set by the environment variables that the Python library reads.
     pub(super) fn from_env() -> Self {
         let text = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let path = |name: &str| text(name).map(PathBuf::from);
@@ -48,7 +48,7 @@ impl Hub {
         }
     }
 
-    /// The folder with the files that are wanted of a model; what the cache lacks is downloaded.
+    /// The folder with the wanted files of a model, after downloading what the cache lacks.
     pub(super) fn folder(&self, name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
         let snapshot = self.snapshot(name);
         let Some(lack) = lack(&snapshot, wanted) else {
@@ -62,7 +62,7 @@ impl Hub {
         let lack =
             format!("the Hub's cache {cache} has no {lack} of {repository} at {revision}, which");
         match &self.remote {
-            None => Err(format!("{lack} HF_HUB_OFFLINE forbids to download")),
+            None => Err(format!("{lack} HF_HUB_OFFLINE forbids downloading")),
             Some(remote) => self
                 .download(remote, name, wanted)
                 .map_err(|reason| format!("{lack} cannot be downloaded: {reason}")),
@@ -74,23 +74,23 @@ impl Hub {
         self.cache.join(folder)
     }
 
-    /// The folder of the commit that the revision was when it was downloaded last.
+    /// The folder of the commit that the revision pointed to when it was last downloaded.
     fn snapshot(&self, name: &Name) -> PathBuf {
         let repository = self.repository(name);
         let commit = fs::read_to_string(repository.join("refs").join(&name.revision));
-        // A commit refers to itself.
+        // A commit is its own revision.
         let commit = commit.unwrap_or_else(|_| name.revision.clone());
         repository.join("snapshots").join(commit.trim())
     }
 
-    /// Downloads what is wanted of this revision and the cache has not, and returns the folder.
+    /// Downloads the wanted files of this revision that the cache does not have, and returns the folder.
     fn download(&self, remote: &Remote, name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
         let listing = remote.listing(name)?;
         let mut files = WEIGHT_FILES.into_iter();
         let weights = match (wanted, files.find(|file| listing.has(file))) {
             (Wanted::Tokenizer, _) => None,
             (Wanted::Model, None) => {
-                return Err(format!("there is none of {}", WEIGHT_FILES.join(", ")));
+                return Err(format!("it has none of {}", WEIGHT_FILES.join(", ")));
             }
             (Wanted::Model, weights) => weights,
         };
@@ -109,7 +109,7 @@ impl Hub {
                 get(&shard)?;
             }
         }
-        // Last: what is referred to is whole.
+        // Last, so that a reference never points to an incomplete folder.
         if name.revision != listing.commit {
             let reference = repository.join("refs").join(&name.revision);
             fs::create_dir_all(reference.parent().unwrap_or(&repository)).map_err(failed)?;
@@ -119,7 +119,7 @@ impl Hub {
     }
 }
 
-/// A file that is wanted and that this folder has not.
+/// A wanted file that this folder does not have.
 fn lack(folder: &Path, wanted: Wanted) -> Option<String> {
     let is_there = |file: &str| folder.join(file).exists();
     let first = match wanted {
@@ -135,12 +135,12 @@ fn lack(folder: &Path, wanted: Wanted) -> Option<String> {
     let Some(weights) = WEIGHT_FILES.into_iter().find(|file| is_there(file)) else {
         return Some(WEIGHT_FILES[0].into());
     };
-    // An index that cannot be read is refused by who reads the weights.
+    // An index that cannot be read is refused when the weights are read.
     let shards = shards_of(&folder.join(weights)).unwrap_or_default();
     shards.into_iter().find(|shard| !is_there(shard))
 }
 
-/// The files that an index names; none where the weights are one file.
+/// The files that an index names; none if the weights are one file.
 fn shards_of(weights: &Path) -> Result<Vec<String>, String> {
     match weights.extension().is_some_and(|kind| kind == "json") {
         true => shards(weights).map_err(|error| error.to_string()),

@@ -16,9 +16,9 @@ use ureq::{
 
 use crate::pretrained::source::Name;
 
-/// How long to wait for a connection, an answer, or the next bytes.
+/// How long to wait for a connection, a response, or the next bytes.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Bytes of the longest list of files that is read.
+/// The longest list of files accepted, in bytes.
 const LONGEST_LISTING: u64 = 1 << 26;
 
 /// A server with models.
@@ -28,10 +28,10 @@ pub(super) struct Remote {
     agent: Agent,
 }
 
-/// What a model has at a revision.
+/// A revision of a model, and its files.
 #[derive(Deserialize)]
 pub(super) struct Listing {
-    /// What the revision is now.
+    /// The commit that the revision points to.
     #[serde(rename = "sha")]
     pub(super) commit: String,
     siblings: Vec<Sibling>,
@@ -54,7 +54,7 @@ impl Remote {
             .timeout_connect(Some(PATIENCE))
             .timeout_recv_response(Some(PATIENCE))
             .timeout_per_read(Some(PATIENCE))
-            // The hosts that keep large files are others, which the token is no business of.
+            // Large files are on other hosts, which must not see the token.
             .redirect_auth_headers(RedirectAuthHeaders::SameHost)
             .build()
             .into();
@@ -66,7 +66,7 @@ impl Remote {
         }
     }
 
-    /// What a revision of a model is, and has.
+    /// The commit of a revision of a model, and its files.
     pub(super) fn listing(&self, name: &Name) -> Result<Listing, String> {
         let revision = name.revision.replace('/', "%2F");
         let path = format!("api/models/{}/revision/{revision}", name.repository);
@@ -81,11 +81,11 @@ impl Remote {
         // It becomes part of a path.
         match listing.commit.chars().all(|c| c.is_ascii_hexdigit()) && !listing.commit.is_empty() {
             true => Ok(listing),
-            false => Err(format!("{:?} is no commit", listing.commit)),
+            false => Err(format!("{:?} is not a commit", listing.commit)),
         }
     }
 
-    /// Downloads a file of a commit into a folder that may have it, or the beginning of it.
+    /// Downloads a file of a commit into a folder that may already have it, or the beginning of it.
     pub(super) fn download(
         &self,
         name: &Name,
@@ -101,7 +101,7 @@ impl Remote {
         let part = folder.join(format!("{file}.incomplete"));
         let written = || -> Result<(), Error> {
             let mut part = OpenOptions::new().create(true).append(true).open(&part)?;
-            // Another process may be at it.
+            // Another process may be downloading it.
             part.lock()?;
             match whole.exists() {
                 true => Ok(()),
@@ -115,11 +115,11 @@ impl Remote {
         }
     }
 
-    /// Writes what is missing of a file.
+    /// Downloads the missing part of a file.
     fn append(&self, path: &str, part: &mut File) -> Result<(), Error> {
         let there = part.seek(SeekFrom::End(0))?;
         let answer = match self.get(path, there) {
-            // All of it is there, or of another one.
+            // The file is complete, or another one's beginning.
             Err(Error::StatusCode(416)) => self.get(path, 0),
             answer => answer,
         }?;
@@ -132,14 +132,14 @@ impl Remote {
         part.flush()?;
         match announced {
             Some(announced) if announced != count => {
-                let reason = format!("{count} bytes came of {announced}");
+                let reason = format!("received {count} of {announced} bytes");
                 Err(io::Error::new(io::ErrorKind::UnexpectedEof, reason).into())
             }
             _ => Ok(()),
         }
     }
 
-    /// What is at a path, without so many bytes at its beginning if the server can leave them out.
+    /// The response for a path, without the first `without` bytes if the server can leave them out.
     fn get(&self, path: &str, without: u64) -> Result<Response<Body>, Error> {
         let mut request = self.agent.get(format!("{}/{path}", self.endpoint));
         if let Some(token) = &self.token {

@@ -1,4 +1,4 @@
-//! Named tensors in files, whose numbers stay there until they are read.
+//! Named tensors in files. Their numbers stay there until they are read.
 
 mod safetensors;
 mod shards;
@@ -27,7 +27,7 @@ use super::WeightsError;
 /// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
 const MAX_TENSORS: usize = 250_000;
 
-/// The longest header or index that is read, in bytes. What safetensors allows.
+/// The longest header or index accepted, in bytes: the limit of safetensors.
 const MAX_HEADER: u64 = 100_000_000;
 
 /// Tensors by their names.
@@ -37,16 +37,16 @@ pub(super) type Tensors = BTreeMap<String, Stored>;
 #[derive(Clone, Debug)]
 pub(super) struct Stored {
     pub(super) shape: Vec<usize>,
-    /// None where it holds no floating-point numbers that a parameter can have.
+    /// `None` if it does not hold floating-point numbers that a parameter can have.
     pub(super) dtype: Option<DType>,
-    /// As the file calls it.
+    /// Its dtype as the file calls it.
     pub(super) dtype_name: String,
     numbers: Numbers,
 }
 
 #[derive(Clone)]
 enum Numbers {
-    /// In a file, from this byte on, so many bytes.
+    /// `len` bytes of a file, from byte `start` on.
     File {
         file: Arc<Mutex<File>>,
         start: u64,
@@ -77,7 +77,7 @@ impl Stored {
         }
     }
 
-    /// Its numbers, little-endian, from this byte of them to the last.
+    /// Its numbers, little-endian, without the first `first` bytes.
     pub(super) fn read_from(&self, first: usize) -> Result<Box<dyn Read>, String> {
         match &self.numbers {
             Numbers::File { file, start, len } => Ok(Box::new(FilePart {
@@ -87,7 +87,7 @@ impl Stored {
             })),
             Numbers::Pack(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
-                // Reads the file here, where a failure is no panic.
+                // Reads the file here, where a failure does not panic.
                 let read = bytes.read(Default::default());
                 read.map_err(|error| error.to_string())?;
                 let at = first.min(bytes.len());
@@ -129,7 +129,7 @@ impl Read for InMemory {
     }
 }
 
-/// What `transformers` calls the weights of a folder, in the order of its choice.
+/// The names that `transformers` gives the weights of a folder, in its order of preference.
 pub(crate) const WEIGHT_FILES: [&str; 4] = [
     "model.safetensors",
     "model.safetensors.index.json",
@@ -152,16 +152,16 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     }
 }
 
-/// What a file is.
+/// The format of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
     Safetensors,
     Burnpack,
-    /// An index, what `torch.save` wrote, or nothing that is read.
+    /// An index, what `torch.save` wrote, or an unknown format.
     Other,
 }
 
-/// What a file is, by its first bytes.
+/// The format of a file, by its first bytes.
 pub(crate) fn format(path: &Path) -> Result<Format, String> {
     let start = start(path).map_err(|error| error.to_string())?;
     Ok(match start.get(8) {
@@ -218,9 +218,9 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
 
 /// The first bytes of a file: those that tell its format.
 fn start(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    // Before it is opened: that would wait for ever for whoever writes to a pipe.
+    // Checked first, because opening a pipe blocks until another process writes to it.
     if !fs::metadata(path)?.is_file() {
-        return Err("it is no file".into());
+        return Err("it is not a regular file".into());
     }
     let file = File::open(path)?;
     let mut start = Vec::new();

@@ -1,4 +1,4 @@
-//! Reads safetensors: the length of a header, the header in JSON, the numbers of all tensors without gaps.
+//! Reads safetensors: the length of the header, the header in JSON, then the numbers of all tensors without gaps.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -18,8 +18,8 @@ use serde::{
 
 use super::{MAX_HEADER, MAX_TENSORS, Numbers, Stored, Tensors};
 
-/// The names, dtypes, shapes and places of all tensors. The reader of the `safetensors` crate needs the whole file in memory, and keeps
-/// the last of two tensors of one name.
+/// The names, dtypes, shapes and places of all tensors. The reader of the `safetensors` crate needs the whole file in memory, and of two
+/// tensors with one name it silently keeps the last.
 struct Header(BTreeMap<String, TensorInfo>);
 
 impl<'de> Deserialize<'de> for Header {
@@ -109,7 +109,7 @@ fn number(dtype: Dtype) -> Option<DType> {
     }
 }
 
-/// Sees that the tensors lie one after the other in `len` bytes, each in as many as its shape says.
+/// Checks that the tensors fill `len` bytes one after the other, each with as many bytes as its shape requires.
 fn check_places(tensors: &BTreeMap<String, TensorInfo>, len: u64) -> Result<(), String> {
     let mut places: Vec<_> = tensors.iter().collect();
     places.sort_by_key(|(_, info)| info.data_offsets);

@@ -1,4 +1,4 @@
-//! Reads an index, which says in which file beside it each tensor is.
+//! Reads an index, which says which file beside it each tensor is in.
 
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
@@ -57,7 +57,7 @@ impl<'de> Visitor<'de> for FilesVisitor {
     }
 }
 
-/// The names of the files that an index speaks of.
+/// The names of the files in an index.
 #[cfg(feature = "hub")]
 pub(crate) fn shards(path: &Path) -> Result<Vec<String>, WeightsError> {
     let Files(files) = read(path).map_err(|reason| refused(path, reason))?;
@@ -107,14 +107,14 @@ fn read(path: &Path) -> Result<Files, String> {
         return Err(format!("an index has at most {MAX_HEADER} bytes"));
     }
     let index: Index = serde_json::from_slice(&text)
-        .map_err(|error| format!("it is no index of shards: {error}"))?;
-    // Before any of them is opened or downloaded.
+        .map_err(|error| format!("it is not an index of shards: {error}"))?;
+    // Checked before any of them is opened or downloaded.
     let mut shards = index.weight_map.0.values();
     let is_beside = |shard: &str| {
         Path::new(shard).file_name() == Some(OsStr::new(shard)) && !shard.contains(['/', '\\'])
     };
     match shards.find(|shard| !is_beside(shard)) {
-        Some(shard) => Err(format!("{shard:?} is no name of a file beside it")),
+        Some(shard) => Err(format!("{shard:?} is not the name of a file beside it")),
         None => Ok(index.weight_map),
     }
 }

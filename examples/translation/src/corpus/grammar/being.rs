@@ -8,7 +8,7 @@ use super::super::lexicon::{
 use super::noun_phrase::{NounPhrase, Position, Request, Slot};
 use super::{Composer, Form, PEOPLE};
 
-/// What lies, stands and hangs around the house.
+/// Things that are around the house.
 const THINGS: &[Kind] = &[
     Kind::Fruit,
     Kind::Produce,
@@ -228,7 +228,7 @@ impl Composer {
         (text, form.mark())
     }
 
-    /// A subject without an adjective: what is said of it comes later.
+    /// A subject without an adjective, which is described later.
     fn described(&mut self, person: Person, kinds: &[Kind]) -> NounPhrase {
         let number = match person {
             Person::Singular => Number::Singular,

@@ -49,7 +49,7 @@ impl Composer {
         let weights = match (cell.person, tense) {
             // "Do I swim?" is a question that few people ask.
             (Person::I, Tense::Present | Tense::WantTo) => [70, 30, 0, 0],
-            // Only here English has "swims".
+            // Only here does English have "swims".
             (Person::Singular, Tense::Present) => [65, 13, 11, 11],
             _ => [50, 18, 15, 17],
         };

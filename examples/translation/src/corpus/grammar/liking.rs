@@ -1,4 +1,4 @@
-//! "To like", which Spanish turns around: what is liked is the subject of "gustar".
+//! "To like", which Spanish turns around: the subject of "gustar" is what is liked.
 
 use super::super::bilingual::{Bilingual, Mark};
 use super::super::lexicon::{DATIVE, DO, Kind, Movement, Number, Person, VERBS};

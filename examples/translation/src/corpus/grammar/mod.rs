@@ -139,7 +139,7 @@ impl Composer {
         }
     }
 
-    /// Says that the last sentence was not taken: its verb form will come again.
+    /// Records that the last sentence was not used, so that its verb form comes again.
     pub(super) fn refuse(&mut self) {
         self.deck.extend(self.dealt.take());
     }

@@ -6,7 +6,7 @@ use super::super::lexicon::{
 };
 use super::Composer;
 
-/// What stands in a sentence for a person or a thing.
+/// A phrase for a person or a thing.
 #[derive(Clone, Debug)]
 pub(super) struct NounPhrase {
     pub(super) text: Bilingual,
@@ -19,7 +19,7 @@ pub(super) struct NounPhrase {
     pub(super) noun: Option<usize>,
 }
 
-/// Where in a sentence a noun phrase stands, which decides its determiners.
+/// The place of a noun phrase in a sentence, which decides its determiners.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Slot {
     Subject,
@@ -39,7 +39,7 @@ pub(super) enum Slot {
     Counted,
 }
 
-/// Where an adjective stands: with its noun, or after "to be".
+/// The place of an adjective: with its noun, or after "to be".
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Position {
     Attribute,
@@ -49,7 +49,7 @@ pub(super) enum Position {
 /// Where the uses of "buen" are counted, after those of the four forms that agree.
 const SHORT_FORM: usize = 4;
 
-/// What is wanted of a noun phrase.
+/// The requirements on a noun phrase.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request<'a> {
     pub(super) kinds: &'a [Kind],
@@ -270,7 +270,7 @@ fn person_phrase(text: Bilingual, person: Person, gender: Gender, number: Number
     }
 }
 
-/// "Agua" is feminine, but "el" stands right before its stressed a.
+/// "Agua" is feminine, but takes "el" right before its stressed a.
 fn spanish_determiner(
     determiner: &Determiner,
     noun: usize,
@@ -287,7 +287,7 @@ fn spanish_determiner(
     determiner.spanish[number as usize][gender as usize]
 }
 
-/// Whether a determiner may stand in a slot before a noun.
+/// Whether a determiner may come before a noun in a slot.
 fn fits(role: Role, slot: Slot, kind: Kind, number: Number) -> bool {
     match role {
         Role::Definite => !matches!(slot, Slot::Unknown | Slot::Counted | Slot::Owned),
