@@ -73,7 +73,7 @@ fn block() -> BlockConfig {
 #[test]
 fn attention_of_pytorch() {
     let device = devices::any();
-    let file = "import_attention";
+    let file = "attention";
     let config = MultiHeadAttentionConfig::new(12, 3);
     pytorch(file, "packed", config.init(&device));
     pytorch(
@@ -99,7 +99,7 @@ fn attention_of_pytorch() {
 #[test]
 fn stacks_of_pytorch() {
     let device = devices::any();
-    let file = "import_stacks";
+    let file = "stacks";
     let encoder = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(block());
     pytorch(file, "encoder", encoder.init(&device));
     let causal = CausalTransformerConfig::new(12, 7, 3, 2).with_block(block());

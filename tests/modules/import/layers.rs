@@ -52,7 +52,7 @@ fn to_decode(device: &Device) -> TransformerDecoderInput {
 
 #[test]
 fn encoder_layers() {
-    from_both_files("import_layers", |mut weights, device| {
+    from_both_files("layers", |mut weights, device| {
         for (name, block) in [
             ("encoder_layer_post", post()),
             ("encoder_layer_pre", pre()),
@@ -67,7 +67,7 @@ fn encoder_layers() {
 
 #[test]
 fn decoder_layers() {
-    from_both_files("import_layers", |mut weights, device| {
+    from_both_files("layers", |mut weights, device| {
         for (name, block) in [("decoder_layer_post", post()), ("decoder_layer_pre", pre())] {
             let config = TransformerDecoderConfig::new(12, 7, 3, 1)
                 .with_block(block)
@@ -82,7 +82,7 @@ fn decoder_layers() {
 
 #[test]
 fn every_layer_is_taken() {
-    from_both_files("import_layers", |mut weights, device| {
+    from_both_files("layers", |mut weights, device| {
         for (name, block) in [
             ("encoder_layer_post", post()),
             ("encoder_layer_pre", pre()),
@@ -102,7 +102,7 @@ fn every_layer_is_taken() {
 
 #[test]
 fn stacks() {
-    from_both_files("import_stacks", |mut weights, device| {
+    from_both_files("stacks", |mut weights, device| {
         let config = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(post());
         let mut encoder = config.init(device);
         weights.load("encoder", &mut encoder).expect("loaded");
@@ -136,7 +136,7 @@ fn stacks() {
 /// What loading into an encoder's only layer says; the layer stays as it was.
 #[track_caller]
 fn refused(name: &str, block: BlockConfig, sentence: &str) {
-    from_both_files("import_layers", |mut weights, device| {
+    from_both_files("layers", |mut weights, device| {
         let mut encoder = filled(encoder(block.clone(), device), 1);
         let before = from_x(&encoder, device);
         let error = weights.load(name, &mut encoder.layers[0]).unwrap_err();
@@ -197,7 +197,7 @@ fn layers_that_pytorch_cannot_have() {
 
 #[test]
 fn stacks_of_another_height() {
-    from_both_files("import_stacks", |mut weights, device| {
+    from_both_files("stacks", |mut weights, device| {
         let config =
             |n_layers| TransformerEncoderConfig::new(12, 7, 3, n_layers).with_block(post());
         let error = weights.load("encoder", &mut config(3).init(device));

@@ -1,5 +1,5 @@
 //! Weights from PyTorch and burn-nn: the same numbers, or a sentence and the module as it was.
-//! `tests/golden/make_import.py` made the files.
+//! `tests/golden/import/make_import.py` made the files.
 
 mod attention;
 mod burn_nn;
@@ -19,16 +19,16 @@ use crate::{compare::assert_close, devices};
 /// PyTorch computed in f64; the differences seen are up to 4e-7.
 const TOLERANCE: f32 = 1e-6;
 
-/// A file of `tests/golden`.
+/// A file of `tests/golden/import`.
 fn golden(file: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
+        .join("golden/import")
         .join(file)
 }
 
 /// An input, or what PyTorch made of it.
 fn value(name: &str, device: &Device) -> Tensor<3> {
-    let mut values = SafetensorsStore::from_file(golden("import_values.safetensors"));
+    let mut values = SafetensorsStore::from_file(golden("values.safetensors"));
     let stored = values.get_tensor(name).expect("a readable file");
     let stored = stored.unwrap_or_else(|| panic!("there is no value {name}"));
     Tensor::from_data(bridge::to_data(stored).expect("numbers"), device)
