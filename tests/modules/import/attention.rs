@@ -9,9 +9,9 @@ use burn_attn::{
     MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias, SelfAttention,
     SelfAttentionConfig, SelfAttentionInput,
 };
+use burn_attn_tests::{numbers::filled, parameters};
 
 use super::{assert_is, from_both_files, value};
-use crate::{numbers::filled, parameters};
 
 fn config() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)

@@ -8,9 +8,9 @@ use burn_attn::{
     SelfAttentionConfig,
 };
 use burn_attn_models::import::{Import, ImportError};
+use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{from_both_files, value};
-use crate::{compare::assert_same, devices, numbers::filled};
 
 fn config() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)

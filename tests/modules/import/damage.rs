@@ -8,9 +8,9 @@ use std::{
 use burn::module::Module;
 use burn_attn::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 use burn_attn_models::import::{self, Checkpoint, ImportError};
+use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{golden, value};
-use crate::{compare::assert_same, devices, numbers::filled};
 
 /// A way to open a file.
 type Open = fn(&Path) -> Result<Checkpoint, ImportError>;

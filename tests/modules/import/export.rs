@@ -22,10 +22,11 @@ use burn_attn_models::{
     import::{self, Import, Library},
     weights::{Table, save},
 };
+use burn_attn_tests::{devices, numbers::filled};
 use burn_store::{ModuleSnapshot, SafetensorsStore};
 
 use super::golden;
-use crate::{devices, numbers::filled, weights::contents};
+use crate::weights::contents;
 
 type Contents = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
 

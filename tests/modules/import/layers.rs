@@ -8,9 +8,9 @@ use burn_attn::{
     TransformerInput,
 };
 use burn_attn_models::import;
+use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{assert_is, from_both_files, value};
-use crate::{compare::assert_same, devices, numbers::filled};
 
 /// `norm_first=False, activation="relu"`, PyTorch's defaults.
 fn post() -> BlockConfig {
@@ -50,14 +50,19 @@ fn to_decode(device: &Device) -> TransformerDecoderInput {
     TransformerDecoderInput::new(value("x", device), value("memory", device))
 }
 
+/// The encoder layers of the file, and how they are built.
+fn encoder_layers_of_file() -> [(&'static str, BlockConfig); 3] {
+    [
+        ("encoder_layer_post", post()),
+        ("encoder_layer_pre", pre()),
+        ("encoder_layer_no_bias", no_bias()),
+    ]
+}
+
 #[test]
 fn encoder_layers() {
     from_both_files("layers", |mut weights, device| {
-        for (name, block) in [
-            ("encoder_layer_post", post()),
-            ("encoder_layer_pre", pre()),
-            ("encoder_layer_no_bias", no_bias()),
-        ] {
+        for (name, block) in encoder_layers_of_file() {
             let mut encoder = encoder(block, device);
             weights.load(name, &mut encoder.layers[0]).expect("loaded");
             assert_is(&format!("{name}.output"), from_x(&encoder, device));
@@ -83,11 +88,7 @@ fn decoder_layers() {
 #[test]
 fn every_layer_is_taken() {
     from_both_files("layers", |mut weights, device| {
-        for (name, block) in [
-            ("encoder_layer_post", post()),
-            ("encoder_layer_pre", pre()),
-            ("encoder_layer_no_bias", no_bias()),
-        ] {
+        for (name, block) in encoder_layers_of_file() {
             let mut encoder = encoder(block, device);
             weights.load(name, &mut encoder.layers[0]).expect("loaded");
         }

@@ -21,14 +21,14 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
 };
+use burn_attn_tests::golden;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::values;
 
 fn path(name: &str) -> PathBuf {
-    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
-    golden.join("configs").join(format!("{name}.json"))
+    golden::path("configs").join(format!("{name}.json"))
 }
 
 /// What a file holds is `expected`, also after it was written once more. `Debug` prints every field, so equal text is equal

@@ -1,7 +1,7 @@
 //! The blockwise body on Burn's plain CubeCL backend: what fusion records one by one is launched at once.
 
 #[allow(dead_code, reason = "the suites of `tests` use all of it")]
-#[path = "../../../../tests/devices.rs"]
+#[path = "../../../../tests/src/devices.rs"]
 mod devices;
 
 use burn::{
