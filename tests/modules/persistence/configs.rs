@@ -1,5 +1,6 @@
-//! Configurations that were saved load, and mean what they meant: `tests/golden/configs` has each with no field at its default, those below
-//! `first` as they were saved before anything was added, those below `added` with what joined since.
+//! Configurations that were saved load, and mean what they meant: `tests/golden/configs` has each with none of the fields of then at its
+//! default, those below `first` as they were saved before anything was added, those below `added` with what joined since. `coverage` sees
+//! that no field is at its default in all of them.
 //!
 //! The files stay as they are. A field that joins a configuration is missing in them, and the test says what that means.
 
