@@ -1,18 +1,14 @@
 //! What decoding a token and loading weights allocate: a suite of its own, because it counts every allocation of the process.
+//!
+//! Every test holds `numbers::alone()` of the tests' library, so that nothing else allocates meanwhile.
 
-#[path = "../devices.rs"]
-#[allow(dead_code, reason = "the other suites use the rest")]
-mod devices;
 mod mutated;
 mod weights;
 
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     fmt,
-    sync::{
-        Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicUsize, Ordering::Relaxed},
 };
 
 use burn::tensor::{Distribution, Tensor};
@@ -20,6 +16,7 @@ use burn_attn::{
     BlockConfig, CausalTransformerConfig, KvCacheConfig, SelfAttentionConfig, SelfAttentionInput,
     positions::{AlibiConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
+use burn_attn_tests::{devices, numbers::alone};
 
 /// The system's allocator, and what it was asked for.
 struct Counting;
@@ -50,12 +47,6 @@ unsafe impl GlobalAlloc for Counting {
 
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// One test at a time, so that nothing else allocates meanwhile.
-fn alone() -> MutexGuard<'static, ()> {
-    static ALONE: Mutex<()> = Mutex::new(());
-    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// How many bytes were in use at once during `work`, besides those from before.
 fn peak(work: impl FnOnce()) -> usize {

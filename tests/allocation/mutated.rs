@@ -3,13 +3,17 @@
 use std::{
     fs,
     panic::{self, AssertUnwindSafe},
-    path::{Path, PathBuf},
+    path::Path,
 };
 
 use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights};
+use burn_attn_tests::{
+    devices, golden,
+    numbers::{STEP, alone, mixed},
+};
 use tempfile::TempDir;
 
-use crate::{alone, devices, peak};
+use crate::peak;
 
 /// Changed files of each kind.
 const CASES: u64 = 1000;
@@ -32,15 +36,13 @@ const NUMBERS: [&str; 12] = [
     "99999999999999999999999",
 ];
 
-/// The same numbers in every run (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The same numbers in every run.
 struct SplitMix(u64);
 
 impl SplitMix {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0 = self.0.wrapping_add(STEP);
+        mixed(self.0)
     }
 
     /// A number below `end`, or 0.
@@ -93,12 +95,6 @@ impl SplitMix {
     }
 }
 
-fn golden(path: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(path)
-}
-
 fn copied(from: &Path) -> TempDir {
     let copy = tempfile::tempdir().expect("a folder");
     for entry in fs::read_dir(from).expect("a folder") {
@@ -149,13 +145,13 @@ fn bert(folder: &Path) -> Result<(), String> {
 
 #[test]
 fn a_configuration() {
-    survives(&golden("models/bert"), "config.json", bert);
+    survives(&golden::path("models/bert"), "config.json", bert);
 }
 
 #[test]
 fn configurations_with_tables_of_positions() {
     for family in ["llama", "gemma3", "gpt_neox", "gpt_oss", "qwen3_moe"] {
-        let folder = golden("models").join(family);
+        let folder = golden::path("models").join(family);
         survives(&folder, "config.json", |folder| {
             let device = devices::any();
             let model = match family {
@@ -169,7 +165,7 @@ fn configurations_with_tables_of_positions() {
 
 #[test]
 fn a_configuration_of_t5() {
-    survives(&golden("models/t5"), "config.json", |folder| {
+    survives(&golden::path("models/t5"), "config.json", |folder| {
         let model = t5::from_pretrained(folder, &devices::any());
         model.map(drop).map_err(|error| error.to_string())
     });
@@ -177,15 +173,15 @@ fn a_configuration_of_t5() {
 
 #[test]
 fn safetensors() {
-    survives(&golden("models/bert"), "model.safetensors", bert);
+    survives(&golden::path("models/bert"), "model.safetensors", bert);
 }
 
 #[test]
 fn what_pytorch_wrote() {
-    let folder = copied(&golden("models/gpt2"));
+    let folder = copied(&golden::path("models/gpt2"));
     fs::remove_file(folder.path().join("model.safetensors")).expect("removed");
     fs::copy(
-        golden("weights/gpt2.bin"),
+        golden::path("weights/gpt2.bin"),
         folder.path().join("pytorch_model.bin"),
     )
     .expect("copied");
@@ -202,7 +198,7 @@ fn what_pytorch_wrote() {
 #[test]
 fn an_index() {
     survives(
-        &golden("weights/llama"),
+        &golden::path("weights/llama"),
         "model.safetensors.index.json",
         |folder| {
             let weights = Weights::open(folder);

@@ -5,8 +5,9 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_models::weights::{Table, Weights, save, transposed};
+use burn_attn_tests::{devices, numbers::alone};
 
-use crate::{alone, devices, peak};
+use crate::peak;
 
 /// Rows and columns of a matrix.
 const SIZES: [usize; 2] = [1009, 1013];

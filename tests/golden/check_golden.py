@@ -263,7 +263,7 @@ def check_imports():
     """The state dicts give the stored outputs, and are the same in both formats."""
     files = {}
     for name in ("attention", "layers", "stacks", "bad"):
-        path = DIR / f"import_{name}.safetensors"
+        path = DIR / "import" / f"{name}.safetensors"
         files[name], _ = read_safetensors(path)
         saved = read_pt(path.with_suffix(".pt"))
         if name == "bad":
@@ -271,7 +271,7 @@ def check_imports():
             saved = {f"{module}.{k}": v for module, part in saved.items() for k, v in part.items()}
         assert saved == files[name], f"{path.stem}: .pt and .safetensors differ"
 
-    stored, _ = read_safetensors(DIR / "import_values.safetensors")
+    stored, _ = read_safetensors(DIR / "import" / "values.safetensors")
     values = {k: nested(v.shape, v.values) for k, v in stored.items()}
     x, memory, narrow = values["x"], values["memory"], values["narrow_memory"]
     modules = {**files["attention"], **files["layers"], **files["stacks"]}
@@ -337,7 +337,7 @@ def check_bad(tensors, packed):
     print("import bad: every state dict has its one mistake")
 
 
-paths = sorted(path for path in DIR.glob("*.safetensors") if not path.stem.startswith("import_"))
+paths = sorted(DIR.glob("*.safetensors"))
 assert paths, f"no golden files in {DIR}"
 for path in paths:
     check_file(path)

@@ -15,8 +15,7 @@ use burn_attn::{
     positions::{Positions, RotaryConfig, RotaryLayout},
 };
 use burn_attn_models::import::{self, Import};
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, differs, error},
     devices,
     numbers::{filled, tensor},
@@ -41,7 +40,7 @@ macro_rules! both {
 }
 
 /// About five times the worst that was seen on flex and ndarray.
-const TOLERANCE: f32 = 2e-6;
+const TOLERANCE: f64 = 2e-6;
 
 fn feed_forward(layer: &ours::TransformerLayer) -> &ours::FeedForward {
     layer.feed_forward.as_ref().expect("no experts")

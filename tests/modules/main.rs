@@ -16,34 +16,31 @@
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
 //! | `language_model` | the language model, cached and not, for every position, mask and grouping |
+//! | `library` | what the tests' own library refuses |
 //! | `loss` | the closed-form loss of training is that of Burn |
 //! | `models` | models that `transformers` saved, from their folders |
 //! | `on_wgpu` | what 8 bits are there |
 //! | `seq2seq` | the translation model and its search |
 //! | `weights` | weights of other libraries' models by tables, both ways |
 //!
-//! No test draws from Burn's process-wide generators unless it holds `numbers::alone()`: tests run side by side.
-//! Parameters and inputs come from `numbers`, the same on every machine.
+//! No test draws from Burn's process-wide generators unless it holds `numbers::alone()` of the tests' library: tests run side by side.
+//! Parameters and inputs come from `numbers` there, the same on every machine.
 
 mod bad_input;
 mod behaviour;
 mod blocks;
 mod burn_nn;
 mod cache;
-mod compare;
-#[path = "../devices.rs"]
-mod devices;
 mod generate;
 mod golden;
 mod heads;
 mod import;
 mod language_model;
+mod library;
 mod loss;
 mod models;
-mod numbers;
 #[cfg(feature = "wgpu")]
 mod on_wgpu;
-mod parameters;
 mod parity;
 mod persistence;
 mod positions;

@@ -8,12 +8,11 @@ use burn::{
     },
 };
 use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
-
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, error},
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 /// A multiple of the numbers that are packed together.

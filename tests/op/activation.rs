@@ -2,8 +2,7 @@
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::ops::{Activation, activate, activated_linear};
-
-use crate::{case::numbers, devices_with, oracle::error};
+use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
 
 const PRECISIONS: [(DType, f64); 2] = [
     (DType::F32, 32.0 * f32::EPSILON as f64),
@@ -75,11 +74,11 @@ fn activations(dtype: DType) -> Vec<Activation> {
 fn rows_wherever_they_lie() {
     let [rows, width] = [5, 34];
     for (dtype, tolerance) in PRECISIONS {
-        for device in devices_with(dtype) {
-            let whole = numbers(1, 3 * rows * 2 * width);
+        for device in devices::with(dtype) {
+            let whole = uniform_f64(1, 3 * rows * 2 * width);
             for activation in activations(dtype) {
                 for (gated, bias) in [(false, 0), (false, width), (true, 0), (true, width)] {
-                    let bias = numbers(2, bias);
+                    let bias = uniform_f64(2, bias);
                     let of = |x: Tensor<2>| {
                         let values = elements(x.clone());
                         let expected = expected(&values, &bias, width, activation, gated);
@@ -87,7 +86,7 @@ fn rows_wherever_they_lie() {
                         let actual = activate(x.clone(), bias, activation, gated);
                         let what =
                             format!("{activation:?}, gated {gated}, {device:?} in {dtype:?}");
-                        let off = error(&what, &expected, &elements(actual));
+                        let off = difference_to_largest(&elements(actual), &expected);
                         assert!(off <= tolerance, "{what} is off by {off:e}");
                         // Who holds it too sees nothing of it.
                         assert_eq!(elements(x), values, "{what}");
@@ -128,9 +127,9 @@ fn rows_wherever_they_lie() {
 #[test]
 fn layers_of_few_and_many_rows() {
     for (dtype, tolerance) in PRECISIONS {
-        for device in devices_with(dtype) {
+        for device in devices::with(dtype) {
             for [rows, depth, width] in [[3, 64, 66], [17, 64, 66], [40, 300, 34], [130, 20, 10]] {
-                let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * width));
+                let (x, weight) = (uniform_f64(1, rows * depth), uniform_f64(2, depth * width));
                 let product = |row: usize, column: usize| -> f64 {
                     (0..depth)
                         .map(|k| x[row * depth + k] * weight[k * width + column])
@@ -141,7 +140,7 @@ fn layers_of_few_and_many_rows() {
                     .collect();
                 for activation in activations(dtype) {
                     for (gated, bias) in [(false, 0), (false, width), (true, 0), (true, width)] {
-                        let bias = numbers(3, bias);
+                        let bias = uniform_f64(3, bias);
                         let expected = expected(&product, &bias, width, activation, gated);
                         let actual = activated_linear(
                             matrix(&x, [rows, depth], &device, dtype),
@@ -153,7 +152,7 @@ fn layers_of_few_and_many_rows() {
                         let what = format!(
                             "{rows} rows by {depth} × {width}, {activation:?}, gated {gated}, {device:?} in {dtype:?}"
                         );
-                        let off = error(&what, &expected, &elements(actual));
+                        let off = difference_to_largest(&elements(actual), &expected);
                         assert!(off <= tolerance, "{what} is off by {off:e}");
                     }
                 }
@@ -164,7 +163,7 @@ fn layers_of_few_and_many_rows() {
 
 #[test]
 fn nothing_is_a_layer_too() {
-    for device in devices_with(DType::F32) {
+    for device in devices::with(DType::F32) {
         for [rows, depth, width] in [[0, 5, 4], [3, 0, 4], [3, 5, 0]] {
             let x = Tensor::<2>::ones([rows, depth], &device);
             let weight = Tensor::<2>::ones([depth, width], &device);

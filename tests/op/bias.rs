@@ -5,15 +5,13 @@ use burn_attn::{
     AttentionBias, AttentionOptions, RelativeBuckets,
     ops::{attention, attention_weights, attention_with_logsumexp},
 };
+use burn_attn_tests::{compare::difference, devices, numbers::uniform_f64};
 
-use crate::{
-    case::{Case, numbers},
-    devices,
-};
+use crate::{case::Case, properties::output_with};
 
 const F32: DType = DType::F32;
 
-fn weights(case: &Case, device: &Device, bias: AttentionBias) -> Vec<f32> {
+fn weights(case: &Case, device: &Device, bias: AttentionBias) -> Vec<f64> {
     let options = AttentionOptions::default().bias(bias);
     attention_weights(case.query(device, F32), case.key(device, F32), options)
         .into_data()
@@ -21,15 +19,14 @@ fn weights(case: &Case, device: &Device, bias: AttentionBias) -> Vec<f32> {
         .collect()
 }
 
-fn assert_close(actual: &[f32], expected: &[f32]) {
-    assert_eq!(actual.len(), expected.len());
-    for (a, e) in actual.iter().zip(expected) {
-        assert!((a - e).abs() < 1e-6, "{a} instead of {e}");
-    }
+#[track_caller]
+fn assert_close(actual: &[f64], expected: &[f64]) {
+    let difference = difference(actual, expected);
+    assert!(difference < 1e-6, "off by {difference:e}");
 }
 
 fn tensor<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tensor<D> {
-    let data = Tensor::<1>::from_data(numbers(seed, shape.iter().product()).as_slice(), device);
+    let data = Tensor::<1>::from_data(uniform_f64(seed, shape.iter().product()).as_slice(), device);
     data.reshape(shape)
 }
 
@@ -37,7 +34,7 @@ fn tensor<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tens
 #[test]
 fn numbers_for_every_distance() {
     let (len_q, len_kv) = (7, 11);
-    for device in devices() {
+    for device in devices::all() {
         let device = device.autodiff();
         let case = Case::usual("distances");
         for offsets in [None, Some([1_i64, 9])] {
@@ -70,25 +67,20 @@ fn numbers_for_every_distance() {
                 let output = attention(query, key, case.value(&device, F32), options);
                 let gradients = (output.clone() * tensor(22, output.dims(), &device)).sum();
                 let gradient = numbers.grad(&gradients.backward()).expect("tracked");
-                let to_vec = |data: TensorData| data.iter::<f32>().collect::<Vec<_>>();
+                let to_vec = |data: TensorData| data.iter::<f64>().collect::<Vec<_>>();
                 (to_vec(output.into_data()), to_vec(gradient.into_data()))
             };
             let (actual, expected) = (run(AttentionBias::distances(numbers.clone())), run(dense()));
             assert_close(&actual.0, &expected.0);
             assert_eq!(actual.1.len(), 5 * count);
-            for (actual, expected) in actual.1.iter().zip(&expected.1) {
-                assert!(
-                    (actual - expected).abs() < 1e-5,
-                    "{actual} instead of {expected}"
-                );
-            }
+            assert!(difference(&actual.1, &expected.1) < 1e-5);
         }
     }
 }
 
 #[test]
 fn two_biases_of_a_kind_add_up() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("two of a kind");
         let first = tensor(11, [2, 1, 1, 11], &device);
         let second = tensor(12, [1, 5, 7, 1], &device);
@@ -119,7 +111,7 @@ fn two_biases_of_a_kind_add_up() {
             bidirectional: false,
         };
         let parts = [(15, fine), (16, coarse)]
-            .map(|(seed, buckets)| (numbers(seed, buckets.buckets * 5), buckets));
+            .map(|(seed, buckets)| (uniform_f64(seed, buckets.buckets * 5), buckets));
         let tables = parts.clone().map(|(table, buckets)| {
             let table = Tensor::<1>::from_data(table.as_slice(), &device);
             AttentionBias::relative(table.reshape([buckets.buckets, 5]), buckets)
@@ -151,12 +143,7 @@ fn slopes_tables_and_sinks_may_be_more_precise_than_the_query() {
         .with_relative(true)
         .with_sinks();
     let run = |dtype| {
-        let output = attention(
-            case.query(&device, F32),
-            case.key(&device, F32),
-            case.value(&device, F32),
-            case.options(&device, dtype),
-        );
+        let output = output_with(&case, &device, case.options(&device, dtype));
         output.into_data().iter::<f32>().collect::<Vec<_>>()
     };
     assert_eq!(run(DType::F64), run(F32));
@@ -164,7 +151,7 @@ fn slopes_tables_and_sinks_may_be_more_precise_than_the_query() {
 
 #[test]
 fn nothing_to_attend_to_or_from_takes_every_option() {
-    for device in devices() {
+    for device in devices::all() {
         let device = device.autodiff();
         for sizes in [
             [0, 3, 3, 5, 7, 2, 2],
@@ -215,7 +202,7 @@ fn nothing_to_attend_to_or_from_takes_every_option() {
 /// How a bias lies in memory is not what it says: expanded along the keys, or with its keys apart.
 #[test]
 fn a_bias_of_one_query_may_be_a_view() {
-    for device in devices() {
+    for device in devices::all() {
         let [query, key, value] =
             [(21, 1), (22, 13), (23, 13)].map(|(seed, len)| tensor(seed, [2, 3, len, 5], &device));
         let attend = |bias: Tensor<4>| {
@@ -223,7 +210,7 @@ fn a_bias_of_one_query_may_be_a_view() {
             attention(query.clone(), key.clone(), value.clone(), options)
                 .into_data()
                 .iter()
-                .collect::<Vec<f32>>()
+                .collect::<Vec<f64>>()
         };
         let apart = tensor(24, [13, 3], &device);
         let hidden = Tensor::full([1, 3, 1, 1], f32::NEG_INFINITY, &device);

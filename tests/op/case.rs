@@ -7,21 +7,9 @@ use burn_attn::{
 use burn_attn_kernels_cpu::{
     BlockSize, Blocks, Broadcast, Dropout, Mask, PositionMask, Problem, Segments, oracle,
 };
+use burn_attn_tests::numbers::uniform_f64;
 
 use crate::option_tensors::{OptionTensors, gradient};
-
-/// Numbers in (−1, 1) that f32 holds exactly, so that every precision reads the same input.
-pub fn numbers(seed: u64, count: usize) -> Vec<f64> {
-    let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
-    (0..count)
-        .map(|_| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            ((state >> 44) as f64) / f64::from(1 << 19) - 1.0
-        })
-        .collect()
-}
 
 /// Which implementation of the operation computes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -91,12 +79,12 @@ impl Case {
             name: name.to_string(),
             problem,
             // Larger than (−1, 1), so that the softmax is far from uniform.
-            query: numbers(1, problem.query_elements())
+            query: uniform_f64(1, problem.query_elements())
                 .iter()
                 .map(|x| 4.0 * x)
                 .collect(),
-            key: numbers(2, problem.key_elements()),
-            value: numbers(3, problem.value_elements()),
+            key: uniform_f64(2, problem.key_elements()),
+            value: uniform_f64(3, problem.value_elements()),
             causal: None,
             window: None,
             key_lengths: None,
@@ -111,8 +99,8 @@ impl Case {
             softcap: None,
             scale: None,
             dropout: None,
-            output_gradient: numbers(7, problem.output_elements()),
-            logsumexp_gradient: numbers(8, problem.query_rows()),
+            output_gradient: uniform_f64(7, problem.output_elements()),
+            logsumexp_gradient: uniform_f64(8, problem.query_rows()),
         }
     }
 
@@ -123,7 +111,7 @@ impl Case {
 
     /// A dense mask of `shape` that hides about a third.
     pub fn with_masked(mut self, shape: [usize; 4]) -> Self {
-        let hidden = numbers(5, shape.iter().product())
+        let hidden = uniform_f64(5, shape.iter().product())
             .iter()
             .map(|&x| x > 0.3)
             .collect();
@@ -137,7 +125,7 @@ impl Case {
         let [rows, columns] = size.table(p.len_q, p.len_kv);
         let full = [p.batch, p.heads_q, rows, columns];
         let shape: [usize; 4] = std::array::from_fn(|axis| if ones[axis] { 1 } else { full[axis] });
-        let visible = numbers(11, shape.iter().product());
+        let visible = uniform_f64(11, shape.iter().product());
         let visible = visible.iter().map(|&x| x > 0.0).collect();
         self.visible_blocks = Some((shape, visible, size));
         self
@@ -145,7 +133,7 @@ impl Case {
 
     /// A dense bias of `shape`.
     pub fn with_bias(mut self, shape: [usize; 4]) -> Self {
-        self.bias = Some((shape, numbers(6, shape.iter().product())));
+        self.bias = Some((shape, uniform_f64(6, shape.iter().product())));
         self
     }
 
@@ -162,13 +150,13 @@ impl Case {
             max_distance: 7,
             bidirectional,
         };
-        self.relative = Some((numbers(9, 10 * self.problem.heads_q), buckets));
+        self.relative = Some((uniform_f64(9, 10 * self.problem.heads_q), buckets));
         self
     }
 
     /// Sinks about as large as the scores.
     pub fn with_sinks(mut self) -> Self {
-        let sinks = numbers(10, self.problem.heads_q);
+        let sinks = uniform_f64(10, self.problem.heads_q);
         self.sinks = Some(sinks.iter().map(|x| 4.0 * x).collect());
         self
     }
@@ -269,6 +257,15 @@ impl Case {
             device,
             dtype,
         )
+    }
+
+    /// Query, key and value.
+    pub fn operands(&self, device: &Device, dtype: DType) -> [Tensor<4>; 3] {
+        [
+            self.query(device, dtype),
+            self.key(device, dtype),
+            self.value(device, dtype),
+        ]
     }
 
     pub fn mask(&self, device: &Device) -> AttentionMask {

@@ -1,34 +1,28 @@
 //! Masks in other words: every mask gives the same bits as its dense twin.
 
-use burn::tensor::{Bool, DType, Int, Tensor, TensorData};
-use burn_attn::{
-    AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window, ops::attention,
-};
+use burn::tensor::{Bool, Int, Tensor, TensorData};
+use burn_attn::{AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window};
+use burn_attn_tests::{devices, numbers::uniform_f64};
 use proptest::prelude::*;
 
 use crate::{
-    case::{Case, numbers},
-    devices,
-    properties::{bits, output},
+    case::Case,
+    properties::{bits, output, output_with},
 };
-
-const F32: DType = DType::F32;
 
 #[test]
 fn visible_is_the_opposite_of_masked() {
     let device = &devices::any();
-    let hidden = numbers(4, 22).iter().map(|&x| x > 0.0).collect::<Vec<_>>();
+    let hidden = uniform_f64(4, 22)
+        .iter()
+        .map(|&x| x > 0.0)
+        .collect::<Vec<_>>();
     let shown = hidden.iter().map(|x| !x).collect::<Vec<_>>();
     let tensor = |data| Tensor::<4, Bool>::from_data(TensorData::new(data, [2, 1, 1, 11]), device);
     let case = Case::usual("dense mask");
     let run = |mask| {
         let options = AttentionOptions::default().mask(mask);
-        bits(attention(
-            case.query(device, F32),
-            case.key(device, F32),
-            case.value(device, F32),
-            options,
-        ))
+        bits(output_with(&case, device, options))
     };
     assert_eq!(
         run(AttentionMask::masked(tensor(hidden))),
@@ -56,12 +50,7 @@ fn padding_tokens_are_hidden_wherever_they_stand() {
         Tensor::<2, Int>::from_data(tokens, device),
         0,
     ));
-    let padded = attention(
-        case.query(device, F32),
-        case.key(device, F32),
-        case.value(device, F32),
-        options,
-    );
+    let padded = output_with(&case, device, options);
     assert_eq!(bits(padded), bits(output(&case, device)));
 }
 
@@ -76,19 +65,14 @@ fn lengths_hide_what_lies_behind_them() {
     };
     let lengths = Tensor::<1, Int>::from_data([11, 4], device);
     let options = AttentionOptions::default().mask(AttentionMask::key_lengths(lengths));
-    let padded = attention(
-        case.query(device, F32),
-        case.key(device, F32),
-        case.value(device, F32),
-        options,
-    );
+    let padded = output_with(&case, device, options);
     assert_eq!(bits(padded), bits(output(&dense, device)));
 }
 
 #[test]
 fn tables_of_blocks_compose_whatever_their_sizes() {
     let table = |seed, shape: [usize; 4]| -> Vec<bool> {
-        let numbers = numbers(seed, shape.iter().product());
+        let numbers = uniform_f64(seed, shape.iter().product());
         numbers.iter().map(|&x| x > -0.4).collect()
     };
     // Of 7 queries and 11 keys: the same size, sizes that divide each other, sizes without a common divisor, one for all.
@@ -98,7 +82,7 @@ fn tables_of_blocks_compose_whatever_their_sizes() {
         [[3, 5], [2, 3]],
         [[6, 4], [4, 20]],
     ] {
-        for device in devices() {
+        for device in devices::all() {
             let case = Case::usual("two tables");
             let mut hidden = vec![false; 2 * 5 * 7 * 11];
             let mut mask = AttentionMask::none();
@@ -129,12 +113,7 @@ fn tables_of_blocks_compose_whatever_their_sizes() {
                 masked: Some(([2, 5, 7, 11], hidden)),
                 ..case.clone()
             };
-            let both = attention(
-                case.query(&device, F32),
-                case.key(&device, F32),
-                case.value(&device, F32),
-                AttentionOptions::default().mask(mask),
-            );
+            let both = output_with(&case, &device, AttentionOptions::default().mask(mask));
             assert_eq!(bits(both), bits(output(&dense, &device)), "{sizes:?}");
         }
     }
@@ -142,19 +121,14 @@ fn tables_of_blocks_compose_whatever_their_sizes() {
 
 #[test]
 fn a_table_may_be_a_view() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("blocks").with_blocks([3, 4], [false; 4]);
         let (shape, data, size) = case.visible_blocks.clone().unwrap();
         let table = Tensor::<4, Bool>::from_data(TensorData::new(data, shape), &device);
         let turned = table.swap_dims(2, 3).into_data();
         let view = Tensor::<4, Bool>::from_data(turned, &device).swap_dims(2, 3);
         let options = AttentionOptions::default().mask(AttentionMask::visible_blocks(view, size));
-        let of_view = attention(
-            case.query(&device, F32),
-            case.key(&device, F32),
-            case.value(&device, F32),
-            options,
-        );
+        let of_view = output_with(&case, &device, options);
         assert_eq!(bits(of_view), bits(output(&case, &device)));
     }
 }
@@ -194,7 +168,7 @@ proptest! {
             masked: Some(([batch, heads_kv * group, len_q, len_kv], weights.iter().map(|&w| w == 0.0).collect())),
             ..structural.clone()
         };
-        for device in devices() {
+        for device in devices::all() {
             prop_assert_eq!(bits(output(&structural, &device)), bits(output(&dense, &device)));
         }
     }

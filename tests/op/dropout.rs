@@ -3,8 +3,9 @@
 use burn::tensor::{DType, Device, Distribution, Tensor};
 use burn_attn::{AttentionOptions, ops::attention};
 use burn_attn_kernels_cpu::Dropout;
+use burn_attn_tests::devices;
 
-use crate::{case::Case, devices};
+use crate::case::Case;
 
 fn output(case: &Case, device: &Device, dropout: Option<Dropout>) -> Vec<f32> {
     let options = AttentionOptions {
@@ -24,7 +25,7 @@ fn output(case: &Case, device: &Device, dropout: Option<Dropout>) -> Vec<f32> {
 
 #[test]
 fn probability_zero_is_no_dropout() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("dropout");
         let zero = Some(Dropout {
             probability: 0.0,
@@ -36,7 +37,7 @@ fn probability_zero_is_no_dropout() {
 
 #[test]
 fn the_seed_decides_and_nothing_else() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("dropout");
         let with = |seed| {
             output(
@@ -56,7 +57,7 @@ fn the_seed_decides_and_nothing_else() {
 
 #[test]
 fn the_mean_over_many_weights_is_kept() {
-    for device in devices() {
+    for device in devices::all() {
         // Equal scores and values of one: each output is the kept fraction of its row, scaled back.
         let query = Tensor::<4>::zeros([4, 4, 64, 8], &device);
         let key = Tensor::<4>::random([4, 4, 256, 8], Distribution::Default, &device);

@@ -2,8 +2,9 @@
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::ops::linear;
+use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
 
-use crate::{case::numbers, devices_with, option_tensors::gradient, oracle::error};
+use crate::option_tensors::gradient;
 
 /// `[depth, columns]`: as large as the kernel wants them, and larger; a power of two, and not.
 const SIZES: [[usize; 2]; 4] = [[64, 64], [64, 128], [127, 67], [61, 193]];
@@ -59,7 +60,7 @@ struct Matrix {
 impl Matrix {
     fn new(seed: u64, [rows, columns]: [usize; 2]) -> Self {
         Self {
-            around: numbers(seed, (rows + 6) * (columns + 6)),
+            around: uniform_f64(seed, (rows + 6) * (columns + 6)),
             shape: [rows, columns],
         }
     }
@@ -101,7 +102,7 @@ fn elements<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
 #[test]
 fn a_few_rows_times_a_matrix_wherever_it_lies() {
     for (dtype, tolerance) in PRECISIONS {
-        for device in devices_with(dtype) {
+        for device in devices::with(dtype) {
             for [depth, columns] in SIZES {
                 for rows in ROWS {
                     let x = Matrix::new(1, [rows, depth]);
@@ -119,7 +120,7 @@ fn a_few_rows_times_a_matrix_wherever_it_lies() {
                                 "{rows} rows ({}) times {depth} × {columns} ({}) on {device:?} in {dtype:?}",
                                 of_x.0, of_weight.0
                             );
-                            let off = error(&what, &expected, &elements(actual));
+                            let off = difference_to_largest(&elements(actual), &expected);
                             assert!(off <= tolerance, "{what} is off by {off:e}");
                         }
                     }
@@ -134,13 +135,13 @@ fn a_few_rows_times_a_matrix_wherever_it_lies() {
 fn gradients_of_a_few_rows() {
     let [depth, columns] = [64, 128];
     for (dtype, tolerance) in PRECISIONS {
-        for device in devices_with(dtype) {
+        for device in devices::with(dtype) {
             let device = device.autodiff();
             for rows in [1, 5] {
                 let x = Matrix::new(1, [rows, depth]);
                 let weight = Matrix::new(2, [depth, columns]);
                 let upstream = Matrix::new(3, [rows, columns]);
-                let bias = numbers(4, columns);
+                let bias = uniform_f64(4, columns);
                 for view in VIEWS {
                     let of_x = x.through(view, &device, dtype).require_grad();
                     let of_weight = weight.through(view, &device, dtype).require_grad();
@@ -187,7 +188,7 @@ fn gradients_of_a_few_rows() {
                     ];
                     for (name, expected, actual) in expected {
                         let what = format!("{name}, {rows} rows ({}) on {device:?}", view.0);
-                        let off = error(&what, &expected, &actual);
+                        let off = difference_to_largest(&actual, &expected);
                         assert!(off <= tolerance, "{what} is off by {off:e}");
                     }
                 }

@@ -2,17 +2,11 @@
 
 use burn::tensor::{DType, Element};
 use burn_attn::{CausalAlignment, RelativeBuckets, Window, alibi_slopes};
-
-use crate::{
-    case::{Case, Results, numbers},
-    devices_with,
-    oracle::error,
+use burn_attn_tests::{
+    compare::difference_to_largest, devices, golden::GoldenFile, numbers::uniform_f64,
 };
 
-#[path = "../golden_file.rs"]
-#[allow(dead_code, reason = "the suite of the modules uses the rest")]
-mod file;
-use file::GoldenFile;
+use crate::case::{Case, Results};
 
 const FILES: [&str; 16] = [
     "grouped_heads",
@@ -129,7 +123,7 @@ fn check(what: &str, file: &GoldenFile, actual: Results, tolerance: f64) {
     let gradients = file.names().filter(|name| name.starts_with("grad."));
     assert_eq!(gradients.count() + 2, pairs.len(), "{what}");
     for (name, actual) in pairs {
-        let off = error(what, &read(file, name), &actual);
+        let off = difference_to_largest(&actual, &read(file, name));
         assert!(off <= tolerance, "{name} of '{what}' is off by {off:e}");
     }
 }
@@ -142,7 +136,7 @@ fn the_operation_computes_what_pytorch_computes() {
         // The suite weighs its losses itself.
         let weights = |seed, name| {
             let of_file: Vec<f64> = read(&file, name);
-            assert_eq!(of_file, numbers(seed, of_file.len()), "{name}");
+            assert_eq!(of_file, uniform_f64(seed, of_file.len()), "{name}");
         };
         weights(7, "loss.output");
         weights(8, "loss.logsumexp");
@@ -150,7 +144,7 @@ fn the_operation_computes_what_pytorch_computes() {
             (DType::F64, 1e-13),
             (DType::F32, 16.0 * f64::from(f32::EPSILON)),
         ] {
-            for device in devices_with(dtype) {
+            for device in devices::with(dtype) {
                 let what = format!("{name} on {device:?} in {dtype:?}");
                 check(&what, &file, case.run(&device, dtype), tolerance);
             }
@@ -172,6 +166,6 @@ fn slopes_are_those_of_bloom() {
     let slopes: Vec<f64> = read(&open("alibi"), "slopes");
     let ours = alibi_slopes(slopes.len());
     // Bloom computes its slopes in f32.
-    let off = error("slopes", &slopes, &ours);
+    let off = difference_to_largest(&ours, &slopes);
     assert!(off <= f64::from(f32::EPSILON), "off by {off:e}");
 }

@@ -2,8 +2,7 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::ops::split_heads;
-
-use crate::devices::cpu;
+use burn_attn_tests::devices::cpu;
 
 #[test]
 fn a_projection_of_nothing_has_heads_to_compute_with() {

@@ -19,27 +19,3 @@ mod properties;
 mod rotation;
 mod strided;
 mod subsets;
-
-use burn::tensor::{DType, Device};
-
-#[path = "../devices.rs"]
-mod devices;
-
-/// Every device of this build and this machine, plain.
-fn devices() -> Vec<Device> {
-    let cpu = devices::cpu().into_iter().map(|(_, device)| device);
-    #[cfg(feature = "wgpu")]
-    let cpu = cpu.chain(devices::wgpu());
-    cpu.collect()
-}
-
-/// Those of them that compute in `dtype`. Burn 0.22.1 says that wgpu computes in f64, and its results are wrong.
-fn devices_with(dtype: DType) -> Vec<Device> {
-    match dtype {
-        DType::F64 => devices::cpu()
-            .into_iter()
-            .map(|(_, device)| device)
-            .collect(),
-        _ => devices(),
-    }
-}

@@ -1,19 +1,19 @@
 //! Attention over parts of the keys, merged, is attention over all of them.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use burn::tensor::{Bool, DType, Device, Tensor, TensorData};
 use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment,
     ops::{attention_with_logsumexp, merge_partial},
 };
+use burn_attn_tests::{
+    compare::{difference, difference_to_largest},
+    devices,
+    numbers::uniform_f64,
+    sentence,
+};
 use proptest::prelude::*;
 
-use crate::{
-    case::{Case, numbers},
-    devices, devices_with,
-    option_tensors::gradient,
-};
+use crate::{case::Case, option_tensors::gradient};
 
 type Part = (Tensor<4>, Tensor<3>);
 
@@ -52,7 +52,7 @@ fn options(
 /// Parts without a key are left out on a GPU: in Burn 0.22.1 empty tensors spoil the memory of others there.
 fn merged(case: &Case, cuts: &[usize], device: &Device, dtype: DType) -> Results {
     let mut cuts = cuts.to_vec();
-    if !devices::cpu().iter().any(|(_, cpu)| cpu == device) {
+    if !devices::is_cpu(device) {
         cuts.retain(|&cut| cut > 0);
         cuts.dedup();
     }
@@ -103,7 +103,7 @@ fn merged(case: &Case, cuts: &[usize], device: &Device, dtype: DType) -> Results
 /// A loss that uses every number of both results with another weight, and the logsumexp of no row that sees nothing.
 fn loss(output: &Tensor<4>, logsumexp: &Tensor<3>) -> Tensor<1> {
     let weights = |seed, dims: &[usize]| {
-        let data = TensorData::new(numbers(seed, dims.iter().product()), dims.to_vec());
+        let data = TensorData::new(uniform_f64(seed, dims.iter().product()), dims.to_vec());
         (data, (output.device(), output.dtype()))
     };
     let (data, options) = weights(7, &output.dims());
@@ -116,15 +116,11 @@ fn loss(output: &Tensor<4>, logsumexp: &Tensor<3>) -> Tensor<1> {
 
 fn assert_close(expected: &Results, actual: &Results, tolerance: f64, what: &str) {
     for (index, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        assert_eq!(expected.len(), actual.len());
-        let finite = expected.iter().filter(|x| x.is_finite());
-        let largest = finite.fold(1.0_f64, |max, x| max.max(x.abs()));
-        for (e, a) in expected.iter().zip(actual) {
-            assert!(
-                e == a || (e - a).abs() / largest <= tolerance,
-                "{what}: result {index} has {a} instead of {e}"
-            );
-        }
+        let error = difference_to_largest(actual, expected);
+        assert!(
+            error <= tolerance,
+            "{what}: result {index} is off by {error:e}"
+        );
     }
 }
 
@@ -161,7 +157,7 @@ proptest! {
         cuts.push(len_kv);
         cuts.sort_unstable();
         for (dtype, tolerance) in [(DType::F32, 2e-6), (DType::F64, 1e-13)] {
-            for device in devices_with(dtype) {
+            for device in devices::with(dtype) {
                 let whole = merged(&case, &[len_kv], &device, dtype);
                 let split = merged(&case, &cuts, &device, dtype);
                 assert_close(&whole, &split, tolerance, &format!("{cuts:?} on {device:?}"));
@@ -173,7 +169,7 @@ proptest! {
 
 #[test]
 fn rows_that_no_part_shows_anything_are_zero_and_have_no_gradient() {
-    for device in devices() {
+    for device in devices::all() {
         // Of 11 queries on 5 keys, the first 6 see nothing.
         let case = case([2, 6, 2, 11, 5, 3, 7], false);
         let [output, logsumexp, query, key, value, _] =
@@ -194,7 +190,7 @@ fn rows_that_no_part_shows_anything_are_zero_and_have_no_gradient() {
 
 #[test]
 fn a_part_that_saw_nothing_gives_nothing_whatever_its_output() {
-    for device in devices() {
+    for device in devices::all() {
         let device = device.autodiff();
         let tensor =
             |numbers: [f32; 2]| Tensor::<4>::from_data([[[numbers]]], &device).require_grad();
@@ -216,7 +212,7 @@ fn a_part_that_saw_nothing_gives_nothing_whatever_its_output() {
 
 #[test]
 fn one_part_is_merged_as_several_are() {
-    for device in devices() {
+    for device in devices::all() {
         let output = Tensor::<4>::from_data([[[[f32::NAN], [3.0]]]], &device);
         let logsumexp = Tensor::<3>::from_data([[[f32::NEG_INFINITY, 0.5]]], &device);
         let (output, logsumexp) = merge_partial(&[(output, logsumexp)]);
@@ -228,7 +224,7 @@ fn one_part_is_merged_as_several_are() {
 
 #[test]
 fn logsumexps_far_apart_neither_overflow_nor_vanish() {
-    for device in devices() {
+    for device in devices::all() {
         let part = |x: f32, logsumexp: f32| {
             (
                 Tensor::<4>::from_data([[[[x]]]], &device),
@@ -246,7 +242,7 @@ fn logsumexps_far_apart_neither_overflow_nor_vanish() {
 
 #[test]
 fn nothing_is_merged_without_an_accident() {
-    for device in devices() {
+    for device in devices::all() {
         let part = || {
             (
                 Tensor::<4>::zeros([2, 3, 0, 5], &device),
@@ -260,19 +256,14 @@ fn nothing_is_merged_without_an_accident() {
 
 #[test]
 fn parts_that_do_not_fit() {
-    let device = &crate::devices::any();
+    let device = &devices::any();
     let part = |output: [usize; 4], logsumexp: [usize; 3]| -> Part {
         (
             Tensor::zeros(output, device),
             Tensor::zeros(logsumexp, device),
         )
     };
-    let message = |parts: &[Part]| {
-        let panic = catch_unwind(AssertUnwindSafe(|| merge_partial(parts)))
-            .expect_err("bad input must be refused");
-        let formatted = panic.downcast_ref::<String>().cloned();
-        formatted.unwrap_or_else(|| panic.downcast_ref::<&str>().unwrap().to_string())
-    };
+    let message = |parts: &[Part]| sentence(|| merge_partial(parts));
     assert_eq!(message(&[]), "merge_partial: there are no parts to merge");
     let (output, logsumexp) = part([2, 3, 5, 7], [2, 3, 5]);
     let half = (output, logsumexp.cast(DType::F16));
@@ -319,7 +310,6 @@ fn half_precision_is_merged_in_f32() {
         (output.dtype(), logsumexp.dtype()),
         (DType::F16, DType::F32)
     );
-    for (e, a) in whole[0].iter().zip(output.into_data().iter::<f64>()) {
-        assert!((e - a).abs() < 4e-3, "{a} instead of {e}");
-    }
+    let output: Vec<f64> = output.into_data().iter().collect();
+    assert!(difference(&output, &whole[0]) < 4e-3);
 }

@@ -5,8 +5,9 @@ use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions,
     ops::{attention, attention_with_logsumexp, composed_attention, merge_partial},
 };
+use burn_attn_tests::{compare::difference, devices};
 
-use crate::{case::Case, devices, devices_with};
+use crate::case::Case;
 
 const F32: DType = DType::F32;
 
@@ -19,7 +20,7 @@ fn run(case: &Case, device: &Device, options: AttentionOptions) -> Vec<f64> {
 
 #[test]
 fn masks_given_one_after_the_other_all_hide() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("masks");
         let lengths = || AttentionMask::key_lengths(Tensor::from_data([9, 4], &device));
         let window = || AttentionMask::window(2, 1);
@@ -42,7 +43,7 @@ fn masks_given_one_after_the_other_all_hide() {
 
 #[test]
 fn biases_given_one_after_the_other_are_added() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("biases");
         let dense = || {
             let (_, data) = Case::usual("bias").with_bias([1, 5, 1, 11]).bias.unwrap();
@@ -64,7 +65,7 @@ fn biases_given_one_after_the_other_are_added() {
 #[test]
 fn key_lengths_may_be_of_a_type_too_narrow_to_count_the_keys() {
     let case = Case::new("narrow lengths", [2, 1, 1, 3, 300, 2, 5]);
-    for device in devices() {
+    for device in devices::all() {
         for attention in [attention_with_logsumexp, composed_attention] {
             let run = |dtype| {
                 let lengths = TensorData::from([100_i64, 7]).convert_dtype(dtype);
@@ -87,7 +88,7 @@ fn key_lengths_may_be_of_a_type_too_narrow_to_count_the_keys() {
 #[test]
 fn scores_below_every_f32_are_scores_in_f64() {
     let case = Case::usual("far below");
-    for device in devices_with(DType::F64) {
+    for device in devices::with(DType::F64) {
         let tensors = || {
             let [query, key] = [
                 case.query(&device, DType::F64),
@@ -117,9 +118,7 @@ fn scores_below_every_f32_are_scores_in_f64() {
             let part = (output.clone(), logsumexp);
             let (merged, _) = merge_partial(&[part.clone(), part]);
             for actual in [numbers(output), numbers(merged)] {
-                for (actual, expected) in actual.iter().zip(&expected) {
-                    assert!((actual - expected).abs() < 1e-13, "{actual} {expected}");
-                }
+                assert!(difference(&actual, &expected) < 1e-13);
             }
         }
     }

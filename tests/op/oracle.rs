@@ -1,27 +1,12 @@
 //! The operation against the naive f64 oracle: output, logsumexp, weights and every gradient.
 
 use burn::tensor::{DType, Device};
+use burn_attn_tests::{compare::difference_to_largest, devices};
 
 use crate::{
     case::{Body, Case, Results},
-    devices, devices_with,
     every_case::every_case,
 };
-
-/// The largest error, relative to the largest expected number (at least 1).
-pub fn error(name: &str, expected: &[f64], actual: &[f64]) -> f64 {
-    assert_eq!(expected.len(), actual.len(), "{name}");
-    let scale = expected
-        .iter()
-        .filter(|x| x.is_finite())
-        .fold(1.0f64, |max, x| max.max(x.abs()));
-    expected
-        .iter()
-        .zip(actual)
-        .map(|(e, a)| if e == a { 0.0 } else { (e - a).abs() / scale })
-        // A NaN must count as the largest error, not vanish in a maximum.
-        .fold(0.0, |max, x| if max.is_nan() || x <= max { max } else { x })
-}
 
 /// The blockwise body in one block, two and many, and the composed body.
 const GENERAL: [Body; 4] = [
@@ -35,8 +20,7 @@ const GENERAL: [Body; 4] = [
 /// backend has is the blockwise body in one block, and many are enough: a driver in software is slow.
 pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
     let bodies = |device: Device| {
-        let on_cpu = devices::cpu().iter().any(|(_, cpu)| *cpu == device);
-        let general = match on_cpu {
+        let general = match devices::is_cpu(&device) {
             true => &GENERAL[..],
             false => &[Body::Blockwise(7)],
         };
@@ -45,7 +29,7 @@ pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
             .map(|body| (body, device.clone()))
             .collect::<Vec<_>>()
     };
-    devices_with(dtype).into_iter().flat_map(bodies).collect()
+    devices::with(dtype).into_iter().flat_map(bodies).collect()
 }
 
 /// Everything that was computed, by name, expected and actual.
@@ -77,7 +61,7 @@ fn agrees(body: Body, device: &Device, dtype: DType, tolerance: f64) {
     for case in every_case() {
         let actual = case.run_by(body, device, dtype);
         for (name, expected, actual) in pairs(case.oracle(), actual) {
-            let error = error(&case.name, &expected, &actual);
+            let error = difference_to_largest(&actual, &expected);
             assert!(
                 error <= tolerance,
                 "{name} of '{}' by {body:?} on {device:?} in {dtype:?} is off by {error:e}",
@@ -100,7 +84,7 @@ fn f32_agrees_with_the_oracle() {
 #[cfg(feature = "remote")]
 #[test]
 fn a_remote_server_agrees_with_the_oracle() {
-    let device = crate::devices::remote();
+    let device = devices::remote();
     for body in GENERAL {
         agrees(body, &device, DType::F32, TOLERANCE_OF_F32);
     }
@@ -143,7 +127,7 @@ fn half_precision_has_f32_statistics() {
             for body in [Body::Backend].into_iter().chain(GENERAL) {
                 let actual = case.run_by(body, &Device::flex(), dtype);
                 for (name, expected, actual) in pairs(case.oracle(), actual) {
-                    let error = error(&case.name, &expected, &actual);
+                    let error = difference_to_largest(&actual, &expected);
                     let tolerance = match name {
                         "logsumexp" => 1e-5,
                         _ => epsilon,

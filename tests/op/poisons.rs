@@ -5,10 +5,10 @@
 mod list;
 
 use burn::tensor::DType;
+use burn_attn_tests::devices;
 
 use crate::{
     case::{Body, Case, Results},
-    devices,
     oracle::implementations,
 };
 use list::{Operand, Poison, Reaches, poisons};
@@ -65,7 +65,7 @@ fn all(results: Results) -> Vec<(&'static str, Vec<f64>)> {
 fn poison_reaches_only_who_sees_it() {
     let mut failures = Vec::new();
     for (body, device) in implementations(F32) {
-        let on_cpu = devices::cpu().iter().any(|(_, cpu)| *cpu == device);
+        let on_cpu = devices::is_cpu(&device);
         if !on_cpu && body != Body::Backend {
             continue;
         }

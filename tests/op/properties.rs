@@ -5,8 +5,9 @@ use burn_attn::{
     AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment,
     ops::{self, attention},
 };
+use burn_attn_tests::{compare::difference, devices};
 
-use crate::{case::Case, devices, every_case::every_case};
+use crate::{case::Case, every_case::every_case};
 
 const F32: DType = DType::F32;
 
@@ -15,20 +16,19 @@ pub fn bits(tensor: Tensor<4>) -> Vec<u32> {
 }
 
 pub fn output(case: &Case, device: &Device) -> Tensor<4> {
-    attention(
-        case.query(device, F32),
-        case.key(device, F32),
-        case.value(device, F32),
-        case.options(device, F32),
-    )
+    output_with(case, device, case.options(device, F32))
 }
 
-fn largest_difference(a: Tensor<4>, b: Tensor<4>) -> f32 {
-    let (a, b) = (a.into_data(), b.into_data());
-    a.iter::<f32>()
-        .zip(b.iter::<f32>())
-        .map(|(a, b)| (a - b).abs())
-        .fold(0.0, |max, x| if max.is_nan() || x <= max { max } else { x })
+/// The output of the case with other options.
+pub fn output_with(case: &Case, device: &Device, options: AttentionOptions) -> Tensor<4> {
+    let [query, key, value] = case.operands(device, F32);
+    attention(query, key, value, options)
+}
+
+/// How far two outputs are apart, at most.
+fn apart(first: Tensor<4>, second: Tensor<4>) -> f64 {
+    let [first, second] = [first, second].map(|x| x.into_data().iter::<f64>().collect::<Vec<_>>());
+    difference(&first, &second)
 }
 
 #[test]
@@ -38,7 +38,7 @@ fn what_is_no_sink_has_no_gradient_whatever_arrives() {
         |[q, k, v], options| ops::attention_with_logsumexp(q, k, v, options),
         |[q, k, v], options| ops::blockwise_attention(q, k, v, options, Some(12)),
     ];
-    for device in devices() {
+    for device in devices::all() {
         let device = device.autodiff();
         for body in bodies {
             let case = Case::usual("sinks");
@@ -73,15 +73,11 @@ fn what_is_no_sink_has_no_gradient_whatever_arrives() {
 
 #[test]
 fn permuting_key_value_pairs_changes_nothing() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::usual("nothing masked");
         let order = Tensor::<1, Int>::from_data([3, 0, 10, 7, 1, 9, 4, 2, 8, 6, 5], &device);
         let permuted = |x: Tensor<4>| x.select(2, order.clone());
-        let (query, key, value) = (
-            case.query(&device, F32),
-            case.key(&device, F32),
-            case.value(&device, F32),
-        );
+        let [query, key, value] = case.operands(&device, F32);
         let plain = attention(
             query.clone(),
             key.clone(),
@@ -94,13 +90,13 @@ fn permuting_key_value_pairs_changes_nothing() {
             permuted(value),
             AttentionOptions::default(),
         );
-        assert!(largest_difference(plain, other) < 1e-6);
+        assert!(apart(plain, other) < 1e-6);
     }
 }
 
 #[test]
 fn the_future_never_leaks() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case {
             causal: Some(CausalAlignment::BottomRight),
             ..Case::new("causal", [2, 3, 3, 11, 11, 5, 7])
@@ -127,7 +123,7 @@ fn the_future_never_leaks() {
 
 #[test]
 fn nan_that_nobody_sees_reaches_no_output_and_no_gradient() {
-    for device in devices() {
+    for device in devices::all() {
         let hides_the_tail = [
             Case {
                 key_lengths: Some(vec![11, 6]),
@@ -173,7 +169,7 @@ fn nan_that_nobody_sees_reaches_no_output_and_no_gradient() {
 
 #[test]
 fn a_query_that_sees_nothing_gets_exact_zeros() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case {
             key_lengths: Some(vec![0, 11]),
             ..Case::usual("a batch item without keys")
@@ -196,7 +192,7 @@ fn a_query_that_sees_nothing_gets_exact_zeros() {
 
 #[test]
 fn a_masked_key_never_wins() {
-    for device in devices() {
+    for device in devices::all() {
         // Burn's own module masks with −1e4: there, these two hidden keys take all the weight.
         let query = Tensor::<4>::from_data([[[[1.0f32]]]], &device);
         let key = Tensor::<4>::from_data([[[[0.0f32], [-4e4], [0.0]]]], &device);
@@ -218,7 +214,7 @@ fn a_masked_key_never_wins() {
 
 #[test]
 fn batch_items_do_not_see_each_other() {
-    for device in devices() {
+    for device in devices::all() {
         for case in every_case()
             .into_iter()
             .filter(|case| case.problem.batch == 2)
@@ -237,7 +233,7 @@ fn batch_items_do_not_see_each_other() {
 
 #[test]
 fn nothing_to_attend_to_or_from_is_no_accident() {
-    for device in devices() {
+    for device in devices::all() {
         for sizes in [
             [0, 3, 3, 5, 7, 2, 2],
             [2, 3, 3, 0, 7, 2, 2],
@@ -253,13 +249,9 @@ fn nothing_to_attend_to_or_from_is_no_accident() {
 
 #[test]
 fn strided_inputs_give_what_contiguous_ones_give() {
-    for device in devices() {
+    for device in devices::all() {
         let case = Case::new("strided", [2, 3, 3, 5, 7, 11, 11]);
-        let (query, key, value) = (
-            case.query(&device, F32),
-            case.key(&device, F32),
-            case.value(&device, F32),
-        );
+        let [query, key, value] = case.operands(&device, F32);
         // The layout of a projection before the heads are split: [batch, len, heads, dim].
         let strided = |x: Tensor<4>| {
             let data = x.swap_dims(1, 2).into_data();
@@ -277,6 +269,6 @@ fn strided_inputs_give_what_contiguous_ones_give() {
             strided(value),
             AttentionOptions::default(),
         );
-        assert!(largest_difference(plain, other) < 1e-6);
+        assert!(apart(plain, other) < 1e-6);
     }
 }

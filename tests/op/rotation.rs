@@ -1,11 +1,10 @@
 //! Rotary positions against the same rotation made of plain tensor operations, forward and backward.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::ops::{RotaryLayout, rotate, split_heads};
+use burn_attn_tests::{compare::difference, devices, numbers::uniform_f64, sentence};
 
-use crate::{case::numbers, devices, devices_with, option_tensors::gradient};
+use crate::option_tensors::gradient;
 
 const BATCH: usize = 3;
 const HEADS: usize = 5;
@@ -23,7 +22,7 @@ fn tensor<const D: usize>(
     device: &Device,
     dtype: DType,
 ) -> Tensor<D> {
-    let data = TensorData::new(numbers(seed, shape.iter().product()), shape);
+    let data = TensorData::new(uniform_f64(seed, shape.iter().product()), shape);
     Tensor::from_data(data, (device, dtype))
 }
 
@@ -99,20 +98,14 @@ fn assert_close(what: &str, actual: &[f64], expected: &[f64], dtype: DType) {
         DType::F64 => 2e-15,
         _ => 1e-6,
     };
-    assert_eq!(actual.len(), expected.len(), "{what}");
-    for (index, (actual, expected)) in actual.iter().zip(expected).enumerate() {
-        let error = (actual - expected).abs();
-        assert!(
-            error <= tolerance,
-            "{what} at {index}: {actual} for {expected}"
-        );
-    }
+    let error = difference(actual, expected);
+    assert!(error <= tolerance, "{what} is off by {error:e}");
 }
 
 #[test]
 fn every_layout_width_and_offset() {
     for dtype in [DType::F32, DType::F64] {
-        for device in devices_with(dtype) {
+        for device in devices::with(dtype) {
             let x = tensor(SHAPE, 1, &device, dtype);
             // Tables in another precision are converted.
             for of_tables in [DType::F32, dtype] {
@@ -138,7 +131,7 @@ fn every_layout_width_and_offset() {
 fn gradients_are_those_of_the_plain_operations() {
     type Rotate = fn(Tensor<4>, [Tensor<2>; 2], &[usize], RotaryLayout) -> Tensor<4>;
     for dtype in [DType::F32, DType::F64] {
-        for device in devices_with(dtype) {
+        for device in devices::with(dtype) {
             for device in [
                 device.clone().autodiff(),
                 device.autodiff().gradient_checkpointing(),
@@ -170,7 +163,7 @@ fn gradients_are_those_of_the_plain_operations() {
 
 #[test]
 fn tables_and_untracked_rows_get_no_gradient() {
-    for device in devices() {
+    for device in devices::all() {
         let device = device.autodiff();
         let [cos, sin] = tables(3, &device, DType::F32).map(Tensor::require_grad);
         let x = tensor(SHAPE, 1, &device, DType::F32).require_grad();
@@ -187,7 +180,7 @@ fn tables_and_untracked_rows_get_no_gradient() {
 
 #[test]
 fn views_are_rotated_as_their_copies() {
-    for device in devices() {
+    for device in devices::all() {
         let width = 3 * HEADS * D_HEAD;
         let projection = tensor([BATCH, LEN, width], 1, &device, DType::F32);
         let [_, key, _] = split_heads(projection, [HEADS; 3]);
@@ -222,7 +215,7 @@ fn views_are_rotated_as_their_copies() {
 #[test]
 fn the_result_merges_as_it_lies() {
     // Large enough that it is shared out among threads.
-    for device in devices() {
+    for device in devices::all() {
         let shape = [2, 7, 1031, 22];
         let x = tensor(shape, 1, &device, DType::F32);
         let tables = [5, 6].map(|seed| tensor([1033, 11], seed, &device, DType::F32));
@@ -245,7 +238,7 @@ fn the_result_merges_as_it_lies() {
 
 #[test]
 fn nothing_to_rotate() {
-    for device in devices() {
+    for device in devices::all() {
         for device in [device.clone(), device.autodiff()] {
             for layout in LAYOUTS {
                 for (shape, offsets) in [
@@ -270,16 +263,13 @@ fn nothing_to_rotate() {
 
 #[test]
 fn bad_input_is_refused() {
-    let device = &devices()[0];
+    let device = &devices::all()[0];
     let message = |[cos, sin]: [[usize; 2]; 2], offsets: &[usize]| {
-        let panic = catch_unwind(AssertUnwindSafe(|| {
+        sentence(|| {
             let tables = [Tensor::zeros(cos, device), Tensor::zeros(sin, device)];
             let x = Tensor::zeros(SHAPE, device);
             rotated(x, tables, offsets, RotaryLayout::HalfSplit)
-        }));
-        let panic = panic.expect_err("bad input must be refused");
-        let sentence = panic.downcast_ref::<String>();
-        sentence.expect("the sentence is formatted").clone()
+        })
     };
     for (tables, offsets, sentence) in [
         (

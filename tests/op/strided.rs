@@ -2,12 +2,11 @@
 
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::{AttentionBias, AttentionOptions, CausalAlignment, Window, ops};
+use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
 
 use crate::{
-    case::{Case, Results, numbers},
-    devices,
+    case::{Case, Results},
     option_tensors::gradient,
-    oracle::error,
 };
 
 /// A tile has 128 queries; blocks of keys have 192 forward and 128 backward.
@@ -110,7 +109,7 @@ fn scenario(
 
 /// What the operand at this place is a view of.
 fn leaf(at: usize, view: &View, device: &Device, dtype: DType) -> Tensor<4> {
-    let numbers = numbers(at as u64 + 21, view.of.iter().product());
+    let numbers = uniform_f64(at as u64 + 21, view.of.iter().product());
     let data = TensorData::new(numbers, view.of).convert_dtype(dtype);
     Tensor::from_data(data, (device, dtype))
 }
@@ -218,7 +217,7 @@ impl Scenario {
         // As the suite weighs its losses, but read through the view.
         let [batch, heads, len, dim] = output.dims();
         let of = |seed, shape: [usize; 4], dtype| {
-            let data = TensorData::new(numbers(seed, shape.iter().product()), shape);
+            let data = TensorData::new(uniform_f64(seed, shape.iter().product()), shape);
             Tensor::<4>::from_data(data.convert_dtype(dtype), (&device, dtype))
         };
         let weights = (self.upstream)(of(7, [batch, heads, len, dim], dtype));
@@ -286,7 +285,7 @@ fn views_of_many_tiles_on_several_threads() {
                 assert_eq!(alone.len(), expected.len());
                 let what = format!("'{}' on {backend} in {dtype:?}", scenario.case.name);
                 for ((name, expected), (_, actual)) in expected.iter().zip(&alone) {
-                    let off = error(&what, expected, actual);
+                    let off = difference_to_largest(actual, expected);
                     assert!(off <= tolerance, "{name} of {what} is off by {off:e}");
                 }
                 for threads in [2, 4] {

@@ -6,8 +6,7 @@ use burn_attn::{
     MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig,
     TransformerConfig, TransformerInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     devices,
     numbers::{filled, tensor},
     parameters::wide,
@@ -73,7 +72,7 @@ fn a_sequence_of_none() {
             .expect("a bias by default")
             .val();
         let expected = bias.unsqueeze::<3>().expand([2, 7, 15]);
-        crate::compare::assert_same(&module.forward(input), &expected);
+        burn_attn_tests::compare::assert_same(&module.forward(input), &expected);
     }
 }
 

@@ -2,22 +2,22 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, CrossAttention, CrossAttentionConfig,
-    CrossAttentionInput, HeadsConfig, L2QkNorm, MultiHeadAttentionConfig, QkNormConfig, RmsQkNorm,
-    SelfAttentionConfig, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    BlockConfig, ConfigError, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
+    HeadsConfig, L2QkNorm, MultiHeadAttentionConfig, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
-
-use super::sentence;
-use crate::{
+use burn_attn_tests::{
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
+
+use super::refused_by_stacks;
 
 /// Sees that every configuration refuses these heads, in its own name.
 #[track_caller]
 fn refused_everywhere(heads: HeadsConfig, reason: &str) {
-    let block = BlockConfig::new().with_heads(heads.clone());
+    refused_by_stacks(&BlockConfig::new().with_heads(heads.clone()), reason);
     let expected = |name: &str| format!("{name}: {reason}");
     refused!(
         SelfAttentionConfig::new(15, 3).with_heads(heads.clone()),
@@ -30,22 +30,6 @@ fn refused_everywhere(heads: HeadsConfig, reason: &str) {
     refused!(
         MultiHeadAttentionConfig::new(15, 3).with_heads(heads),
         expected("MultiHeadAttentionConfig")
-    );
-    refused!(
-        CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        expected("CausalTransformerConfig")
-    );
-    refused!(
-        TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        expected("TransformerEncoderConfig")
-    );
-    refused!(
-        TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        expected("TransformerDecoderConfig")
-    );
-    refused!(
-        TransformerConfig::new(15, 29, 3, 2, 2).with_block(block),
-        expected("TransformerConfig")
     );
 }
 

@@ -5,11 +5,10 @@ use burn_attn::{
     AttentionBias, AttentionMask, CausalAlignment, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
 };
-
-use super::sentence;
-use crate::{
+use burn_attn_tests::{
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 /// What the module says to 7 queries, 11 keys, a batch of 2 and 3 heads under this mask.

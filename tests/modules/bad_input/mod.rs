@@ -16,19 +16,29 @@ mod heads;
 mod masks;
 mod shapes;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use burn_attn::{
+    BlockConfig, CausalTransformerConfig, ConfigError, TransformerConfig, TransformerDecoderConfig,
+    TransformerEncoderConfig,
+};
+use burn_attn_tests::{devices, sentence};
 
-/// The sentence that `call` panics with.
+/// Sees that every stack refuses this block, each in its own name.
 #[track_caller]
-pub fn sentence<T>(call: impl FnOnce() -> T) -> String {
-    let Err(panic) = catch_unwind(AssertUnwindSafe(call)) else {
-        panic!("the call succeeded");
-    };
-    match panic.downcast::<String>() {
-        Ok(sentence) => *sentence,
-        Err(panic) => match panic.downcast::<&str>() {
-            Ok(sentence) => (*sentence).to_owned(),
-            Err(_) => panic!("the panic has no sentence"),
-        },
-    }
+fn refused_by_stacks(block: &BlockConfig, reason: &str) {
+    refused!(
+        TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        format!("TransformerEncoderConfig: {reason}")
+    );
+    refused!(
+        CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        format!("CausalTransformerConfig: {reason}")
+    );
+    refused!(
+        TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
+        format!("TransformerDecoderConfig: {reason}")
+    );
+    refused!(
+        TransformerConfig::new(15, 29, 3, 2, 2).with_block(block.clone()),
+        format!("TransformerConfig: {reason}")
+    );
 }

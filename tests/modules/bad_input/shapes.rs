@@ -10,9 +10,7 @@ use burn_attn::{
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
-
-use super::sentence;
-use crate::{devices, numbers::filled};
+use burn_attn_tests::{devices, numbers::filled, sentence};
 
 fn zeros(dims: [usize; 3]) -> Tensor<3> {
     Tensor::zeros(dims, &devices::any())

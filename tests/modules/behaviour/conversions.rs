@@ -10,16 +10,15 @@ use burn_attn::{
     MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias, SelfAttention,
     SelfAttentionInput,
 };
-
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
     parameters::wide,
+    sentence,
 };
 
-const TOLERANCE: f32 = 1e-6;
+const TOLERANCE: f64 = 1e-6;
 
 #[test]
 fn one_layer_or_several_are_the_same() {

@@ -8,8 +8,7 @@ use burn_attn::{
     BlockConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput, Transformer,
     TransformerConfig, TransformerInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs},
     devices,
     numbers::{alone, filled, tensor},

@@ -6,8 +6,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{Transformer, TransformerConfig, TransformerInput};
-
-use crate::{
+use burn_attn_tests::{
     devices,
     numbers::{alone, filled, tensor},
     parameters,

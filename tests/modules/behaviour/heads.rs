@@ -8,8 +8,7 @@ use burn_attn::{
     CrossAttentionConfig, CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput,
     SelfAttentionConfig, SelfAttentionInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},

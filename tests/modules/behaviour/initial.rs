@@ -4,8 +4,7 @@ use burn::{nn::Initializer, tensor::Tensor};
 use burn_attn::{
     CrossAttentionConfig, FeedForwardActivation, FeedForwardConfig, SelfAttentionConfig,
 };
-
-use crate::{compare::assert_close, compare::numbers, devices, numbers::alone};
+use burn_attn_tests::{compare::assert_close, compare::numbers, devices, numbers::alone};
 
 const D_MODEL: usize = 30;
 

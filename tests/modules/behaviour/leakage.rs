@@ -6,8 +6,7 @@ use burn_attn::{
     SelfAttentionConfig, SelfAttentionInput, TransformerConfig, TransformerDecoderConfig,
     TransformerDecoderInput, TransformerInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
     devices,
     numbers::{filled, tensor},

@@ -7,8 +7,7 @@ use burn_attn::{
     SelfAttentionInput, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
     TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs},
     devices,
     numbers::{filled, tensor},

@@ -13,13 +13,12 @@ use burn_attn::{
     BlockConfig, LayerContext, TransformerLayer, TransformerLayerConfig,
     positions::{Position, PositionEncoding},
 };
-use burn_store::{ModuleSnapshot, SafetensorsStore};
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close_to_largest, assert_same, differs},
     devices,
     numbers::filled,
 };
+use burn_store::{ModuleSnapshot, SafetensorsStore};
 
 const D_MODEL: usize = 30;
 const HEADS: usize = 3;

@@ -9,8 +9,7 @@ use burn_attn::{
     MultiHeadAttentionConfig, MultiHeadAttentionInput, TransformerConfig, TransformerDecoderConfig,
     TransformerDecoderInput, TransformerInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
     devices,
     numbers::{filled, tensor},

@@ -5,8 +5,7 @@ use burn::{
     tensor::{DType, Device, Tensor},
 };
 use burn_attn::positions::{Learned, LearnedConfig, Positions, Sinusoidal, SinusoidalConfig};
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, numbers},
     devices,
     numbers::{filled, tensor},

@@ -5,8 +5,7 @@ use burn_attn::{
     L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
     ProjectionBias, QkNormConfig,
 };
-
-use crate::{compare::numbers, devices, parameters};
+use burn_attn_tests::{compare::numbers, devices, parameters};
 
 /// One head of width 2 whose queries, keys and values are what comes in.
 fn bare(norm: QkNormConfig, dtype: DType, device: &Device) -> MultiHeadAttention {

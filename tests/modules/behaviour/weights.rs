@@ -6,8 +6,7 @@ use burn_attn::{
     MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
     TransformerConfig, TransformerInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
     devices,
     numbers::{alone, filled, tensor},

@@ -5,14 +5,14 @@ use burn_attn::{
     BlockConfig, CausalTransformerConfig, ProjectionBias, SelfAttentionInput,
     TransformerDecoderConfig, TransformerLayer,
 };
-
-use super::{D_FF, D_MODEL, N_HEADS};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs},
     devices,
     numbers::{alone, filled, tensor},
     parameters,
 };
+
+use super::{D_FF, D_MODEL, N_HEADS};
 
 fn layer(block: BlockConfig) -> TransformerLayer {
     let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);

@@ -6,15 +6,15 @@ use burn_attn::{
     TransformerDecoderConfig, TransformerDecoderInput,
     positions::{PositionEncoding, RotaryConfig},
 };
-
-use super::{D_FF, D_MODEL, N_HEADS, N_LAYERS, PLACEMENTS};
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
 };
 
-const TOLERANCE: f32 = 5e-6;
+use super::{D_FF, D_MODEL, N_HEADS, N_LAYERS, PLACEMENTS};
+
+const TOLERANCE: f64 = 5e-6;
 const LEN: usize = 11;
 
 struct Decoding {

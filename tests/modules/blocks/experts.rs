@@ -6,17 +6,16 @@ use burn_attn::{
     FeedForwardActivation, KvCacheConfig, LayerContext, LayerPattern, NormPlacement,
     TransformerLayer, TransformerLayerConfig, TransformerStack, load_balancing_loss,
 };
-
-use super::{D_FF, D_MODEL, N_HEADS, PLACEMENTS, by_hand};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, assert_same},
     devices,
     numbers::{filled, tensor},
-    parameters,
+    parameters, sentence,
 };
 
-const TOLERANCE: f32 = 5e-6;
+use super::{D_FF, D_MODEL, N_HEADS, PLACEMENTS, by_hand};
+
+const TOLERANCE: f64 = 5e-6;
 const N_EXPERTS: usize = 7;
 
 fn dense() -> BlockConfig {

@@ -5,14 +5,14 @@ use burn::{
     tensor::{DType, Device, Tensor, TensorData},
 };
 use burn_attn::{FeedForward, FeedForwardActivation, FeedForwardConfig};
-
-use super::{ACTIVATIONS, D_FF, D_MODEL, by_hand};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, assert_same, differs, numbers},
     devices,
     numbers::{alone, filled, tensor},
     parameters,
 };
+
+use super::{ACTIVATIONS, D_FF, D_MODEL, by_hand};
 
 fn network(activation: FeedForwardActivation, dropout: f64, device: &Device) -> FeedForward {
     let config = FeedForwardConfig::new(D_MODEL, D_FF)
@@ -43,7 +43,7 @@ fn function(
     gate: &[f64],
     up: &[f64],
     device: &Device,
-) -> [Vec<f64>; 3] {
+) -> [TensorData; 3] {
     let config = FeedForwardConfig::new(2, 1).with_activation(activation);
     let config = config.with_bias(false).with_dropout(0.0);
     let module = parameters::replace(config.init(device), |path, shape| match (path, shape[1]) {
@@ -62,7 +62,7 @@ fn function(
     let output = output.narrow(1, 0, 1);
     let gradients = output.clone().sum().backward();
     let of = |x: &Tensor<2>| x.grad(&gradients).expect("a gradient").into_data();
-    [output.into_data(), of(&gate), of(&up)].map(|data| data.iter::<f64>().collect())
+    [output.into_data(), of(&gate), of(&up)]
 }
 
 const GATES: [f64; 8] = [-20.0, -3.0, -0.5, 0.25, 2.0, 6.5, 7.5, 30.0];
@@ -73,18 +73,6 @@ fn tolerance(backend: &str) -> f64 {
     match backend {
         "ndarray" => 2e-6,
         _ => 1e-12,
-    }
-}
-
-#[track_caller]
-fn assert_each_close(what: &str, actual: &[f64], expected: &[f64], tolerance: f64) {
-    assert_eq!(actual.len(), expected.len());
-    for (index, (actual, expected)) in actual.iter().zip(expected).enumerate() {
-        let error = (actual - expected).abs() / (1.0 + expected.abs());
-        assert!(
-            error <= tolerance,
-            "{what}, number {index}: {actual} instead of {expected}"
-        );
     }
 }
 
@@ -112,9 +100,10 @@ fn functions_and_their_gradients_are_those_of_their_formulas() {
         for (activation, formula) in &formulas {
             let [output, by_gate, by_up] =
                 function(*activation, &GATES, &UPS, &device.clone().autodiff());
-            let each = |f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+            let each = |f: &dyn Fn(f64, f64) -> f64| {
                 let pairs = GATES.iter().zip(&UPS);
-                pairs.map(|(&gate, &up)| f(gate, up)).collect()
+                let numbers: Vec<f64> = pairs.map(|(&gate, &up)| f(gate, up)).collect();
+                TensorData::new(numbers, [GATES.len(), 1])
             };
             let step = 1e-5;
             let slope = |ahead: f64, behind: f64| (ahead - behind) / (2.0 * step);
@@ -123,9 +112,9 @@ fn functions_and_their_gradients_are_those_of_their_formulas() {
             let name = |what: &str| format!("{activation:?} on {backend}: {what}");
             // Differences are that exact.
             let of_slopes = f64::max(tolerance, 1e-8);
-            assert_each_close(&name("output"), &output, &each(formula), tolerance);
-            assert_each_close(&name("by the gate"), &by_gate, &of_gate, of_slopes);
-            assert_each_close(&name("by the other"), &by_up, &of_up, of_slopes);
+            assert_close(&name("output"), &output, &each(formula), tolerance);
+            assert_close(&name("by the gate"), &by_gate, &of_gate, of_slopes);
+            assert_close(&name("by the other"), &by_up, &of_up, of_slopes);
         }
     }
 }
@@ -168,8 +157,9 @@ fn clamped_swiglu_is_that_of_gpt_oss() {
     for (name, device) in devices::cpu() {
         let activation = FeedForwardActivation::ClampedSwiGlu;
         let found = function(activation, &GATES, &UPS, &device.autodiff());
-        for (found, expected) in found.iter().zip(&expected) {
-            assert_each_close(name, found, expected, tolerance(name));
+        for (found, expected) in found.iter().zip(expected) {
+            let expected = TensorData::new(expected.to_vec(), [GATES.len(), 1]);
+            assert_close(name, found, &expected, tolerance(name));
         }
     }
 }

@@ -6,16 +6,16 @@ use burn_attn::{
     KvCacheConfig, LayerContext, SelfAttentionConfig, SelfAttentionInput, TransformerLayer,
     TransformerLayerConfig, alibi_slopes, positions::PositionEncoding,
 };
-
-use super::{D_FF, D_MODEL, N_HEADS, by_hand, every_block};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
-const TOLERANCE: f32 = 5e-6;
+use super::{D_FF, D_MODEL, N_HEADS, by_hand, every_block};
+
+const TOLERANCE: f64 = 5e-6;
 const D_MEMORY: usize = 11;
 
 fn quiet() -> BlockConfig {

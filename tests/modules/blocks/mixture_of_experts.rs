@@ -2,15 +2,14 @@
 
 use burn::tensor::{Bool, Tensor};
 use burn_attn::{MixtureOfExperts, MixtureOfExpertsConfig, load_balancing_loss};
-
-use super::{D_FF, D_MODEL};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, numbers},
     devices,
     numbers::{filled, tensor},
-    parameters,
+    parameters, sentence,
 };
+
+use super::{D_FF, D_MODEL};
 
 const N_EXPERTS: usize = 7;
 

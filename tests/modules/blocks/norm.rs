@@ -2,14 +2,14 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::NormConfig;
-
-use super::{D_MODEL, by_hand, norms};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, assert_same, numbers},
     devices,
     numbers::{filled, tensor},
     parameters,
 };
+
+use super::{D_MODEL, by_hand, norms};
 
 /// The norms of the blocks, and each with a unit offset.
 fn every_norm() -> Vec<NormConfig> {

@@ -10,17 +10,16 @@ use burn_attn::{
     TransformerLayerConfig, TransformerStack,
     positions::{PositionEncoding, RotaryConfig},
 };
-
-use super::{D_FF, D_MODEL, N_HEADS};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
     devices,
     numbers::{filled, tensor},
-    parameters,
+    parameters, sentence,
 };
 
-const TOLERANCE: f32 = 5e-6;
+use super::{D_FF, D_MODEL, N_HEADS};
+
+const TOLERANCE: f64 = 5e-6;
 
 fn rotary(base: f64) -> PositionEncoding {
     PositionEncoding::Rotary(RotaryConfig::new().with_base(base))

@@ -7,29 +7,21 @@ use burn::{
 use burn_attn::{
     BlockConfig, CausalTransformerConfig, CausalTransformerInput, Norm, NormPlacement,
     TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
-    TransformerEncoderInput, TransformerInput,
+    TransformerEncoderInput, TransformerInput, TransformerLayer,
 };
-
-use super::{D_FF, D_MODEL, N_HEADS, N_LAYERS, by_hand, every_block};
-use crate::{
-    compare::{assert_close, assert_same, differs},
+use burn_attn_tests::{
+    compare::{assert_close, assert_close_to_largest, assert_same, differs},
     devices,
     numbers::{filled, tensor},
     parameters,
 };
 
+use super::{D_FF, D_MODEL, N_HEADS, N_LAYERS, by_hand, every_block};
+
 /// About ten times the worst that was seen on flex and ndarray.
-const TOLERANCE: f32 = 5e-6;
+const TOLERANCE: f64 = 5e-6;
 
 const SHAPE: [usize; 3] = [2, 7, D_MODEL];
-
-/// Divided by the largest number, where it is above 1: a gradient's error grows with the numbers that it sums.
-fn scaled(data: &TensorData, by: &TensorData) -> TensorData {
-    let numbers = by.iter::<f32>().map(f32::abs);
-    let largest = numbers.fold(1.0, f32::max);
-    let numbers = data.iter::<f32>().map(|number| number / largest);
-    TensorData::new(numbers.collect(), data.shape().clone())
-}
 
 /// Compares two runs of one module: outputs, and the gradients of inputs and parameters.
 fn assert_agree<M: Module>(
@@ -46,10 +38,10 @@ fn assert_agree<M: Module>(
         (output * weight).sum().backward()
     };
     let (actual, expected) = (gradients(actual), gradients(expected));
+    // A gradient's error grows with the numbers that it sums.
     let close = |name: &str, actual: &TensorData, expected: &TensorData| {
-        let actual = scaled(actual, expected);
-        let expected = scaled(expected, expected);
-        assert_close(&format!("{what}: {name}"), &actual, &expected, TOLERANCE);
+        let what = format!("{what}: {name}");
+        assert_close_to_largest(&what, actual, expected, TOLERANCE, 0.0);
     };
     for input in inputs {
         let of = |gradients| input.grad(gradients).expect("the gradient of an input");
@@ -90,6 +82,24 @@ fn last_norm(block: &BlockConfig, norm: Option<&Norm>, x: Tensor<3>) -> Tensor<3
     }
 }
 
+/// Compares a stack without cross-attention with its layers and its last norm written out.
+fn assert_is_its_formula<M: Module>(
+    what: &str,
+    block: &BlockConfig,
+    module: &M,
+    (layers, norm): (&[TransformerLayer], Option<&Norm>),
+    device: &Device,
+    forward: impl FnOnce(&M, Tensor<3>) -> Tensor<3>,
+) {
+    let x = tensor(SHAPE, 3, device).require_grad();
+    let layers = layers.iter();
+    let expected = layers.fold(x.clone(), |x, layer| by_hand::layer(block, layer, x));
+    let expected = last_norm(block, norm, expected);
+    let actual = forward(module, x.clone());
+    assert_eq!(actual.dims(), SHAPE);
+    assert_agree(what, module, &[x], actual, expected);
+}
+
 #[test]
 fn encoders_are_their_formulas() {
     with_every_block(
@@ -98,13 +108,10 @@ fn encoders_are_their_formulas() {
             let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block.clone());
             let module = filled(config.init(device), 1);
-            let x = tensor(SHAPE, 3, device).require_grad();
-            let layers = module.layers.iter();
-            let expected = layers.fold(x.clone(), |x, layer| by_hand::layer(&block, layer, x));
-            let expected = last_norm(&block, module.norm.as_ref(), expected);
-            let actual = module.forward(TransformerEncoderInput::new(x.clone()));
-            assert_eq!(actual.dims(), SHAPE);
-            assert_agree(what, &module, &[x], actual, expected);
+            let parts = (&module.layers[..], module.norm.as_ref());
+            assert_is_its_formula(what, &block, &module, parts, device, |module, x| {
+                module.forward(TransformerEncoderInput::new(x))
+            });
         },
     );
 }
@@ -117,13 +124,10 @@ fn causal_stacks_are_their_formulas() {
             let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block.clone());
             let module = filled(config.init(device), 1);
-            let x = tensor(SHAPE, 3, device).require_grad();
-            let layers = module.layers.iter();
-            let expected = layers.fold(x.clone(), |x, layer| by_hand::layer(&block, layer, x));
-            let expected = last_norm(&block, module.norm.as_ref(), expected);
-            let actual = module.forward(CausalTransformerInput::new(x.clone()));
-            assert_eq!(actual.dims(), SHAPE);
-            assert_agree(what, &module, &[x], actual, expected);
+            let parts = (&module.layers[..], module.norm.as_ref());
+            assert_is_its_formula(what, &block, &module, parts, device, |module, x| {
+                module.forward(CausalTransformerInput::new(x))
+            });
         },
     );
 }

@@ -2,14 +2,14 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::{TiedEmbedding, TiedEmbeddingConfig, softcap};
-
-use super::D_MODEL;
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, numbers},
     devices,
     numbers::{alone, filled, tensor},
     parameters,
 };
+
+use super::D_MODEL;
 
 const VOCABULARY: usize = 23;
 

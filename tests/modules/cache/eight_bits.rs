@@ -7,8 +7,7 @@ use burn_attn::{
     KvCacheConfig, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
     ProjectionBias, SelfAttentionInput,
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, error, numbers},
     devices,
     numbers::{tensor, uniform},

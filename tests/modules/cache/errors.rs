@@ -7,13 +7,13 @@ use burn_attn::{
     TransformerDecoderConfig,
     positions::{LearnedConfig, PositionEncoding, RotaryConfig},
 };
-
-use super::D_MODEL;
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
+
+use super::D_MODEL;
 
 fn module() -> SelfAttention {
     let config = SelfAttentionConfig::new(D_MODEL, 6).with_causal(true);

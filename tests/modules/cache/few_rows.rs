@@ -10,18 +10,18 @@ use burn_attn_models::{
     generate::Autoregressive,
     language_model::{LanguageModel, LanguageModelConfig},
 };
-
-use super::{in_pieces, small};
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor, uniform},
 };
 
+use super::{in_pieces, small};
+
 const D_MODEL: usize = 64;
 const N_HEADS: usize = 4;
 const LEN: usize = 23;
-const TOLERANCE: f32 = 5e-6;
+const TOLERANCE: f64 = 5e-6;
 
 /// Of two sequences: a prompt of more rows than the kernel takes, of as many as it takes, single tokens, a few.
 const PIECES: [usize; 6] = [9, 8, 1, 1, 3, 1];

@@ -1,9 +1,9 @@
 //! What a cache holds.
 
 use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+use burn_attn_tests::{devices, numbers::tensor};
 
 use super::{D_MODEL, small};
-use crate::{devices, numbers::tensor};
 
 #[test]
 fn it_holds_key_value_heads_only_and_doubles_up_to_its_limit() {

@@ -13,8 +13,7 @@ use burn_attn::{
     KvCache, KvCacheConfig, QkNormConfig, SelfAttention, SelfAttentionConfig, SelfAttentionInput,
     positions::PositionEncoding,
 };
-
-use crate::numbers::filled;
+use burn_attn_tests::numbers::filled;
 
 pub const D_MODEL: usize = 30;
 

@@ -5,16 +5,16 @@ use burn_attn::{
     AttentionMask, KvCache, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
     SelfAttentionConfig, SelfAttentionInput,
 };
-
-use super::{D_MODEL, modules, small};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, assert_same},
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
-const TOLERANCE: f32 = 2e-6;
+use super::{D_MODEL, modules, small};
+
+const TOLERANCE: f64 = 2e-6;
 
 /// Query, key and value that come in.
 type Three = [Tensor<3>; 3];

@@ -5,13 +5,13 @@ use burn_attn::{
     SelfAttention, SelfAttentionConfig, SelfAttentionInput,
     positions::{AlibiConfig, PositionEncoding},
 };
-
-use super::{D_MODEL, in_pieces, small};
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
 };
+
+use super::{D_MODEL, in_pieces, small};
 
 fn learned() -> [(&'static str, SelfAttentionConfig); 2] {
     let slopes = AlibiConfig::new().with_learnable(true);

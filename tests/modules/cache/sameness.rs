@@ -5,15 +5,15 @@ use burn_attn::{
     CrossAttentionConfig, CrossAttentionInput, KvCache, KvCacheConfig, SelfAttention,
     SelfAttentionInput,
 };
-
-use super::{D_MODEL, in_pieces, modules, small};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, assert_same},
     devices,
     numbers::{filled, tensor},
 };
 
-const TOLERANCE: f32 = 2e-6;
+use super::{D_MODEL, in_pieces, modules, small};
+
+const TOLERANCE: f64 = 2e-6;
 
 #[test]
 fn any_pieces_give_the_whole() {

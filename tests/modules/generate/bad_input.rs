@@ -3,8 +3,9 @@
 use burn_attn_models::generate::{
     BeamOptions, GenerateOptions, Sampling, beam_search, generate, stream,
 };
+use burn_attn_tests::sentence;
 
-use super::{Scripted, clock, prompts, sentence};
+use super::{Scripted, clock, prompts};
 
 #[test]
 fn temperatures() {

@@ -6,17 +6,13 @@ mod penalty;
 mod rows;
 mod sampling;
 
-use std::{
-    cell::RefCell,
-    panic::{AssertUnwindSafe, catch_unwind},
-};
+use std::cell::RefCell;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_attn_models::generate::{
     Autoregressive, BeamOptions, GenerateOptions, Generation, Hypothesis, beam_search, generate,
 };
-
-use crate::{devices, numbers::uniform};
+use burn_attn_tests::{devices, numbers::uniform};
 
 const VOCABULARY: usize = 7;
 
@@ -134,21 +130,4 @@ fn logits_of(probabilities: [f32; VOCABULARY]) -> Vec<f32> {
 /// Prompts of different lengths.
 fn prompts() -> Vec<Vec<u32>> {
     vec![vec![3], vec![5, 1, 2], vec![2, 4], vec![6, 6, 0, 1, 3]]
-}
-
-/// The sentence of the panic.
-#[track_caller]
-fn sentence<T>(run: impl FnOnce() -> T) -> String {
-    match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(_) => panic!("accepted"),
-        Err(panic) => panic.downcast_ref::<&str>().map_or_else(
-            || {
-                panic
-                    .downcast_ref::<String>()
-                    .expect("a sentence with values")
-                    .clone()
-            },
-            ToString::to_string,
-        ),
-    }
 }

@@ -1,9 +1,9 @@
 //! Which tokens may be chosen, how probable each is, and how often each is.
 
 use burn_attn_models::generate::{GenerateOptions, Sampling};
+use burn_attn_tests::numbers::uniform;
 
 use super::{Scripted, VOCABULARY, logits_of};
-use crate::numbers::uniform;
 
 /// The model's own distribution.
 fn plain() -> Sampling {

@@ -4,12 +4,12 @@ use burn_attn::{
     AttentionMask, AttentionOutput, CrossAttentionConfig, CrossAttentionInput,
     MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
 };
+use burn_attn_tests::{compare::assert_close, golden::GoldenFile};
 
-use super::{file::GoldenFile, inputs::Inputs, layout::Layout, on_every_device};
-use crate::compare::assert_close;
+use super::{inputs::Inputs, layout::Layout, on_every_device};
 
 /// About three times the worst error of a value or gradient that was seen on flex and ndarray.
-const TOLERANCE: f32 = 1.5e-6;
+const TOLERANCE: f64 = 1.5e-6;
 
 const D_MODEL: usize = 15;
 const N_HEADS: usize = 3;

@@ -2,48 +2,23 @@
 
 use burn_attn::{
     AttentionMask, BlockConfig, CausalTransformerConfig, CausalTransformerInput,
-    FeedForwardActivation, NormConfig, NormPlacement, TransformerEncoderConfig,
-    TransformerEncoderInput,
+    FeedForwardActivation, NormConfig, NormPlacement,
+};
+use burn_attn_tests::golden::GoldenFile;
+
+use super::{
+    inputs::Inputs,
+    layers::{D_FF, D_MODEL, N_HEADS, TOLERANCE, check_encoder},
+    layout::Layout,
+    on_every_device,
 };
 
-use super::{file::GoldenFile, inputs::Inputs, layout::Layout, on_every_device};
+/// As `TOLERANCE` with sandwich norms, which blow small numbers up: gradients go to 48, and PyTorch's float32 is off by 4e-6.
+const SANDWICH_TOLERANCE: f64 = 2e-5;
 
-/// About three times the worst error of a value or gradient that was seen on flex and ndarray.
-const TOLERANCE: f32 = 2e-6;
-
-/// The same with sandwich norms, which blow small numbers up: gradients go to 48, and PyTorch's float32 is off by 4e-6.
-const SANDWICH_TOLERANCE: f32 = 2e-5;
-
-const D_MODEL: usize = 15;
-const D_FF: usize = 29;
-const N_HEADS: usize = 3;
-
-fn tolerance(block: &BlockConfig) -> f32 {
-    match block.norm_placement {
-        NormPlacement::Sandwich => SANDWICH_TOLERANCE,
-        _ => TOLERANCE,
-    }
-}
-
-fn check_encoder(name: &str, block: BlockConfig, mask: AttentionMask) {
-    let tolerance = tolerance(&block);
-    on_every_device(|device| {
-        let file = GoldenFile::open(name);
-        let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
-            .with_block(block.clone())
-            .with_final_norm(false);
-        let module = Layout::EncoderLayer.load(config.init(device), &file);
-        let mut inputs = Inputs::new(&file, device);
-        let mask = inputs.mask("lengths").and(mask.clone());
-        let input = TransformerEncoderInput::new(inputs.read("x")).mask(mask);
-        let output = module.forward(input);
-        inputs.check(Layout::EncoderLayer, &module, output, tolerance);
-    });
-}
-
-fn check_causal(name: &str, block: BlockConfig) {
-    check_encoder(name, block.clone(), AttentionMask::causal());
-    let tolerance = tolerance(&block);
+/// The same as an encoder's layer with a mask and as a causal one.
+fn check_causal(name: &str, block: &BlockConfig, tolerance: f64) {
+    check_encoder(name, block, &AttentionMask::causal(), tolerance);
     on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1)
@@ -66,7 +41,7 @@ fn sandwich_with_rms_norm_and_swiglu_is_pytorchs() {
         .with_norm_placement(NormPlacement::Sandwich)
         .with_activation(FeedForwardActivation::SwiGlu)
         .with_bias(false);
-    check_causal("block_sandwich", block);
+    check_causal("block_sandwich", &block, SANDWICH_TOLERANCE);
 }
 
 #[test]
@@ -78,7 +53,7 @@ fn parallel_with_layer_norm_and_geglu_is_pytorchs() {
         .with_parallel(true)
         .with_activation(FeedForwardActivation::GeGlu)
         .with_bias(false);
-    check_causal("block_parallel", block);
+    check_causal("block_parallel", &block, TOLERANCE);
 }
 
 #[test]
@@ -88,5 +63,5 @@ fn post_norm_with_rms_norm_and_tanh_gelu_is_pytorchs() {
         .with_norm(NormConfig::rms_norm())
         .with_norm_placement(NormPlacement::Post)
         .with_activation(FeedForwardActivation::GeluTanh);
-    check_encoder("block_post_rms", block, AttentionMask::none());
+    check_encoder("block_post_rms", &block, &AttentionMask::none(), TOLERANCE);
 }

@@ -5,9 +5,9 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::AttentionMask;
+use burn_attn_tests::{compare::assert_close, golden::GoldenFile, parameters};
 
-use super::{file::GoldenFile, layout::Layout};
-use crate::{compare::assert_close_to_scale, parameters};
+use super::layout::Layout;
 
 /// Inputs by their names in the file, tracked.
 pub struct Inputs<'a> {
@@ -38,10 +38,10 @@ impl<'a> Inputs<'a> {
     }
 
     /// Compares the output and the gradients of every input and parameter, and sees that the file has no other.
-    pub fn check<M: Module>(self, layout: Layout, module: &M, output: Tensor<3>, tolerance: f32) {
+    pub fn check<M: Module>(self, layout: Layout, module: &M, output: Tensor<3>, tolerance: f64) {
         let close = |name: &str, actual: &Tensor<3>| {
             let expected = self.file.data(name);
-            assert_close_to_scale(name, &actual.to_data(), &expected, tolerance);
+            assert_close(name, &actual.to_data(), &expected, tolerance);
         };
         close("output", &output);
         let loss = (output * self.file.tensor("loss_weight", self.device)).sum();
@@ -56,7 +56,7 @@ impl<'a> Inputs<'a> {
         for (path, gradient) in parameters::gradients(module, &gradients) {
             let expected = layout.place(&path).data(self.file, "grad.");
             let name = format!("grad of {path}");
-            assert_close_to_scale(&name, &gradient, &expected, tolerance);
+            assert_close(&name, &gradient, &expected, tolerance);
             compared += gradient.shape().num_elements();
         }
         let golden = self.file.names().filter(|name| name.starts_with("grad."));

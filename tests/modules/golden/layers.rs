@@ -1,18 +1,19 @@
 //! One layer of `nn.TransformerEncoder` and `nn.TransformerDecoder`, norm last with ReLU and norm first with GELU.
 
 use burn_attn::{
-    BlockConfig, FeedForwardActivation, NormPlacement, TransformerDecoderConfig,
+    AttentionMask, BlockConfig, FeedForwardActivation, NormPlacement, TransformerDecoderConfig,
     TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput,
 };
+use burn_attn_tests::golden::GoldenFile;
 
-use super::{file::GoldenFile, inputs::Inputs, layout::Layout, on_every_device};
+use super::{inputs::Inputs, layout::Layout, on_every_device};
 
 /// About three times the worst error of a value or gradient that was seen on flex and ndarray.
-const TOLERANCE: f32 = 2e-6;
+pub const TOLERANCE: f64 = 2e-6;
 
-const D_MODEL: usize = 15;
-const D_FF: usize = 29;
-const N_HEADS: usize = 3;
+pub const D_MODEL: usize = 15;
+pub const D_FF: usize = 29;
+pub const N_HEADS: usize = 3;
 
 fn post_relu() -> BlockConfig {
     BlockConfig::new()
@@ -28,7 +29,8 @@ fn pre_gelu() -> BlockConfig {
         .with_activation(FeedForwardActivation::Gelu)
 }
 
-fn check_encoder(name: &str, block: BlockConfig) {
+/// A layer of this block in a stack of one; `mask` comes to the padding.
+pub fn check_encoder(name: &str, block: &BlockConfig, mask: &AttentionMask, tolerance: f64) {
     on_every_device(|device| {
         let file = GoldenFile::open(name);
         let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
@@ -36,24 +38,31 @@ fn check_encoder(name: &str, block: BlockConfig) {
             .with_final_norm(false);
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
-        let input = TransformerEncoderInput::new(inputs.read("x")).mask(inputs.mask("lengths"));
-        inputs.check(
-            Layout::EncoderLayer,
-            &module,
-            module.forward(input),
-            TOLERANCE,
-        );
+        let mask = inputs.mask("lengths").and(mask.clone());
+        let input = TransformerEncoderInput::new(inputs.read("x")).mask(mask);
+        let output = module.forward(input);
+        inputs.check(Layout::EncoderLayer, &module, output, tolerance);
     });
 }
 
 #[test]
 fn encoder_with_norm_last_is_pytorchs() {
-    check_encoder("encoder_layer_post", post_relu());
+    check_encoder(
+        "encoder_layer_post",
+        &post_relu(),
+        &AttentionMask::none(),
+        TOLERANCE,
+    );
 }
 
 #[test]
 fn encoder_with_norm_first_is_pytorchs() {
-    check_encoder("encoder_layer_pre", pre_gelu());
+    check_encoder(
+        "encoder_layer_pre",
+        &pre_gelu(),
+        &AttentionMask::none(),
+        TOLERANCE,
+    );
 }
 
 fn check_decoder(name: &str, block: BlockConfig) {

@@ -1,9 +1,7 @@
 //! Where our parameters are in PyTorch's state dict: other names, transposed weights, query, key and value stacked.
 
 use burn::{module::Module, tensor::TensorData};
-
-use super::file::GoldenFile;
-use crate::parameters;
+use burn_attn_tests::{golden::GoldenFile, parameters};
 
 /// Which module of PyTorch a golden file holds.
 #[derive(Clone, Copy, PartialEq)]

@@ -2,9 +2,6 @@
 
 mod attention;
 mod blocks;
-#[path = "../../golden_file.rs"]
-#[allow(dead_code, reason = "the suite of the operation uses the rest")]
-pub mod file;
 mod inputs;
 mod layers;
 mod layout;
@@ -12,8 +9,7 @@ mod training;
 mod transformers;
 
 use burn::tensor::Device;
-
-use crate::devices;
+use burn_attn_tests::devices;
 
 /// Runs `check` on every CPU backend of this build, with autodiff.
 fn on_every_device(check: impl Fn(&Device)) {

@@ -8,12 +8,12 @@ use burn_attn::{
     AttentionMask, BlockConfig, FeedForwardActivation, NormPlacement, TransformerConfig,
     TransformerInput,
 };
+use burn_attn_tests::{compare::assert_close, golden::GoldenFile};
 
-use super::{file::GoldenFile, layout::Layout, on_every_device};
-use crate::compare::assert_close;
+use super::{layout::Layout, on_every_device};
 
 /// About three times the worst error that was seen on flex and ndarray; PyTorch in float32 is off by 3e-7.
-const TOLERANCE: f32 = 2e-6;
+const TOLERANCE: f64 = 2e-6;
 
 fn check(name: &str, placement: NormPlacement) {
     on_every_device(|device| {

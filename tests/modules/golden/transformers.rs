@@ -10,9 +10,9 @@ use burn_attn::{
     load_balancing_loss,
     positions::{SinusoidalConfig, SinusoidalLayout},
 };
+use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
-use super::{file::GoldenFile, on_every_device};
-use crate::{compare::assert_close_to_largest, devices};
+use super::on_every_device;
 
 /// Everything is f64; about a hundred times its rounding.
 const TOLERANCE: f64 = 1e-13;

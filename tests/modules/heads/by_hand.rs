@@ -79,7 +79,7 @@ impl Heads<'_> {
         [0..query, query..key, key..value]
     }
 
-    /// The contexts of all heads side by side `[batch, len_q, heads · d_value_head]`, and the weights.
+    /// The contexts of all heads side by side, projected, and the weights.
     pub fn attend(
         &self,
         query: Tensor<3>,
@@ -114,7 +114,7 @@ impl Heads<'_> {
         let context = weights.clone().matmul(value);
         let width = N_HEADS * self.d_value_head();
         let context = context.swap_dims(1, 2).reshape([batch, len_q, width]);
-        (context, weights)
+        (whole(self.weights, "output", context), weights)
     }
 
     fn scale(&self) -> f64 {

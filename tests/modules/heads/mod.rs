@@ -13,14 +13,14 @@ use burn::{
     tensor::{DType, Device, Tensor, TensorData},
 };
 use burn_attn::AttentionOutput;
-
-use self::weights::Weights;
-use crate::{
+use burn_attn_tests::{
     compare::assert_close_to_largest,
     devices,
     numbers::uniform,
     parameters::{self, in_dtype},
 };
+
+use self::weights::Weights;
 
 const D_MODEL: usize = 24;
 const N_HEADS: usize = 6;

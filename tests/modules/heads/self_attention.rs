@@ -5,7 +5,7 @@ use burn_attn::{SelfAttentionConfig, SelfAttentionInput};
 
 use super::{
     D_MODEL, N_HEADS, Subject,
-    by_hand::{Heads, linear, whole},
+    by_hand::{Heads, linear},
     choices::choices,
     precisions,
 };
@@ -49,8 +49,7 @@ fn self_attention_is_what_its_heads_are_told() {
                         let [query, key, value] = by_hand
                             .columns()
                             .map(|range| linear(weights, "query_key_value", range, x[0].clone()));
-                        let (context, attended) = by_hand.attend(query, key, value);
-                        (whole(weights, "output", context), attended)
+                        by_hand.attend(query, key, value)
                     },
                 );
             }

@@ -6,8 +6,7 @@ use burn::{
     module::Module,
     tensor::{DType, Device, Gradients, Tensor, TensorData},
 };
-
-use crate::parameters::{self, Named};
+use burn_attn_tests::parameters::{self, Named};
 
 /// The numbers of a module's parameters in f64, tracked.
 pub struct Weights {

@@ -9,9 +9,9 @@ use burn_attn::{
     MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias, SelfAttention,
     SelfAttentionConfig, SelfAttentionInput,
 };
+use burn_attn_tests::{numbers::filled, parameters};
 
 use super::{assert_is, from_both_files, value};
-use crate::{numbers::filled, parameters};
 
 fn config() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)
@@ -28,7 +28,7 @@ fn from_three(module: &MultiHeadAttention, device: &Device) -> Tensor<3> {
 
 #[test]
 fn packed_projections() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let mut module = config().init(device);
         weights.load("packed", &mut module).expect("loaded");
         assert_is("packed.self_attention", from_x(&module, device));
@@ -41,7 +41,7 @@ fn packed_projections() {
 
 #[test]
 fn packed_projections_into_one_linear_layer() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         for (causal, expected) in [(false, "packed.self_attention"), (true, "packed.causal")] {
             let config = SelfAttentionConfig::new(12, 3)
                 .with_dropout(0.0)
@@ -56,7 +56,7 @@ fn packed_projections_into_one_linear_layer() {
 
 #[test]
 fn packed_projections_into_two_linear_layers() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let config = CrossAttentionConfig::new(12, 3).with_dropout(0.0);
         let mut module = config.init(device);
         weights.load("packed", &mut module).expect("loaded");
@@ -68,7 +68,7 @@ fn packed_projections_into_two_linear_layers() {
 
 #[test]
 fn separate_projections() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let config = config().with_d_key_in(5).with_d_value_in(7);
         let mut module = config.init(device);
         weights.load("separate", &mut module).expect("loaded");
@@ -78,7 +78,7 @@ fn separate_projections() {
 
 #[test]
 fn separate_projections_of_one_memory() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let config = CrossAttentionConfig::new(12, 3).with_d_memory(5);
         let mut module = config.with_dropout(0.0).init(device);
         weights.load("one_memory", &mut module).expect("loaded");
@@ -90,7 +90,7 @@ fn separate_projections_of_one_memory() {
 
 #[test]
 fn no_bias() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let config = config().with_bias(ProjectionBias::none());
         let mut module = config.init(device);
         weights.load("no_bias", &mut module).expect("loaded");
@@ -115,7 +115,7 @@ fn no_bias() {
 
 #[test]
 fn a_key_and_value_of_zeros_is_a_sink_at_zero() {
-    from_both_files("import_attention", |weights, device| {
+    from_both_files("attention", |weights, device| {
         let mut weights = weights.sinks_at_zero(true);
         let module = config().with_sinks(true).init(device);
         // Whatever the sinks were before.
@@ -134,7 +134,7 @@ fn a_key_and_value_of_zeros_is_a_sink_at_zero() {
 
 #[test]
 fn every_float_becomes_the_modules_dtype() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         for (prefix, expected) in [("half", "half.output"), ("double", "packed.self_attention")] {
             let mut module = config().init(device);
             weights.load(prefix, &mut module).expect("loaded");
@@ -149,7 +149,7 @@ fn every_float_becomes_the_modules_dtype() {
 
 #[test]
 fn parameters_keep_who_they_are() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let mut module = filled(config().init(device), 1);
         module.key = module.key.no_grad();
         let ids = |module: &MultiHeadAttention| {
@@ -165,7 +165,7 @@ fn parameters_keep_who_they_are() {
 
 #[test]
 fn loaded_modules_are_trained() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let mut of_self = SelfAttentionConfig::new(12, 3).init(device);
         let mut of_memory = CrossAttentionConfig::new(12, 3).init(device);
         let ids = |of_self: &SelfAttention, of_memory: &CrossAttention| {
@@ -194,7 +194,7 @@ fn loaded_modules_are_trained() {
 
 #[test]
 fn finish_knows_what_nobody_took() {
-    from_both_files("import_attention", |mut weights, device| {
+    from_both_files("attention", |mut weights, device| {
         let names: Vec<String> = weights.names().map(str::to_string).collect();
         assert!(names.contains(&"packed.in_proj_weight".to_string()));
         weights

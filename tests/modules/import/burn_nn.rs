@@ -13,14 +13,14 @@ use burn_attn::{
     MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
 };
 use burn_attn_models::import::{self, Checkpoint, ImportError};
-use burn_store::{ModuleSnapshot, SafetensorsStore};
-
-use super::TOLERANCE;
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
 };
+use burn_store::{ModuleSnapshot, SafetensorsStore};
+
+use super::TOLERANCE;
 
 /// One module in a record, a burnpack and a safetensors file.
 fn in_every_form<M: Module>(module: &M) -> Vec<Checkpoint> {

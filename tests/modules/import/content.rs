@@ -8,9 +8,9 @@ use burn_attn::{
     SelfAttentionConfig,
 };
 use burn_attn_models::import::{Import, ImportError};
+use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{from_both_files, value};
-use crate::{compare::assert_same, devices, numbers::filled};
 
 fn config() -> MultiHeadAttentionConfig {
     MultiHeadAttentionConfig::new(12, 3).with_dropout(0.0)
@@ -50,7 +50,7 @@ fn a_tensor_is_missing() {
         shape: vec![12],
     };
     refused(
-        "import_bad",
+        "bad",
         "missing",
         &expected,
         "tensor missing.out_proj.bias of shape [12], which the module needs, is missing",
@@ -63,7 +63,7 @@ fn a_tensor_too_many() {
         names: vec!["extra.relative_bias".into()],
     };
     refused(
-        "import_bad",
+        "bad",
         "extra",
         &expected,
         "the module has no parameter for extra.relative_bias",
@@ -78,7 +78,7 @@ fn a_tensor_of_another_shape() {
         expected: vec![36, 12],
     };
     refused(
-        "import_bad",
+        "bad",
         "shape",
         &expected,
         "tensor shape.in_proj_weight has shape [35, 12], but the module needs [36, 12]",
@@ -93,7 +93,7 @@ fn integers() {
         expected: DType::F32,
     };
     refused(
-        "import_bad",
+        "bad",
         "dtype",
         &expected,
         "tensor dtype.in_proj_bias holds I64, which cannot become a parameter of F32",
@@ -108,7 +108,7 @@ fn an_appended_key_and_value() {
         reason: reason.into(),
     };
     let sentence = format!("bias_kv.bias_k: {reason}");
-    refused("import_bad", "bias_kv", &expected, &sentence);
+    refused("bad", "bias_kv", &expected, &sentence);
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn another_prefix() {
             .to_vec(),
     };
     refused(
-        "import_attention",
+        "attention",
         "packed.self_attn",
         &expected,
         "no tensor is below \"packed.self_attn\", only below packed.in_proj_bias, packed.in_proj_weight, \
@@ -142,7 +142,7 @@ fn another_prefix() {
         found: found.map(String::from).to_vec(),
     };
     refused(
-        "import_attention",
+        "attention",
         "pack",
         &expected,
         "no tensor is below \"pack\", only below double, half, no_bias, one_memory, packed and 2 more",
@@ -154,20 +154,20 @@ fn the_bias_of_one_side_only() {
     let without = config().with_bias(ProjectionBias::none());
     refused_by(
         without.init(&devices::any()),
-        "import_attention",
+        "attention",
         "packed",
         "the module has no parameter for packed.in_proj_bias, packed.out_proj.bias",
     );
     refused_by(
         config().init(&devices::any()),
-        "import_attention",
+        "attention",
         "no_bias",
         "tensor no_bias.in_proj_bias of shape [36], which the module needs, is missing",
     );
     let some = ProjectionBias::all().with_key(false);
     refused_by(
         config().with_bias(some).init(&devices::any()),
-        "import_attention",
+        "attention",
         "packed",
         "packed.in_proj_bias: PyTorch's projections all have a bias or none has, but the module's bias is query true, \
          key false, value true",
@@ -179,19 +179,19 @@ fn other_widths() {
     let device = devices::any();
     refused_by(
         config().with_n_kv_heads(1).init(&device),
-        "import_attention",
+        "attention",
         "packed",
         "tensor packed.in_proj_weight has shape [36, 12], but the module needs [20, 12]",
     );
     refused_by(
         SelfAttentionConfig::new(12, 3).init(&device),
-        "import_attention",
+        "attention",
         "separate",
         "tensor separate.k_proj_weight has shape [12, 5], but the module needs [12, 12]",
     );
     refused_by(
         config().with_d_key_in(5).init(&device),
-        "import_attention",
+        "attention",
         "packed",
         "tensor packed.q_proj_weight of shape [12, 12], which the module needs, is missing",
     );
@@ -201,7 +201,7 @@ fn other_widths() {
 fn parameters_that_pytorch_has_not() {
     refused_by(
         config().with_sinks(true).init(&devices::any()),
-        "import_attention",
+        "attention",
         "packed",
         "packed.heads: the module has sinks, which the source has only if it was made with burn-nn's quiet_softmax or PyTorch's \
          add_zero_attn; say that it was with Checkpoint::sinks_at_zero(true), or load into a module without sinks",

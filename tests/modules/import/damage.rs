@@ -8,9 +8,9 @@ use std::{
 use burn::module::Module;
 use burn_attn::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 use burn_attn_models::import::{self, Checkpoint, ImportError};
+use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{golden, value};
-use crate::{compare::assert_same, devices, numbers::filled};
 
 /// A way to open a file.
 type Open = fn(&Path) -> Result<Checkpoint, ImportError>;
@@ -72,13 +72,13 @@ fn cut_off(open: Open, whole: &[u8], prefix: &str) {
 
 #[test]
 fn a_pytorch_file_cut_off_anywhere() {
-    let whole = fs::read(golden("import_attention.pt")).expect("read");
+    let whole = fs::read(golden("attention.pt")).expect("read");
     cut_off(OPEN[0], &whole, "packed");
 }
 
 #[test]
 fn a_safetensors_file_cut_off_anywhere() {
-    let whole = fs::read(golden("import_attention.safetensors")).expect("read");
+    let whole = fs::read(golden("attention.safetensors")).expect("read");
     cut_off(OPEN[0], &whole, "packed");
 }
 
@@ -90,7 +90,7 @@ fn a_burnpack_cut_off_anywhere() {
 
 #[test]
 fn a_byte_of_a_pytorch_file_turned_over() {
-    let whole = fs::read(golden("import_attention.pt")).expect("read");
+    let whole = fs::read(golden("attention.pt")).expect("read");
     let folder = tempfile::tempdir().expect("a folder to write to");
     // What is still readable is for the format's checksums; here nothing may panic.
     for at in (0..whole.len()).step_by(61) {
@@ -105,8 +105,8 @@ fn a_byte_of_a_pytorch_file_turned_over() {
 
 #[test]
 fn a_changed_number_of_a_pytorch_file() {
-    let mut bytes = fs::read(golden("import_attention.pt")).expect("read");
-    let mut weights = import::pytorch(golden("import_attention.pt")).expect("readable");
+    let mut bytes = fs::read(golden("attention.pt")).expect("read");
+    let mut weights = import::pytorch(golden("attention.pt")).expect("readable");
     let mut loaded = module();
     weights.load("packed", &mut loaded).expect("loaded");
     // The output's bias lies in the file as it is in memory.
@@ -176,5 +176,5 @@ fn a_file_of_the_other_framework() {
     let folder = tempfile::tempdir().expect("a folder to write to");
     let path = written(&folder, "model.pt", &burnpack(&folder));
     refused(OPEN[0], &path);
-    refused(OPEN[1], &golden("import_attention.pt"));
+    refused(OPEN[1], &golden("attention.pt"));
 }

@@ -22,10 +22,11 @@ use burn_attn_models::{
     import::{self, Import, Library},
     weights::{Table, save},
 };
+use burn_attn_tests::{devices, numbers::filled};
 use burn_store::{ModuleSnapshot, SafetensorsStore};
 
 use super::golden;
-use crate::{devices, numbers::filled, weights::contents};
+use crate::weights::contents;
 
 type Contents = BTreeMap<String, (String, Vec<usize>, Vec<u8>)>;
 
@@ -73,7 +74,7 @@ fn block() -> BlockConfig {
 #[test]
 fn attention_of_pytorch() {
     let device = devices::any();
-    let file = "import_attention";
+    let file = "attention";
     let config = MultiHeadAttentionConfig::new(12, 3);
     pytorch(file, "packed", config.init(&device));
     pytorch(
@@ -99,7 +100,7 @@ fn attention_of_pytorch() {
 #[test]
 fn stacks_of_pytorch() {
     let device = devices::any();
-    let file = "import_stacks";
+    let file = "stacks";
     let encoder = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(block());
     pytorch(file, "encoder", encoder.init(&device));
     let causal = CausalTransformerConfig::new(12, 7, 3, 2).with_block(block());

@@ -8,9 +8,9 @@ use burn_attn::{
     TransformerInput,
 };
 use burn_attn_models::import;
+use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{assert_is, from_both_files, value};
-use crate::{compare::assert_same, devices, numbers::filled};
 
 /// `norm_first=False, activation="relu"`, PyTorch's defaults.
 fn post() -> BlockConfig {
@@ -50,14 +50,19 @@ fn to_decode(device: &Device) -> TransformerDecoderInput {
     TransformerDecoderInput::new(value("x", device), value("memory", device))
 }
 
+/// The encoder layers of the file, and how they are built.
+fn encoder_layers_of_file() -> [(&'static str, BlockConfig); 3] {
+    [
+        ("encoder_layer_post", post()),
+        ("encoder_layer_pre", pre()),
+        ("encoder_layer_no_bias", no_bias()),
+    ]
+}
+
 #[test]
 fn encoder_layers() {
-    from_both_files("import_layers", |mut weights, device| {
-        for (name, block) in [
-            ("encoder_layer_post", post()),
-            ("encoder_layer_pre", pre()),
-            ("encoder_layer_no_bias", no_bias()),
-        ] {
+    from_both_files("layers", |mut weights, device| {
+        for (name, block) in encoder_layers_of_file() {
             let mut encoder = encoder(block, device);
             weights.load(name, &mut encoder.layers[0]).expect("loaded");
             assert_is(&format!("{name}.output"), from_x(&encoder, device));
@@ -67,7 +72,7 @@ fn encoder_layers() {
 
 #[test]
 fn decoder_layers() {
-    from_both_files("import_layers", |mut weights, device| {
+    from_both_files("layers", |mut weights, device| {
         for (name, block) in [("decoder_layer_post", post()), ("decoder_layer_pre", pre())] {
             let config = TransformerDecoderConfig::new(12, 7, 3, 1)
                 .with_block(block)
@@ -82,12 +87,8 @@ fn decoder_layers() {
 
 #[test]
 fn every_layer_is_taken() {
-    from_both_files("import_layers", |mut weights, device| {
-        for (name, block) in [
-            ("encoder_layer_post", post()),
-            ("encoder_layer_pre", pre()),
-            ("encoder_layer_no_bias", no_bias()),
-        ] {
+    from_both_files("layers", |mut weights, device| {
+        for (name, block) in encoder_layers_of_file() {
             let mut encoder = encoder(block, device);
             weights.load(name, &mut encoder.layers[0]).expect("loaded");
         }
@@ -102,7 +103,7 @@ fn every_layer_is_taken() {
 
 #[test]
 fn stacks() {
-    from_both_files("import_stacks", |mut weights, device| {
+    from_both_files("stacks", |mut weights, device| {
         let config = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(post());
         let mut encoder = config.init(device);
         weights.load("encoder", &mut encoder).expect("loaded");
@@ -136,7 +137,7 @@ fn stacks() {
 /// What loading into an encoder's only layer says; the layer stays as it was.
 #[track_caller]
 fn refused(name: &str, block: BlockConfig, sentence: &str) {
-    from_both_files("import_layers", |mut weights, device| {
+    from_both_files("layers", |mut weights, device| {
         let mut encoder = filled(encoder(block.clone(), device), 1);
         let before = from_x(&encoder, device);
         let error = weights.load(name, &mut encoder.layers[0]).unwrap_err();
@@ -197,7 +198,7 @@ fn layers_that_pytorch_cannot_have() {
 
 #[test]
 fn stacks_of_another_height() {
-    from_both_files("import_stacks", |mut weights, device| {
+    from_both_files("stacks", |mut weights, device| {
         let config =
             |n_layers| TransformerEncoderConfig::new(12, 7, 3, n_layers).with_block(post());
         let error = weights.load("encoder", &mut config(3).init(device));

@@ -1,5 +1,5 @@
 //! Weights from PyTorch and burn-nn: the same numbers, or a sentence and the module as it was.
-//! `tests/golden/make_import.py` made the files.
+//! `tests/golden/import/make_import.py` made the files.
 
 mod attention;
 mod burn_nn;
@@ -12,26 +12,23 @@ use std::path::PathBuf;
 
 use burn::tensor::{Device, Tensor};
 use burn_attn_models::import::{self, Checkpoint};
-use burn_store::{ModuleStore, SafetensorsStore, bridge};
-
-use crate::{compare::assert_close, devices};
+use burn_attn_tests::{
+    compare::assert_close,
+    devices,
+    golden::{self, GoldenFile},
+};
 
 /// PyTorch computed in f64; the differences seen are up to 4e-7.
-const TOLERANCE: f32 = 1e-6;
+const TOLERANCE: f64 = 1e-6;
 
-/// A file of `tests/golden`.
+/// A file of `tests/golden/import`.
 fn golden(file: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("golden")
-        .join(file)
+    golden::path("import").join(file)
 }
 
 /// An input, or what PyTorch made of it.
 fn value(name: &str, device: &Device) -> Tensor<3> {
-    let mut values = SafetensorsStore::from_file(golden("import_values.safetensors"));
-    let stored = values.get_tensor(name).expect("a readable file");
-    let stored = stored.unwrap_or_else(|| panic!("there is no value {name}"));
-    Tensor::from_data(bridge::to_data(stored).expect("numbers"), device)
+    GoldenFile::open("import/values").tensor(name, device)
 }
 
 /// Runs `check` on both files of the same weights, on every CPU backend, with autodiff and without.

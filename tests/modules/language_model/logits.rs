@@ -3,13 +3,13 @@
 use burn::tensor::{Device, Tensor};
 use burn_attn::KvCacheConfig;
 use burn_attn_models::{generate::Autoregressive, language_model::LanguageModel};
-
-use super::{Case, MAX_LEN, PROMPTS, VOCABULARY, batch, cases, model, small, texts};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, differs, error},
     devices,
     numbers::filled,
 };
+
+use super::{Case, MAX_LEN, PROMPTS, VOCABULARY, batch, cases, model, small, texts};
 
 /// The largest error of all logits, when each row reads its prompt at once and then token by token to its end.
 fn error_of_cached(
@@ -17,7 +17,7 @@ fn error_of_cached(
     prompts: [usize; 3],
     cache: &KvCacheConfig,
     device: &Device,
-) -> f32 {
+) -> f64 {
     let texts = texts(3);
     let whole = model.forward(batch(&texts, device));
     let mut state = model.start_with(3, cache);
@@ -38,7 +38,7 @@ fn error_of_cached(
         let expected: Tensor<2> = Tensor::cat(expected.collect(), 0);
         let error = error(&logits.into_data(), &expected.into_data());
         assert!(!error.is_nan());
-        worst = f32::max(worst, error);
+        worst = f64::max(worst, error);
         let ends: Vec<usize> = rows.iter().map(|&(_, _, end)| end).collect();
         assert_eq!(model.lengths(&state), ends);
         // Rows that are at their end leave.

@@ -9,11 +9,10 @@ use burn_attn_models::{
     generate::{Autoregressive, BeamOptions, GenerateOptions, beam_search, generate, stream},
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
 };
-
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     devices,
     numbers::{alone, filled},
+    sentence,
 };
 
 fn config() -> LanguageModelConfig {

@@ -16,8 +16,7 @@ use burn_attn::{
     },
 };
 use burn_attn_models::language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig};
-
-use crate::{
+use burn_attn_tests::{
     numbers::{filled, uniform},
     parameters,
 };

@@ -3,13 +3,13 @@
 use burn::tensor::{Int, Tensor};
 use burn_attn::{CausalTransformerInput, positions::PositionEncoding};
 use burn_attn_models::language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig};
-
-use super::{D_MODEL, HEADS, MAX_LEN, VOCABULARY, batch, cases, texts};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, assert_same},
     devices,
     numbers::filled,
 };
+
+use super::{D_MODEL, HEADS, MAX_LEN, VOCABULARY, batch, cases, texts};
 
 fn config() -> LanguageModelConfig {
     LanguageModelConfig::new(VOCABULARY)

@@ -5,15 +5,15 @@ use burn_attn::{
     CausalTransformer, CausalTransformerConfig, CausalTransformerInput, KvCacheConfig,
     TransformerCache,
 };
-
-use super::{Case, D_MODEL, HEADS, MAX_LEN, cases, small};
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
 };
 
-const TOLERANCE: f32 = 1e-5;
+use super::{Case, D_MODEL, HEADS, MAX_LEN, cases, small};
+
+const TOLERANCE: f64 = 1e-5;
 
 /// A stack for every position of the heads, mask and grouping.
 fn stacks(device: &Device) -> Vec<(String, CausalTransformer)> {

@@ -5,9 +5,9 @@ use burn_attn_models::{
     generate::{BeamOptions, GenerateOptions, beam_search, generate},
     language_model::LanguageModel,
 };
+use burn_attn_tests::{compare::numbers, devices};
 
 use super::{Case, MAX_LEN, PROMPTS, VOCABULARY, batch, cases, model, small, texts};
-use crate::{compare::numbers, devices};
 
 /// Log-probabilities of the token after `text`, without a cache.
 fn next(model: &LanguageModel, text: &[u32], device: &Device) -> Vec<f32> {

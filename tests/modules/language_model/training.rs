@@ -13,9 +13,9 @@ use burn_attn_models::{
     generate::{GenerateOptions, generate},
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
 };
+use burn_attn_tests::{devices, numbers::filled, parameters};
 
 use super::{D_MODEL, HEADS, MAX_LEN, VOCABULARY, batch};
-use crate::{devices, numbers::filled, parameters};
 
 /// What follows 3 or 7 depends on what came before, so no table of pairs of tokens can say it.
 const TEXT: [u32; MAX_LEN] = [3, 7, 3, 11, 3, 7, 19, 7, 3, 2, 11, 5, 13];

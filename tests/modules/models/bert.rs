@@ -2,9 +2,9 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::bert::{Bert, BertInput};
+use burn_attn_tests::{compare::assert_close_to_largest, devices, sentence};
 
-use super::{TOLERANCE, assert_states, every_device, folder, values};
-use crate::{bad_input::sentence, compare::assert_close_to_largest, devices};
+use super::{TOLERANCE, assert_states, folder, values};
 
 fn input(device: &Device) -> BertInput {
     let values = values();
@@ -17,7 +17,7 @@ fn input(device: &Device) -> BertInput {
 /// ALBERT has three layers here, of which the first two are one.
 #[test]
 fn every_layer_is_the_references() {
-    for (name, device) in every_device() {
+    for (name, device) in devices::named() {
         for (model, layers, own) in [("bert", 2, 2), ("albert", 3, 2)] {
             let bert = Bert::from_pretrained(folder(model), &device);
             let bert = bert.unwrap_or_else(|error| panic!("{model}: {error}"));

@@ -14,15 +14,15 @@ use burn_attn_models::{
     pretrained::PretrainedError,
     weights::{Table, save},
 };
+use burn_attn_tests::{
+    compare::{assert_close_to_largest, numbers},
+    devices,
+    golden::GoldenFile,
+};
 use serde_json::{Map, Value};
 
 use super::{TOLERANCE, assert_states, folder};
-use crate::{
-    compare::{assert_close_to_largest, numbers},
-    devices,
-    golden::file::GoldenFile,
-    weights::{contents, write_as},
-};
+use crate::weights::{contents, write_as};
 
 /// How many tokens the two texts have; the rest is padding.
 const LENGTHS: [usize; 2] = [7, 4];

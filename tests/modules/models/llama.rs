@@ -8,11 +8,10 @@ use burn_attn_models::{
     llama,
     weights::save,
 };
+use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
 use super::{TOLERANCE, folder};
-use crate::{
-    compare::assert_close_to_largest, devices, golden::file::GoldenFile, weights::contents,
-};
+use crate::weights::contents;
 
 const FAMILIES: [&str; 7] = [
     "llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "olmo2",
@@ -46,7 +45,7 @@ fn logits_and_every_layer_are_the_references() {
     each(logits_and_layers);
     // The one with most options, where a driver in software takes seconds for each shape.
     #[cfg(feature = "wgpu")]
-    with(&["gemma3"], super::every_device(), logits_and_layers);
+    with(&["gemma3"], devices::named(), logits_and_layers);
 }
 
 fn logits_and_layers(family: &str, what: &str, model: LanguageModel) {

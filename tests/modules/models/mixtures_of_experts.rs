@@ -3,10 +3,10 @@
 use burn::tensor::{Int, Tensor};
 use burn_attn::CausalTransformerInput;
 use burn_attn_models::llama;
+use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
 use super::{folder, language_models::Model};
-use crate::devices;
 
 fn model(name: &'static str) -> Model {
     Model {

@@ -16,28 +16,17 @@ mod tokenizer;
 use std::path::PathBuf;
 
 use burn::tensor::Tensor;
-
-use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
+use burn_attn_tests::{
+    compare::assert_close_to_largest,
+    golden::{self, GoldenFile},
+};
 
 /// Largest difference, relative to the largest number of a tensor.
 const TOLERANCE: f64 = 1e-4;
 
-/// The devices of the CPU, and wgpu's where there is one.
-fn every_device() -> Vec<devices::Named> {
-    let devices = devices::cpu();
-    #[cfg(feature = "wgpu")]
-    let devices = {
-        let wgpu = devices::wgpu().map(|device| ("wgpu", device));
-        devices.into_iter().chain(wgpu).collect()
-    };
-    devices
-}
-
 /// The folder of a model.
 fn folder(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("golden/models")
-        .join(name)
+    golden::path("models").join(name)
 }
 
 /// What the models compute.

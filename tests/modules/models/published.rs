@@ -2,10 +2,10 @@
 
 use burn::tensor::{Int, Tensor};
 use burn_attn_models::{gpt2, language_model::LanguageModel, llama};
+use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
 use super::refused::{Fields, copied};
-use crate::devices;
 
 /// The small model of a family with another configuration, or why there is none.
 fn load(family: &str, change: &dyn Fn(&mut Fields)) -> Result<LanguageModel, String> {

@@ -11,9 +11,9 @@ use burn_attn_models::{
     generate::{GenerateOptions, generate},
     llama, t5,
 };
+use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
 use super::{TOLERANCE, assert_states};
-use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
 
 /// The folder of a model below that of its package, if it was fetched.
 pub fn fetched(name: &str, below: &str) -> Option<PathBuf> {

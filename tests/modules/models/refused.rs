@@ -3,11 +3,11 @@
 use std::{fs, path::Path};
 
 use burn_attn_models::{bert::Bert, llama, pretrained::PretrainedError};
+use burn_attn_tests::devices;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::folder;
-use crate::devices;
 
 pub(super) type Fields = serde_json::Map<String, Value>;
 

@@ -9,11 +9,11 @@ use burn_attn_models::{
     gpt2,
     pretrained::{self, Tokenizer},
 };
+use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
 use serde_json::{Map, Value, json};
 
 use super::{TOLERANCE, folder, real::fetched};
-use crate::{compare::assert_close_to_largest, devices, golden::file::GoldenFile};
 
 /// A tokenizer of words, as a file of its own.
 pub const WORDS: &str = r#"{

@@ -86,6 +86,10 @@ fn stacks_with_what_was_added() {
             .with_d_memory(11),
     );
     loads(
+        "added/TransformerDecoderConfigWithCausal",
+        &TransformerDecoderConfig::new(15, 29, 3, 2).with_causal(true),
+    );
+    loads(
         "added/TransformerStackConfig",
         &TransformerStackConfig::new(15, 29, 3, 2)
             .with_causal(true)
@@ -112,6 +116,20 @@ fn models() {
             .with_pattern(LayerPattern::Shared(2))
             .with_pooler(false)
             .with_block(values::block()),
+    );
+    loads(
+        "added/BertConfigWithSizes",
+        &BertConfig::new(23)
+            .with_d_model(15)
+            .with_n_heads(3)
+            .with_n_layers(5)
+            .with_d_ff(29)
+            .with_max_len(31)
+            .with_n_segments(7),
+    );
+    loads(
+        "added/LanguageModelConfigWithAbsolutePosition",
+        &LanguageModelConfig::new(23).with_absolute_position(AbsolutePosition::Sinusoidal),
     );
     loads(
         "added/LanguageModelConfig",

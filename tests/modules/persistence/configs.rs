@@ -1,5 +1,6 @@
-//! Configurations that were saved load, and mean what they meant: `tests/golden/configs` has each with no field at its default, those below
-//! `first` as they were saved before anything was added, those below `added` with what joined since.
+//! Configurations that were saved load, and mean what they meant: `tests/golden/configs` has each with none of the fields of then at its
+//! default, those below `first` as they were saved before anything was added, those below `added` with what joined since. `coverage` sees
+//! that no field is at its default in all of them.
 //!
 //! The files stay as they are. A field that joins a configuration is missing in them, and the test says what that means.
 
@@ -21,14 +22,14 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
 };
+use burn_attn_tests::golden;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value, json};
 
 use super::values;
 
 fn path(name: &str) -> PathBuf {
-    let golden = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden");
-    golden.join("configs").join(format!("{name}.json"))
+    golden::path("configs").join(format!("{name}.json"))
 }
 
 /// What a file holds is `expected`, also after it was written once more. `Debug` prints every field, so equal text is equal

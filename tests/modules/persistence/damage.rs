@@ -8,13 +8,12 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};
-use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
-
-use crate::{
+use burn_attn_tests::{
     compare::assert_same,
     devices,
     numbers::{filled, tensor},
 };
+use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
 
 /// The formats: how to write a module, and how to read one, with the error as text.
 const BURNPACK: &str = "bpk";

@@ -2,6 +2,7 @@
 
 mod added;
 mod configs;
+mod coverage;
 mod damage;
 mod values;
 mod weights;

@@ -18,14 +18,13 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
 };
-use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs},
     devices,
     numbers::{filled, tensor},
     parameters,
 };
+use burn_store::{BurnpackStore, ModuleSnapshot, SafetensorsStore};
 
 /// Writes `module` filled from one seed and reads it over the same module filled from another.
 fn check<M: Module>(module: M, forward: impl Fn(&M) -> Tensor<3>) {

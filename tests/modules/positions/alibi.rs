@@ -4,14 +4,14 @@ use core::f64::consts::FRAC_1_SQRT_2;
 
 use burn::{module::Module, tensor::Device};
 use burn_attn::positions::{Alibi, AlibiConfig};
-
-use super::{loss, scores};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
     devices,
     numbers::filled,
     parameters,
 };
+
+use super::{loss, scores};
 
 /// Of `get_slopes` in the authors' code (arXiv:2108.12409), run in Python: eight heads, the paper's example.
 const EIGHT: [f64; 8] = [

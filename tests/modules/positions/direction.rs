@@ -7,8 +7,7 @@ use burn_attn::{
     TransformerDecoderConfig, TransformerEncoderConfig, TransformerStack,
     positions::{PositionEncoding, RelativeBiasConfig},
 };
-
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, differs},
     devices,
     numbers::{filled, tensor},

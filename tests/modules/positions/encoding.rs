@@ -5,14 +5,14 @@ use burn_attn::positions::{
     AlibiConfig, Position, PositionEncoding, Positions, RelativeBiasConfig, RotaryConfig,
     RotaryLayout, RotaryScaling, YarnScaling,
 };
-
-use super::scores;
-use crate::{
+use burn_attn_tests::{
     compare::{assert_same, differs},
     devices,
     numbers::tensor,
     parameters,
 };
+
+use super::scores;
 
 const HEADS: usize = 3;
 const LEN: usize = 5;

@@ -15,8 +15,7 @@ use burn_attn::{
     AttentionBias, AttentionOptions,
     ops::{attention, attention_weights},
 };
-
-use crate::compare::numbers;
+use burn_attn_tests::compare::numbers;
 
 /// What `bias` adds to the scores of `len` queries on `len` keys, each row up to a constant: `[heads][query][key]`.
 ///
@@ -32,7 +31,7 @@ fn scores(bias: AttentionBias, heads: usize, len: usize, device: &Device) -> Vec
 
 /// A number that depends on every weight of an attention with this bias.
 fn loss(bias: AttentionBias, heads: usize, len: usize, device: &Device) -> Tensor<1> {
-    let operand = |seed| crate::numbers::tensor([1, heads, len, 3], seed, device);
+    let operand = |seed| burn_attn_tests::numbers::tensor([1, heads, len, 3], seed, device);
     let options = AttentionOptions::default().bias(bias);
     let output = attention(operand(1), operand(2), operand(3), options);
     (output * operand(4)).sum()

@@ -6,12 +6,11 @@ use burn_attn::{
     positions::{LearnedConfig, PositionEncoding, Positions, RotaryConfig, SinusoidalConfig},
 };
 use burn_attn_models::language_model::{AbsolutePosition, LanguageModelConfig};
-
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 const MAX_LEN: usize = 5;

@@ -5,12 +5,11 @@ use burn_attn::positions::{
     Learned, LearnedConfig, Positions, Rotary, RotaryConfig, RotaryLayout, Sinusoidal,
     SinusoidalConfig,
 };
-
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 const MAX_LEN: usize = 13;

@@ -9,9 +9,9 @@ use burn_attn::{
     ConfigError,
     positions::{RelativeBias, RelativeBiasConfig},
 };
+use burn_attn_tests::{compare::numbers, devices, parameters};
 
 use super::{loss, scores};
-use crate::{compare::numbers, devices, parameters};
 
 const HEADS: usize = 3;
 

@@ -5,8 +5,7 @@ use burn_attn::{
     ConfigError,
     positions::{Positions, RotaryConfig, RotaryScaling, YarnScaling},
 };
-
-use crate::devices;
+use burn_attn_tests::devices;
 
 fn rotate(shape: [usize; 4], positions: Positions) {
     let device = devices::any();

@@ -7,8 +7,7 @@
 
 use burn::tensor::Tensor;
 use burn_attn::positions::{Positions, RotaryConfig, RotaryScaling, YarnScaling};
-
-use crate::{compare::numbers, devices, golden::file::GoldenFile};
+use burn_attn_tests::{compare::numbers, devices, golden::GoldenFile};
 
 /// Of 14 numbers at the base 10000.
 const TRAINED: [f64; 7] = [

@@ -15,13 +15,13 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
 };
-
-use super::{D_FF, D_MODEL, HEADS, TOLERANCE, devices, heads, schemes};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, error},
     numbers::{alone, filled, tensor, uniform},
     parameters,
 };
+
+use super::{D_FF, D_MODEL, HEADS, TOLERANCE, devices, heads, schemes};
 
 /// Factors that are no zeros: with those that `apply_lora` begins with, an adapter changes nothing.
 fn trained<M: Module>(module: M) -> M {
@@ -166,7 +166,7 @@ fn module(device: &Device) -> SelfAttention {
 #[test]
 fn training_moves_the_adapters_alone() {
     let _alone = alone();
-    for (_, device) in crate::devices::cpu() {
+    for (_, device) in burn_attn_tests::devices::cpu() {
         let device = device.autodiff();
         let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device).require_grad();
         for (name, module) in adapted(&module(&device)) {

@@ -6,12 +6,12 @@ use burn_attn::{
     FeedForwardConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig,
     SelfAttentionInput, ops,
 };
-
-use super::{BLOCK, D_FF, D_MODEL, HEADS, TOLERANCE, check, devices, heads, packed, schemes};
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     numbers::{filled, tensor},
 };
+
+use super::{BLOCK, D_FF, D_MODEL, HEADS, TOLERANCE, check, devices, heads, packed, schemes};
 
 #[test]
 fn self_attention_in_8_bits() {

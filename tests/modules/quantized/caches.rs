@@ -8,13 +8,13 @@ use burn_attn::{
     KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttention,
     SelfAttentionConfig, SelfAttentionInput,
 };
-
-use super::{D_MODEL, HEADS, devices, heads, packed, schemes};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, error},
     devices::cpu,
     numbers::{alone, filled, tensor},
 };
+
+use super::{D_MODEL, HEADS, devices, heads, packed, schemes};
 
 const LEN: usize = 11;
 

@@ -20,8 +20,7 @@ use burn_attn::{
     HeadsConfig, QkNormConfig,
     positions::{AlibiConfig, PositionEncoding, RotaryConfig},
 };
-
-use crate::compare::{assert_close, error};
+use burn_attn_tests::compare::{assert_close, error};
 
 // Every row of every parameter is some blocks of numbers.
 const BLOCK: u8 = 3;
@@ -30,7 +29,7 @@ const D_FF: usize = 39;
 const HEADS: usize = 6;
 
 /// The same numbers, multiplied by the same kernels or by those for few rows.
-const TOLERANCE: f32 = 1e-6;
+const TOLERANCE: f64 = 1e-6;
 
 /// One scale for a whole parameter, and one for every few numbers of it.
 fn schemes() -> [(&'static str, QuantScheme); 2] {
@@ -107,7 +106,7 @@ fn heads() -> Vec<(&'static str, HeadsConfig)> {
 
 /// Both backends, with and without autodiff.
 fn devices() -> Vec<(String, Device)> {
-    let cpu = crate::devices::cpu().into_iter();
+    let cpu = burn_attn_tests::devices::cpu().into_iter();
     cpu.flat_map(|(name, device)| {
         let tracked = (format!("{name}, autodiff"), device.clone().autodiff());
         [(name.to_owned(), device), tracked]

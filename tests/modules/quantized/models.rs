@@ -6,9 +6,9 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
 };
+use burn_attn_tests::numbers::filled;
 
 use super::{D_FF, D_MODEL, HEADS, check, devices, packed, schemes};
-use crate::numbers::filled;
 
 const VOCABULARY: usize = 21;
 

@@ -6,12 +6,12 @@ use burn_attn::{
     KvCacheConfig, NormConfig, NormPlacement, TransformerConfig, TransformerInput,
     positions::{LearnedConfig, PositionEncoding},
 };
-
-use super::{D_FF, D_MODEL, HEADS, TOLERANCE, check, devices, packed, schemes};
-use crate::{
+use burn_attn_tests::{
     compare::assert_close,
     numbers::{filled, tensor},
 };
+
+use super::{D_FF, D_MODEL, HEADS, TOLERANCE, check, devices, packed, schemes};
 
 fn blocks() -> [(&'static str, BlockConfig); 2] {
     let block = || BlockConfig::new().with_dropout(0.0);

@@ -4,9 +4,9 @@ use burn::{
     module::Module,
     tensor::{Int, Tensor},
 };
+use burn_attn_tests::{compare::numbers, devices, numbers::tensor};
 
 use super::{VOCABULARY, batch, model, sources};
-use crate::{compare::numbers, devices, numbers::tensor};
 
 /// Which rows of the table have a gradient.
 fn touched(gradient: &Tensor<2>) -> Vec<i32> {

@@ -10,8 +10,7 @@ use burn_attn_models::{
     generate::{BeamOptions, Generation, Hypothesis, beam_search},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
 };
-
-use crate::{numbers::filled, parameters};
+use burn_attn_tests::{numbers::filled, parameters};
 
 const VOCABULARY: usize = 13;
 const MAX_LEN: usize = 11;

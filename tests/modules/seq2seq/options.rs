@@ -11,13 +11,13 @@ use burn_attn_models::{
     },
     seq2seq::{Seq2Seq, Seq2SeqConfig},
 };
-
-use super::{BOS, EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     devices,
     numbers::{alone, filled},
+    sentence,
 };
+
+use super::{BOS, EOS, LIMIT, MAX_LEN, VOCABULARY, batch, model, options, search, sources};
 
 fn run(options: &BeamOptions) -> Vec<Generation> {
     let device = devices::any();

@@ -13,14 +13,14 @@ use burn_attn_models::{
     language_model::AbsolutePosition,
     seq2seq::{Seq2Seq, Seq2SeqConfig},
 };
-
-use super::{MAX_LEN, VOCABULARY, batch, sources};
-use crate::{
-    bad_input::sentence,
+use burn_attn_tests::{
     compare::{assert_close, assert_same},
     devices,
     numbers::filled,
+    sentence,
 };
+
+use super::{MAX_LEN, VOCABULARY, batch, sources};
 
 const D_MODEL: usize = 12;
 const TARGET: [[i32; 3]; 3] = [[0, 2, 5], [0, 3, 1], [0, 4, 12]];

@@ -10,12 +10,12 @@ use burn_attn_models::{
     },
     seq2seq::Seq2Seq,
 };
-
-use super::{BOS, EOS, LIMIT, VOCABULARY, batch, model, options, search, sources};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close, numbers},
     devices,
 };
+
+use super::{BOS, EOS, LIMIT, VOCABULARY, batch, model, options, search, sources};
 
 fn best(
     model: &Seq2Seq,

@@ -5,9 +5,9 @@ use burn::{
     tensor::{DType, Tensor},
 };
 use burn_attn_models::weights::{Table, Weights, save, transposed};
+use burn_attn_tests::{compare, devices, numbers::filled, parameters};
 
 use super::{contents, folder, load, model, rows::assert_matrix, write_as};
-use crate::{compare, devices, numbers::filled, parameters};
 
 /// Bytes of f32 numbers as another dtype's, exact for those of [`exact`].
 fn bytes(numbers: &[f32], dtype: &str) -> Vec<u8> {

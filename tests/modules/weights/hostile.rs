@@ -7,9 +7,9 @@ use burn_attn_models::{
     gpt2,
     weights::{Table, Weights, WeightsError},
 };
+use burn_attn_tests::{numbers::filled, parameters};
 
 use super::{contents, folder, golden, model, safetensors, write};
-use crate::{numbers::filled, parameters};
 
 /// What opening `path` says behind its name.
 #[track_caller]

@@ -1,9 +1,9 @@
 //! Tables that cannot be, and models that cannot be written.
 
 use burn_attn_models::weights::{Table, Weights, ZEROS, same, save, transposed};
+use burn_attn_tests::numbers::filled;
 
 use super::{Model, folder, model, sentence, strict::zeros, write};
-use crate::numbers::filled;
 
 /// What a table with one mistake says.
 #[track_caller]

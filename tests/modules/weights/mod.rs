@@ -21,8 +21,7 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_models::weights::{Table, Weights, WeightsError};
-
-use crate::devices;
+use burn_attn_tests::devices;
 
 /// A tensor of a file: shape and numbers.
 type Written = (Vec<usize>, Vec<f32>);
@@ -113,8 +112,7 @@ pub fn contents(path: &Path) -> BTreeMap<String, (String, Vec<usize>, Vec<u8>)> 
 
 /// A file of `tests/golden/weights`.
 fn golden(file: &str) -> PathBuf {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("golden/weights");
-    folder.join(file)
+    burn_attn_tests::golden::path("weights").join(file)
 }
 
 fn folder() -> tempfile::TempDir {

@@ -12,10 +12,9 @@ use burn_attn_models::{
     language_model::{AbsolutePosition, LanguageModelConfig},
     weights::{Table, Weights, save},
 };
-use burn_store::{ModuleStore, SafetensorsStore, bridge};
+use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
 
 use super::{contents, folder, golden, load, tables, write_as};
-use crate::{compare::assert_close_to_largest, devices};
 
 fn gpt2() -> LanguageModelConfig {
     LanguageModelConfig::new(11)
@@ -73,10 +72,7 @@ fn gpt_neox() -> LanguageModelConfig {
 }
 
 fn value(name: &str) -> TensorData {
-    let mut values = SafetensorsStore::from_file(golden("values.safetensors"));
-    let stored = values.get_tensor(name).expect("a readable file");
-    let stored = stored.unwrap_or_else(|| panic!("there is no value {name}"));
-    bridge::to_data(stored).expect("numbers")
+    GoldenFile::open("weights/values").data(name)
 }
 
 /// The logits of the model in `path` are those of `transformers`, and what [`save`] writes has the bits of `originals`, on every CPU

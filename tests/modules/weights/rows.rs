@@ -2,13 +2,13 @@
 
 use burn::module::Module;
 use burn_attn_models::weights::{Table, ZEROS, same, save, transposed};
-
-use super::{Model, Written, contents, folder, load, model, write};
-use crate::{
+use burn_attn_tests::{
     devices,
     numbers::{filled, uniform},
     parameters,
 };
+
+use super::{Model, Written, contents, folder, load, model, write};
 
 /// A tensor of any numbers.
 pub fn any(seed: u64, shape: &[usize]) -> Written {

@@ -5,13 +5,13 @@ use burn::{
     tensor::Tensor,
 };
 use burn_attn_models::weights::{Table, Weights, same, transposed};
+use burn_attn_tests::parameters;
 
 use super::{
     folder, load, model,
     rows::{any, assert_matrix, assert_vector, loaded},
     write,
 };
-use crate::parameters;
 
 /// gpt-oss again, where ours has parameters of its own for every expert: three of each kind, of two rows.
 #[test]

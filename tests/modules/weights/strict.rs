@@ -8,9 +8,9 @@ use burn_attn_models::weights::{
     Mismatch, Missing, NotLoaded, Table, Weights, WeightsError, WrongDType, WrongShape, save,
     transposed,
 };
+use burn_attn_tests::{devices, numbers::filled, parameters};
 
 use super::{Model, folder, lazy, load, model, sentence, write, write_as};
-use crate::{devices, numbers::filled, parameters};
 
 pub fn zeros(shape: &[usize]) -> super::Written {
     (shape.to_vec(), vec![0.0; shape.iter().product()])

@@ -1,7 +1,7 @@
 //! The blockwise body on Burn's plain CubeCL backend, where each operation is launched at once instead of recorded by fusion.
 
 #[allow(dead_code, reason = "the suites of `tests` use all of it")]
-#[path = "../../../../tests/devices.rs"]
+#[path = "../../../../tests/src/devices.rs"]
 mod devices;
 
 use burn::{

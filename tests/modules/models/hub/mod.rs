@@ -11,10 +11,10 @@ use burn_attn_models::{
     bert::{Bert, BertInput},
     pretrained,
 };
+use burn_attn_tests::devices;
 use tempfile::TempDir;
 
 use super::{assert_states, folder, values};
-use crate::devices;
 
 /// What is the name, in the process that looks it up.
 const NAME: &str = "BURN_ATTN_TEST_NAME";

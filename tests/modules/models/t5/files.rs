@@ -2,10 +2,11 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_models::generate::{GenerateOptions, generate};
+use burn_attn_tests::{compare::assert_close_to_largest, devices};
 use serde_json::{Map, Value, json};
 
 use super::{NEW_TOKENS, Texts, first, gated, tokens};
-use crate::{compare::assert_close_to_largest, devices, models::language_models::Tensors};
+use crate::models::language_models::Tensors;
 
 #[test]
 fn published_files_have_fewer_fields() {

@@ -9,15 +9,15 @@ use burn_attn_models::{
     seq2seq::Seq2Seq,
     t5,
 };
-
-use super::{
-    assert_states, every_device,
-    language_models::{Logits, Model},
-};
-use crate::{
+use burn_attn_tests::{
     compare::{assert_close_to_largest, numbers},
     devices,
-    golden::file::GoldenFile,
+    golden::GoldenFile,
+};
+
+use super::{
+    assert_states,
+    language_models::{Logits, Model},
 };
 
 /// How many tokens the two sources have, and the two targets; the rest is padding.
@@ -91,7 +91,7 @@ impl Texts {
 fn every_layer_and_the_logits_are_the_references() {
     for (model, layers) in [(first(), [3, 2]), (gated(), [2, 3])] {
         let values = model.values();
-        for (backend, device) in every_device() {
+        for (backend, device) in devices::named() {
             let close = |name: &str, states: Tensor<3>| {
                 let what = format!("{}, {name} on {backend}", model.name);
                 assert_states(&what, states, values.tensor(name, &device));

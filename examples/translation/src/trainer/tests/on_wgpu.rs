@@ -1,6 +1,7 @@
 //! Training on a GPU is the training of the CPU.
 
-#[path = "../../../../../tests/devices.rs"]
+#[allow(dead_code, reason = "the suites of `tests` use all of it")]
+#[path = "../../../../../tests/src/devices.rs"]
 mod devices;
 
 use super::*;

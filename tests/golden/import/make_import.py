@@ -118,9 +118,9 @@ states["half"] = state(modules["half"], torch.float16)
 states["double"] = state(modules["packed"], torch.float64)
 stacks = ["encoder", "decoder", "transformer"]
 layers = [name for name in modules if "coder_layer" in name]
-save("import_attention", [name for name in states if name not in stacks + layers])
-save("import_layers", layers)
-save("import_stacks", stacks)
+save("attention", [name for name in states if name not in stacks + layers])
+save("layers", layers)
+save("stacks", stacks)
 
 # What must be refused, each under its own name in a dictionary of dictionaries, as checkpoints of a training run are.
 def packed():
@@ -135,8 +135,8 @@ bad = {
     "bias_kv": state(attention(add_bias_kv=True)),
 }
 del bad["missing"]["out_proj.bias"]
-torch.save({"epoch": 3, **bad}, OUT / "import_bad.pt")
-save_file(prefixed(bad), OUT / "import_bad.safetensors")
+torch.save({"epoch": 3, **bad}, OUT / "bad.pt")
+save_file(prefixed(bad), OUT / "bad.safetensors")
 
 values |= {name: output.detach().float().contiguous() for name, output in outputs.items()}
-save_file(values, OUT / "import_values.safetensors")
+save_file(values, OUT / "values.safetensors")

@@ -1,10 +1,22 @@
-//! Reads `.safetensors` files: a little-endian u64 with the size of the JSON header, the header, the raw numbers.
+//! Files of `tests/golden`: where they lie, and the tensors of those in `.safetensors`, by a reader of our own: a little-endian u64 with the
+//! size of the JSON header, the header, the raw numbers.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use serde::Deserialize;
 use serde_json::Value;
+
+/// The file or folder `tests/golden/{name}`.
+pub fn path(name: impl AsRef<Path>) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("golden")
+        .join(name)
+}
 
 /// A golden file in memory.
 pub struct GoldenFile {
@@ -23,7 +35,7 @@ struct Entry {
 impl GoldenFile {
     /// Reads `tests/golden/{name}.safetensors`.
     pub fn open(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/{name}.safetensors"));
+        let path = path(format!("{name}.safetensors"));
         let mut bytes =
             fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         let (size, rest) = bytes.split_first_chunk().expect("8 bytes of header size");

@@ -1,6 +1,6 @@
 //! The devices of this build.
 
-use burn::tensor::Device;
+use burn::tensor::{DType, Device};
 
 /// A device with its name, for messages.
 pub type Named = (&'static str, Device);
@@ -25,6 +25,36 @@ pub fn any() -> Device {
     device
 }
 
+/// The CPU backends, and wgpu where this build has it and this machine an adapter.
+pub fn named() -> Vec<Named> {
+    let cpu = cpu().into_iter();
+    #[cfg(feature = "wgpu")]
+    let cpu = cpu.chain(wgpu().map(|device| ("wgpu", device)));
+    cpu.collect()
+}
+
+/// The same without their names.
+pub fn all() -> Vec<Device> {
+    unnamed(named())
+}
+
+/// Those of [`all`] that compute in `dtype`. Burn 0.22.1 says that wgpu computes in f64, and its results are wrong.
+pub fn with(dtype: DType) -> Vec<Device> {
+    match dtype {
+        DType::F64 => unnamed(cpu()),
+        _ => all(),
+    }
+}
+
+fn unnamed(devices: Vec<Named>) -> Vec<Device> {
+    devices.into_iter().map(|(_, device)| device).collect()
+}
+
+/// Whether it is one of the CPU backends.
+pub fn is_cpu(device: &Device) -> bool {
+    cpu().iter().any(|(_, cpu)| cpu == device)
+}
+
 #[cfg(feature = "ndarray")]
 #[allow(
     deprecated,
@@ -38,7 +68,7 @@ fn ndarray() -> Device {
 #[cfg(feature = "wgpu")]
 const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 
-/// The wgpu device of this machine; `None` where there is no adapter and [`ALLOW_NO_ADAPTER`] is 1.
+/// The wgpu device of this machine; `None` where there is no adapter and `BURN_ATTN_ALLOW_NO_ADAPTER` is 1.
 ///
 /// Panics without an adapter otherwise: a suite that was asked to test wgpu and cannot must not pass. OpenGL, to which wgpu falls back, is no adapter here:
 /// many a machine without a GPU has it, in software, and nobody would notice that Vulkan's driver is missing.
