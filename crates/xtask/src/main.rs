@@ -1,5 +1,5 @@
-//! The project's own chores. `cargo run-checks --wgpu` runs everything CI runs, cheapest first, and the tests last, so that the
-//! last lines are the test runner's own summary.
+//! The project's own chores. `cargo run-checks --wgpu --package --newcomer` runs everything CI runs, cheapest first, and the tests
+//! last, so that the last lines are the test runner's own summary.
 
 mod checks;
 mod command;

@@ -48,7 +48,11 @@ fn follow_in(folder: &Path) -> Result<(), String> {
     )?;
 
     let target = root().join("target/newcomer").display().to_string();
-    let environment = [("CARGO_TARGET_DIR", target.as_str())];
+    // Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
+    let environment = [
+        ("CARGO_TARGET_DIR", target.as_str()),
+        ("CARGO_PROFILE_DEV_DEBUG", "0"),
+    ];
     let binary = Path::new(&target).join("debug/newcomer");
     for (device, features) in [
         ("flex", &[][..]),
