@@ -31,9 +31,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   weights of published mod
   --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
              build of its own); BURN_ATTN_ALLOW_NO_ADAPTER=1 as for --wgpu
 
-Python 3.10 as python3 and node are needed, and where CI is set a Chromium, which opens the attention page,
-and cargo-deny (`cargo install --locked cargo-deny`);
-BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
+Python 3.10 as python3, node and cargo-deny (`cargo install --locked cargo-deny`) are needed, and where CI is set a
+Chromium, which opens the attention page; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
