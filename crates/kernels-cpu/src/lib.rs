@@ -224,3 +224,8 @@ pub use mask::{
     BlockSize, Blocks, CausalAlignment, Mask, MaskError, PositionMask, Segments, Window,
 };
 pub use problem::{Problem, ProblemError};
+
+/// The README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

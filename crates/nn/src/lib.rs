@@ -38,3 +38,8 @@ pub use transformer::{
     TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
     TransformerStackInput, TransformerStackOutput, load_balancing_loss,
 };
+
+/// The README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -91,3 +91,8 @@ pub use operands::{
 pub use options::AttentionOptions;
 pub use rotation::{RotaryLayout, Rotation, rotate};
 pub use seed::{next_dropout_seed, seed};
+
+/// The README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

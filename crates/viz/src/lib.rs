@@ -46,3 +46,8 @@ pub use map::{AttentionMap, MapError};
 pub use page::{AttentionGroup, AttentionPage};
 pub use svg::{SvgOptions, render_svg};
 pub use text::{TextOptions, render_text};
+
+/// The README's example.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -1,7 +1,7 @@
 //! What a change must pass.
 
-use crate::command::{cargo, run_tests, tool};
-use crate::{examples, features, imports, kernels, lengths, page, query_path};
+use crate::command::{cargo, cargo_tests, tool};
+use crate::{examples, features, imports, kernels, lengths, newcomer, packages, page, query_path};
 
 /// Checks that are too long to be always run.
 #[derive(Default)]
@@ -22,6 +22,10 @@ pub struct Options {
     pub loom: bool,
     /// Count the files on the way of a query.
     pub path: bool,
+    /// Put together the packages that would be published.
+    pub package: bool,
+    /// Use the crate as the README says, from a project of its own.
+    pub newcomer: bool,
 }
 
 /// Runs every check until one fails.
@@ -30,6 +34,10 @@ pub fn run(options: &Options) -> Result<(), String> {
     imports::no_loops()?;
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
+    packages::dependencies()?;
+    if options.package {
+        packages::put_together()?;
+    }
     cargo(&["fmt", "--all", "--check"], &[])?;
     let deny = ["--", "-D", "warnings"];
     cargo(
@@ -57,7 +65,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     examples::translation(features)?;
     examples::quickstart(features)?;
     let bench = ["test", "-p", "burn-attn-bench", "--no-default-features"];
-    run_tests(env!("CARGO"), &bench, &[])?;
+    cargo_tests(&bench, &[])?;
     if options.types {
         features::other_backends()?;
     }
@@ -73,7 +81,7 @@ pub fn run(options: &Options) -> Result<(), String> {
             "op",
             test,
         ];
-        run_tests(env!("CARGO"), &arguments, &examples::ON_THE_CPU)?;
+        cargo_tests(&arguments, &examples::ON_THE_CPU)?;
     }
     if options.wasm {
         kernels::wasm()?;
@@ -89,6 +97,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.path {
         query_path::count(features)?;
+    }
+    if options.newcomer {
+        newcomer::follow_readme()?;
     }
     cargo(&[&["test"], features].concat(), &examples::ON_THE_CPU)
 }

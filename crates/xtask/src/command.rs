@@ -10,17 +10,41 @@ use std::{
 /// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped aloud.
 pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
 
-/// Runs cargo.
+/// Runs cargo, with the versions of `Cargo.lock`.
 pub fn cargo(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
     // The proxy of that name would ask rustup again which compiler to take.
-    show_and_run(env!("CARGO"), "cargo", arguments, environment)
+    show_and_run(env!("CARGO"), "cargo", &locked(arguments), environment)
+}
+
+/// Runs cargo in another folder than the workspace's root, with the versions that it finds there.
+pub fn cargo_in(
+    folder: &Path,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(), String> {
+    show_and_run_in(folder, env!("CARGO"), "cargo", arguments, environment)
+}
+
+/// Runs cargo, which runs tests, and fails if it ran none.
+pub fn cargo_tests(arguments: &[&str], environment: &[(&str, &str)]) -> Result<(), String> {
+    run_tests(env!("CARGO"), &locked(arguments), environment)
+}
+
+/// These arguments of cargo with `--locked`, which fails where `Cargo.lock` does not fit the manifests, instead of changing it.
+fn locked<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
+    let mut arguments = arguments.to_vec();
+    if arguments.first().is_some_and(|&command| command != "fmt") {
+        arguments.insert(1, "--locked");
+    }
+    arguments
 }
 
 /// Runs cargo, and returns what the program that it ran printed.
 pub fn cargo_text(arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
-    let shown = shown("cargo", arguments, environment);
+    let arguments = locked(arguments);
+    let shown = shown("cargo", &arguments, environment);
     let output = Command::new(env!("CARGO"))
-        .args(arguments)
+        .args(&arguments)
         .envs(environment.iter().copied())
         .current_dir(root())
         .stderr(Stdio::inherit())
@@ -109,12 +133,22 @@ fn show_and_run(
     arguments: &[&str],
     environment: &[(&str, &str)],
 ) -> Result<(), String> {
+    show_and_run_in(root(), program, name, arguments, environment)
+}
+
+fn show_and_run_in(
+    folder: &Path,
+    program: &str,
+    name: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> Result<(), String> {
     let shown = shown(name, arguments, environment);
     let start = Instant::now();
     let status = Command::new(program)
         .args(arguments)
         .envs(environment.iter().copied())
-        .current_dir(root())
+        .current_dir(folder)
         .status()
         .map_err(|error| format!("{shown}: {error}"))?;
     eprintln!("  took {:.0} s", start.elapsed().as_secs_f64());
@@ -146,7 +180,7 @@ pub fn root() -> &'static Path {
 
 #[cfg(all(test, unix))]
 mod tests {
-    use super::run_tests;
+    use super::{locked, run_tests};
 
     #[test]
     fn run_without_a_test_fails() {
@@ -156,5 +190,12 @@ mod tests {
         };
         assert!(summary(0).unwrap_err().ends_with("ran no test"));
         assert_eq!(summary(2), Ok(()));
+    }
+
+    #[test]
+    fn cargo_takes_the_versions_of_the_lock_file() {
+        assert_eq!(locked(&["test", "--doc"]), ["test", "--locked", "--doc"]);
+        // It knows no such flag, and reads no lock file.
+        assert_eq!(locked(&["fmt", "--check"]), ["fmt", "--check"]);
     }
 }

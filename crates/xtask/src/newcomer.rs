@@ -1,0 +1,185 @@
+//! The way of somebody who has only Rust and the README: a project beside a fresh clone, with the lines that the README shows.
+
+use std::{
+    env, fs,
+    path::Path,
+    process::{self, Command},
+};
+
+use crate::command::{cargo_in, root, run};
+
+/// As for the tests: 1 lets a machine pass on which wgpu finds no adapter.
+const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
+/// What Burn's panic says there.
+const NO_ADAPTER: &str = "adapter";
+
+/// Makes the project in a temporary folder, builds it, and runs it on flex and on wgpu. Fails if a run prints nothing.
+pub fn follow_readme() -> Result<(), String> {
+    // Outside of this workspace, whose manifest, profile and configuration nobody else has.
+    let folder = env::temp_dir().join(format!("burn-attn-newcomer-{}", process::id()));
+    let followed = follow_in(&folder);
+    fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    followed
+}
+
+fn follow_in(folder: &Path) -> Result<(), String> {
+    fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    // What a commit would hold, so that a file that was never added is missing here as it would be in a clone. The folder may be
+    // somebody else's, as in a container; git then only reads what is asked for.
+    let files = format!("--prefix={}/burn-attn/", folder.display());
+    let git = ["-c", "safe.directory=*", "checkout-index", "--all"];
+    run("git", &[&git[..], &[&files]].concat(), &[])?;
+    let clone = folder.join("burn-attn");
+    let readme = read(&clone.join("README.md"))?;
+
+    cargo_in(
+        folder,
+        &["new", "--quiet", "--vcs", "none", "newcomer"],
+        &[],
+    )?;
+    let project = folder.join("newcomer");
+    let manifest = project.join("Cargo.toml");
+    write(&manifest, &with_dependencies(&read(&manifest)?, &readme)?)?;
+    write(&project.join("src/main.rs"), &program(&readme)?)?;
+    // The versions that everything else is tested with. Cargo takes out what the project does not need.
+    write(
+        &project.join("Cargo.lock"),
+        &read(&clone.join("Cargo.lock"))?,
+    )?;
+
+    let target = root().join("target/newcomer").display().to_string();
+    // Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
+    let environment = [
+        ("CARGO_TARGET_DIR", target.as_str()),
+        ("CARGO_PROFILE_DEV_DEBUG", "0"),
+    ];
+    let binary = Path::new(&target).join("debug/newcomer");
+    for (device, features) in [
+        ("flex", &[][..]),
+        ("wgpu", &["--features", "burn-attn/wgpu"]),
+    ] {
+        cargo_in(&project, &[&["build"], features].concat(), &environment)?;
+        run_on(device, &binary)?;
+    }
+    Ok(())
+}
+
+/// Runs the program, and shows what it says.
+fn run_on(device: &str, program: &Path) -> Result<(), String> {
+    let shown = format!("BURN_DEVICE={device} {}", program.display());
+    eprintln!("\n$ {shown}");
+    let output = Command::new(program)
+        .env("BURN_DEVICE", device)
+        .output()
+        .map_err(|error| format!("{shown}: {error}"))?;
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    eprint!("{printed}{errors}");
+    if device == "wgpu" && !output.status.success() && errors.contains(NO_ADAPTER) {
+        return if env::var_os(ALLOW_NO_ADAPTER).is_some_and(|value| value == "1") {
+            eprintln!("skipped: wgpu finds no adapter");
+            Ok(())
+        } else {
+            Err(format!(
+                "the README's example found no adapter for wgpu; {ALLOW_NO_ADAPTER}=1 passes without"
+            ))
+        };
+    }
+    if !output.status.success() {
+        return Err(format!("`{shown}` failed with {}", output.status));
+    }
+    if printed.trim().is_empty() {
+        return Err("the README's first example in Rust prints nothing".to_owned());
+    }
+    Ok(())
+}
+
+/// The manifest that cargo made, with the dependencies of the README's first block of TOML.
+fn with_dependencies(manifest: &str, readme: &str) -> Result<String, String> {
+    const PATH: &str = "path = \"../burn-attn/crates/nn\"";
+    let lines = block(readme, "toml")?;
+    if !lines.contains(PATH) {
+        return Err(format!(
+            "the README's first block of TOML has to show burn-attn with {PATH}"
+        ));
+    }
+    let header = "[dependencies]";
+    let ours = lines.replacen(header, "", 1);
+    Ok(format!(
+        "{}\n\n{header}\n{}\n",
+        manifest.replace(header, "").trim_end(),
+        ours.trim()
+    ))
+}
+
+/// A program of the README's first block of Rust, which may be a whole one, or what stands in `main`, as in documentation.
+fn program(readme: &str) -> Result<String, String> {
+    let lines = block(readme, "rust")?;
+    Ok(if lines.contains("fn main()") {
+        lines
+    } else {
+        format!("fn main() {{\n{lines}}}\n")
+    })
+}
+
+/// The first block of `language` in `markdown`.
+fn block(markdown: &str, language: &str) -> Result<String, String> {
+    let mut lines = markdown.lines();
+    let missing = || format!("the README has no block of {language}");
+    lines
+        .find(|line| line.strip_prefix("```") == Some(language))
+        .ok_or_else(missing)?;
+    Ok(lines
+        .take_while(|line| !line.starts_with("```"))
+        .map(|line| format!("{line}\n"))
+        .collect())
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    fs::read_to_string(path).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{program, with_dependencies};
+
+    const README: &str = "# A crate\n\n```sh\ncargo new x\n```\n\n```toml\n[dependencies]\n\
+        burn-attn = { path = \"../burn-attn/crates/nn\" }\nburn = \"=0.22.1\"\n```\n\n\
+        ```rust\nprintln!(\"1\");\n```\n\n```rust\nprintln!(\"2\");\n```\n";
+
+    #[test]
+    fn the_first_blocks_become_a_project() {
+        let new = "[package]\nname = \"newcomer\"\n\n[dependencies]\n";
+        assert_eq!(
+            with_dependencies(new, README).unwrap(),
+            "[package]\nname = \"newcomer\"\n\n[dependencies]\n\
+             burn-attn = { path = \"../burn-attn/crates/nn\" }\nburn = \"=0.22.1\"\n"
+        );
+        assert_eq!(
+            with_dependencies(new, &README.replacen("[dependencies]\n", "", 1)),
+            with_dependencies(new, README)
+        );
+        assert_eq!(
+            program(README).unwrap(),
+            "fn main() {\nprintln!(\"1\");\n}\n"
+        );
+        let whole = "```rust\nfn main() {}\n```\n";
+        assert_eq!(program(whole).unwrap(), "fn main() {}\n");
+    }
+
+    #[test]
+    fn a_readme_without_them_is_refused() {
+        assert!(
+            program("```sh\nls\n```\n")
+                .unwrap_err()
+                .ends_with("no block of rust")
+        );
+        let published = README.replace("{ path = \"../burn-attn/crates/nn\" }", "\"0.1\"");
+        let error = with_dependencies("", &published).unwrap_err();
+        assert!(error.contains("path = "), "{error}");
+    }
+}

@@ -1,0 +1,145 @@
+//! What others are given: the crates that ours depend on, and the packages of ours.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Component, Path, PathBuf},
+};
+
+use crate::command::{
+    ALLOW_MISSING_TOOLS, allows_missing_tools, cargo, cargo_text, exists, root, run,
+};
+
+/// Fails if a dependency has a licence or a source that `deny.toml` does not allow, or is one that it bans.
+pub fn dependencies() -> Result<(), String> {
+    const DENY: &str = "cargo-deny";
+    let check = ["--locked", "check", "bans", "licenses", "sources"];
+    if exists(DENY) {
+        run(DENY, &check, &[])
+    } else if allows_missing_tools() {
+        eprintln!("\nskipped: licences and sources of the dependencies, {DENY} is missing");
+        Ok(())
+    } else {
+        Err(format!(
+            "licences and sources of the dependencies are checked by {DENY}: `cargo install --locked {DENY}`; \
+             {ALLOW_MISSING_TOOLS}=1 skips what needs a missing program"
+        ))
+    }
+}
+
+/// Puts every package together that `cargo publish --workspace` would publish, and lists its files. Fails if one lacks its README or
+/// a licence, or names a file that it does not hold.
+pub fn put_together() -> Result<(), String> {
+    // Nothing is built: with `--no-verify` away, this builds Burn for every package.
+    let publish = ["publish", "--workspace", "--dry-run", "--no-verify"];
+    cargo(&[&publish[..], &["--allow-dirty"]].concat(), &[])?;
+    for (name, folder) in published()? {
+        let list = ["package", "--list", "--allow-dirty", "-p", &name];
+        let files: BTreeSet<PathBuf> = cargo_text(&list, &[])?.lines().map(PathBuf::from).collect();
+        let size: u64 = files
+            .iter()
+            .filter_map(|file| fs::metadata(folder.join(file)).ok())
+            .map(|metadata| metadata.len())
+            .sum();
+        eprintln!("{name}: {} files, {} KiB", files.len(), size / 1024);
+        for file in &files {
+            eprintln!("  {}", file.display());
+        }
+        for needed in ["README.md", "LICENSE-MIT", "LICENSE-APACHE"] {
+            if !files.contains(Path::new(needed)) {
+                return Err(format!("the package of {name} has no {needed}"));
+            }
+        }
+        let sources = files.iter().filter(|file| {
+            let extension = file.extension().and_then(|extension| extension.to_str());
+            matches!(extension, Some("rs" | "md"))
+        });
+        for file in sources {
+            let path = folder.join(file);
+            let text = fs::read_to_string(&path)
+                .map_err(|error| format!("{}: {error}", path.display()))?;
+            if let Some(missing) = missing_file(file, &text, &files) {
+                return Err(format!(
+                    "{} names {missing}, which is not in the package of {name}",
+                    path.display()
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Names and folders of the crates that are published: those that do not inherit `publish = false`.
+fn published() -> Result<Vec<(String, PathBuf)>, String> {
+    let crates = root().join("crates");
+    let read = |path: &Path, error| format!("{}: {error}", path.display());
+    let mut published = Vec::new();
+    for entry in fs::read_dir(&crates).map_err(|error| read(&crates, error))? {
+        let folder = entry.map_err(|error| read(&crates, error))?.path();
+        let manifest = folder.join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).map_err(|error| read(&manifest, error))?;
+        let name = text.lines().find_map(|line| line.strip_prefix("name = "));
+        if let Some(name) = name
+            && !text.contains("publish.workspace = true")
+        {
+            published.push((name.trim_matches('"').to_owned(), folder));
+        }
+    }
+    published.sort();
+    Ok(published)
+}
+
+/// The first file that `text`, the contents of `file`, reads at compile time or in an example, and that is not among `files`.
+fn missing_file(file: &Path, text: &str, files: &BTreeSet<PathBuf>) -> Option<String> {
+    const BESIDE: [&str; 4] = [
+        "include_str!(\"",
+        "include_bytes!(\"",
+        "include!(\"",
+        "#[path = \"",
+    ];
+    const FROM_THE_CRATE: &str = "env!(\"CARGO_MANIFEST_DIR\"), \"/";
+    let beside = BESIDE.iter().map(|&start| (start, file.parent()));
+    let from_the_crate = [(FROM_THE_CRATE, Some(Path::new("")))];
+    beside.chain(from_the_crate).find_map(|(start, folder)| {
+        text.split(start).skip(1).find_map(|rest| {
+            let named = rest.split('"').next()?;
+            let missing = resolved(folder?, named).is_none_or(|path| !files.contains(&path));
+            missing.then(|| named.to_owned())
+        })
+    })
+}
+
+/// The path of `named` as seen from `folder`, without `..`; `None` outside of the crate.
+fn resolved(folder: &Path, named: &str) -> Option<PathBuf> {
+    let mut path = PathBuf::new();
+    for part in folder.join(named).components() {
+        match part {
+            Component::ParentDir => path.pop().then_some(())?,
+            Component::Normal(name) => path.push(name),
+            _ => {}
+        }
+    }
+    Some(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::missing_file;
+
+    #[test]
+    fn a_package_names_only_files_that_it_holds() {
+        let files = ["README.md", "src/page.css", "doc/stacks.pt"];
+        let files = files.map(Into::into).into_iter().collect();
+        let missing = |text: &str| missing_file("src/page/mod.rs".as_ref(), text, &files);
+        assert_eq!(missing("include_str!(\"../page.css\")"), None);
+        assert_eq!(missing("#![doc = include_str!(\"../../README.md\")]"), None);
+        let example = "concat!(env!(\"CARGO_MANIFEST_DIR\"), \"/doc/stacks.pt\")";
+        assert_eq!(missing(example), None);
+        for outside in ["../../../README.md", "../../../../README.md", "page.css"] {
+            let text = format!("include_str!(\"../page.css\") + include_str!(\"{outside}\")");
+            assert_eq!(missing(&text).as_deref(), Some(outside));
+        }
+        let example = "env!(\"CARGO_MANIFEST_DIR\"), \"/../../tests/golden/stacks.pt\"";
+        assert!(missing(example).is_some());
+    }
+}
