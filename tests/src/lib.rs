@@ -16,4 +16,9 @@ pub mod numbers;
 pub mod parameters;
 mod sentence;
 
+/// The README's first example.
+#[cfg(doctest)]
+#[doc = include_str!("../../README.md")]
+struct Readme;
+
 pub use sentence::sentence;
