@@ -28,12 +28,16 @@ pub fn dependencies() -> Result<(), String> {
     }
 }
 
-/// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files. Fails if one lacks its README or
-/// a licence, or names a file that it does not hold.
+/// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files.
 pub fn put_together() -> Result<(), String> {
-    // Tests and examples are not built; their files are looked for below.
+    files_are_whole()?;
+    // It builds no tests and no examples: their files are looked for above.
     let publish = ["publish", "--workspace", "--dry-run", "--allow-dirty"];
-    cargo(&publish, &newcomer::outside(&newcomer::target()))?;
+    cargo(&publish, &newcomer::outside(&newcomer::target()))
+}
+
+/// Fails if a package lacks its README or a licence, or names a file that it does not hold.
+fn files_are_whole() -> Result<(), String> {
     for (name, folder) in published()? {
         let list = ["package", "--list", "--allow-dirty", "-p", &name];
         let files: BTreeSet<PathBuf> = cargo_text(&list, &[])?.lines().map(PathBuf::from).collect();
