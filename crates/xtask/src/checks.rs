@@ -35,9 +35,6 @@ pub fn run(options: &Options) -> Result<(), String> {
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
     packages::dependencies()?;
-    if options.package {
-        packages::put_together()?;
-    }
     cargo(&["fmt", "--all", "--check"], &[])?;
     let deny = ["--", "-D", "warnings"];
     cargo(
@@ -100,6 +97,9 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.newcomer {
         newcomer::follow_readme()?;
+    }
+    if options.package {
+        packages::put_together()?;
     }
     cargo(&[&["test"], features].concat(), &examples::ON_THE_CPU)
 }

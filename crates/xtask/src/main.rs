@@ -27,7 +27,7 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   weights of published mod
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
   --path   also count the files between a call of attention and the innermost multiply-add (needs gdb)
-  --package  also put together the packages that would be published (asks the registry)
+  --package  also put together and build the packages that would be published (asks the registry; shares the build of --newcomer)
   --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
              build of its own); BURN_ATTN_ALLOW_NO_ADAPTER=1 as for --wgpu
 

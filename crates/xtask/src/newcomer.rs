@@ -13,6 +13,19 @@ const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
 /// What Burn's panic says there.
 const NO_ADAPTER: &str = "adapter";
 
+/// Where everything is built that is not of this workspace, so that Burn is built once in Cargo's own profile.
+pub fn target() -> String {
+    root().join("target/newcomer").display().to_string()
+}
+
+/// Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
+pub fn outside(target: &str) -> [(&str, &str); 2] {
+    [
+        ("CARGO_TARGET_DIR", target),
+        ("CARGO_PROFILE_DEV_DEBUG", "0"),
+    ]
+}
+
 /// Makes the project in a temporary folder, builds it, and runs it on flex and on wgpu. Fails if a run prints nothing.
 pub fn follow_readme() -> Result<(), String> {
     // Outside of this workspace, whose manifest, profile and configuration nobody else has.
@@ -47,12 +60,8 @@ fn follow_in(folder: &Path) -> Result<(), String> {
         &read(&clone.join("Cargo.lock"))?,
     )?;
 
-    let target = root().join("target/newcomer").display().to_string();
-    // Cargo's own profile, as anybody has it, but for what debuggers need: minutes, and gigabytes.
-    let environment = [
-        ("CARGO_TARGET_DIR", target.as_str()),
-        ("CARGO_PROFILE_DEV_DEBUG", "0"),
-    ];
+    let target = target();
+    let environment = outside(&target);
     let binary = Path::new(&target).join("debug/newcomer");
     for (device, features) in [
         ("flex", &[][..]),

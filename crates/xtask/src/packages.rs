@@ -9,6 +9,7 @@ use std::{
 use crate::command::{
     ALLOW_MISSING_TOOLS, allows_missing_tools, cargo, cargo_text, exists, root, run,
 };
+use crate::newcomer;
 
 /// Fails if a dependency has a licence or a source that `deny.toml` does not allow, or is one that it bans.
 pub fn dependencies() -> Result<(), String> {
@@ -27,12 +28,16 @@ pub fn dependencies() -> Result<(), String> {
     }
 }
 
-/// Puts every package together that `cargo publish --workspace` would publish, and lists its files. Fails if one lacks its README or
-/// a licence, or names a file that it does not hold.
+/// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files.
 pub fn put_together() -> Result<(), String> {
-    // Nothing is built: with `--no-verify` away, this builds Burn for every package.
-    let publish = ["publish", "--workspace", "--dry-run", "--no-verify"];
-    cargo(&[&publish[..], &["--allow-dirty"]].concat(), &[])?;
+    files_are_whole()?;
+    // It builds no tests and no examples: their files are looked for above.
+    let publish = ["publish", "--workspace", "--dry-run", "--allow-dirty"];
+    cargo(&publish, &newcomer::outside(&newcomer::target()))
+}
+
+/// Fails if a package lacks its README or a licence, or names a file that it does not hold.
+fn files_are_whole() -> Result<(), String> {
     for (name, folder) in published()? {
         let list = ["package", "--list", "--allow-dirty", "-p", &name];
         let files: BTreeSet<PathBuf> = cargo_text(&list, &[])?.lines().map(PathBuf::from).collect();

@@ -88,7 +88,7 @@ fn what_cannot_be_written() {
         .row("matrices.0", "w");
     assert_eq!(
         sentence(save(&table, &ours(), &path)),
-        "the weights do not fit the model: the table has no row for the parameters matrices.1"
+        "the weights do not fit the model: parameters without a row in the table: matrices.1"
     );
     let tied = table.row("matrices.1", transposed("w"));
     assert_eq!(
