@@ -130,6 +130,8 @@ impl TiedEmbedding {
     /// - tokens: `[batch, len]`, each below `vocab_size`
     /// - output: `[batch, len, d_model]`
     ///
+    /// Tokens at or beyond `vocab_size` are not looked for: Burn's CPU backends panic, a GPU gives rows without a meaning.
+    ///
     /// # Cost
     ///
     /// A copy of the rows; no operation but the factor.

@@ -169,7 +169,12 @@ impl AttentionMask {
     /// As [`masked`](Self::masked).
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
-        Self::masked(masked.reshape([batch, 1, len_q, len_kv]))
+        // The dimension of 1 goes last: `reshape` takes 0 for "as it is", and a length may be 0.
+        Self::masked(
+            masked
+                .reshape([batch, len_q, len_kv, 1])
+                .permute([0, 3, 1, 2]),
+        )
     }
 
     /// Several sequences packed into each row: a query sees a key only if their segment numbers are equal.

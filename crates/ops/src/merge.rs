@@ -7,7 +7,7 @@ use burn::{
 
 use crate::composed::{is_minus_infinity, least};
 
-/// Merges attention over parts of the keys: the result is exactly that of attention over all of them.
+/// Merges attention over parts of the keys: the result is that of attention over all of them, up to rounding.
 ///
 /// Each part is the result of [`attention_with_logsumexp`](crate::attention_with_logsumexp) for the same queries and some
 /// of the keys; every key belongs to exactly one part, in any order.

@@ -102,7 +102,8 @@ impl AttentionOptions {
     /// from there, so a batch of sequences of unequal lengths is one call. Offsets alone hide nothing.
     ///
     /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask
-    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens`.
+    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens` where it is given new keys. The offsets take the
+    /// place of the causal alignment, top-left included.
     ///
     /// # Shapes
     ///

@@ -108,6 +108,7 @@ fn masks_of_nothing() {
             for mask in [
                 padding(),
                 padding().and(dense()),
+                AttentionMask::mask_attn(Tensor::<3, Bool>::full([1, len, len], true, &device)),
                 segments().and(segments()),
                 blocks(batch, 7).and(blocks(1, 14)),
                 padding().and(segments()).and(segments()),

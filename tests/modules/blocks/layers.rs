@@ -248,6 +248,16 @@ fn what_a_layer_cannot_be_told() {
         sentence(|| plain.forward(x(), &LayerContext::new().memory(memory()))),
         "TransformerLayer: a memory was given to a layer without cross-attention"
     );
+    let lengths = Tensor::from_data([5, 3], &device);
+    for context in [
+        LayerContext::new().memory_mask(AttentionMask::key_lengths(lengths)),
+        LayerContext::new().memory_embedding(memory()),
+    ] {
+        assert_eq!(
+            sentence(|| plain.forward(x(), &context)),
+            "TransformerLayer: a memory mask or a memory embedding was given to a layer without cross-attention"
+        );
+    }
     let projected = looking
         .cross_attention
         .as_ref()

@@ -139,6 +139,10 @@ fn what_cannot_go_with_a_cache() {
         sentence(|| encoder.forward_cached(tokens(2, 3), &mut cache)),
         "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
     );
+    assert_eq!(
+        sentence(|| encoder.cache(2, &KvCacheConfig::new(5))),
+        "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
+    );
 }
 
 #[test]
@@ -334,9 +338,8 @@ fn a_decoders_cache_of_something_else() {
         "KvCache: cannot reorder to sequence 2: there are 2 sequences"
     );
     let both_ways = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).init(&device);
-    let mut cache = cache(&both_ways, &[7, 5]);
     assert_eq!(
-        sentence(|| both_ways.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        sentence(|| cache(&both_ways, &[7, 5])),
         "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
     );
 }

@@ -20,7 +20,7 @@ use crate::{
 /// Output of `forward_with_weights` of an attention module.
 #[derive(Clone, Debug)]
 pub struct AttentionOutput {
-    /// `[batch, len_q, d_model]`, bit for bit the result of `forward`.
+    /// `[batch, len_q, d_model]`, in inference bit for bit the result of `forward`; in training every call draws a dropout of its own.
     pub context: Tensor<3>,
     /// `[batch, heads, len_q, len_kv]`: how much each query attends to each key, before dropout.
     pub weights: Tensor<4>,

@@ -267,8 +267,9 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
+    /// When the module is not causal, a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
+        self.check_causal();
         let place = place(&self.query_key_value);
         self.heads.cache(batch, config, self.window, place)
     }
@@ -311,10 +312,7 @@ impl SelfAttention {
     /// assert_eq!(cache.lengths(), [7, 4]);
     /// ```
     pub fn forward_cached(&self, input: SelfAttentionInput, cache: &mut KvCache) -> Tensor<3> {
-        assert!(
-            self.causal,
-            "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
-        );
+        self.check_causal();
         check_cacheable("SelfAttention", &input.mask, input.bias.as_ref());
         let projected = self.project(input.x, input.query_key_embedding);
         let position = input.position.as_ref().unwrap_or(&self.heads.position);
@@ -322,6 +320,13 @@ impl SelfAttention {
             self.heads
                 .attend_cached(projected, position, input.lengths, self.window, cache);
         apply(&self.output, context)
+    }
+
+    fn check_causal(&self) {
+        assert!(
+            self.causal,
+            "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
+        );
     }
 
     /// Query, key and value of `x`, the first two with the `embedding` added to it.

@@ -13,7 +13,7 @@ pub struct KvCacheConfig {
     #[config(default = 64)]
     pub initial_len: usize,
     /// Whether keys and values are stored in 8 bits, with one scale per token and head, in about a quarter of the memory of
-    /// f32. Each number is then off by at most 1/254 of the largest in its row.
+    /// f32. Each number is then off by at most 1/254 of the largest in its row, and by the rounding of the model's dtype.
     ///
     /// This saves memory at rest, not the memory in use: for every token, each layer decodes all the numbers it reads,
     /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats, and frees them when it is done. That also takes time.

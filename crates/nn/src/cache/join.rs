@@ -7,7 +7,8 @@ impl KvCache {
     ///
     /// # Panics
     ///
-    /// When the two caches were made for different layers, by different configurations, or on different devices.
+    /// When the two caches were made for different layers, with another `max_len` or `quantized`, in different dtypes, or
+    /// on different devices.
     ///
     /// # Cost
     ///

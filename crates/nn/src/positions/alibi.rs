@@ -60,7 +60,8 @@ impl AlibiConfig {
 /// # Source
 ///
 /// Press et al., "Train short, test long: attention with linear biases enables input length extrapolation"
-/// (arXiv:2108.12409), section 3, and `get_slopes` of the authors' code. PyTorch equivalent: `alibi_mod` of FlexAttention.
+/// (arXiv:2108.12409), section 3, and `get_slopes` of the authors' code. PyTorch equivalent for
+/// causal attention: a `score_mod` of FlexAttention that adds `slope · (kv_idx − q_idx)`.
 ///
 /// # Example
 ///

@@ -81,7 +81,7 @@ impl SinusoidalConfig {
     pub fn init(&self, device: &Device) -> Sinusoidal {
         expect_valid(self.validate());
         let waves = self.waves();
-        // In f64: in f32 the angles of late positions are off by several hundredths.
+        // In f64: in f32 the angle of position 5,000 is off by up to 0.0004, that of position one million by 0.06.
         let table = (0..self.max_len).flat_map(|position| {
             waves
                 .iter()

@@ -63,8 +63,8 @@ impl LayerContext {
         self
     }
 
-    /// A position encoding for self-attention that several layers share, in place of the layer's own. A stack that has position
-    /// encodings of its own refuses it.
+    /// A position encoding for self-attention that several layers share, in place of the layer's own, ALiBi included. A stack whose
+    /// layers share a position encoding of their own, rotary or relative, refuses it.
     pub fn position(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
@@ -117,6 +117,10 @@ impl LayerContext {
 
     pub(super) fn has_memory(&self) -> bool {
         self.memory.is_some()
+    }
+
+    pub(super) fn has_memory_options(&self) -> bool {
+        !self.memory_mask.is_none() || self.memory_embedding.is_some()
     }
 
     /// The input of self-attention.

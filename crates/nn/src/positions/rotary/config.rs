@@ -81,7 +81,7 @@ impl RotaryConfig {
     pub fn init(&self, d_head: usize, device: &Device) -> Rotary {
         let frequencies = self.frequencies(d_head);
         let factor = self.scaling.attention_factor();
-        // In f64: in f32 the angles of late positions are off by several hundredths.
+        // In f64: in f32 the angle of position 5,000 is off by up to 0.0004, that of position one million by 0.06.
         let table = |wave: fn(f64) -> f64| {
             let angles = (0..self.max_len).flat_map(|position| {
                 let angle = move |frequency| position as f64 * frequency;
