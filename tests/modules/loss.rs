@@ -1,8 +1,12 @@
 //! The closed-form loss against Burn's, which differentiates it.
 
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::tensor::{Device, Int, Tensor, TensorData, Tolerance};
+use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::loss::{smoothed_cross_entropy, validation_loss};
+use burn_attn_tests::{
+    compare::{assert_close, assert_close_to_largest},
+    devices,
+};
 
 /// Logits from a small formula, and targets of which the last is padding.
 fn case(device: &Device) -> (Tensor<3>, Tensor<2, Int>, Tensor<2>) {
@@ -18,8 +22,11 @@ fn case(device: &Device) -> (Tensor<3>, Tensor<2, Int>, Tensor<2>) {
 
 #[test]
 fn value_and_gradient_are_those_of_burn() {
-    let device = Device::default().autodiff();
-    for smoothing in [0.0, 0.1] {
+    let devices = devices::cpu().into_iter();
+    let cases =
+        devices.flat_map(|(_, device)| [0.0, 0.1].map(|smoothing| (device.clone(), smoothing)));
+    for (device, smoothing) in cases {
+        let device = device.autodiff();
         let (logits, expected, weights) = case(&device);
         let logits = logits.require_grad();
         let loss = smoothed_cross_entropy(logits.clone(), expected.clone(), weights, 5, smoothing);
@@ -31,12 +38,10 @@ fn value_and_gradient_are_those_of_burn() {
             .init(&device)
             .forward(logits.clone().reshape([6, 7]), expected.reshape([6]));
         let expected_gradient = logits.grad(&burn.backward()).unwrap();
-        loss.value
-            .into_data()
-            .assert_approx_eq::<f32>(&burn.into_data(), Tolerance::default());
-        gradient
-            .into_data()
-            .assert_approx_eq::<f32>(&expected_gradient.into_data(), Tolerance::default());
+        let (value, expected) = (loss.value.into_data(), burn.into_data());
+        assert_close("loss", &value, &expected, 2e-6);
+        let (gradient, expected) = (gradient.into_data(), expected_gradient.into_data());
+        assert_close_to_largest("gradient", &gradient, &expected, 2e-6, 0.0);
     }
 }
 
@@ -59,6 +64,30 @@ fn a_hopeless_prediction_has_a_finite_loss() {
     let expected = Tensor::<2, Int>::from_data(TensorData::from([[1i64]]), &device);
     let loss = validation_loss(logits, expected, Tensor::ones([1, 1], &device), 1);
     assert_eq!(loss.into_scalar::<f32>(), 1000.0);
+}
+
+#[test]
+fn a_token_that_cannot_be_has_no_share() {
+    let device = Device::default();
+    let logits = TensorData::from([[[f32::NEG_INFINITY, 0.0, 0.0]]]);
+    let logits = Tensor::<3>::from_data(logits, &device);
+    let expected = Tensor::<2, Int>::from_data(TensorData::from([[1i64]]), &device);
+    let loss = validation_loss(logits, expected, Tensor::ones([1, 1], &device), 1);
+    assert!((loss.into_scalar::<f32>() - 2f32.ln()).abs() < 1e-6);
+}
+
+#[test]
+#[should_panic(expected = "loss: there are no tokens, only padding")]
+fn padding_alone_is_refused() {
+    let (logits, expected, weights) = case(&Device::default());
+    validation_loss(logits, expected, weights.zeros_like(), 0);
+}
+
+#[test]
+#[should_panic(expected = "loss: smoothing must be from 0 to 1, got 1.5")]
+fn a_share_above_one_is_refused() {
+    let (logits, expected, weights) = case(&Device::default().autodiff());
+    smoothed_cross_entropy(logits, expected, weights, 5, 1.5);
 }
 
 #[test]

@@ -22,14 +22,15 @@ pub struct Loss {
 /// # Shapes
 ///
 /// - `logits`: `[batch, len, vocabulary]`, on an autodiff device
-/// - `expected`: `[batch, len]`, tokens of the vocabulary
+/// - `expected`: `[batch, len]`, tokens of the vocabulary; padding needs one too, 0 for instance
 /// - `weights`: `[batch, len]`, 1 for a token, 0 for padding
 /// - `tokens`: the sum of the weights
 /// - `smoothing`: ε, from 0 to 1
 ///
 /// # Panics
 ///
-/// With both shapes when `expected` or `weights` are not `[batch, len]`.
+/// With both shapes when `expected` or `weights` are not `[batch, len]`, when there are no tokens, or when `smoothing` is not from 0
+/// to 1.
 ///
 /// # Cost
 ///
@@ -101,6 +102,11 @@ fn value_and_gradient(
         shapes[0],
         shapes[1]
     );
+    assert!(tokens > 0, "loss: there are no tokens, only padding");
+    assert!(
+        (0.0..=1.0).contains(&smoothing),
+        "loss: smoothing must be from 0 to 1, got {smoothing}"
+    );
     let rows = batch * len;
     let logits = logits.reshape([rows, vocabulary]);
     let expected = expected.inner().reshape([rows, 1]);
@@ -110,9 +116,12 @@ fn value_and_gradient(
     // The largest probability is exp(largest logit) / sum: that gives the logarithm of the sum without another pass of
     // exponentials, and never takes the logarithm of an underflow.
     let log_sum = logits.clone().max_dim(1) - probabilities.clone().max_dim(1).log();
-    let losses = log_sum
-        - logits.clone().gather(1, expected.clone()) * (1.0 - smoothing)
-        - logits.mean_dim(1) * smoothing;
+    let losses = log_sum - logits.clone().gather(1, expected.clone()) * (1.0 - smoothing);
+    // Without smoothing, a logit of −∞ is a token that cannot be, and must not become −∞ · 0.
+    let losses = match smoothing == 0.0 {
+        true => losses,
+        false => losses - logits.mean_dim(1) * smoothing,
+    };
     let value = (losses * weights.clone()).sum();
 
     let hits = weights.clone() * (smoothing - 1.0);

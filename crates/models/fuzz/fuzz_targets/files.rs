@@ -1,17 +1,12 @@
 //! A folder of a small model with one file replaced by the bytes: loading it returns a model or an error of one line. It never panics, and
 //! libFuzzer's limits on memory and time end a run that takes more than such a model can need.
 //!
-//! The first bytes choose the file, as they do for every reader: `{` is a `config.json`, or an index of shards if it has a `weight_map`; a zip
-//! archive or a pickle is a `pytorch_model.bin`; anything else is a `model.safetensors`.
+//! The first bytes choose the file: `{` after eight others is a `model.safetensors`; `{` at the start is a `config.json`, or an index of shards
+//! if it has a `weight_map`; a zip archive or a pickle is a `pytorch_model.bin`; anything else is a `model.safetensors` as well.
 
 #![no_main]
 
-use std::{
-    error::Error,
-    fs,
-    path::{Path, PathBuf},
-    sync::OnceLock,
-};
+use std::{error::Error, fs, path::Path, sync::OnceLock};
 
 use burn::tensor::Device;
 use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights};
@@ -19,7 +14,7 @@ use libfuzzer_sys::fuzz_target;
 use tempfile::TempDir;
 
 /// The folders of `tests/golden/models` whose configuration is replaced, and what their `model_type` is.
-const FAMILIES: [(&str, &str); 13] = [
+const FAMILIES: [(&str, &str); 15] = [
     ("albert", "albert"),
     ("bert", "bert"),
     ("gemma2", "gemma2"),
@@ -31,6 +26,8 @@ const FAMILIES: [(&str, &str); 13] = [
     ("mistral", "mistral"),
     ("mixtral", "mixtral"),
     ("olmo2", "olmo2"),
+    ("qwen2", "qwen2"),
+    ("qwen3", "qwen3"),
     ("qwen3_moe", "qwen3_moe"),
     ("t5", "t5"),
 ];
@@ -51,14 +48,11 @@ fn load(folder: &Path, model_type: &str) -> Loaded {
     Ok(())
 }
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/golden/models")
-}
-
-/// A copy of a golden folder, made once: one file in it is replaced again and again.
-fn copied(family: &str) -> TempDir {
+/// A copy of a folder of `tests/golden`, made once: one file in it is replaced again and again.
+fn copied(folder: &str) -> TempDir {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../tests/golden");
     let copy = tempfile::tempdir().expect("a temporary folder");
-    for entry in fs::read_dir(golden().join(family)).expect("a golden folder") {
+    for entry in fs::read_dir(golden.join(folder)).expect("a golden folder") {
         let path = entry.expect("an entry").path();
         let name = path.file_name().expect("a name");
         fs::copy(&path, copy.path().join(name)).expect("copied");
@@ -67,7 +61,9 @@ fn copied(family: &str) -> TempDir {
 }
 
 fn has(bytes: &[u8], text: &str) -> bool {
-    bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    bytes
+        .windows(text.len())
+        .any(|window| window == text.as_bytes())
 }
 
 /// Loads a configuration with the weights of the family that it names first in [`FAMILIES`].
@@ -77,7 +73,12 @@ fn configuration(bytes: &[u8]) -> Loaded {
     let Some(index) = FAMILIES.iter().position(named) else {
         return Ok(());
     };
-    let copies = || FAMILIES.iter().map(|(family, _)| copied(family)).collect();
+    let copies = || {
+        let folders = FAMILIES
+            .iter()
+            .map(|(family, _)| format!("models/{family}"));
+        folders.map(|folder| copied(&folder)).collect()
+    };
     let folder = FOLDERS.get_or_init(copies)[index].path();
     fs::write(folder.join("config.json"), bytes)?;
     load(folder, FAMILIES[index].1)
@@ -85,7 +86,7 @@ fn configuration(bytes: &[u8]) -> Loaded {
 
 fn index(bytes: &[u8]) -> Loaded {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| tempfile::tempdir().expect("a temporary folder"));
+    let folder = FOLDER.get_or_init(|| copied("weights/llama"));
     fs::write(folder.path().join("model.safetensors.index.json"), bytes)?;
     Ok(drop(Weights::open(folder.path())?))
 }
@@ -93,7 +94,7 @@ fn index(bytes: &[u8]) -> Loaded {
 fn pickle(bytes: &[u8]) -> Loaded {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
     let folder = FOLDER.get_or_init(|| {
-        let copy = copied("gpt2");
+        let copy = copied("models/gpt2");
         fs::remove_file(copy.path().join("model.safetensors")).expect("removed");
         copy
     });
@@ -103,13 +104,14 @@ fn pickle(bytes: &[u8]) -> Loaded {
 
 fn safetensors(bytes: &[u8]) -> Loaded {
     static FOLDER: OnceLock<TempDir> = OnceLock::new();
-    let folder = FOLDER.get_or_init(|| copied("bert"));
+    let folder = FOLDER.get_or_init(|| copied("models/bert"));
     fs::write(folder.path().join("model.safetensors"), bytes)?;
     load(folder.path(), "bert")
 }
 
 fuzz_target!(|bytes: &[u8]| {
     let loaded = match bytes {
+        _ if bytes.get(8) == Some(&b'{') => safetensors(bytes),
         [b'{', ..] if has(bytes, "\"weight_map\"") => index(bytes),
         [b'{', ..] => configuration(bytes),
         [b'P', b'K', ..] | [0x80, ..] => pickle(bytes),

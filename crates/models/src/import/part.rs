@@ -92,6 +92,12 @@ impl Part<'_> {
             dtypes,
             ..
         } = match error {
+            // What a file of PyTorch or burn-nn cannot have wrong: ties, and parameters that the tables of this module forget.
+            WeightsError::Mismatch(mismatch)
+                if !(mismatch.untied.is_empty() && mismatch.unlisted.is_empty()) =>
+            {
+                return self.unsupported("", mismatch.to_string());
+            }
             WeightsError::Mismatch(mismatch) => *mismatch,
             WeightsError::Numbers { name, reason } => {
                 let name = self.full(&name);

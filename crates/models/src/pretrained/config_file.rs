@@ -36,8 +36,8 @@ const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
 
 /// The largest configuration accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
-/// More than any size in practice, and small enough that the product of two widths does not overflow.
-const MOST: u64 = 1 << 40;
+/// More than any size in practice, and small enough that twice the product of two does not overflow.
+const MOST: u64 = 1 << 31;
 /// The most layers accepted: published models have a few hundred, and each takes memory before any weight is read.
 const MOST_LAYERS: usize = 10_000;
 /// The longest text accepted for a model whose position tables are computed: published ones have ten million tokens at most.
@@ -99,7 +99,10 @@ impl ConfigFile {
     }
 
     pub(crate) fn unsupported(&self, field: &str, supported: impl Into<String>) -> PretrainedError {
-        let found = self.fields.get(field).map(Value::to_string);
+        let found = self
+            .fields
+            .get(field)
+            .map(|value| shortened(value.to_string()));
         PretrainedError::Unsupported {
             path: self.path.clone(),
             field: field.to_owned(),
@@ -311,5 +314,14 @@ impl ConfigFile {
                 family: self.family,
             }),
         }
+    }
+}
+
+/// The first characters of a value, which can be as long as the file.
+fn shortened(value: String) -> String {
+    const SHOWN: usize = 100;
+    match value.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}…", &value[..end]),
+        None => value,
     }
 }

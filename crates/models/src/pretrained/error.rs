@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use burn_attn::ConfigError;
 use thiserror::Error;
 
-use crate::weights::WeightsError;
+use crate::weights::{WeightsError, list};
 
 /// Why a folder cannot become a model, in one sentence with the offending fields and values.
 #[derive(Debug, Error)]
@@ -52,7 +52,7 @@ pub enum PretrainedError {
         family: &'static str,
     },
     /// There are fields that may change what the model computes, and that are not supported.
-    #[error("{path}: {family} does not know {}", fields.join(", "), path = path.display())]
+    #[error("{path}: {family} does not know {}", list(fields), path = path.display())]
     Unknown {
         /// The file.
         path: PathBuf,

@@ -72,5 +72,5 @@ fn snapshot(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
 
 #[cfg(not(feature = "hub"))]
 fn snapshot(_: &Name, _: Wanted) -> Result<PathBuf, String> {
-    Err("a name on the Hub needs feature hub of burn-attn-models".into())
+    Err("to look it up on the Hugging Face Hub, enable the feature hub of burn-attn-models".into())
 }

@@ -146,10 +146,13 @@ impl Display for Mismatch {
     }
 }
 
-/// The names, or the first ones and how many more there are: a file can have very many.
-fn list(names: &[String]) -> String {
+/// The names, or the first ones and how many more there are: a file can have very many. Line breaks and the like, which only a hostile
+/// file has in its names, are escaped.
+pub(crate) fn list(names: &[String]) -> String {
     const SHOWN: usize = 100;
-    let shown = names[..names.len().min(SHOWN)].join(", ");
+    let shown = names.iter().take(SHOWN);
+    let shown = shown.map(|name| name.escape_debug().to_string());
+    let shown = shown.collect::<Vec<_>>().join(", ");
     match names.len().saturating_sub(SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),

@@ -34,6 +34,7 @@ mod save;
 mod source;
 mod table;
 
+pub(crate) use error::list;
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
 pub(crate) use load::below;
 pub use load::{NotLoaded, Weights};

@@ -59,6 +59,8 @@ pub(super) struct Plan {
     pub(super) jobs: Vec<Job>,
     /// For every parameter, its job and its index there.
     jobs_of: Vec<Option<[usize; 2]>>,
+    /// The index of every parameter by its path.
+    indices: BTreeMap<String, usize>,
 }
 
 impl Plan {
@@ -106,7 +108,9 @@ impl Plan {
             }
         }
         let jobs = jobs.into_iter().map(|(_, job)| job).collect();
+        let indices = paths.into_iter().map(|(path, at)| (path.to_owned(), at));
         Ok(Self {
+            indices: indices.collect(),
             parameters,
             jobs,
             jobs_of,
@@ -115,11 +119,7 @@ impl Plan {
 
     /// The job of a parameter, and its index there.
     pub(super) fn job_of(&self, path: &str) -> Option<[usize; 2]> {
-        let at = self
-            .parameters
-            .iter()
-            .position(|parameter| parameter.path == path)?;
-        self.jobs_of[at]
+        self.jobs_of[*self.indices.get(path)?]
     }
 
     /// The parameters without a row.

@@ -26,7 +26,10 @@ pub(super) struct Hub {
 impl Hub {
     /// As set by the environment variables that the Python library reads.
     pub(super) fn from_env() -> Self {
-        let text = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let text = |name: &str| {
+            let value = env::var(name).ok()?.trim().to_owned();
+            Some(value).filter(|value| !value.is_empty())
+        };
         let path = |name: &str| text(name).map(PathBuf::from);
         let caches = || {
             let of_user = || env::home_dir().unwrap_or_default().join(".cache");

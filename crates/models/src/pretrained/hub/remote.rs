@@ -98,21 +98,22 @@ impl Remote {
             return Ok(());
         }
         let path = format!("{}/resolve/{commit}/{file}", name.repository);
-        let part = folder.join(format!("{file}.incomplete"));
+        let incomplete = folder.join(format!("{file}.incomplete"));
         let written = || -> Result<(), Error> {
-            let mut part = OpenOptions::new().create(true).append(true).open(&part)?;
+            let mut part = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&incomplete)?;
             // Another process may be downloading it.
             part.lock()?;
-            match whole.exists() {
-                true => Ok(()),
-                false => self.append(&path, &mut part),
+            if whole.exists() {
+                return Ok(());
             }
+            self.append(&path, &mut part)?;
+            // While the lock is held: who waits for it must not write to what is whole.
+            Ok(fs::rename(&incomplete, &whole)?)
         };
-        written().map_err(|error| self.failed(&path, &error))?;
-        match whole.exists() {
-            true => Ok(()),
-            false => fs::rename(&part, &whole).map_err(|error| error.to_string()),
-        }
+        written().map_err(|error| self.failed(&path, &error))
     }
 
     /// Downloads the missing part of a file.
@@ -155,6 +156,9 @@ impl Remote {
         let hint = match error {
             Error::StatusCode(401 | 403) => {
                 " (there is no such model, or it needs a token in HF_TOKEN)"
+            }
+            Error::StatusCode(404) => {
+                " (there is no such model or revision, or it has no such file)"
             }
             _ => "",
         };

@@ -79,7 +79,10 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
                     let other = shard_of.get(name).copied().unwrap_or_default();
                     return Err(refused(
                         path,
-                        format!("tensor {name} is in {other} and in {shard}"),
+                        format!(
+                            "tensor {} is in {other} and in {shard}",
+                            name.escape_debug()
+                        ),
                     ));
                 }
                 Entry::Vacant(entry) => {
@@ -92,7 +95,10 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     }
     for (name, file) in &files {
         if shard_of.get(name) != Some(&file.as_str()) {
-            return Err(refused(path, format!("tensor {name} is not in {file}")));
+            return Err(refused(
+                path,
+                format!("tensor {} is not in {file}", name.escape_debug()),
+            ));
         }
     }
     Ok(tensors)
