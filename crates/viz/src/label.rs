@@ -4,7 +4,8 @@ use std::iter::{once, repeat_n};
 
 /// `token` with every character that would move the cursor, reorder the line or print nothing replaced by a visible one.
 ///
-/// A newline token becomes `␊`, a tab `␉`; an escape sequence in a token cannot reach the terminal.
+/// A newline token becomes `␊`, a tab `␉`; an escape sequence in a token cannot reach the terminal. The zero-width joiner and non-joiner stay:
+/// scripts and emoji are written with them.
 pub(crate) fn printable(token: &str) -> String {
     token
         .chars()
@@ -12,7 +13,12 @@ pub(crate) fn printable(token: &str) -> String {
             '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(character)).unwrap_or('\u{fffd}'),
             '\u{7f}' => '␡',
             '\u{80}'..='\u{9f}'
+            | '\u{61c}'
+            | '\u{200b}'
+            | '\u{200e}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}'
+            | '\u{2060}'
+            | '\u{feff}'
             | '\u{2066}'..='\u{2069}'
             | '\u{fffe}'
             | '\u{ffff}' => '\u{fffd}',

@@ -60,12 +60,16 @@ pub fn translation(features: &[&str]) -> Result<(), String> {
 pub fn quickstart(features: &[&str]) -> Result<(), String> {
     let text = cargo_text(&[&RUN[..], &["quickstart"], features].concat(), &ON_THE_CPU)?;
     eprint!("{text}");
-    let losses: Vec<f64> = text
-        .lines()
-        .filter_map(|line| line.split_once("loss ")?.1.trim().parse().ok())
-        .collect();
+    falling(&text).map_err(|losses| format!("quickstart's losses do not halve: {losses:?}"))
+}
+
+/// The losses in lines that end with `loss NUMBER`, as an error unless the last is less than half of the first.
+pub fn falling(text: &str) -> Result<(), Vec<f64>> {
+    let losses = text.lines();
+    let losses = losses.filter_map(|line| line.split_once("loss ")?.1.trim().parse().ok());
+    let losses: Vec<f64> = losses.collect();
     match (losses.first(), losses.last()) {
         (Some(first), Some(last)) if *last < first / 2.0 => Ok(()),
-        _ => Err(format!("quickstart's losses do not halve: {losses:?}")),
+        _ => Err(losses),
     }
 }

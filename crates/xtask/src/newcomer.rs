@@ -7,6 +7,7 @@ use std::{
 };
 
 use crate::command::{cargo_in, root, run};
+use crate::examples::falling;
 
 /// As for the tests: 1 lets a machine pass on which wgpu finds no adapter.
 const ALLOW_NO_ADAPTER: &str = "BURN_ATTN_ALLOW_NO_ADAPTER";
@@ -26,13 +27,13 @@ pub fn outside(target: &str) -> [(&str, &str); 2] {
     ]
 }
 
-/// Makes the project in a temporary folder, builds it, and runs it on flex and on wgpu. Fails if a run prints nothing.
+/// Makes the project in a temporary folder, builds it, and runs it on flex and on wgpu. Fails if the losses that it prints do not halve.
 pub fn follow_readme() -> Result<(), String> {
     // Outside of this workspace, whose manifest, profile and configuration nobody else has.
     let folder = env::temp_dir().join(format!("burn-attn-newcomer-{}", process::id()));
     let followed = follow_in(&folder);
-    fs::remove_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    followed
+    let removed = fs::remove_dir_all(&folder);
+    followed.and(removed.map_err(|error| format!("{}: {error}", folder.display())))
 }
 
 fn follow_in(folder: &Path) -> Result<(), String> {
@@ -97,10 +98,9 @@ fn run_on(device: &str, program: &Path) -> Result<(), String> {
     if !output.status.success() {
         return Err(format!("`{shown}` failed with {}", output.status));
     }
-    if printed.trim().is_empty() {
-        return Err("the README's first example in Rust prints nothing".to_owned());
-    }
-    Ok(())
+    falling(&printed).map_err(|losses| {
+        format!("the losses of the README's first example in Rust do not halve: {losses:?}")
+    })
 }
 
 /// The manifest that cargo made, with the dependencies of the README's first block of TOML.

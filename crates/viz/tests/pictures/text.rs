@@ -124,6 +124,15 @@ fn tokens_cannot_send_control_characters() {
 }
 
 #[test]
+fn tokens_that_print_nothing_are_visible() {
+    let labels = tokens(&["\u{200b}", "\u{200f}a\u{feff}"]);
+    let map = AttentionMap::new("m", labels.clone(), labels, vec![1.0, 0.0, 0.0, 1.0]).unwrap();
+    let text = render_text(&map, 0, &TextOptions::default());
+    assert!(text.contains("\u{fffd}a\u{fffd}"), "{text}");
+    assert!(!text.contains(['\u{200b}', '\u{200f}', '\u{feff}']));
+}
+
+#[test]
 #[should_panic(expected = "head 2 is outside a map of 2 heads")]
 fn head_outside_the_map_panics() {
     render_text(&sample(), 2, &TextOptions::default());
