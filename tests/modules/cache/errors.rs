@@ -33,6 +33,7 @@ fn a_cache_of_something_else() {
         "KvCache: keys of 3 sequences do not fit a cache of 2"
     );
     let other = SelfAttentionConfig::new(D_MODEL, 6)
+        .with_causal(true)
         .with_n_kv_heads(3)
         .init(&devices::any());
     assert_eq!(
@@ -55,7 +56,9 @@ fn a_cache_of_something_else_joins() {
     let module = module();
     let config = KvCacheConfig::new(10);
     let join = |other: KvCache| sentence(|| module.cache(2, &config).join(other));
-    let grouped = SelfAttentionConfig::new(D_MODEL, 6).with_n_kv_heads(3);
+    let grouped = SelfAttentionConfig::new(D_MODEL, 6)
+        .with_causal(true)
+        .with_n_kv_heads(3);
     assert_eq!(
         join(grouped.init(&devices::any()).cache(1, &config)),
         "KvCache: a cache of (heads, widths of keys and values, window) (3, 5, 5, None) cannot join one of (6, 5, 5, None): they \
@@ -187,6 +190,7 @@ fn a_cache_on_another_device() {
     let module = module();
     let tracked = device.clone().autodiff();
     let mut cache = SelfAttentionConfig::new(D_MODEL, 6)
+        .with_causal(true)
         .init(&tracked)
         .cache(2, &KvCacheConfig::new(5));
     assert_eq!(
@@ -239,8 +243,10 @@ fn more_tokens_than_positions_in_a_stack() {
         sentence(|| causal.cache(2, &KvCacheConfig::new(9))),
         "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
     );
-    let decoder = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).with_block(block);
-    let decoder = decoder.init(&device);
+    let decoder = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2)
+        .with_causal(true)
+        .with_block(block)
+        .init(&device);
     let cache = |max_len| {
         let memory = tensor([2, 7, D_MODEL], 1, &device);
         let lengths = Tensor::from_data([7, 5], &device);
