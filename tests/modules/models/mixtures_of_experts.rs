@@ -182,8 +182,8 @@ fn one_sentence_names_the_field() {
         (
             "mixtral",
             "num_local_experts",
-            json!(1_000_000_000_000_u64),
-            "num_local_experts is 1000000000000, but the Llama family supports at most 100000 experts in 2 layers",
+            json!(1_000_000_000),
+            "num_local_experts is 1000000000, but the Llama family supports at most 100000 experts in 2 layers",
         ),
         (
             "mixtral",

@@ -185,7 +185,7 @@ fn more_layers_than_anybody_has() {
                 json!(1_000_000_000_000_000_000_u64),
             );
         },
-        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports less than 1099511627776",
+        "config.json: num_hidden_layers is 1000000000000000000, but BERT supports less than 2147483648",
     );
     assert_refused(
         |config| {
