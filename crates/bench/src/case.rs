@@ -18,12 +18,14 @@ pub enum Library {
     Candle,
     /// PyTorch, in a Python process.
     Pytorch,
+    /// The same with transformers' plain attention, which is not what it chooses by itself.
+    PytorchEager,
     /// PyTorch through `torch.compile`.
     PytorchCompile,
 }
 
 impl Library {
-    /// As in the tables and on the wire.
+    /// As in the tables.
     pub fn name(self) -> &'static str {
         match self {
             Self::Ours => "ours",
@@ -31,13 +33,17 @@ impl Library {
             Self::BurnNn => "burn-nn",
             Self::Candle => "candle",
             Self::Pytorch => "pytorch",
+            Self::PytorchEager => "pytorch eager",
             Self::PytorchCompile => "pytorch compile",
         }
     }
 
     /// Whether it runs in a Python process.
     pub fn is_python(self) -> bool {
-        matches!(self, Self::Pytorch | Self::PytorchCompile)
+        matches!(
+            self,
+            Self::Pytorch | Self::PytorchEager | Self::PytorchCompile
+        )
     }
 }
 

@@ -1,14 +1,17 @@
 //! The command line.
 
+use std::num::NonZero;
 use std::path::PathBuf;
 
 use clap::{Parser, ValueEnum};
 
 /// Measures burn-attn against Burn, burn-nn, candle and PyTorch, side by side in one run.
 ///
-/// Every contestant is a process of its own; they are sampled in turns and only one computes at a time. Results are
-/// compared, ours with an f64 oracle and peers with ours, before they are timed. A ratio above 1 means ours is faster.
-/// PyTorch is measured by `python3`, or by the interpreter in BURN_ATTN_PYTHON.
+/// Every contestant is a process of its own; they are sampled in turns and only one computes at a time. A ratio above 1
+/// means ours is faster. Before it is timed, a contestant computes the results once; 256 numbers of each result, or all of
+/// a smaller one, and its mean absolute value are compared with ours, and a peer that differs gets no row. Ours is compared
+/// with an f64 oracle in single calls of the operation: first batch item, first key/value head and, of more than 512
+/// queries, the last 16 rows of output and query gradient. PyTorch is measured by `python3`, or by the interpreter in BURN_ATTN_PYTHON.
 #[derive(Debug, Parser)]
 pub struct Arguments {
     /// What to measure; everything without one.
@@ -18,17 +21,17 @@ pub struct Arguments {
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
     /// Measures nothing: writes BENCHMARKS.md from the runs in crates/bench/results.
-    #[arg(long, conflicts_with_all = ["json", "quick", "filter", "threads"])]
+    #[arg(long, conflicts_with_all = ["suites", "json", "quick", "filter", "threads"])]
     pub report: bool,
-    /// Fewer cases, fewer samples.
+    /// Fewer cases, two or three samples of each.
     #[arg(long)]
     pub quick: bool,
     /// Only the cases whose name, such as "op training causal 1024", contains this.
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub filter: String,
-    /// Threads of every contestant; without it, as many as there are cores.
+    /// Threads of every contestant; without it, as many as there are processors.
     #[arg(long, value_name = "N")]
-    pub threads: Option<usize>,
+    pub threads: Option<NonZero<usize>>,
     /// Is one of the contestants.
     #[arg(long, hide = true)]
     pub contestant: bool,
@@ -45,8 +48,35 @@ pub enum Suite {
     Decode,
     /// A training step of an encoder–decoder.
     Translation,
-    /// Models of published sizes, of random numbers, beside Hugging Face's transformers.
+    /// Whole models, of random numbers, beside Hugging Face's transformers.
     Models,
     /// The blockwise body, which backends without kernels run: memory and time.
     Blockwise,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first line of what is said of such arguments, if they are refused.
+    fn refused(arguments: &[&str]) -> Option<String> {
+        let program = ["bench"];
+        let error = Arguments::try_parse_from(program.iter().chain(arguments)).err()?;
+        error.to_string().lines().next().map(Into::into)
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        assert_eq!(refused(&["op", "--threads", "3", "--quick"]), None);
+        assert_eq!(refused(&["--report"]), None);
+        let zero = refused(&["--threads", "0"]).unwrap();
+        assert!(
+            zero.contains("invalid value '0' for '--threads <N>'"),
+            "{zero}"
+        );
+        for others in [["op"].as_slice(), &["--quick"], &["--threads", "2"]] {
+            let conflict = refused(&[others, &["--report"]].concat()).unwrap();
+            assert!(conflict.contains("'--report'"), "{conflict}");
+        }
+    }
 }

@@ -13,8 +13,8 @@ use crate::work::Work;
 /// Between two samples, so that the threads of the last contestant have gone to sleep.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// A sample that takes this long (seconds) is taken once.
-const VERY_LONG_SECONDS: f64 = 6.0;
+/// A sample that takes this long (seconds) is taken once: it has no spread.
+const VERY_LONG_SECONDS: f64 = 10.0;
 
 /// Samples of the machine's peak, of which the fastest counts.
 const FMA_SAMPLES: usize = 7;
@@ -74,29 +74,21 @@ struct Seat {
     samples: Vec<f64>,
 }
 
-/// Measures a case: a row for each peer, or why there is none.
+/// Measures a case: a row for each peer, all of which can be started, or why there is none.
 pub fn run(
     suite: &str,
     case: &Case,
     stage: &mut Stage,
     patience: Patience,
 ) -> Vec<(String, Result<Row, String>)> {
-    let peers: Vec<_> = case
-        .peers
-        .iter()
-        .filter(|peer| stage.has(peer.library))
-        .collect();
-    if peers.is_empty() {
-        return Vec::new();
-    }
-    let works = peers.iter().map(|peer| (peer.library, &peer.work));
+    let works = case.peers.iter().map(|peer| (peer.library, &peer.work));
     let works: Vec<_> = [(Library::Ours, &case.ours)]
         .into_iter()
         .chain(works)
         .collect();
     let mut measured = measure(&works, stage, patience).into_iter();
     let ours = measured.next().expect("ours is always measured");
-    let rows = peers.iter().zip(measured).map(|(peer, theirs)| {
+    let rows = case.peers.iter().zip(measured).map(|(peer, theirs)| {
         let row = match (&ours, &theirs) {
             (Err(why), _) => Err(format!("ours: {why}")),
             (Ok(_), Err(why)) => Err(why.clone()),

@@ -2,8 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Numbers of a result that are looked at one by one.
-const SAMPLES: usize = 64;
+use crate::work::Tolerance;
+
+/// Numbers of a result that are looked at one by one: of a smaller result, all of them.
+const SAMPLES: usize = 256;
 
 /// What a result comes down to.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -14,7 +16,9 @@ pub struct Digest {
     pub mean: f64,
     /// The largest absolute value.
     pub largest: f64,
-    /// Numbers at even distances.
+    /// The root of the mean square.
+    pub root_mean_square: f64,
+    /// Numbers from all over the result, the last one first.
     pub samples: Vec<f64>,
 }
 
@@ -22,21 +26,21 @@ impl Digest {
     /// The digest of a result.
     pub fn new(name: &str, values: &[f32]) -> Self {
         let absolute = |value: &f32| f64::from(*value).abs();
-        let step = values.len().div_ceil(SAMPLES).max(1);
+        let (count, step) = (values.len(), step(values.len()));
+        let mean = |sum: f64| sum / count.max(1) as f64;
         Self {
             name: name.into(),
-            mean: values.iter().map(absolute).sum::<f64>() / values.len().max(1) as f64,
+            mean: mean(values.iter().map(absolute).sum()),
+            root_mean_square: mean(values.iter().map(|value| absolute(value).powi(2)).sum()).sqrt(),
             largest: values.iter().map(absolute).fold(0.0, f64::max),
-            samples: values
-                .iter()
-                .step_by(step)
-                .map(|&value| value.into())
+            samples: (0..count.min(SAMPLES))
+                .map(|sample| values[count - 1 - sample * step % count].into())
                 .collect(),
         }
     }
 
     /// What makes two contestants disagree, if anything does: also that one has a result which the other has not.
-    pub fn disagreement(ours: &[Self], theirs: &[Self], tolerance: f64) -> Option<String> {
+    pub fn disagreement(ours: &[Self], theirs: &[Self], tolerance: Tolerance) -> Option<String> {
         let lacks = |some: &[Self], name: &str| !some.iter().any(|digest| digest.name == name);
         let extra = theirs.iter().find(|theirs| lacks(ours, &theirs.name));
         if let Some(extra) = extra {
@@ -46,29 +50,45 @@ impl Digest {
             let Some(theirs) = theirs.iter().find(|theirs| theirs.name == ours.name) else {
                 return Some(format!("it has no {}", ours.name));
             };
-            let pairs = ours.samples.iter().zip(&theirs.samples);
-            let off = pairs
-                .chain([(&ours.mean, &theirs.mean)])
-                .map(|(a, b)| (a - b).abs())
-                // NaN must count as a difference, and `f64::max` passes over it.
-                .fold(0.0, |most: f64, off| {
-                    if off > most || off.is_nan() {
-                        off
-                    } else {
-                        most
-                    }
-                });
-            let allowed = tolerance * ours.largest;
-            let agree =
-                ours.samples.len() == theirs.samples.len() && off.is_finite() && off <= allowed;
-            (!agree).then(|| {
-                format!(
-                    "{} differs by {off:.1e}, and {allowed:.1e} is allowed",
+            let [our_count, their_count] = [ours, theirs].map(|digest| digest.samples.len());
+            if our_count != their_count {
+                return Some(format!(
+                    "{} has another number of elements than ours",
                     ours.name
-                )
-            })
+                ));
+            }
+            let pairs = ours.samples.iter().zip(&theirs.samples);
+            pairs
+                .chain([(&ours.mean, &theirs.mean)])
+                .find_map(|(&ours_is, &theirs_is)| {
+                    let allowed = tolerance.allowed(ours_is, ours.largest, ours.root_mean_square);
+                    let off = (ours_is - theirs_is).abs();
+                    // NaN and infinity are differences.
+                    let agree = off.is_finite() && off <= allowed;
+                    (!agree).then(|| {
+                        format!(
+                            "{} differs by {off:.1e}, and {allowed:.1e} is allowed",
+                            ours.name
+                        )
+                    })
+                })
         })
     }
+}
+
+/// From one sample to the next of so many numbers, going round: near the golden section, so that any stretch of the result
+/// gets its share, and without a common divisor, so that no column of a power of two is passed over. `peers.py` has the same
+/// lines.
+fn step(count: usize) -> usize {
+    let mut step = count * 618 / 1000;
+    while common_divisor(count, step) > 1 {
+        step += 1;
+    }
+    step
+}
+
+fn common_divisor(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { common_divisor(b, a % b) }
 }
 
 #[cfg(test)]
@@ -79,25 +99,82 @@ mod tests {
     /// What is wrong with `theirs` if `ours` is right.
     fn disagreement(ours: &[f32], theirs: &[f32]) -> Option<String> {
         let digest = |values| [Digest::new("output", values)];
-        Digest::disagreement(&digest(ours), &digest(theirs), 1e-2)
+        let tolerance = Tolerance::OfTheLargest(1e-2);
+        Digest::disagreement(&digest(ours), &digest(theirs), tolerance)
     }
 
     #[test]
     fn the_same_digest_as_in_python() {
         // The command is in `generator.rs`.
-        let digest = Digest::new("", &numbers(7, 131, 1.0));
-        assert!((digest.mean - 0.506_828_627_513_565_2).abs() < 1e-15);
-        assert_eq!(digest.largest, 0.998_506_188_392_639_2);
-        assert_eq!(digest.samples.len(), 44);
-        assert_eq!(digest.samples[43], 0.888_197_660_446_167);
+        let digest = Digest::new("", &numbers(7, 1310, 1.0));
+        assert!((digest.mean - 0.503_312_551_520_253).abs() < 1e-13);
+        assert_eq!(digest.largest, 0.999_806_284_904_48);
+        assert!((digest.root_mean_square - 0.582_183_456_614_886_4).abs() < 1e-13);
+        assert_eq!(digest.samples.len(), 256);
+        assert_eq!(digest.samples[255], -0.813_780_188_560_485_8);
     }
 
     #[test]
-    fn a_digest_has_at_most_64_samples() {
-        for (count, samples) in [(0, 0), (1, 1), (64, 64), (65, 33), (128, 64), (129, 43)] {
-            let digest = Digest::new("", &numbers(3, count, 1.0));
-            assert_eq!(digest.samples.len(), samples, "of {count}");
+    fn a_digest_has_256_samples_and_of_less_all() {
+        for count in [0, 1, 2, 3, 128, 255, 256, 257, 258, 4096, 100_000] {
+            let values: Vec<f32> = (0..count).map(|index| index as f32).collect();
+            let mut samples = Digest::new("", &values).samples;
+            assert_eq!(samples.len(), values.len().min(256), "of {count}");
+            samples.sort_by(f64::total_cmp);
+            samples.dedup();
+            assert_eq!(samples.len(), values.len().min(256), "apart, of {count}");
         }
+    }
+
+    #[test]
+    fn a_fault_in_one_column_or_in_the_last_rows_is_found() {
+        // Heads, rows, columns.
+        for [heads, rows, columns] in [[16, 256, 64], [2, 512, 64], [64, 64, 16], [1, 250, 256]] {
+            let ours = numbers(3, heads * rows * columns, 1.0);
+            // Far too small for the mean to tell.
+            let wrong = |fault: &dyn Fn(usize, usize, usize) -> bool| {
+                let mut theirs = ours.clone();
+                let mut sign = 0.02;
+                for (index, value) in theirs.iter_mut().enumerate() {
+                    let row = index / columns;
+                    if fault(row / rows, row % rows, index % columns) {
+                        *value += sign * value.signum();
+                        sign = -sign;
+                    }
+                }
+                disagreement(&ours, &theirs).is_some()
+            };
+            let size = format!("{heads} heads of {rows} × {columns}");
+            for wanted in 0..columns {
+                assert!(wrong(&|_, _, column| column == wanted), "{wanted}, {size}");
+            }
+            assert!(wrong(&|_, row, _| row >= rows - 16), "last 16 rows, {size}");
+            let last = |head, row, _| head == heads - 1 && row == rows - 1;
+            assert!(wrong(&last), "the last row, {size}");
+            assert!(!wrong(&|_, _, _| false), "no fault, {size}");
+        }
+    }
+
+    #[test]
+    fn small_numbers_count_in_bf16_as_the_root_mean_square_does() {
+        // As causal rows are: one large number among many small ones.
+        let mut ours = [0.1f32; 100];
+        ours[0] = 10.0;
+        let found = |place: usize, off: f32| {
+            let mut theirs = ours;
+            theirs[place] += off;
+            let digest = |values| [Digest::new("output", values)];
+            let tolerance = Tolerance::OfEachOrTheRootMeanSquare(5e-2);
+            Digest::disagreement(&digest(&ours), &digest(&theirs), tolerance)
+        };
+        // The root mean square is 1.005.
+        assert_eq!(found(7, 0.05), None);
+        assert_eq!(
+            found(7, 0.06).as_deref(),
+            Some("output differs by 6.0e-2, and 5.0e-2 is allowed")
+        );
+        assert_eq!(found(0, 0.4), None);
+        assert!(found(0, 0.6).is_some());
     }
 
     #[test]
@@ -117,10 +194,15 @@ mod tests {
 
     #[test]
     fn numbers_between_the_samples_count_in_the_mean() {
-        let ours = [1.0; 128];
-        let mut theirs = ours;
-        // Every other number is a sample.
-        (1..128).step_by(2).for_each(|index| theirs[index] = 1.1);
+        let places: Vec<f32> = (0..512).map(|index| index as f32).collect();
+        let samples = Digest::new("", &places).samples;
+        let ours = [1.0; 512];
+        // Half of the numbers are samples.
+        let theirs = places.iter().map(|&place| {
+            let sampled = samples.contains(&f64::from(place));
+            if sampled { 1.0 } else { 1.1 }
+        });
+        let theirs: Vec<f32> = theirs.collect();
         assert_eq!(
             disagreement(&ours, &theirs).as_deref(),
             Some("output differs by 5.0e-2, and 1.0e-2 is allowed")
@@ -129,8 +211,8 @@ mod tests {
 
     #[test]
     fn nan_is_a_difference_wherever_it_is() {
-        let ours = numbers(3, 200, 1.0);
-        for place in [0, 1, 199] {
+        let ours = numbers(3, 2000, 1.0);
+        for place in [0, 1, 1999] {
             let mut theirs = ours.clone();
             theirs[place] = f32::NAN;
             assert!(disagreement(&ours, &theirs).is_some(), "theirs at {place}");
@@ -144,7 +226,10 @@ mod tests {
 
     #[test]
     fn another_number_of_samples_is_a_difference() {
-        assert!(disagreement(&[1.0; 64], &[1.0; 65]).is_some());
+        assert_eq!(
+            disagreement(&[1.0; 64], &[1.0; 65]).as_deref(),
+            Some("output has another number of elements than ours")
+        );
     }
 
     #[test]
@@ -154,8 +239,9 @@ mod tests {
             results.iter().map(digest).collect()
         };
         let ours = digests(&[("output", 1.0), ("dquery", 2.0), ("dkey", 3.0)]);
-        let disagreement =
-            |theirs: &[(&str, f32)]| Digest::disagreement(&ours, &digests(theirs), 0.1);
+        let disagreement = |theirs: &[(&str, f32)]| {
+            Digest::disagreement(&ours, &digests(theirs), Tolerance::OfTheLargest(0.1))
+        };
         let theirs = [("dkey", 3.0), ("dquery", 2.0), ("output", 1.0)];
         assert_eq!(disagreement(&theirs), None);
         assert_eq!(

@@ -68,8 +68,8 @@ mod tests {
     //! print(peers.scrambled(7, 3).tolist(), peers.scrambled(325, 1000003)[-2:].tolist())
     //! print(peers.numbers(7, (3,)).tolist(), peers.numbers(325, (1000003,), 4.0)[-2:].tolist())
     //! print(peers.tokens(7, (5,), 37).tolist(), peers.tokens(325, (1000003,), 8192)[-2:].tolist())
-    //! digest = peers.digest("", peers.numbers(7, (131,)))
-    //! print(digest["mean"], digest["largest"], len(digest["samples"]), digest["samples"][-1])
+    //! digest = peers.digest("", peers.numbers(7, (1310,)))
+    //! print(digest["mean"], digest["largest"], digest["root_mean_square"], len(digest["samples"]), digest["samples"][-1])
     //! ' 1 1 1 < /dev/null
     //! ```
 

@@ -1,14 +1,15 @@
 //! Measures burn-attn against its peers, side by side in one run.
 //!
 //! ```sh
-//! cargo run --release -p burn-attn-bench -- op module decode translation models --json bench.json
+//! cargo run --release -p burn-attn-bench -- op module decode translation models blockwise --json bench.json
 //! cargo run --release -p burn-attn-bench -- op --quick --filter "causal 1024"
 //! cargo run -p burn-attn-bench --no-default-features -- --report
 //! cargo test -p burn-attn-bench --no-default-features
 //! ```
 //!
 //! The third line writes BENCHMARKS.md from the runs in `results/`, the last one tests the bench's own arithmetic and that
-//! BENCHMARKS.md is what these runs say. Without feature `contestants` neither Burn nor candle is built: both take seconds.
+//! BENCHMARKS.md is what these runs say. Without feature `contestants` neither Burn nor candle is built: these two commands then
+//! take seconds.
 //!
 //! | file | what it holds |
 //! | --- | --- |

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use crate::case::Measure;
-use crate::report::Row;
+use crate::report::{self, Row};
 use crate::run::{Missing, Run};
 
 /// What is written.
@@ -63,8 +63,11 @@ pub fn report(runs: &[Run]) -> String {
     let mut explained = Vec::new();
     for run in runs {
         text += &format!(
-            "\n## {}, {} threads, {}\n\n",
-            run.machine.cpu, run.threads, run.device
+            "\n## {}, {}, {}, {}\n\n",
+            run.machine.cpu,
+            report::threads(run.threads),
+            run.device,
+            run.date
         );
         text += &description(run);
         for (suite, prose) in SUITES {
@@ -103,7 +106,11 @@ fn description(run: &Run) -> String {
         ("processor", format!("{}{place}", machine.cpu)),
         (
             "processors",
-            format!("{}, of which {} are used", machine.processors, run.threads),
+            format!(
+                "{}, {} used",
+                machine.processors,
+                report::threads(run.threads)
+            ),
         ),
         ("vectors of our kernels", machine.instructions.clone()),
         (
@@ -148,7 +155,7 @@ fn description(run: &Run) -> String {
     if run.quick {
         lines.push((
             "only a look",
-            "few cases and few samples: not for comparisons".into(),
+            "few cases, two or three samples of each (one where it takes 10 s): not for comparisons".into(),
         ));
     }
     let lines = lines
@@ -197,21 +204,26 @@ fn unmeasured(missing: &[&Missing]) -> String {
     format!("\nNot measured:\n\n{}", lines.collect::<String>())
 }
 
-/// Two digits; with ≈ before it, the samples do not tell the two apart.
+/// Two digits; with ≈ before it, the samples do not tell the two apart. The rule is the same for a ratio and its inverse.
 fn ratio(row: &Row) -> String {
     let spread = row
         .ours_spread
         .unwrap_or(0.0)
         .max(row.peer_spread.unwrap_or(0.0));
-    let same = if (row.ratio - 1.0).abs() <= spread {
+    let same = if row.ratio.max(1.0 / row.ratio) - 1.0 <= spread {
         "≈ "
     } else {
         ""
     };
+    // A single sample has no spread, which must not look like a spread of 0.
+    let single = match (row.ours_spread, row.peer_spread) {
+        (Some(_), Some(_)) => "",
+        _ => " (one sample)",
+    };
     let number = significant(row.ratio, 2);
     match row.measure {
-        Measure::Time => format!("{same}{number}"),
-        Measure::Rate => format!("{same}{number} of the rate"),
+        Measure::Time => format!("{same}{number}{single}"),
+        Measure::Rate => format!("{same}{number} of the rate{single}"),
         Measure::Memory => format!("{number} of the memory"),
     }
 }

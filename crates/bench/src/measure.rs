@@ -3,6 +3,7 @@
 use std::env;
 use std::error::Error;
 use std::fs;
+use std::num::NonZero;
 use std::path::Path;
 use std::thread;
 
@@ -21,7 +22,26 @@ use crate::{subjects, suites};
 /// Runs the suites; false if a contestant failed.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = thread::available_parallelism()?.get();
-    let threads = arguments.threads.unwrap_or(processors);
+    let threads = arguments.threads.map_or(processors, NonZero::get);
+    let suites = match arguments.suites.as_slice() {
+        [] => Suite::value_variants(),
+        suites => suites,
+    };
+    if suites
+        .iter()
+        .all(|&suite| cases(suite, arguments).is_empty())
+    {
+        return Err(format!(
+            "none of the cases of these suites{} has \"{}\" in its name",
+            if arguments.quick {
+                " in a quick run"
+            } else {
+                ""
+            },
+            arguments.filter
+        )
+        .into());
+    }
     let (mut stage, pytorch) = Stage::new(threads);
     if let Err(why) = &pytorch {
         println!("{why}");
@@ -40,10 +60,6 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     };
     report::print_run(&run);
     let mut complete = true;
-    let suites = match arguments.suites.as_slice() {
-        [] => Suite::value_variants(),
-        suites => suites,
-    };
     for &suite in suites {
         let cases = cases(suite, arguments);
         if cases.is_empty() {
@@ -81,7 +97,7 @@ fn cases(suite: Suite, arguments: &Arguments) -> Vec<Case> {
 fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Run) -> bool {
     let name = suites::name(suite);
     if suite == Suite::Models
-        && let Err(why) = stage.write_checkpoints(suites::models::FOLDER)
+        && let Err(why) = stage.write_checkpoints(&suites::models::folder())
     {
         println!("\n{name}: {why}");
         run.missing.push(Missing {
@@ -103,7 +119,20 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
         false => Patience::FULL,
     };
     let mut complete = true;
-    for case in cases {
+    for mut case in cases {
+        // Nobody has failed where there is no PyTorch.
+        for peer in case.peers.extract_if(.., |peer| !stage.has(peer.library)) {
+            missing(
+                run,
+                name,
+                &case.name,
+                peer.name,
+                "PyTorch is not there".into(),
+            );
+        }
+        if case.peers.is_empty() {
+            continue;
+        }
         for (peer, row) in contest::run(name, &case, stage, patience) {
             match row {
                 Ok(row) => {
@@ -111,19 +140,24 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
                     run.rows.push(row);
                 }
                 Err(why) => {
-                    report::print_missing(&case.name, &peer, &why);
-                    run.missing.push(Missing {
-                        suite: name.into(),
-                        case: case.name.clone(),
-                        peer,
-                        why,
-                    });
+                    missing(run, name, &case.name, peer, why);
                     complete = false;
                 }
             }
         }
     }
     complete
+}
+
+/// A peer without numbers.
+fn missing(run: &mut Run, suite: &str, case: &str, peer: String, why: String) {
+    report::print_missing(case, &peer, &why);
+    run.missing.push(Missing {
+        suite: suite.into(),
+        case: case.into(),
+        peer,
+        why,
+    });
 }
 
 fn write(run: &Run, path: &Path) -> Result<(), String> {

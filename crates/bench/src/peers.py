@@ -28,7 +28,7 @@ warnings.filterwarnings("ignore", message="enable_nested_tensor")
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
 SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS = map(float, sys.argv[1:4])
-SAMPLES = 64
+SAMPLES = 256
 # What torch.compile may take.
 COMPILE_SECONDS = 120
 MASK = 0xFFFFFFFF
@@ -114,6 +114,18 @@ def flash(*inputs, **options):
     return torch._fused_sdp_choice(*inputs, **options) == 1
 
 
+def has_bf16():
+    """Whether the processor has instructions for bf16: AVX-512 BF16, AMX, or those of ARM."""
+    checks = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")
+    if any(hasattr(torch.cpu, check) and getattr(torch.cpu, check)() for check in checks):
+        return True
+    try:
+        with open("/proc/cpuinfo") as file:
+            return not {"avx512_bf16", "amx_bf16", "bf16"}.isdisjoint(file.read().split())
+    except OSError:
+        return False
+
+
 def op(work):
     training = work["pass"] != "forward"
     batch, heads, heads_kv = work["batch"], work["heads"], work["heads_kv"]
@@ -134,8 +146,16 @@ def op(work):
         mask = (torch.arange(len_kv) < lengths[:, None]).view(batch, 1, 1, len_kv)
     if work["bias"]:
         mask = inputs["dbias"] = tensor(5, (1, heads, len_q, len_kv))
-    if work["window"] is not None or work["softcap"] is not None:
-        raise NotImplementedError("scaled_dot_product_attention has no window and no softcap")
+    notes = []
+    if work["window"] is not None:
+        # The last query is at the last key.
+        behind = torch.arange(len_q)[:, None] + (len_kv - len_q) - torch.arange(len_kv)
+        mask = (behind >= 0) & (behind <= work["window"])
+        notes.append("dense mask")
+    if sum([work["key_lengths"] is not None, work["bias"], work["window"] is not None]) > 1:
+        raise NotImplementedError("PyTorch is measured with one mask at a time")
+    if work["softcap"] is not None:
+        raise NotImplementedError("scaled_dot_product_attention has no softcap")
 
     options = {
         "attn_mask": mask,
@@ -171,10 +191,9 @@ def op(work):
         forget()
         return found
 
-    notes = []
     if not flash(query, key, value, **options):
         notes.append("off its flash kernel")
-    if dtype == torch.bfloat16 and not torch.ops.mkldnn._is_mkldnn_bf16_supported():
+    if dtype == torch.bfloat16 and not has_bf16():
         notes.append("bf16 emulated")
     return step, results, ", ".join(notes) or None
 
@@ -387,7 +406,7 @@ def decoding(work, compiled=False):
     return step, lambda: [("state", decode())]
 
 
-def pretrained(work):
+def pretrained(work, attention=None):
     import transformers
 
     transformers.utils.logging.disable_progress_bar()
@@ -396,7 +415,8 @@ def pretrained(work):
         "llama": transformers.AutoModelForCausalLM,
         "t5": transformers.AutoModelForSeq2SeqLM,
     }
-    model = classes[work["family"]].from_pretrained(work["folder"], attn_implementation="eager")
+    options = {"attn_implementation": attention} if attention else {}
+    model = classes[work["family"]].from_pretrained(work["folder"], **options)
     read = tokens(1, (work["batch"], work["len"]), work["vocabulary"])
     count = work["tokens"]
     if count:
@@ -415,7 +435,8 @@ def pretrained(work):
         run()
         return time.perf_counter() - start
 
-    return step, lambda: [("tokens" if count else "states", run())]
+    chosen = None if attention else model.config._attn_implementation
+    return step, lambda: [("tokens" if count else "states", run())], chosen
 
 
 def sgemm(size):
@@ -479,12 +500,17 @@ def extra_peak(run):
 
 def digest(name, tensor):
     values = tensor.double().flatten()
-    apart = max(-(-len(values) // SAMPLES), 1)
+    count = len(values)
+    apart = count * 618 // 1000
+    while math.gcd(count, apart) > 1:
+        apart += 1
+    places = count - 1 - torch.arange(min(count, SAMPLES)) * apart % max(count, 1)
     return {
         "name": name,
         "mean": float(values.abs().mean()),
         "largest": float(values.abs().max()),
-        "samples": values[::apart].tolist(),
+        "root_mean_square": float(values.square().mean().sqrt()),
+        "samples": values[places].tolist(),
     }
 
 
@@ -504,6 +530,8 @@ def serve(task, lines):
         return
     if task["library"] == "pytorch-compile":
         step, results, *note = decoding(work, compiled=True)
+    elif task["library"] == "pytorch-eager":
+        step, results, *note = pretrained(work, attention="eager")
     else:
         step, results, *note = SUBJECTS[kind](work)
     start = time.perf_counter()

@@ -11,6 +11,7 @@ use crate::machine::Pytorch;
 use crate::protocol::{
     END, FAILED, GO, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS,
 };
+use crate::suites;
 use crate::work::Work;
 
 /// The hidden option that makes this program a contestant.
@@ -124,7 +125,7 @@ impl Stage {
     /// Writes the checkpoints of the suite `models` to `folder`, those that are not there.
     pub fn write_checkpoints(&self, folder: &str) -> Result<(), String> {
         let status = Command::new(interpreter())
-            .args(["-c", include_str!("checkpoints.py"), folder])
+            .args(["-c", suites::models::SCRIPT, folder])
             .status()
             .map_err(|error| error.to_string())?;
         match status.success() {

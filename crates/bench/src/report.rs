@@ -58,14 +58,14 @@ pub fn print_run(run: &Run) {
         None => "no PyTorch".into(),
     };
     println!(
-        "burn-attn {} · Burn {} on {} · candle-nn {} · {pytorch}\n{} · {} · {} threads",
+        "burn-attn {} · Burn {} on {} · candle-nn {} · {pytorch}\n{} · {} · {}",
         versions.burn_attn,
         versions.burn,
         run.device,
         versions.candle,
         run.machine.cpu,
         run.machine.instructions,
-        run.threads,
+        threads(run.threads),
     );
 }
 
@@ -107,9 +107,15 @@ pub fn print_missing(case: &str, peer: &str, why: &str) {
     println!("| {case:case_width$} | {peer:peer_width$} | {why} |");
 }
 
+/// "1 thread", "2 threads".
+pub fn threads(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} thread{plural}")
+}
+
 /// How far samples lie apart.
 fn percent(spread: Option<f64>) -> String {
-    spread.map_or("-".into(), |spread| format!("{:.0}%", 100.0 * spread))
+    spread.map_or("–".into(), |spread| format!("{:.0}%", 100.0 * spread))
 }
 
 /// Four significant digits.

@@ -61,11 +61,32 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// How far two right results may be apart, relative to the largest number of the result.
-    pub fn tolerance(self) -> f64 {
+    /// How far two right results may be apart.
+    pub fn tolerance(self) -> Tolerance {
         match self {
-            Self::F32 => 1e-4,
-            Self::Bf16 => 5e-2,
+            Self::F32 => Tolerance::OfTheLargest(1e-4),
+            // Every number is rounded by itself. The largest one says too little: of causal rows the first are far larger than
+            // the rest.
+            Self::Bf16 => Tolerance::OfEachOrTheRootMeanSquare(5e-2),
+        }
+    }
+}
+
+/// How far a number of a result may be away from the right one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// This share of the largest number of the result.
+    OfTheLargest(f64),
+    /// This share of the number itself or, if that is larger, of the root mean square of the result.
+    OfEachOrTheRootMeanSquare(f64),
+}
+
+impl Tolerance {
+    /// How far away from `right`, a number of a result with this largest number and this root mean square.
+    pub fn allowed(self, right: f64, largest: f64, root_mean_square: f64) -> f64 {
+        match self {
+            Self::OfTheLargest(share) => share * largest,
+            Self::OfEachOrTheRootMeanSquare(share) => share * right.abs().max(root_mean_square),
         }
     }
 }
@@ -141,11 +162,8 @@ impl Op {
 
     /// The same with the first batch item half padding, the last one none.
     pub fn padded(self) -> Self {
-        let half = self.len_kv / 2;
-        let steps = (self.batch - 1).max(1);
-        let lengths = (0..self.batch).map(|item| half + item * (self.len_kv - half) / steps);
         Self {
-            key_lengths: Some(lengths.collect()),
+            key_lengths: Some(half_to_whole(self.batch, self.len_kv)),
             ..self
         }
     }
@@ -162,6 +180,15 @@ impl Op {
             None => tiny,
         }
     }
+}
+
+/// Lengths of so many sequences, evenly from half of `len` to all of it.
+fn half_to_whole(count: usize, len: usize) -> Vec<usize> {
+    let half = len / 2;
+    let steps = (count - 1).max(1);
+    (0..count)
+        .map(|item| half + item * (len - half) / steps)
+        .collect()
 }
 
 /// Which attention module.
@@ -228,7 +255,7 @@ pub struct Decoding {
     pub heads: usize,
     /// Layers.
     pub layers: usize,
-    /// How many earlier tokens a token sees; all if absent.
+    /// How many earlier tokens a token sees, besides itself; all if absent.
     pub window: Option<usize>,
 }
 
@@ -244,7 +271,7 @@ pub enum Family {
     T5,
 }
 
-/// What a model of a published size is for, prompt included.
+/// What a model is for, prompt included.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Pretrained {
     /// Which one.
@@ -264,11 +291,7 @@ pub struct Pretrained {
 impl Translation {
     /// Real tokens of each sentence: the first is half padding, the last has none.
     pub fn lengths(&self) -> Vec<usize> {
-        let half = self.len / 2;
-        let steps = (self.batch - 1).max(1);
-        (0..self.batch)
-            .map(|item| half + item * (self.len - half) / steps)
-            .collect()
+        half_to_whole(self.batch, self.len)
     }
 }
 
@@ -301,14 +324,13 @@ impl Work {
         }
     }
 
-    /// How far two right results may be apart, relative to the largest number; `None` if every library rolls its own
-    /// dice.
-    pub fn tolerance(&self) -> Option<f64> {
+    /// How far two right results may be apart; `None` if every library rolls its own dice.
+    pub fn tolerance(&self) -> Option<Tolerance> {
         match self {
             Self::Op(op) if op.dropout > 0.0 => None,
             Self::Op(op) => Some(op.precision.tolerance()),
             // Tokens.
-            Self::Pretrained(work) if work.tokens > 0 => Some(0.0),
+            Self::Pretrained(work) if work.tokens > 0 => Some(Tolerance::OfTheLargest(0.0)),
             _ => Some(Precision::F32.tolerance()),
         }
     }

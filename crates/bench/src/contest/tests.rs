@@ -74,8 +74,8 @@ fn patience_bounds_the_samples() {
     // … unless a sample takes seconds.
     assert_eq!(full(1, 1.99), 3);
     assert_eq!(full(1, 2.0), 2);
-    assert_eq!(full(1, 5.99), 2);
-    assert_eq!(full(1, 6.0), 1);
+    assert_eq!(full(1, 9.99), 2);
+    assert_eq!(full(1, 10.0), 1);
     let quick = |iterations, seconds| samples(Patience::QUICK, iterations, seconds);
     assert_eq!(quick(30, 0.001), 3);
     assert_eq!(quick(1, 0.1), 2);

@@ -80,7 +80,7 @@ fn a_row_has_times_rates_and_memory() {
     let line = table(&[&row()], Some(162.0));
     assert_eq!(
         line.lines().nth(2).unwrap(),
-        "| forward full 1024 | pytorch | 12, 25 | 2.0 | 5 %, – | 81 (50 %) | 40 (25 %) | 3.0, – |"
+        "| forward full 1024 | pytorch | 12, 25 | 2.0 (one sample) | 5 %, – | 81 (50 %) | 40 (25 %) | 3.0, – |"
     );
 }
 
@@ -95,7 +95,7 @@ fn a_row_without_operations_peak_or_memory_says_so() {
     let line = table(&[&row], None);
     assert_eq!(
         line.lines().nth(2).unwrap(),
-        "| forward full 1024 | pytorch (plain \\| products) | 12, 25 | 2.0 | 5 %, – | – | 40 | – |"
+        "| forward full 1024 | pytorch (plain \\| products) | 12, 25 | 2.0 (one sample) | 5 %, – | – | 40 | – |"
     );
 }
 
@@ -125,11 +125,13 @@ fn a_ratio_within_the_spread_is_marked() {
         })
     };
     assert_eq!(ratio(Measure::Time, 1.2, Some(0.1), Some(0.21)), "≈ 1.2");
-    assert_eq!(ratio(Measure::Time, 0.83, Some(0.2), None), "≈ 0.83");
     assert_eq!(ratio(Measure::Time, 1.2, Some(0.1), Some(0.19)), "1.2");
-    assert_eq!(ratio(Measure::Time, 13.66, None, None), "14");
+    // Twice as slow is as far away as twice as fast.
+    let two = |ratio_of, spread| ratio(Measure::Time, ratio_of, Some(spread), Some(0.1));
+    assert_eq!([two(2.0, 1.1), two(0.5, 1.1)], ["≈ 2.0", "≈ 0.50"]);
+    assert_eq!([two(2.0, 0.9), two(0.5, 0.9)], ["2.0", "0.50"]);
     assert_eq!(
-        ratio(Measure::Rate, 0.85, Some(0.01), None),
+        ratio(Measure::Rate, 0.85, Some(0.01), Some(0.02)),
         "0.85 of the rate"
     );
     // Memory does not vary as times do.
@@ -137,6 +139,34 @@ fn a_ratio_within_the_spread_is_marked() {
         ratio(Measure::Memory, 1.98, Some(1.0), None),
         "2.0 of the memory"
     );
+}
+
+#[test]
+fn a_ratio_of_a_single_sample_says_so() {
+    let ratio = |measure, ratio, ours_spread, peer_spread| {
+        super::ratio(&Row {
+            measure,
+            ratio,
+            ours_spread,
+            peer_spread,
+            ..row()
+        })
+    };
+    let found = [
+        ratio(Measure::Time, 13.66, None, None),
+        ratio(Measure::Time, 3.3, Some(0.2), None),
+        ratio(Measure::Time, 0.9, Some(0.2), None),
+        ratio(Measure::Time, 0.5, None, Some(0.2)),
+        ratio(Measure::Rate, 0.85, None, Some(0.01)),
+    ];
+    let expected = [
+        "14 (one sample)",
+        "3.3 (one sample)",
+        "≈ 0.90 (one sample)",
+        "0.50 (one sample)",
+        "0.85 of the rate (one sample)",
+    ];
+    assert_eq!(found, expected);
 }
 
 #[test]
@@ -178,7 +208,8 @@ fn all_rows_of_a_run_are_in_the_report() {
     assert_eq!(text.matches(" | candle | ").count(), 2);
     assert!(text.contains("\n- d 128, pytorch: it ended\n"), "{text}");
     for said in [
-        "## Abacus, 2 threads, flex",
+        "## Abacus, 2 threads, flex, 2026-11-22",
+        "3, 2 threads used",
         "162 GFLOP/s",
         "a virtual machine",
         "with MKL",
@@ -187,6 +218,15 @@ fn all_rows_of_a_run_are_in_the_report() {
         assert!(text.contains(said), "{said}");
     }
     assert!(!text.contains("only a look"));
+}
+
+#[test]
+fn one_thread_is_not_plural() {
+    let text = report(&[Run {
+        threads: 1,
+        ..run()
+    }]);
+    assert!(text.contains("## Abacus, 1 thread, flex"), "{text}");
 }
 
 #[test]

@@ -10,9 +10,10 @@ use pulp::{Arch, Simd, WithSimd};
 use super::{Results, Subject};
 use crate::work::FMA_OPERATIONS;
 
-/// Sums that do not wait for each other: more than the cycles of a multiply-add times its units, and no more than the
-/// registers of AVX2.
-const CHAINS: usize = 12;
+/// Sums that do not wait for each other: more than the cycles of a multiply-add times its units, which may be 4 cycles and
+/// 4 units, and fewer than the registers, of which factor and term need two.
+const CHAINS_OF_16_REGISTERS: usize = 12;
+const CHAINS_OF_32_REGISTERS: usize = 24;
 
 /// This many threads, nothing but multiply-adds in registers.
 pub struct Fma {
@@ -44,21 +45,29 @@ impl WithSimd for Chains {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let rounds = FMA_OPERATIONS as usize / (2 * CHAINS * S::F32_LANES);
-        let factor = simd.splat_f32s(black_box(0.5));
-        let term = simd.splat_f32s(black_box(1.0));
-        let mut sums = [term; CHAINS];
-        for _ in 0..rounds {
-            for sum in &mut sums {
-                *sum = simd.mul_add_f32s(*sum, factor, term);
-            }
+        match S::REGISTER_COUNT {
+            32.. => multiply_add::<S, CHAINS_OF_32_REGISTERS>(simd),
+            _ => multiply_add::<S, CHAINS_OF_16_REGISTERS>(simd),
         }
-        let sum = sums
-            .into_iter()
-            .reduce(|a, b| simd.add_f32s(a, b))
-            .expect("there are chains");
-        black_box(simd.reduce_sum_f32s(sum));
     }
+}
+
+#[inline(always)]
+fn multiply_add<S: Simd, const CHAINS: usize>(simd: S) {
+    let rounds = FMA_OPERATIONS as usize / (2 * CHAINS * S::F32_LANES);
+    let factor = simd.splat_f32s(black_box(0.5));
+    let term = simd.splat_f32s(black_box(1.0));
+    let mut sums = [term; CHAINS];
+    for _ in 0..rounds {
+        for sum in &mut sums {
+            *sum = simd.mul_add_f32s(*sum, factor, term);
+        }
+    }
+    let sum = sums
+        .into_iter()
+        .reduce(|a, b| simd.add_f32s(a, b))
+        .expect("there are chains");
+    black_box(simd.reduce_sum_f32s(sum));
 }
 
 /// The vector instructions that `pulp` chooses, for our kernels as well.

@@ -39,9 +39,9 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
     };
     let attention = match library {
         Library::Ours => ours(op, &device),
-        Library::Burn => burn(op)?,
+        Library::Burn => burn(op, &device)?,
         Library::BurnNn => burn_nn(op, &device)?,
-        Library::Candle | Library::Pytorch | Library::PytorchCompile => {
+        Library::Candle | Library::Pytorch | Library::PytorchEager | Library::PytorchCompile => {
             return Err(format!("{} does not use Burn's tensors", library.name()));
         }
     };
@@ -115,17 +115,18 @@ fn ours(op: &Op, device: &Device) -> Attention {
     })
 }
 
-fn burn(op: &Op) -> Result<Attention, String> {
-    if op.dropout > 0.0 || op.key_lengths.is_some() || op.window.is_some() {
-        return Err("Burn's operation is measured without padding, window and dropout".into());
+fn burn(op: &Op, device: &Device) -> Result<Attention, String> {
+    if op.dropout > 0.0 || op.window.is_some() {
+        return Err("Burn's operation is measured without window and dropout".into());
     }
+    let masked = hidden_keys(op, device);
     let options = AttentionModuleOptions {
         scale: None,
         softcap: op.softcap,
         is_causal: op.causal,
     };
     Ok(Box::new(move |query, key, value, bias| {
-        module::attention(query, key, value, None, bias, options)
+        module::attention(query, key, value, masked.clone(), bias, options)
     }))
 }
 
@@ -134,10 +135,7 @@ fn burn_nn(op: &Op, device: &Device) -> Result<Attention, String> {
     if op.causal || op.window.is_some() || op.softcap.is_some() || op.bias {
         return Err("burn-nn's lines are measured with padding and dropout only".into());
     }
-    let masked = op
-        .key_lengths
-        .as_ref()
-        .map(|lengths| padding(lengths, op.len_kv, device).reshape([op.batch, 1, 1, op.len_kv]));
+    let masked = hidden_keys(op, device);
     let dropout: Dropout = DropoutConfig::new(op.dropout).init();
     let divisor = (op.dim as f32).sqrt();
     Ok(Box::new(move |query, key, value, _| {
@@ -147,6 +145,12 @@ fn burn_nn(op: &Op, device: &Device) -> Result<Attention, String> {
         }
         dropout.forward(softmax(scores, 3)).matmul(value)
     }))
+}
+
+/// `[batch, 1, 1, len_kv]`, true where a key is padding, if any is.
+fn hidden_keys(op: &Op, device: &Device) -> Option<Tensor<4, Bool>> {
+    let lengths = op.key_lengths.as_ref()?;
+    Some(padding(lengths, op.len_kv, device).reshape([op.batch, 1, 1, op.len_kv]))
 }
 
 /// `[batch, len]`, true where a token is padding.

@@ -157,13 +157,18 @@ fn compare(
     };
     let actual = ranges.iter().flat_map(|range| &actual[range.clone()]);
     let largest = expected.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    let allowed = op.precision.tolerance() * largest;
+    let squares = expected.iter().map(|x| x * x);
+    let root_mean_square = (squares.sum::<f64>() / expected.len() as f64).sqrt();
+    let tolerance = op.precision.tolerance();
     let far = actual
         .zip(expected)
-        .map(|(&actual, expected)| (f64::from(actual) - expected).abs())
-        .find(|off| off.is_nan() || *off > allowed);
+        .map(|(&actual, &expected)| {
+            let allowed = tolerance.allowed(expected, largest, root_mean_square);
+            ((f64::from(actual) - expected).abs(), allowed)
+        })
+        .find(|(off, allowed)| off.is_nan() || off > allowed);
     match far {
-        Some(off) => Err(format!(
+        Some((off, allowed)) => Err(format!(
             "{name} is {off:.1e} away from the oracle, and {allowed:.1e} is allowed"
         )),
         None => Ok(()),

@@ -41,6 +41,8 @@ struct Batch {
     source: Tensor<2, Int>,
     source_lengths: Tensor<1, Int>,
     source_padding: Tensor<2, Bool>,
+    /// What burn-nn's decoder hides, `[batch, len, len]`.
+    causal: Tensor<3, Bool>,
     target: Tensor<2, Int>,
     expected: Tensor<2, Int>,
     /// 1 for a token, 0 for padding.
@@ -69,6 +71,7 @@ impl Batch {
             expected: padded(seed::VALUE),
             weights: padding.clone().bool_not().float(),
             tokens: lengths.iter().sum(),
+            causal: generate_autoregressive_mask(step.batch, step.len, device),
             source_padding: padding,
         }
     }
@@ -277,9 +280,8 @@ impl Translator for BurnNn {
             .mask_pad(batch.source_padding.clone());
         let memory = self.encoder_norm.forward(self.encoder.forward(input));
         let [items, len] = batch.target.dims();
-        let causal = generate_autoregressive_mask(items, len, &batch.target.device());
         let input = TransformerDecoderInput::new(self.embed(batch.target.clone()), memory)
-            .target_mask_attn(causal)
+            .target_mask_attn(batch.causal.clone())
             .memory_mask_pad(batch.source_padding.clone());
         let states = self.decoder_norm.forward(self.decoder.forward(input));
         let [vocabulary, d_model] = self.embedding.weight.dims();

@@ -34,13 +34,14 @@ pub fn cases() -> Vec<Case> {
             format!("{CONTINUATION} tokens, 6 layers, batch {batch}"),
             Work::Decoding(decoding),
         );
-        // Minutes, because burn-nn's time grows with the square of the length.
+        // Minutes, because burn-nn's time grows with the cube of the length.
         cases.push(case.against(&[Pytorch, PytorchCompile, BurnNn]).thorough());
     }
     // A window of 512: the length of the context does not matter.
     let windowed = |context| {
         Work::Decoding(Decoding {
-            window: Some(512),
+            // Itself and those before it.
+            window: Some(511),
             ..continuation(1, context, 64)
         })
     };

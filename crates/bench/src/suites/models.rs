@@ -1,16 +1,30 @@
-//! Models of Hugging Face's transformers, beside transformers with eager attention.
+//! Models of Hugging Face's transformers, beside transformers with the attention of its choice and with its eager one.
 
-use crate::case::{Case, Library::Pytorch};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::case::{
+    Case,
+    Library::{Pytorch, PytorchEager},
+};
 use crate::work::{Family, Pretrained, Work};
 
-/// Where `checkpoints.py` has put them.
-pub const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench");
+/// What writes them.
+pub const SCRIPT: &str = include_str!("../checkpoints.py");
+
+/// Where they are: a folder for each version of the script, so that no model of other sizes is taken for one of these.
+pub fn folder() -> String {
+    let mut hasher = DefaultHasher::new();
+    SCRIPT.hash(&mut hasher);
+    let target = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/bench");
+    format!("{target}/{:016x}", hasher.finish())
+}
 
 /// The cases.
 pub fn cases() -> Vec<Case> {
+    let in_folder = folder();
     let work = |family, name: &str, vocabulary, [batch, len, tokens]: [usize; 3]| Pretrained {
         family,
-        folder: format!("{FOLDER}/{name}"),
+        folder: format!("{in_folder}/{name}"),
         vocabulary,
         batch,
         len,
@@ -21,7 +35,7 @@ pub fn cases() -> Vec<Case> {
         ("MiniLM, batch 1, len 128", minilm(1)),
         ("MiniLM, batch 32, len 128", minilm(32)),
         (
-            "Llama, 125 M, 128 tokens",
+            "Llama, 125 M, 128 tokens after 8",
             work(Family::Llama, "llama", 32000, [1, 8, 128]),
         ),
         (
@@ -31,6 +45,8 @@ pub fn cases() -> Vec<Case> {
     ];
     cases
         .into_iter()
-        .map(|(name, work)| Case::new(name, Work::Pretrained(work)).against(&[Pytorch]))
+        .map(|(name, work)| {
+            Case::new(name, Work::Pretrained(work)).against(&[Pytorch, PytorchEager])
+        })
         .collect()
 }

@@ -123,11 +123,11 @@ fn options() -> Vec<Case> {
             .against_self("none", Work::Op(plain()))
     };
     vec![
-        case("padding", plain().padded(), &[Pytorch, BurnNn]),
+        case("padding", plain().padded(), &[Pytorch, Burn, BurnNn]),
         case("dense bias", bias, &[Pytorch, Burn]),
         case("8 heads on 2", grouped, &[Pytorch]),
         case("dropout", dropout, &[Pytorch, BurnNn]),
-        case("window 128", window, &[]),
+        case("window 128", window, &[Pytorch]),
         case("softcap", softcap, &[Burn]),
     ]
 }

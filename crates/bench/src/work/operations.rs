@@ -83,7 +83,7 @@ impl Decoding {
         // Projections, and the feed-forward network.
         let weights = 12 * self.d_model * self.d_model;
         let tokens = (self.context + 1)..=(self.context + self.tokens);
-        let seen = tokens.map(|keys| self.window.map_or(keys, |window| keys.min(window)));
+        let seen = tokens.map(|keys| self.window.map_or(keys, |earlier| keys.min(earlier + 1)));
         let attention = 4 * seen.sum::<usize>() * self.d_model;
         (self.batch * self.layers * (2 * weights * self.tokens + attention)) as f64
     }

@@ -104,7 +104,8 @@ fn operations_of_modules_and_models_are_those_of_their_layers() {
         f64::from(3 * 5 * (linear + attention))
     );
     let windowed = Decoding {
-        window: Some(2),
+        // Itself and one before it.
+        window: Some(1),
         ..decoding
     };
     let attention = 2 * 2 * 8 * (2 + 2);
