@@ -26,6 +26,7 @@
 //! | `memory.rs` | peak memory |
 //! | `run.rs`, `machine.rs` | a whole run as JSON: where, with which versions, what came out |
 //! | `report.rs`, `markdown.rs`, `prose/` | rows in the terminal; BENCHMARKS.md and what it says in words |
+//! | `readme.rs` | the table of speed in README.md |
 //! | `cli.rs` | the command line |
 
 #![cfg_attr(
@@ -47,6 +48,7 @@ mod measure;
 mod memory;
 mod process;
 mod protocol;
+mod readme;
 mod report;
 mod run;
 #[cfg(feature = "contestants")]
@@ -79,11 +81,17 @@ fn main() -> ExitCode {
     }
 }
 
-/// Writes BENCHMARKS.md.
+/// Writes BENCHMARKS.md, and the table of speed in README.md.
 fn write_report() -> Result<bool, Box<dyn Error>> {
-    let report = markdown::report(&markdown::committed_runs()?);
-    fs::write(markdown::FILE, report)
-        .map_err(|error| format!("cannot write {}: {error}", markdown::FILE))?;
+    let runs = markdown::committed_runs()?;
+    let first = runs.first().ok_or("crates/bench/results has no run")?;
+    let readme = readme::with_table(&readme::committed()?, first)?;
+    for (file, text) in [
+        (markdown::FILE, markdown::report(&runs)),
+        (readme::FILE, readme),
+    ] {
+        fs::write(file, text).map_err(|error| format!("cannot write {file}: {error}"))?;
+    }
     Ok(true)
 }
 

@@ -259,7 +259,7 @@ fn percent(share: Option<f64>) -> String {
 }
 
 /// So many significant digits, without an exponent.
-fn significant(x: f64, digits: i32) -> String {
+pub fn significant(x: f64, digits: i32) -> String {
     if x == 0.0 {
         return "0".into();
     }
