@@ -142,8 +142,7 @@ impl AttentionMask {
 
     /// The `mask_pad` of Burn's attention inputs: `true` hides a key from every query, as padding.
     ///
-    /// Where all padding is at the end, [`key_lengths`](Self::key_lengths) takes less memory, and what it hides costs no
-    /// time.
+    /// Where all padding is at the end, [`key_lengths`](Self::key_lengths) takes less memory, and on flex and ndarray no time.
     ///
     /// # Shapes
     ///
@@ -170,11 +169,8 @@ impl AttentionMask {
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
         // The dimension of 1 goes last: `reshape` takes 0 for "as it is", and a length may be 0.
-        Self::masked(
-            masked
-                .reshape([batch, len_q, len_kv, 1])
-                .permute([0, 3, 1, 2]),
-        )
+        let masked = masked.reshape([batch, len_q, len_kv, 1]);
+        Self::masked(masked.permute([0, 3, 1, 2]))
     }
 
     /// Several sequences packed into each row: a query sees a key only if their segment numbers are equal.

@@ -119,8 +119,13 @@ impl LayerContext {
         self.memory.is_some()
     }
 
-    pub(super) fn has_memory_options(&self) -> bool {
-        !self.memory_mask.is_none() || self.memory_embedding.is_some()
+    /// Panics if it says how to look at a memory and the layer has no cross-attention: a mask meant for self-attention would be ignored.
+    pub(super) fn check_memory_options(&self, has_cross_attention: bool) {
+        let has_options = !self.memory_mask.is_none() || self.memory_embedding.is_some();
+        assert!(
+            has_cross_attention || !has_options,
+            "TransformerLayer: a memory mask or a memory embedding was given to a layer without cross-attention"
+        );
     }
 
     /// The input of self-attention.

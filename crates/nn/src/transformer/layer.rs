@@ -310,7 +310,7 @@ impl TransformerLayer {
         cache: Option<&mut LayerCache>,
     ) -> LayerOutput {
         self.check_memory(context.has_memory());
-        self.check_memory_options(context);
+        context.check_memory_options(self.cross_attention.is_some());
         let input = self.self_attention_residual.input(x.clone());
         let attention_input = context.self_attention(input.clone());
         let (attended, self_weights) = match cache {
@@ -396,14 +396,5 @@ impl TransformerLayer {
             }
             _ => {}
         }
-    }
-
-    /// Panics if the context says how to look at a memory that the layer does not look at: a mask meant for self-attention would
-    /// be ignored.
-    fn check_memory_options(&self, context: &LayerContext) {
-        assert!(
-            self.cross_attention.is_some() || !context.has_memory_options(),
-            "TransformerLayer: a memory mask or a memory embedding was given to a layer without cross-attention"
-        );
     }
 }
