@@ -113,17 +113,24 @@ fn memory_of_a_few_pages_is_next_to_nothing() {
     assert_eq!(memory(287 << 20), "290, –");
 }
 
+/// The cell of a ratio.
+fn ratio(
+    measure: Measure,
+    ratio: f64,
+    ours_spread: Option<f64>,
+    peer_spread: Option<f64>,
+) -> String {
+    super::ratio(&Row {
+        measure,
+        ratio,
+        ours_spread,
+        peer_spread,
+        ..row()
+    })
+}
+
 #[test]
 fn a_ratio_within_the_spread_is_marked() {
-    let ratio = |measure, ratio, ours_spread, peer_spread| {
-        super::ratio(&Row {
-            measure,
-            ratio,
-            ours_spread,
-            peer_spread,
-            ..row()
-        })
-    };
     assert_eq!(ratio(Measure::Time, 1.2, Some(0.1), Some(0.21)), "≈ 1.2");
     assert_eq!(ratio(Measure::Time, 1.2, Some(0.1), Some(0.19)), "1.2");
     // Twice as slow is as far away as twice as fast.
@@ -143,15 +150,6 @@ fn a_ratio_within_the_spread_is_marked() {
 
 #[test]
 fn a_ratio_of_a_single_sample_says_so() {
-    let ratio = |measure, ratio, ours_spread, peer_spread| {
-        super::ratio(&Row {
-            measure,
-            ratio,
-            ours_spread,
-            peer_spread,
-            ..row()
-        })
-    };
     let found = [
         ratio(Measure::Time, 13.66, None, None),
         ratio(Measure::Time, 3.3, Some(0.2), None),
