@@ -1,0 +1,9 @@
+//! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
+//!
+//! The contract (layout, order of operations, hidden rows, dropout) is that of [`burn_attn_kernels_cpu`].
+
+mod launch;
+mod operands;
+
+pub use launch::{backward, forward, supports};
+pub use operands::{Gradients, Inputs, Operand, Upstream};
