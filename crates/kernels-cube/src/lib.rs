@@ -2,8 +2,11 @@
 //!
 //! The contract (layout, order of operations, hidden rows, dropout) is that of [`burn_attn_kernels_cpu`].
 
+mod forward;
 mod launch;
 mod operands;
+mod score;
+mod tile;
 
 pub use launch::{backward, forward, supports};
 pub use operands::{Gradients, Inputs, Operand, Upstream};

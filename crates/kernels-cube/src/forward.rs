@@ -1,0 +1,200 @@
+//! Output and logsumexp.
+//!
+//! A cube has a tile of queries of one head and takes the keys tile by tile, with the softmax of what it has seen so far.
+//!
+//! Source: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 1.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::{
+    score::{Config, LEAST, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_keys},
+    tile::{CHUNK, Four, Rows, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of},
+};
+
+#[cube(launch_unchecked)]
+pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    value: &Tensor<Vector<F, N>>,
+    sinks: &ComptimeOption<OwnedTensor<f32>>,
+    scoring: &Scoring<M>,
+    output: &mut Tensor<F>,
+    logsumexp: &mut Tensor<f32>,
+    minus_infinity: f32,
+    heads_of_all: u32,
+    #[comptime] config: Config,
+    #[define(F, M)] _types: [ElemType; 2],
+) {
+    let tile = comptime!(config.tile);
+    let rows = comptime!(tile.rows);
+    let parts = comptime!(tile.cover(config.dim_v));
+    let quads = comptime!(tile.size / 4);
+    let unit = unit_of(tile);
+    let heads = query.shape(1);
+    let group = heads / key.shape(1);
+    let len_q = query.shape(2);
+    let len_kv = key.shape(2);
+    // Cubes beyond the last head repeat it.
+    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
+    let batch = of_all / heads;
+    let head = of_all % heads;
+    // With a causal mask the last tile has the most keys: it goes first.
+    let first = (len_q.div_ceil(tile.size) - 1 - CUBE_POS_X as usize) * tile.size;
+    let place = place::<M>(scoring, batch, head, len_q, len_kv);
+    let queries = rows_of::<F, N>(query, batch, head, first);
+
+    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
+    let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
+    let mut sums = Array::<Four>::new(comptime!(rows * parts));
+    clear(&mut sums, comptime!(rows * parts));
+    let mut maxima = Array::<f32>::new(rows);
+    let mut totals = Array::<f32>::new(rows);
+    #[unroll]
+    for i in 0..rows {
+        maxima[i] = f32::new(LEAST);
+        totals[i] = f32::new(0.0);
+    }
+
+    let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    for number in tiles.start..tiles.end {
+        let start = number * tile.size;
+        let keys = rows_of::<F, N>(key, batch, head / group, start);
+        let mut scores = Array::<Four>::new(rows);
+        let mut slopes = Array::<Four>::new(rows);
+        clear(&mut scores, rows);
+        #[unroll]
+        for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+            sync_cube();
+            load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, 0usize, tile);
+            load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+            sync_cube();
+            product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+        }
+
+        let row = first + unit.y * rows;
+        let column = start + unit.x * 4;
+        let visible = is_visible::<M>(scoring, place, first, start, config);
+        let bits = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, false, config);
+        // Maxima of the unit's columns, in the part of the pool that values will fill.
+        #[unroll]
+        for group in 0..comptime!(rows / 4) {
+            let mut top = Four::new(0.0f32);
+            #[unroll]
+            for i in 0..4usize {
+                let four = scores[comptime!(group * 4 + i)];
+                let pair = four.extract(0usize).max(four.extract(1usize));
+                top.insert(i, pair.max(four.extract(2usize).max(four.extract(3usize))));
+            }
+            pool[comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + group) * quads + unit.x] = top;
+        }
+        if UNIT_POS < comptime!(tile.size as u32) {
+            seen[UNIT_POS as usize] = 0u32;
+        }
+        sync_cube();
+        mark_seen(bits, &mut seen, unit, config);
+        #[unroll]
+        for group in 0..comptime!(rows / 4) {
+            let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + group) * quads;
+            let mut top = pool[from];
+            for x in 1..quads {
+                top = top.max(pool[from + x]);
+            }
+            #[unroll]
+            for i in 0..4usize {
+                let index = comptime!(group * 4 + i);
+                let maximum = maxima[index].max(top.extract(i));
+                let shrink = (maxima[index] - maximum).exp();
+                maxima[index] = maximum;
+                let mut weights = (scores[index] - Four::new(maximum)).exp();
+                #[unroll]
+                for j in 0..4usize {
+                    let bit = comptime!(1u32 << (index * 4 + j) as u32);
+                    weights.insert(j, select(bits & bit != 0, f32::new(0.0), weights.extract(j)));
+                }
+                scores[index] = weights;
+                totals[index] = totals[index] * shrink
+                    + (weights.extract(0usize) + weights.extract(1usize))
+                    + (weights.extract(2usize) + weights.extract(3usize));
+                #[unroll]
+                for part in 0..parts {
+                    sums[comptime!(index * parts + part)] *= Four::new(shrink);
+                }
+            }
+        }
+        let dropped = dropped::<M>(scoring, place, row, column, false, config);
+        keep::<M>(&mut scores, dropped, scoring, config);
+        store_scores(&scores, &mut pool, unit, tile);
+
+        let values = Rows { base: batch * value.stride(0) + head / group * value.stride(1), stride: value.stride(2), first: start, end: len_kv };
+        #[unroll]
+        for part in 0..parts {
+            #[unroll]
+            for half in 0..comptime!(tile.size / CHUNK) {
+                sync_cube();
+                load_rows::<F, N>(value, values, comptime!(half * CHUNK), part, comptime!(config.dim_v), &seen, visible, &mut pool, tile);
+                sync_cube();
+                product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut sums, part, parts, unit, tile);
+            }
+        }
+    }
+
+    // The totals of the units of a row.
+    sync_cube();
+    #[unroll]
+    for group in 0..comptime!(rows / 4) {
+        let mut total = Four::new(0.0f32);
+        #[unroll]
+        for i in 0..4usize {
+            total.insert(i, totals[comptime!(group * 4 + i)]);
+        }
+        pool[(unit.y * comptime!(rows / 4) + group) * quads + unit.x] = total;
+    }
+    sync_cube();
+    #[unroll]
+    for group in 0..comptime!(rows / 4) {
+        let from = (unit.y * comptime!(rows / 4) + group) * quads;
+        let mut total = pool[from];
+        for x in 1..quads {
+            total += pool[from + x];
+        }
+        #[unroll]
+        for i in 0..4usize {
+            let index = comptime!(group * 4 + i);
+            let row = first + unit.y * rows + index;
+            if row < len_q {
+                let mut maximum = maxima[index];
+                let mut sum = total.extract(i);
+                let mut shrink = f32::new(1.0);
+                #[comptime]
+                match sinks {
+                    ComptimeOption::Some(sinks) => {
+                        let sink = sinks[head];
+                        let top = maximum.max(sink);
+                        shrink = (maximum - top).exp();
+                        sum = sum * shrink + (sink - top).exp();
+                        maximum = top;
+                    }
+                    ComptimeOption::None => {}
+                };
+                // A NaN is not 0.
+                let empty = sum == f32::new(0.0);
+                let factor = select(empty, f32::new(0.0), shrink / sum);
+                let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+                #[unroll]
+                for part in 0..parts {
+                    let four = sums[comptime!(index * parts + part)];
+                    #[unroll]
+                    for j in 0..4usize {
+                        let column = comptime!(part * tile.size + j) + unit.x * 4;
+                        if column < comptime!(config.dim_v) {
+                            output[to + column] = F::cast_from(select(empty, f32::new(0.0), four.extract(j) * factor));
+                        }
+                    }
+                }
+                if unit.x == 0 {
+                    logsumexp[of_all * len_q + row] = select(empty, minus_infinity, maximum + sum.ln());
+                }
+            }
+        }
+    }
+}

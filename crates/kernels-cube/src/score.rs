@@ -1,0 +1,430 @@
+//! From dot products to scores: softcap, biases, what is hidden, and what is dropped.
+
+use cubecl::prelude::*;
+
+use crate::tile::{Four, Tile, UnitOf};
+
+/// The least finite number: only −∞ is lower. It stands for a hidden score.
+pub(crate) const LEAST: f32 = f32::MIN;
+
+/// What the kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Config {
+    pub(crate) tile: Tile,
+    pub(crate) dim_qk: usize,
+    pub(crate) dim_v: usize,
+    /// Whether keys far before, or after, the position of a query are hidden.
+    pub(crate) left: bool,
+    pub(crate) right: bool,
+    pub(crate) softcap: bool,
+    pub(crate) dropout: bool,
+}
+
+/// Everything that changes scores, but for the dot products.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct Scoring<M: Numeric> {
+    /// `[batch, heads_q, len_q, len_kv]`, with strides of 0 where it is broadcast.
+    pub(crate) bias: ComptimeOption<OwnedTensor<f32>>,
+    pub(crate) distance_bias: ComptimeOption<OwnedTensor<f32>>,
+    /// As `bias`; hides where not 0.
+    pub(crate) masked: ComptimeOption<OwnedTensor<M>>,
+    pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) query_segments: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) key_segments: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) scale: f32,
+    pub(crate) softcap: f32,
+    /// Position of the first query, if there are no query offsets.
+    pub(crate) offset: i32,
+    /// How many keys before and after its position a query sees.
+    pub(crate) left: i32,
+    pub(crate) right: i32,
+    pub(crate) seed_low: u32,
+    pub(crate) seed_high: u32,
+    /// Weights whose 31 random bits are below this are dropped.
+    pub(crate) threshold: u32,
+    /// Factor on kept weights.
+    pub(crate) kept: f32,
+}
+
+/// Where a tile is, and what its batch item hides.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Place {
+    pub(crate) batch: usize,
+    pub(crate) head: usize,
+    pub(crate) len_q: usize,
+    pub(crate) len_kv: usize,
+    /// Keys from here on are hidden.
+    pub(crate) length: i32,
+    /// Position of query 0.
+    pub(crate) offset: i32,
+}
+
+#[cube]
+pub(crate) fn place<M: Numeric>(
+    scoring: &Scoring<M>,
+    batch: usize,
+    head: usize,
+    len_q: usize,
+    len_kv: usize,
+) -> Place {
+    let all = len_kv as i32;
+    let mut length = all;
+    #[comptime]
+    match &scoring.key_lengths {
+        ComptimeOption::Some(lengths) => {
+            length = lengths[batch].max(0i32).min(all);
+        }
+        ComptimeOption::None => {}
+    };
+    let mut offset = scoring.offset;
+    #[comptime]
+    match &scoring.query_offsets {
+        ComptimeOption::Some(offsets) => {
+            offset = offsets[batch].max(-(len_q as i32)).min(all);
+        }
+        ComptimeOption::None => {}
+    };
+    Place { batch, head, len_q, len_kv, length, offset }
+}
+
+/// A range of tiles.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Tiles {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// The tiles of keys that some query of the tile from `query` on may see.
+#[cube]
+pub(crate) fn tiles_of_keys<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    #[comptime] config: Config,
+) -> Tiles {
+    let size = comptime!(config.tile.size);
+    let first = place.offset + query as i32;
+    let last = place.offset + (query + size).min(place.len_q) as i32 - 1;
+    let mut start = 0i32.runtime();
+    let mut end = place.length;
+    if comptime!(config.left) {
+        start = (first - scoring.left).max(0i32);
+    }
+    if comptime!(config.right) {
+        end = end.min((last + scoring.right + 1).max(0i32));
+    }
+    Tiles { start: start as usize / size, end: (end as usize).div_ceil(size) }
+}
+
+/// The tiles of queries of which some may see a key of the tile from `key` on.
+#[cube]
+pub(crate) fn tiles_of_queries<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    key: usize,
+    #[comptime] config: Config,
+) -> Tiles {
+    let size = comptime!(config.tile.size);
+    let first = key as i32;
+    let last = ((key + size) as i32).min(place.length) - 1;
+    let mut start = 0i32.runtime();
+    let mut end = place.len_q as i32;
+    if comptime!(config.right) {
+        start = (first - scoring.right - place.offset).max(0i32);
+    }
+    if comptime!(config.left) {
+        end = end.min((last + scoring.left - place.offset + 1).max(0i32));
+    }
+    if first >= place.length {
+        end = 0i32.runtime();
+    }
+    Tiles { start: start as usize / size, end: (end as usize).div_ceil(size) }
+}
+
+/// Whether position and lengths hide nothing in the tile at `query` and `key`, and nothing else can.
+#[cube]
+pub(crate) fn is_visible<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    key: usize,
+    #[comptime] config: Config,
+) -> bool {
+    let size = comptime!(config.tile.size);
+    let mut visible = (key + size) as i32 <= place.length && query + size <= place.len_q;
+    if comptime!(config.left) {
+        visible = visible && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left;
+    }
+    if comptime!(config.right) {
+        visible = visible && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
+    }
+    if comptime!(scoring.masked.is_some() || scoring.query_segments.is_some()) {
+        visible = false.runtime();
+    }
+    visible
+}
+
+/// Whether a query may not see a key.
+#[cube]
+fn is_hidden<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    key: usize,
+    #[comptime] config: Config,
+) -> bool {
+    let mut hidden = key as i32 >= place.length || query >= place.len_q;
+    let position = place.offset + query as i32;
+    if comptime!(config.left) {
+        hidden = hidden || (key as i32) < position - scoring.left;
+    }
+    if comptime!(config.right) {
+        hidden = hidden || key as i32 > position + scoring.right;
+    }
+    // What is outside of the tensors must not be read.
+    let query = query.min(place.len_q - 1);
+    let key = key.min(place.len_kv - 1);
+    #[comptime]
+    match &scoring.query_segments {
+        ComptimeOption::Some(queries) => {
+            #[comptime]
+            match &scoring.key_segments {
+                ComptimeOption::Some(keys) => {
+                    hidden = hidden
+                        || queries[place.batch * place.len_q + query]
+                            != keys[place.batch * place.len_kv + key];
+                }
+                ComptimeOption::None => {}
+            };
+        }
+        ComptimeOption::None => {}
+    };
+    #[comptime]
+    match &scoring.masked {
+        ComptimeOption::Some(masked) => {
+            let at = place.batch * masked.stride(0)
+                + place.head * masked.stride(1)
+                + query * masked.stride(2)
+                + key * masked.stride(3);
+            hidden = hidden || masked[at] != M::from_int(0i64);
+        }
+        ComptimeOption::None => {}
+    };
+    hidden
+}
+
+/// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: bit `row * 4 + column`.
+///
+/// `query` and `key` are those of the unit's first row and column; with `across`, rows are keys.
+#[cube]
+pub(crate) fn score<M: Numeric>(
+    scores: &mut Array<Four>,
+    slopes: &mut Array<Four>,
+    scoring: &Scoring<M>,
+    place: Place,
+    row: usize,
+    column: usize,
+    visible: bool,
+    #[comptime] across: bool,
+    #[comptime] config: Config,
+) -> u32 {
+    let rows = comptime!(config.tile.rows);
+    if comptime!(config.softcap) {
+        #[unroll]
+        for i in 0..rows {
+            let mut capped = scores[i];
+            let mut slope = Four::new(0.0f32);
+            #[unroll]
+            for j in 0..4usize {
+                // Beyond ±15 it is ±1 in f32, where some drivers overflow.
+                let ratio = capped.extract(j) / scoring.softcap;
+                let high = ratio > f32::new(15.0);
+                let low = ratio < f32::new(-15.0);
+                let ratio = select(high, f32::new(15.0), select(low, f32::new(-15.0), ratio));
+                let bent = ratio.tanh();
+                capped.insert(j, scoring.softcap * bent);
+                slope.insert(j, f32::new(1.0) - bent * bent);
+            }
+            scores[i] = capped;
+            slopes[i] = slope;
+        }
+    }
+    #[comptime]
+    match &scoring.bias {
+        ComptimeOption::Some(bias) => {
+            let base = place.batch * bias.stride(0) + place.head * bias.stride(1);
+            #[unroll]
+            for i in 0..rows {
+                let mut sum = scores[i];
+                #[unroll]
+                for j in 0..4usize {
+                    let query = select(across, column + j, row + i).min(place.len_q - 1);
+                    let key = select(across, row + i, column + j).min(place.len_kv - 1);
+                    let at = base + query * bias.stride(2) + key * bias.stride(3);
+                    sum.insert(j, sum.extract(j) + bias[at]);
+                }
+                scores[i] = sum;
+            }
+        }
+        ComptimeOption::None => {}
+    };
+    #[comptime]
+    match &scoring.distance_bias {
+        ComptimeOption::Some(bias) => {
+            let entries = bias.shape(1);
+            let mut zero = place.len_kv as i32 - 1;
+            if comptime!(scoring.query_offsets.is_some()) {
+                zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
+            }
+            #[unroll]
+            for i in 0..rows {
+                let mut sum = scores[i];
+                #[unroll]
+                for j in 0..4usize {
+                    let query = select(across, column + j, row + i).min(place.len_q - 1);
+                    let key = select(across, row + i, column + j).min(place.len_kv - 1);
+                    let at = place.head * entries + (query as i32 - key as i32 + zero) as usize;
+                    sum.insert(j, sum.extract(j) + bias[at]);
+                }
+                scores[i] = sum;
+            }
+        }
+        ComptimeOption::None => {}
+    };
+    let mut bits = 0u32.runtime();
+    if !visible {
+        #[unroll]
+        for i in 0..rows {
+            #[unroll]
+            for j in 0..4usize {
+                let query = select(across, column + j, row + i);
+                let key = select(across, row + i, column + j);
+                if is_hidden::<M>(scoring, place, query, key, config) {
+                    bits |= comptime!(1u32 << (i * 4 + j) as u32);
+                }
+            }
+        }
+    }
+    #[unroll]
+    for i in 0..rows {
+        let mut checked = scores[i];
+        #[unroll]
+        for j in 0..4usize {
+            let bit = comptime!(1u32 << (i * 4 + j) as u32);
+            let number = checked.extract(j);
+            // Not in range, or hidden. NaN stays.
+            if number < f32::new(LEAST) {
+                bits |= bit;
+            }
+            let number = select(number > f32::new(f32::MAX), f32::new(f32::MAX), number);
+            checked.insert(j, select(bits & bit != 0, f32::new(LEAST), number));
+        }
+        scores[i] = checked;
+    }
+    bits
+}
+
+/// Marks the columns of the tile of which this unit sees a row. Needs a barrier before, and one after.
+#[cube]
+pub(crate) fn mark_seen(bits: u32, seen: &mut Shared<[u32]>, unit: UnitOf, #[comptime] config: Config) {
+    let rows = comptime!(config.tile.rows);
+    let all = comptime!((0..rows).fold(0u32, |all, row| all | 1 << (row * 4)));
+    #[unroll]
+    for j in 0..4usize {
+        let column = comptime!(all << j as u32);
+        if bits & column != column {
+            // Every unit that writes writes the same.
+            seen[unit.x * 4 + j] = 1u32;
+        }
+    }
+}
+
+/// The hash of [`burn_attn_kernels_cpu::Dropout`], of a word that the row's state was applied to.
+#[cube]
+fn hash(word: u32, middle: u32) -> u32 {
+    let mut x = word;
+    x ^= x >> 17;
+    x = x * 0xed5a_d4bb + middle;
+    x ^= x >> 11;
+    x *= 0xac4c_1b51;
+    x ^= x >> 15;
+    x *= 0x3184_8bab;
+    x ^ (x >> 14)
+}
+
+/// The two words of a row's state.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct RowState {
+    pub(crate) a: u32,
+    pub(crate) b: u32,
+}
+
+#[cube]
+fn next(state: RowState, word: u32) -> RowState {
+    let a = hash(state.a ^ word, 0u32);
+    RowState { a, b: hash(state.b + a, 0u32) }
+}
+
+#[cube]
+fn row_state<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize) -> RowState {
+    let start = RowState { a: 0x243f_6a88u32.runtime(), b: 0x85a3_08d3u32.runtime() };
+    let seeded = next(next(start, scoring.seed_low), scoring.seed_high);
+    next(next(next(seeded, place.batch as u32), place.head as u32), query as u32)
+}
+
+/// Which weights of a unit are dropped: bit `row * 4 + column`.
+#[cube]
+pub(crate) fn dropped<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    row: usize,
+    column: usize,
+    #[comptime] across: bool,
+    #[comptime] config: Config,
+) -> u32 {
+    let mut bits = 0u32.runtime();
+    if comptime!(config.dropout) {
+        let queries = comptime!(if across { 4 } else { config.tile.rows });
+        let keys = comptime!(if across { config.tile.rows } else { 4 });
+        let query = select(across, column, row);
+        let key = select(across, row, column);
+        #[unroll]
+        for q in 0..queries {
+            let state = row_state::<M>(scoring, place, query + q);
+            #[unroll]
+            for k in 0..keys {
+                let bit = comptime!(1u32 << (if across { k * 4 + q } else { q * 4 + k }) as u32);
+                if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
+                    bits |= bit;
+                }
+            }
+        }
+    }
+    bits
+}
+
+/// The weights that were kept, scaled; zeros in place of the others.
+#[cube]
+pub(crate) fn keep<M: Numeric>(
+    weights: &mut Array<Four>,
+    dropped: u32,
+    scoring: &Scoring<M>,
+    #[comptime] config: Config,
+) {
+    if comptime!(config.dropout) {
+        #[unroll]
+        for i in 0..comptime!(config.tile.rows) {
+            let mut row = weights[i] * Four::new(scoring.kept);
+            #[unroll]
+            for j in 0..4usize {
+                let bit = comptime!(1u32 << (i * 4 + j) as u32);
+                row.insert(j, select(dropped & bit != 0, f32::new(0.0), row.extract(j)));
+            }
+            weights[i] = row;
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Tiles of numbers in shared memory, and their products in registers.
+//!
+//! A tile has `size` rows and as many columns. A unit holds `rows` rows times four columns of it, in vectors of four columns. Shared
+//! memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
+//! a vector of each side per step. The vectors of one `k` are permuted by `k`, which spreads neighbouring `k` over the banks.
+
+use cubecl::prelude::*;
+
+/// Vectors of shared memory and registers.
+pub(crate) type Four = Vector<f32, Const<4>>;
+
+/// Steps of the shared dimension that are in shared memory at a time.
+pub(crate) const CHUNK: usize = 32;
+
+/// How a cube is shaped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Tile {
+    /// Rows, and columns, of a tile of scores: 32 or 64.
+    pub(crate) size: usize,
+    /// Rows of a unit: 4 or 8.
+    pub(crate) rows: usize,
+}
+
+impl Tile {
+    /// Units of a cube.
+    pub(crate) fn units(self) -> usize {
+        self.size / self.rows * self.size / 4
+    }
+
+    /// Vectors of one operand in shared memory.
+    pub(crate) fn operand(self) -> usize {
+        CHUNK * self.size / 4
+    }
+
+    /// Vectors of a tile of scores in shared memory.
+    pub(crate) fn scores(self) -> usize {
+        self.size * self.size / 4
+    }
+
+    /// Vectors of shared memory: a tile of scores, and an operand that it is multiplied with.
+    pub(crate) fn pool(self) -> usize {
+        self.scores() + self.operand()
+    }
+
+    /// Tiles that cover a dimension of a head.
+    pub(crate) fn cover(self, dim: usize) -> usize {
+        dim.div_ceil(self.size)
+    }
+
+    /// Bytes of shared memory of a cube, the flags of seen columns included.
+    pub(crate) fn bytes(self) -> usize {
+        16 * self.pool() + 4 * self.size
+    }
+}
+
+/// Where this unit's part of a tile begins.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct UnitOf {
+    /// Group of `rows` rows.
+    pub(crate) y: usize,
+    /// Group of four columns.
+    pub(crate) x: usize,
+}
+
+/// 32 neighbouring units are four groups of rows times eight of columns, so that they read few different vectors.
+#[cube]
+pub(crate) fn unit_of(#[comptime] tile: Tile) -> UnitOf {
+    let unit = UNIT_POS as usize;
+    let lane = unit % 32;
+    let block = unit / 32;
+    let across = comptime!(tile.size / 32);
+    UnitOf {
+        y: block / across * 4 + lane / 8,
+        x: block % across * 8 + lane % 8,
+    }
+}
+
+/// A matrix `[rows, dim]` in a tensor.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Rows {
+    /// Index of its first element, in numbers.
+    pub(crate) base: usize,
+    /// From one row to the next, in numbers.
+    pub(crate) stride: usize,
+    /// First row of the tile.
+    pub(crate) first: usize,
+    /// One past the last row of the matrix.
+    pub(crate) end: usize,
+}
+
+/// The rows of a head of a `[batch, heads, len, dim]` tensor, from `first` on.
+#[cube]
+pub(crate) fn rows_of<F: Float, N: Size>(
+    tensor: &Tensor<Vector<F, N>>,
+    batch: usize,
+    head: usize,
+    first: usize,
+) -> Rows {
+    Rows {
+        base: batch * tensor.stride(0) + head * tensor.stride(1),
+        stride: tensor.stride(2),
+        first,
+        end: tensor.shape(2),
+    }
+}
+
+/// Four neighbouring numbers of a row, as f32.
+#[cube]
+fn four<F: Float, N: Size>(tensor: &Tensor<Vector<F, N>>, at: usize, #[comptime] count: usize) -> Four {
+    let size = tensor.vector_size().comptime();
+    let mut numbers = Four::new(0.0f32);
+    if comptime!(size == 4) {
+        let read = tensor[at / 4];
+        #[unroll]
+        for i in 0..4usize {
+            numbers.insert(i, f32::cast_from(read.extract(i)));
+        }
+    } else {
+        #[unroll]
+        for i in 0..count {
+            numbers.insert(i, f32::cast_from(tensor[at + i].extract(0usize)));
+        }
+    }
+    numbers
+}
+
+/// Numbers `column .. column + 4` of a row, zeros beyond `dim`.
+#[cube]
+fn up_to<F: Float, N: Size>(
+    tensor: &Tensor<Vector<F, N>>,
+    at: usize,
+    column: usize,
+    #[comptime] dim: usize,
+) -> Four {
+    let mut numbers = Four::new(0.0f32);
+    if comptime!(dim.is_multiple_of(4)) {
+        if column < dim {
+            numbers = four::<F, N>(tensor, at, 4usize);
+        }
+    } else {
+        if column + 4 <= dim {
+            numbers = four::<F, N>(tensor, at, 4usize);
+        } else if column < dim {
+            numbers = four::<F, N>(tensor, at, comptime!(dim % 4));
+        }
+    }
+    numbers
+}
+
+/// Puts columns `chunk * CHUNK ..` of the tile's rows into shared memory, transposed, times `factor`: `[CHUNK][size / 4]`.
+#[cube]
+pub(crate) fn load_transposed<F: Float, N: Size>(
+    tensor: &Tensor<Vector<F, N>>,
+    rows: Rows,
+    #[comptime] chunk: usize,
+    #[comptime] dim: usize,
+    factor: f32,
+    pool: &mut Shared<[Four]>,
+    #[comptime] to: usize,
+    #[comptime] tile: Tile,
+) {
+    let quads = comptime!(tile.size / 4);
+    // A unit has a square of four rows and four columns.
+    let squares = comptime!(quads * CHUNK / 4);
+    let rounds = comptime!(squares.div_ceil(tile.units()));
+    #[unroll]
+    for round in 0..rounds {
+        let square = UNIT_POS as usize + comptime!(round * tile.units());
+        if comptime!(squares.is_multiple_of(tile.units())) || square < squares {
+            let k = square % comptime!(CHUNK / 4);
+            let quad = square / comptime!(CHUNK / 4);
+            let column = comptime!(chunk * CHUNK) + k * 4;
+            let mut read = Array::<Four>::new(4usize);
+            #[unroll]
+            for i in 0..4usize {
+                let row = rows.first + quad * 4 + i;
+                let mut numbers = Four::new(0.0f32);
+                if row < rows.end {
+                    numbers = up_to::<F, N>(tensor, rows.base + row * rows.stride + column, column, dim);
+                }
+                read[i] = numbers * Four::new(factor);
+            }
+            #[unroll]
+            for j in 0..4usize {
+                let mut across = Four::new(0.0f32);
+                #[unroll]
+                for i in 0..4usize {
+                    across.insert(i, read[i].extract(j));
+                }
+                pool[to + (k * 4 + j) * quads + (quad ^ k)] = across;
+            }
+        }
+    }
+}
+
+/// Puts `CHUNK` rows of the tile from `skip` on, columns `part * size ..`, into shared memory: `[CHUNK][size / 4]`. Rows that
+/// are not `seen` become zeros, whatever they hold.
+#[cube]
+pub(crate) fn load_rows<F: Float, N: Size>(
+    tensor: &Tensor<Vector<F, N>>,
+    rows: Rows,
+    #[comptime] skip: usize,
+    #[comptime] part: usize,
+    #[comptime] dim: usize,
+    seen: &Shared<[u32]>,
+    all_seen: bool,
+    pool: &mut Shared<[Four]>,
+    #[comptime] tile: Tile,
+) {
+    let quads = comptime!(tile.size / 4);
+    let rounds = comptime!(tile.operand() / tile.units());
+    #[unroll]
+    for round in 0..rounds {
+        let at = UNIT_POS as usize + comptime!(round * tile.units());
+        let quad = at % quads;
+        let k = at / quads;
+        let row = rows.first + skip + k;
+        let column = comptime!(part * tile.size) + quad * 4;
+        let mut numbers = Four::new(0.0f32);
+        if row < rows.end && (all_seen || seen[skip + k] != 0) {
+            numbers = up_to::<F, N>(tensor, rows.base + row * rows.stride + column, column, dim);
+        }
+        pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
+    }
+}
+
+/// Adds the product over one chunk to vector `part` of every row of `sums`, which has `parts` vectors per row.
+#[cube]
+pub(crate) fn product(
+    pool: &Shared<[Four]>,
+    #[comptime] left: usize,
+    #[comptime] right: usize,
+    sums: &mut Array<Four>,
+    #[comptime] part: usize,
+    #[comptime] parts: usize,
+    unit: UnitOf,
+    #[comptime] tile: Tile,
+) {
+    let quads = comptime!(tile.size / 4);
+    let groups = comptime!(tile.rows / 4);
+    for k in 0..comptime!(CHUNK / 4) {
+        let x = unit.x ^ k;
+        #[unroll]
+        for step in 0..4usize {
+            let at = (k * 4 + step) * quads;
+            let b = pool[right + at + x];
+            #[unroll]
+            for group in 0..groups {
+                let a = pool[left + at + ((unit.y * groups + group) ^ k)];
+                #[unroll]
+                for i in 0..4usize {
+                    let index = comptime!((group * 4 + i) * parts + part);
+                    sums[index] += Four::new(a.extract(i)) * b;
+                }
+            }
+        }
+    }
+}
+
+/// Puts the unit's part of a tile of scores into shared memory, transposed.
+#[cube]
+pub(crate) fn store_scores(
+    scores: &Array<Four>,
+    pool: &mut Shared<[Four]>,
+    unit: UnitOf,
+    #[comptime] tile: Tile,
+) {
+    let quads = comptime!(tile.size / 4);
+    let groups = comptime!(tile.rows / 4);
+    #[unroll]
+    for group in 0..groups {
+        #[unroll]
+        for j in 0..4usize {
+            let mut rows = Four::new(0.0f32);
+            #[unroll]
+            for i in 0..4usize {
+                rows.insert(i, scores[comptime!(group * 4 + i)].extract(j));
+            }
+            let quad = (unit.y * groups + group) ^ (unit.x % 8);
+            pool[(unit.x * 4 + j) * quads + quad] = rows;
+        }
+    }
+}
+
+/// Sets every number to zero.
+#[cube]
+pub(crate) fn clear(sums: &mut Array<Four>, #[comptime] count: usize) {
+    #[unroll]
+    for i in 0..count {
+        sums[i] = Four::new(0.0f32);
+    }
+}

@@ -1,0 +1,270 @@
+//! One call, by the oracle and by the kernels.
+
+use burn_attn_kernels_cpu::{
+    Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask, Problem, Segments, Window, oracle,
+};
+use burn_attn_kernels_cube::{Gradients, Inputs, Operand, Upstream};
+use cubecl::{
+    bytes::Bytes,
+    client::Client,
+    ir::{ElemType, FloatKind, IntKind, UIntKind},
+    prelude::CubeElement,
+};
+
+pub const F32: ElemType = ElemType::Float(FloatKind::F32);
+pub const I32: ElemType = ElemType::Int(IntKind::I32);
+pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// What a call has besides its sizes.
+#[derive(Clone, Debug)]
+pub struct Case {
+    pub problem: Problem,
+    pub causal: Option<CausalAlignment>,
+    pub window: Option<Window>,
+    pub lengths: bool,
+    pub offsets: bool,
+    pub segments: bool,
+    /// Which dimensions are whole; the others have size 1.
+    pub masked: Option<[bool; 4]>,
+    pub bias: Option<[bool; 4]>,
+    pub alibi: bool,
+    pub sinks: bool,
+    pub softcap: Option<f64>,
+    pub dropout: Option<f64>,
+}
+
+impl Case {
+    /// Sizes `[batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v]`.
+    pub fn new([batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v]: [usize; 7]) -> Self {
+        Self {
+            problem: Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v },
+            causal: None,
+            window: None,
+            lengths: false,
+            offsets: false,
+            segments: false,
+            masked: None,
+            bias: None,
+            alibi: false,
+            sinks: false,
+            softcap: None,
+            dropout: None,
+        }
+    }
+}
+
+/// Numbers in −1 .. 1 that have few enough bits for half precision.
+pub fn numbers(count: usize, seed: u32) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(2_654_435_761).wrapping_add(12345);
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from(state >> 24) / 128.0 - 1.0
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+fn broadcast_shape(problem: &Problem, whole: [bool; 4]) -> [usize; 4] {
+    let all = [problem.batch, problem.heads_q, problem.len_q, problem.len_kv];
+    core::array::from_fn(|axis| if whole[axis] { all[axis] } else { 1 })
+}
+
+/// The device's client.
+pub fn client() -> Client {
+    cubecl::Device::default().client()
+}
+
+pub fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
+}
+
+pub fn upload<T: CubeElement>(client: &Client, data: &[T], shape: &[usize], elem: ElemType) -> Operand {
+    assert_eq!(data.len(), shape.iter().product::<usize>());
+    Operand {
+        handle: client.create(Bytes::from_bytes_vec(T::as_bytes(data).to_vec())),
+        shape: shape.to_vec(),
+        strides: strides(shape),
+        elem,
+    }
+}
+
+pub fn floats(client: &Client, data: &[f64], shape: &[usize]) -> Operand {
+    let data: Vec<f32> = data.iter().map(|&number| number as f32).collect();
+    upload(client, &data, shape, F32)
+}
+
+/// A tensor of NaN.
+pub fn unwritten(client: &Client, shape: &[usize]) -> Operand {
+    floats(client, &vec![f64::NAN; shape.iter().product()], shape)
+}
+
+pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
+    let bytes = client.read_one_unchecked(operand.handle.clone());
+    f32::from_bytes(&bytes)[..operand.shape.iter().product()].iter().map(|&number| f64::from(number)).collect()
+}
+
+/// All results of a call.
+#[derive(Default)]
+pub struct All {
+    pub output: Vec<f64>,
+    pub logsumexp: Vec<f64>,
+    pub gradients: Vec<(&'static str, Vec<f64>)>,
+}
+
+/// The case by the oracle and by the kernels.
+pub fn both(case: &Case, backward: bool) -> [All; 2] {
+    let client = client();
+    let problem = case.problem;
+    let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = problem;
+    let q = numbers(problem.query_elements(), 1);
+    let k = numbers(problem.key_elements(), 2);
+    let v = numbers(problem.value_elements(), 3);
+    let by_position = PositionMask::new(case.causal, case.window);
+    let lengths: Option<Vec<usize>> = case.lengths.then(|| (0..batch).map(|item| (len_kv * (item + 1)).div_ceil(batch + 1)).collect());
+    let offsets: Option<Vec<i64>> = case.offsets.then(|| (0..batch).map(|item| item as i64 * 7 - 3).map(|offset| offset.clamp(-(len_q as i64), len_kv as i64)).collect());
+    let segments = case.segments.then(|| {
+        let of = |len: usize, step: usize| (0..batch * len).map(|at| (at % len / step) as i64 - 1).collect::<Vec<_>>();
+        [of(len_q, 19), of(len_kv, 23)]
+    });
+    let masked = case.masked.map(|whole| {
+        let shape = broadcast_shape(&problem, whole);
+        let data: Vec<bool> = numbers(shape.iter().product(), 4).iter().map(|&number| number > 0.2).collect();
+        (data, shape)
+    });
+    let bias = case.bias.map(|whole| {
+        let shape = broadcast_shape(&problem, whole);
+        (numbers(shape.iter().product(), 5), shape)
+    });
+    let slopes = case.alibi.then(|| numbers(heads_q, 6));
+    let sinks = case.sinks.then(|| numbers(heads_q, 7));
+    let dropout = case.dropout.map(|probability| Dropout { probability, seed: 0x1234_5678_9abc });
+    let mask = Mask {
+        by_position,
+        key_lengths: lengths.as_deref(),
+        query_offsets: offsets.as_deref(),
+        segments: segments.as_ref().map(|[queries, keys]| Segments { queries, keys }),
+        blocks: None,
+        masked: masked.as_ref().map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+    };
+    let exact = oracle::Inputs {
+        mask,
+        bias: bias.as_ref().map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+        alibi: slopes.as_deref(),
+        sinks: sinks.as_deref(),
+        softcap: case.softcap,
+        dropout,
+        ..oracle::Inputs::new(&q, &k, &v)
+    };
+    let forward = oracle::forward(&problem, &exact).unwrap();
+    let mut expected = All { output: forward.output, logsumexp: forward.logsumexp, ..All::default() };
+
+    let axis = DistanceAxis::new(&problem, &mask);
+    let distance_bias = slopes.as_ref().map(|slopes| {
+        let data: Vec<f64> = slopes
+            .iter()
+            .flat_map(|slope| axis.relative_positions().map(move |position| -slope * position.unsigned_abs() as f64))
+            .collect();
+        floats(&client, &data, &[heads_q, axis.len()])
+    });
+    let ints = |data: Vec<i32>, shape: &[usize]| upload(&client, &data, shape, I32);
+    let inputs = Inputs {
+        query: floats(&client, &q, &[batch, heads_q, len_q, dim_qk]),
+        key: floats(&client, &k, &[batch, heads_kv, len_kv, dim_qk]),
+        value: floats(&client, &v, &[batch, heads_kv, len_kv, dim_v]),
+        bias: bias.as_ref().map(|(data, shape)| floats(&client, data, shape)),
+        distance_bias,
+        sinks: sinks.as_ref().map(|sinks| floats(&client, sinks, &[heads_q])),
+        masked: masked.as_ref().map(|(data, shape)| {
+            let data: Vec<u32> = data.iter().map(|&hidden| u32::from(hidden)).collect();
+            upload(&client, &data, shape, U32)
+        }),
+        key_lengths: lengths.as_ref().map(|lengths| ints(lengths.iter().map(|&length| length as i32).collect(), &[batch])),
+        query_offsets: offsets.as_ref().map(|offsets| ints(offsets.iter().map(|&offset| offset as i32).collect(), &[batch])),
+        segments: segments.as_ref().map(|[query, key]| {
+            let of = |ids: &[i64], len| ints(ids.iter().map(|&id| id as i32).collect(), &[batch, len]);
+            [of(query, len_q), of(key, len_kv)]
+        }),
+        by_position,
+        scale: problem.default_scale(),
+        softcap: case.softcap,
+        dropout,
+    };
+    let optional = [inputs.bias.is_some(), inputs.distance_bias.is_some(), inputs.sinks.is_some(), inputs.masked.is_some(), case.lengths, case.offsets, case.segments, case.segments];
+    let optional = optional.iter().filter(|given| **given).count();
+    assert!(burn_attn_kernels_cube::supports(&client, &problem, F32, optional));
+    let output = unwritten(&client, &[batch, heads_q, len_q, dim_v]);
+    let logsumexp = unwritten(&client, &[batch, heads_q, len_q]);
+    burn_attn_kernels_cube::forward(&client, &inputs, &output, &logsumexp);
+    let mut actual = All { output: read(&client, &output), logsumexp: read(&client, &logsumexp), ..All::default() };
+
+    if backward {
+        let output_gradient = numbers(problem.output_elements(), 8);
+        let logsumexp_gradient = numbers(problem.query_rows(), 9);
+        let gradients = oracle::backward(&problem, &exact, &output_gradient, Some(&logsumexp_gradient)).unwrap();
+        let pairs = [
+            ("query", Some(gradients.q)),
+            ("key", Some(gradients.k)),
+            ("value", Some(gradients.v)),
+            ("bias", gradients.bias),
+            ("slopes", gradients.alibi),
+            ("sinks", gradients.sinks),
+        ];
+        expected.gradients = pairs.into_iter().filter_map(|(name, gradient)| Some((name, gradient?))).collect();
+        let upstream = Upstream {
+            output,
+            logsumexp,
+            output_gradient: floats(&client, &output_gradient, &[batch, heads_q, len_q, dim_v]),
+            logsumexp_gradient: floats(&client, &logsumexp_gradient, &[batch, heads_q, len_q]),
+        };
+        let like = |operand: &Operand| unwritten(&client, &operand.shape);
+        let places = Gradients {
+            query: Some(like(&inputs.query)),
+            key: Some(like(&inputs.key)),
+            value: Some(like(&inputs.value)),
+            bias: inputs.bias.as_ref().map(like),
+            distance_bias: inputs.distance_bias.as_ref().map(like),
+            sinks: inputs.sinks.as_ref().map(like),
+        };
+        burn_attn_kernels_cube::backward(&client, &inputs, &upstream, &places);
+        let of_slopes = |place: &Operand| {
+            let gradient = read(&client, place);
+            let of_head = |entries: &[f64]| {
+                let terms = entries.iter().zip(axis.relative_positions());
+                terms.map(|(entry, position)| -entry * position.unsigned_abs() as f64).sum()
+            };
+            gradient.chunks(axis.len()).map(of_head).collect()
+        };
+        let pairs = [
+            ("query", places.query.map(|place| read(&client, &place))),
+            ("key", places.key.map(|place| read(&client, &place))),
+            ("value", places.value.map(|place| read(&client, &place))),
+            ("bias", places.bias.map(|place| read(&client, &place))),
+            ("slopes", places.distance_bias.as_ref().map(of_slopes)),
+            ("sinks", places.sinks.map(|place| read(&client, &place))),
+        ];
+        actual.gradients = pairs.into_iter().filter_map(|(name, gradient)| Some((name, gradient?))).collect();
+    }
+    [expected, actual]
+}
+
+/// Fails unless all results agree.
+pub fn check(case: &Case, backward: bool) {
+    let [expected, actual] = both(case, backward);
+    compare(case, "output", &expected.output, &actual.output);
+    compare(case, "logsumexp", &expected.logsumexp, &actual.logsumexp);
+    for ((name, expected), (_, actual)) in expected.gradients.iter().zip(&actual.gradients) {
+        compare(case, name, expected, actual);
+    }
+}
+
+fn compare(case: &Case, name: &str, expected: &[f64], actual: &[f64]) {
+    assert_eq!(expected.len(), actual.len(), "{name} of {case:?}");
+    let largest = expected.iter().filter(|number| number.is_finite()).fold(1.0_f64, |largest, number| largest.max(number.abs()));
+    for (at, (expected, actual)) in expected.iter().zip(actual).enumerate() {
+        let same = expected == actual || (expected - actual).abs() <= 2e-5 * largest;
+        assert!(same, "{name}[{at}] is {actual}, not {expected}, of {case:?}");
+    }
+}

@@ -1,0 +1,6 @@
+//! The kernels against the f64 oracle, on the device that wgpu finds.
+
+#![cfg(feature = "wgpu")]
+
+mod case;
+mod forward;
