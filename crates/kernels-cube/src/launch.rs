@@ -9,13 +9,20 @@ use cubecl::{
 
 use crate::{
     Gradients, Inputs, Operand, Upstream,
+    bias_gradient::{Sums, bias_gradient, distance_gradient},
     forward::forward as forward_kernel,
+    key_gradient::key_gradient,
+    query_gradient::query_gradient,
+    row_terms::{UNITS, row_terms as row_terms_kernel, sink_gradient},
     score::{Config, ScoringLaunch},
     tile::Tile,
 };
 
 /// The largest head: wider ones would not fit into registers.
 const LARGEST_DIM: usize = 256;
+
+/// The widest head whose gradients of key and value fit into registers together.
+const WIDEST_OF_TWO_SUMS: usize = 128;
 
 /// Tensors of every call, at most: query, key, value, two statistics, and three gradients.
 const REQUIRED_TENSORS: usize = 8;
@@ -203,7 +210,242 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
 }
 
 /// Writes the gradients that have a place to go to. Sizes of zero are not allowed.
-pub fn backward(_client: &Client, _inputs: &Inputs, _upstream: &Upstream, _gradients: &Gradients) {}
+pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients: &Gradients) {
+    let call = Call::new(client, inputs);
+    let backward = Backward {
+        terms: call.row_terms(upstream),
+        size: vector_size([
+            &inputs.query,
+            &inputs.key,
+            &inputs.value,
+            &upstream.output_gradient,
+        ]),
+        call,
+        upstream,
+    };
+    if let Some(gradient) = &gradients.query {
+        backward.query(gradient);
+    }
+    let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
+    if backward.call.problem.dim_qk.max(backward.call.problem.dim_v) <= WIDEST_OF_TWO_SUMS {
+        backward.key_and_value(key, value);
+    } else {
+        backward.key_and_value(key, None);
+        backward.key_and_value(None, value);
+    }
+    if let Some(gradient) = &gradients.bias {
+        backward.bias(gradient);
+    }
+    if let Some(gradient) = &gradients.distance_bias {
+        backward.distance_bias(gradient);
+    }
+    if let Some((sinks, gradient)) = inputs.sinks.as_ref().zip(gradients.sinks.as_ref()) {
+        backward.sinks(sinks, gradient);
+    }
+}
+
+/// A backward pass.
+struct Backward<'a> {
+    call: Call<'a>,
+    upstream: &'a Upstream,
+    /// `[batch, heads_q, len_q]`
+    terms: Operand,
+    size: VectorSize,
+}
+
+impl Call<'_> {
+    #[allow(unsafe_code, reason = "a launch without bounds checks")]
+    fn row_terms(&self, upstream: &Upstream) -> Operand {
+        let terms = self.scratch(&upstream.logsumexp.shape);
+        let rows = self.problem.query_rows();
+        // SAFETY: as in `forward`.
+        unsafe {
+            row_terms_kernel::launch_unchecked(
+                self.client,
+                self.spread(rows.div_ceil(UNITS)),
+                CubeDim::new_1d(UNITS as u32),
+                upstream.output.arg(),
+                upstream.output_gradient.arg(),
+                upstream.logsumexp_gradient.arg(),
+                terms.arg(),
+                self.inputs.query.elem,
+            );
+        }
+        terms
+    }
+
+    /// Memory for f32, row-major.
+    fn scratch(&self, shape: &[usize]) -> Operand {
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Operand {
+            handle: self.client.empty(4 * shape.iter().product::<usize>()),
+            shape: shape.to_vec(),
+            strides,
+            elem: ElemType::Float(FloatKind::F32),
+        }
+    }
+
+    /// At least as many cubes, in two dimensions.
+    fn spread(&self, cubes: usize) -> CubeCount {
+        let most = self.client.properties().hardware.max_cube_count.0 as usize;
+        let x = cubes.min(most);
+        CubeCount::Static(x as u32, cubes.div_ceil(x) as u32, 1)
+    }
+}
+
+#[allow(unsafe_code, reason = "launches without bounds checks")]
+impl Backward<'_> {
+    fn query(&self, gradient: &Operand) {
+        let Self { call, upstream, .. } = self;
+        let (inputs, problem) = (call.inputs, call.problem);
+        let heads = problem.batch * problem.heads_q;
+        // SAFETY: as in `forward`.
+        unsafe {
+            query_gradient::launch_unchecked(
+                call.client,
+                call.cubes(problem.len_q.div_ceil(call.config.tile.size), heads),
+                call.cube_dim(),
+                self.size,
+                inputs.query.arg(),
+                inputs.key.arg(),
+                inputs.value.arg(),
+                upstream.output_gradient.arg(),
+                upstream.logsumexp.arg(),
+                self.terms.arg(),
+                call.scoring(),
+                gradient.arg(),
+                heads as u32,
+                call.config,
+                [inputs.query.elem, call.mask_elem()],
+            );
+        }
+    }
+
+    fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
+        if key.is_none() && value.is_none() {
+            return;
+        }
+        let Self { call, upstream, .. } = self;
+        let (inputs, problem) = (call.inputs, call.problem);
+        let heads = problem.batch * problem.heads_kv;
+        // SAFETY: as in `forward`.
+        unsafe {
+            key_gradient::launch_unchecked(
+                call.client,
+                call.cubes(problem.len_kv.div_ceil(call.config.tile.size), heads),
+                call.cube_dim(),
+                self.size,
+                inputs.query.arg(),
+                inputs.key.arg(),
+                inputs.value.arg(),
+                upstream.output_gradient.arg(),
+                upstream.logsumexp.arg(),
+                self.terms.arg(),
+                call.scoring(),
+                optional(key),
+                optional(value),
+                heads as u32,
+                call.config,
+                [inputs.query.elem, call.mask_elem()],
+            );
+        }
+    }
+
+    fn bias(&self, gradient: &Operand) {
+        let problem = self.call.problem;
+        let [batch, heads, len_q, len_kv] = dims(gradient);
+        let summed = Sums {
+            diagonal: false,
+            batches: batch < problem.batch,
+            heads: heads < problem.heads_q,
+            queries: len_q < problem.len_q,
+            keys: len_kv < problem.len_kv,
+        };
+        let tiles = |len: usize| len.div_ceil(self.call.config.tile.size);
+        self.bias_tiles(gradient, summed, tiles(len_q) * tiles(len_kv), batch * heads);
+    }
+
+    fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {
+        let Self { call, upstream, .. } = self;
+        let inputs = call.inputs;
+        // SAFETY: as in `forward`.
+        unsafe {
+            bias_gradient::launch_unchecked(
+                call.client,
+                call.cubes(tiles, heads),
+                call.cube_dim(),
+                self.size,
+                inputs.query.arg(),
+                inputs.key.arg(),
+                inputs.value.arg(),
+                upstream.output_gradient.arg(),
+                upstream.logsumexp.arg(),
+                self.terms.arg(),
+                call.scoring(),
+                gradient.arg(),
+                heads as u32,
+                summed,
+                call.config,
+                [inputs.query.elem, call.mask_elem()],
+            );
+        }
+    }
+
+    fn distance_bias(&self, gradient: &Operand) {
+        let Self { call, .. } = self;
+        let Problem {
+            batch,
+            heads_q,
+            len_q,
+            len_kv,
+            ..
+        } = call.problem;
+        let size = call.config.tile.size;
+        let tiles = len_q.div_ceil(size) + len_kv.div_ceil(size) - 1;
+        let diagonals = call.scratch(&[batch, heads_q, tiles, 2 * size]);
+        let summed = Sums {
+            diagonal: true,
+            batches: false,
+            heads: false,
+            queries: false,
+            keys: false,
+        };
+        self.bias_tiles(&diagonals, summed, tiles, batch * heads_q);
+        let entries = gradient.shape.iter().product::<usize>();
+        // SAFETY: as in `forward`.
+        unsafe {
+            distance_gradient::launch_unchecked(
+                call.client,
+                call.spread(entries.div_ceil(UNITS)),
+                CubeDim::new_1d(UNITS as u32),
+                diagonals.arg(),
+                optional(call.inputs.query_offsets.as_ref()),
+                gradient.arg(),
+                len_q as u32,
+                len_kv as u32,
+                size,
+            );
+        }
+    }
+
+    fn sinks(&self, sinks: &Operand, gradient: &Operand) {
+        // SAFETY: as in `forward`.
+        unsafe {
+            sink_gradient::launch_unchecked(
+                self.call.client,
+                CubeCount::Static(self.call.problem.heads_q as u32, 1, 1),
+                CubeDim::new_1d(UNITS as u32),
+                sinks.arg(),
+                self.upstream.logsumexp.arg(),
+                self.terms.arg(),
+                gradient.arg(),
+            );
+        }
+    }
+}
 
 /// Numbers that a unit reads at a time: 4 if every row of every operand begins at a multiple of 4.
 fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize {

@@ -2,5 +2,6 @@
 
 #![cfg(feature = "wgpu")]
 
+mod backward;
 mod case;
 mod forward;

@@ -1,0 +1,98 @@
+//! How fast the kernels are: `cargo run --release -p burn-attn-kernels-cube --features vulkan --example speed`.
+
+use std::time::Instant;
+
+use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
+use burn_attn_kernels_cube::{Gradients, Inputs, Operand, Upstream, backward, forward};
+use cubecl::{
+    bytes::Bytes,
+    client::Client,
+    ir::{ElemType, FloatKind},
+};
+
+fn operand(client: &Client, shape: [usize; 4], kind: FloatKind, seed: u32) -> Operand {
+    let count = shape.iter().product();
+    let mut state = seed;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let bytes: Vec<u8> = match kind {
+        FloatKind::F16 => (0..count).flat_map(|_| half::f16::from_f32(next()).to_le_bytes()).collect(),
+        FloatKind::BF16 => (0..count).flat_map(|_| half::bf16::from_f32(next()).to_le_bytes()).collect(),
+        _ => (0..count).flat_map(|_| next().to_le_bytes()).collect(),
+    };
+    let [_, heads, len, dim] = shape;
+    Operand {
+        handle: client.create(Bytes::from_bytes_vec(bytes)),
+        shape: shape.to_vec(),
+        strides: vec![heads * len * dim, len * dim, dim, 1],
+        elem: ElemType::Float(kind),
+    }
+}
+
+fn median(mut times: Vec<f64>) -> f64 {
+    times.sort_by(f64::total_cmp);
+    times[times.len() / 2]
+}
+
+fn main() {
+    let client = cubecl::Device::default().client();
+    let properties = client.properties();
+    println!("{} {:?}", client.name(), properties.hardware);
+    println!("cmma {:?}", properties.features.matmul.cmma);
+    println!("cube_mma {:?}", properties.features.matmul.cube_mma);
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let number = |at: usize, or: usize| arguments.get(at).map_or(or, |argument| argument.parse().unwrap());
+    let (heads, len, rounds) = (number(0, 16), number(1, 4096), number(2, 5));
+    let wait = || cubecl::future::block_on(client.sync()).unwrap();
+    for kind in [FloatKind::F32, FloatKind::F16, FloatKind::BF16] {
+        for dim in [64, 128] {
+            for causal in [false, true] {
+                let tensor = |seed| operand(&client, [1, heads, len, dim], kind, seed);
+                let statistic = |seed| operand(&client, [1, 1, heads, len], FloatKind::F32, seed);
+                let rows = |operand: Operand| Operand { shape: vec![1, heads, len], strides: vec![heads * len, len, 1], ..operand };
+                let inputs = Inputs {
+                    query: tensor(1),
+                    key: tensor(2),
+                    value: tensor(3),
+                    bias: None,
+                    distance_bias: None,
+                    sinks: None,
+                    masked: None,
+                    key_lengths: None,
+                    query_offsets: None,
+                    segments: None,
+                    by_position: PositionMask::new(causal.then_some(CausalAlignment::BottomRight), None),
+                    scale: 1.0 / (dim as f64).sqrt(),
+                    softcap: None,
+                    dropout: None,
+                };
+                let upstream = Upstream {
+                    output: tensor(4),
+                    logsumexp: rows(statistic(5)),
+                    output_gradient: tensor(6),
+                    logsumexp_gradient: rows(statistic(7)),
+                };
+                let gradients = Gradients { query: Some(tensor(8)), key: Some(tensor(9)), value: Some(tensor(10)), ..Gradients::default() };
+                let time = |run: &dyn Fn()| {
+                    run();
+                    wait();
+                    median((0..rounds).map(|_| {
+                        let start = Instant::now();
+                        run();
+                        wait();
+                        start.elapsed().as_secs_f64()
+                    }).collect())
+                };
+                let ahead = time(&|| forward(&client, &inputs, &upstream.output, &upstream.logsumexp));
+                let back = time(&|| backward(&client, &inputs, &upstream, &gradients));
+                let operations = 4.0 * (heads * len * len * dim) as f64 / if causal { 2.0 } else { 1.0 };
+                println!(
+                    "{kind:?} d {dim} causal {causal}: forward {:.2} ms {:.2} TFLOP/s, backward {:.2} ms {:.2} TFLOP/s",
+                    ahead * 1e3, operations / ahead * 1e-12, back * 1e3, 2.5 * operations / back * 1e-12,
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The gradients of the dense bias and of the distance bias.
+//!
+//! A cube adds up the score gradients of all tiles that its part of the bias was added to, in a fixed order. For the dense
+//! bias that is one tile per batch item and head that share it, and more where it is broadcast over queries or keys. For the
+//! distance bias it is one diagonal of tiles of one batch item and head; a second kernel adds up batch items.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::{
+    score::{Config, Scoring, dropped, is_visible, place, score},
+    tile::{CHUNK, Four, clear, load_transposed, product, rows_of, store_scores, unit_of},
+    weights::{load_statistics, score_gradients, weights},
+};
+
+/// What a cube adds up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Sums {
+    /// Tiles of a diagonal, and the diagonals in them.
+    pub(crate) diagonal: bool,
+    /// All batch items, heads, queries, keys.
+    pub(crate) batches: bool,
+    pub(crate) heads: bool,
+    pub(crate) queries: bool,
+    pub(crate) keys: bool,
+}
+
+/// `gradient` is contiguous: the shape of the bias, or `[batch, heads, diagonals of tiles, 2 * tile.size]`.
+#[cube(launch_unchecked)]
+pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    value: &Tensor<Vector<F, N>>,
+    output_gradient: &Tensor<Vector<F, N>>,
+    logsumexp: &Tensor<f32>,
+    terms: &Tensor<f32>,
+    scoring: &Scoring<M>,
+    gradient: &mut Tensor<f32>,
+    heads_of_all: u32,
+    #[comptime] summed: Sums,
+    #[comptime] config: Config,
+    #[define(F, M)] _types: [ElemType; 2],
+) {
+    let tile = comptime!(config.tile);
+    let size = comptime!(tile.size);
+    let rows = comptime!(tile.rows);
+    let quads = comptime!(size / 4);
+    let unit = unit_of(tile);
+    let heads = query.shape(1);
+    let group = heads / key.shape(1);
+    let len_q = query.shape(2);
+    let len_kv = key.shape(2);
+    let tiles_q = len_q.div_ceil(size);
+    let tiles_kv = len_kv.div_ceil(size);
+    // Batch item and head of the gradient.
+    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
+    let own_heads = gradient.shape(1);
+    let mut batches = of_all / own_heads;
+    let mut batches_end = batches + 1;
+    if comptime!(summed.batches) {
+        batches = 0usize.runtime();
+        batches_end = query.shape(0);
+    }
+    let mut heads_start = of_all % own_heads;
+    let mut heads_end = heads_start + 1;
+    if comptime!(summed.heads) {
+        heads_start = 0usize.runtime();
+        heads_end = heads;
+    }
+    // Tiles of queries; a tile of keys belongs to each, or all do.
+    let own_tile = CUBE_POS_X as usize;
+    let mut queries_start = 0usize.runtime();
+    let mut queries_end = tiles_q;
+    let mut keys_first = 0usize.runtime();
+    let mut keys_count = 1usize.runtime();
+    if comptime!(summed.diagonal) {
+        queries_start = (own_tile + 1).max(tiles_kv) - tiles_kv;
+        queries_end = tiles_q.min(own_tile + 1);
+    } else {
+        if comptime!(summed.keys) {
+            keys_count = tiles_kv;
+            if comptime!(!summed.queries) {
+                queries_start = own_tile;
+                queries_end = own_tile + 1;
+            }
+        } else if comptime!(summed.queries) {
+            keys_first = own_tile;
+        } else {
+            keys_first = own_tile % tiles_kv;
+            queries_start = own_tile / tiles_kv;
+            queries_end = queries_start + 1;
+        }
+    }
+
+    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
+    let mut sums = Array::<Four>::new(rows);
+    clear(&mut sums, rows);
+    for batch in batches..batches_end {
+        for head in heads_start..heads_end {
+            let place = place::<M>(scoring, batch, head, len_q, len_kv);
+            let head_of_all = batch * heads + head;
+            for tile_q in queries_start..queries_end {
+                let first = tile_q * size;
+                let row = first + unit.y * rows;
+                let queries = rows_of::<F, N>(query, batch, head, first);
+                let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
+                let statistics = load_statistics(logsumexp, head_of_all, row, len_q, rows);
+                let terms = load_statistics(terms, head_of_all, row, len_q, rows);
+                for step in 0..keys_count {
+                    let mut tile_kv = keys_first + step;
+                    if comptime!(summed.diagonal) {
+                        tile_kv = tile_q + tiles_kv - 1 - own_tile;
+                    }
+                    let start = tile_kv * size;
+                    let column = start + unit.x * 4;
+                    let keys = rows_of::<F, N>(key, batch, head / group, start);
+                    let values = rows_of::<F, N>(value, batch, head / group, start);
+                    let mut scores = Array::<Four>::new(rows);
+                    let mut slopes = Array::<Four>::new(rows);
+                    clear(&mut scores, rows);
+                    #[unroll]
+                    for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+                        sync_cube();
+                        load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, 0usize, tile);
+                        load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+                        sync_cube();
+                        product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+                    }
+                    let visible = is_visible::<M>(scoring, place, first, start, config);
+                    let hidden = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, false, config);
+                    weights(&mut scores, hidden, &statistics, false, config);
+                    let mut received = Array::<Four>::new(rows);
+                    clear(&mut received, rows);
+                    #[unroll]
+                    for chunk in 0..comptime!(config.dim_v.div_ceil(CHUNK)) {
+                        sync_cube();
+                        load_transposed::<F, N>(output_gradient, upstream, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, 0usize, tile);
+                        load_transposed::<F, N>(value, values, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+                        sync_cube();
+                        product(&pool, 0usize, comptime!(tile.operand()), &mut received, 0usize, 1usize, unit, tile);
+                    }
+                    let dropped = dropped::<M>(scoring, place, row, column, false, config);
+                    score_gradients(&mut received, &scores, &slopes, hidden, dropped, scoring.kept, &terms, false, false, config);
+                    #[unroll]
+                    for i in 0..rows {
+                        sums[i] += received[i];
+                    }
+                }
+            }
+        }
+    }
+
+    sync_cube();
+    store_scores(&sums, &mut pool, unit, tile);
+    sync_cube();
+    let index = UNIT_POS as usize;
+    if comptime!(summed.diagonal) {
+        if index < comptime!(2 * size - 1) {
+            let mut sum = f32::new(0.0);
+            for j in 0..size {
+                // Row `index - (size - 1) + j`, if it exists.
+                let i = index + j + 1;
+                if i >= size && i < comptime!(2 * size) {
+                    let i = i - size;
+                    let four = pool[j * quads + ((i / 4) ^ (j / 4 % 8))];
+                    sum += four.extract_dynamic(i % 4);
+                }
+            }
+            let diagonals = gradient.shape(2);
+            gradient[(of_all * diagonals + own_tile) * comptime!(2 * size) + index] = sum;
+        }
+    } else {
+        let out_q = gradient.shape(2);
+        let out_kv = gradient.shape(3);
+        if comptime!(summed.keys) {
+            // Sums over columns, four rows per unit.
+            let mut sum = Four::new(0.0f32);
+            if index < quads {
+                for j in 0..size {
+                    sum += pool[j * quads + (index ^ (j / 4 % 8))];
+                }
+            }
+            if comptime!(summed.queries) {
+                sync_cube();
+                if index < quads {
+                    pool[index] = sum;
+                }
+                sync_cube();
+                if index == 0 {
+                    let mut total = pool[0usize];
+                    for quad in 1..quads {
+                        total += pool[quad];
+                    }
+                    gradient[of_all] = (total.extract(0usize) + total.extract(1usize)) + (total.extract(2usize) + total.extract(3usize));
+                }
+            } else if index < quads {
+                #[unroll]
+                for i in 0..4usize {
+                    let row = queries_start * size + index * 4 + i;
+                    if row < len_q {
+                        gradient[of_all * out_q + row] = sum.extract(i);
+                    }
+                }
+            }
+        } else if comptime!(summed.queries) {
+            let column = keys_first * size + index;
+            if index < size && column < len_kv {
+                let mut sum = Four::new(0.0f32);
+                for quad in 0..quads {
+                    sum += pool[index * quads + quad];
+                }
+                gradient[of_all * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize)) + (sum.extract(2usize) + sum.extract(3usize));
+            }
+        } else {
+            #[unroll]
+            for i in 0..rows {
+                let row = queries_start * size + unit.y * rows + i;
+                #[unroll]
+                for j in 0..4usize {
+                    let column = keys_first * size + unit.x * 4 + j;
+                    if row < len_q && column < len_kv {
+                        gradient[(of_all * out_q + row) * out_kv + column] = sums[i].extract(j);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Adds up the diagonals of [`bias_gradient`] of all batch items: `gradient` is `[heads, entries]`.
+#[cube(launch_unchecked)]
+pub(crate) fn distance_gradient(
+    diagonals: &Tensor<f32>,
+    query_offsets: &ComptimeOption<OwnedTensor<i32>>,
+    gradient: &mut Tensor<f32>,
+    len_q: u32,
+    len_kv: u32,
+    #[comptime] size: usize,
+) {
+    let entries = gradient.shape(1);
+    let heads = diagonals.shape(1);
+    let count = diagonals.shape(2);
+    let tiles_kv = (len_kv as usize).div_ceil(size);
+    let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
+    let at = cube * crate::row_terms::UNITS + UNIT_POS as usize;
+    if at < heads * entries {
+        let head = at / entries;
+        let mut sum = f32::new(0.0);
+        for batch in 0..diagonals.shape(0) {
+            let mut zero = len_kv as i32 - 1;
+            #[comptime]
+            match query_offsets {
+                ComptimeOption::Some(offsets) => {
+                    let offset = offsets[batch].max(-(len_q as i32)).min(len_kv as i32);
+                    zero = offset + (len_q + len_kv) as i32 - 1;
+                }
+                ComptimeOption::None => {}
+            };
+            // Query less key, from the least on.
+            let distance = (at % entries) as i32 - zero + len_kv as i32 - 1;
+            if distance >= 0i32 && distance < (len_q + len_kv) as i32 - 1 {
+                // Tiles on the main diagonal are number `tiles_kv - 1`; what is here counts from `size * tiles_kv - 1` before it.
+                let from_first = distance as usize + tiles_kv * size - len_kv as usize;
+                let after = from_first / size;
+                let inside = from_first % size;
+                let base = (batch * heads + head) * count;
+                // In the tiles of one diagonal it is at or above their own, in those of the next below.
+                if after < count {
+                    sum += diagonals[(base + after) * comptime!(2 * size) + inside];
+                }
+                if after > 0 && after - 1 < count && inside + 1 < size {
+                    sum += diagonals[(base + after - 1) * comptime!(2 * size) + inside + size];
+                }
+            }
+        }
+        gradient[at] = sum;
+    }
+}

@@ -1,0 +1,150 @@
+//! The gradients of key and value.
+//!
+//! A cube has a tile of keys of one key/value head and takes the queries of all heads that share it tile by tile, so that
+//! nothing is added up between cubes.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::{
+    query_gradient::store_gradient,
+    score::{Config, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_queries},
+    tile::{CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of},
+    weights::{load_statistics, score_gradients, weights},
+};
+
+#[cube(launch_unchecked)]
+pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    value: &Tensor<Vector<F, N>>,
+    output_gradient: &Tensor<Vector<F, N>>,
+    logsumexp: &Tensor<f32>,
+    terms: &Tensor<f32>,
+    scoring: &Scoring<M>,
+    of_key: &mut ComptimeOption<OwnedTensor<F>>,
+    of_value: &mut ComptimeOption<OwnedTensor<F>>,
+    heads_of_all: u32,
+    #[comptime] config: Config,
+    #[define(F, M)] _types: [ElemType; 2],
+) {
+    let tile = comptime!(config.tile);
+    let rows = comptime!(tile.rows);
+    let key_parts = comptime!(tile.cover(config.dim_qk));
+    let value_parts = comptime!(tile.cover(config.dim_v));
+    let unit = unit_of(tile);
+    let heads_kv = key.shape(1);
+    let group = query.shape(1) / heads_kv;
+    let len_q = query.shape(2);
+    let len_kv = key.shape(2);
+    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
+    let batch = of_all / heads_kv;
+    let head_kv = of_all % heads_kv;
+    let first = CUBE_POS_X as usize * tile.size;
+    let row = first + unit.y * rows;
+    let keys = rows_of::<F, N>(key, batch, head_kv, first);
+    let values = rows_of::<F, N>(value, batch, head_kv, first);
+
+    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
+    let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
+    let mut key_sums = Array::<Four>::new(comptime!(rows * key_parts));
+    let mut value_sums = Array::<Four>::new(comptime!(rows * value_parts));
+    clear(&mut key_sums, comptime!(rows * key_parts));
+    clear(&mut value_sums, comptime!(rows * value_parts));
+
+    for member in 0..group {
+        let head = head_kv * group + member;
+        let place = place::<M>(scoring, batch, head, len_q, len_kv);
+        let head_of_all = batch * query.shape(1) + head;
+        let tiles = tiles_of_queries::<M>(scoring, place, first, config);
+        for number in tiles.start..tiles.end {
+            let start = number * tile.size;
+            let column = start + unit.x * 4;
+            let queries = rows_of::<F, N>(query, batch, head, start);
+            let upstream = rows_of::<F, N>(output_gradient, batch, head, start);
+            let mut scores = Array::<Four>::new(rows);
+            let mut slopes = Array::<Four>::new(rows);
+            clear(&mut scores, rows);
+            #[unroll]
+            for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+                sync_cube();
+                load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, 0usize, tile);
+                load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, comptime!(tile.operand()), tile);
+                sync_cube();
+                product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+            }
+            let visible = is_visible::<M>(scoring, place, start, first, config);
+            let hidden = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, true, config);
+            let statistics = load_statistics(logsumexp, head_of_all, column, len_q, 4usize);
+            weights(&mut scores, hidden, &statistics, true, config);
+            let dropped = dropped::<M>(scoring, place, row, column, true, config);
+            if UNIT_POS < comptime!(tile.size as u32) {
+                seen[UNIT_POS as usize] = 0u32;
+            }
+            sync_cube();
+            mark_seen(hidden, &mut seen, unit, config);
+
+            if comptime!(of_value.is_some()) {
+                let mut kept = Array::<Four>::new(rows);
+                #[unroll]
+                for i in 0..rows {
+                    kept[i] = scores[i];
+                }
+                keep::<M>(&mut kept, dropped, scoring, config);
+                store_scores(&kept, &mut pool, unit, tile);
+                #[unroll]
+                for part in 0..value_parts {
+                    #[unroll]
+                    for half in 0..comptime!(tile.size / CHUNK) {
+                        sync_cube();
+                        load_rows::<F, N>(output_gradient, upstream, comptime!(half * CHUNK), part, comptime!(config.dim_v), &seen, visible, &mut pool, tile);
+                        sync_cube();
+                        product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut value_sums, part, value_parts, unit, tile);
+                    }
+                }
+            }
+            if comptime!(of_key.is_some()) {
+                let mut received = Array::<Four>::new(rows);
+                clear(&mut received, rows);
+                #[unroll]
+                for chunk in 0..comptime!(config.dim_v.div_ceil(CHUNK)) {
+                    sync_cube();
+                    load_transposed::<F, N>(value, values, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, 0usize, tile);
+                    load_transposed::<F, N>(output_gradient, upstream, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+                    sync_cube();
+                    product(&pool, 0usize, comptime!(tile.operand()), &mut received, 0usize, 1usize, unit, tile);
+                }
+                let terms = load_statistics(terms, head_of_all, column, len_q, 4usize);
+                score_gradients(&mut received, &scores, &slopes, hidden, dropped, scoring.kept, &terms, true, true, config);
+                sync_cube();
+                store_scores(&received, &mut pool, unit, tile);
+                #[unroll]
+                for part in 0..key_parts {
+                    #[unroll]
+                    for half in 0..comptime!(tile.size / CHUNK) {
+                        sync_cube();
+                        load_rows::<F, N>(query, queries, comptime!(half * CHUNK), part, comptime!(config.dim_qk), &seen, visible, &mut pool, tile);
+                        sync_cube();
+                        product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut key_sums, part, key_parts, unit, tile);
+                    }
+                }
+            }
+        }
+    }
+
+    #[comptime]
+    match of_key {
+        ComptimeOption::Some(gradient) => {
+            let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
+            store_gradient::<F>(&key_sums, scoring.scale, gradient, to, row, len_kv, unit.x * 4, comptime!(config.dim_qk), config);
+        }
+        ComptimeOption::None => {}
+    };
+    #[comptime]
+    match of_value {
+        ComptimeOption::Some(gradient) => {
+            let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
+            store_gradient::<F>(&value_sums, f32::new(1.0), gradient, to, row, len_kv, unit.x * 4, comptime!(config.dim_v), config);
+        }
+        ComptimeOption::None => {}
+    };
+}

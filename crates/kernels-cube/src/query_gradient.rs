@@ -1,0 +1,141 @@
+//! The gradient of the query.
+//!
+//! As in the forward pass, a cube has a tile of queries of one head and takes the keys tile by tile.
+//!
+//! Source: Dao, "FlashAttention-2" (arXiv:2307.08691), algorithm 2, with the loops of the query's gradient apart from
+//! the others: no sums of several cubes, so the same bits every time.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::{
+    score::{Config, Scoring, dropped, is_visible, mark_seen, place, score, tiles_of_keys},
+    tile::{CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of},
+    weights::{load_statistics, score_gradients, weights},
+};
+
+#[cube(launch_unchecked)]
+pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    value: &Tensor<Vector<F, N>>,
+    output_gradient: &Tensor<Vector<F, N>>,
+    logsumexp: &Tensor<f32>,
+    terms: &Tensor<f32>,
+    scoring: &Scoring<M>,
+    gradient: &mut Tensor<F>,
+    heads_of_all: u32,
+    #[comptime] config: Config,
+    #[define(F, M)] _types: [ElemType; 2],
+) {
+    let tile = comptime!(config.tile);
+    let rows = comptime!(tile.rows);
+    let parts = comptime!(tile.cover(config.dim_qk));
+    let unit = unit_of(tile);
+    let heads = query.shape(1);
+    let group = heads / key.shape(1);
+    let len_q = query.shape(2);
+    let len_kv = key.shape(2);
+    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
+    let batch = of_all / heads;
+    let head = of_all % heads;
+    let first = (len_q.div_ceil(tile.size) - 1 - CUBE_POS_X as usize) * tile.size;
+    let row = first + unit.y * rows;
+    let place = place::<M>(scoring, batch, head, len_q, len_kv);
+    let queries = rows_of::<F, N>(query, batch, head, first);
+    let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
+    let statistics = load_statistics(logsumexp, of_all, row, len_q, rows);
+    let terms = load_statistics(terms, of_all, row, len_q, rows);
+
+    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
+    let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
+    let mut sums = Array::<Four>::new(comptime!(rows * parts));
+    clear(&mut sums, comptime!(rows * parts));
+
+    let tiles = tiles_of_keys::<M>(scoring, place, first, config);
+    for number in tiles.start..tiles.end {
+        let start = number * tile.size;
+        let column = start + unit.x * 4;
+        let keys = rows_of::<F, N>(key, batch, head / group, start);
+        let values = rows_of::<F, N>(value, batch, head / group, start);
+        let mut scores = Array::<Four>::new(rows);
+        let mut slopes = Array::<Four>::new(rows);
+        clear(&mut scores, rows);
+        #[unroll]
+        for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+            sync_cube();
+            load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, 0usize, tile);
+            load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+            sync_cube();
+            product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+        }
+        let visible = is_visible::<M>(scoring, place, first, start, config);
+        let hidden = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, false, config);
+        weights(&mut scores, hidden, &statistics, false, config);
+        if UNIT_POS < comptime!(tile.size as u32) {
+            seen[UNIT_POS as usize] = 0u32;
+        }
+
+        let mut received = Array::<Four>::new(rows);
+        clear(&mut received, rows);
+        #[unroll]
+        for chunk in 0..comptime!(config.dim_v.div_ceil(CHUNK)) {
+            sync_cube();
+            load_transposed::<F, N>(output_gradient, upstream, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, 0usize, tile);
+            load_transposed::<F, N>(value, values, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+            sync_cube();
+            product(&pool, 0usize, comptime!(tile.operand()), &mut received, 0usize, 1usize, unit, tile);
+        }
+        let dropped = dropped::<M>(scoring, place, row, column, false, config);
+        score_gradients(&mut received, &scores, &slopes, hidden, dropped, scoring.kept, &terms, true, false, config);
+        mark_seen(hidden, &mut seen, unit, config);
+        sync_cube();
+        store_scores(&received, &mut pool, unit, tile);
+        #[unroll]
+        for part in 0..parts {
+            #[unroll]
+            for half in 0..comptime!(tile.size / CHUNK) {
+                sync_cube();
+                load_rows::<F, N>(key, keys, comptime!(half * CHUNK), part, comptime!(config.dim_qk), &seen, visible, &mut pool, tile);
+                sync_cube();
+                product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut sums, part, parts, unit, tile);
+            }
+        }
+    }
+
+    let to = batch * gradient.stride(0) + head * gradient.stride(1);
+    store_gradient::<F>(&sums, scoring.scale, gradient, to, row, len_q, unit.x * 4, comptime!(config.dim_qk), config);
+}
+
+/// Writes a unit's part of a gradient, times `factor`.
+#[cube]
+pub(crate) fn store_gradient<F: Float>(
+    sums: &Array<Four>,
+    factor: f32,
+    gradient: &mut Tensor<F>,
+    to: usize,
+    row: usize,
+    end: usize,
+    column: usize,
+    #[comptime] dim: usize,
+    #[comptime] config: Config,
+) {
+    let tile = comptime!(config.tile);
+    let parts = comptime!(tile.cover(dim));
+    let stride = gradient.stride(2);
+    #[unroll]
+    for i in 0..comptime!(tile.rows) {
+        if row + i < end {
+            #[unroll]
+            for part in 0..parts {
+                let four = sums[comptime!(i * parts + part)];
+                #[unroll]
+                for j in 0..4usize {
+                    let at = comptime!(part * tile.size + j) + column;
+                    if at < dim {
+                        gradient[to + (row + i) * stride + at] = F::cast_from(four.extract(j) * factor);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What the backward pass needs of every row, and the gradient of the sinks, which is made of nothing else.
+
+use cubecl::{ir::ElemType, prelude::*};
+
+use crate::score::LEAST;
+
+/// Units of a cube in this file.
+pub(crate) const UNITS: usize = 256;
+
+/// `dot(output, output_gradient) - logsumexp_gradient` of every row: a score's gradient is its weight times what its value
+/// receives less this term.
+#[cube(launch_unchecked)]
+pub(crate) fn row_terms<F: Float>(
+    output: &Tensor<F>,
+    output_gradient: &Tensor<F>,
+    logsumexp_gradient: &Tensor<f32>,
+    terms: &mut Tensor<f32>,
+    #[define(F)] _type: ElemType,
+) {
+    let heads = output.shape(1);
+    let len = output.shape(2);
+    let dim = output.shape(3);
+    let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
+    let row = cube * UNITS + UNIT_POS as usize;
+    if row < output.shape(0) * heads * len {
+        let query = row % len;
+        let head = row / len % heads;
+        let batch = row / len / heads;
+        let from = batch * output.stride(0) + head * output.stride(1) + query * output.stride(2);
+        let gradient_from = batch * output_gradient.stride(0)
+            + head * output_gradient.stride(1)
+            + query * output_gradient.stride(2);
+        let mut sum = f32::new(0.0);
+        for column in 0..dim {
+            let number = f32::cast_from(output[from + column * output.stride(3)]);
+            let gradient = f32::cast_from(output_gradient[gradient_from + column * output_gradient.stride(3)]);
+            // The output of a row without keys is 0, whatever its gradient.
+            sum += select(number == f32::new(0.0), f32::new(0.0), number * gradient);
+        }
+        let at = batch * logsumexp_gradient.stride(0)
+            + head * logsumexp_gradient.stride(1)
+            + query * logsumexp_gradient.stride(2);
+        terms[row] = sum - logsumexp_gradient[at];
+    }
+}
+
+/// The gradient of the sinks: a cube per head, whose units add up rows in a fixed order.
+#[cube(launch_unchecked)]
+pub(crate) fn sink_gradient(
+    sinks: &Tensor<f32>,
+    logsumexp: &Tensor<f32>,
+    terms: &Tensor<f32>,
+    gradient: &mut Tensor<f32>,
+) {
+    let heads = logsumexp.shape(1);
+    let len = logsumexp.shape(2);
+    let rows = logsumexp.shape(0) * len;
+    let head = CUBE_POS_X as usize;
+    let unit = UNIT_POS as usize;
+    let sink = sinks[head];
+    let mut sum = f32::new(0.0);
+    let mut row = unit;
+    while row < rows {
+        let at = (row / len * heads + head) * len + row % len;
+        sum -= (sink - logsumexp[at]).exp() * terms[at];
+        row += UNITS;
+    }
+    let mut sums = Shared::<[f32]>::new_slice(UNITS);
+    // A sink of −∞ has no weight anywhere.
+    sums[unit] = select(sink < f32::new(LEAST), f32::new(0.0), sum);
+    sync_cube();
+    if unit == 0 {
+        let mut total = f32::new(0.0);
+        for other in 0..UNITS {
+            total += sums[other];
+        }
+        gradient[head] = total;
+    }
+}
