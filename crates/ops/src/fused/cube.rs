@@ -1,11 +1,12 @@
 //! The kernels of `kernels-cube` over tensors in a GPU's memory.
 
+#[cfg(all(test, feature = "wgpu", feature = "flex"))]
+mod tests;
+
 use burn::{
     backend::{
-        Backend, TensorMetadata,
-        cubecl::dtype_to_elem_type,
-        ops::FloatTensorOps,
-        tensor::{BoolTensor, FloatTensor, IntTensor},
+        Backend, TensorMetadata, cubecl::dtype_to_elem_type, ops::FloatTensorOps,
+        tensor::FloatTensor,
     },
     tensor::{DType, Shape},
 };
@@ -19,16 +20,40 @@ use burn_cubecl::{
 };
 
 use super::{AttentionKernels, problem_of};
-use crate::{Body, Gradients, MaskInputs, OptionalFloat, Results, ScoreInputs, Upstream, Wanted};
+use crate::{
+    Body, Gradients, MaskInputs, OptionalFloat, OptionalInt, Results, ScoreInputs, Upstream, Wanted,
+};
 
 /// With fewer queries, the kernels would leave most of a tile of queries, and most of the GPU, without work.
 const FEWEST_QUERIES: usize = 16;
 
-/// Whether the kernels support this call, from shapes and dtypes alone: also asked about tensors that do not exist yet.
+/// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
 pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     inputs: &ScoreInputs<B>,
     value: &FloatTensor<B>,
 ) -> bool {
+    let mask = &inputs.mask;
+    let optional = [
+        inputs.bias.as_ref().is_some(),
+        inputs.distance_bias.as_ref().is_some(),
+        inputs.sinks.as_ref().is_some(),
+        mask.masked.as_ref().is_some(),
+        mask.key_lengths.as_ref().is_some(),
+        mask.query_offsets.as_ref().is_some(),
+        mask.query_segments.as_ref().is_some(),
+        mask.key_segments.as_ref().is_some(),
+    ];
+    readable(inputs, value)
+        && kernels::supports(
+            &inputs.query.device().client(),
+            &problem_of(inputs, value),
+            dtype_to_elem_type(inputs.query.dtype()),
+            optional.into_iter().filter(|&present| present).count(),
+        )
+}
+
+/// Whether the call is one that the kernels' interface can express, and worth their launch.
+fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
     use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
     let MaskInputs {
         visible_blocks,
@@ -38,46 +63,36 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         query_segments,
         key_segments,
     } = &inputs.mask;
-    let (query, dtype) = (&inputs.query, inputs.query.dtype());
-    let problem = problem_of(inputs, value);
-    let output = [problem.batch, problem.heads_q, problem.len_q, problem.dim_v];
-    if inputs.scalars.body != Body::Fastest
-        || problem.len_q < FEWEST_QUERIES
-        || visible_blocks.as_ref().is_some()
-        || !matches!(dtype, F32 | F16 | BF16)
-        || [inputs.key.dtype(), value.dtype()] != [dtype; 2]
-        || ![query, &inputs.key, value]
-            .map(indexable::<FloatTensor<B>>)
-            .iter()
-            .all(|&x| x)
-        || !indexable_shape(&output)
-    {
-        return false;
-    }
-    let floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks];
-    let floats = floats.into_iter().filter_map(OptionalFloat::as_ref);
-    let ints = [key_lengths, query_offsets, query_segments, key_segments];
-    let ints = ints.into_iter().filter_map(|tensor| tensor.as_ref());
-    // The kernels read i32: wider segment numbers could become equal, and wider lengths small.
-    floats.clone().all(|float: &FloatTensor<B>| {
-        matches!(float.dtype(), F64 | F32 | F16 | BF16) && indexable(float)
-    }) && ints.clone().all(|int: &IntTensor<B>| {
-        matches!(int.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(int)
-    }) && masked.as_ref().is_none_or(indexable::<BoolTensor<B>>)
-        && kernels::supports(
-            &query.device().client(),
-            &problem,
-            dtype_to_elem_type(dtype),
-            floats.count() + ints.count() + usize::from(masked.as_ref().is_some()),
-        )
-}
-
-fn indexable<P: TensorMetadata>(tensor: &P) -> bool {
-    indexable_shape(&tensor.shape())
+    let (query, key) = (&inputs.query, &inputs.key);
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = problem_of(inputs, value);
+    let output = Shape::new([batch, heads_q, len_q, dim_v]);
+    let shapes = [query.shape(), key.shape(), value.shape(), output];
+    let mut floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks]
+        .into_iter()
+        .filter_map(OptionalFloat::as_ref);
+    let mut ints = [key_lengths, query_offsets, query_segments, key_segments]
+        .into_iter()
+        .filter_map(OptionalInt::as_ref);
+    inputs.scalars.body == Body::Fastest
+        && len_q >= FEWEST_QUERIES
+        && visible_blocks.as_ref().is_none()
+        && matches!(query.dtype(), F32 | F16 | BF16)
+        && [key.dtype(), value.dtype()] == [query.dtype(); 2]
+        && shapes.iter().all(indexable)
+        && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
+        // They are read as i32: wider segment numbers could become equal, and wider lengths small.
+        && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
+        && masked.as_ref().is_none_or(|masked| indexable(&masked.shape()))
 }
 
 /// Whether there are elements, and no more than indices of 31 bits reach.
-fn indexable_shape(shape: &[usize]) -> bool {
+fn indexable(shape: &Shape) -> bool {
     let elements = shape.iter().try_fold(1_i32, |elements, &size| {
         elements.checked_mul(i32::try_from(size).ok()?)
     });
