@@ -116,7 +116,7 @@ impl AttentionOps for burn_ndarray::NdArray {
 #[cfg(feature = "tch")]
 impl AttentionOps for burn::backend::LibTorch {}
 
-// Under fusion, which Burn turns on by default, `fused/fusion.rs` has the implementation.
+// Without fusion. Burn's `Tensor` comes through fusion, whose implementation is in `fused/fusion.rs`.
 #[cfg(feature = "cube")]
 impl AttentionOps for burn_cubecl::CubeBackend {
     attention_by_kernels!();
