@@ -9,44 +9,41 @@
     feature = "remote"
 ))]
 use crate::AttentionOps;
-#[cfg(any(feature = "flex", feature = "ndarray"))]
+#[cfg(any(feature = "flex", feature = "ndarray", feature = "cube"))]
 use crate::{
     Gradients, Results, ScoreInputs, Upstream, Wanted, blockwise, fused::AttentionKernels,
 };
-#[cfg(any(feature = "flex", feature = "ndarray"))]
+#[cfg(any(feature = "flex", feature = "ndarray", feature = "cube"))]
 use burn::backend::tensor::FloatTensor;
 
 /// Output and logsumexp, by the kernels if they support the call.
-#[cfg(any(feature = "flex", feature = "ndarray"))]
+#[cfg(any(feature = "flex", feature = "ndarray", feature = "cube"))]
 fn forward<B: AttentionKernels>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
-    match B::supports(&inputs) {
+    match B::supports(&inputs, &value) {
         true => B::forward(&inputs, &value),
         false => blockwise::forward(inputs, value),
     }
 }
 
 /// The gradients, by the kernels if they support the call.
-#[cfg(any(feature = "flex", feature = "ndarray"))]
+#[cfg(any(feature = "flex", feature = "ndarray", feature = "cube"))]
 fn backward<B: AttentionKernels>(
     inputs: ScoreInputs<B>,
     value: FloatTensor<B>,
     upstream: Upstream<B>,
     wanted: Wanted,
 ) -> Gradients<B> {
-    match B::supports(&inputs) {
+    match B::supports(&inputs, &value) {
         true => B::backward(&inputs, &value, upstream, wanted),
         false => blockwise::backward(inputs, value, upstream, wanted),
     }
 }
 
-/// The operations for which backends on the CPU have kernels.
-#[cfg(any(feature = "flex", feature = "ndarray"))]
-macro_rules! on_the_host {
+/// Attention of backends that have kernels for it.
+#[cfg(any(feature = "flex", feature = "ndarray", feature = "cube"))]
+macro_rules! attention_by_kernels {
     () => {
-        fn attention(
-            inputs: ScoreInputs<Self>,
-            value: FloatTensor<Self>,
-        ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        fn attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
             forward(inputs, value)
         }
 
@@ -58,6 +55,14 @@ macro_rules! on_the_host {
         ) -> Gradients<Self> {
             backward(inputs, value, upstream, wanted)
         }
+    };
+}
+
+/// The operations for which backends on the CPU have kernels.
+#[cfg(any(feature = "flex", feature = "ndarray"))]
+macro_rules! on_the_host {
+    () => {
+        attention_by_kernels!();
 
         fn linear(
             x: FloatTensor<Self>,
@@ -111,12 +116,18 @@ impl AttentionOps for burn_ndarray::NdArray {
 #[cfg(feature = "tch")]
 impl AttentionOps for burn::backend::LibTorch {}
 
+// Without fusion. Burn's `Tensor` comes through fusion, whose implementation is in `fused/fusion.rs`.
 #[cfg(feature = "cube")]
-impl AttentionOps for burn_cubecl::CubeBackend {}
+impl AttentionOps for burn_cubecl::CubeBackend {
+    attention_by_kernels!();
+}
 
-// Fusion and a remote server do not know this crate: they understand the plain operations, recorded one by one.
-#[cfg(any(feature = "cube", feature = "remote"))]
-impl<B: burn_fusion::FusionBackend> AttentionOps for burn_fusion::Fusion<B> {}
+// A remote server does not know this crate: it understands the plain operations, recorded one by one.
+#[cfg(feature = "remote")]
+impl<C: burn_router::RouterChannel> AttentionOps
+    for burn_fusion::Fusion<burn_router::BackendRouter<C>>
+{
+}
 
 #[cfg(feature = "remote")]
 impl<C: burn_router::RouterChannel> AttentionOps for burn_router::BackendRouter<C> {}

@@ -41,7 +41,7 @@
 //! | `operands` | the types that pass through it |
 //! | `backends` | its implementations |
 //! | `fused` | kernels, and the gradient rules |
-//! | `blockwise` | the body made of plain tensor operations, for backends without kernels |
+//! | `blockwise` | the body made of plain tensor operations, for calls without kernels |
 //! | `composed` | one block of it |
 //! | `heads`, `linear`, `activation`, `rotation`, `dropout`, `seed` | the other operations |
 

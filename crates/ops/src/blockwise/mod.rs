@@ -11,7 +11,7 @@ mod backward;
 mod plan;
 mod sums;
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
-mod tests;
+pub(crate) mod tests;
 
 use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
 

@@ -1,5 +1,7 @@
 //! The blockwise body on Burn's plain CubeCL backend, where each operation is launched at once instead of recorded by fusion.
 
+use std::sync::LazyLock;
+
 use burn::{
     backend::tensor::{Device, FloatTensor},
     tensor::{self, TensorData, read_sync, wgpu::wgpu::Backend},
@@ -91,9 +93,13 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
 
 /// Whether wgpu finds an adapter that is not OpenGL. Panics if not, unless `BURN_ATTN_ALLOW_NO_ADAPTER` is 1, as the suites of the
 /// workspace do; no package can hold their code.
-fn finds_adapter() -> bool {
-    let found = tensor::Device::wgpu_options().init_with_setup();
-    if found.is_ok_and(|(_, setup)| setup.backend != Backend::Gl) {
+pub(crate) fn finds_adapter() -> bool {
+    // A process can ask only once.
+    static FOUND: LazyLock<bool> = LazyLock::new(|| {
+        let found = tensor::Device::wgpu_options().init_with_setup();
+        found.is_ok_and(|(_, setup)| setup.backend != Backend::Gl)
+    });
+    if *FOUND {
         return true;
     }
     assert!(

@@ -19,7 +19,7 @@ use crate::{Body, Gradients, OptionalFloat, Results, ScoreInputs, Upstream, Want
 
 /// In the precision of the query.
 impl<B: Host> AttentionKernels for B {
-    fn supports(inputs: &ScoreInputs<B>) -> bool {
+    fn supports(inputs: &ScoreInputs<B>, _: &FloatTensor<B>) -> bool {
         use DType::{BF16, F16, F32, F64};
         inputs.scalars.body == Body::Fastest
             && matches!(inputs.query.dtype(), F64 | F32 | F16 | BF16)

@@ -12,6 +12,7 @@ use burn_attn_kernels_cpu::{
     tiled::{self, Rows},
 };
 
+use super::problem_of;
 use crate::{AttentionScalars, MaskInputs, ScoreInputs};
 
 /// A slice that starts at a tensor's first element, and the tensor's strides in elements.
@@ -72,8 +73,8 @@ pub(crate) struct Readable<B: Backend> {
 
 impl<B: Host> Readable<B> {
     pub(crate) fn new<T: HostElement>(operands: &ScoreInputs<B>, value: &FloatTensor<B>) -> Self {
-        let [batch, heads_q, len_q, dim_qk] = operands.query.shape().dims::<4>();
-        let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
+        let problem = problem_of(operands, value);
+        let Problem { len_q, len_kv, .. } = problem;
         let MaskInputs {
             visible_blocks,
             masked,
@@ -84,15 +85,7 @@ impl<B: Host> Readable<B> {
         } = &operands.mask;
         let wide = <T::Real as Element>::dtype();
         Self {
-            problem: Problem {
-                batch,
-                heads_q,
-                heads_kv,
-                len_q,
-                len_kv,
-                dim_qk,
-                dim_v,
-            },
+            problem,
             query: with_rows::<B, T>(&operands.query),
             key: with_rows::<B, T>(&operands.key),
             value: with_rows::<B, T>(value),

@@ -1,0 +1,275 @@
+//! The kernels of `kernels-cube` over tensors in a GPU's memory.
+
+#[cfg(all(test, feature = "wgpu", feature = "flex"))]
+mod tests;
+
+use burn::{
+    backend::{
+        Backend, TensorMetadata, cubecl::dtype_to_elem_type, ops::FloatTensorOps,
+        tensor::FloatTensor,
+    },
+    tensor::{DType, Shape},
+};
+use burn_attn_kernels_cpu::Problem;
+use burn_attn_kernels_cube::{self as kernels, Operand};
+use burn_cubecl::{
+    CubeBackend, CubeDevice,
+    kernel::{cast, into_contiguous, untile},
+    ops::numeric::empty_device_contiguous_dtype,
+    tensor::CubeTensor,
+};
+
+use super::{AttentionKernels, problem_of};
+use crate::{
+    Body, Gradients, MaskInputs, OptionalFloat, OptionalInt, Results, ScoreInputs, Upstream, Wanted,
+};
+
+/// With fewer queries, the kernels would leave most of a tile of queries, and most of the GPU, without work.
+const FEWEST_QUERIES: usize = 16;
+
+/// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
+pub(super) fn supports<B: Backend<Device = CubeDevice>>(
+    inputs: &ScoreInputs<B>,
+    value: &FloatTensor<B>,
+) -> bool {
+    let mask = &inputs.mask;
+    let optional = [
+        inputs.bias.as_ref().is_some(),
+        inputs.distance_bias.as_ref().is_some(),
+        inputs.sinks.as_ref().is_some(),
+        mask.masked.as_ref().is_some(),
+        mask.key_lengths.as_ref().is_some(),
+        mask.query_offsets.as_ref().is_some(),
+        mask.query_segments.as_ref().is_some(),
+        mask.key_segments.as_ref().is_some(),
+    ];
+    readable(inputs, value)
+        && kernels::supports(
+            &inputs.query.device().client(),
+            &problem_of(inputs, value),
+            dtype_to_elem_type(inputs.query.dtype()),
+            optional.into_iter().filter(|&present| present).count(),
+        )
+}
+
+/// Whether the call is one that the kernels' interface can express, and worth their launch.
+fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
+    use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
+    let MaskInputs {
+        visible_blocks,
+        masked,
+        key_lengths,
+        query_offsets,
+        query_segments,
+        key_segments,
+    } = &inputs.mask;
+    let (query, key) = (&inputs.query, &inputs.key);
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = problem_of(inputs, value);
+    let output = Shape::new([batch, heads_q, len_q, dim_v]);
+    let shapes = [query.shape(), key.shape(), value.shape(), output];
+    let mut floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks]
+        .into_iter()
+        .filter_map(OptionalFloat::as_ref);
+    let mut ints = [key_lengths, query_offsets, query_segments, key_segments]
+        .into_iter()
+        .filter_map(OptionalInt::as_ref);
+    inputs.scalars.body == Body::Fastest
+        && len_q >= FEWEST_QUERIES
+        && visible_blocks.as_ref().is_none()
+        && matches!(query.dtype(), F32 | F16 | BF16)
+        && [key.dtype(), value.dtype()] == [query.dtype(); 2]
+        && shapes.iter().all(indexable)
+        && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
+        // They are read as i32: wider segment numbers could become equal, and wider lengths small.
+        && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
+        && masked.as_ref().is_none_or(|masked| indexable(&masked.shape()))
+}
+
+/// Whether there are elements, and no more than indices of 31 bits reach.
+fn indexable(shape: &Shape) -> bool {
+    let elements = shape.iter().try_fold(1_i32, |elements, &size| {
+        elements.checked_mul(i32::try_from(size).ok()?)
+    });
+    elements.is_some_and(|elements| elements > 0)
+}
+
+impl AttentionKernels for CubeBackend {
+    fn supports(inputs: &ScoreInputs<Self>, value: &CubeTensor) -> bool {
+        supports(inputs, value)
+    }
+
+    fn forward(operands: &ScoreInputs<Self>, value: &CubeTensor) -> Results<Self> {
+        let inputs = inputs_of(operands, value);
+        let Problem {
+            batch,
+            heads_q,
+            len_q,
+            dim_v,
+            ..
+        } = problem_of(operands, value);
+        let query = &operands.query;
+        let output = empty_rows(query, &inputs.query, [batch, heads_q, len_q, dim_v]);
+        let logsumexp = empty(query, [batch, heads_q, len_q], DType::F32);
+        kernels::forward(
+            &query.client,
+            &inputs,
+            &operand(output.clone()),
+            &operand(logsumexp.clone()),
+        );
+        (output, logsumexp)
+    }
+
+    fn backward(
+        operands: &ScoreInputs<Self>,
+        value: &CubeTensor,
+        upstream: Upstream<Self>,
+        wanted: Wanted,
+    ) -> Gradients<Self> {
+        let inputs = inputs_of(operands, value);
+        let upstream = kernels::Upstream {
+            output: rows(upstream.output),
+            logsumexp: contiguous(upstream.logsumexp, DType::F32),
+            output_gradient: rows(upstream.output_gradient),
+            logsumexp_gradient: contiguous(upstream.logsumexp_gradient, DType::F32),
+        };
+        let narrow = |wanted: bool, tensor: &CubeTensor, operand: &Operand| {
+            wanted.then(|| empty_rows(tensor, operand, tensor.shape().dims()))
+        };
+        let wide = |wanted: bool, tensor: &OptionalFloat<Self>| {
+            let tensor = tensor.as_ref().filter(|_| wanted)?;
+            Some(empty(tensor, tensor.shape(), DType::F32))
+        };
+        let query = narrow(wanted.query, &operands.query, &inputs.query);
+        let key = narrow(wanted.key, &operands.key, &inputs.key);
+        let value = narrow(wanted.value, value, &inputs.value);
+        let bias = wide(wanted.bias, &operands.bias);
+        let distance_bias = wide(wanted.distance_bias, &operands.distance_bias);
+        let sinks = wide(wanted.sinks, &operands.sinks);
+        let gradients = kernels::Gradients {
+            query: query.clone().map(operand),
+            key: key.clone().map(operand),
+            value: value.clone().map(operand),
+            bias: bias.clone().map(operand),
+            distance_bias: distance_bias.clone().map(operand),
+            sinks: sinks.clone().map(operand),
+        };
+        kernels::backward(&operands.query.client, &inputs, &upstream, &gradients);
+
+        let in_dtype_of = |gradient: Option<CubeTensor>, tensor: &OptionalFloat<Self>| {
+            let gradient = gradient.zip(tensor.as_ref());
+            OptionalFloat::from_option(gradient.map(|(x, tensor)| cast(x, tensor.dtype)))
+        };
+        Gradients {
+            query: OptionalFloat::from_option(query),
+            key: OptionalFloat::from_option(key),
+            value: OptionalFloat::from_option(value),
+            bias: in_dtype_of(bias, &operands.bias),
+            distance_bias: in_dtype_of(distance_bias, &operands.distance_bias),
+            sinks: in_dtype_of(sinks, &operands.sinks),
+        }
+    }
+}
+
+/// The operands as the kernels read them, copied where that is necessary.
+fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels::Inputs {
+    let MaskInputs {
+        visible_blocks: _,
+        masked,
+        key_lengths,
+        query_offsets,
+        query_segments,
+        key_segments,
+    } = &operands.mask;
+    let float = |tensor: &CubeTensor| contiguous(tensor.clone(), DType::F32);
+    let int = |tensor: &CubeTensor| contiguous(tensor.clone(), DType::I32);
+    let segments = query_segments.as_ref().zip(key_segments.as_ref());
+    let scalars = operands.scalars;
+    kernels::Inputs {
+        query: rows(operands.query.clone()),
+        key: rows(operands.key.clone()),
+        value: rows(value.clone()),
+        bias: operands
+            .bias
+            .as_ref()
+            .map(|bias| strided(cast(untile(bias.clone()), DType::F32))),
+        distance_bias: operands.distance_bias.as_ref().map(float),
+        sinks: operands.sinks.as_ref().map(float),
+        masked: masked.as_ref().map(|masked| strided(masked.clone())),
+        key_lengths: key_lengths.as_ref().map(int),
+        query_offsets: query_offsets.as_ref().map(int),
+        segments: segments.map(|(queries, keys)| [int(queries), int(keys)]),
+        by_position: scalars.by_position,
+        scale: scalars.scale,
+        softcap: scalars.softcap,
+        dropout: scalars.dropout,
+    }
+}
+
+/// The tensor as it lies in memory.
+fn operand(tensor: CubeTensor) -> Operand {
+    Operand {
+        shape: tensor.meta.shape().to_vec(),
+        strides: tensor.meta.strides().to_vec(),
+        elem: dtype_to_elem_type(tensor.dtype),
+        handle: tensor.handle,
+    }
+}
+
+/// The tensor in place, if indices of 31 bits reach its last element: a view can be smaller than the memory that it spans.
+fn strided(tensor: CubeTensor) -> Operand {
+    let tensor = untile(tensor);
+    let sizes = tensor.meta.shape().iter();
+    let last = sizes
+        .zip(tensor.meta.strides().iter())
+        .map(|(&size, &stride)| (size - 1).saturating_mul(stride))
+        .fold(0, usize::saturating_add);
+    operand(match i32::try_from(last) {
+        Ok(_) => tensor,
+        Err(_) => into_contiguous(tensor),
+    })
+}
+
+/// A `[batch, heads, len, dim]` tensor with contiguous rows, in place if it has them.
+fn rows(tensor: CubeTensor) -> Operand {
+    let tensor = untile(tensor);
+    let has_rows = tensor.meta.strides()[3] == 1 || tensor.meta.shape()[3] == 1;
+    strided(match has_rows {
+        true => tensor,
+        false => into_contiguous(tensor),
+    })
+}
+
+/// The tensor in a dtype, row-major.
+fn contiguous(tensor: CubeTensor, dtype: DType) -> Operand {
+    operand(into_contiguous(cast(untile(tensor), dtype)))
+}
+
+/// A new `[batch, heads, len, dim]` tensor in the dtype of a tensor and the memory order of its operand:
+/// `[batch, len, heads, dim]` comes from a model that has split heads and will merge them, which then needs no copy.
+fn empty_rows(like: &CubeTensor, order: &Operand, shape: [usize; 4]) -> CubeTensor {
+    let [batch, heads, len, dim] = shape;
+    match order.strides[1] < order.strides[2] {
+        true => {
+            CubeBackend::float_swap_dims(empty(like, [batch, len, heads, dim], like.dtype), 1, 2)
+        }
+        false => empty(like, shape, like.dtype),
+    }
+}
+
+/// A new row-major tensor on the device of another, for kernels that write all of it.
+fn empty(on_device_of: &CubeTensor, shape: impl Into<Shape>, dtype: DType) -> CubeTensor {
+    let (client, device) = (&on_device_of.client, &on_device_of.device);
+    // A kernel that fails to start leaves its results as they were, without an error: a test must not take what an earlier
+    // call has left in the same memory for a result.
+    if cfg!(debug_assertions) {
+        let nan = CubeBackend::float_full(shape.into(), f64::NAN.into(), device, dtype.into());
+        return into_contiguous(nan);
+    }
+    empty_device_contiguous_dtype(client.clone(), device.clone(), shape.into(), dtype)
+}

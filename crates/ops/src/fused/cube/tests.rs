@@ -1,0 +1,169 @@
+use burn::{
+    backend::ops::{BoolTensorOps, IntTensorOps},
+    tensor::{BoolDType, FloatDType, IntDType, TensorData, read_sync},
+};
+use burn_attn_kernels_cpu::PositionMask;
+use burn_cubecl::cubecl::ir::{ElemType, FloatKind, IntKind};
+use burn_wgpu::WgpuDevice;
+
+use super::*;
+use crate::{AttentionScalars, OptionalBool, blockwise::tests::finds_adapter};
+
+fn device() -> CubeDevice {
+    CubeDevice::from(WgpuDevice::default())
+}
+
+/// `0, 1, 2, ..`
+fn counted(shape: &[usize]) -> CubeTensor {
+    let numbers: Vec<f32> = (0..shape.iter().product())
+        .map(|x: usize| x as f32)
+        .collect();
+    CubeBackend::float_from_data(TensorData::new(numbers, shape.to_vec()), &device())
+}
+
+fn numbers(tensor: CubeTensor) -> Vec<f32> {
+    let data = read_sync(CubeBackend::float_into_data(tensor)).expect("the device computes");
+    data.iter::<f32>().collect()
+}
+
+fn ints(shape: &[usize], dtype: IntDType) -> OptionalInt<CubeBackend> {
+    let shape = Shape::from(shape.to_vec());
+    OptionalInt::Present(CubeBackend::int_empty(shape, &device(), dtype))
+}
+
+fn floats(shape: &[usize], dtype: FloatDType) -> CubeTensor {
+    CubeBackend::float_empty(Shape::from(shape.to_vec()), &device(), dtype)
+}
+
+/// A call with every tensor that the kernels read.
+fn call() -> (ScoreInputs<CubeBackend>, CubeTensor) {
+    let f16 = |shape: &[usize]| floats(shape, FloatDType::F16);
+    let masked = Shape::new([1, 6, 1, 23]);
+    let inputs = ScoreInputs {
+        query: f16(&[2, 6, 17, 5]),
+        key: f16(&[2, 3, 23, 5]),
+        bias: OptionalFloat::Present(f16(&[1, 6, 17, 1])),
+        distance_bias: OptionalFloat::Present(floats(&[6, 39], FloatDType::F32)),
+        sinks: OptionalFloat::Present(floats(&[6], FloatDType::F64)),
+        mask: MaskInputs {
+            visible_blocks: OptionalBool::Absent,
+            masked: OptionalBool::Present(bools(masked)),
+            key_lengths: ints(&[2], IntDType::I32),
+            query_offsets: ints(&[2], IntDType::I8),
+            query_segments: ints(&[2, 17], IntDType::U16),
+            key_segments: ints(&[2, 23], IntDType::I16),
+        },
+        scalars: AttentionScalars {
+            scale: 0.5,
+            softcap: None,
+            by_position: PositionMask::default(),
+            block_size: None,
+            dropout: None,
+            body: Body::Fastest,
+        },
+    };
+    (inputs, f16(&[2, 3, 23, 7]))
+}
+
+fn bools(shape: Shape) -> CubeTensor {
+    CubeBackend::bool_empty(shape, &device(), BoolDType::U32)
+}
+
+#[test]
+fn calls_that_the_kernels_cannot_read_are_left_to_the_blockwise_body() {
+    if !finds_adapter() {
+        println!("skipped: no adapter");
+        return;
+    }
+    let readable_after = |change: fn(&mut ScoreInputs<CubeBackend>, &mut CubeTensor)| {
+        let (mut inputs, mut value) = call();
+        change(&mut inputs, &mut value);
+        readable(&inputs, &value)
+    };
+    assert!(readable_after(|_, _| ()));
+    let unreadable: [fn(&mut ScoreInputs<CubeBackend>, &mut CubeTensor); 14] = [
+        |inputs, _| inputs.scalars.body = Body::Blockwise,
+        |inputs, _| inputs.scalars.body = Body::BlocksOf(17),
+        |inputs, _| inputs.query = floats(&[2, 6, FEWEST_QUERIES - 1, 5], FloatDType::F16),
+        |inputs, _| inputs.query.dtype = DType::F32,
+        |inputs, _| inputs.key.dtype = DType::BF16,
+        |_, value| value.dtype = DType::F32,
+        |inputs, value| {
+            for tensor in [&mut inputs.query, &mut inputs.key, value] {
+                tensor.dtype = DType::F64;
+            }
+        },
+        |inputs, _| {
+            let table = bools(Shape::new([1, 1, 2, 2]));
+            inputs.mask.visible_blocks = OptionalBool::Present(table);
+        },
+        |inputs, _| inputs.mask.key_lengths = ints(&[2], IntDType::I64),
+        |inputs, _| inputs.mask.query_offsets = ints(&[2], IntDType::U32),
+        |inputs, _| inputs.mask.query_segments = ints(&[2, 17], IntDType::U64),
+        |inputs, _| inputs.mask.key_segments = ints(&[2, 23], IntDType::I64),
+        |_, value| *value = floats(&[2, 3, 23, 0], FloatDType::F16),
+        |inputs, value| {
+            let no_keys = |dim| floats(&[2, 3, 0, dim], FloatDType::F16);
+            (inputs.key, *value) = (no_keys(5), no_keys(7));
+        },
+    ];
+    for (index, change) in unreadable.into_iter().enumerate() {
+        assert!(!readable_after(change), "change {index}");
+    }
+}
+
+#[test]
+fn indices_have_31_bits() {
+    let reaches = |shape: &[usize]| indexable(&Shape::from(shape.to_vec()));
+    assert!(reaches(&[1 << 15, (1 << 16) - 1]));
+    assert!(!reaches(&[1 << 15, 1 << 16]));
+    assert!(!reaches(&[usize::MAX, usize::MAX]));
+    assert!(!reaches(&[3, 0, 5]));
+    assert!(!reaches(&[0, usize::MAX]));
+}
+
+#[test]
+fn operands_lie_as_their_tensors_where_the_kernels_can_read_that() {
+    if !finds_adapter() {
+        println!("skipped: no adapter");
+        return;
+    }
+    // Heads split from a projection, rows apart from each other, and one row for all: nothing is copied.
+    let split = CubeBackend::float_swap_dims(counted(&[2, 5, 3, 7]), 1, 2);
+    let operand = rows(split.clone());
+    assert_eq!(operand.shape, [2, 3, 5, 7]);
+    assert_eq!(operand.strides, [105, 7, 21, 1]);
+    assert_eq!(operand.elem, ElemType::Float(FloatKind::F32));
+    let expanded = CubeBackend::float_expand(counted(&[1, 1, 1, 7]), Shape::new([2, 3, 5, 7]));
+    assert_eq!(rows(expanded.clone()).strides[3], 1);
+    assert_eq!(
+        strided(expanded.clone()).strides,
+        expanded.meta.strides().to_vec()
+    );
+    // Rows that are not contiguous are copied.
+    let columns = CubeBackend::float_swap_dims(counted(&[2, 3, 7, 5]), 2, 3);
+    assert_eq!(rows(columns.clone()).strides, [105, 35, 7, 1]);
+    assert_eq!(strided(columns).strides, [105, 35, 1, 5]);
+    // What has to be row-major becomes so, in the dtype.
+    assert_eq!(
+        contiguous(split.clone(), DType::F32).strides,
+        [105, 35, 7, 1]
+    );
+    let lengths = CubeBackend::int_from_data(TensorData::from([7_i32, 3]), &device());
+    let operand = contiguous(lengths, DType::I32);
+    assert_eq!(operand.elem, ElemType::Int(IntKind::I32));
+
+    // Results lie as their operands.
+    let merged = empty_rows(&split, &rows(split.clone()), [2, 3, 5, 11]);
+    assert_eq!(merged.meta.shape().to_vec(), [2, 3, 5, 11]);
+    assert_eq!(merged.meta.strides().to_vec(), [165, 11, 33, 1]);
+    let plain = counted(&[2, 3, 5, 7]);
+    let result = empty_rows(&plain, &rows(plain.clone()), [2, 3, 5, 11]);
+    assert_eq!(result.meta.strides().to_vec(), [165, 55, 11, 1]);
+    // What no kernel writes is not a number.
+    for tensor in [merged, result] {
+        let numbers = numbers(tensor);
+        assert_eq!(numbers.len(), 2 * 3 * 5 * 11);
+        assert!(numbers.iter().all(|x| x.is_nan()));
+    }
+}
