@@ -18,8 +18,12 @@ fn operand(client: &Client, shape: [usize; 4], kind: FloatKind, seed: u32) -> Op
         (state >> 8) as f32 / (1 << 23) as f32 - 1.0
     };
     let bytes: Vec<u8> = match kind {
-        FloatKind::F16 => (0..count).flat_map(|_| half::f16::from_f32(next()).to_le_bytes()).collect(),
-        FloatKind::BF16 => (0..count).flat_map(|_| half::bf16::from_f32(next()).to_le_bytes()).collect(),
+        FloatKind::F16 => (0..count)
+            .flat_map(|_| half::f16::from_f32(next()).to_le_bytes())
+            .collect(),
+        FloatKind::BF16 => (0..count)
+            .flat_map(|_| half::bf16::from_f32(next()).to_le_bytes())
+            .collect(),
         _ => (0..count).flat_map(|_| next().to_le_bytes()).collect(),
     };
     let [_, heads, len, dim] = shape;
@@ -43,7 +47,11 @@ fn main() {
     println!("cmma {:?}", properties.features.matmul.cmma);
     println!("cube_mma {:?}", properties.features.matmul.cube_mma);
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let number = |at: usize, or: usize| arguments.get(at).map_or(or, |argument| argument.parse().unwrap());
+    let number = |at: usize, or: usize| {
+        arguments
+            .get(at)
+            .map_or(or, |argument| argument.parse().unwrap())
+    };
     let (heads, len, rounds) = (number(0, 16), number(1, 4096), number(2, 5));
     let wait = || cubecl::future::block_on(client.sync()).unwrap();
     for kind in [FloatKind::F32, FloatKind::F16, FloatKind::BF16] {
@@ -51,7 +59,11 @@ fn main() {
             for causal in [false, true] {
                 let tensor = |seed| operand(&client, [1, heads, len, dim], kind, seed);
                 let statistic = |seed| operand(&client, [1, 1, heads, len], FloatKind::F32, seed);
-                let rows = |operand: Operand| Operand { shape: vec![1, heads, len], strides: vec![heads * len, len, 1], ..operand };
+                let rows = |operand: Operand| Operand {
+                    shape: vec![1, heads, len],
+                    strides: vec![heads * len, len, 1],
+                    ..operand
+                };
                 let inputs = Inputs {
                     query: tensor(1),
                     key: tensor(2),
@@ -63,7 +75,10 @@ fn main() {
                     key_lengths: None,
                     query_offsets: None,
                     segments: None,
-                    by_position: PositionMask::new(causal.then_some(CausalAlignment::BottomRight), None),
+                    by_position: PositionMask::new(
+                        causal.then_some(CausalAlignment::BottomRight),
+                        None,
+                    ),
                     scale: 1.0 / (dim as f64).sqrt(),
                     softcap: None,
                     dropout: None,
@@ -74,23 +89,40 @@ fn main() {
                     output_gradient: tensor(6),
                     logsumexp_gradient: rows(statistic(7)),
                 };
-                let gradients = Gradients { query: Some(tensor(8)), key: Some(tensor(9)), value: Some(tensor(10)), ..Gradients::default() };
+                let gradients = Gradients {
+                    query: Some(tensor(8)),
+                    key: Some(tensor(9)),
+                    value: Some(tensor(10)),
+                    ..Gradients::default()
+                };
                 let time = |run: &dyn Fn()| {
-                    run();
-                    wait();
-                    median((0..rounds).map(|_| {
+                    // Enough work at a time that waiting for the device does not count, and until its clocks are up.
+                    let mut count = 1;
+                    let of = |count: usize| {
                         let start = Instant::now();
-                        run();
+                        (0..count).for_each(|_| run());
                         wait();
                         start.elapsed().as_secs_f64()
-                    }).collect())
+                    };
+                    of(1);
+                    while of(count) < 0.1 {
+                        count *= 2;
+                    }
+                    let times: Vec<f64> = (0..rounds).map(|_| of(count) / count as f64).collect();
+                    print!("{times:.5?} ");
+                    median(times)
                 };
-                let ahead = time(&|| forward(&client, &inputs, &upstream.output, &upstream.logsumexp));
+                let ahead =
+                    time(&|| forward(&client, &inputs, &upstream.output, &upstream.logsumexp));
                 let back = time(&|| backward(&client, &inputs, &upstream, &gradients));
-                let operations = 4.0 * (heads * len * len * dim) as f64 / if causal { 2.0 } else { 1.0 };
+                let operations =
+                    4.0 * (heads * len * len * dim) as f64 / if causal { 2.0 } else { 1.0 };
                 println!(
                     "{kind:?} d {dim} causal {causal}: forward {:.2} ms {:.2} TFLOP/s, backward {:.2} ms {:.2} TFLOP/s",
-                    ahead * 1e3, operations / ahead * 1e-12, back * 1e3, 2.5 * operations / back * 1e-12,
+                    ahead * 1e3,
+                    operations / ahead * 1e-12,
+                    back * 1e3,
+                    2.5 * operations / back * 1e-12,
                 );
             }
         }

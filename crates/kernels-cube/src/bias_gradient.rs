@@ -117,29 +117,98 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                     let mut scores = Array::<Four>::new(rows);
                     let mut slopes = Array::<Four>::new(rows);
                     clear(&mut scores, rows);
-                    #[unroll]
-                    for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+                    for chunk in 0..query.shape(3).div_ceil(CHUNK) {
                         sync_cube();
-                        load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, 0usize, tile);
-                        load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+                        load_transposed::<F, N>(
+                            query,
+                            queries,
+                            chunk,
+                            scoring.scale,
+                            &mut pool,
+                            0usize,
+                            tile,
+                        );
+                        load_transposed::<F, N>(
+                            key,
+                            keys,
+                            chunk,
+                            f32::new(1.0),
+                            &mut pool,
+                            comptime!(tile.operand()),
+                            tile,
+                        );
                         sync_cube();
-                        product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+                        product(
+                            &pool,
+                            0usize,
+                            comptime!(tile.operand()),
+                            &mut scores,
+                            0usize,
+                            1usize,
+                            unit,
+                            tile,
+                        );
                     }
                     let visible = is_visible::<M>(scoring, place, first, start, config);
-                    let hidden = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, false, config);
+                    let hidden = score::<M>(
+                        &mut scores,
+                        &mut slopes,
+                        scoring,
+                        place,
+                        row,
+                        column,
+                        visible,
+                        false,
+                        config,
+                    );
                     weights(&mut scores, hidden, &statistics, false, config);
                     let mut received = Array::<Four>::new(rows);
                     clear(&mut received, rows);
-                    #[unroll]
-                    for chunk in 0..comptime!(config.dim_v.div_ceil(CHUNK)) {
+                    for chunk in 0..value.shape(3).div_ceil(CHUNK) {
                         sync_cube();
-                        load_transposed::<F, N>(output_gradient, upstream, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, 0usize, tile);
-                        load_transposed::<F, N>(value, values, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+                        load_transposed::<F, N>(
+                            output_gradient,
+                            upstream,
+                            chunk,
+                            f32::new(1.0),
+                            &mut pool,
+                            0usize,
+                            tile,
+                        );
+                        load_transposed::<F, N>(
+                            value,
+                            values,
+                            chunk,
+                            f32::new(1.0),
+                            &mut pool,
+                            comptime!(tile.operand()),
+                            tile,
+                        );
                         sync_cube();
-                        product(&pool, 0usize, comptime!(tile.operand()), &mut received, 0usize, 1usize, unit, tile);
+                        product(
+                            &pool,
+                            0usize,
+                            comptime!(tile.operand()),
+                            &mut received,
+                            0usize,
+                            1usize,
+                            unit,
+                            tile,
+                        );
                     }
                     let dropped = dropped::<M>(scoring, place, row, column, false, config);
-                    score_gradients(&mut received, &scores, &slopes, hidden, dropped, scoring.kept, &terms, false, false, config);
+                    score_gradients(
+                        &mut received,
+                        &scores,
+                        &slopes,
+                        hidden,
+                        dropped,
+                        scoring.kept,
+                        &terms,
+                        false,
+                        false,
+                        config,
+                    );
                     #[unroll]
                     for i in 0..rows {
                         sums[i] += received[i];
@@ -190,7 +259,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                     for quad in 1..quads {
                         total += pool[quad];
                     }
-                    gradient[of_all] = (total.extract(0usize) + total.extract(1usize)) + (total.extract(2usize) + total.extract(3usize));
+                    gradient[of_all] = (total.extract(0usize) + total.extract(1usize))
+                        + (total.extract(2usize) + total.extract(3usize));
                 }
             } else if index < quads {
                 #[unroll]
@@ -208,7 +278,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 for quad in 0..quads {
                     sum += pool[index * quads + quad];
                 }
-                gradient[of_all * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize)) + (sum.extract(2usize) + sum.extract(3usize));
+                gradient[of_all * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize))
+                    + (sum.extract(2usize) + sum.extract(3usize));
             }
         } else {
             #[unroll]

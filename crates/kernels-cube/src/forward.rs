@@ -7,8 +7,12 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    score::{Config, LEAST, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_keys},
-    tile::{CHUNK, Four, Rows, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of},
+    score::{
+        Config, LEAST, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_keys,
+    },
+    tile::{
+        CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
+    },
 };
 
 #[cube(launch_unchecked)]
@@ -27,13 +31,14 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
-    let parts = comptime!(tile.cover(config.dim_v));
+    let parts = comptime!(config.parts_v);
     let quads = comptime!(tile.size / 4);
     let unit = unit_of(tile);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
     let len_q = query.shape(2);
     let len_kv = key.shape(2);
+    let dim_v = value.shape(3);
     // Cubes beyond the last head repeat it.
     let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
     let batch = of_all / heads;
@@ -62,19 +67,53 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         let mut scores = Array::<Four>::new(rows);
         let mut slopes = Array::<Four>::new(rows);
         clear(&mut scores, rows);
-        #[unroll]
-        for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+        for chunk in 0..query.shape(3).div_ceil(CHUNK) {
             sync_cube();
-            load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, 0usize, tile);
-            load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+            load_transposed::<F, N>(
+                query,
+                queries,
+                chunk,
+                scoring.scale,
+                &mut pool,
+                0usize,
+                tile,
+            );
+            load_transposed::<F, N>(
+                key,
+                keys,
+                chunk,
+                f32::new(1.0),
+                &mut pool,
+                comptime!(tile.operand()),
+                tile,
+            );
             sync_cube();
-            product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+            product(
+                &pool,
+                0usize,
+                comptime!(tile.operand()),
+                &mut scores,
+                0usize,
+                1usize,
+                unit,
+                tile,
+            );
         }
 
         let row = first + unit.y * rows;
         let column = start + unit.x * 4;
         let visible = is_visible::<M>(scoring, place, first, start, config);
-        let bits = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, false, config);
+        let bits = score::<M>(
+            &mut scores,
+            &mut slopes,
+            scoring,
+            place,
+            row,
+            column,
+            visible,
+            false,
+            config,
+        );
         // Maxima of the unit's columns, in the part of the pool that values will fill.
         #[unroll]
         for group in 0..comptime!(rows / 4) {
@@ -85,7 +124,9 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 let pair = four.extract(0usize).max(four.extract(1usize));
                 top.insert(i, pair.max(four.extract(2usize).max(four.extract(3usize))));
             }
-            pool[comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + group) * quads + unit.x] = top;
+            pool[comptime!(tile.scores())
+                + (unit.y * comptime!(rows / 4) + group) * quads
+                + unit.x] = top;
         }
         if UNIT_POS < comptime!(tile.size as u32) {
             seen[UNIT_POS as usize] = 0u32;
@@ -109,7 +150,10 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 #[unroll]
                 for j in 0..4usize {
                     let bit = comptime!(1u32 << (index * 4 + j) as u32);
-                    weights.insert(j, select(bits & bit != 0, f32::new(0.0), weights.extract(j)));
+                    weights.insert(
+                        j,
+                        select(bits & bit != 0, f32::new(0.0), weights.extract(j)),
+                    );
                 }
                 scores[index] = weights;
                 totals[index] = totals[index] * shrink
@@ -125,15 +169,32 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         keep::<M>(&mut scores, dropped, scoring, config);
         store_scores(&scores, &mut pool, unit, tile);
 
-        let values = Rows { base: batch * value.stride(0) + head / group * value.stride(1), stride: value.stride(2), first: start, end: len_kv };
+        let values = rows_of::<F, N>(value, batch, head / group, start);
         #[unroll]
         for part in 0..parts {
-            #[unroll]
             for half in 0..comptime!(tile.size / CHUNK) {
                 sync_cube();
-                load_rows::<F, N>(value, values, comptime!(half * CHUNK), part, comptime!(config.dim_v), &seen, visible, &mut pool, tile);
+                load_rows::<F, N>(
+                    value,
+                    values,
+                    half * CHUNK,
+                    part,
+                    &seen,
+                    visible,
+                    &mut pool,
+                    tile,
+                );
                 sync_cube();
-                product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut sums, part, parts, unit, tile);
+                product(
+                    &pool,
+                    half * comptime!(CHUNK * tile.size / 4),
+                    comptime!(tile.scores()),
+                    &mut sums,
+                    part,
+                    parts,
+                    unit,
+                    tile,
+                );
             }
         }
     }
@@ -179,20 +240,26 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 // A NaN is not 0.
                 let empty = sum == f32::new(0.0);
                 let factor = select(empty, f32::new(0.0), shrink / sum);
-                let to = batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
+                let to =
+                    batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
                 #[unroll]
                 for part in 0..parts {
                     let four = sums[comptime!(index * parts + part)];
                     #[unroll]
                     for j in 0..4usize {
                         let column = comptime!(part * tile.size + j) + unit.x * 4;
-                        if column < comptime!(config.dim_v) {
-                            output[to + column] = F::cast_from(select(empty, f32::new(0.0), four.extract(j) * factor));
+                        if column < dim_v {
+                            output[to + column] = F::cast_from(select(
+                                empty,
+                                f32::new(0.0),
+                                four.extract(j) * factor,
+                            ));
                         }
                     }
                 }
                 if unit.x == 0 {
-                    logsumexp[of_all * len_q + row] = select(empty, minus_infinity, maximum + sum.ln());
+                    logsumexp[of_all * len_q + row] =
+                        select(empty, minus_infinity, maximum + sum.ln());
                 }
             }
         }

@@ -7,8 +7,12 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     query_gradient::store_gradient,
-    score::{Config, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_queries},
-    tile::{CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of},
+    score::{
+        Config, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_queries,
+    },
+    tile::{
+        CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
+    },
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -29,8 +33,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
-    let key_parts = comptime!(tile.cover(config.dim_qk));
-    let value_parts = comptime!(tile.cover(config.dim_v));
+    let key_parts = comptime!(config.parts_qk);
+    let value_parts = comptime!(config.parts_v);
     let unit = unit_of(tile);
     let heads_kv = key.shape(1);
     let group = query.shape(1) / heads_kv;
@@ -64,16 +68,42 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
             let mut scores = Array::<Four>::new(rows);
             let mut slopes = Array::<Four>::new(rows);
             clear(&mut scores, rows);
-            #[unroll]
-            for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+            for chunk in 0..query.shape(3).div_ceil(CHUNK) {
                 sync_cube();
-                load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, 0usize, tile);
-                load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, comptime!(tile.operand()), tile);
+                load_transposed::<F, N>(key, keys, chunk, f32::new(1.0), &mut pool, 0usize, tile);
+                load_transposed::<F, N>(
+                    query,
+                    queries,
+                    chunk,
+                    scoring.scale,
+                    &mut pool,
+                    comptime!(tile.operand()),
+                    tile,
+                );
                 sync_cube();
-                product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+                product(
+                    &pool,
+                    0usize,
+                    comptime!(tile.operand()),
+                    &mut scores,
+                    0usize,
+                    1usize,
+                    unit,
+                    tile,
+                );
             }
             let visible = is_visible::<M>(scoring, place, start, first, config);
-            let hidden = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, true, config);
+            let hidden = score::<M>(
+                &mut scores,
+                &mut slopes,
+                scoring,
+                place,
+                row,
+                column,
+                visible,
+                true,
+                config,
+            );
             let statistics = load_statistics(logsumexp, head_of_all, column, len_q, 4usize);
             weights(&mut scores, hidden, &statistics, true, config);
             let dropped = dropped::<M>(scoring, place, row, column, true, config);
@@ -93,38 +123,107 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 store_scores(&kept, &mut pool, unit, tile);
                 #[unroll]
                 for part in 0..value_parts {
-                    #[unroll]
                     for half in 0..comptime!(tile.size / CHUNK) {
                         sync_cube();
-                        load_rows::<F, N>(output_gradient, upstream, comptime!(half * CHUNK), part, comptime!(config.dim_v), &seen, visible, &mut pool, tile);
+                        load_rows::<F, N>(
+                            output_gradient,
+                            upstream,
+                            half * CHUNK,
+                            part,
+                            &seen,
+                            visible,
+                            &mut pool,
+                            tile,
+                        );
                         sync_cube();
-                        product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut value_sums, part, value_parts, unit, tile);
+                        product(
+                            &pool,
+                            half * comptime!(CHUNK * tile.size / 4),
+                            comptime!(tile.scores()),
+                            &mut value_sums,
+                            part,
+                            value_parts,
+                            unit,
+                            tile,
+                        );
                     }
                 }
             }
             if comptime!(of_key.is_some()) {
                 let mut received = Array::<Four>::new(rows);
                 clear(&mut received, rows);
-                #[unroll]
-                for chunk in 0..comptime!(config.dim_v.div_ceil(CHUNK)) {
+                for chunk in 0..value.shape(3).div_ceil(CHUNK) {
                     sync_cube();
-                    load_transposed::<F, N>(value, values, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, 0usize, tile);
-                    load_transposed::<F, N>(output_gradient, upstream, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+                    load_transposed::<F, N>(
+                        value,
+                        values,
+                        chunk,
+                        f32::new(1.0),
+                        &mut pool,
+                        0usize,
+                        tile,
+                    );
+                    load_transposed::<F, N>(
+                        output_gradient,
+                        upstream,
+                        chunk,
+                        f32::new(1.0),
+                        &mut pool,
+                        comptime!(tile.operand()),
+                        tile,
+                    );
                     sync_cube();
-                    product(&pool, 0usize, comptime!(tile.operand()), &mut received, 0usize, 1usize, unit, tile);
+                    product(
+                        &pool,
+                        0usize,
+                        comptime!(tile.operand()),
+                        &mut received,
+                        0usize,
+                        1usize,
+                        unit,
+                        tile,
+                    );
                 }
                 let terms = load_statistics(terms, head_of_all, column, len_q, 4usize);
-                score_gradients(&mut received, &scores, &slopes, hidden, dropped, scoring.kept, &terms, true, true, config);
+                score_gradients(
+                    &mut received,
+                    &scores,
+                    &slopes,
+                    hidden,
+                    dropped,
+                    scoring.kept,
+                    &terms,
+                    true,
+                    true,
+                    config,
+                );
                 sync_cube();
                 store_scores(&received, &mut pool, unit, tile);
                 #[unroll]
                 for part in 0..key_parts {
-                    #[unroll]
                     for half in 0..comptime!(tile.size / CHUNK) {
                         sync_cube();
-                        load_rows::<F, N>(query, queries, comptime!(half * CHUNK), part, comptime!(config.dim_qk), &seen, visible, &mut pool, tile);
+                        load_rows::<F, N>(
+                            query,
+                            queries,
+                            half * CHUNK,
+                            part,
+                            &seen,
+                            visible,
+                            &mut pool,
+                            tile,
+                        );
                         sync_cube();
-                        product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut key_sums, part, key_parts, unit, tile);
+                        product(
+                            &pool,
+                            half * comptime!(CHUNK * tile.size / 4),
+                            comptime!(tile.scores()),
+                            &mut key_sums,
+                            part,
+                            key_parts,
+                            unit,
+                            tile,
+                        );
                     }
                 }
             }
@@ -135,7 +234,17 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     match of_key {
         ComptimeOption::Some(gradient) => {
             let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
-            store_gradient::<F>(&key_sums, scoring.scale, gradient, to, row, len_kv, unit.x * 4, comptime!(config.dim_qk), config);
+            store_gradient::<F>(
+                &key_sums,
+                scoring.scale,
+                gradient,
+                to,
+                row,
+                len_kv,
+                unit.x * 4,
+                comptime!(config.parts_qk),
+                config,
+            );
         }
         ComptimeOption::None => {}
     };
@@ -143,7 +252,17 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     match of_value {
         ComptimeOption::Some(gradient) => {
             let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
-            store_gradient::<F>(&value_sums, f32::new(1.0), gradient, to, row, len_kv, unit.x * 4, comptime!(config.dim_v), config);
+            store_gradient::<F>(
+                &value_sums,
+                f32::new(1.0),
+                gradient,
+                to,
+                row,
+                len_kv,
+                unit.x * 4,
+                comptime!(config.parts_v),
+                config,
+            );
         }
         ComptimeOption::None => {}
     };

@@ -3,6 +3,7 @@
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{
     client::Client,
+    features::Plane,
     ir::{ElemType, FloatKind, UIntKind},
     prelude::{ComptimeOptionArgs, CubeCount, CubeDim, TensorArg, VectorSize},
 };
@@ -20,6 +21,9 @@ use crate::{
 
 /// The largest head: wider ones would not fit into registers.
 const LARGEST_DIM: usize = 256;
+
+/// The widest head whose output fits into registers with eight rows per unit.
+const WIDEST_OF_EIGHT_ROWS: usize = 128;
 
 /// The widest head whose gradients of key and value fit into registers together.
 const WIDEST_OF_TWO_SUMS: usize = 128;
@@ -49,28 +53,37 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
         && REQUIRED_TENSORS + optional <= hardware.max_bindings as usize
-        && Tile::of(client, problem).is_some()
+        && Tile::of(client, LARGEST_DIM, Pass::Backward).is_some()
+}
+
+/// The passes, whose kernels need different numbers of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pass {
+    Forward,
+    Backward,
 }
 
 impl Tile {
-    /// The largest that the device can hold.
-    fn of(client: &Client, problem: &Problem) -> Option<Self> {
-        let hardware = &client.properties().hardware;
-        let fits = |tile: &Tile| {
-            tile.bytes() <= hardware.max_shared_memory_size
-                && tile.units() <= hardware.max_units_per_cube as usize
-        };
-        let rows = match problem.dim_qk.max(problem.dim_v) > 128 {
-            true => 4,
-            false => 8,
-        };
+    /// The fastest that the device can hold.
+    fn of(client: &Client, dim: usize, pass: Pass) -> Option<Self> {
+        let properties = client.properties();
+        let hardware = &properties.hardware;
+        // Eight rows read less shared memory for every multiplication, but only the forward pass has the registers. A device
+        // without planes is a processor, for which the longer program only takes longer to compile.
+        let eight = pass == Pass::Forward
+            && dim <= WIDEST_OF_EIGHT_ROWS
+            && properties.features.plane.contains(Plane::Ops);
         [
-            Tile { size: 64, rows },
-            Tile { size: 64, rows: 4 },
-            Tile { size: 32, rows: 4 },
+            eight.then_some(Tile { size: 64, rows: 8 }),
+            Some(Tile { size: 64, rows: 4 }),
+            Some(Tile { size: 32, rows: 4 }),
         ]
         .into_iter()
-        .find(fits)
+        .flatten()
+        .find(|tile| {
+            tile.bytes() <= hardware.max_shared_memory_size
+                && tile.units() <= hardware.max_units_per_cube as usize
+        })
     }
 }
 
@@ -83,7 +96,7 @@ struct Call<'a> {
 }
 
 impl<'a> Call<'a> {
-    fn new(client: &'a Client, inputs: &'a Inputs) -> Self {
+    fn new(client: &'a Client, inputs: &'a Inputs, pass: Pass) -> Self {
         let [batch, heads_q, len_q, dim_qk] = dims(&inputs.query);
         let [_, heads_kv, len_kv, dim_v] = dims(&inputs.value);
         let problem = Problem {
@@ -95,14 +108,11 @@ impl<'a> Call<'a> {
             dim_qk,
             dim_v,
         };
-        let reach = inputs.by_position.reach();
-        let tile = Tile::of(client, &problem).expect("the call is supported");
+        let tile = Tile::of(client, dim_qk.max(dim_v), pass).expect("the call is supported");
         let config = Config {
             tile,
-            dim_qk,
-            dim_v,
-            left: reach.left.is_some(),
-            right: reach.right.is_some(),
+            parts_qk: tile.cover(dim_qk),
+            parts_v: tile.cover(dim_v),
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),
         };
@@ -124,7 +134,8 @@ impl<'a> Call<'a> {
             ..
         } = self.problem;
         let all = [batch, heads_q, len_q, len_kv];
-        let over_all = |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
+        let over_all =
+            |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
         let [query_segments, key_segments] = match &inputs.segments {
             Some([query, key]) => [Some(query), Some(key)],
             None => [None, None],
@@ -176,7 +187,7 @@ impl<'a> Call<'a> {
 /// Sizes of zero are not allowed.
 #[allow(unsafe_code, reason = "a launch without bounds checks")]
 pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &Operand) {
-    let call = Call::new(client, inputs);
+    let call = Call::new(client, inputs, Pass::Forward);
     let Problem {
         batch,
         heads_q,
@@ -211,7 +222,7 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
 
 /// Writes the gradients that have a place to go to. Sizes of zero are not allowed.
 pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients: &Gradients) {
-    let call = Call::new(client, inputs);
+    let call = Call::new(client, inputs, Pass::Backward);
     let backward = Backward {
         terms: call.row_terms(upstream),
         size: vector_size([
@@ -227,7 +238,13 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
         backward.query(gradient);
     }
     let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
-    if backward.call.problem.dim_qk.max(backward.call.problem.dim_v) <= WIDEST_OF_TWO_SUMS {
+    if backward
+        .call
+        .problem
+        .dim_qk
+        .max(backward.call.problem.dim_v)
+        <= WIDEST_OF_TWO_SUMS
+    {
         backward.key_and_value(key, value);
     } else {
         backward.key_and_value(key, None);
@@ -365,7 +382,12 @@ impl Backward<'_> {
             keys: len_kv < problem.len_kv,
         };
         let tiles = |len: usize| len.div_ceil(self.call.config.tile.size);
-        self.bias_tiles(gradient, summed, tiles(len_q) * tiles(len_kv), batch * heads);
+        self.bias_tiles(
+            gradient,
+            summed,
+            tiles(len_q) * tiles(len_kv),
+            batch * heads,
+        );
     }
 
     fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {
@@ -466,7 +488,9 @@ fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize {
 }
 
 fn dims(operand: &Operand) -> [usize; 4] {
-    operand.shape[..].try_into().expect("the operand has four dimensions")
+    operand.shape[..]
+        .try_into()
+        .expect("the operand has four dimensions")
 }
 
 fn optional<T: cubecl::prelude::LaunchArg<RuntimeArg = TensorArg>>(
@@ -476,7 +500,10 @@ fn optional<T: cubecl::prelude::LaunchArg<RuntimeArg = TensorArg>>(
 }
 
 impl Operand {
-    #[allow(unsafe_code, reason = "a tensor of a kernel is raw memory with a shape")]
+    #[allow(
+        unsafe_code,
+        reason = "a tensor of a kernel is raw memory with a shape"
+    )]
     fn arg(&self) -> TensorArg {
         // SAFETY: whoever makes an operand says that its shape and strides are those of its memory.
         unsafe {

@@ -9,7 +9,9 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     score::{Config, Scoring, dropped, is_visible, mark_seen, place, score, tiles_of_keys},
-    tile::{CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of},
+    tile::{
+        CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
+    },
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -29,7 +31,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
-    let parts = comptime!(tile.cover(config.dim_qk));
+    let parts = comptime!(config.parts_qk);
     let unit = unit_of(tile);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
@@ -60,16 +62,50 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         let mut scores = Array::<Four>::new(rows);
         let mut slopes = Array::<Four>::new(rows);
         clear(&mut scores, rows);
-        #[unroll]
-        for chunk in 0..comptime!(config.dim_qk.div_ceil(CHUNK)) {
+        for chunk in 0..query.shape(3).div_ceil(CHUNK) {
             sync_cube();
-            load_transposed::<F, N>(query, queries, chunk, comptime!(config.dim_qk), scoring.scale, &mut pool, 0usize, tile);
-            load_transposed::<F, N>(key, keys, chunk, comptime!(config.dim_qk), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+            load_transposed::<F, N>(
+                query,
+                queries,
+                chunk,
+                scoring.scale,
+                &mut pool,
+                0usize,
+                tile,
+            );
+            load_transposed::<F, N>(
+                key,
+                keys,
+                chunk,
+                f32::new(1.0),
+                &mut pool,
+                comptime!(tile.operand()),
+                tile,
+            );
             sync_cube();
-            product(&pool, 0usize, comptime!(tile.operand()), &mut scores, 0usize, 1usize, unit, tile);
+            product(
+                &pool,
+                0usize,
+                comptime!(tile.operand()),
+                &mut scores,
+                0usize,
+                1usize,
+                unit,
+                tile,
+            );
         }
         let visible = is_visible::<M>(scoring, place, first, start, config);
-        let hidden = score::<M>(&mut scores, &mut slopes, scoring, place, row, column, visible, false, config);
+        let hidden = score::<M>(
+            &mut scores,
+            &mut slopes,
+            scoring,
+            place,
+            row,
+            column,
+            visible,
+            false,
+            config,
+        );
         weights(&mut scores, hidden, &statistics, false, config);
         if UNIT_POS < comptime!(tile.size as u32) {
             seen[UNIT_POS as usize] = 0u32;
@@ -77,33 +113,95 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
 
         let mut received = Array::<Four>::new(rows);
         clear(&mut received, rows);
-        #[unroll]
-        for chunk in 0..comptime!(config.dim_v.div_ceil(CHUNK)) {
+        for chunk in 0..value.shape(3).div_ceil(CHUNK) {
             sync_cube();
-            load_transposed::<F, N>(output_gradient, upstream, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, 0usize, tile);
-            load_transposed::<F, N>(value, values, chunk, comptime!(config.dim_v), f32::new(1.0), &mut pool, comptime!(tile.operand()), tile);
+            load_transposed::<F, N>(
+                output_gradient,
+                upstream,
+                chunk,
+                f32::new(1.0),
+                &mut pool,
+                0usize,
+                tile,
+            );
+            load_transposed::<F, N>(
+                value,
+                values,
+                chunk,
+                f32::new(1.0),
+                &mut pool,
+                comptime!(tile.operand()),
+                tile,
+            );
             sync_cube();
-            product(&pool, 0usize, comptime!(tile.operand()), &mut received, 0usize, 1usize, unit, tile);
+            product(
+                &pool,
+                0usize,
+                comptime!(tile.operand()),
+                &mut received,
+                0usize,
+                1usize,
+                unit,
+                tile,
+            );
         }
         let dropped = dropped::<M>(scoring, place, row, column, false, config);
-        score_gradients(&mut received, &scores, &slopes, hidden, dropped, scoring.kept, &terms, true, false, config);
+        score_gradients(
+            &mut received,
+            &scores,
+            &slopes,
+            hidden,
+            dropped,
+            scoring.kept,
+            &terms,
+            true,
+            false,
+            config,
+        );
         mark_seen(hidden, &mut seen, unit, config);
         sync_cube();
         store_scores(&received, &mut pool, unit, tile);
         #[unroll]
         for part in 0..parts {
-            #[unroll]
             for half in 0..comptime!(tile.size / CHUNK) {
                 sync_cube();
-                load_rows::<F, N>(key, keys, comptime!(half * CHUNK), part, comptime!(config.dim_qk), &seen, visible, &mut pool, tile);
+                load_rows::<F, N>(
+                    key,
+                    keys,
+                    half * CHUNK,
+                    part,
+                    &seen,
+                    visible,
+                    &mut pool,
+                    tile,
+                );
                 sync_cube();
-                product(&pool, comptime!(half * CHUNK * tile.size / 4), comptime!(tile.scores()), &mut sums, part, parts, unit, tile);
+                product(
+                    &pool,
+                    half * comptime!(CHUNK * tile.size / 4),
+                    comptime!(tile.scores()),
+                    &mut sums,
+                    part,
+                    parts,
+                    unit,
+                    tile,
+                );
             }
         }
     }
 
     let to = batch * gradient.stride(0) + head * gradient.stride(1);
-    store_gradient::<F>(&sums, scoring.scale, gradient, to, row, len_q, unit.x * 4, comptime!(config.dim_qk), config);
+    store_gradient::<F>(
+        &sums,
+        scoring.scale,
+        gradient,
+        to,
+        row,
+        len_q,
+        unit.x * 4,
+        comptime!(config.parts_qk),
+        config,
+    );
 }
 
 /// Writes a unit's part of a gradient, times `factor`.
@@ -116,11 +214,11 @@ pub(crate) fn store_gradient<F: Float>(
     row: usize,
     end: usize,
     column: usize,
-    #[comptime] dim: usize,
+    #[comptime] parts: usize,
     #[comptime] config: Config,
 ) {
     let tile = comptime!(config.tile);
-    let parts = comptime!(tile.cover(dim));
+    let dim = gradient.shape(3);
     let stride = gradient.stride(2);
     #[unroll]
     for i in 0..comptime!(tile.rows) {
@@ -132,7 +230,8 @@ pub(crate) fn store_gradient<F: Float>(
                 for j in 0..4usize {
                     let at = comptime!(part * tile.size + j) + column;
                     if at < dim {
-                        gradient[to + (row + i) * stride + at] = F::cast_from(four.extract(j) * factor);
+                        gradient[to + (row + i) * stride + at] =
+                            F::cast_from(four.extract(j) * factor);
                     }
                 }
             }

@@ -33,7 +33,8 @@ pub(crate) fn row_terms<F: Float>(
         let mut sum = f32::new(0.0);
         for column in 0..dim {
             let number = f32::cast_from(output[from + column * output.stride(3)]);
-            let gradient = f32::cast_from(output_gradient[gradient_from + column * output_gradient.stride(3)]);
+            let gradient =
+                f32::cast_from(output_gradient[gradient_from + column * output_gradient.stride(3)]);
             // The output of a row without keys is 0, whatever its gradient.
             sum += select(number == f32::new(0.0), f32::new(0.0), number * gradient);
         }

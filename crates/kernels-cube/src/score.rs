@@ -11,11 +11,9 @@ pub(crate) const LEAST: f32 = f32::MIN;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Config {
     pub(crate) tile: Tile,
-    pub(crate) dim_qk: usize,
-    pub(crate) dim_v: usize,
-    /// Whether keys far before, or after, the position of a query are hidden.
-    pub(crate) left: bool,
-    pub(crate) right: bool,
+    /// Tiles that cover a row of queries and keys, and one of values.
+    pub(crate) parts_qk: usize,
+    pub(crate) parts_v: usize,
     pub(crate) softcap: bool,
     pub(crate) dropout: bool,
 }
@@ -86,7 +84,14 @@ pub(crate) fn place<M: Numeric>(
         }
         ComptimeOption::None => {}
     };
-    Place { batch, head, len_q, len_kv, length, offset }
+    Place {
+        batch,
+        head,
+        len_q,
+        len_kv,
+        length,
+        offset,
+    }
 }
 
 /// A range of tiles.
@@ -108,15 +113,12 @@ pub(crate) fn tiles_of_keys<M: Numeric>(
     let size = comptime!(config.tile.size);
     let first = place.offset + query as i32;
     let last = place.offset + (query + size).min(place.len_q) as i32 - 1;
-    let mut start = 0i32.runtime();
-    let mut end = place.length;
-    if comptime!(config.left) {
-        start = (first - scoring.left).max(0i32);
+    let start = (first - scoring.left).max(0i32);
+    let end = place.length.min((last + scoring.right + 1).max(0i32));
+    Tiles {
+        start: start as usize / size,
+        end: (end as usize).div_ceil(size),
     }
-    if comptime!(config.right) {
-        end = end.min((last + scoring.right + 1).max(0i32));
-    }
-    Tiles { start: start as usize / size, end: (end as usize).div_ceil(size) }
 }
 
 /// The tiles of queries of which some may see a key of the tile from `key` on.
@@ -130,18 +132,15 @@ pub(crate) fn tiles_of_queries<M: Numeric>(
     let size = comptime!(config.tile.size);
     let first = key as i32;
     let last = ((key + size) as i32).min(place.length) - 1;
-    let mut start = 0i32.runtime();
-    let mut end = place.len_q as i32;
-    if comptime!(config.right) {
-        start = (first - scoring.right - place.offset).max(0i32);
-    }
-    if comptime!(config.left) {
-        end = end.min((last + scoring.left - place.offset + 1).max(0i32));
-    }
+    let start = (first - scoring.right - place.offset).max(0i32);
+    let mut end = (place.len_q as i32).min((last + scoring.left - place.offset + 1).max(0i32));
     if first >= place.length {
         end = 0i32.runtime();
     }
-    Tiles { start: start as usize / size, end: (end as usize).div_ceil(size) }
+    Tiles {
+        start: start as usize / size,
+        end: (end as usize).div_ceil(size),
+    }
 }
 
 /// Whether position and lengths hide nothing in the tile at `query` and `key`, and nothing else can.
@@ -154,13 +153,10 @@ pub(crate) fn is_visible<M: Numeric>(
     #[comptime] config: Config,
 ) -> bool {
     let size = comptime!(config.tile.size);
-    let mut visible = (key + size) as i32 <= place.length && query + size <= place.len_q;
-    if comptime!(config.left) {
-        visible = visible && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left;
-    }
-    if comptime!(config.right) {
-        visible = visible && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
-    }
+    let mut visible = (key + size) as i32 <= place.length
+        && query + size <= place.len_q
+        && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left
+        && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
     if comptime!(scoring.masked.is_some() || scoring.query_segments.is_some()) {
         visible = false.runtime();
     }
@@ -169,21 +165,12 @@ pub(crate) fn is_visible<M: Numeric>(
 
 /// Whether a query may not see a key.
 #[cube]
-fn is_hidden<M: Numeric>(
-    scoring: &Scoring<M>,
-    place: Place,
-    query: usize,
-    key: usize,
-    #[comptime] config: Config,
-) -> bool {
-    let mut hidden = key as i32 >= place.length || query >= place.len_q;
+fn is_hidden<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize, key: usize) -> bool {
     let position = place.offset + query as i32;
-    if comptime!(config.left) {
-        hidden = hidden || (key as i32) < position - scoring.left;
-    }
-    if comptime!(config.right) {
-        hidden = hidden || key as i32 > position + scoring.right;
-    }
+    let mut hidden = key as i32 >= place.length
+        || query >= place.len_q
+        || (key as i32) < position - scoring.left
+        || key as i32 > position + scoring.right;
     // What is outside of the tensors must not be read.
     let query = query.min(place.len_q - 1);
     let key = key.min(place.len_kv - 1);
@@ -302,7 +289,7 @@ pub(crate) fn score<M: Numeric>(
             for j in 0..4usize {
                 let query = select(across, column + j, row + i);
                 let key = select(across, row + i, column + j);
-                if is_hidden::<M>(scoring, place, query, key, config) {
+                if is_hidden::<M>(scoring, place, query, key) {
                     bits |= comptime!(1u32 << (i * 4 + j) as u32);
                 }
             }
@@ -329,7 +316,12 @@ pub(crate) fn score<M: Numeric>(
 
 /// Marks the columns of the tile of which this unit sees a row. Needs a barrier before, and one after.
 #[cube]
-pub(crate) fn mark_seen(bits: u32, seen: &mut Shared<[u32]>, unit: UnitOf, #[comptime] config: Config) {
+pub(crate) fn mark_seen(
+    bits: u32,
+    seen: &mut Shared<[u32]>,
+    unit: UnitOf,
+    #[comptime] config: Config,
+) {
     let rows = comptime!(config.tile.rows);
     let all = comptime!((0..rows).fold(0u32, |all, row| all | 1 << (row * 4)));
     #[unroll]
@@ -366,14 +358,23 @@ pub(crate) struct RowState {
 #[cube]
 fn next(state: RowState, word: u32) -> RowState {
     let a = hash(state.a ^ word, 0u32);
-    RowState { a, b: hash(state.b + a, 0u32) }
+    RowState {
+        a,
+        b: hash(state.b + a, 0u32),
+    }
 }
 
 #[cube]
 fn row_state<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize) -> RowState {
-    let start = RowState { a: 0x243f_6a88u32.runtime(), b: 0x85a3_08d3u32.runtime() };
+    let start = RowState {
+        a: 0x243f_6a88u32.runtime(),
+        b: 0x85a3_08d3u32.runtime(),
+    };
     let seeded = next(next(start, scoring.seed_low), scoring.seed_high);
-    next(next(next(seeded, place.batch as u32), place.head as u32), query as u32)
+    next(
+        next(next(seeded, place.batch as u32), place.head as u32),
+        query as u32,
+    )
 }
 
 /// Which weights of a unit are dropped: bit `row * 4 + column`.

@@ -88,6 +88,8 @@ pub(crate) struct Rows {
     pub(crate) first: usize,
     /// One past the last row of the matrix.
     pub(crate) end: usize,
+    /// Numbers of a row.
+    pub(crate) dim: usize,
 }
 
 /// The rows of a head of a `[batch, heads, len, dim]` tensor, from `first` on.
@@ -103,47 +105,41 @@ pub(crate) fn rows_of<F: Float, N: Size>(
         stride: tensor.stride(2),
         first,
         end: tensor.shape(2),
+        dim: tensor.shape(3),
     }
 }
 
-/// Four neighbouring numbers of a row, as f32.
+/// Numbers `column .. column + 4` of a row as f32, zeros where there are none or `wanted` is false.
+///
+/// It always reads, if need be something else: a branch around a read would make the next wait for it.
 #[cube]
-fn four<F: Float, N: Size>(tensor: &Tensor<Vector<F, N>>, at: usize, #[comptime] count: usize) -> Four {
+fn four<F: Float, N: Size>(
+    tensor: &Tensor<Vector<F, N>>,
+    rows: Rows,
+    row: usize,
+    column: usize,
+    wanted: bool,
+) -> Four {
     let size = tensor.vector_size().comptime();
+    let from = rows.base + row.min(rows.end - 1) * rows.stride;
+    let wanted = wanted && row < rows.end;
     let mut numbers = Four::new(0.0f32);
     if comptime!(size == 4) {
-        let read = tensor[at / 4];
+        let read = tensor[(from + column.min(rows.dim - 4)) / 4];
+        let wanted = wanted && column < rows.dim;
         #[unroll]
         for i in 0..4usize {
-            numbers.insert(i, f32::cast_from(read.extract(i)));
+            numbers.insert(
+                i,
+                select(wanted, f32::cast_from(read.extract(i)), f32::new(0.0)),
+            );
         }
     } else {
         #[unroll]
-        for i in 0..count {
-            numbers.insert(i, f32::cast_from(tensor[at + i].extract(0usize)));
-        }
-    }
-    numbers
-}
-
-/// Numbers `column .. column + 4` of a row, zeros beyond `dim`.
-#[cube]
-fn up_to<F: Float, N: Size>(
-    tensor: &Tensor<Vector<F, N>>,
-    at: usize,
-    column: usize,
-    #[comptime] dim: usize,
-) -> Four {
-    let mut numbers = Four::new(0.0f32);
-    if comptime!(dim.is_multiple_of(4)) {
-        if column < dim {
-            numbers = four::<F, N>(tensor, at, 4usize);
-        }
-    } else {
-        if column + 4 <= dim {
-            numbers = four::<F, N>(tensor, at, 4usize);
-        } else if column < dim {
-            numbers = four::<F, N>(tensor, at, comptime!(dim % 4));
+        for i in 0..4usize {
+            let read = tensor[from + (column + i).min(rows.dim - 1)].extract(0usize);
+            let wanted = wanted && column + i < rows.dim;
+            numbers.insert(i, select(wanted, f32::cast_from(read), f32::new(0.0)));
         }
     }
     numbers
@@ -154,8 +150,7 @@ fn up_to<F: Float, N: Size>(
 pub(crate) fn load_transposed<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     rows: Rows,
-    #[comptime] chunk: usize,
-    #[comptime] dim: usize,
+    chunk: usize,
     factor: f32,
     pool: &mut Shared<[Four]>,
     #[comptime] to: usize,
@@ -171,16 +166,12 @@ pub(crate) fn load_transposed<F: Float, N: Size>(
         if comptime!(squares.is_multiple_of(tile.units())) || square < squares {
             let k = square % comptime!(CHUNK / 4);
             let quad = square / comptime!(CHUNK / 4);
-            let column = comptime!(chunk * CHUNK) + k * 4;
+            let column = chunk * CHUNK + k * 4;
             let mut read = Array::<Four>::new(4usize);
             #[unroll]
             for i in 0..4usize {
                 let row = rows.first + quad * 4 + i;
-                let mut numbers = Four::new(0.0f32);
-                if row < rows.end {
-                    numbers = up_to::<F, N>(tensor, rows.base + row * rows.stride + column, column, dim);
-                }
-                read[i] = numbers * Four::new(factor);
+                read[i] = four::<F, N>(tensor, rows, row, column, true) * Four::new(factor);
             }
             #[unroll]
             for j in 0..4usize {
@@ -201,9 +192,8 @@ pub(crate) fn load_transposed<F: Float, N: Size>(
 pub(crate) fn load_rows<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     rows: Rows,
-    #[comptime] skip: usize,
+    skip: usize,
     #[comptime] part: usize,
-    #[comptime] dim: usize,
     seen: &Shared<[u32]>,
     all_seen: bool,
     pool: &mut Shared<[Four]>,
@@ -218,10 +208,8 @@ pub(crate) fn load_rows<F: Float, N: Size>(
         let k = at / quads;
         let row = rows.first + skip + k;
         let column = comptime!(part * tile.size) + quad * 4;
-        let mut numbers = Four::new(0.0f32);
-        if row < rows.end && (all_seen || seen[skip + k] != 0) {
-            numbers = up_to::<F, N>(tensor, rows.base + row * rows.stride + column, column, dim);
-        }
+        let wanted = all_seen || seen[skip + k] != 0;
+        let numbers = four::<F, N>(tensor, rows, row, column, wanted);
         pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
     }
 }
@@ -230,7 +218,7 @@ pub(crate) fn load_rows<F: Float, N: Size>(
 #[cube]
 pub(crate) fn product(
     pool: &Shared<[Four]>,
-    #[comptime] left: usize,
+    left: usize,
     #[comptime] right: usize,
     sums: &mut Array<Four>,
     #[comptime] part: usize,
@@ -252,7 +240,7 @@ pub(crate) fn product(
                 #[unroll]
                 for i in 0..4usize {
                     let index = comptime!((group * 4 + i) * parts + part);
-                    sums[index] += Four::new(a.extract(i)) * b;
+                    sums[index] = fma(Four::new(a.extract(i)), b, sums[index]);
                 }
             }
         }

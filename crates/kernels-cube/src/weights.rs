@@ -70,7 +70,8 @@ pub(crate) fn score_gradients(
             if comptime!(config.dropout) {
                 number = select(dropped & bit != 0, f32::new(0.0), number * kept);
             }
-            let mut gradient = weights[i].extract(j) * (number - terms[comptime!(if across { j } else { i })]);
+            let mut gradient =
+                weights[i].extract(j) * (number - terms[comptime!(if across { j } else { i })]);
             if comptime!(config.softcap && before_softcap) {
                 gradient *= slopes[i].extract(j);
             }

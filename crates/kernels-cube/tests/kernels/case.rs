@@ -1,7 +1,8 @@
 //! One call, by the oracle and by the kernels.
 
 use burn_attn_kernels_cpu::{
-    Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask, Problem, Segments, Window, oracle,
+    Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask, Problem, Segments,
+    Window, oracle,
 };
 use burn_attn_kernels_cube::{Gradients, Inputs, Operand, Upstream};
 use cubecl::{
@@ -37,7 +38,15 @@ impl Case {
     /// Sizes `[batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v]`.
     pub fn new([batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v]: [usize; 7]) -> Self {
         Self {
-            problem: Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v },
+            problem: Problem {
+                batch,
+                heads_q,
+                heads_kv,
+                len_q,
+                len_kv,
+                dim_qk,
+                dim_v,
+            },
             causal: None,
             window: None,
             lengths: false,
@@ -64,7 +73,12 @@ pub fn numbers(count: usize, seed: u32) -> Vec<f64> {
 }
 
 fn broadcast_shape(problem: &Problem, whole: [bool; 4]) -> [usize; 4] {
-    let all = [problem.batch, problem.heads_q, problem.len_q, problem.len_kv];
+    let all = [
+        problem.batch,
+        problem.heads_q,
+        problem.len_q,
+        problem.len_kv,
+    ];
     core::array::from_fn(|axis| if whole[axis] { all[axis] } else { 1 })
 }
 
@@ -81,7 +95,12 @@ pub fn strides(shape: &[usize]) -> Vec<usize> {
     strides
 }
 
-pub fn upload<T: CubeElement>(client: &Client, data: &[T], shape: &[usize], elem: ElemType) -> Operand {
+pub fn upload<T: CubeElement>(
+    client: &Client,
+    data: &[T],
+    shape: &[usize],
+    elem: ElemType,
+) -> Operand {
     assert_eq!(data.len(), shape.iter().product::<usize>());
     Operand {
         handle: client.create(Bytes::from_bytes_vec(T::as_bytes(data).to_vec())),
@@ -103,7 +122,10 @@ pub fn unwritten(client: &Client, shape: &[usize]) -> Operand {
 
 pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
     let bytes = client.read_one_unchecked(operand.handle.clone());
-    f32::from_bytes(&bytes)[..operand.shape.iter().product()].iter().map(|&number| f64::from(number)).collect()
+    f32::from_bytes(&bytes)[..operand.shape.iter().product()]
+        .iter()
+        .map(|&number| f64::from(number))
+        .collect()
 }
 
 /// All results of a call.
@@ -118,20 +140,44 @@ pub struct All {
 pub fn both(case: &Case, backward: bool) -> [All; 2] {
     let client = client();
     let problem = case.problem;
-    let Problem { batch, heads_q, heads_kv, len_q, len_kv, dim_qk, dim_v } = problem;
+    let Problem {
+        batch,
+        heads_q,
+        heads_kv,
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+    } = problem;
     let q = numbers(problem.query_elements(), 1);
     let k = numbers(problem.key_elements(), 2);
     let v = numbers(problem.value_elements(), 3);
     let by_position = PositionMask::new(case.causal, case.window);
-    let lengths: Option<Vec<usize>> = case.lengths.then(|| (0..batch).map(|item| (len_kv * (item + 1)).div_ceil(batch + 1)).collect());
-    let offsets: Option<Vec<i64>> = case.offsets.then(|| (0..batch).map(|item| item as i64 * 7 - 3).map(|offset| offset.clamp(-(len_q as i64), len_kv as i64)).collect());
+    let lengths: Option<Vec<usize>> = case.lengths.then(|| {
+        (0..batch)
+            .map(|item| (len_kv * (item + 1)).div_ceil(batch + 1))
+            .collect()
+    });
+    let offsets: Option<Vec<i64>> = case.offsets.then(|| {
+        (0..batch)
+            .map(|item| item as i64 * 7 - 3)
+            .map(|offset| offset.clamp(-(len_q as i64), len_kv as i64))
+            .collect()
+    });
     let segments = case.segments.then(|| {
-        let of = |len: usize, step: usize| (0..batch * len).map(|at| (at % len / step) as i64 - 1).collect::<Vec<_>>();
+        let of = |len: usize, step: usize| {
+            (0..batch * len)
+                .map(|at| (at % len / step) as i64 - 1)
+                .collect::<Vec<_>>()
+        };
         [of(len_q, 19), of(len_kv, 23)]
     });
     let masked = case.masked.map(|whole| {
         let shape = broadcast_shape(&problem, whole);
-        let data: Vec<bool> = numbers(shape.iter().product(), 4).iter().map(|&number| number > 0.2).collect();
+        let data: Vec<bool> = numbers(shape.iter().product(), 4)
+            .iter()
+            .map(|&number| number > 0.2)
+            .collect();
         (data, shape)
     });
     let bias = case.bias.map(|whole| {
@@ -140,18 +186,27 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
     });
     let slopes = case.alibi.then(|| numbers(heads_q, 6));
     let sinks = case.sinks.then(|| numbers(heads_q, 7));
-    let dropout = case.dropout.map(|probability| Dropout { probability, seed: 0x1234_5678_9abc });
+    let dropout = case.dropout.map(|probability| Dropout {
+        probability,
+        seed: 0x1234_5678_9abc,
+    });
     let mask = Mask {
         by_position,
         key_lengths: lengths.as_deref(),
         query_offsets: offsets.as_deref(),
-        segments: segments.as_ref().map(|[queries, keys]| Segments { queries, keys }),
+        segments: segments
+            .as_ref()
+            .map(|[queries, keys]| Segments { queries, keys }),
         blocks: None,
-        masked: masked.as_ref().map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+        masked: masked
+            .as_ref()
+            .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
     };
     let exact = oracle::Inputs {
         mask,
-        bias: bias.as_ref().map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+        bias: bias
+            .as_ref()
+            .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
         alibi: slopes.as_deref(),
         sinks: sinks.as_deref(),
         softcap: case.softcap,
@@ -159,13 +214,20 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
         ..oracle::Inputs::new(&q, &k, &v)
     };
     let forward = oracle::forward(&problem, &exact).unwrap();
-    let mut expected = All { output: forward.output, logsumexp: forward.logsumexp, ..All::default() };
+    let mut expected = All {
+        output: forward.output,
+        logsumexp: forward.logsumexp,
+        ..All::default()
+    };
 
     let axis = DistanceAxis::new(&problem, &mask);
     let distance_bias = slopes.as_ref().map(|slopes| {
         let data: Vec<f64> = slopes
             .iter()
-            .flat_map(|slope| axis.relative_positions().map(move |position| -slope * position.unsigned_abs() as f64))
+            .flat_map(|slope| {
+                axis.relative_positions()
+                    .map(move |position| -slope * position.unsigned_abs() as f64)
+            })
             .collect();
         floats(&client, &data, &[heads_q, axis.len()])
     });
@@ -174,17 +236,32 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
         query: floats(&client, &q, &[batch, heads_q, len_q, dim_qk]),
         key: floats(&client, &k, &[batch, heads_kv, len_kv, dim_qk]),
         value: floats(&client, &v, &[batch, heads_kv, len_kv, dim_v]),
-        bias: bias.as_ref().map(|(data, shape)| floats(&client, data, shape)),
+        bias: bias
+            .as_ref()
+            .map(|(data, shape)| floats(&client, data, shape)),
         distance_bias,
-        sinks: sinks.as_ref().map(|sinks| floats(&client, sinks, &[heads_q])),
+        sinks: sinks
+            .as_ref()
+            .map(|sinks| floats(&client, sinks, &[heads_q])),
         masked: masked.as_ref().map(|(data, shape)| {
             let data: Vec<u32> = data.iter().map(|&hidden| u32::from(hidden)).collect();
             upload(&client, &data, shape, U32)
         }),
-        key_lengths: lengths.as_ref().map(|lengths| ints(lengths.iter().map(|&length| length as i32).collect(), &[batch])),
-        query_offsets: offsets.as_ref().map(|offsets| ints(offsets.iter().map(|&offset| offset as i32).collect(), &[batch])),
+        key_lengths: lengths.as_ref().map(|lengths| {
+            ints(
+                lengths.iter().map(|&length| length as i32).collect(),
+                &[batch],
+            )
+        }),
+        query_offsets: offsets.as_ref().map(|offsets| {
+            ints(
+                offsets.iter().map(|&offset| offset as i32).collect(),
+                &[batch],
+            )
+        }),
         segments: segments.as_ref().map(|[query, key]| {
-            let of = |ids: &[i64], len| ints(ids.iter().map(|&id| id as i32).collect(), &[batch, len]);
+            let of =
+                |ids: &[i64], len| ints(ids.iter().map(|&id| id as i32).collect(), &[batch, len]);
             [of(query, len_q), of(key, len_kv)]
         }),
         by_position,
@@ -192,18 +269,39 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
         softcap: case.softcap,
         dropout,
     };
-    let optional = [inputs.bias.is_some(), inputs.distance_bias.is_some(), inputs.sinks.is_some(), inputs.masked.is_some(), case.lengths, case.offsets, case.segments, case.segments];
+    let optional = [
+        inputs.bias.is_some(),
+        inputs.distance_bias.is_some(),
+        inputs.sinks.is_some(),
+        inputs.masked.is_some(),
+        case.lengths,
+        case.offsets,
+        case.segments,
+        case.segments,
+    ];
     let optional = optional.iter().filter(|given| **given).count();
-    assert!(burn_attn_kernels_cube::supports(&client, &problem, F32, optional));
+    assert!(burn_attn_kernels_cube::supports(
+        &client, &problem, F32, optional
+    ));
     let output = unwritten(&client, &[batch, heads_q, len_q, dim_v]);
     let logsumexp = unwritten(&client, &[batch, heads_q, len_q]);
     burn_attn_kernels_cube::forward(&client, &inputs, &output, &logsumexp);
-    let mut actual = All { output: read(&client, &output), logsumexp: read(&client, &logsumexp), ..All::default() };
+    let mut actual = All {
+        output: read(&client, &output),
+        logsumexp: read(&client, &logsumexp),
+        ..All::default()
+    };
 
     if backward {
         let output_gradient = numbers(problem.output_elements(), 8);
         let logsumexp_gradient = numbers(problem.query_rows(), 9);
-        let gradients = oracle::backward(&problem, &exact, &output_gradient, Some(&logsumexp_gradient)).unwrap();
+        let gradients = oracle::backward(
+            &problem,
+            &exact,
+            &output_gradient,
+            Some(&logsumexp_gradient),
+        )
+        .unwrap();
         let pairs = [
             ("query", Some(gradients.q)),
             ("key", Some(gradients.k)),
@@ -212,7 +310,10 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
             ("slopes", gradients.alibi),
             ("sinks", gradients.sinks),
         ];
-        expected.gradients = pairs.into_iter().filter_map(|(name, gradient)| Some((name, gradient?))).collect();
+        expected.gradients = pairs
+            .into_iter()
+            .filter_map(|(name, gradient)| Some((name, gradient?)))
+            .collect();
         let upstream = Upstream {
             output,
             logsumexp,
@@ -233,7 +334,9 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
             let gradient = read(&client, place);
             let of_head = |entries: &[f64]| {
                 let terms = entries.iter().zip(axis.relative_positions());
-                terms.map(|(entry, position)| -entry * position.unsigned_abs() as f64).sum()
+                terms
+                    .map(|(entry, position)| -entry * position.unsigned_abs() as f64)
+                    .sum()
             };
             gradient.chunks(axis.len()).map(of_head).collect()
         };
@@ -245,7 +348,10 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
             ("slopes", places.distance_bias.as_ref().map(of_slopes)),
             ("sinks", places.sinks.map(|place| read(&client, &place))),
         ];
-        actual.gradients = pairs.into_iter().filter_map(|(name, gradient)| Some((name, gradient?))).collect();
+        actual.gradients = pairs
+            .into_iter()
+            .filter_map(|(name, gradient)| Some((name, gradient?)))
+            .collect();
     }
     [expected, actual]
 }
@@ -262,9 +368,15 @@ pub fn check(case: &Case, backward: bool) {
 
 fn compare(case: &Case, name: &str, expected: &[f64], actual: &[f64]) {
     assert_eq!(expected.len(), actual.len(), "{name} of {case:?}");
-    let largest = expected.iter().filter(|number| number.is_finite()).fold(1.0_f64, |largest, number| largest.max(number.abs()));
+    let largest = expected
+        .iter()
+        .filter(|number| number.is_finite())
+        .fold(1.0_f64, |largest, number| largest.max(number.abs()));
     for (at, (expected, actual)) in expected.iter().zip(actual).enumerate() {
         let same = expected == actual || (expected - actual).abs() <= 2e-5 * largest;
-        assert!(same, "{name}[{at}] is {actual}, not {expected}, of {case:?}");
+        assert!(
+            same,
+            "{name}[{at}] is {actual}, not {expected}, of {case:?}"
+        );
     }
 }

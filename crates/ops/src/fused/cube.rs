@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// With fewer queries, the kernels would leave most of a tile of queries, and most of the GPU, without work.
-const FEWEST_QUERIES: usize = 16;
+const FEWEST_QUERIES: usize = 2;
 
 /// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
 pub(super) fn supports<B: Backend<Device = CubeDevice>>(
