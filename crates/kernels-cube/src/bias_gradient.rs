@@ -7,7 +7,8 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    score::{Config, Scoring, dropped, is_visible, place, score},
+    dropout::dropped,
+    score::{Config, Scoring, is_visible, place, score},
     tile::{CHUNK, Four, clear, load_transposed, product, rows_of, store_scores, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };

@@ -6,10 +6,9 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
+    dropout::{dropped, keep},
     query_gradient::store_gradient,
-    score::{
-        Config, Scoring, dropped, is_visible, keep, mark_seen, place, score, tiles_of_queries,
-    },
+    score::{Config, Scoring, is_visible, mark_seen, place, score, tiles_of_queries},
     tile::{
         CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
     },

@@ -1,8 +1,33 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
-//! The contract (layout, order of operations, hidden rows, dropout) is that of [`burn_attn_kernels_cpu`].
+//! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device, and runs wherever CubeCL does. The contract (layout,
+//! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
+//!
+//! | to | call |
+//! | --- | --- |
+//! | know whether a device and a call are for these kernels | [`supports`] |
+//! | compute output and logsumexp | [`forward`] |
+//! | compute gradients from them | [`backward`] |
+//!
+//! Scores are computed tile by tile in registers, and never stored. Nothing is added up by several cubes at once, so the
+//! same call gives the same bits every time. Statistics and sums are f32, whatever the type of the tensors. The kernels use
+//! shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics nor matrix units.
+//!
+//! # Files
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `operands` | what a call reads and writes |
+//! | `call`, `launch` | the host's side |
+//! | `tile` | tiles in shared memory, and their products |
+//! | `score`, `dropout` | from dot products to scores; what is hidden and dropped |
+//! | `weights` | weights and score gradients in the backward pass |
+//! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_terms` | the kernels |
 
 mod bias_gradient;
+mod call;
+mod dropout;
 mod forward;
 mod key_gradient;
 mod launch;
@@ -13,5 +38,6 @@ mod score;
 mod tile;
 mod weights;
 
-pub use launch::{backward, forward, supports};
+pub use call::supports;
+pub use launch::{backward, forward};
 pub use operands::{Gradients, Inputs, Operand, Upstream};

@@ -8,7 +8,8 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    score::{Config, Scoring, dropped, is_visible, mark_seen, place, score, tiles_of_keys},
+    dropout::dropped,
+    score::{Config, Scoring, is_visible, mark_seen, place, score, tiles_of_keys},
     tile::{
         CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
     },

@@ -101,5 +101,12 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.package {
         packages::put_together()?;
     }
-    cargo(&[&["test"], features].concat(), &examples::ON_THE_CPU)
+    // The GPU kernels have no test without a GPU, and are not among the default members.
+    let members: &[&str] = if options.wgpu {
+        &["--workspace", "--exclude", "burn-attn-bench"]
+    } else {
+        &[]
+    };
+    let tests = [&["test"], members, features].concat();
+    cargo(&tests, &examples::ON_THE_CPU)
 }

@@ -1,0 +1,256 @@
+//! A call as its kernels see it: whether they can compute it, tiles, cubes and arguments.
+
+use burn_attn_kernels_cpu::Problem;
+use cubecl::{
+    client::Client,
+    features::Plane,
+    ir::{ElemType, FloatKind, UIntKind},
+    prelude::{ComptimeOptionArgs, CubeCount, CubeDim, LaunchArg, Numeric, TensorArg, VectorSize},
+};
+
+use crate::{
+    Inputs, Operand,
+    score::{Config, ScoringLaunch},
+    tile::Tile,
+};
+
+/// The largest head: wider ones would not fit into registers.
+const LARGEST_DIM: usize = 256;
+
+/// The widest head whose output fits into registers with eight rows per unit.
+const WIDEST_OF_EIGHT_ROWS: usize = 128;
+
+/// Tensors of every call, at most: query, key, value, two statistics, and three gradients.
+const REQUIRED_TENSORS: usize = 8;
+
+/// Elements of the largest tensor: indices are 32 bits wide, some with a sign.
+const LARGEST_TENSOR: usize = i32::MAX as usize;
+
+/// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `optional`
+/// counts the optional tensors among the inputs.
+#[must_use]
+pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: usize) -> bool {
+    let hardware = &client.properties().hardware;
+    let float = matches!(
+        elem,
+        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
+    );
+    let sizes = [
+        problem.query_elements(),
+        problem.key_elements(),
+        problem.value_elements(),
+        problem.output_elements(),
+    ];
+    float
+        && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
+        && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
+        && REQUIRED_TENSORS + optional <= hardware.max_bindings as usize
+        && Tile::of(client, LARGEST_DIM, Pass::Backward).is_some()
+}
+
+/// The passes, whose kernels need different numbers of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pass {
+    Forward,
+    Backward,
+}
+
+impl Tile {
+    /// The fastest that the device can hold.
+    fn of(client: &Client, dim: usize, pass: Pass) -> Option<Self> {
+        let properties = client.properties();
+        let hardware = &properties.hardware;
+        // Eight rows read less shared memory for every multiplication, but only the forward pass has the registers. A device
+        // without planes is a processor, for which the longer program only takes longer to compile.
+        let eight = pass == Pass::Forward
+            && dim <= WIDEST_OF_EIGHT_ROWS
+            && properties.features.plane.contains(Plane::Ops);
+        [
+            eight.then_some(Tile { size: 64, rows: 8 }),
+            Some(Tile { size: 64, rows: 4 }),
+            Some(Tile { size: 32, rows: 4 }),
+        ]
+        .into_iter()
+        .flatten()
+        .find(|tile| {
+            tile.bytes() <= hardware.max_shared_memory_size
+                && tile.units() <= hardware.max_units_per_cube as usize
+        })
+    }
+}
+
+/// Everything about a call that its kernels share.
+pub(crate) struct Call<'a> {
+    pub(crate) client: &'a Client,
+    pub(crate) inputs: &'a Inputs,
+    pub(crate) problem: Problem,
+    pub(crate) config: Config,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(client: &'a Client, inputs: &'a Inputs, pass: Pass) -> Self {
+        let [batch, heads_q, len_q, dim_qk] = dims(&inputs.query);
+        let [_, heads_kv, len_kv, dim_v] = dims(&inputs.value);
+        let problem = Problem {
+            batch,
+            heads_q,
+            heads_kv,
+            len_q,
+            len_kv,
+            dim_qk,
+            dim_v,
+        };
+        let tile = Tile::of(client, dim_qk.max(dim_v), pass).expect("the call is supported");
+        let config = Config {
+            tile,
+            parts_qk: tile.cover(dim_qk),
+            parts_v: tile.cover(dim_v),
+            softcap: inputs.softcap.is_some(),
+            dropout: inputs.dropout.is_some(),
+        };
+        Self {
+            client,
+            inputs,
+            problem,
+            config,
+        }
+    }
+
+    pub(crate) fn scoring<M: Numeric>(&self) -> ScoringLaunch<M> {
+        let inputs = self.inputs;
+        let Problem {
+            batch,
+            heads_q,
+            len_q,
+            len_kv,
+            ..
+        } = self.problem;
+        let all = [batch, heads_q, len_q, len_kv];
+        let over_all =
+            |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
+        let [query_segments, key_segments] = match &inputs.segments {
+            Some([query, key]) => [Some(query), Some(key)],
+            None => [None, None],
+        };
+        let reach = inputs.by_position.reach();
+        // Nothing is farther away than this.
+        let farthest = LARGEST_TENSOR / 4;
+        let distance = |reach: Option<usize>| reach.unwrap_or(farthest).min(farthest) as i32;
+        let seed = inputs.dropout.map_or(0, |dropout| dropout.seed);
+        ScoringLaunch::new(
+            over_all(&inputs.bias).into(),
+            optional(inputs.distance_bias.as_ref()),
+            over_all(&inputs.masked).into(),
+            optional(inputs.key_lengths.as_ref()),
+            optional(inputs.query_offsets.as_ref()),
+            optional(query_segments),
+            optional(key_segments),
+            inputs.scale as f32,
+            inputs.softcap.unwrap_or(1.0) as f32,
+            inputs.by_position.offset(len_q, len_kv) as i32,
+            distance(reach.left),
+            distance(reach.right),
+            seed as u32,
+            (seed >> 32) as u32,
+            inputs.dropout.map_or(0, |dropout| dropout.threshold()),
+            inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale()) as f32,
+        )
+    }
+
+    /// The type of the mask's elements; any will do where there is none.
+    pub(crate) fn mask_elem(&self) -> ElemType {
+        let masked = self.inputs.masked.as_ref();
+        masked.map_or(ElemType::UInt(UIntKind::U32), |masked| masked.elem)
+    }
+
+    /// Cubes for `tiles` tiles of `heads` heads: a device has no more than 65535 in a dimension.
+    pub(crate) fn cubes(&self, tiles: usize, heads: usize) -> CubeCount {
+        let most = self.client.properties().hardware.max_cube_count.1 as usize;
+        let y = heads.min(most);
+        CubeCount::Static(tiles as u32, y as u32, heads.div_ceil(y) as u32)
+    }
+
+    pub(crate) fn cube_dim(&self) -> CubeDim {
+        CubeDim::new_1d(self.config.tile.units() as u32)
+    }
+
+    /// Memory for f32, row-major.
+    pub(crate) fn scratch(&self, shape: &[usize]) -> Operand {
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        Operand {
+            handle: self.client.empty(4 * shape.iter().product::<usize>()),
+            shape: shape.to_vec(),
+            strides,
+            elem: ElemType::Float(FloatKind::F32),
+        }
+    }
+
+    /// At least as many cubes, in two dimensions.
+    pub(crate) fn spread(&self, cubes: usize) -> CubeCount {
+        let most = self.client.properties().hardware.max_cube_count.0 as usize;
+        let x = cubes.min(most);
+        CubeCount::Static(x as u32, cubes.div_ceil(x) as u32, 1)
+    }
+}
+
+/// Numbers that a unit reads at a time: 4 if every row of every operand begins at a multiple of 4.
+pub(crate) fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize {
+    let aligned = |operand: &Operand| {
+        let bytes = operand.handle.offset_start.unwrap_or(0) as usize;
+        let [.., dim] = dims(operand);
+        let strides = &operand.strides[..3];
+        let shape = &operand.shape[..3];
+        let mut outer = strides.iter().zip(shape).filter(|(_, size)| **size > 1);
+        dim.is_multiple_of(4)
+            && outer.all(|(stride, _)| stride.is_multiple_of(4))
+            && bytes.is_multiple_of(4 * operand.elem.size())
+    };
+    match operands.into_iter().all(aligned) {
+        true => 4,
+        false => 1,
+    }
+}
+
+pub(crate) fn dims(operand: &Operand) -> [usize; 4] {
+    operand.shape[..]
+        .try_into()
+        .expect("the operand has four dimensions")
+}
+
+pub(crate) fn optional<T: LaunchArg<RuntimeArg = TensorArg>>(
+    operand: Option<&Operand>,
+) -> ComptimeOptionArgs<T> {
+    operand.map(Operand::arg).into()
+}
+
+impl Operand {
+    #[allow(
+        unsafe_code,
+        reason = "a tensor of a kernel is raw memory with a shape"
+    )]
+    pub(crate) fn arg(&self) -> TensorArg {
+        // SAFETY: whoever makes an operand says that its shape and strides are those of its memory.
+        unsafe {
+            TensorArg::from_raw_parts(
+                self.handle.clone(),
+                self.strides.iter().copied().collect(),
+                self.shape.iter().copied().collect(),
+            )
+        }
+    }
+
+    /// With strides of 0 in place of sizes of 1.
+    fn broadcast(&self, shape: [usize; 4]) -> TensorArg {
+        let strides = self.strides.iter().zip(&self.shape);
+        let strides = strides.map(|(&stride, &size)| if size == 1 { 0 } else { stride });
+        Self {
+            strides: strides.collect(),
+            shape: shape.to_vec(),
+            ..self.clone()
+        }
+        .arg()
+    }
+}

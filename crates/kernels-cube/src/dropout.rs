@@ -1,0 +1,104 @@
+//! Which weights are dropped: the bits of [`burn_attn_kernels_cpu::Dropout`], on the device.
+
+use cubecl::prelude::*;
+
+use crate::{
+    score::{Config, Place, Scoring},
+    tile::Four,
+};
+
+/// The hash of [`burn_attn_kernels_cpu::Dropout`], of a word that the row's state was applied to.
+#[cube]
+fn hash(word: u32, middle: u32) -> u32 {
+    let mut x = word;
+    x ^= x >> 17;
+    x = x * 0xed5a_d4bb + middle;
+    x ^= x >> 11;
+    x *= 0xac4c_1b51;
+    x ^= x >> 15;
+    x *= 0x3184_8bab;
+    x ^ (x >> 14)
+}
+
+/// The two words of a row's state.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+struct RowState {
+    a: u32,
+    b: u32,
+}
+
+#[cube]
+fn next(state: RowState, word: u32) -> RowState {
+    let a = hash(state.a ^ word, 0u32);
+    RowState {
+        a,
+        b: hash(state.b + a, 0u32),
+    }
+}
+
+#[cube]
+fn row_state<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize) -> RowState {
+    let start = RowState {
+        a: 0x243f_6a88u32.runtime(),
+        b: 0x85a3_08d3u32.runtime(),
+    };
+    let seeded = next(next(start, scoring.seed_low), scoring.seed_high);
+    next(
+        next(next(seeded, place.batch as u32), place.head as u32),
+        query as u32,
+    )
+}
+
+/// Which weights of a unit are dropped: bit `row * 4 + column`.
+#[cube]
+pub(crate) fn dropped<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    row: usize,
+    column: usize,
+    #[comptime] across: bool,
+    #[comptime] config: Config,
+) -> u32 {
+    let mut bits = 0u32.runtime();
+    if comptime!(config.dropout) {
+        let queries = comptime!(if across { 4 } else { config.tile.rows });
+        let keys = comptime!(if across { config.tile.rows } else { 4 });
+        let query = select(across, column, row);
+        let key = select(across, row, column);
+        #[unroll]
+        for q in 0..queries {
+            let state = row_state::<M>(scoring, place, query + q);
+            #[unroll]
+            for k in 0..keys {
+                let bit = comptime!(1u32 << (if across { k * 4 + q } else { q * 4 + k }) as u32);
+                if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
+                    bits |= bit;
+                }
+            }
+        }
+    }
+    bits
+}
+
+/// The weights that were kept, scaled; zeros in place of the others.
+#[cube]
+pub(crate) fn keep<M: Numeric>(
+    weights: &mut Array<Four>,
+    dropped: u32,
+    scoring: &Scoring<M>,
+    #[comptime] config: Config,
+) {
+    if comptime!(config.dropout) {
+        #[unroll]
+        for i in 0..comptime!(config.tile.rows) {
+            let mut row = weights[i] * Four::new(scoring.kept);
+            #[unroll]
+            for j in 0..4usize {
+                let bit = comptime!(1u32 << (i * 4 + j) as u32);
+                row.insert(j, select(dropped & bit != 0, f32::new(0.0), row.extract(j)));
+            }
+            weights[i] = row;
+        }
+    }
+}
