@@ -72,6 +72,7 @@ fn main() {
                     distance_bias: None,
                     sinks: None,
                     masked: None,
+                    visible_blocks: None,
                     key_lengths: None,
                     query_offsets: None,
                     segments: None,

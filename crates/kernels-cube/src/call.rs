@@ -126,6 +126,12 @@ impl<'a> Call<'a> {
             ..
         } = self.problem;
         let all = [batch, heads_q, len_q, len_kv];
+        let blocks = inputs.visible_blocks.as_ref().map(|(table, size)| {
+            let [rows, columns] = size.table(len_q, len_kv);
+            table.broadcast([batch, heads_q, rows, columns])
+        });
+        let block = inputs.visible_blocks.as_ref().map(|(_, size)| *size);
+        let edge = |size: Option<usize>| size.unwrap_or(1).min(LARGEST_TENSOR) as u32;
         let over_all =
             |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
         let [query_segments, key_segments] = match &inputs.segments {
@@ -141,10 +147,13 @@ impl<'a> Call<'a> {
             over_all(&inputs.bias).into(),
             optional(inputs.distance_bias.as_ref()),
             over_all(&inputs.masked).into(),
+            blocks.into(),
             optional(inputs.key_lengths.as_ref()),
             optional(inputs.query_offsets.as_ref()),
             optional(query_segments),
             optional(key_segments),
+            edge(block.map(|size| size.queries)),
+            edge(block.map(|size| size.keys)),
             inputs.scale as f32,
             inputs.softcap.unwrap_or(1.0) as f32,
             inputs.by_position.offset(len_q, len_kv) as i32,
@@ -157,10 +166,11 @@ impl<'a> Call<'a> {
         )
     }
 
-    /// The type of the mask's elements; any will do where there is none.
+    /// The type of the elements of mask and table; any will do where there is none.
     pub(crate) fn mask_elem(&self) -> ElemType {
-        let masked = self.inputs.masked.as_ref();
-        masked.map_or(ElemType::UInt(UIntKind::U32), |masked| masked.elem)
+        let table = self.inputs.visible_blocks.as_ref().map(|(table, _)| table);
+        let tensor = self.inputs.masked.as_ref().or(table);
+        tensor.map_or(ElemType::UInt(UIntKind::U32), |tensor| tensor.elem)
     }
 
     /// Cubes for `tiles` tiles of `heads` heads: a device has no more than 65535 in a dimension.

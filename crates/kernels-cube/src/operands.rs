@@ -1,6 +1,6 @@
 //! What a call reads and writes, in a device's memory.
 
-use burn_attn_kernels_cpu::{Dropout, PositionMask};
+use burn_attn_kernels_cpu::{BlockSize, Dropout, PositionMask};
 use cubecl::{ir::ElemType, server::Handle};
 
 /// A tensor in a device's memory.
@@ -33,6 +33,9 @@ pub struct Inputs {
     pub sinks: Option<Operand>,
     /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers or bools.
     pub masked: Option<Operand>,
+    /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks: hides where 0. Of the type of
+    /// `masked`, if both are given.
+    pub visible_blocks: Option<(Operand, BlockSize)>,
     /// `[batch]` in i32; counted as 0 if negative, as `len_kv` if larger.
     pub key_lengths: Option<Operand>,
     /// `[batch]` in i32, clamped to `-len_q ..= len_kv`.

@@ -26,10 +26,15 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) distance_bias: ComptimeOption<OwnedTensor<f32>>,
     /// As `bias`; hides where not 0.
     pub(crate) masked: ComptimeOption<OwnedTensor<M>>,
+    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast likewise; hides where 0.
+    pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
     pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_segments: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) key_segments: ComptimeOption<OwnedTensor<i32>>,
+    /// Queries and keys of a block.
+    pub(crate) block_queries: u32,
+    pub(crate) block_keys: u32,
     pub(crate) scale: f32,
     pub(crate) softcap: f32,
     /// Position of the first query, if there are no query offsets.
@@ -157,7 +162,11 @@ pub(crate) fn is_visible<M: Numeric>(
         && query + size <= place.len_q
         && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left
         && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
-    if comptime!(scoring.masked.is_some() || scoring.query_segments.is_some()) {
+    if comptime!(
+        scoring.masked.is_some()
+            || scoring.visible_blocks.is_some()
+            || scoring.query_segments.is_some()
+    ) {
         visible = false.runtime();
     }
     visible
@@ -197,6 +206,17 @@ fn is_hidden<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize, key: 
                 + query * masked.stride(2)
                 + key * masked.stride(3);
             hidden = hidden || masked[at] != M::from_int(0i64);
+        }
+        ComptimeOption::None => {}
+    };
+    #[comptime]
+    match &scoring.visible_blocks {
+        ComptimeOption::Some(visible) => {
+            let at = place.batch * visible.stride(0)
+                + place.head * visible.stride(1)
+                + query / scoring.block_queries as usize * visible.stride(2)
+                + key / scoring.block_keys as usize * visible.stride(3);
+            hidden = hidden || visible[at] == M::from_int(0i64);
         }
         ComptimeOption::None => {}
     };

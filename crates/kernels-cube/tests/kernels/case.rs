@@ -1,8 +1,8 @@
 //! One call, by the oracle and by the kernels.
 
 use burn_attn_kernels_cpu::{
-    Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask, Problem, Segments,
-    Window, oracle,
+    BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask,
+    Problem, Segments, Window, oracle,
 };
 use burn_attn_kernels_cube::{Gradients, Inputs, Operand, Upstream};
 use cubecl::{
@@ -28,6 +28,8 @@ pub struct Case {
     /// Which dimensions are whole; the others have size 1.
     pub masked: Option<[bool; 4]>,
     pub bias: Option<[bool; 4]>,
+    /// Size of the blocks of a table.
+    pub blocks: Option<[usize; 2]>,
     pub alibi: bool,
     pub sinks: bool,
     pub softcap: Option<f64>,
@@ -54,6 +56,7 @@ impl Case {
             segments: false,
             masked: None,
             bias: None,
+            blocks: None,
             alibi: false,
             sinks: false,
             softcap: None,
@@ -180,6 +183,16 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
             .collect();
         (data, shape)
     });
+    let table = case.blocks.map(|size| {
+        let size = BlockSize::from(size);
+        let [rows, columns] = size.table(len_q, len_kv);
+        let shape = [1, heads_q, rows, columns];
+        let data: Vec<bool> = numbers(shape.iter().product(), 10)
+            .iter()
+            .map(|&number| number > -0.3)
+            .collect();
+        (data, shape, size)
+    });
     let bias = case.bias.map(|whole| {
         let shape = broadcast_shape(&problem, whole);
         (numbers(shape.iter().product(), 5), shape)
@@ -197,7 +210,10 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
         segments: segments
             .as_ref()
             .map(|[queries, keys]| Segments { queries, keys }),
-        blocks: None,
+        blocks: table.as_ref().map(|(data, shape, size)| Blocks {
+            visible: Broadcast::new(data, *shape).unwrap(),
+            size: *size,
+        }),
         masked: masked
             .as_ref()
             .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
@@ -247,6 +263,10 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
             let data: Vec<u32> = data.iter().map(|&hidden| u32::from(hidden)).collect();
             upload(&client, &data, shape, U32)
         }),
+        visible_blocks: table.as_ref().map(|(data, shape, size)| {
+            let data: Vec<u32> = data.iter().map(|&visible| u32::from(visible)).collect();
+            (upload(&client, &data, shape, U32), *size)
+        }),
         key_lengths: lengths.as_ref().map(|lengths| {
             ints(
                 lengths.iter().map(|&length| length as i32).collect(),
@@ -274,6 +294,7 @@ pub fn both(case: &Case, backward: bool) -> [All; 2] {
         inputs.distance_bias.is_some(),
         inputs.sinks.is_some(),
         inputs.masked.is_some(),
+        inputs.visible_blocks.is_some(),
         case.lengths,
         case.offsets,
         case.segments,

@@ -97,6 +97,15 @@ fn tensors_and_numbers() {
     );
     check(
         &Case {
+            blocks: Some([9, 20]),
+            masked: Some([true; 4]),
+            causal: Some(CausalAlignment::BottomRight),
+            ..case.clone()
+        },
+        false,
+    );
+    check(
+        &Case {
             alibi: true,
             offsets: true,
             causal: Some(CausalAlignment::TopLeft),

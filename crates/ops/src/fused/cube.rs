@@ -21,7 +21,8 @@ use burn_cubecl::{
 
 use super::{AttentionKernels, problem_of};
 use crate::{
-    Body, Gradients, MaskInputs, OptionalFloat, OptionalInt, Results, ScoreInputs, Upstream, Wanted,
+    Body, Gradients, MaskInputs, OptionalBool, OptionalFloat, OptionalInt, Results, ScoreInputs,
+    Upstream, Wanted,
 };
 
 /// With fewer queries, the kernels would leave most of a tile of queries, and most of the GPU, without work.
@@ -38,6 +39,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         inputs.distance_bias.as_ref().is_some(),
         inputs.sinks.as_ref().is_some(),
         mask.masked.as_ref().is_some(),
+        mask.visible_blocks.as_ref().is_some(),
         mask.key_lengths.as_ref().is_some(),
         mask.query_offsets.as_ref().is_some(),
         mask.query_segments.as_ref().is_some(),
@@ -79,16 +81,23 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
     let mut ints = [key_lengths, query_offsets, query_segments, key_segments]
         .into_iter()
         .filter_map(OptionalInt::as_ref);
+    let bools = [masked, visible_blocks]
+        .into_iter()
+        .filter_map(OptionalBool::as_ref);
+    // A device has one type of bools, but a tensor from elsewhere may keep its own.
+    let same_bools = bools
+        .clone()
+        .all(|x| Some(x.dtype()) == bools.clone().next().map(|x| x.dtype()));
     inputs.scalars.body == Body::Fastest
         && len_q >= FEWEST_QUERIES
-        && visible_blocks.as_ref().is_none()
         && matches!(query.dtype(), F32 | F16 | BF16)
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]
         && shapes.iter().all(indexable)
         && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
         // They are read as i32: wider segment numbers could become equal, and wider lengths small.
         && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
-        && masked.as_ref().is_none_or(|masked| indexable(&masked.shape()))
+        && same_bools
+        && bools.clone().all(|x| indexable(&x.shape()))
 }
 
 /// Whether there are elements, and no more than indices of 31 bits reach.
@@ -179,7 +188,7 @@ impl AttentionKernels for CubeBackend {
 /// The operands as the kernels read them, copied where that is necessary.
 fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels::Inputs {
     let MaskInputs {
-        visible_blocks: _,
+        visible_blocks,
         masked,
         key_lengths,
         query_offsets,
@@ -201,6 +210,10 @@ fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels
         distance_bias: operands.distance_bias.as_ref().map(float),
         sinks: operands.sinks.as_ref().map(float),
         masked: masked.as_ref().map(|masked| strided(masked.clone())),
+        visible_blocks: visible_blocks
+            .as_ref()
+            .map(|table| strided(table.clone()))
+            .zip(scalars.block_size),
         key_lengths: key_lengths.as_ref().map(int),
         query_offsets: query_offsets.as_ref().map(int),
         segments: segments.map(|(queries, keys)| [int(queries), int(keys)]),
