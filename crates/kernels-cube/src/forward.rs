@@ -8,7 +8,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::{dropped, keep},
-    score::{Config, LEAST, Scoring, is_visible, mark_seen, place, score, tiles_of_keys},
+    score::{Config, LEAST, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
     tile::{
         CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
     },
@@ -102,6 +102,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         let row = first + unit.y * rows;
         let column = start + unit.x * 4;
         let visible = is_visible::<M>(scoring, place, first, start, config);
+        let all_seen = all_seen::<M>(scoring, visible);
         let bits = score::<M>(
             &mut scores,
             &mut slopes,
@@ -179,7 +180,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     half * CHUNK,
                     part,
                     &seen,
-                    visible,
+                    all_seen,
                     &mut pool,
                     tile,
                 );

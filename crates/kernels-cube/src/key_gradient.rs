@@ -8,7 +8,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::{dropped, keep},
     query_gradient::store_gradient,
-    score::{Config, Scoring, is_visible, mark_seen, place, score, tiles_of_queries},
+    score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_queries},
     tile::{
         CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
     },
@@ -92,6 +92,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 );
             }
             let visible = is_visible::<M>(scoring, place, start, first, config);
+            let all_seen = all_seen::<M>(scoring, visible);
             let hidden = score::<M>(
                 &mut scores,
                 &mut slopes,
@@ -130,7 +131,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                             half * CHUNK,
                             part,
                             &seen,
-                            visible,
+                            all_seen,
                             &mut pool,
                             tile,
                         );
@@ -208,7 +209,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                             half * CHUNK,
                             part,
                             &seen,
-                            visible,
+                            all_seen,
                             &mut pool,
                             tile,
                         );

@@ -9,7 +9,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::dropped,
-    score::{Config, Scoring, is_visible, mark_seen, place, score, tiles_of_keys},
+    score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
     tile::{
         CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
     },
@@ -96,6 +96,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             );
         }
         let visible = is_visible::<M>(scoring, place, first, start, config);
+        let all_seen = all_seen::<M>(scoring, visible);
         let hidden = score::<M>(
             &mut scores,
             &mut slopes,
@@ -172,7 +173,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
                     half * CHUNK,
                     part,
                     &seen,
-                    visible,
+                    all_seen,
                     &mut pool,
                     tile,
                 );

@@ -172,6 +172,16 @@ pub(crate) fn is_visible<M: Numeric>(
     visible
 }
 
+/// Whether every column of a tile is seen by some row. A bias may hide what position and lengths leave visible.
+#[cube]
+pub(crate) fn all_seen<M: Numeric>(scoring: &Scoring<M>, visible: bool) -> bool {
+    let mut all = visible;
+    if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
+        all = false.runtime();
+    }
+    all
+}
+
 /// Whether a query may not see a key.
 #[cube]
 fn is_hidden<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize, key: usize) -> bool {
@@ -239,6 +249,7 @@ pub(crate) fn score<M: Numeric>(
     #[comptime] config: Config,
 ) -> u32 {
     let rows = comptime!(config.tile.rows);
+    let mut bits = 0u32.runtime();
     if comptime!(config.softcap) {
         #[unroll]
         for i in 0..rows {
@@ -271,6 +282,10 @@ pub(crate) fn score<M: Numeric>(
                     let query = select(across, column + j, row + i).min(place.len_q - 1);
                     let key = select(across, row + i, column + j).min(place.len_kv - 1);
                     let at = base + query * bias.stride(2) + key * bias.stride(3);
+                    // It hides, even what is NaN without it.
+                    if bias[at] < f32::new(LEAST) {
+                        bits |= comptime!(1u32 << (i * 4 + j) as u32);
+                    }
                     sum.insert(j, sum.extract(j) + bias[at]);
                 }
                 scores[i] = sum;
@@ -294,6 +309,10 @@ pub(crate) fn score<M: Numeric>(
                     let query = select(across, column + j, row + i).min(place.len_q - 1);
                     let key = select(across, row + i, column + j).min(place.len_kv - 1);
                     let at = place.head * entries + (query as i32 - key as i32 + zero) as usize;
+                    // It hides, even what is NaN without it.
+                    if bias[at] < f32::new(LEAST) {
+                        bits |= comptime!(1u32 << (i * 4 + j) as u32);
+                    }
                     sum.insert(j, sum.extract(j) + bias[at]);
                 }
                 scores[i] = sum;
@@ -301,7 +320,6 @@ pub(crate) fn score<M: Numeric>(
         }
         ComptimeOption::None => {}
     };
-    let mut bits = 0u32.runtime();
     if !visible {
         #[unroll]
         for i in 0..rows {
