@@ -22,6 +22,8 @@ pub enum Library {
     PytorchEager,
     /// PyTorch through `torch.compile`.
     PytorchCompile,
+    /// PyTorch on a CUDA device.
+    PytorchCuda,
 }
 
 impl Library {
@@ -35,6 +37,7 @@ impl Library {
             Self::Pytorch => "pytorch",
             Self::PytorchEager => "pytorch eager",
             Self::PytorchCompile => "pytorch compile",
+            Self::PytorchCuda => "pytorch cuda",
         }
     }
 
@@ -42,7 +45,7 @@ impl Library {
     pub fn is_python(self) -> bool {
         matches!(
             self,
-            Self::Pytorch | Self::PytorchEager | Self::PytorchCompile
+            Self::Pytorch | Self::PytorchEager | Self::PytorchCompile | Self::PytorchCuda
         )
     }
 }

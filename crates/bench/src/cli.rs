@@ -14,7 +14,7 @@ use clap::{Parser, ValueEnum};
 /// queries, the last 16 rows of output and query gradient. PyTorch is measured by `python3`, or by the interpreter in BURN_ATTN_PYTHON.
 #[derive(Debug, Parser)]
 pub struct Arguments {
-    /// What to measure; everything without one.
+    /// What to measure; without one, everything, `gpu` only on a GPU.
     #[arg(value_enum)]
     pub suites: Vec<Suite>,
     /// Writes the run to this file: machine, versions, rows. It is written after every suite.
@@ -50,8 +50,10 @@ pub enum Suite {
     Translation,
     /// Whole models, of random numbers, beside Hugging Face's transformers.
     Models,
-    /// The blockwise body, which backends without kernels run: memory and time.
+    /// The blockwise body, which calls without kernels run: memory and time.
     Blockwise,
+    /// The kernels for GPUs, against Burn's operation, the blockwise body and PyTorch on a CUDA device.
+    Gpu,
 }
 
 #[cfg(test)]

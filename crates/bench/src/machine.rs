@@ -86,6 +86,9 @@ pub struct Pytorch {
     pub transformers: Option<String>,
     /// Python's version.
     pub python: String,
+    /// The name of its CUDA device, if it sees one.
+    #[serde(default)]
+    pub card: Option<String>,
 }
 
 impl Versions {

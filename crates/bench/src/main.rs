@@ -3,11 +3,12 @@
 //! ```sh
 //! cargo run --release -p burn-attn-bench -- op module decode translation models blockwise --json bench.json
 //! cargo run --release -p burn-attn-bench -- op --quick --filter "causal 1024"
+//! cargo run --release -p burn-attn-bench --features wgpu -- gpu blockwise --json gpu.json
 //! cargo run -p burn-attn-bench --no-default-features -- --report
 //! cargo test -p burn-attn-bench --no-default-features
 //! ```
 //!
-//! The third line writes BENCHMARKS.md from the runs in `results/`, the last one tests the bench's own arithmetic and that
+//! The fourth line writes BENCHMARKS.md from the runs in `results/`, the last one tests the bench's own arithmetic and that
 //! BENCHMARKS.md is what these runs say. Without feature `contestants` neither Burn nor candle is built: these two commands then
 //! take seconds.
 //!
@@ -21,7 +22,7 @@
 //! | `process.rs`, `protocol.rs` | child processes and what is said between them |
 //! | `contestant.rs`, `subjects/` | the child's side, and the works in Rust |
 //! | `checkpoints.py` | the models of the suite `models` |
-//! | `peers.py` | the child's side and the works in PyTorch |
+//! | `peers.py`, `contestant.py` | the works in PyTorch, and the child's side there |
 //! | `generator.rs`, `digest.rs` | the same inputs everywhere, and results that can be compared |
 //! | `memory.rs` | peak memory |
 //! | `run.rs`, `machine.rs` | a whole run as JSON: where, with which versions, what came out |

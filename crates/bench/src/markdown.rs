@@ -17,14 +17,18 @@ const RESULTS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/results");
 const HEAD: &str = include_str!("prose/head.md");
 
 /// The suites in words: what the rows are, who the peers are, what was compared, and where a peer is at a disadvantage.
-const SUITES: [(&str, &str); 6] = [
+const SUITES: [(&str, &str); 7] = [
     ("op", include_str!("prose/op.md")),
     ("module", include_str!("prose/module.md")),
     ("decode", include_str!("prose/decode.md")),
     ("translation", include_str!("prose/translation.md")),
     ("models", include_str!("prose/models.md")),
     ("blockwise", include_str!("prose/blockwise.md")),
+    (GPU, include_str!("prose/gpu.md")),
 ];
+
+/// Its rates have no share of the peak, which is the processor's.
+const GPU: &str = "gpu";
 
 const COLUMNS: [&str; 8] = [
     "case",
@@ -86,7 +90,7 @@ pub fn report(runs: &[Run]) -> String {
                 text += "\n";
                 explained.push(suite);
             }
-            text += &table(&rows, run.fma_peak);
+            text += &table(&rows, run.fma_peak.filter(|_| suite != GPU));
             text += &unmeasured(&missing);
         }
     }
@@ -138,8 +142,14 @@ fn description(run: &Run) -> String {
                     "without MKL"
                 };
                 format!(
-                    "{}, {products}, {}, Python {}",
-                    pytorch.version, pytorch.instructions, pytorch.python
+                    "{}, {products}, {}, Python {}{}",
+                    pytorch.version,
+                    pytorch.instructions,
+                    pytorch.python,
+                    pytorch
+                        .card
+                        .as_ref()
+                        .map_or(String::new(), |card| format!(", {card}"))
                 )
             }),
         ),

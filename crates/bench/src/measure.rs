@@ -23,10 +23,7 @@ use crate::{subjects, suites};
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     let processors = thread::available_parallelism()?.get();
     let threads = arguments.threads.map_or(processors, NonZero::get);
-    let suites = match arguments.suites.as_slice() {
-        [] => Suite::value_variants(),
-        suites => suites,
-    };
+    let suites = suites(&arguments.suites)?;
     if suites
         .iter()
         .all(|&suite| cases(suite, arguments).is_empty())
@@ -60,7 +57,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     };
     report::print_run(&run);
     let mut complete = true;
-    for &suite in suites {
+    for suite in suites {
         let cases = cases(suite, arguments);
         if cases.is_empty() {
             continue;
@@ -74,18 +71,56 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
     Ok(complete)
 }
 
-/// Burn's default device, such as `Flex(Cpu)`.
+/// Those that were asked for, or all that the device is for.
+fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
+    let fits = |suite: &Suite| *suite != Suite::Gpu || on_gpu();
+    match asked {
+        [] => Ok(Suite::value_variants()
+            .iter()
+            .copied()
+            .filter(fits)
+            .collect()),
+        _ if asked.iter().all(fits) => Ok(asked.to_vec()),
+        _ => Err(format!(
+            "the suite `gpu` is for a GPU, and Burn's device is {}: build with `--features wgpu`, and leave BURN_DEVICE unset or say wgpu",
+            device()
+        )),
+    }
+}
+
+/// Whether Burn's default device is a GPU, or a driver that plays one in software.
+fn on_gpu() -> bool {
+    Device::default() != Device::flex()
+}
+
+/// Burn's default device, such as `Flex(Cpu)`, and the name of its card.
 fn device() -> String {
     let device = format!("{:?}", Device::default());
     let name = device.strip_prefix("Device<");
     let name = name.and_then(|name| name.strip_suffix('>'));
-    name.unwrap_or(&device).into()
+    let name = name.unwrap_or(&device);
+    match card() {
+        Some(card) => format!("{name}, {card}"),
+        None => name.into(),
+    }
+}
+
+/// The name of the card behind Burn's default device.
+#[cfg(feature = "wgpu")]
+fn card() -> Option<String> {
+    Device::default().identity().map(|card| card.name)
+}
+
+/// There are only processors.
+#[cfg(not(feature = "wgpu"))]
+fn card() -> Option<String> {
+    None
 }
 
 /// The cases of a suite that were asked for.
 fn cases(suite: Suite, arguments: &Arguments) -> Vec<Case> {
     let name = suites::name(suite);
-    let mut cases = suites::cases(suite);
+    let mut cases = suites::cases(suite, on_gpu());
     cases.retain(|case| {
         (case.quick || !arguments.quick)
             && format!("{name} {}", case.name).contains(&arguments.filter)
@@ -108,28 +143,28 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
         });
         return false;
     }
-    // Before every suite, of which the fastest counts: the machine may be busy at any one time.
-    match contest::fma_peak(stage, run.threads) {
-        Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
-        Err(why) => println!("the peak of the machine is not known: {why}"),
+    // Before every suite for processors, of which the fastest counts: the machine may be busy at any one time.
+    if suite != Suite::Gpu {
+        match contest::fma_peak(stage, run.threads) {
+            Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
+            Err(why) => println!("the peak of the machine is not known: {why}"),
+        }
     }
-    report::print_header(name, run.fma_peak);
+    report::print_header(name, run.fma_peak.filter(|_| suite != Suite::Gpu));
     let patience = match run.quick {
         true => Patience::QUICK,
         false => Patience::FULL,
     };
     let mut complete = true;
     for mut case in cases {
-        // Nobody has failed where there is no PyTorch.
-        for peer in case.peers.extract_if(.., |peer| !stage.has(peer.library)) {
-            missing(
-                run,
-                name,
-                &case.name,
-                peer.name,
-                "PyTorch is not there".into(),
-            );
-        }
+        // Nobody has failed where there is no PyTorch, or no card for it.
+        case.peers.retain(|peer| match stage.lacks(peer.library) {
+            Some(why) => {
+                missing(run, name, &case.name, peer.name.clone(), why.into());
+                false
+            }
+            None => true,
+        });
         if case.peers.is_empty() {
             continue;
         }

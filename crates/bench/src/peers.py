@@ -1,13 +1,7 @@
-"""PyTorch as a contestant: reads a task per line, as `protocol.rs` says, and does each in a process of its own.
+"""PyTorch as a contestant: the same inputs, and the works. `contestant.py`, which is the rest of this program, serves the parent."""
 
-PyTorch is imported once; every task then runs in a fork, whose memory is its own.
-"""
-
-import importlib.metadata
-import json
 import math
 import os
-import platform
 import signal
 import sys
 import time
@@ -19,6 +13,7 @@ os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 try:
     import torch
     import torch.nn.functional as F
+    from torch.nn.attention import SDPBackend
 except ImportError as error:
     print(f"failed {error}", flush=True)
     sys.exit()
@@ -53,6 +48,25 @@ def numbers(seed, shape, scale=1.0):
 
 def tokens(seed, shape, vocabulary):
     return (scrambled(seed, math.prod(shape)) % (vocabulary - 1) + 1).view(shape)
+
+
+# As in digest.rs.
+
+
+def digest(name, tensor):
+    values = tensor.cpu().double().flatten()
+    count = len(values)
+    apart = count * 618 // 1000
+    while math.gcd(count, apart) > 1:
+        apart += 1
+    places = count - 1 - torch.arange(min(count, SAMPLES)) * apart % max(count, 1)
+    return {
+        "name": name,
+        "mean": float(values.abs().mean()),
+        "largest": float(values.abs().max()),
+        "root_mean_square": float(values.square().mean().sqrt()),
+        "samples": values[places].tolist(),
+    }
 
 
 # The parameters, as in parameters.rs: numbers of a seed that says which. Weights are [input, output].
@@ -109,9 +123,9 @@ def layer_gradients(layer, linears, attention=None, norms=()):
 # it computes, that.
 
 
-def flash(*inputs, **options):
-    """Whether scaled_dot_product_attention takes its flash kernel."""
-    return torch._fused_sdp_choice(*inputs, **options) == 1
+def chosen(*inputs, **options):
+    """The implementation that scaled_dot_product_attention takes."""
+    return SDPBackend(torch._fused_sdp_choice(*inputs, **options))
 
 
 def has_bf16():
@@ -126,31 +140,32 @@ def has_bf16():
         return False
 
 
-def op(work):
+def op(work, device="cpu"):
     training = work["pass"] != "forward"
     batch, heads, heads_kv = work["batch"], work["heads"], work["heads_kv"]
     len_q, len_kv, dim = work["len_q"], work["len_kv"], work["dim"]
     dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[work["precision"]]
 
     def tensor(seed, shape, scale=1.0):
-        return numbers(seed, shape, scale).to(dtype).requires_grad_(training)
+        return numbers(seed, shape, scale).to(device, dtype).requires_grad_(training)
 
     query = tensor(1, (batch, heads, len_q, dim), 4.0)
     key = tensor(2, (batch, heads_kv, len_kv, dim))
     value = tensor(3, (batch, heads_kv, len_kv, dim))
     inputs = {"dquery": query, "dkey": key, "dvalue": value}
-    gradient = numbers(4, (batch, heads, len_q, dim)).to(dtype)
+    gradient = numbers(4, (batch, heads, len_q, dim)).to(device, dtype)
     mask = None
     if work["key_lengths"] is not None:
-        lengths = torch.tensor(work["key_lengths"])
-        mask = (torch.arange(len_kv) < lengths[:, None]).view(batch, 1, 1, len_kv)
+        lengths = torch.tensor(work["key_lengths"], device=device)
+        mask = torch.arange(len_kv, device=device) < lengths[:, None]
+        mask = mask.view(batch, 1, 1, len_kv)
     if work["bias"]:
         mask = inputs["dbias"] = tensor(5, (1, heads, len_q, len_kv))
     notes = []
     if work["window"] is not None:
         # The last query is at the last key.
         behind = torch.arange(len_q)[:, None] + (len_kv - len_q) - torch.arange(len_kv)
-        mask = (behind >= 0) & (behind <= work["window"])
+        mask = ((behind >= 0) & (behind <= work["window"])).to(device)
         notes.append("dense mask")
     if sum([work["key_lengths"] is not None, work["bias"], work["window"] is not None]) > 1:
         raise NotImplementedError("PyTorch is measured with one mask at a time")
@@ -171,13 +186,20 @@ def op(work):
         for tensor in inputs.values():
             tensor.grad = None
 
+    def wait():
+        """A card answers before it has computed."""
+        if device == "cuda":
+            torch.cuda.synchronize()
+
     def step():
         start = time.perf_counter()
         output = forward()
         if work["pass"] == "backward":
+            wait()
             start = time.perf_counter()
         if training:
             (output * gradient).sum().backward()
+        wait()
         del output
         forget()
         return time.perf_counter() - start
@@ -191,11 +213,20 @@ def op(work):
         forget()
         return found
 
-    if not flash(query, key, value, **options):
+    backend = chosen(query, key, value, **options)
+    if device == "cuda":
+        notes.append(backend.name.lower().replace("_", " "))
+    elif backend != SDPBackend.FLASH_ATTENTION:
         notes.append("off its flash kernel")
-    if dtype == torch.bfloat16 and not has_bf16():
+    if device == "cpu" and dtype == torch.bfloat16 and not has_bf16():
         notes.append("bf16 emulated")
     return step, results, ", ".join(notes) or None
+
+
+def on_card(work):
+    """The operation on a CUDA device, in f32 as everybody else's."""
+    torch.backends.cuda.matmul.allow_tf32 = False
+    return op(work, "cuda")
 
 
 def module(work):
@@ -458,143 +489,3 @@ SUBJECTS = {
     "pretrained": pretrained,
     "sgemm": sgemm,
 }
-
-
-# Serving, as in contestant.rs.
-
-
-def tiny(kind, work):
-    if kind == "sgemm":
-        return work // 16
-    small = dict(work)
-    if kind == "translation":
-        small["batch"] = 2
-        return small
-    if kind == "decoding":
-        small["tokens"] = 2
-        return small
-    for length in ("len_q", "len_kv"):
-        small[length] = min(small[length], 16)
-    if small.get("key_lengths") is not None:
-        small["key_lengths"] = [min(small["len_kv"], length) for length in small["key_lengths"]]
-    return small
-
-
-def status(field):
-    with open("/proc/self/status") as file:
-        for line in file:
-            if line.startswith(field):
-                return int(line.split()[1]) * 1024
-
-
-def extra_peak(run):
-    try:
-        with open("/proc/self/clear_refs", "w") as file:
-            file.write("5")
-        before = status("VmRSS:")
-    except OSError:
-        return None
-    run()
-    return max(status("VmHWM:") - before, 0)
-
-
-def digest(name, tensor):
-    values = tensor.double().flatten()
-    count = len(values)
-    apart = count * 618 // 1000
-    while math.gcd(count, apart) > 1:
-        apart += 1
-    places = count - 1 - torch.arange(min(count, SAMPLES)) * apart % max(count, 1)
-    return {
-        "name": name,
-        "mean": float(values.abs().mean()),
-        "largest": float(values.abs().max()),
-        "root_mean_square": float(values.square().mean().sqrt()),
-        "samples": values[places].tolist(),
-    }
-
-
-def serve(task, lines):
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write("1000")
-    except OSError:
-        pass
-    torch.set_num_threads(THREADS)
-    ((kind, work),) = task["work"].items()
-    if task["goal"] == "memory":
-        SUBJECTS[kind](tiny(kind, work))[0]()
-        step, *_ = SUBJECTS[kind](work)
-        print("ready", json.dumps(extra_peak(step)), flush=True)
-        next(lines)
-        return
-    if task["library"] == "pytorch-compile":
-        step, results, *note = decoding(work, compiled=True)
-    elif task["library"] == "pytorch-eager":
-        step, results, *note = pretrained(work, attention="eager")
-    else:
-        step, results, *note = SUBJECTS[kind](work)
-    start = time.perf_counter()
-    found = results()
-    seconds = time.perf_counter() - start
-    digests = [digest(name, tensor) for name, tensor in found]
-    del found
-    if seconds < LONG_SECONDS:
-        start = time.perf_counter()
-        seconds = step()
-        while time.perf_counter() - start < WARM_UP_SECONDS:
-            seconds = min(seconds, step())
-    iterations = max(math.ceil(SAMPLE_SECONDS / seconds), 1)
-    ready = {
-        "iterations": iterations,
-        "seconds": seconds,
-        "results": digests,
-        "note": note[0] if note else None,
-    }
-    print("ready", json.dumps(ready), flush=True)
-    for line in lines:
-        if line != "go":
-            return
-        print(sum(step() for _ in range(iterations)) / iterations, flush=True)
-
-
-def read_lines():
-    """Byte by byte: what one fork reads ahead would be lost to the next."""
-    while True:
-        line = bytearray()
-        while (byte := os.read(0, 1)) not in (b"", b"\n"):
-            line += byte
-        if not byte:
-            return
-        yield line.decode()
-
-
-def main():
-    try:
-        transformers = importlib.metadata.version("transformers")
-    except importlib.metadata.PackageNotFoundError:
-        transformers = None
-    said = {
-        "version": torch.__version__,
-        "instructions": torch.backends.cpu.get_cpu_capability(),
-        "mkl": torch.backends.mkl.is_available(),
-        "transformers": transformers,
-        "python": platform.python_version(),
-    }
-    print(json.dumps(said), flush=True)
-    for line in read_lines():
-        if line == "end":
-            continue  # of a contestant that has failed
-        child = os.fork()
-        if child == 0:
-            try:
-                serve(json.loads(line), read_lines())
-            except Exception as error:
-                print("failed", str(error).replace("\n", " "), flush=True)
-            os._exit(0)
-        _, exit_status = os.waitpid(child, 0)
-        if exit_status != 0:
-            print(f"failed with status {exit_status}", flush=True)
-
-
-main()

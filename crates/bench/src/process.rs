@@ -103,6 +103,8 @@ impl Contestant {
 /// Starts contestants, and keeps Python processes, whose start takes seconds, for the next case.
 pub struct Stage {
     threads: usize,
+    /// Whether PyTorch sees a CUDA device.
+    card: bool,
     /// Idle Python processes and what they are good for; `None` without PyTorch.
     python: Option<Vec<(Goal, Process)>>,
 }
@@ -119,7 +121,13 @@ impl Stage {
                 )),
             ),
         };
-        (Self { threads, python }, said)
+        let card = said.as_ref().is_ok_and(|said| said.card.is_some());
+        let stage = Self {
+            threads,
+            card,
+            python,
+        };
+        (stage, said)
     }
 
     /// Writes the checkpoints of the suite `models` to `folder`, those that are not there.
@@ -136,9 +144,13 @@ impl Stage {
         }
     }
 
-    /// Whether contestants of `library` can be started.
-    pub fn has(&self, library: Library) -> bool {
-        !library.is_python() || self.python.is_some()
+    /// Why contestants of `library` cannot be started, where they cannot.
+    pub fn lacks(&self, library: Library) -> Option<&'static str> {
+        match library {
+            _ if library.is_python() && self.python.is_none() => Some("PyTorch is not there"),
+            Library::PytorchCuda if !self.card => Some("PyTorch sees no CUDA device"),
+            _ => None,
+        }
     }
 
     /// Extra peak memory of one iteration, where it can be measured.
@@ -209,7 +221,10 @@ fn start_rust(threads: usize, goal: Goal) -> Result<Process, String> {
 fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String> {
     let mut command = Command::new(interpreter());
     command
-        .args(["-c", include_str!("peers.py")])
+        .args([
+            "-c",
+            concat!(include_str!("peers.py"), include_str!("contestant.py")),
+        ])
         .args([SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS].map(|seconds| seconds.to_string()))
         .env("OMP_NUM_THREADS", threads.to_string());
     let mut process = Process::start(tuned(&mut command, goal))?;

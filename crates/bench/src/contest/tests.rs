@@ -41,7 +41,7 @@ fn a_ratio_above_one_means_that_ours_is_faster() {
 #[test]
 fn a_ratio_of_what_is_not_known_is_none() {
     let op = forward();
-    let pretrained = crate::suites::cases(crate::cli::Suite::Models)[0]
+    let pretrained = crate::suites::cases(crate::cli::Suite::Models, false)[0]
         .ours
         .clone();
     let (with, without) = (measured(1.0, Some(1)), measured(1.0, None));

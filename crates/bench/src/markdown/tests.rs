@@ -41,6 +41,7 @@ fn run() -> Run {
                 mkl: true,
                 transformers: None,
                 python: "3.11".into(),
+                card: None,
             }),
         },
         date: "2026-11-22".into(),
@@ -216,6 +217,25 @@ fn all_rows_of_a_run_are_in_the_report() {
         assert!(text.contains(said), "{said}");
     }
     assert!(!text.contains("only a look"));
+}
+
+#[test]
+fn on_a_gpu_rates_have_no_share_of_the_processors_peak() {
+    let mut run = run();
+    run.rows.push(Row {
+        suite: GPU.into(),
+        case: "on the card".into(),
+        ..row()
+    });
+    run.versions.pytorch.as_mut().unwrap().card = Some("Abacus 3000".into());
+    let text = report(&[run]);
+    let cells = |case: &str| {
+        let line = text.lines().find(|line| line.contains(case)).unwrap();
+        line.split(" | ").skip(5).take(2).collect::<Vec<_>>()
+    };
+    assert_eq!(cells("on the card"), ["81", "40"]);
+    assert_eq!(cells("forward full 1024"), ["81 (50 %)", "40 (25 %)"]);
+    assert!(text.contains("AVX2, Python 3.11, Abacus 3000"), "{text}");
 }
 
 #[test]

@@ -41,9 +41,7 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         Library::Ours => ours(op, &device),
         Library::Burn => burn(op, &device)?,
         Library::BurnNn => burn_nn(op, &device)?,
-        Library::Candle | Library::Pytorch | Library::PytorchEager | Library::PytorchCompile => {
-            return Err(format!("{} does not use Burn's tensors", library.name()));
-        }
+        _ => return Err(format!("{} does not use Burn's tensors", library.name())),
     };
     let input = |seed, scale, shape| {
         let tensor = tensor(seed, scale, shape, op.precision, &device);

@@ -1,7 +1,7 @@
-//! Training by the blockwise body, which backends without kernels run: its memory and time against those of the score matrix.
+//! Training by the blockwise body, which calls without kernels run: its memory and time against those of the score matrix.
 //!
-//! On flex the operation is asked for it, and the module runs the kernels. With feature `wgpu` the default device is a GPU (or
-//! Mesa's driver in software), where it is what a user gets, and is compared with Burn's own.
+//! The operation is asked for it, on every device. On flex it is compared with Burn's own too, and the module runs the kernels; on
+//! a GPU the suite `gpu` does that.
 
 use crate::case::{
     Case,
@@ -11,7 +11,7 @@ use crate::case::{
 use crate::work::{Body, Module, ModuleKind, Op, Pass::Training, Work};
 
 /// The cases.
-pub fn cases() -> Vec<Case> {
+pub fn cases(on_gpu: bool) -> Vec<Case> {
     let blockwise = |op: Op| {
         Work::Op(Op {
             body: Body::Blockwise,
@@ -55,7 +55,9 @@ pub fn cases() -> Vec<Case> {
         blockwise(few_heads(1024)),
     );
     cases.push(against(case, "self:composed", Ours, &composed(few_heads(1024))).thorough());
-    // A software driver holds no more.
+    if on_gpu {
+        return cases;
+    }
     for causal in [false, true] {
         let op = Op {
             causal,

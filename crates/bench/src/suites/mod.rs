@@ -5,6 +5,7 @@ use crate::cli::Suite;
 
 mod blockwise;
 mod decode;
+mod gpu;
 pub mod models;
 mod module;
 mod op;
@@ -19,17 +20,55 @@ pub fn name(suite: Suite) -> &'static str {
         Suite::Translation => "translation",
         Suite::Models => "models",
         Suite::Blockwise => "blockwise",
+        Suite::Gpu => "gpu",
     }
 }
 
-/// The cases of a suite, in the order of the table.
-pub fn cases(suite: Suite) -> Vec<Case> {
+/// The cases of a suite, in the order of the table, on a GPU or on a processor.
+pub fn cases(suite: Suite, on_gpu: bool) -> Vec<Case> {
     match suite {
         Suite::Op => op::cases(),
         Suite::Module => module::cases(),
         Suite::Decode => decode::cases(),
         Suite::Translation => translation::cases(),
         Suite::Models => models::cases(),
-        Suite::Blockwise => blockwise::cases(),
+        Suite::Blockwise => blockwise::cases(on_gpu),
+        Suite::Gpu => gpu::cases(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and peers of the cases with this in their names.
+    fn chosen(suite: Suite, on_gpu: bool, filter: &str) -> Vec<(String, Vec<String>)> {
+        let cases = cases(suite, on_gpu).into_iter();
+        cases
+            .filter(|case| case.name.contains(filter))
+            .map(|case| {
+                let peers = case.peers.into_iter().map(|peer| peer.name).collect();
+                (case.name, peers)
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_filter_chooses_what_a_card_or_a_driver_in_software_can_hold() {
+        assert_eq!(chosen(Suite::Gpu, true, "1 x 2").len(), 5);
+        let large = chosen(Suite::Gpu, true, "1 x 16");
+        assert_eq!(large.len(), 8);
+        assert_eq!(large[7].0, "training causal 4096, 1 x 16 x dim 128");
+        assert_eq!(large[7].1, ["burn", "self:blockwise", "pytorch cuda"]);
+    }
+
+    #[test]
+    fn the_blockwise_body_is_beside_burn_only_where_the_suite_gpu_is_not() {
+        let besides = |on_gpu| {
+            let cases = chosen(Suite::Blockwise, on_gpu, "").into_iter();
+            let peers = cases.flat_map(|(_, peers)| peers);
+            peers.filter(|peer| peer.starts_with("burn")).count()
+        };
+        assert_eq!([besides(false), besides(true)], [3, 0]);
     }
 }

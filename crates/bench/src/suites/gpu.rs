@@ -1,0 +1,72 @@
+//! What a user gets on a GPU, the kernels: against Burn's own operation, our blockwise body, and PyTorch on the same card.
+
+use crate::case::{
+    Case,
+    Library::{Burn, BurnNn, PytorchCuda},
+};
+use crate::work::{
+    Body, Module, ModuleKind, Op,
+    Pass::{self, Forward, Training},
+    Work,
+};
+
+/// Heads that Mesa's driver in software can hold.
+const FEW: usize = 2;
+/// Heads that give a card enough to do.
+const MANY: usize = 16;
+
+/// The cases.
+pub fn cases() -> Vec<Case> {
+    let mut cases = Vec::new();
+    for causal in [false, true] {
+        cases.push(case(Training, causal, 4096, FEW, 64));
+    }
+    for len in [512, 1024, 2048] {
+        cases.push(case(Forward, false, len, FEW, 64));
+    }
+    let module = Module {
+        kind: ModuleKind::MultiHead,
+        batch: 1,
+        len_q: 2048,
+        len_kv: 2048,
+        d_model: 512,
+        heads: 8,
+    };
+    let name = "MultiHeadAttention 2048, 1 x 8 heads";
+    cases.push(
+        Case::new(name, Work::Module(module))
+            .against(&[BurnNn])
+            .thorough(),
+    );
+    for dim in [64, 128] {
+        for causal in [false, true] {
+            for pass in [Forward, Training] {
+                cases.push(case(pass, causal, 4096, MANY, dim));
+            }
+        }
+    }
+    cases
+}
+
+/// One batch item of so many heads.
+fn case(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
+    let op = Op {
+        batch: 1,
+        heads,
+        heads_kv: heads,
+        dim,
+        causal,
+        ..Op::new(pass, len)
+    };
+    let blockwise = Op {
+        body: Body::Blockwise,
+        ..op.clone()
+    };
+    let shown = if causal { "causal" } else { "full" };
+    let name = format!("{} {shown} {len}, 1 x {heads} x dim {dim}", pass.name());
+    Case::new(name, Work::Op(op))
+        .against(&[Burn])
+        .against_self("blockwise", Work::Op(blockwise))
+        .against(&[PytorchCuda])
+        .thorough()
+}
