@@ -114,6 +114,10 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
             false,
             config,
         );
+        // In a small pool the maxima take the place of keys, which other units may still read.
+        if comptime!(tile.scores() < 2 * tile.operand()) {
+            sync_cube();
+        }
         // Maxima of the unit's columns, in the part of the pool that values will fill.
         #[unroll]
         for group in 0..comptime!(rows / 4) {

@@ -101,7 +101,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     if options.package {
         packages::put_together()?;
     }
-    // The GPU kernels have no test without a GPU, and are not among the default members.
+    // The GPU kernels are not among the default members: their tests need an adapter.
     let members: &[&str] = if options.wgpu {
         &["--workspace", "--exclude", "burn-attn-bench"]
     } else {
