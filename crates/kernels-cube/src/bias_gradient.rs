@@ -9,7 +9,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::dropped,
     score::{Config, Scoring, is_visible, place, score},
-    tile::{CHUNK, Four, clear, load_transposed, product, rows_of, store_scores, unit_of},
+    tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -118,38 +118,18 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                     let mut scores = Array::<Four>::new(rows);
                     let mut slopes = Array::<Four>::new(rows);
                     clear(&mut scores, rows);
-                    for chunk in 0..query.shape(3).div_ceil(CHUNK) {
-                        sync_cube();
-                        load_transposed::<F, N>(
-                            query,
-                            queries,
-                            chunk,
-                            scoring.scale,
-                            &mut pool,
-                            0usize,
-                            tile,
-                        );
-                        load_transposed::<F, N>(
-                            key,
-                            keys,
-                            chunk,
-                            f32::new(1.0),
-                            &mut pool,
-                            comptime!(tile.operand()),
-                            tile,
-                        );
-                        sync_cube();
-                        product(
-                            &pool,
-                            0usize,
-                            comptime!(tile.operand()),
-                            &mut scores,
-                            0usize,
-                            1usize,
-                            unit,
-                            tile,
-                        );
-                    }
+                    dot_products::<F, N>(
+                        query,
+                        queries,
+                        scoring.scale,
+                        key,
+                        keys,
+                        f32::new(1.0),
+                        &mut scores,
+                        &mut pool,
+                        unit,
+                        tile,
+                    );
                     let visible = is_visible::<M>(scoring, place, first, start, config);
                     let hidden = score::<M>(
                         &mut scores,
@@ -165,38 +145,18 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                     weights(&mut scores, hidden, &statistics, false, config);
                     let mut received = Array::<Four>::new(rows);
                     clear(&mut received, rows);
-                    for chunk in 0..value.shape(3).div_ceil(CHUNK) {
-                        sync_cube();
-                        load_transposed::<F, N>(
-                            output_gradient,
-                            upstream,
-                            chunk,
-                            f32::new(1.0),
-                            &mut pool,
-                            0usize,
-                            tile,
-                        );
-                        load_transposed::<F, N>(
-                            value,
-                            values,
-                            chunk,
-                            f32::new(1.0),
-                            &mut pool,
-                            comptime!(tile.operand()),
-                            tile,
-                        );
-                        sync_cube();
-                        product(
-                            &pool,
-                            0usize,
-                            comptime!(tile.operand()),
-                            &mut received,
-                            0usize,
-                            1usize,
-                            unit,
-                            tile,
-                        );
-                    }
+                    dot_products::<F, N>(
+                        output_gradient,
+                        upstream,
+                        f32::new(1.0),
+                        value,
+                        values,
+                        f32::new(1.0),
+                        &mut received,
+                        &mut pool,
+                        unit,
+                        tile,
+                    );
                     let dropped = dropped::<M>(scoring, place, row, column, false, config);
                     score_gradients(
                         &mut received,

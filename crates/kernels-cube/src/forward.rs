@@ -9,9 +9,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::{dropped, keep},
     score::{Config, LEAST, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
-    tile::{
-        CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
-    },
+    tile::{Four, add_weighted_rows, clear, dot_products, rows_of, unit_of},
 };
 
 #[cube(launch_unchecked)]
@@ -66,38 +64,18 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         let mut scores = Array::<Four>::new(rows);
         let mut slopes = Array::<Four>::new(rows);
         clear(&mut scores, rows);
-        for chunk in 0..query.shape(3).div_ceil(CHUNK) {
-            sync_cube();
-            load_transposed::<F, N>(
-                query,
-                queries,
-                chunk,
-                scoring.scale,
-                &mut pool,
-                0usize,
-                tile,
-            );
-            load_transposed::<F, N>(
-                key,
-                keys,
-                chunk,
-                f32::new(1.0),
-                &mut pool,
-                comptime!(tile.operand()),
-                tile,
-            );
-            sync_cube();
-            product(
-                &pool,
-                0usize,
-                comptime!(tile.operand()),
-                &mut scores,
-                0usize,
-                1usize,
-                unit,
-                tile,
-            );
-        }
+        dot_products::<F, N>(
+            query,
+            queries,
+            scoring.scale,
+            key,
+            keys,
+            f32::new(1.0),
+            &mut scores,
+            &mut pool,
+            unit,
+            tile,
+        );
 
         let row = first + unit.y * rows;
         let column = start + unit.x * 4;
@@ -171,36 +149,11 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         }
         let dropped = dropped::<M>(scoring, place, row, column, false, config);
         keep::<M>(&mut scores, dropped, scoring, config);
-        store_scores(&scores, &mut pool, unit, tile);
 
         let values = rows_of::<F, N>(value, batch, head / group, start);
-        #[unroll]
-        for part in 0..parts {
-            for half in 0..comptime!(tile.size / CHUNK) {
-                sync_cube();
-                load_rows::<F, N>(
-                    value,
-                    values,
-                    half * CHUNK,
-                    part,
-                    &seen,
-                    all_seen,
-                    &mut pool,
-                    tile,
-                );
-                sync_cube();
-                product(
-                    &pool,
-                    half * comptime!(CHUNK * tile.size / 4),
-                    comptime!(tile.scores()),
-                    &mut sums,
-                    part,
-                    parts,
-                    unit,
-                    tile,
-                );
-            }
-        }
+        add_weighted_rows::<F, N>(
+            &scores, value, values, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
+        );
     }
 
     // The totals of the units of a row.

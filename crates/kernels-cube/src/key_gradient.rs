@@ -9,9 +9,7 @@ use crate::{
     dropout::{dropped, keep},
     query_gradient::store_gradient,
     score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_queries},
-    tile::{
-        CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
-    },
+    tile::{Four, add_weighted_rows, clear, dot_products, rows_of, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -67,30 +65,18 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
             let mut scores = Array::<Four>::new(rows);
             let mut slopes = Array::<Four>::new(rows);
             clear(&mut scores, rows);
-            for chunk in 0..query.shape(3).div_ceil(CHUNK) {
-                sync_cube();
-                load_transposed::<F, N>(key, keys, chunk, f32::new(1.0), &mut pool, 0usize, tile);
-                load_transposed::<F, N>(
-                    query,
-                    queries,
-                    chunk,
-                    scoring.scale,
-                    &mut pool,
-                    comptime!(tile.operand()),
-                    tile,
-                );
-                sync_cube();
-                product(
-                    &pool,
-                    0usize,
-                    comptime!(tile.operand()),
-                    &mut scores,
-                    0usize,
-                    1usize,
-                    unit,
-                    tile,
-                );
-            }
+            dot_products::<F, N>(
+                key,
+                keys,
+                f32::new(1.0),
+                query,
+                queries,
+                scoring.scale,
+                &mut scores,
+                &mut pool,
+                unit,
+                tile,
+            );
             let visible = is_visible::<M>(scoring, place, start, first, config);
             let all_seen = all_seen::<M>(scoring, visible);
             let hidden = score::<M>(
@@ -120,70 +106,34 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     kept[i] = scores[i];
                 }
                 keep::<M>(&mut kept, dropped, scoring, config);
-                store_scores(&kept, &mut pool, unit, tile);
-                #[unroll]
-                for part in 0..value_parts {
-                    for half in 0..comptime!(tile.size / CHUNK) {
-                        sync_cube();
-                        load_rows::<F, N>(
-                            output_gradient,
-                            upstream,
-                            half * CHUNK,
-                            part,
-                            &seen,
-                            all_seen,
-                            &mut pool,
-                            tile,
-                        );
-                        sync_cube();
-                        product(
-                            &pool,
-                            half * comptime!(CHUNK * tile.size / 4),
-                            comptime!(tile.scores()),
-                            &mut value_sums,
-                            part,
-                            value_parts,
-                            unit,
-                            tile,
-                        );
-                    }
-                }
+                add_weighted_rows::<F, N>(
+                    &kept,
+                    output_gradient,
+                    upstream,
+                    &seen,
+                    all_seen,
+                    &mut value_sums,
+                    value_parts,
+                    &mut pool,
+                    unit,
+                    tile,
+                );
             }
             if comptime!(of_key.is_some()) {
                 let mut received = Array::<Four>::new(rows);
                 clear(&mut received, rows);
-                for chunk in 0..value.shape(3).div_ceil(CHUNK) {
-                    sync_cube();
-                    load_transposed::<F, N>(
-                        value,
-                        values,
-                        chunk,
-                        f32::new(1.0),
-                        &mut pool,
-                        0usize,
-                        tile,
-                    );
-                    load_transposed::<F, N>(
-                        output_gradient,
-                        upstream,
-                        chunk,
-                        f32::new(1.0),
-                        &mut pool,
-                        comptime!(tile.operand()),
-                        tile,
-                    );
-                    sync_cube();
-                    product(
-                        &pool,
-                        0usize,
-                        comptime!(tile.operand()),
-                        &mut received,
-                        0usize,
-                        1usize,
-                        unit,
-                        tile,
-                    );
-                }
+                dot_products::<F, N>(
+                    value,
+                    values,
+                    f32::new(1.0),
+                    output_gradient,
+                    upstream,
+                    f32::new(1.0),
+                    &mut received,
+                    &mut pool,
+                    unit,
+                    tile,
+                );
                 let terms = load_statistics(terms, head_of_all, column, len_q, 4usize);
                 score_gradients(
                     &mut received,
@@ -198,34 +148,18 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     config,
                 );
                 sync_cube();
-                store_scores(&received, &mut pool, unit, tile);
-                #[unroll]
-                for part in 0..key_parts {
-                    for half in 0..comptime!(tile.size / CHUNK) {
-                        sync_cube();
-                        load_rows::<F, N>(
-                            query,
-                            queries,
-                            half * CHUNK,
-                            part,
-                            &seen,
-                            all_seen,
-                            &mut pool,
-                            tile,
-                        );
-                        sync_cube();
-                        product(
-                            &pool,
-                            half * comptime!(CHUNK * tile.size / 4),
-                            comptime!(tile.scores()),
-                            &mut key_sums,
-                            part,
-                            key_parts,
-                            unit,
-                            tile,
-                        );
-                    }
-                }
+                add_weighted_rows::<F, N>(
+                    &received,
+                    query,
+                    queries,
+                    &seen,
+                    all_seen,
+                    &mut key_sums,
+                    key_parts,
+                    &mut pool,
+                    unit,
+                    tile,
+                );
             }
         }
     }

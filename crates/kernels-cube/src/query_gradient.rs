@@ -10,9 +10,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::dropped,
     score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
-    tile::{
-        CHUNK, Four, clear, load_rows, load_transposed, product, rows_of, store_scores, unit_of,
-    },
+    tile::{Four, add_weighted_rows, clear, dot_products, rows_of, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -63,38 +61,18 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         let mut scores = Array::<Four>::new(rows);
         let mut slopes = Array::<Four>::new(rows);
         clear(&mut scores, rows);
-        for chunk in 0..query.shape(3).div_ceil(CHUNK) {
-            sync_cube();
-            load_transposed::<F, N>(
-                query,
-                queries,
-                chunk,
-                scoring.scale,
-                &mut pool,
-                0usize,
-                tile,
-            );
-            load_transposed::<F, N>(
-                key,
-                keys,
-                chunk,
-                f32::new(1.0),
-                &mut pool,
-                comptime!(tile.operand()),
-                tile,
-            );
-            sync_cube();
-            product(
-                &pool,
-                0usize,
-                comptime!(tile.operand()),
-                &mut scores,
-                0usize,
-                1usize,
-                unit,
-                tile,
-            );
-        }
+        dot_products::<F, N>(
+            query,
+            queries,
+            scoring.scale,
+            key,
+            keys,
+            f32::new(1.0),
+            &mut scores,
+            &mut pool,
+            unit,
+            tile,
+        );
         let visible = is_visible::<M>(scoring, place, first, start, config);
         let all_seen = all_seen::<M>(scoring, visible);
         let hidden = score::<M>(
@@ -115,38 +93,18 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
 
         let mut received = Array::<Four>::new(rows);
         clear(&mut received, rows);
-        for chunk in 0..value.shape(3).div_ceil(CHUNK) {
-            sync_cube();
-            load_transposed::<F, N>(
-                output_gradient,
-                upstream,
-                chunk,
-                f32::new(1.0),
-                &mut pool,
-                0usize,
-                tile,
-            );
-            load_transposed::<F, N>(
-                value,
-                values,
-                chunk,
-                f32::new(1.0),
-                &mut pool,
-                comptime!(tile.operand()),
-                tile,
-            );
-            sync_cube();
-            product(
-                &pool,
-                0usize,
-                comptime!(tile.operand()),
-                &mut received,
-                0usize,
-                1usize,
-                unit,
-                tile,
-            );
-        }
+        dot_products::<F, N>(
+            output_gradient,
+            upstream,
+            f32::new(1.0),
+            value,
+            values,
+            f32::new(1.0),
+            &mut received,
+            &mut pool,
+            unit,
+            tile,
+        );
         let dropped = dropped::<M>(scoring, place, row, column, false, config);
         score_gradients(
             &mut received,
@@ -162,34 +120,9 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         );
         mark_seen(hidden, &mut seen, unit, config);
         sync_cube();
-        store_scores(&received, &mut pool, unit, tile);
-        #[unroll]
-        for part in 0..parts {
-            for half in 0..comptime!(tile.size / CHUNK) {
-                sync_cube();
-                load_rows::<F, N>(
-                    key,
-                    keys,
-                    half * CHUNK,
-                    part,
-                    &seen,
-                    all_seen,
-                    &mut pool,
-                    tile,
-                );
-                sync_cube();
-                product(
-                    &pool,
-                    half * comptime!(CHUNK * tile.size / 4),
-                    comptime!(tile.scores()),
-                    &mut sums,
-                    part,
-                    parts,
-                    unit,
-                    tile,
-                );
-            }
-        }
+        add_weighted_rows::<F, N>(
+            &received, key, keys, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
+        );
     }
 
     let to = batch * gradient.stride(0) + head * gradient.stride(1);

@@ -10,7 +10,7 @@ use cubecl::prelude::*;
 pub(crate) type Four = Vector<f32, Const<4>>;
 
 /// Steps of the shared dimension that are in shared memory at a time.
-pub(crate) const CHUNK: usize = 32;
+const CHUNK: usize = 32;
 
 /// How a cube is shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -147,7 +147,7 @@ fn four<F: Float, N: Size>(
 
 /// Puts columns `chunk * CHUNK ..` of the tile's rows into shared memory, transposed, times `factor`: `[CHUNK][size / 4]`.
 #[cube]
-pub(crate) fn load_transposed<F: Float, N: Size>(
+fn load_transposed<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     rows: Rows,
     chunk: usize,
@@ -189,7 +189,7 @@ pub(crate) fn load_transposed<F: Float, N: Size>(
 /// Puts `CHUNK` rows of the tile from `skip` on, columns `part * size ..`, into shared memory: `[CHUNK][size / 4]`. Rows that
 /// are not `seen` become zeros, whatever they hold.
 #[cube]
-pub(crate) fn load_rows<F: Float, N: Size>(
+fn load_rows<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     rows: Rows,
     skip: usize,
@@ -216,8 +216,8 @@ pub(crate) fn load_rows<F: Float, N: Size>(
 
 /// Adds the product over one chunk to vector `part` of every row of `sums`, which has `parts` vectors per row.
 #[cube]
-pub(crate) fn product(
-    pool: &Shared<[Four]>,
+fn product(
+    pool: &mut Shared<[Four]>,
     left: usize,
     #[comptime] right: usize,
     sums: &mut Array<Four>,
@@ -268,6 +268,59 @@ pub(crate) fn store_scores(
             }
             let quad = (unit.y * groups + group) ^ (unit.x % 8);
             pool[(unit.x * 4 + j) * quads + quad] = rows;
+        }
+    }
+}
+
+/// Adds the products of the rows of `left` and of `right`, each times its factor, to the unit's part of a tile of scores.
+#[cube]
+pub(crate) fn dot_products<F: Float, N: Size>(
+    left: &Tensor<Vector<F, N>>,
+    left_rows: Rows,
+    left_factor: f32,
+    right: &Tensor<Vector<F, N>>,
+    right_rows: Rows,
+    right_factor: f32,
+    sums: &mut Array<Four>,
+    pool: &mut Shared<[Four]>,
+    unit: UnitOf,
+    #[comptime] tile: Tile,
+) {
+    let second = comptime!(tile.operand());
+    for chunk in 0..left_rows.dim.div_ceil(CHUNK) {
+        sync_cube();
+        load_transposed::<F, N>(left, left_rows, chunk, left_factor, pool, 0usize, tile);
+        load_transposed::<F, N>(right, right_rows, chunk, right_factor, pool, second, tile);
+        sync_cube();
+        product(pool, 0usize, second, sums, 0usize, 1usize, unit, tile);
+    }
+}
+
+/// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` vectors per row. Rows that are not `seen` count
+/// as zeros. Needs a barrier before.
+#[cube]
+pub(crate) fn add_weighted_rows<F: Float, N: Size>(
+    scores: &Array<Four>,
+    tensor: &Tensor<Vector<F, N>>,
+    rows: Rows,
+    seen: &Shared<[u32]>,
+    all_seen: bool,
+    sums: &mut Array<Four>,
+    #[comptime] parts: usize,
+    pool: &mut Shared<[Four]>,
+    unit: UnitOf,
+    #[comptime] tile: Tile,
+) {
+    store_scores(scores, pool, unit, tile);
+    let second = comptime!(tile.scores());
+    #[unroll]
+    for part in 0..parts {
+        for half in 0..comptime!(tile.size / CHUNK) {
+            sync_cube();
+            load_rows::<F, N>(tensor, rows, half * CHUNK, part, seen, all_seen, pool, tile);
+            sync_cube();
+            let first = half * comptime!(tile.operand());
+            product(pool, first, second, sums, part, parts, unit, tile);
         }
     }
 }
