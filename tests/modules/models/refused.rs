@@ -145,6 +145,11 @@ fn relatives_of_llama_that_are_not_supported() {
         "config.json: max_position_embeddings is 16777217, but the Llama family supports at most 16777216 positions"
     );
     let error = load("llama", &|config| {
+        config.insert("max_position_embeddings".into(), json!(16_777_216));
+    });
+    let begins = "config.json describes 16777216 positions, whose table would have 100663296 numbers, more than the ";
+    assert!(error.starts_with(begins), "{error}");
+    let error = load("llama", &|config| {
         config.insert("head_dim".into(), json!(2_000_000_000));
     });
     let begins = "config.json describes states or heads of width 6000000000, but no tensor of the weights is wider than ";

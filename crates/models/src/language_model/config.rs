@@ -127,12 +127,25 @@ impl LanguageModelConfig {
                 "logit_softcap must be positive and finite, got {cap}"
             ));
         }
-        let blocks = match &self.pattern {
-            LayerPattern::Cycle(blocks) => blocks.as_slice(),
-            _ => core::slice::from_ref(&self.block),
-        };
-        let mut blocks = blocks.iter();
+        let mut blocks = self.blocks().iter();
         blocks.try_for_each(|block| check_rotary(NAME, block, self.max_len))
+    }
+
+    /// The different blocks.
+    fn blocks(&self) -> &[BlockConfig] {
+        match &self.pattern {
+            LayerPattern::Cycle(blocks) => blocks,
+            _ => core::slice::from_ref(&self.block),
+        }
+    }
+
+    /// The most positions that heads rotate; 0 if they rotate none.
+    pub(crate) fn rotary_positions(&self) -> usize {
+        let of_block = |block: &BlockConfig| match &block.heads.position {
+            PositionEncoding::Rotary(rotary) => rotary.max_len,
+            _ => 0,
+        };
+        self.blocks().iter().map(of_block).max().unwrap_or(0)
     }
 
     /// Builds the model.

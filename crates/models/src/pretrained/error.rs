@@ -82,6 +82,22 @@ pub enum PretrainedError {
         /// The largest size of a tensor.
         widest: usize,
     },
+    /// The table of positions would be larger than the model.
+    #[error(
+        "{path} describes {positions} positions, whose table would have {table} numbers, more than the {weights} of the weights; \
+         lower max_position_embeddings, or the factor of its scaling, to the longest text that is needed",
+        path = path.display()
+    )]
+    Positions {
+        /// The file.
+        path: PathBuf,
+        /// Positions that heads rotate.
+        positions: usize,
+        /// Numbers of the table.
+        table: usize,
+        /// Numbers of all tensors.
+        weights: usize,
+    },
     /// `tokenizer.json` is missing, or not a tokenizer.
     #[error("{path} cannot be read as a tokenizer: {reason}", path = path.display())]
     Tokenizer {

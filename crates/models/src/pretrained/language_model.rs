@@ -8,6 +8,9 @@ use crate::{
     weights::{Table, Weights},
 };
 
+/// Numbers that any model may have in its table of positions: 64 MiB.
+const SMALL_TABLE: usize = 1 << 24;
+
 /// Loads the model that `config` describes, made from `file`, all of whose fields must have been read.
 pub(crate) fn load(
     file: ConfigFile,
@@ -31,6 +34,22 @@ pub(crate) fn load(
             path,
             width,
             widest,
+        });
+    }
+    let positions = config.rotary_positions();
+    let d_head = match of_a_head {
+        0 => config.d_model / config.n_heads,
+        d_head => d_head,
+    };
+    let rotary = positions.saturating_mul(d_head);
+    let shapes = weights.tensors().map(|(_, shape)| shape);
+    let numbers: usize = shapes.map(|shape| shape.iter().product::<usize>()).sum();
+    if rotary > numbers.max(SMALL_TABLE) {
+        return Err(PretrainedError::Positions {
+            path,
+            positions,
+            table: rotary,
+            weights: numbers,
         });
     }
     let mut model = config.init(device);
