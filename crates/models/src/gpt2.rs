@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{self, ConfigFile, PretrainedError, Wanted},
     weights::Table,
 };
 
@@ -82,7 +82,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), "GPT-2")?;
+    let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "GPT-2")?;
     let config = config(&mut file)?;
     pretrained::load(file, &config, &table(), device)
 }

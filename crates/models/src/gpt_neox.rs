@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{self, ConfigFile, PretrainedError, Wanted},
     weights::{Table, same, transposed},
 };
 
@@ -90,7 +90,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), "GPT-NeoX")?;
+    let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "GPT-NeoX")?;
     let config = config(&mut file)?;
     // A head width of 0 is refused with the rest of the configuration.
     let table = table(config.d_model.checked_div(config.n_heads).unwrap_or(0));

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::{
     language_model::AbsolutePosition,
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, PretrainedError, Wanted},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
     weights::{Table, Weights, transposed},
 };
@@ -105,7 +105,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<Seq2Seq, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), "T5")?;
+    let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "T5")?;
     let folder = file.folder();
     let Found {
         mut config,

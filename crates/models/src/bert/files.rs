@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::BertConfig;
 use crate::{
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, PretrainedError, Wanted},
     weights::{Table, same},
 };
 
@@ -68,7 +68,7 @@ impl BertConfig {
     pub(super) fn from_file(source: &Path) -> Result<(Self, Table, PathBuf), PretrainedError> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
-        let mut file = ConfigFile::read(source, "BERT")?;
+        let mut file = ConfigFile::read(source, Wanted::Model, "BERT")?;
         let folder = file.folder();
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;

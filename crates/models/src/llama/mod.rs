@@ -24,7 +24,7 @@ use burn::tensor::Device;
 
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{self, ConfigFile, PretrainedError, Wanted},
     weights::Table,
 };
 
@@ -88,7 +88,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let (file, config, table) = read(source.as_ref())?;
+    let (file, config, table) = read(source.as_ref(), Wanted::Model)?;
     pretrained::load(file, &config, &table, device)
 }
 
@@ -99,13 +99,16 @@ pub fn from_pretrained(
 ///
 /// As [`from_pretrained`], but only `config.json` is read.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
-    let (file, _, table) = read(source.as_ref())?;
+    let (file, _, table) = read(source.as_ref(), Wanted::Config)?;
     file.finish()?;
     Ok(table)
 }
 
-fn read(source: &Path) -> Result<(ConfigFile, LanguageModelConfig, Table), PretrainedError> {
-    let mut file = ConfigFile::read(source, "the Llama family")?;
+fn read(
+    source: &Path,
+    wanted: Wanted,
+) -> Result<(ConfigFile, LanguageModelConfig, Table), PretrainedError> {
+    let mut file = ConfigFile::read(source, wanted, "the Llama family")?;
     let (family, config) = config::read(&mut file)?;
     let table = table::table(family, &config);
     Ok((file, config, table))

@@ -53,8 +53,12 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     /// The `config.json` of a folder or of a name on the Hub, for a model of this family.
-    pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self, PretrainedError> {
-        let path = source::folder(source, Wanted::Model)?.join("config.json");
+    pub(crate) fn read(
+        source: &Path,
+        wanted: Wanted,
+        family: &'static str,
+    ) -> Result<Self, PretrainedError> {
+        let path = source::folder(source, wanted)?.join("config.json");
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
             reason,

@@ -17,8 +17,9 @@
 //! or, with a branch, a tag or a commit, `"openai-community/gpt2@607a30d783dfa663caf39e06633721c8d4cfcd7e"`. The default is `main`.
 //!
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
-//! network, so `main` stays what it was when it was downloaded. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights
-//! (`model.safetensors`, its shards, or `pytorch_model.bin`) are downloaded. The next call resumes an interrupted download.
+//! network, so `main` stays what it was when it was downloaded; to follow it, delete its file below `refs`, or update the cache with
+//! `hf download`. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights (`model.safetensors`, its shards, or
+//! `pytorch_model.bin`) are downloaded. Of an interrupted download the next call keeps the files that were complete.
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
@@ -40,5 +41,6 @@ mod tokenizer;
 pub(crate) use config_file::{ConfigFile, MOST_POSITIONS};
 pub use error::PretrainedError;
 pub(crate) use language_model::load;
+pub(crate) use source::Wanted;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};

@@ -22,7 +22,11 @@ impl Name {
     fn parse(text: &str) -> Option<Self> {
         let (repository, revision) = text.split_once('@').unwrap_or((text, "main"));
         let parts: Vec<&str> = repository.split('/').collect();
-        let is_name = parts.len() <= 2 && parts.iter().all(|part| is_part(part));
+        // The cache has `--` in the place of `/`.
+        let is_name = parts.len() <= 2
+            && parts
+                .iter()
+                .all(|part| is_part(part) && !part.contains("--"));
         let is_revision = revision.split('/').all(is_part);
         (is_name && is_revision).then(|| Self {
             repository: repository.into(),
@@ -34,6 +38,8 @@ impl Name {
 /// Which files are wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
+    /// Configuration.
+    Config,
     /// Configuration and weights.
     Model,
     /// `tokenizer.json`.
@@ -42,6 +48,16 @@ pub(crate) enum Wanted {
         allow(dead_code, reason = "only `tokenizer` asks for it")
     )]
     Tokenizer,
+}
+
+impl Wanted {
+    /// The file without which none of it is there.
+    pub(crate) fn file(self) -> &'static str {
+        match self {
+            Self::Config | Self::Model => "config.json",
+            Self::Tokenizer => "tokenizer.json",
+        }
+    }
 }
 
 /// Whether this can be part of a name, which becomes part of a path and of a URL.
@@ -67,7 +83,7 @@ pub(crate) fn folder(source: &Path, wanted: Wanted) -> Result<PathBuf, Pretraine
 
 #[cfg(feature = "hub")]
 fn snapshot(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
-    super::hub::Hub::from_env().folder(name, wanted)
+    super::hub::folder(name, wanted)
 }
 
 #[cfg(not(feature = "hub"))]

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::{
     COMMIT, TOKENIZER, fill, load, offline,
-    server::{Request, Server},
+    server::{Request, Server, Serves},
     temporary,
 };
 use crate::models::{folder, tokenizer::WORDS};
@@ -27,6 +27,7 @@ fn downloaded(home: &Path, token: &[(&str, &Path)]) {
         COMMIT,
         &folder("bert"),
         &["config.json", "model.safetensors"],
+        Serves::Files,
     );
     let endpoint = server.url();
     let variables = [("HF_HOME", home), ("HF_ENDPOINT", Path::new(&endpoint))];
@@ -42,8 +43,11 @@ fn downloaded(home: &Path, token: &[(&str, &Path)]) {
         paths,
         [
             "/api/models/organisation/tiny/revision/refs%2Fpr%2F1",
+            &format!("/api/models/organisation/tiny/tree/{COMMIT}"),
+            &format!("{resolved}/config.json"),
             &format!("{resolved}/config.json"),
             "/elsewhere/config.json",
+            &format!("{resolved}/model.safetensors"),
             &format!("{resolved}/model.safetensors"),
             "/elsewhere/model.safetensors",
         ]
@@ -66,46 +70,63 @@ fn downloaded(home: &Path, token: &[(&str, &Path)]) {
     );
 }
 
+/// Neither half a file nor the page of an error stays in the cache, where it would be taken for the file.
 #[test]
-fn a_download_goes_on_where_it_stopped() {
-    let server = Server::start(
-        COMMIT,
-        &folder("bert"),
-        &["config.json", "model.safetensors"],
+fn what_is_not_the_file_is_not_kept() {
+    let cache = temporary();
+    let answer = |serves| {
+        let server = Server::start(
+            COMMIT,
+            &folder("bert"),
+            &["config.json", "model.safetensors"],
+            serves,
+        );
+        let endpoint = server.url();
+        let variables = [
+            ("HF_HUB_CACHE", cache.path()),
+            ("HF_ENDPOINT", Path::new(&endpoint)),
+        ];
+        load("tiny", &variables)
+    };
+    let config = fs::metadata(folder("bert").join("config.json")).expect("a file");
+    let refused = answer(Serves::Pages).expect_err("no model");
+    let reason = format!(
+        "cannot be downloaded: config.json has {} bytes, but 15 were received",
+        config.len()
     );
-    let (cache, endpoint) = (temporary(), server.url());
-    let snapshot = cache.path().join("models--tiny/snapshots").join(COMMIT);
-    fs::create_dir_all(&snapshot).expect("a folder");
-    let weights = fs::read(folder("bert").join("model.safetensors")).expect("read");
-    let config = fs::read(folder("bert").join("config.json")).expect("read");
-    fs::write(
-        snapshot.join("model.safetensors.incomplete"),
-        &weights[..1001],
-    )
-    .expect("written");
-    // All of it has come, and only its name was not changed: there is no more to ask for.
-    fs::write(snapshot.join("config.json.incomplete"), &config).expect("written");
-    let variables = [
-        ("HF_HUB_CACHE", cache.path()),
-        ("HF_ENDPOINT", Path::new(&endpoint)),
-    ];
-    assert_eq!(load("tiny", &variables), Ok(()));
-    let requests = server.requests();
-    let of_weights = requests
-        .iter()
-        .find(|request| request.path == "/elsewhere/model.safetensors");
-    assert_eq!(
-        of_weights.expect("asked for").header("range"),
-        Some("bytes=1001-")
-    );
-    assert_eq!(
-        fs::read(snapshot.join("model.safetensors")).expect("read"),
-        weights
-    );
-    assert_eq!(
-        fs::read(snapshot.join("config.json")).expect("read"),
-        config
-    );
+    assert!(refused.ends_with(&reason), "{refused}");
+    let refused = answer(Serves::Half).expect_err("no model");
+    assert!(refused.contains("cannot be downloaded: "), "{refused}");
+    assert_eq!(answer(Serves::Files), Ok(()));
+}
+
+/// What a branch is now matters only if the commit that it was is gone.
+#[test]
+fn a_cached_commit_is_completed() {
+    let with_tokenizer = temporary();
+    fs::write(with_tokenizer.path().join("tokenizer.json"), WORDS).expect("written");
+    let other = COMMIT.replace('0', "f");
+    for (there, asked) in [(COMMIT, false), (&other, true)] {
+        let cache = temporary();
+        fill(cache.path(), "main");
+        let server = Server::start(
+            there,
+            with_tokenizer.path(),
+            &["tokenizer.json"],
+            Serves::Files,
+        );
+        let endpoint = server.url();
+        let variables = [
+            ("HF_HUB_CACHE", cache.path()),
+            ("HF_ENDPOINT", Path::new(&endpoint)),
+            (TOKENIZER, Path::new("1")),
+        ];
+        assert_eq!(load("organisation/tiny", &variables), Ok(()));
+        let of_branch = |request: &Request| request.path.ends_with("/revision/main");
+        assert_eq!(server.requests().iter().any(of_branch), asked);
+        let reference = cache.path().join("models--organisation--tiny/refs/main");
+        assert_eq!(fs::read_to_string(reference).expect("a commit"), there);
+    }
 }
 
 /// BERT's tensors in one shard, and one of a head, which is ignored, in another.
@@ -144,7 +165,7 @@ fn shards_are_downloaded() {
         .map(|(file, _)| *file)
         .chain(["config.json"])
         .collect();
-    let server = Server::start(COMMIT, sharded.path(), &names);
+    let server = Server::start(COMMIT, sharded.path(), &names, Serves::Files);
     let (cache, endpoint) = (temporary(), server.url());
     let variables = [
         ("HF_HUB_CACHE", cache.path()),
@@ -162,7 +183,7 @@ fn a_tokenizer_is_downloaded_alone() {
     }
     fs::write(with_tokenizer.path().join("tokenizer.json"), WORDS).expect("written");
     let files = ["config.json", "model.safetensors", "tokenizer.json"];
-    let server = Server::start(COMMIT, with_tokenizer.path(), &files);
+    let server = Server::start(COMMIT, with_tokenizer.path(), &files, Serves::Files);
     let endpoint = server.url();
     let [empty, filled] = [temporary(), temporary()];
     fill(filled.path(), "main");
@@ -203,7 +224,7 @@ fn one_sentence_says_what_failed() {
         refused.replace(endpoint, "SERVER")
     };
     let lacks = "tiny is not a folder, and the Hub's cache CACHE has no config.json of tiny at main, which cannot be downloaded: ";
-    let server = Server::start(COMMIT, &folder("bert"), &["config.json"]);
+    let server = Server::start(COMMIT, &folder("bert"), &["config.json"], Serves::Files);
     assert_eq!(
         refused(&server.url(), "tiny"),
         format!(
@@ -213,12 +234,16 @@ fn one_sentence_says_what_failed() {
     assert_eq!(
         refused(&server.url(), "private"),
         format!(
-            "{}SERVER/api/models/private/revision/main: http status: 401 (there is no such model, or it needs a token in HF_TOKEN)",
+            "{}Authentication required (url=SERVER/api/models/private/revision/main); there is no such model, or it needs a token in HF_TOKEN",
             lacks.replace("tiny", "private")
         )
     );
     let nobody = "http://127.0.0.1:1";
     let offline = refused(nobody, "tiny");
-    let begins = format!("{lacks}SERVER/api/models/tiny/revision/main: ");
-    assert!(offline.starts_with(&begins), "{offline}");
+    assert!(offline.starts_with(lacks), "{offline}");
+    let ends = "Connection refused (os error 111)";
+    assert!(
+        !cfg!(target_os = "linux") || offline.ends_with(ends),
+        "{offline}"
+    );
 }

@@ -10,7 +10,7 @@ use std::{
     thread,
 };
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 pub struct Server {
     port: u16,
@@ -20,6 +20,7 @@ pub struct Server {
 /// What somebody asked for.
 #[derive(Clone, Debug)]
 pub struct Request {
+    method: String,
     pub path: String,
     /// By their names in lower case.
     headers: BTreeMap<String, String>,
@@ -35,35 +36,49 @@ impl Request {
             .lines()
             .map(|line| line.expect("a line"));
         let first = lines.next().expect("a request");
+        let mut words = first.split(' ').map(str::to_owned);
+        let [method, path] = [(); 2].map(|()| words.next().expect("method and path"));
         let headers = lines.take_while(|line| !line.is_empty()).map(|line| {
             let (name, value) = line.split_once(':').expect("a header");
             (name.to_lowercase(), value.trim().to_owned())
         });
         Self {
-            path: first.split(' ').nth(1).expect("a path").to_owned(),
+            method,
+            path,
             headers: headers.collect(),
         }
     }
 }
 
+/// How the server treats files.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Serves {
+    Files,
+    /// The first half of them, and then nothing.
+    Half,
+    /// A page that says that something is wrong, where files are. Their server answers as if nothing was.
+    Pages,
+}
+
 impl Server {
     /// These files of a folder, at one commit of a model of any name but `private`.
-    pub fn start(commit: &str, folder: &Path, files: &[&str]) -> Self {
+    pub fn start(commit: &str, folder: &Path, files: &[&str], serves: Serves) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
-        let siblings: Vec<_> = files
-            .iter()
-            .map(|file| json!({ "rfilename": file }))
-            .collect();
-        let listing = json!({ "sha": commit, "siblings": siblings, "private": false });
         let contents = files.iter().map(|file| {
             let content = fs::read(folder.join(file)).expect("a file");
-            (format!("/elsewhere/{file}"), content)
+            ((*file).to_owned(), content)
         });
         let contents: BTreeMap<String, Vec<u8>> = contents.collect();
+        let entries = contents.iter().map(|(file, content)| {
+            json!({ "type": "file", "path": file, "size": content.len(), "oid": "0" })
+        });
+        let tree = json!(entries.collect::<Vec<_>>());
+        let info = json!({ "id": "tiny", "sha": commit, "siblings": [] });
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = requests.clone();
-        let marker = format!("/resolve/{commit}/");
+        let [listed, resolved] = [format!("/tree/{commit}"), format!("/resolve/{commit}/")];
+        let commit = commit.to_owned();
         // It ends with the process.
         thread::spawn(move || {
             for stream in listener.incoming() {
@@ -71,16 +86,28 @@ impl Server {
                 let request = Request::read(&stream);
                 seen.lock().expect("no panic").push(request.clone());
                 let path = request.path.as_str();
+                let json = |value: &Value| ("200 OK", String::new(), value.to_string().into());
                 let (status, header, body) = if path.starts_with("/api/models/private/") {
                     ("401 Unauthorized", String::new(), Vec::new())
-                } else if path.starts_with("/api/") {
-                    ("200 OK", String::new(), listing.to_string().into_bytes())
-                } else if let Some((_, file)) = path.split_once(&marker) {
+                } else if path.ends_with(&listed) {
+                    json(&tree)
+                } else if path.starts_with("/api/") && path.contains("/revision/") {
+                    json(&info)
+                } else if let Some((_, file)) = path.split_once(&resolved) {
                     // Another host by its name.
-                    let to = format!("Location: http://localhost:{port}/elsewhere/{file}\r\n");
-                    ("302 Found", to, Vec::new())
-                } else if let Some(content) = contents.get(path) {
-                    range(&request, content)
+                    let header = format!(
+                        "Location: http://localhost:{port}/elsewhere/{file}\r\n\
+                         ETag: \"of-{file}\"\r\nX-Repo-Commit: {commit}\r\n\
+                         X-Linked-Size: {}\r\n",
+                        contents.get(file).map_or(0, Vec::len)
+                    );
+                    ("302 Found", header, Vec::new())
+                } else if let Some(file) = path.strip_prefix("/elsewhere/") {
+                    let body = match serves {
+                        Serves::Pages => b"try again later".to_vec(),
+                        Serves::Files | Serves::Half => contents[file].clone(),
+                    };
+                    ("200 OK", String::new(), body)
                 } else {
                     ("404 Not Found", String::new(), Vec::new())
                 };
@@ -88,8 +115,13 @@ impl Server {
                 let head = format!(
                     "HTTP/1.1 {status}\r\n{header}Content-Length: {len}\r\nConnection: close\r\n\r\n"
                 );
+                let sent = match serves {
+                    _ if request.method == "HEAD" => 0,
+                    Serves::Half if path.starts_with("/elsewhere/") => len / 2,
+                    _ => len,
+                };
                 // Who asked may be gone.
-                let _ = stream.write_all(&[head.as_bytes(), &body].concat());
+                let _ = stream.write_all(&[head.as_bytes(), &body[..sent]].concat());
             }
         });
         Self { port, requests }
@@ -101,24 +133,5 @@ impl Server {
 
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().expect("no panic").clone()
-    }
-}
-
-/// The part of a file that is asked for.
-fn range(request: &Request, content: &[u8]) -> (&'static str, String, Vec<u8>) {
-    let Some(range) = request.header("range") else {
-        return ("200 OK", String::new(), content.to_vec());
-    };
-    let start = range
-        .strip_prefix("bytes=")
-        .and_then(|range| range.strip_suffix('-'));
-    let start: usize = start.expect("an open range").parse().expect("a number");
-    match content.get(start..) {
-        Some(rest) if !rest.is_empty() => {
-            let (last, len) = (content.len() - 1, content.len());
-            let header = format!("Content-Range: bytes {start}-{last}/{len}\r\n");
-            ("206 Partial Content", header, rest.to_vec())
-        }
-        _ => ("416 Range Not Satisfiable", String::new(), Vec::new()),
     }
 }
