@@ -2,7 +2,7 @@
 
 use crate::command::cargo;
 
-/// Type-checks what CI's tests leave out: one backend alone, no gradients, no backend.
+/// Type-checks what CI's tests leave out: one backend alone, no gradients, no backend, models from folders alone.
 pub fn small_sets() -> Result<(), String> {
     for features in ["ndarray,autodiff", "flex", ""] {
         let check = [
@@ -18,7 +18,8 @@ pub fn small_sets() -> Result<(), String> {
         ];
         cargo(&check, &[])?;
     }
-    Ok(())
+    // Without the Hub and tokenizers.
+    cargo(&["check", "-p", "burn-attn-models"], &[])
 }
 
 /// Type-checks the backends that need a GPU, a server or a library, one at a time: a minute or several each.
