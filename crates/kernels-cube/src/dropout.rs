@@ -66,14 +66,12 @@ pub(crate) fn dropped<M: Numeric>(
         let keys = comptime!(if across { config.tile.rows } else { 4 });
         let query = select(across, column, row);
         let key = select(across, row, column);
-        #[unroll]
         for q in 0..queries {
             let state = row_state::<M>(scoring, place, query + q);
-            #[unroll]
             for k in 0..keys {
-                let bit = comptime!(1u32 << (if across { k * 4 + q } else { q * 4 + k }) as u32);
                 if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
-                    bits |= bit;
+                    let bit = select(across, k * 4 + q, q * 4 + k);
+                    bits |= 1u32 << bit as u32;
                 }
             }
         }

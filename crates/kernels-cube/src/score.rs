@@ -321,15 +321,13 @@ pub(crate) fn score<M: Numeric>(
         ComptimeOption::None => {}
     };
     if !visible {
-        #[unroll]
-        for i in 0..rows {
-            #[unroll]
-            for j in 0..4usize {
-                let query = select(across, column + j, row + i);
-                let key = select(across, row + i, column + j);
-                if is_hidden::<M>(scoring, place, query, key) {
-                    bits |= comptime!(1u32 << (i * 4 + j) as u32);
-                }
+        // Not unrolled: it would be most of the program, which takes time to compile.
+        for pair in 0..comptime!(rows * 4) {
+            let (i, j) = (pair / 4, pair % 4);
+            let query = select(across, column + j, row + i);
+            let key = select(across, row + i, column + j);
+            if is_hidden::<M>(scoring, place, query, key) {
+                bits |= 1u32 << pair as u32;
             }
         }
     }
