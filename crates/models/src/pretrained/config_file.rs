@@ -58,7 +58,7 @@ impl ConfigFile {
         wanted: Wanted,
         family: &'static str,
     ) -> Result<Self, PretrainedError> {
-        let path = source::folder(source, wanted)?.join("config.json");
+        let path = source::folder(source, wanted)?.join(wanted.file());
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
             reason,

@@ -9,7 +9,7 @@ use std::{
     collections::BTreeMap,
     env,
     error::Error,
-    fs, iter,
+    fs, io, iter,
     path::{Path, PathBuf},
 };
 
@@ -27,10 +27,11 @@ pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
         repository,
         revision,
     } = name;
-    let client = HFClient::new().map_err(|error| sentence(&error))?;
-    let cache = client.cache_dir().to_owned();
+    let settings = Settings::from_env();
     let cached = Cached {
-        folder: cache.join(format!("models--{}", repository.replace('/', "--"))),
+        folder: settings
+            .cache
+            .join(format!("models--{}", repository.replace('/', "--"))),
         revision,
     };
     let known = cached.commit();
@@ -39,27 +40,50 @@ pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
     let Some(lack) = lack(&snapshot, wanted) else {
         return Ok(snapshot);
     };
-    let cache = cache.display();
-    let lack =
-        format!("the Hub's cache {cache} has no {lack} of {repository} at {revision}, which");
-    if is_offline() {
-        return Err(format!("{lack} HF_HUB_OFFLINE forbids downloading"));
+    let cache = settings.cache.display();
+    let lack = format!("the Hub's cache {cache} has no {lack} of {repository} at {revision}");
+    if settings.is_offline {
+        return Err(format!("{lack}, and HF_HUB_OFFLINE forbids downloading it"));
     }
-    let remote = || {
-        let (owner, model) = split_id(repository);
-        let client = HFClientSync::from_inner(client)?;
-        Remote::new(client.model(owner, model), known, revision)
-    };
-    remote()
+    let remote = Remote::new(settings, name, known);
+    remote
         .map_err(|error| sentence(&error))
         .and_then(|remote| cached.fill(&remote, wanted))
-        .map_err(|reason| format!("{lack} cannot be downloaded: {reason}"))
+        .map_err(|reason| format!("{lack}, which cannot be downloaded: {reason}"))
 }
 
-/// As the Python library reads it.
-fn is_offline() -> bool {
-    let value = env::var("HF_HUB_OFFLINE").unwrap_or_default();
-    ["1", "ON", "YES", "TRUE"].contains(&&*value.trim().to_uppercase())
+/// What the environment variables say that the Python library reads.
+struct Settings {
+    cache: PathBuf,
+    token: Option<String>,
+    endpoint: Option<String>,
+    is_offline: bool,
+}
+
+impl Settings {
+    fn from_env() -> Self {
+        let text = |name: &str| {
+            let value = env::var(name).ok()?.trim().to_owned();
+            Some(value).filter(|value| !value.is_empty())
+        };
+        let path = |name: &str| text(name).map(PathBuf::from);
+        let caches = || {
+            let of_user = || env::home_dir().unwrap_or_default().join(".cache");
+            path("XDG_CACHE_HOME").unwrap_or_else(of_user)
+        };
+        let home = path("HF_HOME").unwrap_or_else(|| caches().join("huggingface"));
+        let in_file = || {
+            let token = fs::read_to_string(home.join("token")).ok()?;
+            Some(token.trim().to_owned()).filter(|token| !token.is_empty())
+        };
+        Self {
+            token: text("HF_TOKEN").or_else(in_file),
+            cache: path("HF_HUB_CACHE").unwrap_or_else(|| home.join("hub")),
+            endpoint: text("HF_ENDPOINT"),
+            is_offline: text("HF_HUB_OFFLINE")
+                .is_some_and(|value| ["1", "ON", "YES", "TRUE"].contains(&&*value.to_uppercase())),
+        }
+    }
 }
 
 /// A revision in the cache.
@@ -77,7 +101,7 @@ impl Cached<'_> {
     /// The commit that a branch or a tag pointed to when it was last downloaded.
     fn commit(&self) -> Option<String> {
         let commit = fs::read_to_string(self.reference()).ok()?;
-        Some(commit.trim().to_owned())
+        Some(commit.trim().to_owned()).filter(|commit| is_commit(commit))
     }
 
     fn snapshot(&self, commit: &str) -> PathBuf {
@@ -89,13 +113,13 @@ impl Cached<'_> {
         let snapshot = self.snapshot(&remote.commit);
         let has = |file: &str| remote.sizes.contains_key(file);
         let mut files = WEIGHT_FILES.into_iter();
-        let weights = match wanted {
-            Wanted::Model => Some(
-                files
-                    .find(|file| has(file))
-                    .ok_or_else(|| format!("it has none of {}", WEIGHT_FILES.join(", ")))?,
-            ),
-            Wanted::Config | Wanted::Tokenizer => None,
+        let weights = match (wanted, files.find(|file| has(file))) {
+            (Wanted::Config | Wanted::Tokenizer, _) => None,
+            (Wanted::Model, None) => {
+                let names = WEIGHT_FILES.join(", ");
+                return Err(format!("the model has none of {names}"));
+            }
+            (Wanted::Model, weights) => weights,
         };
         remote.get(wanted.file(), &snapshot)?;
         if let Some(weights) = weights {
@@ -107,20 +131,29 @@ impl Cached<'_> {
                 remote.get(&shard, &snapshot)?;
             }
         }
-        // Last, and in one step, so that a reference never points to an incomplete folder.
-        let (commit, reference) = (&remote.commit, self.reference());
-        if self.commit().as_ref() != Some(commit) && self.revision != commit {
-            let new = reference.with_added_extension(format!("{}.new", std::process::id()));
+        // Last, so that a reference to a whole model never becomes one to a part of another.
+        let is_new = match self.commit() {
+            None => true,
+            Some(known) => known != remote.commit && wanted == Wanted::Model,
+        };
+        if is_new && self.revision != remote.commit {
+            let reference = self.reference();
             let parent = reference.parent().unwrap_or(&self.folder);
-            let write = || {
-                fs::create_dir_all(parent)?;
-                fs::write(&new, commit)?;
-                fs::rename(&new, &reference)
-            };
-            write().map_err(|error| format!("{}: {error}", reference.display()))?;
+            fs::create_dir_all(parent)
+                .and_then(|()| fs::write(&reference, &remote.commit))
+                .map_err(|error| in_file(&reference, &error))?;
         }
         Ok(snapshot)
     }
+}
+
+/// A commit becomes part of paths.
+fn is_commit(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_hexdigit())
+}
+
+fn in_file(path: &Path, error: &io::Error) -> String {
+    format!("{}: {error}", path.display())
 }
 
 /// A commit of a model on the Hub.
@@ -134,24 +167,31 @@ struct Remote {
 impl Remote {
     /// The commit that the cache knows for this revision, so that all files of a folder belong together; without one, or if it
     /// is gone, what the revision points to now.
-    fn new(
-        repository: HFRepositorySync<RepoTypeModel>,
-        known: Option<String>,
-        revision: &str,
-    ) -> Result<Self, HFError> {
-        if let Some(commit) = known
-            && let Ok(sizes) = sizes(&repository, &commit)
-        {
-            return Ok(Self {
-                repository,
-                commit,
-                sizes,
-            });
+    fn new(settings: Settings, name: &Name, known: Option<String>) -> Result<Self, HFError> {
+        let mut client = HFClient::builder().cache_dir(settings.cache);
+        if let Some(token) = settings.token {
+            client = client.token(token);
         }
-        let commit = repository.info().revision(revision).send()?.sha;
-        let commit = commit.unwrap_or_default();
-        // It becomes part of a path.
-        if commit.is_empty() || !commit.chars().all(|c| c.is_ascii_hexdigit()) {
+        if let Some(endpoint) = settings.endpoint {
+            client = client.endpoint(endpoint);
+        }
+        let (owner, model) = split_id(&name.repository);
+        let repository = HFClientSync::from_inner(client.build()?)?.model(owner, model);
+        if let Some(commit) = known {
+            match sizes(&repository, &commit) {
+                Err(HFError::Http { context }) if context.status.as_u16() == 404 => {}
+                listed => {
+                    return Ok(Self {
+                        sizes: listed?,
+                        repository,
+                        commit,
+                    });
+                }
+            }
+        }
+        let info = repository.info().revision(&name.revision).send()?;
+        let commit = info.sha.unwrap_or_default();
+        if !is_commit(&commit) {
             return Err(HFError::Other(format!("{commit:?} is not a commit")));
         }
         Ok(Self {
@@ -161,33 +201,49 @@ impl Remote {
         })
     }
 
-    /// Downloads a file, if the folder does not have it.
+    /// Downloads a file, unless the folder has it.
     fn get(&self, file: &str, snapshot: &Path) -> Result<(), String> {
+        let Some(&size) = self.sizes.get(file) else {
+            return Err(format!("the model has no {file}"));
+        };
         let path = snapshot.join(file);
-        if path.exists() {
+        let len = || fs::metadata(&path).map_or(0, |found| found.len());
+        if path.exists() && len() == size {
             return Ok(());
         }
-        let Some(&size) = self.sizes.get(file) else {
-            return Err(format!("it has no {file}"));
-        };
-        let request = self.repository.download_file().filename(file);
-        let downloaded = request.revision(&self.commit).send();
-        downloaded.map_err(|error| sentence(&error))?;
-        let of_path = |error| format!("{}: {error}", path.display());
-        let received = fs::metadata(&path).map_err(of_path)?.len();
-        if received == size {
-            return Ok(());
+        // The second time whatever the cache has of it: a link to nothing, or what was never the file.
+        for force in [false, true] {
+            self.download(file, force)?;
+            if len() == size {
+                return Ok(());
+            }
         }
         // The page of an error, or of a proxy. It must not stay in the cache as the file.
-        if let Ok(blob) = path.canonicalize() {
-            fs::remove_file(blob).map_err(of_path)?;
-        }
-        if path.is_symlink() {
-            fs::remove_file(&path).map_err(of_path)?;
+        let received = len();
+        for damaged in [path.canonicalize().ok(), Some(path)].into_iter().flatten() {
+            match fs::remove_file(&damaged) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(in_file(&damaged, &error));
+                }
+                _ => {}
+            }
         }
         Err(format!(
-            "{file} has {size} bytes, but {received} were received"
+            "{file} has {size} bytes, but the server sent {received}"
         ))
+    }
+
+    fn download(&self, file: &str, force: bool) -> Result<(), String> {
+        loop {
+            let request = self.repository.download_file().filename(file);
+            let request = request.revision(&self.commit).force_download(force);
+            match request.send() {
+                Ok(_) => return Ok(()),
+                // Another process is downloading it, and then it is there.
+                Err(HFError::CacheLockTimeout { .. }) => {}
+                Err(error) => return Err(sentence(&error)),
+            }
+        }
     }
 }
 
@@ -207,15 +263,22 @@ fn sizes(
 /// The error with its causes, and what to do.
 fn sentence(error: &HFError) -> String {
     let causes = iter::successors(error.source(), |&cause| cause.source());
+    // The library's own message has the first.
+    let named = usize::from(matches!(
+        error,
+        HFError::Request { .. } | HFError::Xet { .. }
+    ));
     let causes: String = causes
-        // The library's own message has the first.
-        .skip(1)
+        .skip(named)
         .map(|cause| format!(": {cause}"))
         .collect();
     let hint = match error {
-        HFError::AuthRequired { .. } | HFError::Forbidden { .. } => {
-            "; there is no such model, or it needs a token in HF_TOKEN"
+        HFError::AuthRequired { .. } => "; there is no such model, or it needs a token in HF_TOKEN",
+        HFError::Forbidden { .. } => "; the token does not give access to it",
+        HFError::RepoNotFound { .. } | HFError::RevisionNotFound { .. } => {
+            "; there is no such model, or no such revision of it"
         }
+        HFError::Url(_) => " in HF_ENDPOINT",
         _ => "",
     };
     format!("{error}{causes}{hint}")

@@ -17,9 +17,9 @@
 //! or, with a branch, a tag or a commit, `"openai-community/gpt2@607a30d783dfa663caf39e06633721c8d4cfcd7e"`. The default is `main`.
 //!
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
-//! network, so `main` stays what it was when it was downloaded; to follow it, delete its file below `refs`, or update the cache with
-//! `hf download`. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights (`model.safetensors`, its shards, or
-//! `pytorch_model.bin`) are downloaded. Of an interrupted download the next call keeps the files that were complete.
+//! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights (`model.safetensors`, its shards, or
+//! `pytorch_model.bin`) are downloaded, without a sign of progress. After an interrupted download, the next call keeps the
+//! files that were complete and begins the others again.
 //!
 //! | environment variable | meaning |
 //! | --- | --- |

@@ -29,7 +29,7 @@ use super::{
 ///
 /// let folder = std::env::temp_dir().join("burn-attn-tokenizer");
 /// std::fs::create_dir_all(&folder)?;
-/// std::fs::write(folder.join(Wanted::Tokenizer.file()), r#"{
+/// std::fs::write(folder.join("tokenizer.json"), r#"{
 ///     "version": "1.0", "truncation": null, "added_tokens": [], "normalizer": {"type": "Lowercase"},
 ///     "padding": {"strategy": "BatchLongest", "direction": "Right", "pad_to_multiple_of": null, "pad_id": 0, "pad_type_id": 0, "pad_token": "[PAD]"},
 ///     "pre_tokenizer": {"type": "Whitespace"}, "post_processor": null, "decoder": null,

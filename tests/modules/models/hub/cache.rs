@@ -1,6 +1,6 @@
 //! What is in the cache needs no network.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use super::{COMMIT, fill, load, offline, temporary};
 use crate::models::folder;
@@ -17,7 +17,11 @@ fn a_name_is_looked_up_where_the_variables_say() {
     for (variable, below) in places {
         let root = temporary();
         fill(&root.path().join(below), "main");
-        let loaded = load("organisation/tiny", &[(variable, root.path()), offline()]);
+        let nowhere = ("HF_ENDPOINT", Path::new("nonsense"));
+        let loaded = load(
+            "organisation/tiny",
+            &[(variable, root.path()), offline(), nowhere],
+        );
         assert_eq!(loaded, Ok(()), "{variable}");
     }
 }
@@ -34,8 +38,8 @@ fn a_revision_is_a_reference_or_a_commit() {
     assert_eq!(
         load("organisation/tiny", &variables),
         Err(format!(
-            "organisation/tiny is not a folder, and the Hub's cache {} has no config.json of organisation/tiny at main, which HF_HUB_OFFLINE \
-             forbids downloading",
+            "organisation/tiny is not a folder, and the Hub's cache {} has no config.json of organisation/tiny at main, and HF_HUB_OFFLINE \
+             forbids downloading it",
             cache.path().display()
         ))
     );
@@ -81,8 +85,8 @@ fn half_a_model_is_not_enough() {
     let variables = [("HF_HUB_CACHE", cache.path()), offline()];
     let refused = |file: &str| {
         Err(format!(
-            "organisation/tiny is not a folder, and the Hub's cache {} has no {file} of organisation/tiny at main, which HF_HUB_OFFLINE \
-             forbids downloading",
+            "organisation/tiny is not a folder, and the Hub's cache {} has no {file} of organisation/tiny at main, and HF_HUB_OFFLINE \
+             forbids downloading it",
             cache.path().display()
         ))
     };

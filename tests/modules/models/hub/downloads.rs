@@ -91,16 +91,22 @@ fn what_is_not_the_file_is_not_kept() {
     let config = fs::metadata(folder("bert").join("config.json")).expect("a file");
     let refused = answer(Serves::Pages).expect_err("no model");
     let reason = format!(
-        "cannot be downloaded: config.json has {} bytes, but 15 were received",
+        "cannot be downloaded: config.json has {} bytes, but the server sent 15",
         config.len()
     );
     assert!(refused.ends_with(&reason), "{refused}");
     let refused = answer(Serves::Half).expect_err("no model");
     assert!(refused.contains("cannot be downloaded: "), "{refused}");
+    let snapshot = cache.path().join("models--tiny/snapshots").join(COMMIT);
+    assert!(!snapshot.join("config.json").exists());
+    assert_eq!(answer(Serves::Files), Ok(()));
+    // Who makes room in a cache deletes the largest files, not the links to them.
+    let link = snapshot.join("model.safetensors");
+    fs::remove_file(link.canonicalize().expect("a file")).expect("removed");
     assert_eq!(answer(Serves::Files), Ok(()));
 }
 
-/// What a branch is now matters only if the commit that it was is gone.
+/// What a branch points to now matters only if the commit that it pointed to is gone, and changes the cache only for a whole model.
 #[test]
 fn a_cached_commit_is_completed() {
     let with_tokenizer = temporary();
@@ -125,7 +131,7 @@ fn a_cached_commit_is_completed() {
         let of_branch = |request: &Request| request.path.ends_with("/revision/main");
         assert_eq!(server.requests().iter().any(of_branch), asked);
         let reference = cache.path().join("models--organisation--tiny/refs/main");
-        assert_eq!(fs::read_to_string(reference).expect("a commit"), there);
+        assert_eq!(fs::read_to_string(reference).expect("a commit"), COMMIT);
     }
 }
 
@@ -228,7 +234,7 @@ fn one_sentence_says_what_failed() {
     assert_eq!(
         refused(&server.url(), "tiny"),
         format!(
-            "{lacks}it has none of model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json"
+            "{lacks}the model has none of model.safetensors, model.safetensors.index.json, pytorch_model.bin, pytorch_model.bin.index.json"
         )
     );
     assert_eq!(

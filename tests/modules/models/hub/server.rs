@@ -94,14 +94,21 @@ impl Server {
                 } else if path.starts_with("/api/") && path.contains("/revision/") {
                     json(&info)
                 } else if let Some((_, file)) = path.split_once(&resolved) {
+                    let etag = format!("\"of-{file}\"");
+                    let is_known = request.header("if-none-match") == Some(etag.as_str());
+                    let status = if is_known {
+                        "304 Not Modified"
+                    } else {
+                        "302 Found"
+                    };
                     // Another host by its name.
                     let header = format!(
                         "Location: http://localhost:{port}/elsewhere/{file}\r\n\
-                         ETag: \"of-{file}\"\r\nX-Repo-Commit: {commit}\r\n\
+                         ETag: {etag}\r\nX-Repo-Commit: {commit}\r\n\
                          X-Linked-Size: {}\r\n",
                         contents.get(file).map_or(0, Vec::len)
                     );
-                    ("302 Found", header, Vec::new())
+                    (status, header, Vec::new())
                 } else if let Some(file) = path.strip_prefix("/elsewhere/") {
                     let body = match serves {
                         Serves::Pages => b"try again later".to_vec(),
