@@ -1,4 +1,5 @@
-//! How fast the kernels are: `cargo run --release -p burn-attn-kernels-cube --features vulkan --example speed`.
+//! How fast the kernels are: `cargo run --release -p burn-attn-kernels-cube --features vulkan --example speed -- [HEADS [LEN [ROUNDS]]]`,
+//! by default 16 heads, 4096 tokens, medians of 5 rounds.
 
 use std::time::Instant;
 
@@ -52,7 +53,7 @@ fn main() {
             .get(at)
             .map_or(or, |argument| argument.parse().unwrap())
     };
-    let (heads, len, rounds) = (number(0, 16), number(1, 4096), number(2, 5));
+    let (heads, len, rounds) = (number(0, 16), number(1, 4096), number(2, 5).max(1));
     let wait = || cubecl::future::block_on(client.sync()).unwrap();
     for kind in [FloatKind::F32, FloatKind::F16, FloatKind::BF16] {
         for dim in [64, 128] {

@@ -8,7 +8,7 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::dropped,
-    score::{Config, Scoring, is_visible, place, score},
+    score::{Config, Scoring, is_visible, place, score, tiles_of_keys},
     tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };
@@ -36,6 +36,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     terms: &Tensor<f32>,
     scoring: &Scoring<M>,
     gradient: &mut Tensor<f32>,
+    tiles_of_all: u32,
     heads_of_all: u32,
     #[comptime] summed: Sums,
     #[comptime] config: Config,
@@ -44,6 +45,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let tile = comptime!(config.tile);
     let size = comptime!(tile.size);
     let rows = comptime!(tile.rows);
+    let held = comptime!(tile.held());
     let quads = comptime!(size / 4);
     let unit = unit_of(tile);
     let heads = query.shape(1);
@@ -52,8 +54,9 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let len_kv = key.shape(2);
     let tiles_q = len_q.div_ceil(size);
     let tiles_kv = len_kv.div_ceil(size);
-    // Batch item and head of the gradient.
-    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
+    // Batch item and head of the gradient. Cubes beyond the last repeat its tiles.
+    let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
+    let of_all = (cube / tiles_of_all).min(heads_of_all - 1) as usize;
     let own_heads = gradient.shape(1);
     let mut batches = of_all / own_heads;
     let mut batches_end = batches + 1;
@@ -68,7 +71,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         heads_end = heads;
     }
     // Tiles of queries; a tile of keys belongs to each, or all do.
-    let own_tile = CUBE_POS_X as usize;
+    let own_tile = (cube % tiles_of_all) as usize;
     let mut queries_start = 0usize.runtime();
     let mut queries_end = tiles_q;
     let mut keys_first = 0usize.runtime();
@@ -93,8 +96,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     }
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
-    let mut sums = Array::<Four>::new(rows);
-    clear(&mut sums, rows);
+    let mut sums = Array::<Four>::new(held);
+    clear(&mut sums, held);
     for batch in batches..batches_end {
         for head in heads_start..heads_end {
             let place = place::<M>(scoring, batch, head, len_q, len_kv);
@@ -104,20 +107,24 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let row = first + unit.y * rows;
                 let queries = rows_of::<F, N>(query, batch, head, first);
                 let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-                let statistics = load_statistics(logsumexp, head_of_all, row, len_q, rows);
-                let terms = load_statistics(terms, head_of_all, row, len_q, rows);
-                for step in 0..keys_count {
-                    let mut tile_kv = keys_first + step;
-                    if comptime!(summed.diagonal) {
-                        tile_kv = tile_q + tiles_kv - 1 - own_tile;
-                    }
-                    let start = tile_kv * size;
-                    let column = start + unit.x * 4;
-                    let keys = rows_of::<F, N>(key, batch, head / group, start);
-                    let values = rows_of::<F, N>(value, batch, head / group, start);
-                    let mut scores = Array::<Four>::new(rows);
-                    let mut slopes = Array::<Four>::new(rows);
-                    clear(&mut scores, rows);
+                let statistics = load_statistics(logsumexp, head_of_all, row, len_q, false, tile);
+                let terms = load_statistics(terms, head_of_all, row, len_q, false, tile);
+                let seen = tiles_of_keys::<M>(scoring, place, first, config);
+                let mut from = keys_first;
+                if comptime!(summed.diagonal) {
+                    from = tile_q + tiles_kv - 1 - own_tile;
+                }
+                // Only the tiles of keys that some query sees.
+                let start = seen.start.max(from);
+                let end = seen.end.min(from + keys_count);
+                for tile_kv in start..end {
+                    let key_of_tile = tile_kv * size;
+                    let column = key_of_tile + unit.x * 4;
+                    let keys = rows_of::<F, N>(key, batch, head / group, key_of_tile);
+                    let values = rows_of::<F, N>(value, batch, head / group, key_of_tile);
+                    let mut scores = Array::<Four>::new(held);
+                    let mut slopes = Array::<Four>::new(held);
+                    clear(&mut scores, held);
                     dot_products::<F, N>(
                         query,
                         queries,
@@ -130,7 +137,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                         unit,
                         tile,
                     );
-                    let visible = is_visible::<M>(scoring, place, first, start, config);
+                    let visible = is_visible::<M>(scoring, place, first, key_of_tile, config);
                     let hidden = score::<M>(
                         &mut scores,
                         &mut slopes,
@@ -142,9 +149,9 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                         false,
                         config,
                     );
-                    weights(&mut scores, hidden, &statistics, false, config);
-                    let mut received = Array::<Four>::new(rows);
-                    clear(&mut received, rows);
+                    weights(&mut scores, &hidden, &statistics, false, config);
+                    let mut received = Array::<Four>::new(held);
+                    clear(&mut received, held);
                     dot_products::<F, N>(
                         output_gradient,
                         upstream,
@@ -162,8 +169,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                         &mut received,
                         &scores,
                         &slopes,
-                        hidden,
-                        dropped,
+                        &hidden,
+                        &dropped,
                         scoring.kept,
                         &terms,
                         false,
@@ -171,7 +178,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                         config,
                     );
                     #[unroll]
-                    for i in 0..rows {
+                    for i in 0..held {
                         sums[i] += received[i];
                     }
                 }
@@ -179,9 +186,11 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    sync_cube();
-    store_scores(&sums, &mut pool, unit, tile);
-    sync_cube();
+    if comptime!(summed.diagonal || summed.queries || summed.keys) {
+        sync_cube();
+        store_scores(&sums, &mut pool, unit, tile);
+        sync_cube();
+    }
     let index = UNIT_POS as usize;
     if comptime!(summed.diagonal) {
         if index < comptime!(2 * size - 1) {

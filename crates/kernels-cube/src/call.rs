@@ -1,6 +1,6 @@
 //! A call as its kernels see it: whether they can compute it, tiles, cubes and arguments.
 
-use burn_attn_kernels_cpu::Problem;
+use burn_attn_kernels_cpu::{PositionMask, Problem};
 use cubecl::{
     client::Client,
     features::Plane,
@@ -9,7 +9,8 @@ use cubecl::{
 };
 
 use crate::{
-    Inputs, Operand,
+    Inputs, Operand, check,
+    row_terms::UNITS,
     score::{Config, ScoringLaunch},
     tile::Tile,
 };
@@ -19,6 +20,11 @@ const LARGEST_DIM: usize = 256;
 
 /// The widest head whose output fits into registers with eight rows per unit.
 const WIDEST_OF_EIGHT_ROWS: usize = 128;
+
+/// Scores from which longer programs pay where reads of shared memory are slow: on Mesa's lavapipe a program of 8 x 8 numbers per unit
+/// takes seconds to compile, one of 8 x 16 tens of seconds.
+const MANY_SCORES: usize = 1 << 18;
+const VERY_MANY_SCORES: usize = 1 << 21;
 
 /// Tensors of every call, at most: query, key, value, two statistics, and three gradients.
 const REQUIRED_TENSORS: usize = 8;
@@ -41,41 +47,88 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
         problem.value_elements(),
         problem.output_elements(),
     ];
+    let longest = problem.len_q.max(problem.len_kv);
     float
+        && client.properties().supports_type(elem)
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
+        && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
         && REQUIRED_TENSORS + optional <= hardware.max_bindings as usize
-        && Tile::of(client, LARGEST_DIM, Pass::Backward).is_some()
+        && hardware.max_units_per_cube as usize >= UNITS
+        && Tile::of(client, problem, Pass::Backward).is_some()
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Instead of the device's tile.
+    static FORCED: core::cell::Cell<Option<Tile>> = const { core::cell::Cell::new(None) };
+}
+
+/// Runs `call` with this tile in place of the device's.
+#[cfg(all(test, feature = "wgpu"))]
+pub(crate) fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
+    FORCED.set(tile);
+    let result = call();
+    FORCED.set(None);
+    result
 }
 
 /// The passes, whose kernels need different numbers of registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Pass {
     Forward,
+    /// Gradients of query, key and value.
     Backward,
+    /// Gradients of the biases.
+    Bias,
 }
 
 impl Tile {
+    const SMALLEST: Self = Self {
+        size: 32,
+        rows: 4,
+        columns: 4,
+    };
+
     /// The fastest that the device can hold.
-    fn of(client: &Client, dim: usize, pass: Pass) -> Option<Self> {
+    fn of(client: &Client, problem: &Problem, pass: Pass) -> Option<Self> {
+        #[cfg(test)]
+        if let Some(tile) = FORCED.get() {
+            return Some(match pass {
+                Pass::Forward | Pass::Backward => tile,
+                Pass::Bias => Self {
+                    rows: 4,
+                    columns: 4,
+                    ..tile
+                },
+            });
+        }
         let properties = client.properties();
         let hardware = &properties.hardware;
-        // Eight rows read less shared memory for every multiplication, but only the forward pass has the registers. A device
-        // without planes is a processor, for which the longer program only takes longer to compile.
-        let eight = pass == Pass::Forward
-            && dim <= WIDEST_OF_EIGHT_ROWS
-            && properties.features.plane.contains(Plane::Ops);
-        [
-            eight.then_some(Tile { size: 64, rows: 8 }),
-            Some(Tile { size: 64, rows: 4 }),
-            Some(Tile { size: 32, rows: 4 }),
-        ]
-        .into_iter()
-        .flatten()
-        .find(|tile| {
-            tile.bytes() <= hardware.max_shared_memory_size
-                && tile.units() <= hardware.max_units_per_cube as usize
-        })
+        let has_planes = properties.features.plane.contains(Plane::Ops);
+        let dim = problem.dim_qk.max(problem.dim_v);
+        let scores = problem.batch * problem.heads_q * problem.len_q * problem.len_kv;
+        // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
+        // compile. A GPU has registers for few, and for eight rows only in the forward pass. Without planes, which software and some
+        // old drivers lack, reads cost more than all else.
+        let [rows, columns] = match pass {
+            Pass::Bias => [4, 4],
+            _ if !has_planes && scores >= VERY_MANY_SCORES => [8, 16],
+            _ if !has_planes && scores >= MANY_SCORES => [8, 8],
+            Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
+            _ => [4, 4],
+        };
+        let tile = |rows, columns| Self {
+            size: 64,
+            rows,
+            columns,
+        };
+        [tile(rows, columns), tile(4, 4), Self::SMALLEST]
+            .into_iter()
+            .find(|tile| {
+                tile.bytes() <= hardware.max_shared_memory_size
+                    && tile.units() <= hardware.max_units_per_cube as usize
+            })
     }
 }
 
@@ -100,7 +153,8 @@ impl<'a> Call<'a> {
             dim_qk,
             dim_v,
         };
-        let tile = Tile::of(client, dim_qk.max(dim_v), pass).expect("the call is supported");
+        check::inputs(inputs, &problem);
+        let tile = Tile::of(client, &problem, pass).expect("the call is supported");
         let config = Config {
             tile,
             parts_qk: tile.cover(dim_qk),
@@ -138,6 +192,11 @@ impl<'a> Call<'a> {
             Some([query, key]) => [Some(query), Some(key)],
             None => [None, None],
         };
+        // A field of its own for every way to hide by position, so that a new one is not forgotten here.
+        let PositionMask {
+            causal: _,
+            window: _,
+        } = inputs.by_position;
         let reach = inputs.by_position.reach();
         // Nothing is farther away than this.
         let farthest = LARGEST_TENSOR / 4;
@@ -173,11 +232,11 @@ impl<'a> Call<'a> {
         tensor.map_or(ElemType::UInt(UIntKind::U32), |tensor| tensor.elem)
     }
 
-    /// Cubes for `tiles` tiles of `heads` heads: a device has no more than 65535 in a dimension.
+    /// Cubes for `tiles` tiles of at least `heads` heads: a device has a limit on each dimension.
     pub(crate) fn cubes(&self, tiles: usize, heads: usize) -> CubeCount {
         let most = self.client.properties().hardware.max_cube_count.1 as usize;
-        let y = heads.min(most);
-        CubeCount::Static(tiles as u32, y as u32, heads.div_ceil(y) as u32)
+        let z = heads.div_ceil(most);
+        CubeCount::Static(tiles as u32, heads.div_ceil(z) as u32, z as u32)
     }
 
     pub(crate) fn cube_dim(&self) -> CubeDim {
@@ -201,8 +260,8 @@ impl<'a> Call<'a> {
     /// At least as many cubes, in two dimensions.
     pub(crate) fn spread(&self, cubes: usize) -> CubeCount {
         let most = self.client.properties().hardware.max_cube_count.0 as usize;
-        let x = cubes.min(most);
-        CubeCount::Static(x as u32, cubes.div_ceil(x) as u32, 1)
+        let y = cubes.div_ceil(most);
+        CubeCount::Static(cubes.div_ceil(y) as u32, y as u32, 1)
     }
 }
 

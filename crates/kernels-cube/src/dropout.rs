@@ -50,7 +50,7 @@ fn row_state<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize) -> Ro
     )
 }
 
-/// Which weights of a unit are dropped: bit `row * 4 + column`.
+/// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`.
 #[cube]
 pub(crate) fn dropped<M: Numeric>(
     scoring: &Scoring<M>,
@@ -59,19 +59,26 @@ pub(crate) fn dropped<M: Numeric>(
     column: usize,
     #[comptime] across: bool,
     #[comptime] config: Config,
-) -> u32 {
-    let mut bits = 0u32.runtime();
-    if comptime!(config.dropout) {
-        let queries = comptime!(if across { 4 } else { config.tile.rows });
-        let keys = comptime!(if across { config.tile.rows } else { 4 });
-        let query = select(across, column, row);
-        let key = select(across, row, column);
-        for q in 0..queries {
-            let state = row_state::<M>(scoring, place, query + q);
-            for k in 0..keys {
-                if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
-                    let bit = select(across, k * 4 + q, q * 4 + k);
-                    bits |= 1u32 << bit as u32;
+) -> Array<u32> {
+    let tile = comptime!(config.tile);
+    let groups = comptime!(tile.groups());
+    let mut bits = Array::<u32>::new(groups);
+    #[unroll]
+    for group in 0..groups {
+        bits[group] = 0u32;
+        if comptime!(config.dropout) {
+            let column = column + comptime!(tile.skip(group));
+            let queries = comptime!(if across { 4 } else { tile.rows });
+            let keys = comptime!(if across { tile.rows } else { 4 });
+            let query = select(across, column, row);
+            let key = select(across, row, column);
+            for q in 0..queries {
+                let state = row_state::<M>(scoring, place, query + q);
+                for k in 0..keys {
+                    if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
+                        let bit = select(across, k * 4 + q, q * 4 + k);
+                        bits[group] |= 1u32 << bit as u32;
+                    }
                 }
             }
         }
@@ -83,20 +90,23 @@ pub(crate) fn dropped<M: Numeric>(
 #[cube]
 pub(crate) fn keep<M: Numeric>(
     weights: &mut Array<Four>,
-    dropped: u32,
+    dropped: &Array<u32>,
     scoring: &Scoring<M>,
     #[comptime] config: Config,
 ) {
     if comptime!(config.dropout) {
+        let groups = comptime!(config.tile.groups());
         #[unroll]
-        for i in 0..comptime!(config.tile.rows) {
-            let mut row = weights[i] * Four::new(scoring.kept);
+        for index in 0..comptime!(config.tile.held()) {
+            let (i, group) = comptime!((index / groups, index % groups));
+            let mut row = weights[index] * Four::new(scoring.kept);
             #[unroll]
             for j in 0..4usize {
                 let bit = comptime!(1u32 << (i * 4 + j) as u32);
-                row.insert(j, select(dropped & bit != 0, f32::new(0.0), row.extract(j)));
+                let dropped = dropped[group] & bit != 0;
+                row.insert(j, select(dropped, f32::new(0.0), row.extract(j)));
             }
-            weights[i] = row;
+            weights[index] = row;
         }
     }
 }

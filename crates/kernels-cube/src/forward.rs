@@ -9,7 +9,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::{dropped, keep},
     score::{Config, LEAST, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
-    tile::{Four, add_weighted_rows, clear, dot_products, rows_of, unit_of},
+    tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
 };
 
 #[cube(launch_unchecked)]
@@ -30,6 +30,8 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     let rows = comptime!(tile.rows);
     let parts = comptime!(config.parts_v);
     let quads = comptime!(tile.size / 4);
+    let groups = comptime!(tile.groups());
+    let held = comptime!(tile.held());
     let unit = unit_of(tile);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
@@ -47,8 +49,8 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut sums = Array::<Four>::new(comptime!(rows * parts));
-    clear(&mut sums, comptime!(rows * parts));
+    let mut sums = Array::<Four>::new(comptime!(held * parts));
+    clear(&mut sums, comptime!(held * parts));
     let mut maxima = Array::<f32>::new(rows);
     let mut totals = Array::<f32>::new(rows);
     #[unroll]
@@ -61,9 +63,9 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     for number in tiles.start..tiles.end {
         let start = number * tile.size;
         let keys = rows_of::<F, N>(key, batch, head / group, start);
-        let mut scores = Array::<Four>::new(rows);
-        let mut slopes = Array::<Four>::new(rows);
-        clear(&mut scores, rows);
+        let mut scores = Array::<Four>::new(held);
+        let mut slopes = Array::<Four>::new(held);
+        clear(&mut scores, held);
         dot_products::<F, N>(
             query,
             queries,
@@ -98,57 +100,62 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         }
         // Maxima of the unit's columns, in the part of the pool that values will fill.
         #[unroll]
-        for group in 0..comptime!(rows / 4) {
+        for four in 0..comptime!(rows / 4) {
             let mut top = Four::new(0.0f32);
             #[unroll]
             for i in 0..4usize {
-                let four = scores[comptime!(group * 4 + i)];
-                let pair = four.extract(0usize).max(four.extract(1usize));
-                top.insert(i, pair.max(four.extract(2usize).max(four.extract(3usize))));
+                let first = comptime!((four * 4 + i) * groups);
+                let mut of_row = scores[first];
+                #[unroll]
+                for group in 1..groups {
+                    of_row = of_row.max(scores[comptime!(first + group)]);
+                }
+                let pair = of_row.extract(0usize).max(of_row.extract(1usize));
+                let other = of_row.extract(2usize).max(of_row.extract(3usize));
+                top.insert(i, pair.max(other));
             }
             pool[comptime!(tile.scores())
-                + (unit.y * comptime!(rows / 4) + group) * quads
+                + (unit.y * comptime!(rows / 4) + four) * quads
                 + unit.x] = top;
         }
-        if UNIT_POS < comptime!(tile.size as u32) {
-            seen[UNIT_POS as usize] = 0u32;
-        }
+        clear_flags(&mut seen, tile);
         sync_cube();
-        mark_seen(bits, &mut seen, unit, config);
+        mark_seen(&bits, &mut seen, unit, config);
         #[unroll]
-        for group in 0..comptime!(rows / 4) {
-            let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + group) * quads;
+        for four in 0..comptime!(rows / 4) {
+            let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + four) * quads;
             let mut top = pool[from];
-            for x in 1..quads {
+            for x in 1..comptime!(tile.across()) {
                 top = top.max(pool[from + x]);
             }
             #[unroll]
             for i in 0..4usize {
-                let index = comptime!(group * 4 + i);
-                let maximum = maxima[index].max(top.extract(i));
-                let shrink = (maxima[index] - maximum).exp();
-                maxima[index] = maximum;
-                let mut weights = (scores[index] - Four::new(maximum)).exp();
+                let row = comptime!(four * 4 + i);
+                let maximum = maxima[row].max(top.extract(i));
+                let shrink = (maxima[row] - maximum).exp();
+                maxima[row] = maximum;
+                totals[row] *= shrink;
                 #[unroll]
-                for j in 0..4usize {
-                    let bit = comptime!(1u32 << (index * 4 + j) as u32);
-                    weights.insert(
-                        j,
-                        select(bits & bit != 0, f32::new(0.0), weights.extract(j)),
-                    );
+                for group in 0..groups {
+                    let index = comptime!(row * groups + group);
+                    let mut weights = (scores[index] - Four::new(maximum)).exp();
+                    #[unroll]
+                    for j in 0..4usize {
+                        let hidden = bits[group] & comptime!(1u32 << (row * 4 + j) as u32) != 0;
+                        weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
+                    }
+                    scores[index] = weights;
+                    totals[row] += (weights.extract(0usize) + weights.extract(1usize))
+                        + (weights.extract(2usize) + weights.extract(3usize));
                 }
-                scores[index] = weights;
-                totals[index] = totals[index] * shrink
-                    + (weights.extract(0usize) + weights.extract(1usize))
-                    + (weights.extract(2usize) + weights.extract(3usize));
                 #[unroll]
-                for part in 0..parts {
-                    sums[comptime!(index * parts + part)] *= Four::new(shrink);
+                for part in 0..comptime!(parts * groups) {
+                    sums[comptime!(row * parts * groups + part)] *= Four::new(shrink);
                 }
             }
         }
         let dropped = dropped::<M>(scoring, place, row, column, false, config);
-        keep::<M>(&mut scores, dropped, scoring, config);
+        keep::<M>(&mut scores, &dropped, scoring, config);
 
         let values = rows_of::<F, N>(value, batch, head / group, start);
         add_weighted_rows::<F, N>(
@@ -159,25 +166,25 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     // The totals of the units of a row.
     sync_cube();
     #[unroll]
-    for group in 0..comptime!(rows / 4) {
+    for four in 0..comptime!(rows / 4) {
         let mut total = Four::new(0.0f32);
         #[unroll]
         for i in 0..4usize {
-            total.insert(i, totals[comptime!(group * 4 + i)]);
+            total.insert(i, totals[comptime!(four * 4 + i)]);
         }
-        pool[(unit.y * comptime!(rows / 4) + group) * quads + unit.x] = total;
+        pool[(unit.y * comptime!(rows / 4) + four) * quads + unit.x] = total;
     }
     sync_cube();
     #[unroll]
-    for group in 0..comptime!(rows / 4) {
-        let from = (unit.y * comptime!(rows / 4) + group) * quads;
+    for four in 0..comptime!(rows / 4) {
+        let from = (unit.y * comptime!(rows / 4) + four) * quads;
         let mut total = pool[from];
-        for x in 1..quads {
+        for x in 1..comptime!(tile.across()) {
             total += pool[from + x];
         }
         #[unroll]
         for i in 0..4usize {
-            let index = comptime!(group * 4 + i);
+            let index = comptime!(four * 4 + i);
             let row = first + unit.y * rows + index;
             if row < len_q {
                 let mut maximum = maxima[index];
@@ -200,11 +207,12 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 let to =
                     batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
                 #[unroll]
-                for part in 0..parts {
-                    let four = sums[comptime!(index * parts + part)];
+                for part in 0..comptime!(parts * groups) {
+                    let four = sums[comptime!(index * parts * groups + part)];
+                    let skip = comptime!(part / groups * tile.size + tile.skip(part % groups));
                     #[unroll]
                     for j in 0..4usize {
-                        let column = comptime!(part * tile.size + j) + unit.x * 4;
+                        let column = comptime!(skip + j) + unit.x * 4;
                         if column < dim_v {
                             output[to + column] = F::cast_from(select(
                                 empty,

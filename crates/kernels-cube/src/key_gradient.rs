@@ -9,7 +9,7 @@ use crate::{
     dropout::{dropped, keep},
     query_gradient::store_gradient,
     score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_queries},
-    tile::{Four, add_weighted_rows, clear, dot_products, rows_of, unit_of},
+    tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -30,6 +30,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
+    let held = comptime!(tile.held());
     let key_parts = comptime!(config.parts_qk);
     let value_parts = comptime!(config.parts_v);
     let unit = unit_of(tile);
@@ -47,10 +48,10 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut key_sums = Array::<Four>::new(comptime!(rows * key_parts));
-    let mut value_sums = Array::<Four>::new(comptime!(rows * value_parts));
-    clear(&mut key_sums, comptime!(rows * key_parts));
-    clear(&mut value_sums, comptime!(rows * value_parts));
+    let mut key_sums = Array::<Four>::new(comptime!(held * key_parts));
+    let mut value_sums = Array::<Four>::new(comptime!(held * value_parts));
+    clear(&mut key_sums, comptime!(held * key_parts));
+    clear(&mut value_sums, comptime!(held * value_parts));
 
     for member in 0..group {
         let head = head_kv * group + member;
@@ -62,9 +63,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
             let column = start + unit.x * 4;
             let queries = rows_of::<F, N>(query, batch, head, start);
             let upstream = rows_of::<F, N>(output_gradient, batch, head, start);
-            let mut scores = Array::<Four>::new(rows);
-            let mut slopes = Array::<Four>::new(rows);
-            clear(&mut scores, rows);
+            let mut scores = Array::<Four>::new(held);
+            let mut slopes = Array::<Four>::new(held);
+            clear(&mut scores, held);
             dot_products::<F, N>(
                 key,
                 keys,
@@ -90,22 +91,20 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 true,
                 config,
             );
-            let statistics = load_statistics(logsumexp, head_of_all, column, len_q, 4usize);
-            weights(&mut scores, hidden, &statistics, true, config);
+            let statistics = load_statistics(logsumexp, head_of_all, column, len_q, true, tile);
+            weights(&mut scores, &hidden, &statistics, true, config);
             let dropped = dropped::<M>(scoring, place, row, column, true, config);
-            if UNIT_POS < comptime!(tile.size as u32) {
-                seen[UNIT_POS as usize] = 0u32;
-            }
+            clear_flags(&mut seen, tile);
             sync_cube();
-            mark_seen(hidden, &mut seen, unit, config);
+            mark_seen(&hidden, &mut seen, unit, config);
 
             if comptime!(of_value.is_some()) {
-                let mut kept = Array::<Four>::new(rows);
+                let mut kept = Array::<Four>::new(held);
                 #[unroll]
-                for i in 0..rows {
+                for i in 0..held {
                     kept[i] = scores[i];
                 }
-                keep::<M>(&mut kept, dropped, scoring, config);
+                keep::<M>(&mut kept, &dropped, scoring, config);
                 add_weighted_rows::<F, N>(
                     &kept,
                     output_gradient,
@@ -120,8 +119,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 );
             }
             if comptime!(of_key.is_some()) {
-                let mut received = Array::<Four>::new(rows);
-                clear(&mut received, rows);
+                let mut received = Array::<Four>::new(held);
+                clear(&mut received, held);
                 dot_products::<F, N>(
                     value,
                     values,
@@ -134,13 +133,13 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     unit,
                     tile,
                 );
-                let terms = load_statistics(terms, head_of_all, column, len_q, 4usize);
+                let terms = load_statistics(terms, head_of_all, column, len_q, true, tile);
                 score_gradients(
                     &mut received,
                     &scores,
                     &slopes,
-                    hidden,
-                    dropped,
+                    &hidden,
+                    &dropped,
                     scoring.kept,
                     &terms,
                     true,

@@ -10,6 +10,7 @@ use crate::{
     Gradients, Inputs, Operand, Upstream,
     bias_gradient::{Sums, bias_gradient, distance_gradient},
     call::{Call, Pass, dims, optional, vector_size},
+    check,
     forward::forward as forward_kernel,
     key_gradient::key_gradient,
     query_gradient::query_gradient,
@@ -20,10 +21,14 @@ use crate::{
 const WIDEST_OF_TWO_SUMS: usize = 128;
 
 /// Writes the output `[batch, heads_q, len_q, dim_v]`, of the query's type, and the logsumexp `[batch, heads_q, len_q]`, in f32.
-/// Sizes of zero are not allowed.
+///
+/// # Panics
+///
+/// With the offending shapes or strides if an operand is not as its documentation says, and if [`supports`](crate::supports) says no.
 #[allow(unsafe_code, reason = "a launch without bounds checks")]
 pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &Operand) {
     let call = Call::new(client, inputs, Pass::Forward);
+    check::results(output, logsumexp, &call.problem);
     let Problem {
         batch,
         heads_q,
@@ -34,7 +39,7 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
     let operands = [&inputs.query, &inputs.key, &inputs.value];
     let size = vector_size(operands);
     let [query, key, value] = operands.map(Operand::arg);
-    // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `Operand`s describe.
+    // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
     unsafe {
         forward_kernel::launch_unchecked(
             client,
@@ -56,9 +61,14 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
     }
 }
 
-/// Writes the gradients that have a place to go to. Sizes of zero are not allowed.
+/// Writes the gradients that have a place to go to.
+///
+/// # Panics
+///
+/// As [`forward`].
 pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients: &Gradients) {
     let call = Call::new(client, inputs, Pass::Backward);
+    check::gradients(inputs, upstream, gradients, &call.problem);
     let backward = Backward {
         terms: call.row_terms(upstream),
         size: vector_size([
@@ -86,14 +96,18 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
         backward.key_and_value(key, None);
         backward.key_and_value(None, value);
     }
-    if let Some(gradient) = &gradients.bias {
-        backward.bias(gradient);
-    }
-    if let Some(gradient) = &gradients.distance_bias {
-        backward.distance_bias(gradient);
-    }
     if let Some((sinks, gradient)) = inputs.sinks.as_ref().zip(gradients.sinks.as_ref()) {
         backward.sinks(sinks, gradient);
+    }
+    let of_bias = Backward {
+        call: Call::new(client, inputs, Pass::Bias),
+        ..backward
+    };
+    if let Some(gradient) = &gradients.bias {
+        of_bias.bias(gradient);
+    }
+    if let Some(gradient) = &gradients.distance_bias {
+        of_bias.distance_bias(gradient);
     }
 }
 
@@ -212,7 +226,7 @@ impl Backward<'_> {
         unsafe {
             bias_gradient::launch_unchecked(
                 call.client,
-                call.cubes(tiles, heads),
+                call.spread(tiles * heads),
                 call.cube_dim(),
                 self.size,
                 inputs.query.arg(),
@@ -223,6 +237,7 @@ impl Backward<'_> {
                 self.terms.arg(),
                 call.scoring(),
                 gradient.arg(),
+                tiles as u32,
                 heads as u32,
                 summed,
                 call.config,

@@ -1,7 +1,8 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
-//! CubeCL [`Client`](cubecl::client::Client) and memory of its device, and runs wherever CubeCL does. The contract (layout,
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8.1 KiB of shared memory, 256 units for a cube and 8 storage
+//! buffers, more with optional tensors; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
 //! | to | call |
@@ -10,7 +11,7 @@
 //! | compute output and logsumexp | [`forward`] |
 //! | compute gradients from them | [`backward`] |
 //!
-//! Scores are computed tile by tile in registers, and never stored. Nothing is added up by several cubes at once, so the
+//! Scores are computed tile by tile, and never leave the cube. Nothing is added up by several cubes at once, so the
 //! same call gives the same bits every time. Statistics and sums are f32, whatever the type of the tensors. The kernels use
 //! shared memory and barriers, and nothing that a device may lack: neither plane operations nor atomics nor matrix units.
 //!
@@ -19,7 +20,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `operands` | what a call reads and writes |
-//! | `call`, `launch` | the host's side |
+//! | `call`, `check`, `launch` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
 //! | `score`, `dropout` | from dot products to scores; what is hidden and dropped |
 //! | `weights` | weights and score gradients in the backward pass |
@@ -27,6 +28,7 @@
 
 mod bias_gradient;
 mod call;
+mod check;
 mod dropout;
 mod forward;
 mod key_gradient;
@@ -35,6 +37,8 @@ mod operands;
 mod query_gradient;
 mod row_terms;
 mod score;
+#[cfg(all(test, feature = "wgpu"))]
+mod tests;
 mod tile;
 mod weights;
 

@@ -6,7 +6,7 @@ use cubecl::{ir::ElemType, server::Handle};
 /// A tensor in a device's memory.
 #[derive(Clone, Debug)]
 pub struct Operand {
-    /// Its memory, from its first element on.
+    /// Its memory, from its first element on; as long as shape and strides need.
     pub handle: Handle,
     /// Sizes.
     pub shape: Vec<usize>,
@@ -17,6 +17,8 @@ pub struct Operand {
 }
 
 /// Everything that a call reads; the contract is that of [`burn_attn_kernels_cpu`].
+///
+/// Query, key and value may have any strides but the last, which is 1; bias, mask and table any. All others are row-major. No size is 0.
 #[derive(Clone, Debug)]
 pub struct Inputs {
     /// `[batch, heads_q, len_q, dim_qk]` in f32, f16 or bf16.
@@ -52,7 +54,7 @@ pub struct Inputs {
     pub dropout: Option<Dropout>,
 }
 
-/// The results of the forward pass and their gradients.
+/// The results of the forward pass and their gradients. `logsumexp` is row-major, the last stride of `output` and `output_gradient` is 1.
 #[derive(Clone, Debug)]
 pub struct Upstream {
     /// `[batch, heads_q, len_q, dim_v]`, of the query's type.
@@ -65,7 +67,8 @@ pub struct Upstream {
     pub logsumexp_gradient: Operand,
 }
 
-/// Where the wanted gradients go; nothing is read from them, and every element is written.
+/// Where the wanted gradients go; nothing is read from them, and every element is written. Their last stride is 1; those of biases and
+/// sinks are row-major.
 #[derive(Clone, Debug, Default)]
 pub struct Gradients {
     /// In the shape and type of the query.

@@ -10,7 +10,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::dropped,
     score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
-    tile::{Four, add_weighted_rows, clear, dot_products, rows_of, unit_of},
+    tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -30,6 +30,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
+    let held = comptime!(tile.held());
     let parts = comptime!(config.parts_qk);
     let unit = unit_of(tile);
     let heads = query.shape(1);
@@ -44,13 +45,13 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     let place = place::<M>(scoring, batch, head, len_q, len_kv);
     let queries = rows_of::<F, N>(query, batch, head, first);
     let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-    let statistics = load_statistics(logsumexp, of_all, row, len_q, rows);
-    let terms = load_statistics(terms, of_all, row, len_q, rows);
+    let statistics = load_statistics(logsumexp, of_all, row, len_q, false, tile);
+    let terms = load_statistics(terms, of_all, row, len_q, false, tile);
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut sums = Array::<Four>::new(comptime!(rows * parts));
-    clear(&mut sums, comptime!(rows * parts));
+    let mut sums = Array::<Four>::new(comptime!(held * parts));
+    clear(&mut sums, comptime!(held * parts));
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
@@ -58,9 +59,9 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
         let column = start + unit.x * 4;
         let keys = rows_of::<F, N>(key, batch, head / group, start);
         let values = rows_of::<F, N>(value, batch, head / group, start);
-        let mut scores = Array::<Four>::new(rows);
-        let mut slopes = Array::<Four>::new(rows);
-        clear(&mut scores, rows);
+        let mut scores = Array::<Four>::new(held);
+        let mut slopes = Array::<Four>::new(held);
+        clear(&mut scores, held);
         dot_products::<F, N>(
             query,
             queries,
@@ -86,13 +87,11 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             false,
             config,
         );
-        weights(&mut scores, hidden, &statistics, false, config);
-        if UNIT_POS < comptime!(tile.size as u32) {
-            seen[UNIT_POS as usize] = 0u32;
-        }
+        weights(&mut scores, &hidden, &statistics, false, config);
+        clear_flags(&mut seen, tile);
 
-        let mut received = Array::<Four>::new(rows);
-        clear(&mut received, rows);
+        let mut received = Array::<Four>::new(held);
+        clear(&mut received, held);
         dot_products::<F, N>(
             output_gradient,
             upstream,
@@ -110,15 +109,15 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             &mut received,
             &scores,
             &slopes,
-            hidden,
-            dropped,
+            &hidden,
+            &dropped,
             scoring.kept,
             &terms,
             true,
             false,
             config,
         );
-        mark_seen(hidden, &mut seen, unit, config);
+        mark_seen(&hidden, &mut seen, unit, config);
         sync_cube();
         add_weighted_rows::<F, N>(
             &received, key, keys, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
@@ -159,11 +158,13 @@ pub(crate) fn store_gradient<F: Float>(
     for i in 0..comptime!(tile.rows) {
         if row + i < end {
             #[unroll]
-            for part in 0..parts {
-                let four = sums[comptime!(i * parts + part)];
+            for part in 0..comptime!(parts * tile.groups()) {
+                let four = sums[comptime!(i * parts * tile.groups() + part)];
+                let group = comptime!(part % tile.groups());
+                let skip = comptime!(part / tile.groups() * tile.size + tile.skip(group));
                 #[unroll]
                 for j in 0..4usize {
-                    let at = comptime!(part * tile.size + j) + column;
+                    let at = comptime!(skip + j) + column;
                     if at < dim {
                         gradient[to + (row + i) * stride + at] =
                             F::cast_from(four.extract(j) * factor);

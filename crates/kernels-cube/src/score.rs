@@ -233,9 +233,10 @@ fn is_hidden<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize, key: 
     hidden
 }
 
-/// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: bit `row * 4 + column`.
+/// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: for every group of four columns,
+/// bit `row * 4 + column`.
 ///
-/// `query` and `key` are those of the unit's first row and column; with `across`, rows are keys.
+/// `row` and `column` are the unit's first; with `across`, rows are keys and columns queries.
 #[cube]
 pub(crate) fn score<M: Numeric>(
     scores: &mut Array<Four>,
@@ -247,12 +248,18 @@ pub(crate) fn score<M: Numeric>(
     visible: bool,
     #[comptime] across: bool,
     #[comptime] config: Config,
-) -> u32 {
-    let rows = comptime!(config.tile.rows);
-    let mut bits = 0u32.runtime();
+) -> Array<u32> {
+    let tile = comptime!(config.tile);
+    let rows = comptime!(tile.rows);
+    let groups = comptime!(tile.groups());
+    let mut bits = Array::<u32>::new(groups);
+    #[unroll]
+    for group in 0..groups {
+        bits[group] = 0u32;
+    }
     if comptime!(config.softcap) {
         #[unroll]
-        for i in 0..rows {
+        for i in 0..comptime!(tile.held()) {
             let mut capped = scores[i];
             let mut slope = Four::new(0.0f32);
             #[unroll]
@@ -275,20 +282,22 @@ pub(crate) fn score<M: Numeric>(
         ComptimeOption::Some(bias) => {
             let base = place.batch * bias.stride(0) + place.head * bias.stride(1);
             #[unroll]
-            for i in 0..rows {
-                let mut sum = scores[i];
+            for index in 0..comptime!(tile.held()) {
+                let (i, group) = comptime!((index / groups, index % groups));
+                let mut sum = scores[index];
                 #[unroll]
                 for j in 0..4usize {
-                    let query = select(across, column + j, row + i).min(place.len_q - 1);
-                    let key = select(across, row + i, column + j).min(place.len_kv - 1);
+                    let column = column + comptime!(tile.skip(group) + j);
+                    let query = select(across, column, row + i).min(place.len_q - 1);
+                    let key = select(across, row + i, column).min(place.len_kv - 1);
                     let at = base + query * bias.stride(2) + key * bias.stride(3);
                     // It hides, even what is NaN without it.
                     if bias[at] < f32::new(LEAST) {
-                        bits |= comptime!(1u32 << (i * 4 + j) as u32);
+                        bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
                     }
                     sum.insert(j, sum.extract(j) + bias[at]);
                 }
-                scores[i] = sum;
+                scores[index] = sum;
             }
         }
         ComptimeOption::None => {}
@@ -302,20 +311,22 @@ pub(crate) fn score<M: Numeric>(
                 zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
             }
             #[unroll]
-            for i in 0..rows {
-                let mut sum = scores[i];
+            for index in 0..comptime!(tile.held()) {
+                let (i, group) = comptime!((index / groups, index % groups));
+                let mut sum = scores[index];
                 #[unroll]
                 for j in 0..4usize {
-                    let query = select(across, column + j, row + i).min(place.len_q - 1);
-                    let key = select(across, row + i, column + j).min(place.len_kv - 1);
+                    let column = column + comptime!(tile.skip(group) + j);
+                    let query = select(across, column, row + i).min(place.len_q - 1);
+                    let key = select(across, row + i, column).min(place.len_kv - 1);
                     let at = place.head * entries + (query as i32 - key as i32 + zero) as usize;
                     // It hides, even what is NaN without it.
                     if bias[at] < f32::new(LEAST) {
-                        bits |= comptime!(1u32 << (i * 4 + j) as u32);
+                        bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
                     }
                     sum.insert(j, sum.extract(j) + bias[at]);
                 }
-                scores[i] = sum;
+                scores[index] = sum;
             }
         }
         ComptimeOption::None => {}
@@ -323,29 +334,35 @@ pub(crate) fn score<M: Numeric>(
     if !visible {
         // Not unrolled: it would be most of the program, which takes time to compile.
         for pair in 0..comptime!(rows * 4) {
-            let (i, j) = (pair / 4, pair % 4);
-            let query = select(across, column + j, row + i);
-            let key = select(across, row + i, column + j);
-            if is_hidden::<M>(scoring, place, query, key) {
-                bits |= 1u32 << pair as u32;
+            let (row, column) = (row + pair / 4, column + pair % 4);
+            #[unroll]
+            for group in 0..groups {
+                let column = column + comptime!(tile.skip(group));
+                let query = select(across, column, row);
+                let key = select(across, row, column);
+                if is_hidden::<M>(scoring, place, query, key) {
+                    bits[group] |= 1u32 << pair as u32;
+                }
             }
         }
     }
     #[unroll]
-    for i in 0..rows {
-        let mut checked = scores[i];
+    for index in 0..comptime!(tile.held()) {
+        let (i, group) = comptime!((index / groups, index % groups));
+        let mut checked = scores[index];
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
             let number = checked.extract(j);
             // Not in range, or hidden. NaN stays.
             if number < f32::new(LEAST) {
-                bits |= bit;
+                bits[group] |= bit;
             }
             let number = select(number > f32::new(f32::MAX), f32::new(f32::MAX), number);
-            checked.insert(j, select(bits & bit != 0, f32::new(LEAST), number));
+            let hidden = bits[group] & bit != 0;
+            checked.insert(j, select(hidden, f32::new(LEAST), number));
         }
-        scores[i] = checked;
+        scores[index] = checked;
     }
     bits
 }
@@ -353,19 +370,22 @@ pub(crate) fn score<M: Numeric>(
 /// Marks the columns of the tile of which this unit sees a row. Needs a barrier before, and one after.
 #[cube]
 pub(crate) fn mark_seen(
-    bits: u32,
+    bits: &Array<u32>,
     seen: &mut Shared<[u32]>,
     unit: UnitOf,
     #[comptime] config: Config,
 ) {
-    let rows = comptime!(config.tile.rows);
-    let all = comptime!((0..rows).fold(0u32, |all, row| all | 1 << (row * 4)));
+    let tile = comptime!(config.tile);
+    let all = comptime!((0..tile.rows).fold(0u32, |all, row| all | 1 << (row * 4)));
     #[unroll]
-    for j in 0..4usize {
-        let column = comptime!(all << j as u32);
-        if bits & column != column {
-            // Every unit that writes writes the same.
-            seen[unit.x * 4 + j] = 1u32;
+    for group in 0..comptime!(tile.groups()) {
+        #[unroll]
+        for j in 0..4usize {
+            let column = comptime!(all << j as u32);
+            if bits[group] & column != column {
+                // Every unit that writes writes the same.
+                seen[unit.x * 4 + comptime!(tile.skip(group) + j)] = 1u32;
+            }
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Tiles of numbers in shared memory, and their products in registers.
 //!
-//! A tile has `size` rows and as many columns. A unit holds `rows` rows times four columns of it, in vectors of four columns. Shared
+//! A tile has `size` rows and as many columns. A unit holds `rows` neighbouring rows of it times `columns` columns, in vectors of four
+//! columns; its vectors are as far apart as the tile is wide in units, so that neighbouring units read neighbouring vectors. Shared
 //! memory has operands transposed, the shared dimension first: entry `[k][row / 4]` is a vector of four rows, so that a product reads
-//! a vector of each side per step. The vectors of one `k` are permuted by `k`, which spreads neighbouring `k` over the banks.
+//! a vector of each side per step. The vectors of one `k` are permuted by `k / 4`, which spreads neighbouring `k` over the banks.
 
 use cubecl::prelude::*;
 
@@ -19,12 +20,34 @@ pub(crate) struct Tile {
     pub(crate) size: usize,
     /// Rows of a unit: 4 or 8.
     pub(crate) rows: usize,
+    /// Columns of a unit: 4, 8 or 16.
+    pub(crate) columns: usize,
 }
 
 impl Tile {
     /// Units of a cube.
     pub(crate) fn units(self) -> usize {
-        self.size / self.rows * self.size / 4
+        self.size / self.rows * self.across()
+    }
+
+    /// Units that cover a row.
+    pub(crate) fn across(self) -> usize {
+        self.size / self.columns
+    }
+
+    /// Vectors of four columns of a unit's row.
+    pub(crate) fn groups(self) -> usize {
+        self.columns / 4
+    }
+
+    /// Vectors of a unit.
+    pub(crate) fn held(self) -> usize {
+        self.rows * self.groups()
+    }
+
+    /// First column of a unit's vector `group`, less that of its first.
+    pub(crate) fn skip(self, group: usize) -> usize {
+        group * self.across() * 4
     }
 
     /// Vectors of one operand in shared memory.
@@ -59,20 +82,21 @@ impl Tile {
 pub(crate) struct UnitOf {
     /// Group of `rows` rows.
     pub(crate) y: usize,
-    /// Group of four columns.
+    /// First of its groups of four columns.
     pub(crate) x: usize,
 }
 
-/// 32 neighbouring units are four groups of rows times eight of columns, so that they read few different vectors.
+/// 32 neighbouring units are four groups of rows times eight of columns, or eight times four, so that they read few different vectors.
 #[cube]
 pub(crate) fn unit_of(#[comptime] tile: Tile) -> UnitOf {
     let unit = UNIT_POS as usize;
     let lane = unit % 32;
     let block = unit / 32;
-    let across = comptime!(tile.size / 32);
+    let x = comptime!(tile.across().min(8));
+    let across = comptime!(tile.across() / x);
     UnitOf {
-        y: block / across * 4 + lane / 8,
-        x: block % across * 8 + lane % 8,
+        y: block / across * comptime!(32 / x) + lane / x,
+        x: block % across * x + lane % x,
     }
 }
 
@@ -164,9 +188,9 @@ fn load_transposed<F: Float, N: Size>(
     for round in 0..rounds {
         let square = UNIT_POS as usize + comptime!(round * tile.units());
         if comptime!(squares.is_multiple_of(tile.units())) || square < squares {
-            let k = square % comptime!(CHUNK / 4);
+            let quad_of_k = square % comptime!(CHUNK / 4);
             let quad = square / comptime!(CHUNK / 4);
-            let column = chunk * CHUNK + k * 4;
+            let column = chunk * CHUNK + quad_of_k * 4;
             let mut read = Array::<Four>::new(4usize);
             #[unroll]
             for i in 0..4usize {
@@ -180,7 +204,7 @@ fn load_transposed<F: Float, N: Size>(
                 for i in 0..4usize {
                     across.insert(i, read[i].extract(j));
                 }
-                pool[to + (k * 4 + j) * quads + (quad ^ k)] = across;
+                pool[to + (quad_of_k * 4 + j) * quads + (quad ^ quad_of_k)] = across;
             }
         }
     }
@@ -214,7 +238,7 @@ fn load_rows<F: Float, N: Size>(
     }
 }
 
-/// Adds the product over one chunk to vector `part` of every row of `sums`, which has `parts` vectors per row.
+/// Adds the product over one chunk to part `part` of every row of `sums`, which has `parts` parts per row.
 #[cube]
 fn product(
     pool: &mut Shared<[Four]>,
@@ -227,20 +251,28 @@ fn product(
     #[comptime] tile: Tile,
 ) {
     let quads = comptime!(tile.size / 4);
-    let groups = comptime!(tile.rows / 4);
-    for k in 0..comptime!(CHUNK / 4) {
-        let x = unit.x ^ k;
+    let fours = comptime!(tile.rows / 4);
+    let groups = comptime!(tile.groups());
+    for quad_of_k in 0..comptime!(CHUNK / 4) {
         #[unroll]
         for step in 0..4usize {
-            let at = (k * 4 + step) * quads;
-            let b = pool[right + at + x];
+            let at = (quad_of_k * 4 + step) * quads;
+            let mut b = Array::<Four>::new(groups);
             #[unroll]
             for group in 0..groups {
-                let a = pool[left + at + ((unit.y * groups + group) ^ k)];
+                let x = unit.x + comptime!(group * tile.across());
+                b[group] = pool[right + at + (x ^ quad_of_k)];
+            }
+            #[unroll]
+            for four in 0..fours {
+                let a = pool[left + at + ((unit.y * fours + four) ^ quad_of_k)];
                 #[unroll]
                 for i in 0..4usize {
-                    let index = comptime!((group * 4 + i) * parts + part);
-                    sums[index] = fma(Four::new(a.extract(i)), b, sums[index]);
+                    #[unroll]
+                    for group in 0..groups {
+                        let index = comptime!(((four * 4 + i) * parts + part) * groups + group);
+                        sums[index] = fma(Four::new(a.extract(i)), b[group], sums[index]);
+                    }
                 }
             }
         }
@@ -256,18 +288,24 @@ pub(crate) fn store_scores(
     #[comptime] tile: Tile,
 ) {
     let quads = comptime!(tile.size / 4);
-    let groups = comptime!(tile.rows / 4);
+    let fours = comptime!(tile.rows / 4);
+    let groups = comptime!(tile.groups());
     #[unroll]
     for group in 0..groups {
+        let x = unit.x + comptime!(group * tile.across());
         #[unroll]
-        for j in 0..4usize {
-            let mut rows = Four::new(0.0f32);
+        for four in 0..fours {
             #[unroll]
-            for i in 0..4usize {
-                rows.insert(i, scores[comptime!(group * 4 + i)].extract(j));
+            for j in 0..4usize {
+                let mut rows = Four::new(0.0f32);
+                #[unroll]
+                for i in 0..4usize {
+                    let index = comptime!((four * 4 + i) * groups + group);
+                    rows.insert(i, scores[index].extract(j));
+                }
+                let quad = (unit.y * fours + four) ^ (x % 8);
+                pool[(x * 4 + j) * quads + quad] = rows;
             }
-            let quad = (unit.y * groups + group) ^ (unit.x % 8);
-            pool[(unit.x * 4 + j) * quads + quad] = rows;
         }
     }
 }
@@ -296,7 +334,7 @@ pub(crate) fn dot_products<F: Float, N: Size>(
     }
 }
 
-/// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` vectors per row. Rows that are not `seen` count
+/// Adds the rows of a tensor, weighted by a tile of scores, to `sums`, which have `parts` parts per row. Rows that are not `seen` count
 /// as zeros. Needs a barrier before.
 #[cube]
 pub(crate) fn add_weighted_rows<F: Float, N: Size>(
@@ -331,5 +369,17 @@ pub(crate) fn clear(sums: &mut Array<Four>, #[comptime] count: usize) {
     #[unroll]
     for i in 0..count {
         sums[i] = Four::new(0.0f32);
+    }
+}
+
+/// Sets the flag of every column to 0.
+#[cube]
+pub(crate) fn clear_flags(flags: &mut Shared<[u32]>, #[comptime] tile: Tile) {
+    #[unroll]
+    for round in 0..comptime!(tile.size.div_ceil(tile.units())) {
+        let at = UNIT_POS as usize + comptime!(round * tile.units());
+        if at < tile.size {
+            flags[at] = 0u32;
+        }
     }
 }

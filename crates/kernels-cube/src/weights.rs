@@ -2,23 +2,29 @@
 
 use cubecl::prelude::*;
 
-use crate::{score::Config, tile::Four};
+use crate::{
+    score::Config,
+    tile::{Four, Tile},
+};
 
-/// Statistics of the queries of a unit: in across form those of its four columns, otherwise those of its rows.
+/// Statistics of the queries of a unit from `first` on: its rows or, with `across` as in [`score`](crate::score::score), its columns.
 #[cube]
 pub(crate) fn load_statistics(
     statistics: &Tensor<f32>,
     head: usize,
     first: usize,
     len: usize,
-    #[comptime] count: usize,
+    #[comptime] across: bool,
+    #[comptime] tile: Tile,
 ) -> Array<f32> {
+    let count = comptime!(if across { tile.columns } else { tile.rows });
     let mut numbers = Array::<f32>::new(count);
     #[unroll]
     for i in 0..count {
+        let query = first + comptime!(if across { tile.skip(i / 4) + i % 4 } else { i });
         numbers[i] = f32::new(0.0);
-        if first + i < len {
-            numbers[i] = statistics[head * len + first + i];
+        if query < len {
+            numbers[i] = statistics[head * len + query];
         }
     }
     numbers
@@ -28,21 +34,24 @@ pub(crate) fn load_statistics(
 #[cube]
 pub(crate) fn weights(
     scores: &mut Array<Four>,
-    hidden: u32,
+    hidden: &Array<u32>,
     logsumexp: &Array<f32>,
     #[comptime] across: bool,
     #[comptime] config: Config,
 ) {
+    let groups = comptime!(config.tile.groups());
     #[unroll]
-    for i in 0..comptime!(config.tile.rows) {
-        let mut row = scores[i];
+    for index in 0..comptime!(config.tile.held()) {
+        let (i, group) = comptime!((index / groups, index % groups));
+        let mut row = scores[index];
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
-            let weight = (row.extract(j) - logsumexp[comptime!(if across { j } else { i })]).exp();
-            row.insert(j, select(hidden & bit != 0, f32::new(0.0), weight));
+            let query = comptime!(if across { group * 4 + j } else { i });
+            let weight = (row.extract(j) - logsumexp[query]).exp();
+            row.insert(j, select(hidden[group] & bit != 0, f32::new(0.0), weight));
         }
-        scores[i] = row;
+        scores[index] = row;
     }
 }
 
@@ -52,31 +61,35 @@ pub(crate) fn score_gradients(
     received: &mut Array<Four>,
     weights: &Array<Four>,
     slopes: &Array<Four>,
-    hidden: u32,
-    dropped: u32,
+    hidden: &Array<u32>,
+    dropped: &Array<u32>,
     kept: f32,
     terms: &Array<f32>,
     #[comptime] before_softcap: bool,
     #[comptime] across: bool,
     #[comptime] config: Config,
 ) {
+    let groups = comptime!(config.tile.groups());
     #[unroll]
-    for i in 0..comptime!(config.tile.rows) {
-        let mut row = received[i];
+    for index in 0..comptime!(config.tile.held()) {
+        let (i, group) = comptime!((index / groups, index % groups));
+        let mut row = received[index];
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
+            let query = comptime!(if across { group * 4 + j } else { i });
             let mut number = row.extract(j);
             if comptime!(config.dropout) {
-                number = select(dropped & bit != 0, f32::new(0.0), number * kept);
+                let dropped = dropped[group] & bit != 0;
+                number = select(dropped, f32::new(0.0), number * kept);
             }
-            let mut gradient =
-                weights[i].extract(j) * (number - terms[comptime!(if across { j } else { i })]);
+            let mut gradient = weights[index].extract(j) * (number - terms[query]);
             if comptime!(config.softcap && before_softcap) {
-                gradient *= slopes[i].extract(j);
+                gradient *= slopes[index].extract(j);
             }
-            row.insert(j, select(hidden & bit != 0, f32::new(0.0), gradient));
+            let hidden = hidden[group] & bit != 0;
+            row.insert(j, select(hidden, f32::new(0.0), gradient));
         }
-        received[i] = row;
+        received[index] = row;
     }
 }

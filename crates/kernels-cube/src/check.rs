@@ -1,0 +1,172 @@
+//! The layouts that the kernels rely on: they read without checks of bounds.
+
+use burn_attn_kernels_cpu::Problem;
+
+use crate::{Gradients, Inputs, Operand, Upstream};
+
+/// Panics unless every operand of `inputs` has the shape and layout that its documentation says.
+pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
+    let Problem {
+        batch,
+        heads_q,
+        heads_kv,
+        len_q,
+        len_kv,
+        dim_qk,
+        dim_v,
+    } = *problem;
+    assert!(
+        heads_q.is_multiple_of(heads_kv),
+        "{heads_q} heads of queries cannot share {heads_kv} heads of keys"
+    );
+    rows("query", &inputs.query, &[batch, heads_q, len_q, dim_qk]);
+    rows("key", &inputs.key, &[batch, heads_kv, len_kv, dim_qk]);
+    rows("value", &inputs.value, &[batch, heads_kv, len_kv, dim_v]);
+    let all = [batch, heads_q, len_q, len_kv];
+    for (name, operand) in [("bias", &inputs.bias), ("masked", &inputs.masked)] {
+        broadcast(name, operand.as_ref(), all);
+    }
+    if let Some((table, size)) = &inputs.visible_blocks {
+        let [queries, keys] = size.table(len_q, len_kv);
+        broadcast(
+            "visible_blocks",
+            Some(table),
+            [batch, heads_q, queries, keys],
+        );
+    }
+    let lens = len_q + len_kv;
+    let entries = match inputs.query_offsets {
+        Some(_) => 2 * lens - 1,
+        None => lens - 1,
+    };
+    let [query_segments, key_segments] = match &inputs.segments {
+        Some([query, key]) => [Some(query), Some(key)],
+        None => [None, None],
+    };
+    for (name, operand, shape) in [
+        (
+            "distance_bias",
+            inputs.distance_bias.as_ref(),
+            &[heads_q, entries][..],
+        ),
+        ("sinks", inputs.sinks.as_ref(), &[heads_q]),
+        ("key_lengths", inputs.key_lengths.as_ref(), &[batch]),
+        ("query_offsets", inputs.query_offsets.as_ref(), &[batch]),
+        ("segments of queries", query_segments, &[batch, len_q]),
+        ("segments of keys", key_segments, &[batch, len_kv]),
+    ] {
+        row_major(name, operand, shape);
+    }
+}
+
+/// Panics unless the results of the forward pass fit.
+pub(crate) fn results(output: &Operand, logsumexp: &Operand, problem: &Problem) {
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = *problem;
+    rows("output", output, &[batch, heads_q, len_q, dim_v]);
+    row_major("logsumexp", Some(logsumexp), &[batch, heads_q, len_q]);
+}
+
+/// Panics unless everything that the backward pass reads and writes besides its inputs fits.
+pub(crate) fn gradients(
+    inputs: &Inputs,
+    upstream: &Upstream,
+    gradients: &Gradients,
+    problem: &Problem,
+) {
+    results(&upstream.output, &upstream.logsumexp, problem);
+    rows(
+        "output_gradient",
+        &upstream.output_gradient,
+        &upstream.output.shape,
+    );
+    shape(
+        "logsumexp_gradient",
+        &upstream.logsumexp_gradient,
+        &upstream.logsumexp.shape,
+    );
+    for (name, gradient, input) in [
+        ("gradient of query", &gradients.query, &inputs.query),
+        ("gradient of key", &gradients.key, &inputs.key),
+        ("gradient of value", &gradients.value, &inputs.value),
+    ] {
+        if let Some(gradient) = gradient {
+            rows(name, gradient, &input.shape);
+        }
+    }
+    for (name, gradient, input) in [
+        ("gradient of bias", &gradients.bias, &inputs.bias),
+        (
+            "gradient of distance_bias",
+            &gradients.distance_bias,
+            &inputs.distance_bias,
+        ),
+        ("gradient of sinks", &gradients.sinks, &inputs.sinks),
+    ] {
+        if let Some(gradient) = gradient {
+            let input = input.as_ref();
+            let input =
+                input.unwrap_or_else(|| panic!("there is a {name}, but nothing that it is of"));
+            row_major(name, Some(gradient), &input.shape);
+        }
+    }
+}
+
+/// Of any strides, but with the numbers of a row beside each other.
+fn rows(name: &str, operand: &Operand, expected: &[usize]) {
+    shape(name, operand, expected);
+    let beside = operand.strides.last() == Some(&1) || operand.shape.last() == Some(&1);
+    assert!(
+        beside,
+        "{name} has strides {:?}, but the last must be 1",
+        operand.strides
+    );
+}
+
+fn row_major(name: &str, operand: Option<&Operand>, expected: &[usize]) {
+    let Some(operand) = operand else {
+        return;
+    };
+    shape(name, operand, expected);
+    let mut step = 1;
+    for (&size, &stride) in operand.shape.iter().zip(&operand.strides).rev() {
+        assert!(
+            size == 1 || stride == step,
+            "{name} of shape {:?} has strides {:?}, but must be row-major",
+            operand.shape,
+            operand.strides
+        );
+        step *= size;
+    }
+}
+
+fn broadcast(name: &str, operand: Option<&Operand>, whole: [usize; 4]) {
+    let Some(operand) = operand else {
+        return;
+    };
+    let fits = operand.shape.len() == 4
+        && operand
+            .shape
+            .iter()
+            .zip(whole)
+            .all(|(&size, whole)| size == 1 || size == whole);
+    assert!(
+        fits,
+        "{name} is {:?}, but cannot be repeated to {whole:?}",
+        operand.shape
+    );
+}
+
+fn shape(name: &str, operand: &Operand, expected: &[usize]) {
+    assert!(
+        operand.shape == expected && operand.strides.len() == expected.len(),
+        "{name} is {:?} with strides {:?}, but must be {expected:?}",
+        operand.shape,
+        operand.strides
+    );
+}

@@ -1,0 +1,155 @@
+//! Outputs and all gradients, that of the logsumexp among the upstream ones.
+
+use burn_attn_kernels_cpu::{CausalAlignment, Window};
+
+use cubecl::ir::{ElemType, FloatKind};
+
+use super::{
+    case::{Case, check},
+    device::client,
+};
+use crate::{supports, tile::Tile};
+
+#[test]
+fn sizes() {
+    for sizes in [
+        [1, 1, 1, 1, 1, 4, 4],
+        [1, 2, 1, 130, 65, 64, 64],
+        [2, 4, 2, 70, 100, 40, 20],
+        [1, 2, 2, 33, 40, 7, 3],
+        [1, 1, 1, 65, 129, 128, 128],
+        [1, 1, 1, 20, 80, 200, 256],
+    ] {
+        check(&Case::new(sizes));
+    }
+}
+
+#[test]
+fn positions() {
+    let case = Case::new([2, 2, 1, 100, 150, 16, 16]);
+    for causal in [CausalAlignment::BottomRight, CausalAlignment::TopLeft] {
+        check(&Case {
+            causal: Some(causal),
+            ..case.clone()
+        });
+        check(&Case {
+            causal: Some(causal),
+            ..Case::new([1, 1, 1, 150, 70, 16, 16])
+        });
+    }
+    let window = Window {
+        left: Some(20),
+        right: Some(5),
+    };
+    check(&Case {
+        window: Some(window),
+        ..case.clone()
+    });
+    check(&Case {
+        window: Some(window),
+        offsets: true,
+        lengths: true,
+        ..case.clone()
+    });
+    check(&Case {
+        causal: Some(CausalAlignment::BottomRight),
+        lengths: true,
+        segments: true,
+        ..case
+    });
+}
+
+#[test]
+fn tensors_and_numbers() {
+    let case = Case::new([2, 4, 2, 70, 90, 16, 24]);
+    for whole in [
+        [true; 4],
+        [false, false, true, true],
+        [true, false, false, true],
+        [false, true, true, false],
+        [false; 4],
+    ] {
+        check(&Case {
+            masked: Some(whole),
+            bias: Some(whole),
+            ..case.clone()
+        });
+    }
+    check(&Case {
+        alibi: true,
+        sinks: true,
+        softcap: Some(0.7),
+        dropout: Some(0.3),
+        ..case.clone()
+    });
+    check(&Case {
+        blocks: Some([9, 20]),
+        masked: Some([true; 4]),
+        causal: Some(CausalAlignment::BottomRight),
+        ..case.clone()
+    });
+    check(&Case {
+        alibi: true,
+        offsets: true,
+        causal: Some(CausalAlignment::TopLeft),
+        ..case
+    });
+}
+
+/// Whatever the device's own tiles are: those of GPUs, of drivers in software, and of devices with little shared memory.
+#[test]
+fn tiles() {
+    for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (64, 8, 16), (32, 4, 4)] {
+        check(&Case {
+            tile: Some(Tile {
+                size,
+                rows,
+                columns,
+            }),
+            causal: Some(CausalAlignment::BottomRight),
+            masked: Some([false, false, true, true]),
+            // Its gradient has a shape of its own.
+            bias: (size == 32).then_some([true; 4]),
+            dropout: Some(0.3),
+            ..Case::new([1, 2, 1, 70, 140, 72, 40])
+        });
+    }
+}
+
+/// Where the device has them.
+#[test]
+fn half_precision() {
+    for kind in [FloatKind::F16, FloatKind::BF16] {
+        let case = Case {
+            causal: Some(CausalAlignment::BottomRight),
+            elem: ElemType::Float(kind),
+            sinks: true,
+            ..Case::new([2, 2, 1, 70, 100, 40, 20])
+        };
+        if supports(&client(), &case.problem, case.elem, 1) {
+            check(&case);
+            check(&Case {
+                problem: Case::new([1, 1, 1, 33, 40, 7, 3]).problem,
+                ..case
+            });
+        } else {
+            eprintln!("skipped: the device has no {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn what_the_kernels_cannot_do_is_declined() {
+    let client = client();
+    let can = |sizes, kind, optional| {
+        let problem = Case::new(sizes).problem;
+        supports(&client, &problem, ElemType::Float(kind), optional)
+    };
+    let small = [1, 1, 1, 8, 8, 16, 16];
+    assert!(can(small, FloatKind::F32, 0));
+    assert!(!can(small, FloatKind::F64, 0));
+    assert!(!can(small, FloatKind::F32, 1000));
+    assert!(!can([1, 1, 1, 8, 8, 257, 16], FloatKind::F32, 0));
+    assert!(!can([1, 1, 1, 8, 8, 16, 257], FloatKind::F32, 0));
+    assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
+}

@@ -1,0 +1,77 @@
+//! Tensors on the device that wgpu finds.
+
+use cubecl::{
+    bytes::Bytes,
+    client::Client,
+    ir::{ElemType, FloatKind, IntKind, UIntKind},
+    prelude::CubeElement,
+};
+use half::{bf16, f16};
+
+use crate::Operand;
+
+pub const F32: ElemType = ElemType::Float(FloatKind::F32);
+pub const I32: ElemType = ElemType::Int(IntKind::I32);
+pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
+
+/// The device's client.
+pub fn client() -> Client {
+    cubecl::Device::default().client()
+}
+
+fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut strides = vec![1; shape.len()];
+    for axis in (1..shape.len()).rev() {
+        strides[axis - 1] = strides[axis] * shape[axis];
+    }
+    strides
+}
+
+pub fn upload<T: CubeElement>(
+    client: &Client,
+    data: &[T],
+    shape: &[usize],
+    elem: ElemType,
+) -> Operand {
+    assert_eq!(data.len(), shape.iter().product::<usize>());
+    Operand {
+        handle: client.create(Bytes::from_bytes_vec(T::as_bytes(data).to_vec())),
+        shape: shape.to_vec(),
+        strides: strides(shape),
+        elem,
+    }
+}
+
+pub fn floats(client: &Client, data: &[f64], shape: &[usize]) -> Operand {
+    reals(client, data, F32, shape)
+}
+
+/// A tensor of one of the three types of floats.
+pub fn reals(client: &Client, data: &[f64], elem: ElemType, shape: &[usize]) -> Operand {
+    fn all<T>(data: &[f64], of: impl Fn(f64) -> T) -> Vec<T> {
+        data.iter().map(|&number| of(number)).collect()
+    }
+    match elem {
+        ElemType::Float(FloatKind::F16) => upload(client, &all(data, f16::from_f64), shape, elem),
+        ElemType::Float(FloatKind::BF16) => upload(client, &all(data, bf16::from_f64), shape, elem),
+        _ => upload(client, &all(data, |number| number as f32), shape, elem),
+    }
+}
+
+/// A tensor of NaN.
+pub fn unwritten(client: &Client, elem: ElemType, shape: &[usize]) -> Operand {
+    reals(client, &vec![f64::NAN; shape.iter().product()], elem, shape)
+}
+
+pub fn read(client: &Client, operand: &Operand) -> Vec<f64> {
+    fn all<T: CubeElement>(bytes: &[u8], count: usize, of: impl Fn(&T) -> f64) -> Vec<f64> {
+        T::from_bytes(bytes)[..count].iter().map(of).collect()
+    }
+    let bytes = client.read_one_unchecked(operand.handle.clone());
+    let count = operand.shape.iter().product();
+    match operand.elem {
+        ElemType::Float(FloatKind::F16) => all(&bytes, count, |number: &f16| number.to_f64()),
+        ElemType::Float(FloatKind::BF16) => all(&bytes, count, |number: &bf16| number.to_f64()),
+        _ => all(&bytes, count, |&number: &f32| f64::from(number)),
+    }
+}
