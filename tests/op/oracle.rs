@@ -16,8 +16,8 @@ const GENERAL: [Body; 4] = [
     Body::Composed,
 ];
 
-/// Every implementation that computes in `dtype`: what each backend has, and the general bodies. Elsewhere than on the CPU what the
-/// backend has is the blockwise body in one block, and many are enough: a driver in software is slow.
+/// Every implementation that computes in `dtype`: what each backend has, and the general bodies. Elsewhere than on the CPU one of them is
+/// enough: a driver in software is slow.
 pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
     let bodies = |device: Device| {
         let general = match devices::is_cpu(&device) {

@@ -224,7 +224,7 @@ def op(work, device="cpu"):
 
 
 def on_card(work):
-    """The operation on a CUDA device, in f32 as everybody else's."""
+    """The operation on a CUDA device, in f32 as everybody else's, though fused attention makes it of TF32 products."""
     torch.backends.cuda.matmul.allow_tf32 = False
     return op(work, "cuda")
 

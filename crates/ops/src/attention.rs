@@ -31,8 +31,9 @@ use crate::{
 /// # Cost
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
-/// linear in the lengths, in both directions, on every backend. Flex and ndarray have kernels of their own; elsewhere the
-/// backend's operations compute block by block, including the hidden pairs of a block.
+/// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have kernels of their own; elsewhere, and on
+/// GPUs for single queries, heads wider than 256 and f64, the backend's operations compute block by block, including the hidden
+/// pairs of a block.
 ///
 /// # Source
 ///

@@ -32,7 +32,7 @@ pub fn cases() -> Vec<Case> {
         d_model: 512,
         heads: 8,
     };
-    let name = "MultiHeadAttention 2048, 1 x 8 heads";
+    let name = "module MultiHeadAttention 2048, 1 x 8 heads";
     cases.push(
         Case::new(name, Work::Module(module))
             .against(&[BurnNn])
