@@ -22,6 +22,8 @@ pub use burn_attn_ops as ops;
 pub use cache::{KvCache, KvCacheConfig};
 pub use dropout::dropout;
 pub use error::ConfigError;
+#[cfg(feature = "std")]
+pub use ops::with_dropout_seed;
 pub use ops::{
     AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Dropout,
     DropoutError, RelativeBuckets, RelativeBucketsError, Window, alibi_slopes, seed,

@@ -24,7 +24,7 @@
 //! | a linear layer, fast for the few rows of decoding too; the same with an activation | [`linear`], [`activated_linear`] |
 //! | bias, activation and gate between two linear layers | [`activate`] |
 //! | cheap dropout of any tensor | [`dropout`] |
-//! | repeatable dropout | [`seed`] |
+//! | repeatable dropout | [`seed`], and `with_dropout_seed` on threads |
 //! | to know whether the values of a tensor can be checked without waiting for a device | [`in_host_memory`] |
 //!
 //! Only first-order gradients exist: Burn has no double backward.
@@ -90,6 +90,8 @@ pub use operands::{
 };
 pub use options::AttentionOptions;
 pub use rotation::{RotaryLayout, Rotation, rotate};
+#[cfg(feature = "std")]
+pub use seed::with_dropout_seed;
 pub use seed::{next_dropout_seed, seed};
 
 /// The README's example.

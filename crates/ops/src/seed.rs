@@ -10,10 +10,16 @@ static STREAM: AtomicU64 = AtomicU64::new(0);
 /// The increment of SplitMix64: odd, so that the stream visits every 64-bit value once.
 const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
+#[cfg(feature = "std")]
+std::thread_local! {
+    /// State of the stream of the thread, if it has one of its own.
+    static OF_THREAD: core::cell::Cell<Option<u64>> = const { core::cell::Cell::new(None) };
+}
+
 /// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of dropout seeds.
 ///
 /// Without it, parameters are initialised from entropy, and the dropout stream starts from a fixed number. Both generators
-/// belong to the process: threads that draw at the same time share them.
+/// belong to the process: threads that draw at the same time share them, unless `with_dropout_seed` gives them streams of their own.
 ///
 /// PyTorch equivalent: `torch.manual_seed`.
 ///
@@ -35,10 +41,44 @@ pub fn seed(device: &Device, seed: u64) {
 ///
 /// SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators" (OOPSLA 2014).
 pub fn next_dropout_seed() -> u64 {
+    #[cfg(feature = "std")]
+    if let Some(state) = OF_THREAD.get() {
+        let state = state.wrapping_add(GOLDEN_GAMMA);
+        OF_THREAD.set(Some(state));
+        return mix(state);
+    }
     let state = STREAM
         .fetch_add(GOLDEN_GAMMA, Ordering::Relaxed)
         .wrapping_add(GOLDEN_GAMMA);
+    mix(state)
+}
+
+fn mix(state: u64) -> u64 {
     let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     mixed ^ (mixed >> 31)
+}
+
+/// Runs `work` with a stream of dropout seeds of its own, which nothing on another thread moves on.
+///
+/// So replicas of a model that are trained on threads side by side drop the same numbers in every run. Parameters are still initialised
+/// by Burn's generators, which belong to the process.
+///
+/// ```
+/// use burn_attn_ops::{next_dropout_seed, with_dropout_seed};
+///
+/// let draw = || with_dropout_seed(42, || [next_dropout_seed(), next_dropout_seed()]);
+/// assert_eq!(draw(), std::thread::spawn(draw).join().unwrap());
+/// ```
+#[cfg(feature = "std")]
+pub fn with_dropout_seed<T>(seed: u64, work: impl FnOnce() -> T) -> T {
+    /// Also after a panic, which a thread of a pool may outlive.
+    struct Restore(Option<u64>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            OF_THREAD.set(self.0);
+        }
+    }
+    let _restore = Restore(OF_THREAD.replace(Some(seed)));
+    work()
 }

@@ -24,6 +24,11 @@ impl Sample {
     pub fn tokens(&self) -> usize {
         self.source.len() + self.target.len() + 2
     }
+
+    /// Tokens to predict, `<eos>` included.
+    pub fn target_tokens(&self) -> usize {
+        self.target.len() + 1
+    }
 }
 
 /// A batch on a device.
@@ -40,8 +45,6 @@ pub struct Batch {
     pub weights: Tensor<2>,
     /// Tokens to predict.
     pub target_tokens: usize,
-    /// Tokens read and predicted, without padding.
-    pub tokens: usize,
 }
 
 /// The pairs as token ids. Those longer than the positions are left out, and their number is printed.
@@ -124,7 +127,7 @@ impl Batch {
             .iter()
             .map(|sample| [&[BOS], sample.target.as_slice()].concat())
             .collect();
-        let target_tokens: usize = expected.iter().map(Vec::len).sum();
+        let target_tokens = samples.iter().map(|sample| sample.target_tokens()).sum();
         let width = expected.iter().map(Vec::len).max().unwrap_or(0);
         let weights: Vec<f32> = expected
             .iter()
@@ -137,7 +140,6 @@ impl Batch {
             expected: padded(expected, device),
             weights: Tensor::from_data(TensorData::new(weights, [samples.len(), width]), device),
             target_tokens,
-            tokens: samples.iter().map(|sample| sample.tokens()).sum(),
         }
     }
 }
@@ -219,6 +221,9 @@ mod tests {
             batch.weights.try_into_vec_as::<f32>().unwrap(),
             [1., 1., 1., 1., 1., 1., 0., 0.]
         );
-        assert_eq!((batch.target_tokens, batch.tokens), (6, 11));
+        assert_eq!(
+            (batch.target_tokens, long.tokens() + short.tokens()),
+            (6, 11)
+        );
     }
 }

@@ -21,6 +21,7 @@ impl TrainArgs {
         let check = Check { out };
         check.same("--seed", self.seed, run.seed)?;
         check.same("--batch", self.batch, run.batch)?;
+        check.same("--replicas", self.replicas, run.replicas)?;
         check.same("--held-out", self.held_out, run.data.held_out)?;
         check.same("--vocabulary", self.vocabulary, run.vocabulary)?;
         check.same("--d-model", self.d_model, run.model.d_model)?;

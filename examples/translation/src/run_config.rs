@@ -33,6 +33,9 @@ pub struct RunConfig {
     /// Older versions did not write it.
     #[serde(default)]
     pub steps: Option<usize>,
+    /// Replicas of the model that share a step. Older versions had one.
+    #[serde(default = "one")]
+    pub replicas: usize,
     /// How the learning rate falls.
     pub schedule: Schedule,
     /// The highest learning rate.
@@ -54,6 +57,10 @@ pub struct DataConfig {
     pub held_out: usize,
     /// The [`data::fingerprint`] of the corpus.
     pub fingerprint: String,
+}
+
+fn one() -> usize {
+    1
 }
 
 impl DataConfig {
@@ -83,6 +90,7 @@ impl RunConfig {
         self.model.validate()?;
         let positive = [
             ("--batch", self.batch),
+            ("--replicas", self.replicas),
             ("--warmup", self.warmup),
             ("--epochs", self.epochs.unwrap_or(1)),
             ("--steps", self.steps.unwrap_or(1)),

@@ -95,6 +95,7 @@ impl TrainArgs {
                 .or((self.minutes.is_none() && self.steps.is_none()).then_some(defaults.epochs)),
             minutes: self.minutes,
             steps: self.steps,
+            replicas: self.replicas.unwrap_or(1),
             schedule: self.schedule.unwrap_or(Schedule::Cosine),
             learning_rate: self.learning_rate.unwrap_or(defaults.learning_rate),
             warmup: self.warmup.unwrap_or(defaults.warmup),

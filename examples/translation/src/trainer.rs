@@ -5,6 +5,7 @@
 //! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
 //! of that number. So a checkpoint needs no generator state, and any step may be the last before a kill.
 
+mod replicas;
 mod step;
 
 use std::path::{Path, PathBuf};
@@ -24,6 +25,8 @@ use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;
 use crate::state::{CurvePoint, State};
 use crate::vocabulary::Vocabulary;
+
+use self::replicas::Replicas;
 
 /// How often a checkpoint is written during a long epoch.
 const SAVE_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -54,6 +57,7 @@ pub struct Trainer {
     device: Device,
     /// Taken out only while the optimizer holds it.
     model: Option<Seq2Seq>,
+    replicas: Replicas,
     optimizer: ModuleOptimizer,
     train: Vec<Sample>,
     validation: Vec<Sample>,
@@ -76,6 +80,7 @@ impl Trainer {
         // Burn creates parameters when they are first used: use them before the seed changes.
         model.visit(&mut Touch);
         Self {
+            replicas: Replicas::new(config.replicas),
             config,
             state: State::default(),
             clock: monotonic(),
@@ -100,6 +105,7 @@ impl Trainer {
     ) -> Result<Self, Error> {
         let device = device.clone().autodiff();
         Self {
+            replicas: Replicas::new(checkpoint.config.replicas),
             config: checkpoint.config.clone(),
             state: checkpoint.state.clone(),
             clock: monotonic(),

@@ -1,9 +1,11 @@
 //! One step of training: a batch, its loss, and the optimizer.
 
+use burn::module::Module;
 use burn::optim::GradientsParams;
-use burn_attn_models::loss::smoothed_cross_entropy;
+use burn::tensor::Tensor;
+use burn_attn_models::{loss::smoothed_cross_entropy, seq2seq::Seq2Seq};
 
-use super::{Trainer, mix};
+use super::{Trainer, mix, replicas};
 use crate::batches::{Batch, Sample};
 use crate::clip::clip_by_global_norm;
 use crate::error::Error;
@@ -22,27 +24,18 @@ impl Trainer {
             .iter()
             .map(|&index| &self.train[index])
             .collect();
-        let batch = Batch::new(&samples, &self.device);
         let rate = self.learning_rate();
         let model = self
             .model
             .take()
             .expect("the model is only away during a step");
-        let logits = model.forward(batch.source, batch.source_lengths, batch.input);
-        let tokens = batch.target_tokens;
-        let loss = smoothed_cross_entropy(
-            logits,
-            batch.expected,
-            batch.weights,
-            tokens,
-            self.config.smoothing,
-        );
-        let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
+        let tokens: usize = samples.iter().map(|sample| sample.target_tokens()).sum();
+        let (loss, gradients) = self.gradients(&model, &samples, tokens);
         let gradients = clip_by_global_norm(gradients, &model, self.config.clip);
         self.model = Some(self.optimizer.step(rate, model, gradients));
-        self.unread.push((loss.value, tokens));
+        self.unread.push((loss, tokens));
         self.state.loss_tokens += tokens;
-        self.state.tokens += batch.tokens;
+        self.state.tokens += samples.iter().map(|sample| sample.tokens()).sum::<usize>();
         self.state.step_in_epoch += 1;
         self.state.step += 1;
         if self.state.step.is_multiple_of(READ_EVERY) {
@@ -58,6 +51,47 @@ impl Trainer {
             });
         }
         Ok(())
+    }
+
+    /// The loss of a batch of so many tokens to predict, and its gradients.
+    fn gradients(
+        &self,
+        model: &Seq2Seq,
+        samples: &[&Sample],
+        tokens: usize,
+    ) -> (Tensor<1>, GradientsParams) {
+        let (device, smoothing) = (&self.device, self.config.smoothing);
+        let parts = replicas::parts(samples, self.config.replicas);
+        // Graphs that share parameters would wait for each other.
+        let replica = || match parts.len() {
+            1 => model.clone(),
+            _ => model.clone().fork(device),
+        };
+        let inputs = parts.iter().map(|part| (replica(), *part)).collect();
+        let seed = mix(self.config.seed, self.state.step as u64);
+        let of_part = |number: usize, (model, part): (Seq2Seq, &[&Sample])| {
+            burn_attn::with_dropout_seed(mix(seed, number as u64), || {
+                let batch = Batch::new(part, device);
+                let logits = model.forward(batch.source, batch.source_lengths, batch.input);
+                // Divided by the tokens of the whole batch, parts add up to its loss.
+                let loss = smoothed_cross_entropy(
+                    logits,
+                    batch.expected,
+                    batch.weights,
+                    tokens,
+                    smoothing,
+                );
+                let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
+                (loss.value, gradients)
+            })
+        };
+        let (losses, gradients): (Vec<_>, Vec<_>) =
+            self.replicas.map(inputs, of_part).into_iter().unzip();
+        let loss = losses.into_iter().reduce(|sum, loss| sum + loss);
+        (
+            loss.expect("a batch is not empty"),
+            replicas::sum(model, gradients),
+        )
     }
 
     /// The learning rate of the coming step.

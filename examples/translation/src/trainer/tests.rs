@@ -6,12 +6,14 @@
 //! | `checkpoints.rs` | which checkpoints there are, and that they are whole |
 //! | `minutes.rs` | runs of so many minutes |
 //! | `on_wgpu.rs` | training on a GPU |
+//! | `replicas.rs` | training on several replicas |
 
 mod checkpoints;
 mod course;
 mod minutes;
 #[cfg(feature = "wgpu")]
 mod on_wgpu;
+mod replicas;
 
 use std::cell::Cell;
 
@@ -63,6 +65,7 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
         epochs: Some(epochs),
         minutes: None,
         steps: None,
+        replicas: 1,
         schedule,
         learning_rate: 1e-2,
         warmup: 5,
