@@ -107,10 +107,10 @@ impl Tile {
         let hardware = &properties.hardware;
         let has_planes = properties.features.plane.contains(Plane::Ops);
         let dim = problem.dim_qk.max(problem.dim_v);
-        let scores = problem.batch * problem.heads_q * problem.len_q * problem.len_kv;
+        let scores = problem.query_rows().saturating_mul(problem.len_kv);
         // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
-        // compile. A GPU has registers for few, and for eight rows only in the forward pass. Without planes, which software and some
-        // old drivers lack, reads cost more than all else.
+        // compile. A GPU has registers for few, and for eight rows only in the forward pass. Without planes, which CubeCL finds in
+        // no driver in software and in almost every other, reads cost more than all else.
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
             _ if !has_planes && scores >= VERY_MANY_SCORES => [8, 16],
@@ -154,6 +154,11 @@ impl<'a> Call<'a> {
             dim_v,
         };
         check::inputs(inputs, &problem);
+        let elem = inputs.query.elem;
+        assert!(
+            supports(client, &problem, elem, inputs.optional()),
+            "these kernels cannot compute attention of {elem} with {problem:?} on this device"
+        );
         let tile = Tile::of(client, &problem, pass).expect("the call is supported");
         let config = Config {
             tile,

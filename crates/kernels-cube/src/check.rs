@@ -1,8 +1,11 @@
 //! The layouts that the kernels rely on: they read without checks of bounds.
 
 use burn_attn_kernels_cpu::Problem;
+use cubecl::ir::{ElemType, FloatKind};
 
 use crate::{Gradients, Inputs, Operand, Upstream};
+
+const F32: ElemType = ElemType::Float(FloatKind::F32);
 
 /// Panics unless every operand of `inputs` has the shape and layout that its documentation says.
 pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
@@ -22,6 +25,20 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
     rows("query", &inputs.query, &[batch, heads_q, len_q, dim_qk]);
     rows("key", &inputs.key, &[batch, heads_kv, len_kv, dim_qk]);
     rows("value", &inputs.value, &[batch, heads_kv, len_kv, dim_v]);
+    of_type("key", &inputs.key, inputs.query.elem);
+    of_type("value", &inputs.value, inputs.query.elem);
+    for (name, operand) in [
+        ("bias", &inputs.bias),
+        ("distance_bias", &inputs.distance_bias),
+        ("sinks", &inputs.sinks),
+    ] {
+        if let Some(operand) = operand {
+            of_type(name, operand, F32);
+        }
+    }
+    if let (Some(masked), Some((table, _))) = (&inputs.masked, &inputs.visible_blocks) {
+        of_type("visible_blocks", table, masked.elem);
+    }
     let all = [batch, heads_q, len_q, len_kv];
     for (name, operand) in [("bias", &inputs.bias), ("masked", &inputs.masked)] {
         broadcast(name, operand.as_ref(), all);
@@ -70,6 +87,7 @@ pub(crate) fn results(output: &Operand, logsumexp: &Operand, problem: &Problem) 
     } = *problem;
     rows("output", output, &[batch, heads_q, len_q, dim_v]);
     row_major("logsumexp", Some(logsumexp), &[batch, heads_q, len_q]);
+    of_type("logsumexp", logsumexp, F32);
 }
 
 /// Panics unless everything that the backward pass reads and writes besides its inputs fits.
@@ -80,6 +98,13 @@ pub(crate) fn gradients(
     problem: &Problem,
 ) {
     results(&upstream.output, &upstream.logsumexp, problem);
+    of_type("output", &upstream.output, inputs.query.elem);
+    of_type(
+        "output_gradient",
+        &upstream.output_gradient,
+        inputs.query.elem,
+    );
+    of_type("logsumexp_gradient", &upstream.logsumexp_gradient, F32);
     rows(
         "output_gradient",
         &upstream.output_gradient,
@@ -97,6 +122,7 @@ pub(crate) fn gradients(
     ] {
         if let Some(gradient) = gradient {
             rows(name, gradient, &input.shape);
+            of_type(name, gradient, inputs.query.elem);
         }
     }
     for (name, gradient, input) in [
@@ -113,6 +139,7 @@ pub(crate) fn gradients(
             let input =
                 input.unwrap_or_else(|| panic!("there is a {name}, but nothing that it is of"));
             row_major(name, Some(gradient), &input.shape);
+            of_type(name, gradient, F32);
         }
     }
 }
@@ -149,7 +176,7 @@ fn broadcast(name: &str, operand: Option<&Operand>, whole: [usize; 4]) {
     let Some(operand) = operand else {
         return;
     };
-    let fits = operand.shape.len() == 4
+    let fits = [operand.shape.len(), operand.strides.len()] == [4; 2]
         && operand
             .shape
             .iter()
@@ -159,6 +186,14 @@ fn broadcast(name: &str, operand: Option<&Operand>, whole: [usize; 4]) {
         fits,
         "{name} is {:?}, but cannot be repeated to {whole:?}",
         operand.shape
+    );
+}
+
+pub(crate) fn of_type(name: &str, operand: &Operand, expected: ElemType) {
+    assert!(
+        operand.elem == expected,
+        "{name} is of {}, but must be of {expected}",
+        operand.elem
     );
 }
 

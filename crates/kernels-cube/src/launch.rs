@@ -29,6 +29,7 @@ const WIDEST_OF_TWO_SUMS: usize = 128;
 pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &Operand) {
     let call = Call::new(client, inputs, Pass::Forward);
     check::results(output, logsumexp, &call.problem);
+    check::of_type("output", output, inputs.query.elem);
     let Problem {
         batch,
         heads_q,

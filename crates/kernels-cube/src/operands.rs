@@ -54,6 +54,23 @@ pub struct Inputs {
     pub dropout: Option<Dropout>,
 }
 
+impl Inputs {
+    /// How many optional tensors there are.
+    pub(crate) fn optional(&self) -> usize {
+        let one_each = [
+            &self.bias,
+            &self.distance_bias,
+            &self.sinks,
+            &self.masked,
+            &self.key_lengths,
+            &self.query_offsets,
+        ];
+        one_each.into_iter().flatten().count()
+            + usize::from(self.visible_blocks.is_some())
+            + self.segments.as_ref().map_or(0, |both| both.len())
+    }
+}
+
 /// The results of the forward pass and their gradients. `logsumexp` is row-major, the last stride of `output` and `output_gradient` is 1.
 #[derive(Clone, Debug)]
 pub struct Upstream {

@@ -108,8 +108,9 @@ fn tiles() {
             }),
             causal: Some(CausalAlignment::BottomRight),
             masked: Some([false, false, true, true]),
-            // Its gradient has a shape of its own.
-            bias: (size == 32).then_some([true; 4]),
+            bias: (columns < 16).then_some([true; 4]),
+            alibi: columns == 8,
+            softcap: (columns == 8).then_some(0.7),
             dropout: Some(0.3),
             ..Case::new([1, 2, 1, 70, 140, 72, 40])
         });
@@ -118,10 +119,17 @@ fn tiles() {
 
 #[test]
 fn the_same_bits_every_time() {
+    // In it, some tiles are visible whole.
     let case = Case {
+        tile: Some(Tile {
+            size: 64,
+            rows: 8,
+            columns: 16,
+        }),
         causal: Some(CausalAlignment::BottomRight),
         ..Case::new([2, 4, 2, 130, 200, 64, 64])
     };
+    check(&case);
     let [first, second] = [(); 2].map(|()| computed(&case));
     assert_eq!(first, second);
 }
@@ -146,20 +154,4 @@ fn half_precision() {
             eprintln!("skipped: the device has no {kind:?}");
         }
     }
-}
-
-#[test]
-fn what_the_kernels_cannot_do_is_declined() {
-    let client = client();
-    let can = |sizes, kind, optional| {
-        let problem = Case::new(sizes).problem;
-        supports(&client, &problem, ElemType::Float(kind), optional)
-    };
-    let small = [1, 1, 1, 8, 8, 16, 16];
-    assert!(can(small, FloatKind::F32, 0));
-    assert!(!can(small, FloatKind::F64, 0));
-    assert!(!can(small, FloatKind::F32, 1000));
-    assert!(!can([1, 1, 1, 8, 8, 257, 16], FloatKind::F32, 0));
-    assert!(!can([1, 1, 1, 8, 8, 16, 257], FloatKind::F32, 0));
-    assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
 }

@@ -242,18 +242,7 @@ fn both(case: &Case) -> [All; 2] {
         softcap: case.softcap,
         dropout,
     };
-    let optional = [
-        inputs.bias.is_some(),
-        inputs.distance_bias.is_some(),
-        inputs.sinks.is_some(),
-        inputs.masked.is_some(),
-        inputs.visible_blocks.is_some(),
-        case.lengths,
-        case.offsets,
-        case.segments,
-        case.segments,
-    ];
-    let optional = optional.iter().filter(|given| **given).count();
+    let optional = inputs.optional();
     assert!(crate::supports(&client, &problem, case.elem, optional));
     let output = unwritten(&client, case.elem, &[batch, heads_q, len_q, dim_v]);
     let logsumexp = unwritten(&client, F32, &[batch, heads_q, len_q]);
@@ -333,7 +322,7 @@ fn both(case: &Case) -> [All; 2] {
 
 /// All results of the kernels.
 pub fn computed(case: &Case) -> All {
-    let [_, actual] = both(case);
+    let [_, actual] = with_tile(case.tile, || both(case));
     actual
 }
 

@@ -3,3 +3,4 @@
 mod backward;
 mod case;
 mod device;
+mod refused;

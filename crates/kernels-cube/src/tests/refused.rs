@@ -1,0 +1,79 @@
+//! What the kernels do not compute.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use burn_attn_kernels_cpu::PositionMask;
+use cubecl::ir::{ElemType, FloatKind};
+
+use super::{
+    case::Case,
+    device::{F32, client, floats, unwritten},
+};
+use crate::{Inputs, forward, supports};
+
+#[test]
+fn what_the_kernels_cannot_do_is_declined() {
+    let client = client();
+    let can = |sizes, kind, optional| {
+        let problem = Case::new(sizes).problem;
+        supports(&client, &problem, ElemType::Float(kind), optional)
+    };
+    let small = [1, 1, 1, 8, 8, 16, 16];
+    assert!(can(small, FloatKind::F32, 0));
+    assert!(!can(small, FloatKind::F64, 0));
+    assert!(!can(small, FloatKind::F32, 1000));
+    assert!(!can([1, 1, 1, 8, 8, 257, 16], FloatKind::F32, 0));
+    assert!(!can([1, 1, 1, 8, 8, 16, 257], FloatKind::F32, 0));
+    assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
+}
+
+#[test]
+fn operands_that_do_not_fit_are_refused() {
+    let client = client();
+    let tensor = |shape: &[usize]| floats(&client, &vec![0.5; shape.iter().product()], shape);
+    let refused = |spoil: fn(&mut Inputs)| {
+        let mut inputs = Inputs {
+            query: tensor(&[1, 2, 5, 4]),
+            key: tensor(&[1, 1, 7, 4]),
+            value: tensor(&[1, 1, 7, 4]),
+            bias: None,
+            distance_bias: None,
+            sinks: None,
+            masked: None,
+            visible_blocks: None,
+            key_lengths: None,
+            query_offsets: None,
+            segments: None,
+            by_position: PositionMask::new(None, None),
+            scale: 1.0,
+            softcap: None,
+            dropout: None,
+        };
+        spoil(&mut inputs);
+        let output = unwritten(&client, F32, &[1, 2, 5, 4]);
+        let logsumexp = unwritten(&client, F32, &[1, 2, 5]);
+        let call = || forward(&client, &inputs, &output, &logsumexp);
+        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
+        *panic.downcast::<String>().expect("a sentence")
+    };
+    assert_eq!(
+        refused(|inputs| inputs.key.elem = ElemType::Float(FloatKind::F16)),
+        "key is of f16, but must be of f32"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.query.strides = vec![40, 20, 1, 5]),
+        "query has strides [40, 20, 1, 5], but the last must be 1"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.key.shape[2] = 6),
+        "key is [1, 1, 6, 4] with strides [28, 28, 4, 1], but must be [1, 1, 7, 4]"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.sinks = Some(inputs.value.clone())),
+        "sinks is [1, 1, 7, 4] with strides [28, 28, 4, 1], but must be [2]"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.bias = Some(inputs.value.clone())),
+        "bias is [1, 1, 7, 4], but cannot be repeated to [1, 2, 5, 7]"
+    );
+}
