@@ -107,12 +107,26 @@ fn probe_report(shared: &Shared) -> Result<(), Error> {
     shared.report.as_deref().map_or(Ok(()), files::probe)
 }
 
+/// Refuses replicas on a device that is not the CPU's threads: they would wait for each other, and its generator, of which dropout is made
+/// there, would serve whoever comes first.
+fn check_replicas(config: &RunConfig, place: &Place) -> Result<(), Error> {
+    let shares_threads = ["flex", "ndarray"].contains(&place.name.as_str());
+    if config.replicas > 1 && !shares_threads {
+        return Err(Error::Option(format!(
+            "--replicas {} needs the device flex or ndarray, got {}",
+            config.replicas, place.name
+        )));
+    }
+    Ok(())
+}
+
 /// Starts a run in an empty folder.
 pub fn begin(
     mut config: RunConfig,
     shared: &Shared,
     place: &Place,
 ) -> Result<(Split, Outcome), Error> {
+    check_replicas(&config, place)?;
     prepare(shared)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
@@ -142,6 +156,7 @@ pub fn resume(
             checkpoint.state.time_afresh();
         }
     }
+    check_replicas(&checkpoint.config, place)?;
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
         println!(

@@ -98,6 +98,12 @@ impl RunConfig {
         if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Option(format!("{option} must be at least 1, got 0")));
         }
+        if self.replicas > self.batch {
+            return Err(Error::Option(format!(
+                "--replicas must be at most --batch, {}, got {}",
+                self.batch, self.replicas
+            )));
+        }
         let amounts = [
             ("--learning-rate", self.learning_rate),
             ("--clip", self.clip),

@@ -18,12 +18,12 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// So many replicas, among which the processor's cores are divided.
+    /// So many replicas, among which rayon's threads are divided.
     pub fn new(count: usize) -> Self {
-        let cores = thread::available_parallelism().map_or(1, usize::from);
+        let threads = rayon::current_num_threads();
         let pool = |_| {
             ThreadPoolBuilder::new()
-                .num_threads((cores / count).max(1))
+                .num_threads(threads.div_ceil(count))
                 .build()
                 .expect("the system has threads")
         };

@@ -70,7 +70,7 @@ impl Trainer {
         let inputs = parts.iter().map(|part| (replica(), *part)).collect();
         let seed = mix(self.config.seed, self.state.step as u64);
         let of_part = |number: usize, (model, part): (Seq2Seq, &[&Sample])| {
-            burn_attn::with_dropout_seed(mix(seed, number as u64), || {
+            let work = || {
                 let batch = Batch::new(part, device);
                 let logits = model.forward(batch.source, batch.source_lengths, batch.input);
                 // Divided by the tokens of the whole batch, parts add up to its loss.
@@ -83,7 +83,12 @@ impl Trainer {
                 );
                 let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
                 (loss.value, gradients)
-            })
+            };
+            match parts.len() {
+                // The stream of the process, which the step has seeded.
+                1 => work(),
+                _ => burn_attn::with_dropout_seed(mix(seed, number as u64), work),
+            }
         };
         let (losses, gradients): (Vec<_>, Vec<_>) =
             self.replicas.map(inputs, of_part).into_iter().unzip();
