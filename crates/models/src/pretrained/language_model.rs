@@ -42,8 +42,10 @@ pub(crate) fn load(
         d_head => d_head,
     };
     let rotary = positions.saturating_mul(d_head);
-    let shapes = weights.tensors().map(|(_, shape)| shape);
-    let numbers: usize = shapes.map(|shape| shape.iter().product::<usize>()).sum();
+    // A tensor that repeats its numbers may say any size.
+    let of_shape = |shape: &[usize]| shape.iter().copied().fold(1, usize::saturating_mul);
+    let sizes = weights.tensors().map(|(_, shape)| of_shape(shape));
+    let numbers = sizes.fold(0, usize::saturating_add);
     if rotary > numbers.max(SMALL_TABLE) {
         return Err(PretrainedError::Positions {
             path,
