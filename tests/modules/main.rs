@@ -16,6 +16,7 @@
 //! | `bad_input` | every mistake has its sentence |
 //! | `generate` | generation over models whose probabilities are written down |
 //! | `language_model` | the language model, cached and not, for every position, mask and grouping |
+//! | `learner` | Burn's learner trains the models, on two devices as on one |
 //! | `library` | what the tests' own library refuses |
 //! | `loss` | the closed-form loss of training is that of Burn |
 //! | `models` | models that `transformers` saved, from their folders |
@@ -36,6 +37,7 @@ mod golden;
 mod heads;
 mod import;
 mod language_model;
+mod learner;
 mod library;
 mod loss;
 mod models;

@@ -63,7 +63,8 @@
 //!
 //! # Training
 //!
-//! [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
+//! With the feature `train`, [`LanguageModel`](language_model::LanguageModel) and [`Seq2Seq`](seq2seq::Seq2Seq) go into burn-train's `Learner`, on
+//! one device or several; `train` has their batches and steps. [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
 //!
 //! # Features
 //!
@@ -71,6 +72,7 @@
 //! | --- | --- | --- |
 //! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
 //! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers` |
+//! | `train` | | `train`: batches and steps for burn-train's learner, or for a loop of one's own |
 //! | `flex` | yes | Burn's fast CPU backend |
 //! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |
 //! | `autodiff` | yes | training |
@@ -88,6 +90,9 @@ mod new_tokens;
 pub mod pretrained;
 pub mod seq2seq;
 pub mod t5;
+pub mod tokens;
+#[cfg(feature = "train")]
+pub mod train;
 mod vocabulary;
 pub mod weights;
 

@@ -3,6 +3,8 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::positions::Positions;
 
+use crate::tokens::padded;
+
 /// One or more new tokens for every row, checked.
 pub(crate) struct NewTokens<'a> {
     rows: &'a [&'a [u32]],
@@ -40,14 +42,7 @@ impl<'a> NewTokens<'a> {
 
     /// The tokens as `[rows, longest]`. Any token can fill up a row, because what reads them is causal.
     pub(crate) fn padded(&self, device: &Device) -> Tensor<2, Int> {
-        let rows = self.rows.iter();
-        let padded: Vec<i32> = rows
-            .flat_map(|row| {
-                (0..self.longest).map(|at| row.get(at).map_or(0, |&token| token as i32))
-            })
-            .collect();
-        let shape = [self.rows.len(), self.longest];
-        Tensor::from_data(TensorData::new(padded, shape), device)
+        padded(self.rows, device).0
     }
 
     /// Their positions in rows that have `so_far` tokens already.

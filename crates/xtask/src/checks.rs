@@ -60,7 +60,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         &[]
     };
     examples::translation(features)?;
-    examples::quickstart(features)?;
+    examples::tiny(features)?;
     let bench = ["test", "-p", "burn-attn-bench", "--no-default-features"];
     cargo_tests(&bench, &[])?;
     if options.types {

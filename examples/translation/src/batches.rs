@@ -1,6 +1,7 @@
 //! Batches of sentences of about the same length, in an order that depends on nothing but the seed and the epoch.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
+use burn_attn_models::{tokens::padded, train::Seq2SeqBatch};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -8,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::data::Pair;
 use crate::error::Error;
 use crate::run_config::RunConfig;
-use crate::vocabulary::{BOS, EOS, PAD, Vocabulary};
+use crate::vocabulary::{BOS, EOS, Vocabulary};
 
 /// A sentence pair as token ids, without special tokens.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,22 +30,6 @@ impl Sample {
     pub fn target_tokens(&self) -> usize {
         self.target.len() + 1
     }
-}
-
-/// A batch on a device.
-pub struct Batch {
-    /// `[batch, source]`, ending in `<eos>`, padded.
-    pub source: Tensor<2, Int>,
-    /// `[batch]`: tokens of each source, `<eos>` included.
-    pub source_lengths: Tensor<1, Int>,
-    /// `[batch, target]`: what the decoder reads, beginning with `<bos>`.
-    pub input: Tensor<2, Int>,
-    /// `[batch, target]`: what it should predict next, ending in `<eos>`.
-    pub expected: Tensor<2, Int>,
-    /// `[batch, target]`: 1 for a token, 0 for padding.
-    pub weights: Tensor<2>,
-    /// Tokens to predict.
-    pub target_tokens: usize,
 }
 
 /// The pairs as token ids. Those longer than the positions are left out, and their number is printed.
@@ -103,62 +88,53 @@ pub fn sources<'a>(
     device: &Device,
 ) -> (Tensor<2, Int>, Tensor<1, Int>) {
     let rows: Vec<Vec<u32>> = sentences.map(with_eos).collect();
-    let lengths: Vec<i64> = rows.iter().map(|row| row.len() as i64).collect();
-    let count = lengths.len();
-    let ids = padded(rows, device);
-    (
-        ids,
-        Tensor::from_data(TensorData::new(lengths, [count]), device),
-    )
+    padded(&rows, device)
 }
 
-impl Batch {
-    /// Puts samples on a device.
-    pub fn new(samples: &[&Sample], device: &Device) -> Self {
-        let (source, source_lengths) = sources(
-            samples.iter().map(|sample| sample.source.as_slice()),
-            device,
-        );
-        let expected: Vec<Vec<u32>> = samples
+/// Samples to train on: sources and targets end in `<eos>`, and targets begin with `<bos>`.
+pub fn batch(samples: &[&Sample], device: &Device) -> Seq2SeqBatch {
+    let sources: Vec<Vec<u32>> = samples
+        .iter()
+        .map(|sample| with_eos(&sample.source))
+        .collect();
+    let targets: Vec<Vec<u32>> = samples
+        .iter()
+        .map(|sample| [&[BOS], sample.target.as_slice(), &[EOS]].concat())
+        .collect();
+    Seq2SeqBatch::new(&sources, &targets, device)
+}
+
+/// Divides a batch into at most `count` parts of about as many tokens.
+pub fn parts<'a>(samples: &'a [&'a Sample], count: usize) -> Vec<&'a [&'a Sample]> {
+    let total: usize = samples.iter().map(|sample| sample.tokens()).sum();
+    let mut parts = Vec::new();
+    let (mut rest, mut tokens) = (samples, 0);
+    for part in 1..=count {
+        let end = rest
             .iter()
-            .map(|sample| with_eos(&sample.target))
-            .collect();
-        let input = samples
-            .iter()
-            .map(|sample| [&[BOS], sample.target.as_slice()].concat())
-            .collect();
-        let target_tokens = samples.iter().map(|sample| sample.target_tokens()).sum();
-        let width = expected.iter().map(Vec::len).max().unwrap_or(0);
-        let weights: Vec<f32> = expected
-            .iter()
-            .flat_map(|row| (0..width).map(|column| if column < row.len() { 1.0 } else { 0.0 }))
-            .collect();
-        Self {
-            source,
-            source_lengths,
-            input: padded(input, device),
-            expected: padded(expected, device),
-            weights: Tensor::from_data(TensorData::new(weights, [samples.len(), width]), device),
-            target_tokens,
+            .take_while(|sample| {
+                let before = tokens;
+                tokens += sample.tokens();
+                // The sample whose middle is beyond the part's end belongs to the next.
+                let is_in = (before + tokens) * count <= 2 * total * part;
+                if !is_in {
+                    tokens = before;
+                }
+                is_in
+            })
+            .count();
+        let end = if part == count { rest.len() } else { end };
+        let (head, tail) = rest.split_at(end);
+        if !head.is_empty() {
+            parts.push(head);
         }
+        rest = tail;
     }
+    parts
 }
 
 fn with_eos(sentence: &[u32]) -> Vec<u32> {
     [sentence, &[EOS]].concat()
-}
-
-/// Rows of ids as one tensor, filled up with `<pad>`.
-fn padded(rows: Vec<Vec<u32>>, device: &Device) -> Tensor<2, Int> {
-    let (count, width) = (rows.len(), rows.iter().map(Vec::len).max().unwrap_or(0));
-    let mut ids = vec![i64::from(PAD); count * width];
-    for (row, place) in rows.iter().zip(ids.chunks_mut(width)) {
-        place
-            .iter_mut()
-            .zip(row)
-            .for_each(|(place, &id)| *place = i64::from(id));
-    }
-    Tensor::from_data(TensorData::new(ids, [count, width]), device)
 }
 
 #[cfg(test)]
@@ -208,7 +184,7 @@ mod tests {
                 target: vec![12],
             },
         ];
-        let batch = Batch::new(&[&long, &short], &device);
+        let batch = batch(&[&long, &short], &device);
         let ids = |tensor: Tensor<2, Int>| tensor.try_into_vec_as::<i64>().unwrap();
         assert_eq!(ids(batch.source), [7, 8, 2, 6, 2, 0]);
         assert_eq!(
@@ -216,14 +192,34 @@ mod tests {
             [3, 2]
         );
         assert_eq!(ids(batch.input), [1, 9, 10, 11, 1, 12, 0, 0]);
-        assert_eq!(ids(batch.expected), [9, 10, 11, 2, 12, 2, 0, 0]);
+        assert_eq!(ids(batch.targets.tokens), [9, 10, 11, 2, 12, 2, 0, 0]);
         assert_eq!(
-            batch.weights.try_into_vec_as::<f32>().unwrap(),
+            batch.targets.weights.try_into_vec_as::<f32>().unwrap(),
             [1., 1., 1., 1., 1., 1., 0., 0.]
         );
         assert_eq!(
-            (batch.target_tokens, long.tokens() + short.tokens()),
+            (batch.targets.count, long.tokens() + short.tokens()),
             (6, 11)
         );
+    }
+
+    #[test]
+    fn parts_have_about_as_many_tokens() {
+        let samples: Vec<Sample> = [3, 3, 3, 9, 9, 1]
+            .map(|len| Sample {
+                source: vec![0; len],
+                target: vec![0; len],
+            })
+            .into();
+        let samples: Vec<&Sample> = samples.iter().collect();
+        let lens = |count| -> Vec<usize> {
+            let parts = parts(&samples, count);
+            parts.iter().map(|part| part.len()).collect()
+        };
+        assert_eq!(lens(1), [6]);
+        assert_eq!(lens(2), [4, 2]);
+        assert_eq!(lens(3), [3, 1, 2]);
+        // Never an empty one.
+        assert_eq!(lens(60), [1; 6]);
     }
 }

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
+use example_devices::DeviceArg;
 
-use crate::device::DeviceName;
 use crate::schedule::Schedule;
 
 /// A small translator that is trained on the spot, and shows what each of its attention heads looks at.
@@ -52,7 +52,7 @@ pub struct Shared {
         value_name = "DEVICE",
         hide_default_value = true
     )]
-    pub device: Option<DeviceName>,
+    pub device: Option<DeviceArg>,
     /// Also write the figures of the run as JSON, replacing an older file (story, train and evaluate)
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,

@@ -9,7 +9,6 @@ use burn::tensor::Device;
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Cli, Command, Shared, TrainArgs};
 use crate::data::{self, Split};
-use crate::device;
 use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
@@ -36,7 +35,7 @@ pub struct Place {
 
 /// Runs the command and returns the exit code.
 pub fn run(cli: Cli) -> Result<u8, Error> {
-    let (device, name) = device::choose(cli.shared.device)?;
+    let (device, name) = example_devices::choose(cli.shared.device)?;
     let place = Place { device, name };
     match cli.command {
         None => story::tell(&cli.shared, &place),

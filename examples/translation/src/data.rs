@@ -7,10 +7,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-use crate::corpus::ToyCorpus;
 use crate::error::Error;
+use toy_corpus::ToyCorpus;
 
-pub use crate::corpus::Pair;
+pub use toy_corpus::Pair;
 
 /// A sentence with every translation of it that the corpus has.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -73,6 +73,9 @@ pub enum Error {
     /// An option has a value that cannot work.
     #[error("{0}")]
     Option(String),
+    /// There is no such device.
+    #[error(transparent)]
+    Device(#[from] example_devices::DeviceError),
     /// The model's configuration contradicts itself.
     #[error(transparent)]
     Model(#[from] burn_attn::ConfigError),

@@ -5,7 +5,6 @@
 //! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
 //! of that number. So a checkpoint needs no generator state, and any step may be the last before a kill.
 
-mod replicas;
 mod step;
 
 use std::path::{Path, PathBuf};
@@ -14,9 +13,10 @@ use std::time::{Duration, Instant};
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use burn_attn_models::{loss::validation_loss, seq2seq::Seq2Seq};
+use burn::train::InferenceStep;
+use burn_attn_models::{seq2seq::Seq2Seq, train::Replicas};
 
-use crate::batches::{self, Batch, Sample};
+use crate::batches::{self, Sample};
 use crate::checkpoint::{self, Checkpoint};
 use crate::data::Split;
 use crate::error::Error;
@@ -25,8 +25,6 @@ use crate::progress::{Progress, duration};
 use crate::run_config::RunConfig;
 use crate::state::{CurvePoint, State};
 use crate::vocabulary::Vocabulary;
-
-use self::replicas::Replicas;
 
 /// How often a checkpoint is written during a long epoch.
 const SAVE_EVERY: Duration = Duration::from_secs(5 * 60);
@@ -287,11 +285,11 @@ impl Trainer {
                 .iter()
                 .map(|&index| &self.validation[index])
                 .collect();
-            let batch = Batch::new(&samples, &device);
-            let logits = model.forward(batch.source, batch.source_lengths, batch.input);
-            let loss = validation_loss(logits, batch.expected, batch.weights, batch.target_tokens);
-            sum += f64::from(loss.into_scalar::<f32>()) * batch.target_tokens as f64;
-            tokens += batch.target_tokens;
+            let batch = batches::batch(&samples, &device);
+            let count = batch.targets.count;
+            let loss = InferenceStep::step(&model, batch).loss;
+            sum += f64::from(loss.into_scalar::<f32>()) * count as f64;
+            tokens += count;
         }
         sum / tokens as f64
     }

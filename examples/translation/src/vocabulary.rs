@@ -9,8 +9,6 @@ use tokenizers::{AddedToken, Tokenizer};
 
 use crate::error::Error;
 
-/// Pads the shorter sentences of a batch.
-pub const PAD: u32 = 0;
 /// Begins every translation.
 pub const BOS: u32 = 1;
 /// Ends every sentence.

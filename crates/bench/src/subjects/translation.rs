@@ -21,6 +21,7 @@ use burn_attn::{BlockConfig, FeedForwardActivation, NormPlacement};
 use burn_attn_models::{
     loss::{Loss, smoothed_cross_entropy},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
+    train::{Replicas, Seq2SeqBatch, Targets},
 };
 
 use super::op::{padding, values};
@@ -47,7 +48,9 @@ struct Batch {
     expected: Tensor<2, Int>,
     /// 1 for a token, 0 for padding.
     weights: Tensor<2>,
-    /// Sum of the weights.
+    /// Tokens of each sentence.
+    lengths: Vec<usize>,
+    /// Their sum.
     tokens: usize,
 }
 
@@ -73,7 +76,34 @@ impl Batch {
             tokens: lengths.iter().sum(),
             causal: generate_autoregressive_mask(step.batch, step.len, device),
             source_padding: padding,
+            lengths,
         }
+    }
+}
+
+impl Batch {
+    /// The batch in `count` parts of about as many sentences.
+    fn parts(&self, count: usize) -> Vec<Seq2SeqBatch> {
+        let [sentences, _] = self.source.dims();
+        let ends = (0..=count).map(|part| sentences * part / count);
+        let starts = ends.clone();
+        let of = |(start, end): (usize, usize)| {
+            let rows = start..end;
+            Seq2SeqBatch {
+                source: self.source.clone().slice(rows.clone()),
+                source_lengths: self.source_lengths.clone().slice(rows.clone()),
+                input: self.target.clone().slice(rows.clone()),
+                targets: Targets {
+                    tokens: self.expected.clone().slice(rows.clone()),
+                    weights: self.weights.clone().slice(rows.clone()),
+                    count: self.lengths[rows].iter().sum(),
+                    divisor: self.tokens,
+                    smoothing: 0.0,
+                    dropout_seed: burn_attn::ops::next_dropout_seed(),
+                },
+            }
+        };
+        starts.zip(ends.skip(1)).map(of).collect()
     }
 }
 
@@ -102,24 +132,48 @@ struct Training<M> {
     model: Option<M>,
     optimizer: ModuleOptimizer,
     batch: Batch,
+    gradients: GradientsOf<M>,
 }
+
+/// How the gradients of a step are computed.
+type GradientsOf<M> = Box<dyn Fn(&M, &Batch) -> GradientsParams>;
 
 /// Model, optimizer and batch of `step`, the model by `library`.
 pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, String> {
     let device = Device::default().autodiff();
     match library {
-        Library::Ours => Ok(training::<Seq2Seq>(step, &device)),
-        Library::BurnNn => Ok(training::<BurnNn>(step, &device)),
+        // One for each thread that the contest gives it.
+        Library::Ours => {
+            let replicas = Replicas::new(rayon::current_num_threads().min(step.batch));
+            let gradients = move |model: &Seq2Seq, batch: &Batch| {
+                let parts = batch.parts(replicas.count());
+                let (_, gradients) = replicas.step(model, parts);
+                gradients
+            };
+            Ok(training(step, &device, Box::new(gradients)))
+        }
+        Library::BurnNn => {
+            let gradients = |model: &BurnNn, batch: &Batch| {
+                let gradients = model.loss(batch).surrogate.backward();
+                GradientsParams::from_grads(gradients, model)
+            };
+            Ok(training(step, &device, Box::new(gradients)))
+        }
         _ => Err(format!("{} has no such model here", library.name())),
     }
 }
 
-fn training<M: Translator + 'static>(step: &Translation, device: &Device) -> Box<dyn Subject> {
+fn training<M: Translator + 'static>(
+    step: &Translation,
+    device: &Device,
+    gradients: GradientsOf<M>,
+) -> Box<dyn Subject> {
     Box::new(Training {
         step: step.clone(),
         model: Some(assign(M::new(step, device), &M::parameters(step))),
         optimizer: AdamConfig::new().with_epsilon(ADAM_EPSILON).init(),
         batch: Batch::new(step, device),
+        gradients,
     })
 }
 
@@ -127,8 +181,7 @@ impl<M: Translator> Subject for Training<M> {
     fn step(&mut self) -> Duration {
         let start = Instant::now();
         let model = self.model.take().expect("the last step put it back");
-        let gradients = model.loss(&self.batch).surrogate.backward();
-        let gradients = GradientsParams::from_grads(gradients, &model);
+        let gradients = (self.gradients)(&model, &self.batch);
         self.model = Some(self.optimizer.step(LEARNING_RATE, model, gradients));
         start.elapsed()
     }

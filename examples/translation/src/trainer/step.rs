@@ -1,13 +1,11 @@
 //! One step of training: a batch, its loss, and the optimizer.
 
-use burn::module::Module;
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
-use burn_attn_models::{loss::smoothed_cross_entropy, seq2seq::Seq2Seq};
+use burn_attn_models::{seq2seq::Seq2Seq, train::clip_by_global_norm};
 
-use super::{Trainer, mix, replicas};
-use crate::batches::{Batch, Sample};
-use crate::clip::clip_by_global_norm;
+use super::{Trainer, mix};
+use crate::batches::{self, Sample};
 use crate::error::Error;
 use crate::minutes::{self, Timing};
 use crate::run_config::RunConfig;
@@ -60,43 +58,22 @@ impl Trainer {
         samples: &[&Sample],
         tokens: usize,
     ) -> (Tensor<1>, GradientsParams) {
-        let (device, smoothing) = (&self.device, self.config.smoothing);
-        let parts = replicas::parts(samples, self.config.replicas);
-        // Graphs that share parameters would wait for each other.
-        let replica = || match parts.len() {
-            1 => model.clone(),
-            _ => model.clone().fork(device),
-        };
-        let inputs = parts.iter().map(|part| (replica(), *part)).collect();
         let seed = mix(self.config.seed, self.state.step as u64);
-        let of_part = |number: usize, (model, part): (Seq2Seq, &[&Sample])| {
-            let work = || {
-                let batch = Batch::new(part, device);
-                let logits = model.forward(batch.source, batch.source_lengths, batch.input);
-                // Divided by the tokens of the whole batch, parts add up to its loss.
-                let loss = smoothed_cross_entropy(
-                    logits,
-                    batch.expected,
-                    batch.weights,
-                    tokens,
-                    smoothing,
-                );
-                let gradients = GradientsParams::from_grads(loss.surrogate.backward(), &model);
-                (loss.value, gradients)
-            };
-            match parts.len() {
-                // The stream of the process, which the step has seeded.
-                1 => work(),
-                _ => burn_attn::with_dropout_seed(mix(seed, number as u64), work),
-            }
+        // Divided by the tokens of the whole batch, gradients of parts add up to its own.
+        let batch = |part: &&[&Sample]| {
+            batches::batch(part, &self.device)
+                .divided_by(tokens)
+                .smoothing(self.config.smoothing)
+                .seed(seed)
         };
-        let (losses, gradients): (Vec<_>, Vec<_>) =
-            self.replicas.map(inputs, of_part).into_iter().unzip();
-        let loss = losses.into_iter().reduce(|sum, loss| sum + loss);
-        (
-            loss.expect("a batch is not empty"),
-            replicas::sum(model, gradients),
-        )
+        let parts = batches::parts(samples, self.replicas.count());
+        let (outputs, gradients) = self.replicas.step(model, parts.iter().map(batch).collect());
+        let losses = parts.iter().zip(outputs).map(|(part, output)| {
+            let of_part: usize = part.iter().map(|sample| sample.target_tokens()).sum();
+            output.loss * (of_part as f64 / tokens as f64)
+        });
+        let loss = losses.reduce(|sum, loss| sum + loss);
+        (loss.expect("a batch is not empty"), gradients)
     }
 
     /// The learning rate of the coming step.

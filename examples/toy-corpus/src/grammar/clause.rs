@@ -1,13 +1,13 @@
 //! Clauses with a full verb: statements, negations, questions.
 
-use super::super::bilingual::{Bilingual, Mark};
-use super::super::lexicon::{
-    FREQUENCIES, FUTURE_TIMES, HABITUAL_TIMES, Kind, Movement, PAST_TIMES, Person, VERBS, Verb,
-};
 use super::noun_phrase::{NounPhrase, Request, Slot};
 use super::place::OUTDOORS;
 use super::verb_group::{Tense, VerbGroup};
 use super::{Cell, Composer, Form, PEOPLE};
+use crate::bilingual::{Bilingual, Mark};
+use crate::lexicon::{
+    FREQUENCIES, FUTURE_TIMES, HABITUAL_TIMES, Kind, Movement, PAST_TIMES, Person, VERBS, Verb,
+};
 
 /// What a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

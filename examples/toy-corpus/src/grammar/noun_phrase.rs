@@ -1,10 +1,10 @@
 //! Noun phrases: determiner, adjective and noun, agreeing; pronouns and names.
 
-use super::super::bilingual::Bilingual;
-use super::super::lexicon::{
+use super::Composer;
+use crate::bilingual::Bilingual;
+use crate::lexicon::{
     ADJECTIVES, DETERMINERS, Determiner, Gender, Kind, NAMES, NOUNS, Number, Person, Role,
 };
-use super::Composer;
 
 /// A phrase for a person or a thing.
 #[derive(Clone, Debug)]

@@ -91,7 +91,7 @@ const BELONGINGS: &[Kind] = &[
 
 /// Every verb that a clause is made of.
 #[rustfmt::skip] // A table: the same four rows per verb.
-pub(in super::super) const VERBS: &[Verb] = &[
+pub(crate) const VERBS: &[Verb] = &[
     verb(["eat", "eats", "ate"], "comer", ["como", "comes", "come", "comemos", "comen"],
         ["comí", "comiste", "comió", "comimos", "comieron"])
         .takes(FOOD).animals(&[Fruit, Produce, Staple]).at(&[Home, Public, Shore]).with_company(),

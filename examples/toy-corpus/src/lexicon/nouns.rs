@@ -33,7 +33,7 @@ impl Noun {
 
 /// Every noun.
 #[rustfmt::skip] // A table: one row per noun.
-pub(in super::super) const NOUNS: &[Noun] = &[
+pub(crate) const NOUNS: &[Noun] = &[
     noun(["boy", "boys"], ["niño", "niños"], Masculine, Child),
     noun(["girl", "girls"], ["niña", "niñas"], Feminine, Child),
     noun(["man", "men"], ["hombre", "hombres"], Masculine, Adult),

@@ -1,8 +1,8 @@
 //! The verb with its tense: finite forms, "going to", "want to", "can", their negations and questions.
 
-use super::super::bilingual::Bilingual;
-use super::super::lexicon::{BE, DO, IR, PODER, Person, QUERER, QUERER_PAST, Verb};
 use super::noun_phrase::NounPhrase;
+use crate::bilingual::Bilingual;
+use crate::lexicon::{BE, DO, IR, PODER, Person, QUERER, QUERER_PAST, Verb};
 
 /// Tense and mood of a clause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

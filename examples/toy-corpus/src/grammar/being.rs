@@ -1,12 +1,12 @@
 //! Sentences with "to be": how, where and whose something is, what is bigger, what there is.
 
-use super::super::bilingual::{Bilingual, Mark};
-use super::super::lexicon::{
+use super::noun_phrase::{NounPhrase, Position, Request, Slot};
+use super::{Composer, Form, PEOPLE};
+use crate::bilingual::{Bilingual, Mark};
+use crate::lexicon::{
     ADJECTIVES, BE, BE_PAST, Copula, ESTAR, ESTAR_PAST, Kind, NOUNS, Number, Person, RECENT_TIMES,
     SER, SER_PAST,
 };
-use super::noun_phrase::{NounPhrase, Position, Request, Slot};
-use super::{Composer, Form, PEOPLE};
 
 /// Things that are around the house.
 const THINGS: &[Kind] = &[

@@ -74,7 +74,7 @@ const CALM: &[Kind] = &[Home, Public, Shore, Town];
 
 /// Every adjective.
 #[rustfmt::skip] // A table: one row per adjective.
-pub(in super::super) const ADJECTIVES: &[Adjective] = &[
+pub(crate) const ADJECTIVES: &[Adjective] = &[
     adjective("red", ["rojo", "roja", "rojos", "rojas"], Ser, COLOURED),
     adjective("yellow", ["amarillo", "amarilla", "amarillos", "amarillas"], Ser, COLOURED),
     adjective("green", ["verde", "verde", "verdes", "verdes"], Ser, COLOURED),

@@ -1,10 +1,10 @@
 //! "To like", which Spanish turns around: the subject of "gustar" is what is liked.
 
-use super::super::bilingual::{Bilingual, Mark};
-use super::super::lexicon::{DATIVE, DO, Kind, Movement, Number, Person, VERBS};
 use super::clause::subject_slot;
 use super::noun_phrase::{Request, Slot};
 use super::{Composer, Form, PEOPLE};
+use crate::bilingual::{Bilingual, Mark};
+use crate::lexicon::{DATIVE, DO, Kind, Movement, Number, Person, VERBS};
 
 /// What people like.
 const LIKED: &[Kind] = &[

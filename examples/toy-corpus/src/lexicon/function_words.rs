@@ -4,7 +4,7 @@ use super::{Gender, Kind};
 
 /// What a determiner does, as far as a place in the sentence cares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in super::super) enum Role {
+pub(crate) enum Role {
     Definite,
     /// As definite, but for relatives, whom one does not point at.
     Demonstrative,
@@ -18,12 +18,12 @@ pub(in super::super) enum Role {
 
 /// A determiner: `[singular, plural]` in English, by number and then gender in Spanish.
 #[derive(Debug)]
-pub(in super::super) struct Determiner {
-    pub(in super::super) english: [Option<&'static str>; 2],
-    pub(in super::super) spanish: [[&'static str; 2]; 2],
-    pub(in super::super) role: Role,
+pub(crate) struct Determiner {
+    pub(crate) english: [Option<&'static str>; 2],
+    pub(crate) spanish: [[&'static str; 2]; 2],
+    pub(crate) role: Role,
     /// How often it is drawn, relative to the others.
-    pub(in super::super) weight: u32,
+    pub(crate) weight: u32,
 }
 
 const fn determiner(
@@ -68,7 +68,7 @@ const fn plural(english: &'static str, spanish: [&'static str; 2], role: Role) -
 }
 
 /// Every determiner. "El agua" is the business of the noun phrase.
-pub(in super::super) const DETERMINERS: &[Determiner] = &[
+pub(crate) const DETERMINERS: &[Determiner] = &[
     determiner(
         [Some("the"), Some("the")],
         [["el", "la"], ["los", "las"]],
@@ -109,7 +109,7 @@ pub(in super::super) const DETERMINERS: &[Determiner] = &[
 ];
 
 /// A name, with its Spanish spelling and its gender.
-pub(in super::super) const NAMES: &[(&str, &str, Gender)] = &[
+pub(crate) const NAMES: &[(&str, &str, Gender)] = &[
     ("Ana", "Ana", Gender::Feminine),
     ("Maria", "María", Gender::Feminine),
     ("Pedro", "Pedro", Gender::Masculine),
@@ -117,7 +117,7 @@ pub(in super::super) const NAMES: &[(&str, &str, Gender)] = &[
 ];
 
 /// Times of the present, which are habits.
-pub(in super::super) const HABITUAL_TIMES: &[(&str, &str)] = &[
+pub(crate) const HABITUAL_TIMES: &[(&str, &str)] = &[
     ("every day", "todos los días"),
     ("every week", "todas las semanas"),
     ("on Sundays", "los domingos"),
@@ -125,7 +125,7 @@ pub(in super::super) const HABITUAL_TIMES: &[(&str, &str)] = &[
     ("in the morning", "por la mañana"),
 ];
 /// Times of the past.
-pub(in super::super) const PAST_TIMES: &[(&str, &str)] = &[
+pub(crate) const PAST_TIMES: &[(&str, &str)] = &[
     ("yesterday", "ayer"),
     ("last night", "anoche"),
     ("last week", "la semana pasada"),
@@ -133,10 +133,9 @@ pub(in super::super) const PAST_TIMES: &[(&str, &str)] = &[
     ("two days ago", "hace dos días"),
 ];
 /// Times of the past near enough for how someone felt or where something was.
-pub(in super::super) const RECENT_TIMES: &[(&str, &str)] =
-    &[("yesterday", "ayer"), ("last night", "anoche")];
+pub(crate) const RECENT_TIMES: &[(&str, &str)] = &[("yesterday", "ayer"), ("last night", "anoche")];
 /// Times of the future.
-pub(in super::super) const FUTURE_TIMES: &[(&str, &str)] = &[
+pub(crate) const FUTURE_TIMES: &[(&str, &str)] = &[
     ("tomorrow", "mañana"),
     ("tonight", "esta noche"),
     ("next week", "la próxima semana"),
@@ -144,7 +143,7 @@ pub(in super::super) const FUTURE_TIMES: &[(&str, &str)] = &[
     ("on Monday", "el lunes"),
 ];
 /// Adverbs of frequency, before the verb in both languages.
-pub(in super::super) const FREQUENCIES: &[(&str, &str)] = &[
+pub(crate) const FREQUENCIES: &[(&str, &str)] = &[
     ("always", "siempre"),
     ("never", "nunca"),
     ("often", "a menudo"),
@@ -152,7 +151,7 @@ pub(in super::super) const FREQUENCIES: &[(&str, &str)] = &[
 ];
 
 /// Where something is, in relation to something of these kinds.
-pub(in super::super) const RELATIONS: &[(&str, &str, &[Kind])] = &[
+pub(crate) const RELATIONS: &[(&str, &str, &[Kind])] = &[
     ("on", "en", &[Kind::Furniture]),
     ("under", "debajo de", &[Kind::Furniture]),
     (
@@ -167,7 +166,7 @@ pub(in super::super) const RELATIONS: &[(&str, &str, &[Kind])] = &[
     ),
 ];
 /// Where someone is, in relation to something of these kinds.
-pub(in super::super) const SURROUNDINGS: &[(&str, &str, &[Kind])] = &[
+pub(crate) const SURROUNDINGS: &[(&str, &str, &[Kind])] = &[
     (
         "behind",
         "detrás de",
@@ -187,29 +186,26 @@ pub(in super::super) const SURROUNDINGS: &[(&str, &str, &[Kind])] = &[
 ];
 
 /// Present of "ser".
-pub(in super::super) const SER: [&str; 5] = ["soy", "eres", "es", "somos", "son"];
+pub(crate) const SER: [&str; 5] = ["soy", "eres", "es", "somos", "son"];
 /// Imperfect of "ser".
-pub(in super::super) const SER_PAST: [&str; 5] = ["era", "eras", "era", "éramos", "eran"];
+pub(crate) const SER_PAST: [&str; 5] = ["era", "eras", "era", "éramos", "eran"];
 /// Present of "estar".
-pub(in super::super) const ESTAR: [&str; 5] = ["estoy", "estás", "está", "estamos", "están"];
+pub(crate) const ESTAR: [&str; 5] = ["estoy", "estás", "está", "estamos", "están"];
 /// Imperfect of "estar".
-pub(in super::super) const ESTAR_PAST: [&str; 5] =
-    ["estaba", "estabas", "estaba", "estábamos", "estaban"];
+pub(crate) const ESTAR_PAST: [&str; 5] = ["estaba", "estabas", "estaba", "estábamos", "estaban"];
 /// Present of "ir".
-pub(in super::super) const IR: [&str; 5] = ["voy", "vas", "va", "vamos", "van"];
+pub(crate) const IR: [&str; 5] = ["voy", "vas", "va", "vamos", "van"];
 /// Present of "querer".
-pub(in super::super) const QUERER: [&str; 5] =
-    ["quiero", "quieres", "quiere", "queremos", "quieren"];
+pub(crate) const QUERER: [&str; 5] = ["quiero", "quieres", "quiere", "queremos", "quieren"];
 /// Imperfect of "querer".
-pub(in super::super) const QUERER_PAST: [&str; 5] =
-    ["quería", "querías", "quería", "queríamos", "querían"];
+pub(crate) const QUERER_PAST: [&str; 5] = ["quería", "querías", "quería", "queríamos", "querían"];
 /// Present of "poder".
-pub(in super::super) const PODER: [&str; 5] = ["puedo", "puedes", "puede", "podemos", "pueden"];
+pub(crate) const PODER: [&str; 5] = ["puedo", "puedes", "puede", "podemos", "pueden"];
 /// English "to be", present, by person.
-pub(in super::super) const BE: [&str; 5] = ["am", "are", "is", "are", "are"];
+pub(crate) const BE: [&str; 5] = ["am", "are", "is", "are", "are"];
 /// English "to be", past, by person.
-pub(in super::super) const BE_PAST: [&str; 5] = ["was", "were", "was", "were", "were"];
+pub(crate) const BE_PAST: [&str; 5] = ["was", "were", "was", "were", "were"];
 /// English "to do", present, by person.
-pub(in super::super) const DO: [&str; 5] = ["do", "do", "does", "do", "do"];
+pub(crate) const DO: [&str; 5] = ["do", "do", "does", "do", "do"];
 /// The dative pronouns of "gustar", by person.
-pub(in super::super) const DATIVE: [&str; 5] = ["me", "te", "le", "nos", "les"];
+pub(crate) const DATIVE: [&str; 5] = ["me", "te", "le", "nos", "les"];

@@ -1,9 +1,9 @@
 //! Places: where something happens, where someone or something is.
 
-use super::super::bilingual::Bilingual;
-use super::super::lexicon::{Kind, NOUNS, Number, RELATIONS, SURROUNDINGS};
 use super::Composer;
 use super::noun_phrase::{NounPhrase, Request, Slot};
+use crate::bilingual::Bilingual;
+use crate::lexicon::{Kind, NOUNS, Number, RELATIONS, SURROUNDINGS};
 
 /// Where animals are.
 pub(super) const OUTDOORS: &[Kind] = &[Kind::Home, Kind::Shore, Kind::Town];

@@ -1,0 +1,192 @@
+//! Batches of tokens, and what is to be predicted of them.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+use crate::tokens::{filled_up, padded};
+
+/// Texts to train a [`LanguageModel`](crate::language_model::LanguageModel) on.
+#[derive(Clone, Debug)]
+pub struct LanguageModelBatch {
+    /// `[batch, len]`: what the model reads, padded with 0.
+    pub input: Tensor<2, Int>,
+    /// What it should predict: the same, one token later.
+    pub targets: Targets,
+}
+
+/// Pairs to train a [`Seq2Seq`](crate::seq2seq::Seq2Seq) on.
+#[derive(Clone, Debug)]
+pub struct Seq2SeqBatch {
+    /// `[batch, len_source]`, padded with 0.
+    pub source: Tensor<2, Int>,
+    /// `[batch]`: tokens of each source.
+    pub source_lengths: Tensor<1, Int>,
+    /// `[batch, len]`: what the decoder reads, padded with 0.
+    pub input: Tensor<2, Int>,
+    /// What it should predict: the same, one token later.
+    pub targets: Targets,
+}
+
+/// What a model should predict, and how its loss is computed.
+#[derive(Clone, Debug)]
+pub struct Targets {
+    /// `[batch, len]`: the token that follows each position, padded with 0.
+    pub tokens: Tensor<2, Int>,
+    /// `[batch, len]`: 1 for a token, 0 for padding.
+    pub weights: Tensor<2>,
+    /// Number of tokens without padding.
+    pub count: usize,
+    /// What the sum of the tokens' losses is divided by for training.
+    pub divisor: usize,
+    /// How much of the probability is spread over all tokens in training (label smoothing), from 0 to 1.
+    pub smoothing: f64,
+    /// Where the dropout seeds of a step on this batch begin.
+    pub dropout_seed: u64,
+}
+
+impl LanguageModelBatch {
+    /// A batch of texts. The model reads all but the last token of each, and predicts all but the first.
+    ///
+    /// # Shapes
+    ///
+    /// - `texts`: at least 2 tokens each; shorter ones are padded
+    ///
+    /// # Panics
+    ///
+    /// When there is no text, or one has fewer than 2 tokens.
+    pub fn new<T: AsRef<[u32]>>(texts: &[T], device: &Device) -> Self {
+        let rows: Vec<&[u32]> = texts.iter().map(AsRef::as_ref).collect();
+        let (input, targets) = shifted("LanguageModelBatch", &rows, device);
+        Self { input, targets }
+    }
+
+    /// Divides the sum of losses by so many tokens instead of its own, for training: those of the batches of all devices whose gradients
+    /// are added up.
+    ///
+    /// # Panics
+    ///
+    /// When it is 0.
+    pub fn divided_by(mut self, tokens: usize) -> Self {
+        self.targets = self.targets.divided_by(tokens);
+        self
+    }
+
+    /// Smooths the labels by `smoothing`, from 0 to 1; see [`smoothed_cross_entropy`](crate::loss::smoothed_cross_entropy).
+    pub fn smoothing(mut self, smoothing: f64) -> Self {
+        self.targets.smoothing = smoothing;
+        self
+    }
+
+    /// Makes dropout on this batch differ from that of other runs, or of other epochs with the same batch.
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.targets = self.targets.seed(seed);
+        self
+    }
+}
+
+impl Seq2SeqBatch {
+    /// A batch of sources and their targets. The decoder reads all but the last token of each target, and predicts all but the first.
+    ///
+    /// # Shapes
+    ///
+    /// - `sources`: as many as targets, at least one token each, usually ending in a token for the end
+    /// - `targets`: at least 2 tokens each, beginning with the token that begins every output and usually ending in one for the end
+    ///
+    /// # Panics
+    ///
+    /// When there is no target, one has fewer than 2 tokens, or the numbers of sources and targets differ.
+    pub fn new<S: AsRef<[u32]>, T: AsRef<[u32]>>(
+        sources: &[S],
+        targets: &[T],
+        device: &Device,
+    ) -> Self {
+        assert!(
+            sources.len() == targets.len(),
+            "Seq2SeqBatch: there are {} sources, but {} targets",
+            sources.len(),
+            targets.len()
+        );
+        let rows: Vec<&[u32]> = targets.iter().map(AsRef::as_ref).collect();
+        let (input, targets) = shifted("Seq2SeqBatch", &rows, device);
+        let (source, source_lengths) = padded(sources, device);
+        Self {
+            source,
+            source_lengths,
+            input,
+            targets,
+        }
+    }
+
+    /// As [`LanguageModelBatch::divided_by`].
+    ///
+    /// # Panics
+    ///
+    /// When it is 0.
+    pub fn divided_by(mut self, tokens: usize) -> Self {
+        self.targets = self.targets.divided_by(tokens);
+        self
+    }
+
+    /// As [`LanguageModelBatch::smoothing`].
+    pub fn smoothing(mut self, smoothing: f64) -> Self {
+        self.targets.smoothing = smoothing;
+        self
+    }
+
+    /// As [`LanguageModelBatch::seed`].
+    pub fn seed(mut self, seed: u64) -> Self {
+        self.targets = self.targets.seed(seed);
+        self
+    }
+}
+
+impl Targets {
+    fn divided_by(self, divisor: usize) -> Self {
+        assert!(divisor > 0, "a loss cannot be divided by 0 tokens");
+        Self { divisor, ..self }
+    }
+
+    fn seed(self, seed: u64) -> Self {
+        // An odd factor keeps different seeds apart.
+        let dropout_seed = self.dropout_seed ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        Self {
+            dropout_seed,
+            ..self
+        }
+    }
+}
+
+/// All but the last token of each row, and what follows each of them.
+fn shifted(batch: &str, rows: &[&[u32]], device: &Device) -> (Tensor<2, Int>, Targets) {
+    assert!(!rows.is_empty(), "{batch}: there are no texts");
+    if let Some(short) = rows.iter().position(|row| row.len() < 2) {
+        panic!(
+            "{batch}: text {short} has {} tokens, but a prediction needs at least 2",
+            rows[short].len()
+        );
+    }
+    let input: Vec<&[u32]> = rows.iter().map(|row| &row[..row.len() - 1]).collect();
+    let expected: Vec<&[u32]> = rows.iter().map(|row| &row[1..]).collect();
+    let (weights, shape) = filled_up(&expected, 0.0f32, |_| 1.0);
+    let count = expected.iter().map(|row| row.len()).sum();
+    let targets = Targets {
+        tokens: padded(&expected, device).0,
+        weights: Tensor::from_data(TensorData::new(weights, shape), device),
+        count,
+        divisor: count,
+        smoothing: 0.0,
+        dropout_seed: hash(rows),
+    };
+    (padded(&input, device).0, targets)
+}
+
+/// FNV-1a of the tokens and where rows end.
+fn hash(rows: &[&[u32]]) -> u64 {
+    let tokens = rows
+        .iter()
+        .flat_map(|row| row.iter().chain(std::iter::once(&u32::MAX)));
+    tokens
+        .flat_map(|token| token.to_le_bytes())
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+        })
+}

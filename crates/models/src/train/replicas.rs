@@ -1,0 +1,155 @@
+//! Replicas of a model, each with threads of its own.
+
+use std::thread;
+
+use burn::{
+    module::{Module, ModuleVisitor, Param},
+    optim::GradientsParams,
+    tensor::Tensor,
+    train::{TrainOutput, TrainStep},
+};
+use rayon::{ThreadPool, ThreadPoolBuilder};
+
+/// Replicas of a model that share the work of a step, each with an equal share of the CPU's threads.
+///
+/// Most of a step of a small model is not in matrix products, and on flex and ndarray what is not runs on one thread. Replicas run it
+/// side by side, each on a part of the batch. Their gradients are added up in the order of the parts, so a run repeats to the bit. With one
+/// replica, a step is the model's own, on any device.
+///
+/// ```
+/// # #[cfg(feature = "flex")] {
+/// use burn::tensor::Device;
+/// use burn_attn_models::{language_model::LanguageModelConfig, train::{LanguageModelBatch, Replicas}};
+///
+/// let device = Device::default().autodiff();
+/// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
+/// // Parts of a batch with 3 + 2 tokens to predict: both are divided by 5, as the whole would be.
+/// let parts = [vec![5, 6, 7, 8], vec![9, 8, 7]].map(|text| LanguageModelBatch::new(&[text], &device).divided_by(5));
+/// let (outputs, gradients) = Replicas::new(2).step(&model, parts.into());
+/// assert_eq!(outputs.len(), 2);
+/// assert!(gradients.get::<2>(model.embedding.weight.id).is_some());
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Replicas {
+    count: usize,
+    /// None for a single one, which has all threads anyway.
+    pools: Vec<ThreadPool>,
+}
+
+impl Replicas {
+    /// So many replicas, among which the threads of rayon's pool are divided.
+    ///
+    /// # Panics
+    ///
+    /// When `count` is 0, or the system has no threads left.
+    pub fn new(count: usize) -> Self {
+        assert!(count > 0, "Replicas: there must be at least one, got 0");
+        let threads = rayon::current_num_threads();
+        let pool = |_| {
+            ThreadPoolBuilder::new()
+                .num_threads(threads.div_ceil(count))
+                .build()
+                .expect("the system has threads")
+        };
+        let pools = if count > 1 { count } else { 0 };
+        Self {
+            count,
+            pools: (0..pools).map(pool).collect(),
+        }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// A step of `model` on every part of a batch: the outputs, and the sum of the gradients, both in the order of the parts.
+    ///
+    /// The losses of the parts must be made to add up to that of the batch, as by
+    /// [`divided_by`](super::LanguageModelBatch::divided_by).
+    ///
+    /// # Panics
+    ///
+    /// When there is no part, or more of them than replicas.
+    ///
+    /// # Cost
+    ///
+    /// That of the steps; a sum of two gradients of the whole model for every replica but one, on one thread.
+    pub fn step<M>(&self, model: &M, parts: Vec<M::Input>) -> (Vec<M::Output>, GradientsParams)
+    where
+        M: Module + TrainStep + Send,
+    {
+        assert!(
+            (1..=self.count).contains(&parts.len()),
+            "Replicas: a batch of {} parts for {} replicas",
+            parts.len(),
+            self.count
+        );
+        let steps = match <[M::Input; 1]>::try_from(parts) {
+            Ok([whole]) => vec![model.step(whole)],
+            Err(parts) => self.side_by_side(model, parts),
+        };
+        let (outputs, gradients): (Vec<_>, Vec<_>) = steps
+            .into_iter()
+            .map(|TrainOutput { item, grads }| (item, grads))
+            .unzip();
+        (outputs, sum(model, gradients))
+    }
+
+    fn side_by_side<M>(&self, model: &M, parts: Vec<M::Input>) -> Vec<TrainOutput<M::Output>>
+    where
+        M: Module + TrainStep + Send,
+    {
+        let device = model.devices().into_iter().next().unwrap_or_default();
+        thread::scope(|scope| {
+            let threads: Vec<_> = parts
+                .into_iter()
+                .zip(&self.pools)
+                .map(|(part, pool)| {
+                    // Graphs that share parameters would wait for each other.
+                    let replica = model.clone().fork(&device);
+                    scope.spawn(move || pool.install(move || replica.step(part)))
+                })
+                .collect();
+            threads
+                .into_iter()
+                .map(|thread| match thread.join() {
+                    Ok(output) => output,
+                    Err(panic) => std::panic::resume_unwind(panic),
+                })
+                .collect()
+        })
+    }
+}
+
+/// Adds up the gradients of the parameters of `model`, in the order of the replicas.
+fn sum<M: Module>(model: &M, gradients: Vec<GradientsParams>) -> GradientsParams {
+    let mut gradients = gradients.into_iter();
+    let mut sum = Sum {
+        sum: gradients.next().unwrap_or_default(),
+        of_one: GradientsParams::new(),
+    };
+    for of_one in gradients {
+        sum.of_one = of_one;
+        model.visit(&mut sum);
+    }
+    sum.sum
+}
+
+struct Sum {
+    sum: GradientsParams,
+    of_one: GradientsParams,
+}
+
+impl ModuleVisitor for Sum {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(of_one) = self.of_one.remove::<D>(param.id) {
+            let sum = match self.sum.remove::<D>(param.id) {
+                Some(sum) => sum + of_one,
+                None => of_one,
+            };
+            self.sum.register(param.id, sum);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The steps that Burn's learner takes with a model.
+
+use burn::{
+    module::Module,
+    tensor::Tensor,
+    train::{InferenceStep, SequenceOutput, TrainOutput, TrainStep},
+};
+use burn_attn::with_dropout_seed;
+
+use super::{LanguageModelBatch, Seq2SeqBatch, Targets};
+use crate::{
+    language_model::LanguageModel,
+    loss::{smoothed_cross_entropy, validation_loss},
+    seq2seq::Seq2Seq,
+};
+
+/// The gradients are those of the loss divided by the batch's divisor; the loss that the metrics see is the mean over its own tokens.
+impl TrainStep for LanguageModel {
+    type Input = LanguageModelBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: LanguageModelBatch) -> TrainOutput<SequenceOutput> {
+        step(self, batch.targets, || self.forward(batch.input))
+    }
+}
+
+/// The loss is not smoothed.
+impl InferenceStep for LanguageModel {
+    type Input = LanguageModelBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: LanguageModelBatch) -> SequenceOutput {
+        validation(self.forward(batch.input), batch.targets)
+    }
+}
+
+/// As for [`LanguageModel`].
+impl TrainStep for Seq2Seq {
+    type Input = Seq2SeqBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: Seq2SeqBatch) -> TrainOutput<SequenceOutput> {
+        step(self, batch.targets, || {
+            self.forward(batch.source, batch.source_lengths, batch.input)
+        })
+    }
+}
+
+/// As for [`LanguageModel`].
+impl InferenceStep for Seq2Seq {
+    type Input = Seq2SeqBatch;
+    type Output = SequenceOutput;
+
+    fn step(&self, batch: Seq2SeqBatch) -> SequenceOutput {
+        let logits = self.forward(batch.source, batch.source_lengths, batch.input);
+        validation(logits, batch.targets)
+    }
+}
+
+fn step<M: Module>(
+    model: &M,
+    targets: Targets,
+    logits: impl FnOnce() -> Tensor<3>,
+) -> TrainOutput<SequenceOutput> {
+    let Targets {
+        tokens,
+        weights,
+        count,
+        divisor,
+        smoothing,
+        dropout_seed,
+    } = targets;
+    let logits = with_dropout_seed(dropout_seed, logits);
+    let loss = smoothed_cross_entropy(logits.clone(), tokens.clone(), weights, divisor, smoothing);
+    let output = SequenceOutput::new(
+        loss.value * (divisor as f64 / count as f64),
+        logits.inner(),
+        None,
+        tokens,
+    );
+    TrainOutput::new(model, loss.surrogate.backward(), output)
+}
+
+fn validation(logits: Tensor<3>, targets: Targets) -> SequenceOutput {
+    let Targets {
+        tokens,
+        weights,
+        count,
+        ..
+    } = targets;
+    let loss = validation_loss(logits.clone(), tokens.clone(), weights, count);
+    SequenceOutput::new(loss, logits, None, tokens)
+}

@@ -1,0 +1,229 @@
+//! The devices of the examples by name. One that is not built in is refused with the feature that adds it.
+
+use std::{fmt, str::FromStr};
+
+use burn::tensor::Device;
+use clap::ValueEnum;
+
+/// Why there is no such device.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum DeviceError {
+    /// Its backend was not compiled in.
+    #[error("device `{0}` is not built in: add --features {0}")]
+    NotBuiltIn(&'static str),
+    /// Nothing has this name.
+    #[error("{0:?} is not a device: use {names}, or the number of a GPU behind its name, as in cuda:1", names = names())]
+    Unknown(String),
+    /// The environment variable names nothing.
+    #[error("the environment variable BURN_DEVICE names an unknown device {0:?}")]
+    Variable(String),
+}
+
+/// The devices by Burn's names for them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum DeviceName {
+    /// The CPU, with Burn's fast CPU backend
+    Flex,
+    /// The CPU, with the ndarray backend
+    Ndarray,
+    /// A GPU, through whatever wgpu finds
+    Wgpu,
+    /// A GPU, through Vulkan
+    Vulkan,
+    /// A GPU, through Metal
+    Metal,
+    /// A GPU, through WebGPU
+    Webgpu,
+    /// An NVIDIA GPU, through CUDA
+    Cuda,
+    /// An AMD GPU, through ROCm
+    Rocm,
+    /// The CPU, with CubeCL's compiler
+    Cpu,
+}
+
+impl DeviceName {
+    /// The name of the device, which is also the name of its cargo feature.
+    fn feature(self) -> &'static str {
+        match self {
+            Self::Flex => "flex",
+            Self::Ndarray => "ndarray",
+            Self::Wgpu => "wgpu",
+            Self::Vulkan => "vulkan",
+            Self::Metal => "metal",
+            Self::Webgpu => "webgpu",
+            Self::Cuda => "cuda",
+            Self::Rocm => "rocm",
+            Self::Cpu => "cpu",
+        }
+    }
+
+    /// The GPU with this number of those that the backend finds, or the default one; a CPU has no number.
+    fn open(self, number: Option<usize>) -> Result<Device, DeviceError> {
+        #[cfg(any(
+            feature = "wgpu",
+            feature = "vulkan",
+            feature = "metal",
+            feature = "webgpu"
+        ))]
+        let kind = match number {
+            Some(number) => burn::tensor::DeviceKind::DiscreteGpu(number),
+            None => burn::tensor::DeviceKind::DefaultDevice,
+        };
+        let _ = number;
+        match self {
+            #[cfg(feature = "flex")]
+            Self::Flex => Ok(Device::flex()),
+            #[cfg(feature = "ndarray")]
+            #[allow(deprecated, reason = "Burn keeps it until 0.23, and so do we")]
+            Self::Ndarray => Ok(Device::ndarray()),
+            #[cfg(feature = "wgpu")]
+            Self::Wgpu => Ok(Device::wgpu(kind)),
+            #[cfg(feature = "vulkan")]
+            Self::Vulkan => Ok(Device::vulkan(kind)),
+            #[cfg(feature = "metal")]
+            Self::Metal => Ok(Device::metal(kind)),
+            #[cfg(feature = "webgpu")]
+            Self::Webgpu => Ok(Device::webgpu(kind)),
+            #[cfg(feature = "cuda")]
+            Self::Cuda => Ok(Device::cuda(number.unwrap_or(0))),
+            #[cfg(feature = "rocm")]
+            Self::Rocm => Ok(Device::rocm(number.unwrap_or(0))),
+            #[cfg(feature = "cpu")]
+            Self::Cpu => Ok(Device::cpu()),
+            #[allow(
+                unreachable_patterns,
+                reason = "with every feature on, nothing is missing"
+            )]
+            missing => Err(DeviceError::NotBuiltIn(missing.feature())),
+        }
+    }
+}
+
+/// A device as one names it on the command line: `flex`, `wgpu`, `cuda:1`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceArg {
+    name: DeviceName,
+    number: Option<usize>,
+}
+
+impl DeviceArg {
+    /// The device.
+    ///
+    /// # Errors
+    ///
+    /// If its backend was not compiled in.
+    pub fn open(self) -> Result<Device, DeviceError> {
+        self.name.open(self.number)
+    }
+
+    /// The name of its backend, which is also that of the cargo feature.
+    pub fn backend(self) -> &'static str {
+        self.name.feature()
+    }
+}
+
+impl FromStr for DeviceArg {
+    type Err = DeviceError;
+
+    fn from_str(text: &str) -> Result<Self, DeviceError> {
+        let unknown = || DeviceError::Unknown(text.to_string());
+        let (name, number) = match text.split_once(':') {
+            Some((name, number)) => (name, Some(number.parse().map_err(|_| unknown())?)),
+            None => (text, None),
+        };
+        let name = DeviceName::from_str(name, true).map_err(|_| unknown())?;
+        let is_cpu = matches!(
+            name,
+            DeviceName::Flex | DeviceName::Ndarray | DeviceName::Cpu
+        );
+        match number {
+            Some(_) if is_cpu => Err(unknown()),
+            _ => Ok(Self { name, number }),
+        }
+    }
+}
+
+impl fmt::Display for DeviceArg {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self.number {
+            Some(number) => write!(f, "{}:{number}", self.name.feature()),
+            None => f.write_str(self.name.feature()),
+        }
+    }
+}
+
+fn names() -> String {
+    let names = DeviceName::value_variants()
+        .iter()
+        .map(|name| name.feature());
+    names.collect::<Vec<_>>().join(", ")
+}
+
+/// The device to use and its name for the report: the one asked for, or that of `BURN_DEVICE`, or Burn's default.
+///
+/// # Errors
+///
+/// If there is no such device in this build.
+pub fn choose(asked: Option<DeviceArg>) -> Result<(Device, String), DeviceError> {
+    let arg = match (asked, std::env::var("BURN_DEVICE")) {
+        (Some(arg), _) => Some(arg),
+        // LibTorch has devices of its own, and a remote one has an address: Burn reads the variable, too.
+        (None, Ok(text)) if ["tch", "remote"].contains(&text.to_lowercase().as_str()) => None,
+        (None, Ok(text)) => Some(text.parse().map_err(|_| DeviceError::Variable(text))?),
+        (None, Err(_)) => None,
+    };
+    match arg {
+        Some(arg) => Ok((arg.open()?, arg.to_string())),
+        None => {
+            let device = Device::default();
+            let name = format!("{:?}", device.as_dispatch()).to_lowercase();
+            // A device that has no settings prints as `Flex(Flex)`: its name is enough.
+            let name = name
+                .split('(')
+                .next()
+                .filter(|&name| name != "cube")
+                .unwrap_or(&name)
+                .to_string();
+            Ok((device, name))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(not(feature = "cuda"))]
+    fn a_missing_backend_names_its_feature() {
+        let cuda: DeviceArg = "cuda:1".parse().unwrap();
+        let error = choose(Some(cuda)).unwrap_err().to_string();
+        assert_eq!(error, "device `cuda` is not built in: add --features cuda");
+    }
+
+    #[test]
+    #[cfg(feature = "flex")]
+    fn a_built_in_device_opens() {
+        let flex = "flex".parse().unwrap();
+        assert_eq!(choose(Some(flex)).unwrap().1, "flex");
+    }
+
+    #[test]
+    fn only_a_gpu_has_a_number() {
+        for text in ["flex:0", "cuda:", "cuda:x", "gpu", ""] {
+            let error = text.parse::<DeviceArg>().unwrap_err().to_string();
+            assert_eq!(
+                error,
+                format!(
+                    "{text:?} is not a device: use flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm, cpu, or the number of a GPU \
+                     behind its name, as in cuda:1"
+                )
+            );
+        }
+        assert_eq!(
+            "Vulkan:2".parse::<DeviceArg>().unwrap().to_string(),
+            "vulkan:2"
+        );
+    }
+}

@@ -1,0 +1,129 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand};
+use example_devices::DeviceArg;
+use serde::{Deserialize, Serialize};
+
+/// A language model of any text: trained with Burn's learner on one device or several, and asked to continue a prompt.
+#[derive(Debug, Parser)]
+#[command(name = "language-model", version)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model on a text, or resume its training
+    Train(TrainArgs),
+    /// Continue a prompt with a trained model
+    Continue(ContinueArgs),
+}
+
+/// Options of `train`.
+#[derive(Debug, Args)]
+pub struct TrainArgs {
+    /// The text, in UTF-8
+    pub text: PathBuf,
+    /// The folder of the run: checkpoints, metrics, samples, and the model as `transformers` saves it
+    #[arg(long, value_name = "DIR", default_value = "language-model-run")]
+    pub out: PathBuf,
+    /// Where to train: one device, or several with an equal part of each batch, as in `flex,flex` or `cuda:0,cuda:1` [default: the fastest
+    /// one built in]
+    #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
+    pub devices: Vec<DeviceArg>,
+    /// Let several devices exchange gradients among themselves (CUDA alone) instead of sending them to the first one
+    #[arg(long, requires = "devices")]
+    pub ddp: bool,
+    /// Passes over the text at most
+    #[arg(long, default_value_t = 10)]
+    pub epochs: usize,
+    /// Stop after so many epochs without a better validation loss
+    #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
+    pub patience: usize,
+    /// Go on after the newest checkpoint of the run, with its recipe
+    #[arg(
+        long,
+        conflicts_with_all = ["vocabulary", "len", "d_model", "heads", "layers", "d_ff", "dropout", "batch", "learning_rate", "warmup", "seed"]
+    )]
+    pub resume: bool,
+    /// What the model is, and how it is trained.
+    #[command(flatten)]
+    pub recipe: Recipe,
+}
+
+/// What a resumed run has to repeat.
+#[derive(Args, Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Recipe {
+    /// Tokens of the vocabulary at most: 256 bytes, and sequences of bytes that are frequent in the text
+    #[arg(long, default_value_t = 2048)]
+    pub vocabulary: usize,
+    /// Tokens that the model sees at most
+    #[arg(long, default_value_t = 128)]
+    pub len: usize,
+    /// Width of the model
+    #[arg(long, default_value_t = 192)]
+    pub d_model: usize,
+    /// Attention heads
+    #[arg(long, default_value_t = 6)]
+    pub heads: usize,
+    /// Layers
+    #[arg(long, default_value_t = 4)]
+    pub layers: usize,
+    /// Width inside the feed-forward layers
+    #[arg(long, default_value_t = 512)]
+    pub d_ff: usize,
+    /// Probability of dropout
+    #[arg(long, default_value_t = 0.1)]
+    pub dropout: f64,
+    /// Texts of `len` tokens in a step, on all devices together
+    #[arg(long, default_value_t = 16)]
+    pub batch: usize,
+    /// Largest learning rate, reached after `warmup` steps and then lowered along a cosine
+    #[arg(long, default_value_t = 2e-3)]
+    pub learning_rate: f64,
+    /// Steps in which the learning rate rises
+    #[arg(long, default_value_t = 100)]
+    pub warmup: usize,
+    /// Seed of parameters, order and dropout
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// Options of `continue`.
+#[derive(Debug, Args)]
+pub struct ContinueArgs {
+    /// The prompt
+    pub prompt: String,
+    /// The folder of the run, or of any model of the Llama family that `transformers` saved
+    #[arg(long, value_name = "DIR", default_value = "language-model-run")]
+    pub out: PathBuf,
+    /// Where to compute [default: the fastest device built in]
+    #[arg(long, value_name = "DEVICE")]
+    pub device: Option<DeviceArg>,
+    /// New tokens at most
+    #[arg(long, default_value_t = 100)]
+    pub tokens: usize,
+    /// 1 draws from the model's own probabilities, less prefers the probable ones, 0 always takes the most probable one
+    #[arg(long, default_value_t = 0.8)]
+    pub temperature: f64,
+    /// Seed of the draws
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,69 @@
+//! Continues prompts.
+
+use std::io::Write;
+
+use burn_attn_models::{
+    generate::{Finish, GenerateOptions, Sampling, stream},
+    language_model::LanguageModel,
+};
+use tokenizers::Tokenizer;
+
+use crate::{cli::ContinueArgs, error::Error, folder::Folder};
+
+/// Prints a prompt and its continuation while it grows.
+pub fn print(args: &ContinueArgs) -> Result<(), Error> {
+    if !(args.temperature >= 0.0 && args.temperature.is_finite()) {
+        return Err(Error::Option(format!(
+            "--temperature must be 0 or more, got {}",
+            args.temperature
+        )));
+    }
+    let (device, _) = example_devices::choose(args.device)?;
+    let (model, tokenizer) = Folder::new(&args.out).load(&device)?;
+    let prompt = tokenizer.encode(args.prompt.as_str(), false)?;
+    let prompt = prompt.get_ids();
+    if !(1..model.max_len()).contains(&prompt.len()) {
+        return Err(Error::Option(format!(
+            "the prompt has {} tokens, but this model continues prompts of 1 to {}",
+            prompt.len(),
+            model.max_len() - 1
+        )));
+    }
+    print!("{}", args.prompt);
+    let mut out = std::io::stdout();
+    continued(&model, &tokenizer, prompt, args, |text| {
+        // A reader that closes the pipe has read enough.
+        write!(out, "{text}").and_then(|()| out.flush()).is_ok()
+    })?;
+    println!();
+    Ok(())
+}
+
+/// Hands on each piece of the continuation as soon as it is whole characters, until `go_on` is false.
+pub fn continued(
+    model: &LanguageModel,
+    tokenizer: &Tokenizer,
+    prompt: &[u32],
+    args: &ContinueArgs,
+    mut go_on: impl FnMut(&str) -> bool,
+) -> Result<(), Error> {
+    let sampling = match args.temperature > 0.0 {
+        true => Sampling::temperature(args.temperature),
+        false => Sampling::greedy(),
+    };
+    let options = GenerateOptions::new(args.tokens)
+        .sampling(sampling)
+        .seed(args.seed);
+    let mut decoder = tokenizer.decode_stream(false);
+    for choice in stream(model, model.start(1), &[prompt.to_vec()], &options).flatten() {
+        if let Some(Finish::Stop(_)) = choice.finish {
+            break;
+        }
+        if let Some(text) = decoder.step(choice.token)?
+            && !go_on(&text)
+        {
+            break;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,201 @@
+//! The program as people run it.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::{Command, Output},
+};
+
+/// A text of which a small model learns much in a few steps.
+fn text(folder: &Path) -> PathBuf {
+    let path = folder.join("text.txt");
+    let animals = ["dog", "cat", "horse", "bird"];
+    let verbs = ["sees", "hears", "likes"];
+    let lines: String = (0..900)
+        .map(|i| {
+            let [subject, object] = [animals[i * 7 % 4], animals[i * i % 4]];
+            format!("The {subject} {} the {object}.\n", verbs[i * 5 % 3])
+        })
+        .collect();
+    fs::write(&path, lines).unwrap();
+    path
+}
+
+fn program(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_language-model"))
+        .current_dir(folder)
+        .env("BURN_DEVICE", "flex")
+        .env_remove("RUST_BACKTRACE")
+        .args(args)
+        .output()
+        .unwrap()
+}
+
+/// What a command that succeeds prints.
+fn printed(folder: &Path, args: &[&str]) -> String {
+    let output = program(folder, args);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The error of a command that fails.
+fn refused(folder: &Path, args: &[&str]) -> String {
+    let output = program(folder, args);
+    assert_eq!(output.status.code(), Some(1), "{args:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A model so small that a test trains it.
+const SMALL: [&str; 18] = [
+    "--d-model",
+    "24",
+    "--heads",
+    "3",
+    "--layers",
+    "1",
+    "--d-ff",
+    "32",
+    "--vocabulary",
+    "300",
+    "--len",
+    "16",
+    "--batch",
+    "8",
+    "--warmup",
+    "10",
+    "--learning-rate",
+    "0.01",
+];
+
+fn train(more: &[&'static str]) -> Vec<&'static str> {
+    let mut args = vec!["train", "text.txt", "--out", "run"];
+    args.extend(more);
+    args
+}
+
+fn train_small(more: &[&'static str]) -> Vec<&'static str> {
+    train(&[&SMALL[..], more].concat())
+}
+
+/// The validation losses that a run printed, by epoch.
+fn losses(printed: &str) -> Vec<(String, f64)> {
+    let lines = printed.lines().filter(|line| line.contains(": valid,"));
+    let loss = |line: &str| {
+        let (epoch, rest) = line.split_once(": ").unwrap();
+        let loss = rest.split("loss ").nth(1).unwrap();
+        let loss = loss.split(',').next().unwrap();
+        (epoch.to_string(), loss.parse().unwrap())
+    };
+    lines.map(loss).collect()
+}
+
+#[test]
+fn it_learns_on_two_devices_resumes_and_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text(folder);
+    let two_devices = ["--devices", "flex,flex", "--epochs", "2"];
+    let first = losses(&printed(folder, &train_small(&two_devices)));
+    assert_eq!(
+        [&first[0].0, &first[1].0],
+        ["epoch 1/2", "epoch 2/2"],
+        "{first:?}"
+    );
+    // Of one of 300 tokens it would be 5.7.
+    assert!(first[1].1 < first[0].1 && first[1].1 < 2.0, "{first:?}");
+
+    let resumed = losses(&printed(folder, &train(&["--resume", "--epochs", "3"])));
+    assert_eq!(resumed.len(), 1);
+    assert_eq!(resumed[0].0, "epoch 3/3");
+    assert!(resumed[0].1 < first[1].1 + 0.1, "{resumed:?}");
+
+    let samples = fs::read_to_string(folder.join("run/samples.txt")).unwrap();
+    assert_eq!(samples.matches("epoch ").count(), 3, "{samples}");
+
+    let args = ["continue", "The dog", "--out", "run", "--tokens", "9"];
+    let greedy = [&args[..], &["--temperature", "0"]].concat();
+    let text = printed(folder, &greedy);
+    assert!(text.starts_with("The dog "), "{text}");
+    assert!(text.contains(" the "), "{text}");
+    assert_eq!(text, printed(folder, &greedy));
+    let drawn = |seed| printed(folder, &[&args[..], &["--seed", seed]].concat());
+    assert_eq!(drawn("3"), drawn("3"));
+
+    // As many tokens as there is room for, and no more.
+    let long = printed(
+        folder,
+        &["continue", "The dog", "--out", "run", "--tokens", "999"],
+    );
+    assert!(long.starts_with("The dog"), "{long}");
+}
+
+#[test]
+fn what_cannot_work_is_said_in_one_sentence() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let path = text(folder);
+    let start = |sentence: &str, args: &[&'static str]| {
+        let error = refused(folder, &train_small(args));
+        assert_eq!(error, format!("error: {sentence}\n"));
+        assert!(!folder.join("run").exists(), "{args:?}");
+    };
+    start(
+        "--batch must be a multiple of the 3 devices, got 8",
+        &["--devices", "flex,flex,flex"],
+    );
+    start(
+        "--ddp needs devices that exchange gradients themselves, and in Burn 0.22 flex does not: only cuda does",
+        &["--devices", "flex,flex", "--ddp"],
+    );
+    start("--epochs must be at least 1, got 0", &["--epochs", "0"]);
+    start(
+        "--dropout must be at least 0 and less than 1, got 1.5",
+        &["--dropout", "1.5"],
+    );
+    let error = refused(folder, &["train", "missing.txt"]);
+    assert!(
+        error.starts_with("error: cannot read missing.txt: "),
+        "{error}"
+    );
+
+    fs::write(&path, b"caf\xe9").unwrap();
+    start("cannot train on text.txt: byte 3 is not UTF-8", &[]);
+    fs::write(&path, "").unwrap();
+    start(
+        "cannot train on text.txt: it has 0 tokens, but --len 16 and --batch 8 need about 340",
+        &[],
+    );
+
+    let error = refused(folder, &["continue", "The", "--out", "none"]);
+    assert!(error.contains("none"), "{error}");
+    let error = refused(folder, &["train", "text.txt", "--out", "none", "--resume"]);
+    assert!(
+        error.starts_with("error: cannot read none/recipe.json: "),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_run_is_never_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text(folder);
+    printed(folder, &train_small(&["--epochs", "1"]));
+    let model = fs::read(folder.join("run/model.safetensors")).unwrap();
+    assert_eq!(
+        refused(folder, &train_small(&[])),
+        "error: run: there is a run here already: go on with it by --resume, or choose another --out\n"
+    );
+    assert_eq!(
+        fs::read(folder.join("run/model.safetensors")).unwrap(),
+        model
+    );
+    for prompt in ["", &"dog ".repeat(40)] {
+        let error = refused(folder, &["continue", prompt, "--out", "run"]);
+        assert!(
+            error.contains("but this model continues prompts of 1 to 15"),
+            "{error}"
+        );
+    }
+}
