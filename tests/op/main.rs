@@ -1,6 +1,7 @@
 //! Suites over the operation: against the f64 oracle, and the properties of its contract, on every backend of the build.
 
 mod activation;
+mod activation_backward;
 mod bad_input;
 mod bias;
 mod case;

@@ -8,11 +8,13 @@ pub use burn_attn_kernels_cpu::tiled::Activation;
 
 use crate::{AttentionOps, OptionalFloat};
 
+pub(crate) mod backward;
+
 /// `activation(x + bias)`. If `gated`, `x` is `[gate | up]` and the result is `activation(gate + bias) · (up + bias)`, each
 /// half with its half of the bias.
 ///
-/// Outside training, the CPU backends compute f32 in one pass over memory, on all cores; flex works in place if nothing
-/// else holds `x` and there is no gate.
+/// The CPU backends compute f32 in one pass over memory, forward and backward, on all cores; flex works in place if nothing
+/// else holds `x` and there is no gate. Training keeps `x` alone for the backward pass.
 ///
 /// # Shapes
 ///

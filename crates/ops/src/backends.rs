@@ -83,6 +83,16 @@ macro_rules! on_the_host {
             crate::fused::activate::<Self>(x, bias, activation, gated)
         }
 
+        fn activate_backward(
+            x: FloatTensor<Self>,
+            bias: crate::OptionalFloat<Self>,
+            gradient: FloatTensor<Self>,
+            activation: crate::Activation,
+            gated: bool,
+        ) -> FloatTensor<Self> {
+            crate::fused::activate_backward::<Self>(x, bias, gradient, activation, gated)
+        }
+
         fn rotate(
             x: FloatTensor<Self>,
             cos: FloatTensor<Self>,

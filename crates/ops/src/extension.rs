@@ -85,6 +85,17 @@ pub trait AttentionOps: Backend {
         activation::composed::<Self>(x, bias, activation, gated)
     }
 
+    /// The gradient of `x` from that of [`activate`](Self::activate)'s result. That of the bias is its sum over the rows.
+    fn activate_backward(
+        x: FloatTensor<Self>,
+        #[extension_type] bias: OptionalFloat<Self>,
+        gradient: FloatTensor<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        activation::backward::composed::<Self>(x, bias, gradient, activation, gated)
+    }
+
     /// `x`, `[batch, heads, len, d_head]`, with its pairs rotated by the angles in the tables, `[positions, pairs]`.
     fn rotate(
         x: FloatTensor<Self>,

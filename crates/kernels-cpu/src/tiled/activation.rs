@@ -1,7 +1,14 @@
 //! The activation between the linear layers of a feed-forward network, in one pass over memory.
 
+use alloc::{vec, vec::Vec};
+
+use pulp::WithSimd;
+
 use super::{
-    kernel::activation::{Activation, Pass, Stretch},
+    kernel::{
+        activation::{Activation, Pass, Stretch},
+        activation_backward as backward,
+    },
     parallel::{Execution, for_each},
 };
 
@@ -40,7 +47,7 @@ impl Activated<'_> {
         self.check(x.len(), 1);
         let (task, step, count) = (self.task(), self.columns, x.len());
         let stretches = x.chunks_mut(task).map(|x| Stretch::InPlace { x, step });
-        self.share_out(count, stretches, execution);
+        self.share_out(count, stretches, execution, |stretch| self.pass(stretch));
     }
 
     /// Writes `[rows, columns]` from `[rows, 2 · columns]`, both contiguous.
@@ -61,7 +68,94 @@ impl Activated<'_> {
         let (task, count) = (self.task(), out.len());
         let tasks = x.chunks(2 * task).zip(out.chunks_mut(task));
         let tasks = tasks.map(|(x, out)| Stretch::Gated { x, out });
-        self.share_out(count, tasks, execution);
+        self.share_out(count, tasks, execution, |stretch| self.pass(stretch));
+    }
+
+    /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of its `x`, `[rows, columns]`, both contiguous. The
+    /// gradient of the bias is their sum over the rows.
+    ///
+    /// # Panics
+    /// As [`in_place`](Self::in_place), and when the numbers of rows differ.
+    ///
+    /// # Cost
+    /// As [`in_place`](Self::in_place), which is computed again.
+    pub fn backward_in_place(&self, x: &[f32], gradient: &mut [f32], execution: Execution) {
+        self.check(gradient.len(), 1);
+        self.check_rows(x.len(), gradient.len());
+        let zeros = self.zeros(self.columns);
+        let (task, count) = (self.task(), gradient.len());
+        let tasks = x.chunks(task).zip(gradient.chunks_mut(task));
+        let tasks = tasks.map(|(x, gradient)| backward::Stretch::InPlace { x, gradient });
+        self.share_out(count, tasks, execution, |stretch| {
+            self.backward_pass(stretch, &zeros)
+        });
+    }
+
+    /// Writes the gradient of `x`, `[rows, 2 · columns]`, from that of the result of [`gated`](Self::gated), `[rows, columns]`, all
+    /// contiguous.
+    ///
+    /// # Panics
+    /// As [`gated`](Self::gated).
+    ///
+    /// # Cost
+    /// Twice that of [`gated`](Self::gated).
+    pub fn backward_gated(
+        &self,
+        x: &[f32],
+        gradient: &[f32],
+        out: &mut [f32],
+        execution: Execution,
+    ) {
+        self.check(gradient.len(), 2);
+        self.check_rows(x.len(), out.len());
+        assert!(
+            x.len() == 2 * gradient.len(),
+            "{} numbers of gate and up do not fit {} of the gradient",
+            x.len(),
+            gradient.len()
+        );
+        let zeros = self.zeros(2 * self.columns);
+        let (task, count) = (self.task(), out.len());
+        let rows = x.chunks(2 * task).zip(gradient.chunks(task));
+        let tasks = rows.zip(out.chunks_mut(2 * task));
+        let tasks = tasks.map(|((x, gradient), out)| backward::Stretch::Gated { x, gradient, out });
+        self.share_out(count, tasks, execution, |stretch| {
+            self.backward_pass(stretch, &zeros)
+        });
+    }
+
+    fn pass<'a>(&'a self, stretch: Stretch<'a>) -> Pass<'a> {
+        Pass {
+            stretch,
+            bias: self.bias,
+            columns: self.columns,
+            activation: self.activation,
+        }
+    }
+
+    fn backward_pass<'a>(
+        &'a self,
+        stretch: backward::Stretch<'a>,
+        zeros: &'a [f32],
+    ) -> backward::Pass<'a> {
+        backward::Pass {
+            stretch,
+            bias: if zeros.is_empty() { self.bias } else { zeros },
+            columns: self.columns,
+            activation: self.activation,
+        }
+    }
+
+    /// What stands for a bias that is not there.
+    fn zeros(&self, count: usize) -> Vec<f32> {
+        vec![0.0; if self.bias.is_empty() { count } else { 0 }]
+    }
+
+    fn check_rows(&self, x: usize, gradient: usize) {
+        assert!(
+            x == gradient,
+            "{x} numbers do not fit {gradient} of their gradient"
+        );
     }
 
     /// Numbers of a task: whole rows.
@@ -82,21 +176,17 @@ impl Activated<'_> {
         );
     }
 
-    fn share_out<'a>(
+    fn share_out<T: Send, P: WithSimd<Output = ()>>(
         &self,
         numbers: usize,
-        tasks: impl Iterator<Item = Stretch<'a>> + Send,
+        tasks: impl Iterator<Item = T> + Send,
         execution: Execution,
+        pass: impl Fn(T) -> P + Sync,
     ) {
         // A number costs as much as several operations, because it is read from memory and written back.
         let workers = execution.workers(numbers.div_ceil(self.task()), 16.0 * numbers as f64);
         for_each(workers, 0, tasks, |stretch, _: &mut [f32]| {
-            execution.dispatch(Pass {
-                stretch,
-                bias: self.bias,
-                columns: self.columns,
-                activation: self.activation,
-            });
+            execution.dispatch(pass(stretch));
         });
     }
 }

@@ -2,7 +2,7 @@
 
 use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions};
 
-const ALL: [Activation; 8] = [
+pub const ALL: [Activation; 8] = [
     Activation::Identity,
     Activation::Relu,
     Activation::ReluSquared,
@@ -13,7 +13,7 @@ const ALL: [Activation; 8] = [
     Activation::ClampedQuickGelu,
 ];
 
-fn executions() -> Vec<Execution> {
+pub fn executions() -> Vec<Execution> {
     let instructions = [
         Instructions::Widest,
         Instructions::Portable,
@@ -30,12 +30,12 @@ fn executions() -> Vec<Execution> {
     instructions.into_iter().flat_map(execution).collect()
 }
 
-fn sigmoid(x: f64) -> f64 {
+pub fn sigmoid(x: f64) -> f64 {
     1.0 / (1.0 + (-x).exp())
 }
 
 /// The formula.
-fn exact(activation: Activation, x: f64) -> f64 {
+pub fn exact(activation: Activation, x: f64) -> f64 {
     let factor = (2.0 / std::f64::consts::PI).sqrt();
     match activation {
         Activation::Identity => x,
@@ -50,7 +50,7 @@ fn exact(activation: Activation, x: f64) -> f64 {
 }
 
 /// What a gate is multiplied by.
-fn other(activation: Activation, up: f64) -> f64 {
+pub fn other(activation: Activation, up: f64) -> f64 {
     match activation {
         Activation::ClampedQuickGelu => up.clamp(-7.0, 7.0) + 1.0,
         _ => up,
@@ -93,7 +93,7 @@ fn every_number() {
 }
 
 /// Multiples of an eighth between −4 and 4.
-fn eighths(seed: usize, count: usize) -> Vec<f32> {
+pub fn eighths(seed: usize, count: usize) -> Vec<f32> {
     let number = |index: usize| ((index * 37 + seed * 11) % 65) as f32 / 8.0 - 4.0;
     (0..count).map(number).collect()
 }

@@ -14,6 +14,7 @@
 //! Miri, for which a millisecond of these is minutes, runs the small ones only.
 
 mod activation;
+mod activation_backward;
 mod case;
 mod determinism;
 mod dropout;

@@ -4,6 +4,7 @@
 //! hand over their gradients and make sure that it runs. In attention, the working node is that of the logsumexp, whose
 //! parents are all tensors with a gradient; where heads are split, it is a node without a result of its own.
 
+mod activation;
 mod split_heads;
 
 use std::sync::{Arc, Mutex};
@@ -18,8 +19,8 @@ use burn_autodiff::{
 };
 
 use crate::{
-    AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool, OptionalFloat,
-    OptionalInt, Results, Rotation, ScoreInputs, Upstream, composed,
+    Activation, AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool,
+    OptionalFloat, OptionalInt, Results, Rotation, ScoreInputs, Upstream, composed,
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -33,6 +34,15 @@ where
 
     fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
         split_heads::tracked::<B, C>(x, heads)
+    }
+
+    fn activate(
+        x: FloatTensor<Self>,
+        bias: OptionalFloat<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        activation::tracked::<B, C>(x, bias, activation, gated)
     }
 
     fn rotate(

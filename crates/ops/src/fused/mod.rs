@@ -37,7 +37,7 @@ mod rotation;
 mod tests;
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]
-pub(crate) use activation::activate;
+pub(crate) use activation::{activate, activate_backward};
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use linear::linear;
 #[cfg(any(feature = "flex", feature = "ndarray"))]

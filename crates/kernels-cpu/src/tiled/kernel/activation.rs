@@ -159,7 +159,7 @@ impl Pass<'_> {
 
 /// `out = function(out, operands)`, number by number.
 #[inline(always)]
-fn each<S: Simd, const N: usize>(
+pub(super) fn each<S: Simd, const N: usize>(
     out: &mut [f32],
     operands: [&[f32]; N],
     function: impl Fn(S::f32s, [S::f32s; N]) -> S::f32s,
@@ -197,30 +197,30 @@ fn padded<S: Simd>(numbers: &[f32]) -> S::f32s {
 }
 
 #[inline(always)]
-fn identity<S: Simd>(_: S, x: S::f32s) -> S::f32s {
+pub(super) fn identity<S: Simd>(_: S, x: S::f32s) -> S::f32s {
     x
 }
 
 #[inline(always)]
-fn relu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn relu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let zero = simd.splat_f32s(0.0);
     f32::select_less(simd, x, zero, zero, x)
 }
 
 #[inline(always)]
-fn relu_squared<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn relu_squared<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let x = relu(simd, x);
     simd.mul_f32s(x, x)
 }
 
 #[inline(always)]
-fn gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let factor = simd.splat_f32s(core::f32::consts::FRAC_1_SQRT_2);
     half_of_one_plus(simd, x, erf(simd, simd.mul_f32s(x, factor)))
 }
 
 #[inline(always)]
-fn gelu_tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn gelu_tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const FACTOR: f32 = core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
     let square = simd.mul_f32s(x, x);
     let factor = simd.mul_add_e_f32s(
@@ -233,13 +233,13 @@ fn gelu_tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 
 /// `x · (1 + y) / 2`
 #[inline(always)]
-fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
+pub(super) fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     let half = simd.splat_f32s(0.5);
     simd.mul_f32s(x, simd.mul_add_e_f32s(y, half, half))
 }
 
 #[inline(always)]
-fn quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     swish(
         simd,
         x,
@@ -248,31 +248,38 @@ fn quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 }
 
 #[inline(always)]
-fn clamped_quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn clamped_quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     let limit = simd.splat_f32s(Activation::LIMIT as f32);
     quick_gelu(simd, f32::select_less(simd, limit, x, limit, x))
 }
 
 #[inline(always)]
-fn silu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn silu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     swish(simd, x, x)
 }
 
 /// `x · sigmoid(y)`
 #[inline(always)]
 fn swish<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
+    let (numerator, denominator) = sigmoid(simd, y);
+    simd.mul_f32s(x, simd.div_f32s(numerator, denominator))
+}
+
+/// `sigmoid(y)` as a numerator and a denominator.
+#[inline(always)]
+pub(super) fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s) {
     let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
     // With exp(−|y|), which never overflows.
     let negative = f32::select_less(simd, y, zero, y, simd.neg_f32s(y));
     let log2_e = simd.splat_f32s(core::f32::consts::LOG2_E);
     let e = f32::exp2_of_negative(simd, simd.mul_f32s(negative, log2_e));
     let numerator = f32::select_less(simd, y, zero, e, one);
-    simd.mul_f32s(x, simd.div_f32s(numerator, simd.add_f32s(one, e)))
+    (numerator, simd.add_f32s(one, e))
 }
 
 /// The error function, never beyond ±1: relative error below 4e-7.
 #[inline(always)]
-fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+pub(super) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // x · P(x²) / Q(x²), minimax in the relative error (1.9e-8) up to the bound, where f32 has rounded to 1.
     const NUMERATOR: [f64; 6] = [
         1.128_379_145_740_915_1,

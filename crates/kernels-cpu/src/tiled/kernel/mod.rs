@@ -11,9 +11,10 @@
 //! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; sums over queries |
 //! | `few_rows.rs`, `rotation.rs` | a part of a product of few rows; some rows with rotary positions |
 //! | `many_rows.rs` | some rows of a linear layer |
-//! | `activation.rs` | the activation of some rows of a feed-forward network |
+//! | `activation.rs`, `activation_backward.rs` | the activation of some rows of a feed-forward network, and its gradient |
 
 pub(super) mod activation;
+pub(super) mod activation_backward;
 pub(super) mod backward;
 pub(super) mod backward_step;
 pub(super) mod bias;

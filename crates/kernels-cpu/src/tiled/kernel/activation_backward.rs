@@ -1,0 +1,228 @@
+//! The gradient of the activation of some rows of a feed-forward network.
+
+use pulp::{Simd, WithSimd};
+
+use super::{
+    activation::{
+        Activation, clamped_quick_gelu, each, erf, gelu, gelu_tanh, half_of_one_plus, identity,
+        quick_gelu, relu, relu_squared, sigmoid, silu,
+    },
+    real::Real,
+};
+
+/// Whole rows.
+pub(crate) enum Stretch<'a> {
+    /// `gradient = gradient · activation'(x + bias)`
+    InPlace {
+        x: &'a [f32],
+        gradient: &'a mut [f32],
+    },
+    /// The gradient of rows `[gate | up]` from that of `activation(gate + bias) · (up + bias)`.
+    Gated {
+        x: &'a [f32],
+        gradient: &'a [f32],
+        out: &'a mut [f32],
+    },
+}
+
+/// One pass over some rows.
+pub(crate) struct Pass<'a> {
+    pub(crate) stretch: Stretch<'a>,
+    /// The bias of a row of `x`, or zeros.
+    pub(crate) bias: &'a [f32],
+    /// Numbers of a row of the activation.
+    pub(crate) columns: usize,
+    pub(crate) activation: Activation,
+}
+
+impl WithSimd for Pass<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        macro_rules! run {
+            ($function:ident, $derivative:ident) => {
+                self.run(
+                    simd,
+                    #[inline(always)]
+                    |x| $function(simd, x),
+                    #[inline(always)]
+                    |x| $derivative(simd, x),
+                    #[inline(always)]
+                    |up| (up, simd.splat_f32s(1.0)),
+                )
+            };
+        }
+        match self.activation {
+            Activation::Identity => run!(identity, one),
+            Activation::Relu => run!(relu, of_relu),
+            Activation::ReluSquared => run!(relu_squared, of_relu_squared),
+            Activation::Gelu => run!(gelu, of_gelu),
+            Activation::GeluTanh => run!(gelu_tanh, of_gelu_tanh),
+            Activation::QuickGelu => run!(quick_gelu, of_quick_gelu),
+            Activation::Silu => run!(silu, of_silu),
+            Activation::ClampedQuickGelu => self.run(
+                simd,
+                #[inline(always)]
+                |x| clamped_quick_gelu(simd, x),
+                #[inline(always)]
+                |x| {
+                    let (limit, zero) = (simd.splat_f32s(LIMIT), simd.splat_f32s(0.0));
+                    f32::select_less(simd, limit, x, zero, of_quick_gelu(simd, x))
+                },
+                #[inline(always)]
+                |up| {
+                    let [low, zero, one, high] =
+                        [-LIMIT, 0.0, 1.0, LIMIT].map(|x| simd.splat_f32s(x));
+                    let inside = f32::select_less(simd, up, low, zero, one);
+                    let inside = f32::select_less(simd, high, up, zero, inside);
+                    (simd.add_f32s(f32::bound(simd, up, low, high), one), inside)
+                },
+            ),
+        }
+    }
+}
+
+const LIMIT: f32 = Activation::LIMIT as f32;
+
+impl Pass<'_> {
+    /// `other` is what a gate is multiplied by, and its derivative.
+    #[inline(always)]
+    fn run<S: Simd>(
+        self,
+        simd: S,
+        activation: impl Fn(S::f32s) -> S::f32s,
+        derivative: impl Fn(S::f32s) -> S::f32s,
+        other: impl Fn(S::f32s) -> (S::f32s, S::f32s),
+    ) {
+        let columns = self.columns;
+        match self.stretch {
+            Stretch::InPlace { x, gradient } => {
+                let rows = x.chunks_exact(columns);
+                for (x, gradient) in rows.zip(gradient.chunks_exact_mut(columns)) {
+                    each::<S, _>(
+                        gradient,
+                        [x, self.bias],
+                        #[inline(always)]
+                        |gradient, [x, bias]| {
+                            simd.mul_f32s(gradient, derivative(simd.add_f32s(x, bias)))
+                        },
+                    );
+                }
+            }
+            Stretch::Gated { x, gradient, out } => {
+                let (of_gate, of_up) = self.bias.split_at(columns);
+                let rows = x.chunks_exact(2 * columns);
+                let rows = rows.zip(gradient.chunks_exact(columns));
+                for ((x, gradient), out) in rows.zip(out.chunks_exact_mut(2 * columns)) {
+                    let (gate, up) = x.split_at(columns);
+                    let (out_gate, out_up) = out.split_at_mut(columns);
+                    each::<S, _>(
+                        out_gate,
+                        [gradient, gate, up, of_gate, of_up],
+                        #[inline(always)]
+                        |_, [gradient, gate, up, of_gate, of_up]| {
+                            let (up, _) = other(simd.add_f32s(up, of_up));
+                            let gate = derivative(simd.add_f32s(gate, of_gate));
+                            simd.mul_f32s(simd.mul_f32s(gradient, up), gate)
+                        },
+                    );
+                    each::<S, _>(
+                        out_up,
+                        [gradient, gate, up, of_gate, of_up],
+                        #[inline(always)]
+                        |_, [gradient, gate, up, of_gate, of_up]| {
+                            let (_, up) = other(simd.add_f32s(up, of_up));
+                            let gate = activation(simd.add_f32s(gate, of_gate));
+                            simd.mul_f32s(simd.mul_f32s(gradient, up), gate)
+                        },
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn one<S: Simd>(simd: S, _: S::f32s) -> S::f32s {
+    simd.splat_f32s(1.0)
+}
+
+#[inline(always)]
+fn of_relu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
+    f32::select_less(simd, zero, x, one, zero)
+}
+
+#[inline(always)]
+fn of_relu_squared<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    let x = relu(simd, x);
+    simd.add_f32s(x, x)
+}
+
+/// `Φ(x) + x · φ(x)`, the distribution function and the density of the normal distribution.
+#[inline(always)]
+fn of_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
+    // Beyond, the density is below the smallest number, and ∞ · 0 is none.
+    let bounded = f32::bound(simd, x, simd.splat_f32s(-14.5), simd.splat_f32s(14.5));
+    let distribution = half_of_one_plus(
+        simd,
+        simd.splat_f32s(1.0),
+        erf(simd, simd.mul_f32s(bounded, simd.splat_f32s(FRAC_1_SQRT_2))),
+    );
+    let square = simd.mul_f32s(bounded, bounded);
+    let exponent = simd.mul_f32s(square, simd.splat_f32s(-0.5 * LOG2_E));
+    let density = simd.mul_f32s(
+        f32::exp2_of_negative(simd, exponent),
+        simd.splat_f32s(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2),
+    );
+    simd.mul_add_e_f32s(bounded, density, distribution)
+}
+
+/// With `(1 + tanh(u)) / 2 = sigmoid(2 · u)`.
+#[inline(always)]
+fn of_gelu_tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    // Twice the formula's.
+    const FACTOR: f32 = 2.0 * core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
+    const CUBE: f32 = 0.044715 * FACTOR;
+    let splat = |number| simd.splat_f32s(number);
+    // Beyond, the sigmoid is 0 or 1.
+    let x = f32::bound(simd, x, splat(-10.0), splat(10.0));
+    let square = simd.mul_f32s(x, x);
+    let y = simd.mul_f32s(simd.mul_add_e_f32s(square, splat(CUBE), splat(FACTOR)), x);
+    let slope = simd.mul_add_e_f32s(square, splat(3.0 * CUBE), splat(FACTOR));
+    of_sigmoid(simd, y, simd.mul_f32s(x, slope))
+}
+
+#[inline(always)]
+fn of_quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    of_swish(
+        simd,
+        simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32)),
+    )
+}
+
+#[inline(always)]
+fn of_silu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    of_swish(simd, x)
+}
+
+/// The derivative of `x · sigmoid(factor · x)`, where `y = factor · x`.
+#[inline(always)]
+fn of_swish<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
+    // Beyond, the sigmoid is 0 or 1.
+    let y = f32::bound(simd, y, simd.splat_f32s(-95.0), simd.splat_f32s(95.0));
+    of_sigmoid(simd, y, y)
+}
+
+/// The derivative of `x · sigmoid(y)`, where `slope = x · y'`: `s · (1 + slope · (1 − s))`.
+#[inline(always)]
+fn of_sigmoid<S: Simd>(simd: S, y: S::f32s, slope: S::f32s) -> S::f32s {
+    let (numerator, denominator) = sigmoid(simd, y);
+    let s = simd.div_f32s(numerator, denominator);
+    // 1 − s without cancellation.
+    let (numerator, denominator) = sigmoid(simd, simd.neg_f32s(y));
+    let rest = simd.div_f32s(numerator, denominator);
+    simd.mul_f32s(s, simd.mul_add_e_f32s(slope, rest, simd.splat_f32s(1.0)))
+}

@@ -1,0 +1,178 @@
+//! The gradient of the activation between the linear layers of a feed-forward network, against the formulas in f64.
+
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution};
+
+use super::activation::{ALL, eighths, exact, executions, other, sigmoid};
+
+/// The derivative of the formula.
+fn derivative(activation: Activation, x: f64) -> f64 {
+    let factor = (2.0 / std::f64::consts::PI).sqrt();
+    let swish = |k: f64| sigmoid(k * x) * (1.0 + k * x * (1.0 - sigmoid(k * x)));
+    match activation {
+        Activation::Identity => 1.0,
+        Activation::Relu => f64::from(u8::from(x > 0.0)),
+        Activation::ReluSquared => 2.0 * x.max(0.0),
+        Activation::Gelu => {
+            let density = (-x * x / 2.0).exp() * factor / 2.0;
+            (1.0 + libm::erf(x / 2f64.sqrt())) / 2.0 + x * density
+        }
+        Activation::GeluTanh => {
+            let t = (factor * (x + 0.044715 * x.powi(3))).tanh();
+            let slope = factor * (1.0 + 3.0 * 0.044715 * x * x);
+            (1.0 + t) / 2.0 + x * (1.0 - t * t) * slope / 2.0
+        }
+        Activation::QuickGelu => swish(1.702),
+        Activation::Silu => swish(1.0),
+        Activation::ClampedQuickGelu if x > 7.0 => 0.0,
+        Activation::ClampedQuickGelu => swish(1.702),
+    }
+}
+
+/// A few roundings of numbers that are about 1, or of the result if that is larger.
+fn bound(exact: f64) -> f64 {
+    1e-6 * exact.abs().max(1.0)
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn every_number() {
+    // Every 9973rd f32 of either sign up to 30.
+    let numbers = (0..=30f32.to_bits()).step_by(9973).map(f32::from_bits);
+    let numbers: Vec<f32> = numbers.flat_map(|x| [x, -x]).collect();
+    for activation in ALL {
+        let activated = Activated {
+            bias: &[],
+            columns: 1,
+            activation,
+        };
+        for execution in executions() {
+            let mut actual = vec![1.0; numbers.len()];
+            activated.backward_in_place(&numbers, &mut actual, execution);
+            for (&x, actual) in numbers.iter().zip(actual) {
+                let exact = derivative(activation, f64::from(x));
+                let error = (f64::from(actual) - exact).abs();
+                assert!(
+                    error <= bound(exact),
+                    "{activation:?} at {x}: {actual}, off by {error:e}, {execution:?}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_size() {
+    for activation in ALL {
+        for (rows, columns) in [(0, 3), (1, 1), (3, 7), (2, 8), (5, 17), (2, 67)] {
+            let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
+            let gradient = eighths(5, rows * columns);
+            for with_bias in [false, true] {
+                let bias = |count| match with_bias {
+                    true => eighths(3, count),
+                    false => Vec::new(),
+                };
+                let added = |bias: &[f32], column| f64::from(*bias.get(column).unwrap_or(&0.0));
+                for execution in executions() {
+                    let own = bias(columns);
+                    let activated = Activated {
+                        bias: &own,
+                        columns,
+                        activation,
+                    };
+                    let mut actual = gradient.clone();
+                    activated.backward_in_place(&x, &mut actual, execution);
+                    for (index, actual) in actual.into_iter().enumerate() {
+                        let x = f64::from(x[index]) + added(&own, index % columns);
+                        let exact = f64::from(gradient[index]) * derivative(activation, x);
+                        let error = (f64::from(actual) - exact).abs();
+                        assert!(
+                            error <= 4.0 * bound(exact),
+                            "{activation:?} at {x}: {actual}"
+                        );
+                    }
+
+                    let both = bias(2 * columns);
+                    let activated = Activated {
+                        bias: &both,
+                        ..activated
+                    };
+                    let mut actual = vec![f32::NAN; 2 * rows * columns];
+                    activated.backward_gated(&gates, &gradient, &mut actual, execution);
+                    for row in 0..rows {
+                        let of = |at: usize| {
+                            let number =
+                                f64::from(gates[row * 2 * columns + at]) + added(&both, at);
+                            (number, f64::from(actual[row * 2 * columns + at]))
+                        };
+                        for column in 0..columns {
+                            let ((gate, of_gate), (up, of_up)) = (of(column), of(columns + column));
+                            let gradient = f64::from(gradient[row * columns + column]);
+                            let inside = match activation {
+                                Activation::ClampedQuickGelu => up.abs() <= 7.0,
+                                _ => true,
+                            };
+                            let exact_gate =
+                                gradient * other(activation, up) * derivative(activation, gate);
+                            let exact_up =
+                                gradient * exact(activation, gate) * f64::from(u8::from(inside));
+                            for (actual, exact) in [(of_gate, exact_gate), (of_up, exact_up)] {
+                                let error = (actual - exact).abs();
+                                assert!(
+                                    error <= 40.0 * bound(exact),
+                                    "{activation:?} at {gate}, {up}: {actual} for {exact}"
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn infinities_have_the_gradient_of_large_numbers() {
+    for activation in ALL {
+        let activated = Activated {
+            bias: &[],
+            columns: 2,
+            activation,
+        };
+        for execution in executions() {
+            let mut gradient = [1.0, 1.0];
+            let x = [f32::INFINITY, f32::NEG_INFINITY];
+            activated.backward_in_place(&x, &mut gradient, execution);
+            let [above, below] = [30.0, -30.0].map(|x| derivative(activation, x) as f32);
+            match activation {
+                Activation::ReluSquared => assert_eq!(gradient, [f32::INFINITY, 0.0]),
+                _ => assert!(
+                    (gradient[0] - above).abs() < 1e-6 && (gradient[1] - below).abs() < 1e-6,
+                    "{activation:?}: {gradient:?}"
+                ),
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_that_are_no_rows() {
+    let activated = Activated {
+        bias: &[],
+        columns: 2,
+        activation: Activation::Gelu,
+    };
+    let sentence = |call: &dyn Fn()| {
+        let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(call));
+        let panic = panic.expect_err("it was refused");
+        panic.downcast_ref::<String>().expect("a sentence").clone()
+    };
+    let execution = Execution::available();
+    assert_eq!(
+        sentence(&|| activated.backward_in_place(&[0.0; 4], &mut [0.0; 6], execution)),
+        "4 numbers do not fit 6 of their gradient"
+    );
+    assert_eq!(
+        sentence(&|| activated.backward_gated(&[0.0; 8], &[0.0; 2], &mut [0.0; 8], execution)),
+        "8 numbers of gate and up do not fit 2 of the gradient"
+    );
+}

@@ -1,0 +1,131 @@
+//! The gradient of an activation by plain tensor operations.
+
+use burn::{
+    backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
+    tensor::{Shape, Slice},
+};
+use burn_attn_kernels_cpu::tiled::Activation;
+
+use super::function;
+use crate::{AttentionOps, OptionalFloat};
+
+/// The gradient of `x` from that of [`activate`](AttentionOps::activate)'s result.
+pub(crate) fn composed<B: AttentionOps>(
+    x: FloatTensor<B>,
+    bias: OptionalFloat<B>,
+    gradient: FloatTensor<B>,
+    activation: Activation,
+    gated: bool,
+) -> FloatTensor<B> {
+    let [rows, width] = x.shape().dims::<2>();
+    let x = match bias.into_option() {
+        Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
+        None => x,
+    };
+    if !gated {
+        return times_derivative::<B>(gradient, x, activation);
+    }
+    let columns = width / 2;
+    let half = |from: usize| {
+        let slices = [Slice::from(0..rows), Slice::from(from..from + columns)];
+        B::float_slice(x.clone(), &slices)
+    };
+    let (gate, up) = (half(0), half(columns));
+    let of_up = B::float_mul(gradient.clone(), function::<B>(gate.clone(), activation));
+    let (up, of_up) = match activation {
+        Activation::ClampedQuickGelu => {
+            let limit = Activation::LIMIT;
+            let clamped = B::float_clamp(up.clone(), (-limit).into(), limit.into());
+            let moved = B::float_abs(B::float_sub(up, clamped.clone()));
+            let of_up = where_zero::<B>(of_up, moved);
+            (B::float_add_scalar(clamped, 1.0.into()), of_up)
+        }
+        _ => (up, of_up),
+    };
+    let of_gate = times_derivative::<B>(B::float_mul(gradient, up), gate, activation);
+    B::float_cat(vec![of_gate, of_up], 1)
+}
+
+/// `gradient` where `number`, which is not negative, is 0; 0 elsewhere.
+fn where_zero<B: Backend>(gradient: FloatTensor<B>, number: FloatTensor<B>) -> FloatTensor<B> {
+    let dtype = get_or_init_device_settings::<B>(&number.device()).bool_dtype;
+    let elsewhere = B::float_greater_elem(number, 0.0.into(), dtype);
+    B::float_mask_fill(gradient, elsewhere, 0.0.into())
+}
+
+/// `gradient · activation'(x)`
+fn times_derivative<B: Backend>(
+    gradient: FloatTensor<B>,
+    x: FloatTensor<B>,
+    activation: Activation,
+) -> FloatTensor<B> {
+    use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
+    match activation {
+        Activation::Identity => gradient,
+        Activation::Relu => {
+            let y = B::relu(x);
+            B::relu_backward(y, gradient)
+        }
+        Activation::ReluSquared => {
+            B::float_mul(gradient, B::float_mul_scalar(B::relu(x), 2.0.into()))
+        }
+        // Φ(x) + x · φ(x), the distribution function and the density of the normal distribution.
+        Activation::Gelu => {
+            let erf = B::float_erf(B::float_mul_scalar(x.clone(), FRAC_1_SQRT_2.into()));
+            let distribution =
+                B::float_mul_scalar(B::float_add_scalar(erf, 1.0.into()), 0.5.into());
+            // Beyond, the density is below the smallest number of f64, and ∞ · 0 is none.
+            let x = B::float_clamp(x, (-39.0).into(), 39.0.into());
+            let square = B::float_mul(x.clone(), x.clone());
+            let density = B::float_mul_scalar(
+                B::float_exp(B::float_mul_scalar(square, (-0.5).into())),
+                (0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2).into(),
+            );
+            let derivative = B::float_add(distribution, B::float_mul(x, density));
+            B::float_mul(gradient, derivative)
+        }
+        // With (1 + tanh(u)) / 2 = sigmoid(2 · u).
+        Activation::GeluTanh => {
+            let factor = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
+            let x = B::float_clamp(x, (-20.0).into(), 20.0.into());
+            let square = B::float_mul(x.clone(), x.clone());
+            let of_square = |cube: f64| {
+                let scaled = B::float_mul_scalar(square.clone(), (cube * factor).into());
+                B::float_mul(B::float_add_scalar(scaled, factor.into()), x.clone())
+            };
+            of_sigmoid::<B>(gradient, of_square(0.044715), of_square(3.0 * 0.044715))
+        }
+        Activation::QuickGelu => {
+            let y = B::float_mul_scalar(x, Activation::QUICK.into());
+            of_swish::<B>(gradient, y)
+        }
+        Activation::Silu => of_swish::<B>(gradient, x),
+        Activation::ClampedQuickGelu => {
+            let limit = Activation::LIMIT;
+            let clamped = B::float_clamp_max(x.clone(), limit.into());
+            let moved = B::float_abs(B::float_sub(x, clamped.clone()));
+            let gradient = where_zero::<B>(gradient, moved);
+            times_derivative::<B>(gradient, clamped, Activation::QuickGelu)
+        }
+    }
+}
+
+/// `gradient` times the derivative of `x · sigmoid(factor · x)`, where `y = factor · x`.
+fn of_swish<B: Backend>(gradient: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
+    // Beyond, the sigmoid is 0 or 1.
+    let y = B::float_clamp(y, (-750.0).into(), 750.0.into());
+    of_sigmoid::<B>(gradient, y.clone(), y)
+}
+
+/// `gradient` times the derivative of `x · sigmoid(y)`, where `slope = x · y'`: `s · (1 + slope · (1 − s))`.
+fn of_sigmoid<B: Backend>(
+    gradient: FloatTensor<B>,
+    y: FloatTensor<B>,
+    slope: FloatTensor<B>,
+) -> FloatTensor<B> {
+    let s = B::sigmoid(y.clone());
+    // 1 − s without cancellation.
+    let rest = B::sigmoid(B::float_neg(y));
+    let factor = B::float_add_scalar(B::float_mul(slope, rest), 1.0.into());
+    B::float_mul(gradient, B::float_mul(s, factor))
+}

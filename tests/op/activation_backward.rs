@@ -1,0 +1,195 @@
+//! The gradients of what is between two linear layers, against differences of the formulas in f64.
+
+use burn::tensor::{DType, Device, Tensor, TensorData};
+use burn_attn::ops::{Activation, activate, activated_linear};
+use burn_attn_tests::{compare::difference_to_largest, devices, numbers::uniform_f64};
+
+const ALL: [Activation; 8] = [
+    Activation::Identity,
+    Activation::Relu,
+    Activation::ReluSquared,
+    Activation::Gelu,
+    Activation::GeluTanh,
+    Activation::QuickGelu,
+    Activation::Silu,
+    Activation::ClampedQuickGelu,
+];
+
+/// How far gradients may be from differences, which are good to 1e-9 themselves.
+const PRECISIONS: [(DType, f64); 2] = [(DType::F32, 3e-6), (DType::F64, 1e-8)];
+
+fn erf(x: f64) -> f64 {
+    let device = devices::any();
+    let x = Tensor::<1>::from_data([x], (&device, DType::F64));
+    x.erf().into_scalar()
+}
+
+fn function(activation: Activation, x: f64) -> f64 {
+    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    match activation {
+        Activation::Identity => x,
+        Activation::Relu => x.max(0.0),
+        Activation::ReluSquared => x.max(0.0).powi(2),
+        Activation::Gelu => x * (1.0 + erf(x / 2f64.sqrt())) / 2.0,
+        Activation::GeluTanh => {
+            let factor = (2.0 / std::f64::consts::PI).sqrt();
+            x * (1.0 + (factor * (x + 0.044715 * x.powi(3))).tanh()) / 2.0
+        }
+        Activation::QuickGelu => x * sigmoid(1.702 * x),
+        Activation::Silu => x * sigmoid(x),
+        Activation::ClampedQuickGelu => function(Activation::QuickGelu, x.min(7.0)),
+    }
+}
+
+/// The result for one row with its bias.
+fn result(row: &[f64], activation: Activation, gated: bool) -> Vec<f64> {
+    if !gated {
+        return row.iter().map(|&x| function(activation, x)).collect();
+    }
+    let (gate, up) = row.split_at(row.len() / 2);
+    let other = |up: f64| match activation {
+        Activation::ClampedQuickGelu => up.clamp(-7.0, 7.0) + 1.0,
+        _ => up,
+    };
+    let pairs = gate.iter().zip(up);
+    pairs
+        .map(|(&gate, &up)| function(activation, gate) * other(up))
+        .collect()
+}
+
+/// The gradient of the sum of the results, weighted by `upstream`, by central differences.
+fn differences(
+    x: &[f64],
+    width: usize,
+    bias: &[f64],
+    upstream: &[f64],
+    case: (Activation, bool),
+) -> Vec<f64> {
+    const STEP: f64 = 1e-6;
+    let columns = upstream.len() * width / x.len();
+    let mut gradient = Vec::new();
+    for (x, upstream) in x.chunks(width).zip(upstream.chunks(columns)) {
+        let biased = |at: usize| x[at] + bias.get(at).unwrap_or(&0.0);
+        let row: Vec<f64> = (0..width).map(biased).collect();
+        let sum = |at: usize, step: f64| -> f64 {
+            let mut row = row.clone();
+            row[at] += step;
+            let result = result(&row, case.0, case.1);
+            result
+                .iter()
+                .zip(upstream)
+                .map(|(y, weight)| y * weight)
+                .sum()
+        };
+        gradient.extend((0..width).map(|at| (sum(at, STEP) - sum(at, -STEP)) / (2.0 * STEP)));
+    }
+    gradient
+}
+
+fn tensor<const D: usize>(
+    values: &[f64],
+    shape: [usize; D],
+    device: &Device,
+    dtype: DType,
+) -> Tensor<D> {
+    let data = TensorData::new(values.to_vec(), shape).convert_dtype(dtype);
+    Tensor::from_data(data, (device, dtype))
+}
+
+fn elements<const D: usize>(tensor: Tensor<D>) -> Vec<f64> {
+    tensor.into_data().iter().collect()
+}
+
+#[test]
+fn gradients_are_those_of_the_formulas() {
+    let [rows, width] = [3, 34];
+    // Beyond the limits of clamped functions.
+    let scaled = |seed, count| -> Vec<f64> {
+        uniform_f64(seed, count)
+            .into_iter()
+            .map(|x| 9.0 * x)
+            .collect()
+    };
+    for (dtype, tolerance) in PRECISIONS {
+        for device in devices::with(dtype) {
+            // Burn 0.22.1 computes sigmoids in f32 on ndarray.
+            let is_ndarray = device == devices::cpu().last().expect("there is a CPU").1;
+            let device = device.autodiff();
+            for activation in ALL {
+                for (gated, with_bias) in
+                    [(false, false), (false, true), (true, false), (true, true)]
+                {
+                    let columns = if gated { width / 2 } else { width };
+                    let x = scaled(1, rows * width);
+                    let bias = scaled(2, if with_bias { width } else { 0 });
+                    let upstream = scaled(3, rows * columns);
+                    let expected = differences(&x, width, &bias, &upstream, (activation, gated));
+
+                    let tracked = tensor(&x, [rows, width], &device, dtype).require_grad();
+                    let of_bias = (!bias.is_empty())
+                        .then(|| tensor(&bias, [width], &device, dtype).require_grad());
+                    let y = activate(tracked.clone(), of_bias.clone(), activation, gated);
+                    let weights = tensor(&upstream, [rows, columns], &device, dtype);
+                    let gradients = (y * weights).sum().backward();
+                    let tolerance = if is_ndarray {
+                        tolerance.max(3e-6)
+                    } else {
+                        tolerance
+                    };
+                    let check = |what: &str, actual: Vec<f64>, expected: &[f64]| {
+                        let off = difference_to_largest(&actual, expected);
+                        assert!(
+                            off <= tolerance,
+                            "{what} of {activation:?}, gated {gated}, {device:?} in {dtype:?} is off by {off:e}"
+                        );
+                    };
+                    check("x", elements(tracked.grad(&gradients).unwrap()), &expected);
+                    if let Some(bias) = of_bias {
+                        let sums =
+                            (0..width).map(|at| expected.iter().skip(at).step_by(width).sum());
+                        let sums: Vec<f64> = sums.collect();
+                        check("bias", elements(bias.grad(&gradients).unwrap()), &sums);
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_layer_may_train_its_bias_or_its_weight_alone() {
+    for device in devices::all() {
+        let device = device.autodiff();
+        let x = tensor::<2>(&uniform_f64(1, 10), [2, 5], &device, DType::F32);
+        let of = |seed, count| uniform_f64(seed, count);
+        let gradients = |train_weight: bool, train_bias: bool| {
+            let weight = tensor::<2>(&of(2, 30), [5, 6], &device, DType::F32);
+            let bias = tensor::<1>(&of(3, 6), [6], &device, DType::F32);
+            let weight = if train_weight {
+                weight.require_grad()
+            } else {
+                weight
+            };
+            let bias = if train_bias {
+                bias.require_grad()
+            } else {
+                bias
+            };
+            let y = activated_linear(
+                x.clone(),
+                weight.clone(),
+                Some(bias.clone()),
+                Activation::Silu,
+                true,
+            );
+            let gradients = y.sum().backward();
+            (
+                weight.grad(&gradients).map(elements),
+                bias.grad(&gradients).map(elements),
+            )
+        };
+        let both = gradients(true, true);
+        assert_eq!(gradients(true, false), (both.0.clone(), None));
+        assert_eq!(gradients(false, true), (None, both.1));
+    }
+}
