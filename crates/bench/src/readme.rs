@@ -1,9 +1,10 @@
-//! The table of speed in the README: a few rows of the first run in `results/`, what wins and what loses.
+//! The table of speed in the README: a few rows, each of the newest run in `results/` that has it, what wins and what loses.
 
 use std::fs;
 
 use crate::case::Measure;
 use crate::markdown::significant;
+use crate::report::Row;
 use crate::run::Run;
 
 /// What is changed.
@@ -71,16 +72,16 @@ const ROWS: [(&str, &str, &str); 11] = [
     ),
 ];
 
-/// The README with the table of this run in place of the one that is there.
+/// The README with the table of these runs in place of the one that is there.
 ///
 /// # Errors
 ///
-/// When the README has no place for it, or the run no such row.
-pub fn with_table(readme: &str, run: &Run) -> Result<String, String> {
+/// When the README has no place for it, or no run has such a row.
+pub fn with_table(readme: &str, runs: &[Run]) -> Result<String, String> {
     let missing = |mark: &str| format!("README.md has no line {}", mark.trim());
     let (before, rest) = readme.split_once(MARKS[0]).ok_or(missing(MARKS[0]))?;
     let (_, after) = rest.split_once(MARKS[1]).ok_or(missing(MARKS[1]))?;
-    Ok([before, MARKS[0], &table(run)?, MARKS[1], after].concat())
+    Ok([before, MARKS[0], &table(runs)?, MARKS[1], after].concat())
 }
 
 /// The README as it is.
@@ -88,21 +89,19 @@ pub fn committed() -> Result<String, String> {
     fs::read_to_string(FILE).map_err(|error| format!("{FILE}: {error}"))
 }
 
-fn table(run: &Run) -> Result<String, String> {
+fn table(runs: &[Run]) -> Result<String, String> {
     let mut text = String::from("| work | PyTorch | Burn |\n| --- | --- | --- |\n");
     for (name, suite, case) in ROWS {
-        let mut rows = run.rows.iter();
-        if !rows.any(|row| row.suite == suite && row.case == case) {
-            return Err(format!("the run has no row {case:?} of {suite}"));
-        }
+        let of_case = |row: &&Row| row.suite == suite && row.case == case;
+        let with_row = runs
+            .iter()
+            .filter(|run| run.rows.iter().any(|row| of_case(&row)));
+        let run = with_row.max_by_key(|run| &run.date);
+        let run = run.ok_or_else(|| format!("no run has a row {case:?} of {suite}"))?;
         let ratio = |peers: &[&str]| {
-            let mut rows = run.rows.iter();
-            let row = rows.find(|row| {
-                row.suite == suite
-                    && row.measure == Measure::Time
-                    && row.case == case
-                    && peers.contains(&row.peer.as_str())
-            });
+            let mut rows = run.rows.iter().filter(of_case);
+            let row =
+                rows.find(|row| row.measure == Measure::Time && peers.contains(&row.peer.as_str()));
             row.map_or("–".into(), |row| significant(row.ratio, 2))
         };
         let (pytorch, burn) = (ratio(&["pytorch"]), ratio(&["burn", "burn-nn"]));
@@ -117,27 +116,51 @@ mod tests {
     use crate::markdown::committed_runs;
 
     #[test]
-    fn the_table_is_that_of_the_first_run() {
+    fn the_table_is_that_of_the_committed_runs() {
         let runs = committed_runs().unwrap();
         let readme = committed().unwrap();
         assert!(
-            with_table(&readme, &runs[0]).unwrap() == readme,
+            with_table(&readme, &runs).unwrap() == readme,
             "the table of speed in README.md is written by `cargo run -p burn-attn-bench --no-default-features -- --report`"
         );
     }
 
     #[test]
     fn a_place_and_all_rows_are_needed() {
-        let runs = committed_runs().unwrap();
-        let mut run = runs[0].clone();
+        let mut runs = committed_runs().unwrap();
         assert_eq!(
-            with_table("# burn-attn\n", &run).unwrap_err(),
+            with_table("# burn-attn\n", &runs).unwrap_err(),
             "README.md has no line <!-- speed -->"
         );
-        run.rows.retain(|row| row.suite != "module");
+        for run in &mut runs {
+            run.rows.retain(|row| row.suite != "module");
+        }
         assert_eq!(
-            with_table("<!-- speed -->\n<!-- end of speed -->\n", &run).unwrap_err(),
-            "the run has no row \"MultiHeadAttention 1024\" of module"
+            with_table("<!-- speed -->\n<!-- end of speed -->\n", &runs).unwrap_err(),
+            "no run has a row \"MultiHeadAttention 1024\" of module"
+        );
+    }
+
+    #[test]
+    fn a_row_is_that_of_the_newest_run() {
+        let readme = "<!-- speed -->\n<!-- end of speed -->\n";
+        let mut runs = committed_runs().unwrap();
+        let mut newer = runs[0].clone();
+        newer.date = "9999-12-31".into();
+        newer.rows.retain(|row| row.suite == "translation");
+        for row in &mut newer.rows {
+            row.ratio = 42.0;
+        }
+        // Whatever their order.
+        runs.insert(0, newer);
+        let table = with_table(readme, &runs).unwrap();
+        let of_newer: Vec<&str> = table
+            .lines()
+            .filter(|line| line.contains("| 42 |"))
+            .collect();
+        assert_eq!(
+            of_newer,
+            ["| translator, a whole step, width 256, 3 + 3 layers | 42 | 42 |"]
         );
     }
 }
