@@ -127,7 +127,8 @@ pub struct TrainArgs {
     /// Sentence pairs per step, of about the same length [default: 32; for --data 64]
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
-    /// Replicas of the model, each with a part of every batch and of the threads; on flex and ndarray only [default: 1]
+    /// Replicas of the model, each with a part of every batch and of the threads; on flex and ndarray only [default: one for each
+    /// thread, at most 4]
     #[arg(long, value_name = "N")]
     pub replicas: Option<usize>,
     /// Seed of all random numbers: with the same options and seed, and --steps instead of --minutes, a machine

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::module::Module;
 use burn::tensor::Device;
+use burn_attn::ops::in_host_memory;
+use burn_attn_models::train::Replicas;
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Cli, Command, Shared, TrainArgs};
@@ -86,7 +88,7 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
             });
         }
         (true, Some(path)) => resume(args, &path, shared, place)?,
-        (false, None) => begin(args.config()?, shared, place)?,
+        (false, None) => begin(args, shared, place)?,
     };
     if let Outcome::Interrupted(name) = outcome {
         return Ok(say_how_to_resume(&name, &shared.out));
@@ -106,36 +108,45 @@ fn probe_report(shared: &Shared) -> Result<(), Error> {
     shared.report.as_deref().map_or(Ok(()), files::probe)
 }
 
-/// Refuses replicas on a device that is not the CPU's threads: they would wait for each other, and its generator, of which dropout is made
-/// there, would serve whoever comes first.
-fn check_replicas(config: &RunConfig, place: &Place) -> Result<(), Error> {
-    let shares_threads = ["flex", "ndarray"].contains(&place.name.as_str());
-    if config.replicas > 1 && !shares_threads {
-        return Err(Error::Option(format!(
-            "--replicas {} needs the device flex or ndarray, got {}",
-            config.replicas, place.name
-        )));
+/// Decides how many replicas there are, if it was not said. They are refused on a device that is not the CPU's threads: they would wait for
+/// each other, and its generator, of which dropout is made there, would serve whoever comes first.
+fn decide_replicas(
+    config: &mut RunConfig,
+    asked: Option<usize>,
+    place: &Place,
+) -> Result<(), Error> {
+    let shares_threads = in_host_memory(&place.device);
+    match asked {
+        Some(replicas) if replicas > 1 && !shares_threads => Err(Error::Option(format!(
+            "--replicas {replicas} needs the device flex or ndarray, got {}",
+            place.name
+        ))),
+        None if shares_threads => {
+            config.replicas = Replicas::recommended().min(config.batch.max(1));
+            Ok(())
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 /// Starts a run in an empty folder.
-pub fn begin(
-    mut config: RunConfig,
-    shared: &Shared,
-    place: &Place,
-) -> Result<(Split, Outcome), Error> {
-    check_replicas(&config, place)?;
+pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+    let mut config = args.config()?;
+    decide_replicas(&mut config, args.replicas, place)?;
     prepare(shared)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
     println!(
-        "training on {}: {} pairs, {} tokens in the vocabulary, {} parameters, on {}",
+        "training on {}: {} pairs, {} tokens in the vocabulary, {} parameters, on {}{}",
         trainer.config.data.name(),
         split.train.len(),
         trainer.config.model.vocab_size,
         trainer.parameters(),
         place.name,
+        match trainer.config.replicas {
+            1 => String::new(),
+            replicas => format!(", {replicas} replicas"),
+        },
     );
     Ok((split, drive(&mut trainer)?))
 }
@@ -155,7 +166,6 @@ pub fn resume(
             checkpoint.state.time_afresh();
         }
     }
-    check_replicas(&checkpoint.config, place)?;
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
         println!(

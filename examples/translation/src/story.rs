@@ -55,12 +55,14 @@ fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
     let args = TrainArgs::default();
     let mut story = args.config()?;
     let Some(path) = checkpoint::newest(&shared.out)? else {
-        return begin(story, shared, place);
+        return begin(&args, shared, place);
     };
     let Checkpoint { config, state, .. } = Checkpoint::read(&path)?;
     // What only the corpus determines was not given as an option, so it cannot differ.
     story.data.fingerprint.clone_from(&config.data.fingerprint);
     story.model.vocab_size = config.model.vocab_size;
+    // Nor what only the machine determines.
+    story.replicas = config.replicas;
     if serde_json::to_value(&story).ok() != serde_json::to_value(&config).ok() {
         return Err(Error::Occupied {
             path: shared.out.clone(),

@@ -14,6 +14,7 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
 use burn::train::InferenceStep;
+use burn_attn::ops::in_host_memory;
 use burn_attn_models::{seq2seq::Seq2Seq, train::Replicas};
 
 use crate::batches::{self, Sample};
@@ -78,7 +79,7 @@ impl Trainer {
         // Burn creates parameters when they are first used: use them before the seed changes.
         model.visit(&mut Touch);
         Self {
-            replicas: Replicas::new(config.replicas),
+            replicas: replicas(&config, &device),
             config,
             state: State::default(),
             clock: monotonic(),
@@ -103,7 +104,7 @@ impl Trainer {
     ) -> Result<Self, Error> {
         let device = device.clone().autodiff();
         Self {
-            replicas: Replicas::new(checkpoint.config.replicas),
+            replicas: replicas(&checkpoint.config, &device),
             config: checkpoint.config.clone(),
             state: checkpoint.state.clone(),
             clock: monotonic(),
@@ -348,6 +349,14 @@ impl Trainer {
         self.model
             .as_ref()
             .expect("the model is only away during a step")
+    }
+}
+
+/// Those of the run, where they can share the CPU's threads; a run that goes on elsewhere has one.
+fn replicas(config: &RunConfig, device: &Device) -> Replicas {
+    match in_host_memory(device) {
+        true => Replicas::new(config.replicas),
+        false => Replicas::new(1),
     }
 }
 

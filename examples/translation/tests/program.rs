@@ -47,6 +47,26 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+#[test]
+#[cfg(feature = "flex")]
+fn replicas_are_as_many_as_threads_unless_it_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let started = |threads: &str, more: &[&str]| {
+        let mut command = train(folder.path(), &format!("run-{threads}-{}", more.len()));
+        command.env("RAYON_NUM_THREADS", threads);
+        command
+            .args(["--device", "flex", "--steps", "1"])
+            .args(more);
+        let stdout = text(&command.output().unwrap().stdout);
+        stdout.lines().next().unwrap_or_default().to_string()
+    };
+    let ends = |line: String, end: &str| assert!(line.ends_with(end), "{line}");
+    ends(started("1", &[]), "on flex");
+    ends(started("3", &[]), "on flex, 3 replicas");
+    ends(started("9", &[]), "on flex, 4 replicas");
+    ends(started("9", &["--replicas", "2"]), "on flex, 2 replicas");
+}
+
 /// The error of a command that could not be carried out.
 fn refused(command: &mut Command) -> String {
     let Output {
