@@ -58,7 +58,7 @@ pub fn translation(features: &[&str]) -> Result<(), String> {
 
 /// Trains the smallest model for some steps, and sees it learn.
 pub fn tiny(features: &[&str]) -> Result<(), String> {
-    let steps = ["--", "100"];
+    let steps = ["--", "250"];
     let text = cargo_text(
         &[&RUN[..], &["tiny"], features, &steps].concat(),
         &ON_THE_CPU,
