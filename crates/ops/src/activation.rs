@@ -13,8 +13,8 @@ pub(crate) mod backward;
 /// `activation(x + bias)`. If `gated`, `x` is `[gate | up]` and the result is `activation(gate + bias) · (up + bias)`, each
 /// half with its half of the bias.
 ///
-/// The CPU backends compute f32 in one pass over memory, forward and backward, on all cores; flex works in place if nothing
-/// else holds `x` and there is no gate. Training keeps `x` alone for the backward pass.
+/// The CPU backends compute f32 in vectors, on all cores: outside training in one pass over memory, on flex in place if nothing
+/// else holds `x` and there is no gate. Training keeps no more than `x`, and computes its gradient in one such pass.
 ///
 /// # Shapes
 ///
@@ -96,7 +96,7 @@ pub(crate) fn composed<B: AttentionOps>(
     if !gated {
         return function::<B>(x, activation);
     }
-    // Split like two heads: views, whose gradients come together in one pass.
+    // Split like two heads, without copies.
     let parts = B::split_heads(
         B::float_reshape(x, Shape::new([1, rows, width])),
         vec![1, 1],
@@ -130,7 +130,6 @@ fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTenso
             let x = B::relu(x);
             B::float_mul(x.clone(), x)
         }
-        // Burn 0.22.1's own GELU has the same values, but on most backends the gradient of the tanh approximation.
         Activation::Gelu => {
             let scaled = B::float_mul_scalar(x.clone(), FRAC_1_SQRT_2.into());
             half_of_one_plus(x, B::float_erf(scaled))

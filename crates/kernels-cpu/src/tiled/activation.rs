@@ -1,6 +1,6 @@
 //! The activation between the linear layers of a feed-forward network, in one pass over memory.
 
-use alloc::{vec, vec::Vec};
+use alloc::vec;
 
 use pulp::WithSimd;
 
@@ -29,7 +29,7 @@ const TASK: usize = 1 << 14;
 pub struct Activated<'a> {
     /// `[columns]`, gated `[2 · columns]`, or empty for none.
     pub bias: &'a [f32],
-    /// Width of the rows that are written.
+    /// Width of a row of the result.
     pub columns: usize,
     /// The function.
     pub activation: Activation,
@@ -71,23 +71,22 @@ impl Activated<'_> {
         self.share_out(count, tasks, execution, |stretch| self.pass(stretch));
     }
 
-    /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of its `x`, `[rows, columns]`, both contiguous. The
-    /// gradient of the bias is their sum over the rows.
+    /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of `x`, as it was before, `[rows, columns]`, both
+    /// contiguous. The gradient of the bias is the sum of the rows.
     ///
     /// # Panics
-    /// As [`in_place`](Self::in_place), and when the numbers of rows differ.
+    /// As [`in_place`](Self::in_place), and when `x` and the gradient do not have as many numbers.
     ///
     /// # Cost
-    /// As [`in_place`](Self::in_place), which is computed again.
+    /// Some 10 to 50 operations per number, an exponential or error function among them.
     pub fn backward_in_place(&self, x: &[f32], gradient: &mut [f32], execution: Execution) {
         self.check(gradient.len(), 1);
-        self.check_rows(x.len(), gradient.len());
-        let zeros = self.zeros(self.columns);
+        check_same(x.len(), gradient.len());
         let (task, count) = (self.task(), gradient.len());
         let tasks = x.chunks(task).zip(gradient.chunks_mut(task));
         let tasks = tasks.map(|(x, gradient)| backward::Stretch::InPlace { x, gradient });
         self.share_out(count, tasks, execution, |stretch| {
-            self.backward_pass(stretch, &zeros)
+            self.backward_pass(stretch, self.bias)
         });
     }
 
@@ -98,7 +97,8 @@ impl Activated<'_> {
     /// As [`gated`](Self::gated).
     ///
     /// # Cost
-    /// Twice that of [`gated`](Self::gated).
+    /// That of [`gated`](Self::gated) and of [`backward_in_place`](Self::backward_in_place): two passes over each row, the second of which
+    /// finds it in the cache.
     pub fn backward_gated(
         &self,
         x: &[f32],
@@ -107,20 +107,28 @@ impl Activated<'_> {
         execution: Execution,
     ) {
         self.check(gradient.len(), 2);
-        self.check_rows(x.len(), out.len());
+        check_same(x.len(), out.len());
         assert!(
             x.len() == 2 * gradient.len(),
             "{} numbers of gate and up do not fit {} of the gradient",
             x.len(),
             gradient.len()
         );
-        let zeros = self.zeros(2 * self.columns);
-        let (task, count) = (self.task(), out.len());
+        let zeros = vec![
+            0.0;
+            if self.bias.is_empty() {
+                2 * self.columns
+            } else {
+                0
+            }
+        ];
+        let bias = if zeros.is_empty() { self.bias } else { &zeros };
+        let (task, count) = (self.task(), gradient.len());
         let rows = x.chunks(2 * task).zip(gradient.chunks(task));
         let tasks = rows.zip(out.chunks_mut(2 * task));
         let tasks = tasks.map(|((x, gradient), out)| backward::Stretch::Gated { x, gradient, out });
         self.share_out(count, tasks, execution, |stretch| {
-            self.backward_pass(stretch, &zeros)
+            self.backward_pass(stretch, bias)
         });
     }
 
@@ -134,28 +142,16 @@ impl Activated<'_> {
     }
 
     fn backward_pass<'a>(
-        &'a self,
+        &self,
         stretch: backward::Stretch<'a>,
-        zeros: &'a [f32],
+        bias: &'a [f32],
     ) -> backward::Pass<'a> {
         backward::Pass {
             stretch,
-            bias: if zeros.is_empty() { self.bias } else { zeros },
+            bias,
             columns: self.columns,
             activation: self.activation,
         }
-    }
-
-    /// What stands for a bias that is not there.
-    fn zeros(&self, count: usize) -> Vec<f32> {
-        vec![0.0; if self.bias.is_empty() { count } else { 0 }]
-    }
-
-    fn check_rows(&self, x: usize, gradient: usize) {
-        assert!(
-            x == gradient,
-            "{x} numbers do not fit {gradient} of their gradient"
-        );
     }
 
     /// Numbers of a task: whole rows.
@@ -189,4 +185,11 @@ impl Activated<'_> {
             execution.dispatch(pass(stretch));
         });
     }
+}
+
+fn check_same(x: usize, gradient: usize) {
+    assert!(
+        x == gradient,
+        "{x} numbers do not fit {gradient} of their gradient"
+    );
 }

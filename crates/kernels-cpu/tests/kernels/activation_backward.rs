@@ -1,6 +1,6 @@
 //! The gradient of the activation between the linear layers of a feed-forward network, against the formulas in f64.
 
-use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution};
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions};
 
 use super::activation::{ALL, eighths, exact, executions, other, sigmoid};
 
@@ -42,7 +42,7 @@ fn every_number() {
     for activation in ALL {
         let activated = Activated {
             bias: &[],
-            columns: 1,
+            columns: numbers.len(),
             activation,
         };
         for execution in executions() {
@@ -85,6 +85,7 @@ fn every_size() {
                         let x = f64::from(x[index]) + added(&own, index % columns);
                         let exact = f64::from(gradient[index]) * derivative(activation, x);
                         let error = (f64::from(actual) - exact).abs();
+                        // Gradients are at most 4.
                         assert!(
                             error <= 4.0 * bound(exact),
                             "{activation:?} at {x}: {actual}"
@@ -117,6 +118,7 @@ fn every_size() {
                                 gradient * exact(activation, gate) * f64::from(u8::from(inside));
                             for (actual, exact) in [(of_gate, exact_gate), (of_up, exact_up)] {
                                 let error = (actual - exact).abs();
+                                // Gradients are at most 4, and what they are multiplied by at most 9.
                                 assert!(
                                     error <= 40.0 * bound(exact),
                                     "{activation:?} at {gate}, {up}: {actual} for {exact}"
@@ -151,6 +153,90 @@ fn infinities_have_the_gradient_of_large_numbers() {
                 ),
             }
         }
+    }
+}
+
+#[test]
+fn what_is_no_number_stays_so_and_reaches_nothing_else() {
+    const NAN: f32 = f32::NAN;
+    const INF: f32 = f32::INFINITY;
+    for activation in ALL {
+        let activated = Activated {
+            bias: &[],
+            columns: 9,
+            activation,
+        };
+        for execution in executions() {
+            // Of x, whatever the gradient; except for functions whose gradient at NaN is that of any number.
+            let mut gradient = [1.0f32; 9];
+            let mut x = [1.0f32; 9];
+            (x[2], x[8]) = (NAN, NAN);
+            activated.backward_in_place(&x, &mut gradient, execution);
+            let is_linear = matches!(activation, Activation::Identity | Activation::Relu);
+            let nan = gradient.map(|gradient| gradient.is_nan());
+            let expected = std::array::from_fn(|at| !is_linear && (at == 2 || at == 8));
+            assert_eq!(nan, expected, "{activation:?}, {execution:?}");
+
+            // A dead unit has no gradient, whatever comes from above.
+            let dead = match activation {
+                Activation::Relu | Activation::ReluSquared => -1.0,
+                Activation::ClampedQuickGelu => 8.0,
+                _ => continue,
+            };
+            for above in [NAN, INF, -INF] {
+                let mut gradient = [above; 9];
+                activated.backward_in_place(&[dead; 9], &mut gradient, execution);
+                assert_eq!(gradient, [0.0; 9], "{activation:?}, {execution:?}");
+            }
+        }
+    }
+    // Nor has what a gate is multiplied by, beyond its limit.
+    let activated = Activated {
+        bias: &[],
+        columns: 1,
+        activation: Activation::ClampedQuickGelu,
+    };
+    for execution in executions() {
+        let mut out = [0.0; 2];
+        activated.backward_gated(&[NAN, 9.0], &[1.0], &mut out, execution);
+        assert!(out[0].is_nan() && out[1] == 0.0, "{out:?}, {execution:?}");
+    }
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn threads_change_no_bit() {
+    // Several tasks, the last of them a shorter one.
+    let (rows, columns) = (500, 131);
+    let [x, gates] = [1, 2].map(|parts| eighths(parts, parts * rows * columns));
+    let gradient = eighths(5, rows * columns);
+    for activation in ALL {
+        let [own, both] = [1, 2].map(|parts| eighths(3, parts * columns));
+        let with = |bias| Activated {
+            bias,
+            columns,
+            activation,
+        };
+        let run = |threads, rows_of_a_call: usize| {
+            let execution = Execution {
+                threads,
+                instructions: Instructions::Widest,
+            };
+            let mut in_place = gradient.clone();
+            let mut gated = vec![f32::NAN; 2 * rows * columns];
+            let part = rows_of_a_call * columns;
+            for (x, gradient) in x.chunks(part).zip(in_place.chunks_mut(part)) {
+                with(&own).backward_in_place(x, gradient, execution);
+            }
+            let calls = gates.chunks(2 * part).zip(gradient.chunks(part));
+            for ((x, gradient), out) in calls.zip(gated.chunks_mut(2 * part)) {
+                with(&both).backward_gated(x, gradient, out, execution);
+            }
+            (in_place, gated)
+        };
+        let row_by_row = run(1, 1);
+        assert_eq!(row_by_row, run(1, rows), "{activation:?}");
+        assert_eq!(row_by_row, run(4, rows), "{activation:?}");
     }
 }
 

@@ -35,9 +35,8 @@ pub(crate) fn composed<B: AttentionOps>(
     let (up, of_up) = match activation {
         Activation::ClampedQuickGelu => {
             let limit = Activation::LIMIT;
-            let clamped = B::float_clamp(up.clone(), (-limit).into(), limit.into());
-            let moved = B::float_abs(B::float_sub(up, clamped.clone()));
-            let of_up = where_zero::<B>(of_up, moved);
+            let of_up = up_to_limit::<B>(of_up, B::float_abs(up.clone()));
+            let clamped = B::float_clamp(up, (-limit).into(), limit.into());
             (B::float_add_scalar(clamped, 1.0.into()), of_up)
         }
         _ => (up, of_up),
@@ -46,11 +45,11 @@ pub(crate) fn composed<B: AttentionOps>(
     B::float_cat(vec![of_gate, of_up], 1)
 }
 
-/// `gradient` where `number`, which is not negative, is 0; 0 elsewhere.
-fn where_zero<B: Backend>(gradient: FloatTensor<B>, number: FloatTensor<B>) -> FloatTensor<B> {
-    let dtype = get_or_init_device_settings::<B>(&number.device()).bool_dtype;
-    let elsewhere = B::float_greater_elem(number, 0.0.into(), dtype);
-    B::float_mask_fill(gradient, elsewhere, 0.0.into())
+/// `gradient`, but 0 where `x` is above the limit of clamped functions.
+fn up_to_limit<B: Backend>(gradient: FloatTensor<B>, x: FloatTensor<B>) -> FloatTensor<B> {
+    let dtype = get_or_init_device_settings::<B>(&x.device()).bool_dtype;
+    let above = B::float_greater_elem(x, Activation::LIMIT.into(), dtype);
+    B::float_mask_fill(gradient, above, 0.0.into())
 }
 
 /// `gradient · activation'(x)`
@@ -62,11 +61,9 @@ fn times_derivative<B: Backend>(
     use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
     match activation {
         Activation::Identity => gradient,
-        Activation::Relu => {
-            let y = B::relu(x);
-            B::relu_backward(y, gradient)
-        }
+        Activation::Relu => B::relu_backward(x, gradient),
         Activation::ReluSquared => {
+            let gradient = B::relu_backward(x.clone(), gradient);
             B::float_mul(gradient, B::float_mul_scalar(B::relu(x), 2.0.into()))
         }
         // Φ(x) + x · φ(x), the distribution function and the density of the normal distribution.
@@ -87,7 +84,8 @@ fn times_derivative<B: Backend>(
         // With (1 + tanh(u)) / 2 = sigmoid(2 · u).
         Activation::GeluTanh => {
             let factor = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
-            let x = B::float_clamp(x, (-20.0).into(), 20.0.into());
+            // Beyond, the sigmoid is 0 or 1.
+            let x = B::float_clamp(x, (-22.0).into(), 22.0.into());
             let square = B::float_mul(x.clone(), x.clone());
             let of_square = |cube: f64| {
                 let scaled = B::float_mul_scalar(square.clone(), (cube * factor).into());
@@ -101,10 +99,8 @@ fn times_derivative<B: Backend>(
         }
         Activation::Silu => of_swish::<B>(gradient, x),
         Activation::ClampedQuickGelu => {
-            let limit = Activation::LIMIT;
-            let clamped = B::float_clamp_max(x.clone(), limit.into());
-            let moved = B::float_abs(B::float_sub(x, clamped.clone()));
-            let gradient = where_zero::<B>(gradient, moved);
+            let gradient = up_to_limit::<B>(gradient, x.clone());
+            let clamped = B::float_clamp_max(x, Activation::LIMIT.into());
             times_derivative::<B>(gradient, clamped, Activation::QuickGelu)
         }
     }

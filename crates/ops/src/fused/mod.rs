@@ -10,7 +10,7 @@
 //! | `fusion.rs`, `fusion/` | the same where Burn records operations and runs them later |
 //! | `linear.rs` | linear layers for the few rows of decoding, and for many |
 //! | `rotation.rs` | rotary positions |
-//! | `activation.rs` | bias, activation and gate between linear layers |
+//! | `activation.rs` | bias, activation and gate between linear layers, forward and backward |
 //! | `autodiff.rs`, `autodiff/` | the gradient rules |
 
 #[cfg(any(feature = "flex", feature = "ndarray"))]

@@ -261,20 +261,21 @@ pub(super) fn silu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 /// `x · sigmoid(y)`
 #[inline(always)]
 fn swish<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
-    let (numerator, denominator) = sigmoid(simd, y);
+    let (numerator, _, denominator) = sigmoid(simd, y);
     simd.mul_f32s(x, simd.div_f32s(numerator, denominator))
 }
 
-/// `sigmoid(y)` as a numerator and a denominator.
+/// The numerators of `sigmoid(y)` and of `sigmoid(−y)`, and their denominator.
 #[inline(always)]
-pub(super) fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s) {
+pub(super) fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s, S::f32s) {
     let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
     // With exp(−|y|), which never overflows.
     let negative = f32::select_less(simd, y, zero, y, simd.neg_f32s(y));
     let log2_e = simd.splat_f32s(core::f32::consts::LOG2_E);
     let e = f32::exp2_of_negative(simd, simd.mul_f32s(negative, log2_e));
     let numerator = f32::select_less(simd, y, zero, e, one);
-    (numerator, simd.add_f32s(one, e))
+    let opposite = f32::select_less(simd, y, zero, one, e);
+    (numerator, opposite, simd.add_f32s(one, e))
 }
 
 /// The error function, never beyond ±1: relative error below 4e-7.

@@ -28,7 +28,7 @@ pub(crate) enum Stretch<'a> {
 /// One pass over some rows.
 pub(crate) struct Pass<'a> {
     pub(crate) stretch: Stretch<'a>,
-    /// The bias of a row of `x`, or zeros.
+    /// The bias of a row of `x`; where there is none, zeros for gated rows, otherwise nothing.
     pub(crate) bias: &'a [f32],
     /// Numbers of a row of the activation.
     pub(crate) columns: usize,
@@ -47,38 +47,66 @@ impl WithSimd for Pass<'_> {
                     #[inline(always)]
                     |x| $function(simd, x),
                     #[inline(always)]
-                    |x| $derivative(simd, x),
+                    |gradient, x| simd.mul_f32s(gradient, $derivative(simd, x)),
                     #[inline(always)]
-                    |up| (up, simd.splat_f32s(1.0)),
+                    |up| up,
+                    #[inline(always)]
+                    |gradient, _| gradient,
                 )
             };
         }
+        // What a gradient that is no number must not reach is selected, not multiplied by 0.
         match self.activation {
             Activation::Identity => run!(identity, one),
-            Activation::Relu => run!(relu, of_relu),
-            Activation::ReluSquared => run!(relu_squared, of_relu_squared),
+            Activation::Relu => self.run(
+                simd,
+                #[inline(always)]
+                |x| relu(simd, x),
+                #[inline(always)]
+                |gradient, x| where_positive(simd, gradient, x),
+                #[inline(always)]
+                |up| up,
+                #[inline(always)]
+                |gradient, _| gradient,
+            ),
+            Activation::ReluSquared => self.run(
+                simd,
+                #[inline(always)]
+                |x| relu_squared(simd, x),
+                #[inline(always)]
+                |gradient, x| {
+                    let gradient = simd.mul_f32s(gradient, simd.add_f32s(x, x));
+                    where_positive(simd, gradient, x)
+                },
+                #[inline(always)]
+                |up| up,
+                #[inline(always)]
+                |gradient, _| gradient,
+            ),
             Activation::Gelu => run!(gelu, of_gelu),
             Activation::GeluTanh => run!(gelu_tanh, of_gelu_tanh),
             Activation::QuickGelu => run!(quick_gelu, of_quick_gelu),
             Activation::Silu => run!(silu, of_silu),
-            Activation::ClampedQuickGelu => self.run(
-                simd,
-                #[inline(always)]
-                |x| clamped_quick_gelu(simd, x),
-                #[inline(always)]
-                |x| {
-                    let (limit, zero) = (simd.splat_f32s(LIMIT), simd.splat_f32s(0.0));
-                    f32::select_less(simd, limit, x, zero, of_quick_gelu(simd, x))
-                },
-                #[inline(always)]
-                |up| {
-                    let [low, zero, one, high] =
-                        [-LIMIT, 0.0, 1.0, LIMIT].map(|x| simd.splat_f32s(x));
-                    let inside = f32::select_less(simd, up, low, zero, one);
-                    let inside = f32::select_less(simd, high, up, zero, inside);
-                    (simd.add_f32s(f32::bound(simd, up, low, high), one), inside)
-                },
-            ),
+            Activation::ClampedQuickGelu => {
+                let [low, zero, one, high] = [-LIMIT, 0.0, 1.0, LIMIT].map(|x| simd.splat_f32s(x));
+                self.run(
+                    simd,
+                    #[inline(always)]
+                    |x| clamped_quick_gelu(simd, x),
+                    #[inline(always)]
+                    |gradient, x| {
+                        let gradient = simd.mul_f32s(gradient, of_quick_gelu(simd, x));
+                        f32::select_less(simd, high, x, zero, gradient)
+                    },
+                    #[inline(always)]
+                    |up| simd.add_f32s(within(simd, up, LIMIT), one),
+                    #[inline(always)]
+                    |gradient, up| {
+                        let gradient = f32::select_less(simd, up, low, zero, gradient);
+                        f32::select_less(simd, high, up, zero, gradient)
+                    },
+                )
+            }
         }
     }
 }
@@ -86,17 +114,27 @@ impl WithSimd for Pass<'_> {
 const LIMIT: f32 = Activation::LIMIT as f32;
 
 impl Pass<'_> {
-    /// `other` is what a gate is multiplied by, and its derivative.
+    /// `derivative` multiplies a gradient by the derivative of `activation`; `other` is what a gate is multiplied by, and `through` hands
+    /// a gradient back through it.
     #[inline(always)]
     fn run<S: Simd>(
         self,
         simd: S,
         activation: impl Fn(S::f32s) -> S::f32s,
-        derivative: impl Fn(S::f32s) -> S::f32s,
-        other: impl Fn(S::f32s) -> (S::f32s, S::f32s),
+        derivative: impl Fn(S::f32s, S::f32s) -> S::f32s,
+        other: impl Fn(S::f32s) -> S::f32s,
+        through: impl Fn(S::f32s, S::f32s) -> S::f32s,
     ) {
         let columns = self.columns;
         match self.stretch {
+            Stretch::InPlace { x, gradient } if self.bias.is_empty() => {
+                each::<S, _>(
+                    gradient,
+                    [x],
+                    #[inline(always)]
+                    |gradient, [x]| derivative(gradient, x),
+                );
+            }
             Stretch::InPlace { x, gradient } => {
                 let rows = x.chunks_exact(columns);
                 for (x, gradient) in rows.zip(gradient.chunks_exact_mut(columns)) {
@@ -104,37 +142,34 @@ impl Pass<'_> {
                         gradient,
                         [x, self.bias],
                         #[inline(always)]
-                        |gradient, [x, bias]| {
-                            simd.mul_f32s(gradient, derivative(simd.add_f32s(x, bias)))
-                        },
+                        |gradient, [x, bias]| derivative(gradient, simd.add_f32s(x, bias)),
                     );
                 }
             }
             Stretch::Gated { x, gradient, out } => {
-                let (of_gate, of_up) = self.bias.split_at(columns);
+                let (gate_bias, up_bias) = self.bias.split_at(columns);
                 let rows = x.chunks_exact(2 * columns);
                 let rows = rows.zip(gradient.chunks_exact(columns));
                 for ((x, gradient), out) in rows.zip(out.chunks_exact_mut(2 * columns)) {
                     let (gate, up) = x.split_at(columns);
                     let (out_gate, out_up) = out.split_at_mut(columns);
+                    let operands = [gradient, gate, up, gate_bias, up_bias];
                     each::<S, _>(
                         out_gate,
-                        [gradient, gate, up, of_gate, of_up],
+                        operands,
                         #[inline(always)]
-                        |_, [gradient, gate, up, of_gate, of_up]| {
-                            let (up, _) = other(simd.add_f32s(up, of_up));
-                            let gate = derivative(simd.add_f32s(gate, of_gate));
-                            simd.mul_f32s(simd.mul_f32s(gradient, up), gate)
+                        |_, [gradient, gate, up, gate_bias, up_bias]| {
+                            let up = other(simd.add_f32s(up, up_bias));
+                            derivative(simd.mul_f32s(gradient, up), simd.add_f32s(gate, gate_bias))
                         },
                     );
                     each::<S, _>(
                         out_up,
-                        [gradient, gate, up, of_gate, of_up],
+                        operands,
                         #[inline(always)]
-                        |_, [gradient, gate, up, of_gate, of_up]| {
-                            let (_, up) = other(simd.add_f32s(up, of_up));
-                            let gate = activation(simd.add_f32s(gate, of_gate));
-                            simd.mul_f32s(simd.mul_f32s(gradient, up), gate)
+                        |_, [gradient, gate, up, gate_bias, up_bias]| {
+                            let gate = activation(simd.add_f32s(gate, gate_bias));
+                            through(simd.mul_f32s(gradient, gate), simd.add_f32s(up, up_bias))
                         },
                     );
                 }
@@ -143,21 +178,24 @@ impl Pass<'_> {
     }
 }
 
+/// The gradient where `x` is above 0, or no number; 0 elsewhere.
+#[inline(always)]
+fn where_positive<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+    let smallest = simd.splat_f32s(f32::from_bits(1));
+    f32::select_less(simd, x, smallest, simd.splat_f32s(0.0), gradient)
+}
+
 #[inline(always)]
 fn one<S: Simd>(simd: S, _: S::f32s) -> S::f32s {
     simd.splat_f32s(1.0)
 }
 
+/// `x` between `±limit`. NaN stays NaN in emulated vectors, too, where [`Real::bound`] drops it.
 #[inline(always)]
-fn of_relu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
-    f32::select_less(simd, zero, x, one, zero)
-}
-
-#[inline(always)]
-fn of_relu_squared<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let x = relu(simd, x);
-    simd.add_f32s(x, x)
+fn within<S: Simd>(simd: S, x: S::f32s, limit: f32) -> S::f32s {
+    let (low, high) = (simd.splat_f32s(-limit), simd.splat_f32s(limit));
+    let x = f32::select_less(simd, x, low, low, x);
+    f32::select_less(simd, high, x, high, x)
 }
 
 /// `Φ(x) + x · φ(x)`, the distribution function and the density of the normal distribution.
@@ -165,7 +203,7 @@ fn of_relu_squared<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 fn of_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
     // Beyond, the density is below the smallest number, and ∞ · 0 is none.
-    let bounded = f32::bound(simd, x, simd.splat_f32s(-14.5), simd.splat_f32s(14.5));
+    let bounded = within(simd, x, 14.5);
     let distribution = half_of_one_plus(
         simd,
         simd.splat_f32s(1.0),
@@ -188,7 +226,7 @@ fn of_gelu_tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     const CUBE: f32 = 0.044715 * FACTOR;
     let splat = |number| simd.splat_f32s(number);
     // Beyond, the sigmoid is 0 or 1.
-    let x = f32::bound(simd, x, splat(-10.0), splat(10.0));
+    let x = within(simd, x, 10.2);
     let square = simd.mul_f32s(x, x);
     let y = simd.mul_f32s(simd.mul_add_e_f32s(square, splat(CUBE), splat(FACTOR)), x);
     let slope = simd.mul_add_e_f32s(square, splat(3.0 * CUBE), splat(FACTOR));
@@ -212,17 +250,16 @@ fn of_silu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
 #[inline(always)]
 fn of_swish<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
     // Beyond, the sigmoid is 0 or 1.
-    let y = f32::bound(simd, y, simd.splat_f32s(-95.0), simd.splat_f32s(95.0));
+    let y = within(simd, y, 95.0);
     of_sigmoid(simd, y, y)
 }
 
 /// The derivative of `x · sigmoid(y)`, where `slope = x · y'`: `s · (1 + slope · (1 − s))`.
 #[inline(always)]
 fn of_sigmoid<S: Simd>(simd: S, y: S::f32s, slope: S::f32s) -> S::f32s {
-    let (numerator, denominator) = sigmoid(simd, y);
-    let s = simd.div_f32s(numerator, denominator);
     // 1 − s without cancellation.
-    let (numerator, denominator) = sigmoid(simd, simd.neg_f32s(y));
-    let rest = simd.div_f32s(numerator, denominator);
+    let (numerator, opposite, denominator) = sigmoid(simd, y);
+    let s = simd.div_f32s(numerator, denominator);
+    let rest = simd.div_f32s(opposite, denominator);
     simd.mul_f32s(s, simd.mul_add_e_f32s(slope, rest, simd.splat_f32s(1.0)))
 }
