@@ -7,6 +7,7 @@ use burn::{
         dataloader::{DataLoaderBuilder, batcher::Batcher},
         dataset::InMemDataset,
     },
+    grad_clipping::GradientClippingConfig,
     module::Module,
     optim::{AdamConfig, GradientsParams, ModuleOptimizer},
     tensor::Device,
@@ -84,8 +85,10 @@ fn model(dropout: f64, device: &Device) -> LanguageModel {
     filled(config.with_block(block).init(device), 7)
 }
 
+/// With a limit that clips: gradients must be added up before.
 fn optimizer() -> ModuleOptimizer {
-    AdamConfig::new().init()
+    let clipping = GradientClippingConfig::Norm(0.05);
+    AdamConfig::new().with_grad_clipping(Some(clipping)).init()
 }
 
 /// What training for an epoch made of a model: its loss in every step, averaged over devices, and its weights.
@@ -94,7 +97,7 @@ struct Trained {
     model: LanguageModel,
 }
 
-/// Trains on the texts of `order`, of which each of `devices` takes an equal share, on `devices`.
+/// Trains on `items`, of which each of `devices` takes an equal share.
 fn train(model: LanguageModel, items: Vec<Item>, devices: &[Device]) -> Trained {
     let folder = tempfile::tempdir().unwrap();
     let loader = || DataLoaderBuilder::new(Texts).batch_size(BATCH / devices.len());

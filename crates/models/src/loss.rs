@@ -11,20 +11,20 @@ use burn::tensor::{IndexingUpdateOp, Int, Tensor};
 /// The loss of a batch.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    /// `[1]`, without a graph: the mean over all tokens that are not padding (nats per token).
+    /// `[1]`, without a graph: the sum over all tokens that are not padding, divided by `tokens` (nats per token).
     pub value: Tensor<1>,
     /// `[1]`: its gradient is that of the loss; its value is meaningless.
     pub surrogate: Tensor<1>,
 }
 
-/// `-(1 - ε) log p(expected) - ε mean(log p)`, averaged over the tokens, for training.
+/// `-(1 - ε) log p(expected) - ε mean(log p)`, summed over the tokens and divided by `tokens`, for training.
 ///
 /// # Shapes
 ///
 /// - `logits`: `[batch, len, vocabulary]`, on an autodiff device
 /// - `expected`: `[batch, len]`, tokens of the vocabulary; padding needs one too, 0 for instance
 /// - `weights`: `[batch, len]`, 1 for a token, 0 for padding
-/// - `tokens`: the sum of the weights
+/// - `tokens`: the sum of the weights, for the mean; of a part of a batch, the sum of those of the whole batch
 /// - `smoothing`: ε, from 0 to 1
 ///
 /// # Panics

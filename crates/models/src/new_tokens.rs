@@ -3,7 +3,7 @@
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn::positions::Positions;
 
-use crate::tokens::padded;
+use crate::tokens::padded_tokens;
 
 /// One or more new tokens for every row, checked.
 pub(crate) struct NewTokens<'a> {
@@ -42,7 +42,7 @@ impl<'a> NewTokens<'a> {
 
     /// The tokens as `[rows, longest]`. Any token can fill up a row, because what reads them is causal.
     pub(crate) fn padded(&self, device: &Device) -> Tensor<2, Int> {
-        padded(self.rows, device).0
+        padded_tokens(self.rows, device)
     }
 
     /// Their positions in rows that have `so_far` tokens already.

@@ -21,11 +21,16 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// ```
 pub fn padded<R: AsRef<[u32]>>(rows: &[R], device: &Device) -> (Tensor<2, Int>, Tensor<1, Int>) {
     let lengths: Vec<i32> = rows.iter().map(|row| row.as_ref().len() as i32).collect();
-    let (tokens, shape) = filled_up(rows, 0, |&token| token as i32);
     (
-        Tensor::from_data(TensorData::new(tokens, shape), device),
+        padded_tokens(rows, device),
         Tensor::from_data(lengths.as_slice(), device),
     )
+}
+
+/// [`padded`] without the lengths.
+pub(crate) fn padded_tokens<R: AsRef<[u32]>>(rows: &[R], device: &Device) -> Tensor<2, Int> {
+    let (tokens, shape) = filled_up(rows, 0, |&token| token as i32);
+    Tensor::from_data(TensorData::new(tokens, shape), device)
 }
 
 /// Rows one after the other, the shorter ones filled up with `padding`, and their shape.

@@ -32,17 +32,17 @@ pub struct TrainArgs {
     /// The folder of the run: checkpoints, metrics, samples, and the model as `transformers` saves it
     #[arg(long, value_name = "DIR", default_value = "language-model-run")]
     pub out: PathBuf,
-    /// Where to train: one device, or several with an equal part of each batch, as in `flex,flex` or `cuda:0,cuda:1` [default: the fastest
-    /// one built in]
+    /// Where to train: flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm or cpu, each with its cargo feature; or several with an equal
+    /// part of each batch, as in `flex,flex` or `cuda:0,cuda:1` [default: the fastest one built in]
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub devices: Vec<DeviceArg>,
     /// Let several devices exchange gradients among themselves (CUDA alone) instead of sending them to the first one
     #[arg(long, requires = "devices")]
     pub ddp: bool,
-    /// Passes over the text at most
-    #[arg(long, default_value_t = 10)]
-    pub epochs: usize,
-    /// Stop after so many epochs without a better validation loss
+    /// Passes over the text at most [default: 10, or those of the run to resume; others lower the learning rate along another curve]
+    #[arg(long)]
+    pub epochs: Option<usize>,
+    /// Stop after so many epochs without a better validation loss; counted anew by --resume
     #[arg(long, value_name = "EPOCHS", default_value_t = 2)]
     pub patience: usize,
     /// Go on after the newest checkpoint of the run, with its recipe
@@ -83,7 +83,7 @@ pub struct Recipe {
     /// Texts of `len` tokens in a step, on all devices together
     #[arg(long, default_value_t = 16)]
     pub batch: usize,
-    /// Largest learning rate, reached after `warmup` steps and then lowered along a cosine
+    /// Learning rate: a cosine from here to a tenth of it, times a linear rise over the first `warmup` steps
     #[arg(long, default_value_t = 2e-3)]
     pub learning_rate: f64,
     /// Steps in which the learning rate rises
@@ -99,10 +99,10 @@ pub struct Recipe {
 pub struct ContinueArgs {
     /// The prompt
     pub prompt: String,
-    /// The folder of the run, or of any model of the Llama family that `transformers` saved
+    /// The folder of the run
     #[arg(long, value_name = "DIR", default_value = "language-model-run")]
     pub out: PathBuf,
-    /// Where to compute [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
     /// New tokens at most

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use burn_attn_models::{
-    generate::{Finish, GenerateOptions, Sampling, stream},
+    generate::{GenerateOptions, Sampling, stream},
     language_model::LanguageModel,
 };
 use tokenizers::Tokenizer;
@@ -29,13 +29,14 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
             model.max_len() - 1
         )));
     }
-    print!("{}", args.prompt);
+    // A reader that closes the pipe has read enough.
     let mut out = std::io::stdout();
+    let mut is_read = write!(out, "{}", args.prompt).is_ok();
     continued(&model, &tokenizer, prompt, args, |text| {
-        // A reader that closes the pipe has read enough.
-        write!(out, "{text}").and_then(|()| out.flush()).is_ok()
+        is_read = is_read && write!(out, "{text}").and_then(|()| out.flush()).is_ok();
+        is_read
     })?;
-    println!();
+    let _ = writeln!(out);
     Ok(())
 }
 
@@ -56,9 +57,6 @@ pub fn continued(
         .seed(args.seed);
     let mut decoder = tokenizer.decode_stream(false);
     for choice in stream(model, model.start(1), &[prompt.to_vec()], &options).flatten() {
-        if let Some(Finish::Stop(_)) = choice.finish {
-            break;
-        }
         if let Some(text) = decoder.step(choice.token)?
             && !go_on(&text)
         {

@@ -14,10 +14,27 @@ use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
     llama, pretrained, weights,
 };
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokenizers::Tokenizer;
 
 use crate::{cli::Recipe, error::Error};
+
+/// What a run is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Run {
+    /// What it has to repeat when it is resumed.
+    pub recipe: Recipe,
+    /// Passes over the text at most.
+    pub epochs: usize,
+    /// The fingerprint of the text.
+    pub text: String,
+    /// The epoch with the lowest loss on what is held out, if one is over.
+    pub best: Option<usize>,
+}
+
+/// The file that says so.
+const RUN: &str = "run.json";
 
 /// The folder of a run.
 #[derive(Clone, Debug)]
@@ -34,54 +51,84 @@ impl Folder {
         &self.0
     }
 
-    /// Begins a run of `recipe`.
+    /// Whether a run can begin here.
     ///
     /// # Errors
     ///
-    /// If there is one in the folder.
-    pub fn start(&self, recipe: &Recipe, tokenizer: &Tokenizer) -> Result<(), Error> {
-        let recipe_file = self.0.join("recipe.json");
-        if recipe_file.exists() {
-            return Err(self.refused(
-                "there is a run here already: go on with it by --resume, or choose another --out",
-            ));
+    /// If there is one with a checkpoint already, or something else.
+    pub fn check_free(&self) -> Result<(), Error> {
+        let has = |name: &str| self.0.join(name).exists();
+        if has(RUN) {
+            return match self.newest_checkpoint() {
+                Some(_) => Err(self.refused(
+                    "there is a run here already: go on with it by --resume, or choose another --out",
+                )),
+                // It was stopped in its first epoch.
+                None => Ok(()),
+            };
         }
-        fs::create_dir_all(&self.0).map_err(Error::file("create", &self.0))?;
-        let vocabulary = tokenizer.get_vocab_size(true);
-        let tokenizer_file = self.0.join("tokenizer.json");
-        tokenizer.save(&tokenizer_file, false)?;
-        self.write("config.json", &config_json(recipe, vocabulary))?;
-        // Last: a folder without it is no run.
-        self.write("recipe.json", &json!(recipe))
+        let foreign = [
+            "config.json",
+            "tokenizer.json",
+            "model.safetensors",
+            "checkpoint",
+        ];
+        match foreign.into_iter().find(|name| has(name)) {
+            Some(name) => Err(self.refused(&format!(
+                "it has a {name} that is of no run: choose another --out"
+            ))),
+            None => Ok(()),
+        }
     }
 
-    /// The recipe of the run, and its vocabulary.
-    pub fn resume(&self) -> Result<(Recipe, Tokenizer), Error> {
-        let path = self.0.join("recipe.json");
+    /// Begins a run.
+    pub fn start(&self, run: &Run, tokenizer: &Tokenizer) -> Result<(), Error> {
+        fs::create_dir_all(&self.0).map_err(Error::file("create", &self.0))?;
+        let vocabulary = tokenizer.get_vocab_size(true);
+        self.write("tokenizer.json", &tokenizer.to_string(false)?)?;
+        let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
+        self.write("tokenizer_config.json", &format!("{class:#}\n"))?;
+        let config = config_json(&run.recipe, vocabulary);
+        self.write("config.json", &format!("{config:#}\n"))?;
+        self.note(run)
+    }
+
+    /// Writes down what the run is.
+    pub fn note(&self, run: &Run) -> Result<(), Error> {
+        self.write(RUN, &format!("{:#}\n", json!(run)))
+    }
+
+    /// The run, its vocabulary, and the newest epoch whose checkpoint is complete.
+    pub fn resume(&self) -> Result<(Run, Tokenizer, usize), Error> {
+        let path = self.0.join(RUN);
         let file = fs::read(&path).map_err(Error::file("read", &path))?;
-        let recipe = serde_json::from_slice(&file)
-            .map_err(|error| self.refused(&format!("recipe.json: {error}")))?;
-        Ok((recipe, pretrained::tokenizer(&self.0)?))
+        let run = serde_json::from_slice(&file)
+            .map_err(|error| self.refused(&format!("{RUN}: {error}")))?;
+        let epoch = self.newest_checkpoint();
+        let epoch = epoch.ok_or_else(|| {
+            self.refused("it was stopped in its first epoch: train again without --resume")
+        })?;
+        Ok((run, pretrained::tokenizer(&self.0)?, epoch))
     }
 
     /// The newest epoch whose checkpoint is complete.
-    pub fn newest_checkpoint(&self) -> Result<usize, Error> {
-        let has = |epoch: usize| {
-            let files = ["model", "optim", "scheduler"];
-            let mut files = files.map(|name| self.checkpoint(name, epoch)).into_iter();
-            files.all(|file| file.exists())
+    fn newest_checkpoint(&self) -> Option<usize> {
+        let is_complete = |epoch: &usize| {
+            let mut files = ["model", "optim"].into_iter();
+            files.all(|name| self.checkpoint(name, *epoch).exists())
         };
-        let folder = self.0.join("checkpoint");
-        let entries = fs::read_dir(&folder).map_err(Error::file("read", &folder))?;
-        let epochs = entries.flatten().filter_map(|entry| {
+        self.epochs().into_iter().filter(is_complete).max()
+    }
+
+    /// The epochs with a checkpoint.
+    pub fn epochs(&self) -> Vec<usize> {
+        let entries = fs::read_dir(self.0.join("checkpoint"));
+        let epochs = entries.into_iter().flatten().flatten().filter_map(|entry| {
             let name = entry.file_name().into_string().ok()?;
             let epoch = name.strip_prefix("scheduler-")?.strip_suffix(".bpk")?;
             epoch.parse().ok()
         });
-        epochs
-            .filter(|&epoch| has(epoch))
-            .max()
-            .ok_or_else(|| self.refused("it has no checkpoint yet: remove it and train again"))
+        epochs.collect()
     }
 
     /// A file of the learner's checkpoints.
@@ -101,16 +148,21 @@ impl Folder {
 
     /// The trained model with its vocabulary.
     pub fn load(&self, device: &Device) -> Result<(LanguageModel, Tokenizer), Error> {
+        // Otherwise it would be looked for on the Hugging Face Hub, if another crate of the build asks for that.
+        if !self.0.join("model.safetensors").exists() {
+            return Err(self.refused("there is no trained model here"));
+        }
         let model = llama::from_pretrained(&self.0, device)?;
         Ok((model, pretrained::tokenizer(&self.0)?))
     }
 
-    fn write(&self, name: &str, value: &serde_json::Value) -> Result<(), Error> {
+    fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.0.join(name);
-        fs::write(&path, format!("{value:#}\n")).map_err(Error::file("write", &path))
+        fs::write(&path, text).map_err(Error::file("write", &path))
     }
 
-    fn refused(&self, problem: &str) -> Error {
+    /// An error about the folder.
+    pub fn refused(&self, problem: &str) -> Error {
         Error::Run {
             path: self.0.clone(),
             problem: problem.into(),
@@ -157,6 +209,10 @@ fn config_json(recipe: &Recipe, vocabulary: usize) -> serde_json::Value {
         "attention_bias": false,
         "mlp_bias": false,
         "tie_word_embeddings": true,
+        // Without them, transformers would take tokens 1 and 2.
+        "bos_token_id": null,
+        "eos_token_id": null,
+        "pad_token_id": null,
         "torch_dtype": "float32",
     })
 }

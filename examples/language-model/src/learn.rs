@@ -1,10 +1,5 @@
 //! Training with Burn's learner.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
-
 use burn::{
     data::{dataloader::DataLoaderBuilder, dataset::Dataset},
     grad_clipping::GradientClippingConfig,
@@ -22,21 +17,21 @@ use burn::{
     train::{
         ExecutionStrategy, Learner, MetricEarlyStoppingStrategy, MultiDeviceOptim,
         StoppingCondition, SupervisedTraining,
-        checkpoint::{
-            CheckpointingAction, CheckpointingStrategy, ComposedCheckpointingStrategy,
-            FileCheckpointer, KeepLastNCheckpoints, MetricCheckpointingStrategy,
-        },
+        checkpoint::FileCheckpointer,
         metric::{
             AccuracyMetric, LearningRateMetric, LossMetric, Metric, PerplexityMetric,
-            store::{Aggregate, Direction, EventStoreClient, Split},
+            store::{Aggregate, Direction, Split},
         },
     },
 };
 
+use burn_attn_models::language_model::LanguageModelConfig;
+
 use crate::{
+    checkpoints::{BestAndNewest, End, Guarded, Watch},
     cli::{Recipe, TrainArgs},
     error::Error,
-    folder::{Folder, model_config},
+    folder::{Folder, Run, model_config},
     plain,
     samples::Samples,
     text::{Text, WindowBatcher},
@@ -44,27 +39,58 @@ use crate::{
 
 /// Tokens of the held-out text that samples continue.
 const PROMPT: usize = 12;
+/// Passes over the text at most, unless it is said.
+const EPOCHS: usize = 10;
 
-/// Trains a model and saves it.
-pub fn train(args: &TrainArgs) -> Result<(), Error> {
+/// Exit code of a run that was stopped.
+const STOPPED: u8 = 130;
+
+/// Trains a model and saves it; returns the exit code.
+pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     let folder = Folder::new(&args.out);
-    let (recipe, tokenizer, epoch) = match args.resume {
-        true => {
-            let (recipe, tokenizer) = folder.resume()?;
-            (recipe, Some(tokenizer), Some(folder.newest_checkpoint()?))
-        }
-        false => (args.recipe.clone(), None, None),
-    };
     let devices = devices(args)?;
-    check(&recipe, args, devices.len())?;
+    let (mut run, tokenizer, epoch) = match args.resume {
+        true => {
+            let (run, tokenizer, epoch) = folder.resume()?;
+            (run, Some(tokenizer), Some(epoch))
+        }
+        false => {
+            folder.check_free()?;
+            let run = Run {
+                recipe: args.recipe.clone(),
+                epochs: EPOCHS,
+                text: String::new(),
+                best: None,
+            };
+            (run, None, None)
+        }
+    };
+    run.epochs = args.epochs.unwrap_or(run.epochs);
+    let recipe = run.recipe.clone();
+    check(&recipe, run.epochs, args.patience, devices.len())?;
     let text = Text::read(&args.text, &recipe, tokenizer)?;
     let config = model_config(&recipe, text.tokenizer.get_vocab_size(true));
-    config.validate()?;
-    let steps = text.train.len() / recipe.batch * args.epochs;
-    let schedule = schedule(&recipe, steps)?;
-    if epoch.is_none() {
-        folder.start(&recipe, &text.tokenizer)?;
+    match epoch {
+        None => {
+            run.text.clone_from(&text.fingerprint);
+            folder.start(&run, &text.tokenizer)?;
+        }
+        Some(_) if run.text != text.fingerprint => {
+            let name = args.text.display();
+            return Err(folder.refused(&format!("{name} is not the text of this run")));
+        }
+        Some(epoch) if epoch >= run.epochs => {
+            let best = run.best.unwrap_or(epoch);
+            save_best(&folder, &config, best, &devices[0])?;
+            println!(
+                "epoch {epoch} of {} is over: more --epochs train on",
+                run.epochs
+            );
+            return Ok(0);
+        }
+        Some(_) => folder.note(&run)?,
     }
+    let steps = (text.train.len() / recipe.batch).saturating_mul(run.epochs);
 
     let device = devices[0].clone();
     let strategy = match (args.ddp, &devices[..]) {
@@ -88,46 +114,55 @@ pub fn train(args: &TrainArgs) -> Result<(), Error> {
         text.train.len() * recipe.len
     );
 
+    // Burn's loader begins its orders anew when a run is resumed: another seed makes them different ones.
+    let seed = recipe.seed.wrapping_add(epoch.unwrap_or(0) as u64);
     // Every device takes its part of the batch. Their gradients are added up, so each divides its loss by the tokens of the whole batch;
     // ddp takes the mean of gradients instead.
-    let batcher = WindowBatcher {
-        tokens: (!args.ddp).then_some(recipe.batch * recipe.len),
-        seed: recipe.seed,
-    };
-    // Burn's loader begins its orders anew when a run is resumed: another seed makes them different ones.
-    let shuffle = recipe.seed + epoch.unwrap_or(0) as u64;
+    let batcher = WindowBatcher::new((!args.ddp).then_some(recipe.batch * recipe.len), seed);
     let loader = |batcher| {
         DataLoaderBuilder::new(batcher)
             .batch_size(recipe.batch / devices.len())
             .set_device(device.clone())
     };
-    let held_out = WindowBatcher {
-        tokens: None,
-        ..batcher
-    };
+    let end = End::default();
     let prompt = text.held_out.beginning(PROMPT.min(recipe.len - 1)).to_vec();
     let samples = Samples::new(&folder, &config, &text.tokenizer, &prompt, &device);
-    let best = Best::default();
+    let file = |name| FileCheckpointer::new(folder.path().join("checkpoint"), name);
     let loss = LossMetric::new();
     let stop = StoppingCondition::NoImprovementSince {
         n_epochs: args.patience,
     };
     let training = SupervisedTraining::new(
         folder.path(),
-        loader(batcher).shuffle(shuffle).build(text.train),
-        loader(held_out).build(text.held_out),
+        loader(batcher).shuffle(seed).build(text.train),
+        loader(WindowBatcher::new(None, seed)).build(text.held_out),
     )
     .with_training_strategy(strategy.into())
+    .with_application_logger(None)
     .metrics((loss.clone(),))
     .metric_train_numeric(LearningRateMetric::new())
     .metric_valid_numeric(PerplexityMetric::new())
     .metric_valid_numeric(AccuracyMetric::new())
     .with_custom_checkpointers(
-        samples,
-        FileCheckpointer::new(folder.path().join("checkpoint"), "optim"),
-        FileCheckpointer::new(folder.path().join("checkpoint"), "scheduler"),
+        Guarded {
+            inner: samples,
+            end: end.clone(),
+        },
+        Guarded {
+            inner: file("optim"),
+            end: end.clone(),
+        },
+        Guarded {
+            inner: file("scheduler"),
+            end: end.clone(),
+        },
     )
-    .with_checkpointing_strategy(best.clone().and_the_newest(&loss))
+    .with_checkpointing_strategy(BestAndNewest {
+        folder: folder.clone(),
+        run: run.clone(),
+        metric: loss.name().to_string(),
+        end: end.clone(),
+    })
     .early_stopping(MetricEarlyStoppingStrategy::new(
         &loss,
         Aggregate::Mean,
@@ -135,36 +170,67 @@ pub fn train(args: &TrainArgs) -> Result<(), Error> {
         Split::Valid,
         stop,
     ))
-    .num_epochs(args.epochs);
+    .num_epochs(run.epochs);
     let training = match epoch {
         Some(epoch) => training.checkpoint(epoch),
         None => training,
     };
-    let training = plain::instead_of_the_dashboard(training);
     let interrupter = training.interrupter();
-    // Without a handler, Ctrl-C ends the program: every finished epoch has its checkpoint.
-    let _ = ctrlc::set_handler(move || interrupter.stop(Some("Ctrl-C")));
+    let training = plain::instead_of_the_dashboard(training).with_progress_logger(Watch {
+        interrupter: interrupter.clone(),
+        end: end.clone(),
+    });
+    // A second Ctrl-C does not wait for the step under way. If there can be no handler, the first ends the program.
+    let _ = ctrlc::set_handler(move || {
+        if interrupter.should_stop() {
+            std::process::exit(STOPPED.into());
+        }
+        interrupter.stop(Some("Ctrl-C"));
+    });
 
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.95)
         .with_weight_decay(0.1)
+        // Of each parameter: the learner has no place for `clip_by_global_norm`.
         .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
         .init();
-    let result = training.launch(Learner::new(model, optimizer, schedule));
-    if let Some(error) = result.error {
-        return Err(Error::Training(error.to_string()));
+    let learner = Learner::new(model, optimizer, schedule(&recipe, steps)?);
+    // With the renderer, the dashboard leaves the terminal.
+    drop(training.launch(learner));
+    let out = folder.path().display();
+    let newest = folder.resume();
+    match end.of_training() {
+        (Some(error), _) => return Err(Error::Training(error)),
+        (None, true) => {
+            match newest {
+                Ok((_, _, epoch)) => println!(
+                    "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
+                    args.text.display()
+                ),
+                Err(_) => println!("stopped in the first epoch: nothing is saved"),
+            }
+            return Ok(STOPPED);
+        }
+        (None, false) => {}
     }
-    let Some(best) = best.epoch() else {
-        return Err(Error::Training(
-            "it was stopped before its first epoch was over".into(),
-        ));
-    };
+    let (run, _, epoch) = newest?;
+    save_best(&folder, &config, run.best.unwrap_or(epoch), &device)?;
+    Ok(0)
+}
+
+/// Saves the weights of the best epoch beside the model's configuration.
+fn save_best(
+    folder: &Folder,
+    config: &LanguageModelConfig,
+    best: usize,
+    device: &Device,
+) -> Result<(), Error> {
     let path = folder.checkpoint("model", best);
     let record = ModuleRecord::load(&path).map_err(|error| Error::Run {
         path,
         problem: error.to_string(),
     })?;
-    folder.save(&config.init(&device).load_record(record))?;
+    folder.save(&config.init(device).load_record(record))?;
     println!(
         "the model of epoch {best} is in {}",
         folder.path().join("model.safetensors").display()
@@ -193,19 +259,24 @@ fn devices(args: &TrainArgs) -> Result<Vec<Device>, Error> {
     }
 }
 
-fn check(recipe: &Recipe, args: &TrainArgs, devices: usize) -> Result<(), Error> {
+fn check(recipe: &Recipe, epochs: usize, patience: usize, devices: usize) -> Result<(), Error> {
     let refused = |sentence: String| Err(Error::Option(sentence));
-    if recipe.batch == 0 || !recipe.batch.is_multiple_of(devices) {
+    let positive = [
+        ("--batch", recipe.batch),
+        ("--epochs", epochs),
+        ("--patience", patience),
+    ];
+    if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
+        return refused(format!("{option} must be at least 1, got 0"));
+    }
+    if !recipe.batch.is_multiple_of(devices) {
         return refused(format!(
-            "--batch must be a multiple of the {devices} devices, got {}",
+            "{devices} devices cannot share a batch of {} equally",
             recipe.batch
         ));
     }
     if recipe.len < 2 {
         return refused(format!("--len must be at least 2, got {}", recipe.len));
-    }
-    if args.epochs == 0 {
-        return refused("--epochs must be at least 1, got 0".into());
     }
     if !(0.0..1.0).contains(&recipe.dropout) {
         return refused(format!(
@@ -213,10 +284,16 @@ fn check(recipe: &Recipe, args: &TrainArgs, devices: usize) -> Result<(), Error>
             recipe.dropout
         ));
     }
-    Ok(())
+    let rate = recipe.learning_rate;
+    if !(rate > 0.0 && rate <= 1.0) {
+        return refused(format!(
+            "--learning-rate must be above 0 and at most 1, got {rate}"
+        ));
+    }
+    Ok(model_config(recipe, recipe.vocabulary).validate()?)
 }
 
-/// A linear rise, then a cosine down to a tenth.
+/// A cosine down to a tenth, times a linear rise.
 fn schedule(recipe: &Recipe, steps: usize) -> Result<ModuleLrScheduler, Error> {
     let rate = recipe.learning_rate;
     let warmup = recipe.warmup.max(1);
@@ -229,57 +306,4 @@ fn schedule(recipe: &Recipe, steps: usize) -> Result<ModuleLrScheduler, Error> {
         .cosine(CosineAnnealingLrSchedulerConfig::new(rate, steps).with_min_lr(0.1 * rate))
         .init()
         .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))
-}
-
-/// The epoch with the lowest loss on what is held out, 0 before the first.
-#[derive(Clone, Default)]
-struct Best(Arc<AtomicUsize>);
-
-impl Best {
-    fn epoch(&self) -> Option<usize> {
-        Some(self.0.load(Ordering::Relaxed)).filter(|&epoch| epoch > 0)
-    }
-
-    /// Keeps the checkpoints of the best epoch and of the newest, to resume from.
-    fn and_the_newest(self, loss: &LossMetric) -> impl CheckpointingStrategy + 'static {
-        let best = MetricCheckpointingStrategy::new(
-            loss,
-            Aggregate::Mean,
-            Direction::Lowest,
-            Split::Valid,
-        );
-        let strategies = ComposedCheckpointingStrategy::builder()
-            .add(KeepLastNCheckpoints::new(1))
-            .add(best)
-            .build();
-        Noted {
-            strategies,
-            best: self,
-            loss: loss.name().to_string().into(),
-        }
-    }
-}
-
-/// A strategy that notes the best epoch.
-struct Noted {
-    strategies: ComposedCheckpointingStrategy,
-    best: Best,
-    loss: Arc<String>,
-}
-
-impl CheckpointingStrategy for Noted {
-    fn checkpointing(
-        &mut self,
-        epoch: usize,
-        store: &EventStoreClient,
-    ) -> Vec<CheckpointingAction> {
-        let best = store.find_epoch(
-            &self.loss,
-            Aggregate::Mean,
-            Direction::Lowest,
-            &Split::Valid,
-        );
-        self.best.0.store(best.unwrap_or(epoch), Ordering::Relaxed);
-        self.strategies.checkpointing(epoch, store)
-    }
 }

@@ -1,5 +1,6 @@
 #![doc = include_str!("../README.md")]
 
+mod checkpoints;
 mod cli;
 mod continuation;
 mod error;
@@ -27,10 +28,10 @@ fn main() -> ExitCode {
     }
     let run = || match cli.command {
         Command::Train(args) => learn::train(&args),
-        Command::Continue(args) => continuation::print(&args),
+        Command::Continue(args) => continuation::print(&args).map(|()| 0),
     };
     match catch_unwind(AssertUnwindSafe(run)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
+        Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
             eprintln!("error: {error}");
             ExitCode::FAILURE

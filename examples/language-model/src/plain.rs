@@ -29,7 +29,7 @@ pub fn instead_of_the_dashboard<M: LearnerModel>(
     }
 }
 
-/// One line for each half minute and for each epoch.
+/// One line for each half minute, and one at the end of each part of an epoch, training and validation.
 #[derive(Default)]
 struct Lines {
     epochs: usize,

@@ -1,6 +1,12 @@
 //! From a text to batches: a vocabulary, tokens, windows of equal length.
 
-use std::path::Path;
+use std::{
+    path::Path,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
 
 use burn::{
     data::{
@@ -21,7 +27,7 @@ use tokenizers::{
 
 use crate::{cli::Recipe, error::Error};
 
-/// One token of so many is held out, at the end of the text.
+/// One byte of so many is held out, at the end of the text.
 const HELD_OUT: usize = 20;
 
 /// Bytes, with which every text can be written.
@@ -35,6 +41,8 @@ pub struct Text {
     pub train: Windows,
     /// What it never sees, the end of the text.
     pub held_out: Windows,
+    /// Tells texts apart.
+    pub fingerprint: String,
 }
 
 impl Text {
@@ -49,23 +57,39 @@ impl Text {
             let at = error.utf8_error().valid_up_to();
             unfit(format!("byte {at} is not UTF-8"))
         })?;
-        let lines: Vec<&str> = text.split_inclusive('\n').collect();
+        let fingerprint = fingerprint(&text);
+        let mut end = text.len() - text.len() / HELD_OUT;
+        while !text.is_char_boundary(end) {
+            end += 1;
+        }
+        let (of_training, of_held_out) = text.split_at(end);
         let tokenizer = match tokenizer {
             Some(tokenizer) => tokenizer,
             // Not from what is held out.
-            None => vocabulary(&lines[..lines.len() - lines.len() / HELD_OUT], recipe)?,
+            None => vocabulary(of_training, recipe)?,
         };
-        let encodings = tokenizer.encode_batch(lines, false)?;
-        let tokens = encodings.iter().flat_map(|line| line.get_ids().to_vec());
-        let mut train: Vec<u32> = tokens.collect();
-        let count = train.len();
-        let held_out = train.split_off(count - count / HELD_OUT);
+        let tokens = |text: &str| -> Result<Vec<u32>, Error> {
+            let lines: Vec<&str> = text.split_inclusive('\n').collect();
+            let lines = tokenizer.encode_batch(lines, false)?;
+            Ok(lines
+                .iter()
+                .flat_map(|line| line.get_ids().to_vec())
+                .collect())
+        };
+        let (train, held_out) = (tokens(of_training)?, tokens(of_held_out)?);
+        let count = train.len() + held_out.len();
         let train = Windows::new(train, recipe.len).whole(recipe.batch);
         let held_out = Windows::new(held_out, recipe.len);
+        // The learner takes the mean over batches: whole ones count alike.
+        let held_out = match held_out.len() < recipe.batch {
+            true => held_out,
+            false => held_out.whole(recipe.batch),
+        };
         if train.is_empty() || held_out.is_empty() {
-            // A window has one token more to read than to predict; the larger need is the training part's or the held-out one's.
-            let of_all = |part: usize| (part + 1) * HELD_OUT;
-            let needed = of_all(recipe.len).max(of_all(recipe.len * recipe.batch) / (HELD_OUT - 1));
+            // A window has one token more than it predicts; the larger need is the training part's or the held-out one's.
+            let of_all = |part: usize| part.saturating_add(1).saturating_mul(HELD_OUT);
+            let needed = of_all(recipe.len)
+                .max(of_all(recipe.len.saturating_mul(recipe.batch)) / (HELD_OUT - 1));
             return Err(unfit(format!(
                 "it has {count} tokens, but --len {} and --batch {} need about {needed}",
                 recipe.len, recipe.batch
@@ -75,12 +99,21 @@ impl Text {
             tokenizer,
             train,
             held_out,
+            fingerprint,
         })
     }
 }
 
+/// 64 bits of FNV-1a of the text, and its length.
+fn fingerprint(text: &str) -> String {
+    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    format!("{hash:016x}-{}", text.len())
+}
+
 /// Byte-level BPE, as in GPT-2.
-fn vocabulary(lines: &[&str], recipe: &Recipe) -> Result<Tokenizer, Error> {
+fn vocabulary(text: &str, recipe: &Recipe) -> Result<Tokenizer, Error> {
     if recipe.vocabulary < BYTES {
         return Err(Error::Option(format!(
             "--vocabulary must be at least {BYTES}, one token for every byte, got {}",
@@ -99,7 +132,7 @@ fn vocabulary(lines: &[&str], recipe: &Recipe) -> Result<Tokenizer, Error> {
         .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
         .build()
         .into();
-    tokenizer.train(&mut trainer, lines.iter())?;
+    tokenizer.train(&mut trainer, text.split_inclusive('\n'))?;
     Ok(tokenizer)
 }
 
@@ -149,14 +182,28 @@ impl Dataset<Vec<u32>> for Windows {
 #[derive(Clone)]
 pub struct WindowBatcher {
     /// What the losses of a batch are divided by; `None` is its own number of tokens.
-    pub tokens: Option<usize>,
-    /// Seed of dropout.
-    pub seed: u64,
+    tokens: Option<usize>,
+    seed: u64,
+    /// Batches so far: each drops other numbers, even if it has the windows of an earlier one.
+    count: Arc<AtomicU64>,
+}
+
+impl WindowBatcher {
+    /// Batches whose losses are divided by so many tokens, or by their own number, and whose dropout begins with `seed`.
+    pub fn new(tokens: Option<usize>, seed: u64) -> Self {
+        Self {
+            tokens,
+            seed,
+            count: Arc::default(),
+        }
+    }
 }
 
 impl Batcher<Vec<u32>, LanguageModelBatch> for WindowBatcher {
     fn batch(&self, windows: Vec<Vec<u32>>, device: &Device) -> LanguageModelBatch {
-        let batch = LanguageModelBatch::new(&windows, device).seed(self.seed);
+        let number = self.count.fetch_add(1, Ordering::Relaxed);
+        let seed = self.seed.wrapping_mul(0x9e37_79b9).wrapping_add(number);
+        let batch = LanguageModelBatch::new(&windows, device).seed(seed);
         match self.tokens {
             Some(tokens) => batch.divided_by(tokens),
             None => batch,

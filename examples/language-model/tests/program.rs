@@ -105,6 +105,12 @@ fn it_learns_on_two_devices_resumes_and_writes() {
     // Of one of 300 tokens it would be 5.7.
     assert!(first[1].1 < first[0].1 && first[1].1 < 2.0, "{first:?}");
 
+    // What is over stays over.
+    let over = printed(folder, &train(&["--resume"]));
+    assert!(
+        over.ends_with("epoch 2 of 2 is over: more --epochs train on\n"),
+        "{over}"
+    );
     let resumed = losses(&printed(folder, &train(&["--resume", "--epochs", "3"])));
     assert_eq!(resumed.len(), 1);
     assert_eq!(resumed[0].0, "epoch 3/3");
@@ -121,6 +127,23 @@ fn it_learns_on_two_devices_resumes_and_writes() {
     assert_eq!(text, printed(folder, &greedy));
     let drawn = |seed| printed(folder, &[&args[..], &["--seed", seed]].concat());
     assert_eq!(drawn("3"), drawn("3"));
+
+    // Only the best and the newest checkpoint stay.
+    let files = fs::read_dir(folder.join("run/checkpoint")).unwrap();
+    assert!(files.count() <= 6);
+
+    for prompt in ["", &"dog ".repeat(40)] {
+        let error = refused(folder, &["continue", prompt, "--out", "run"]);
+        assert!(
+            error.contains("but this model continues prompts of 1 to 15"),
+            "{error}"
+        );
+    }
+    fs::write(folder.join("text.txt"), "The dog.\n".repeat(900)).unwrap();
+    assert_eq!(
+        refused(folder, &train(&["--resume", "--epochs", "4"])),
+        "error: run: text.txt is not the text of this run\n"
+    );
 
     // As many tokens as there is room for, and no more.
     let long = printed(
@@ -141,7 +164,7 @@ fn what_cannot_work_is_said_in_one_sentence() {
         assert!(!folder.join("run").exists(), "{args:?}");
     };
     start(
-        "--batch must be a multiple of the 3 devices, got 8",
+        "3 devices cannot share a batch of 8 equally",
         &["--devices", "flex,flex,flex"],
     );
     start(
@@ -152,6 +175,12 @@ fn what_cannot_work_is_said_in_one_sentence() {
     start(
         "--dropout must be at least 0 and less than 1, got 1.5",
         &["--dropout", "1.5"],
+    );
+    start("--patience must be at least 1, got 0", &["--patience", "0"]);
+    let error = refused(folder, &train(&["--learning-rate", "nan"]));
+    assert_eq!(
+        error,
+        "error: --learning-rate must be above 0 and at most 1, got NaN\n"
     );
     let error = refused(folder, &["train", "missing.txt"]);
     assert!(
@@ -168,10 +197,10 @@ fn what_cannot_work_is_said_in_one_sentence() {
     );
 
     let error = refused(folder, &["continue", "The", "--out", "none"]);
-    assert!(error.contains("none"), "{error}");
+    assert_eq!(error, "error: none: there is no trained model here\n");
     let error = refused(folder, &["train", "text.txt", "--out", "none", "--resume"]);
     assert!(
-        error.starts_with("error: cannot read none/recipe.json: "),
+        error.starts_with("error: cannot read none/run.json: "),
         "{error}"
     );
 }
@@ -191,11 +220,30 @@ fn a_run_is_never_overwritten() {
         fs::read(folder.join("run/model.safetensors")).unwrap(),
         model
     );
-    for prompt in ["", &"dog ".repeat(40)] {
-        let error = refused(folder, &["continue", prompt, "--out", "run"]);
-        assert!(
-            error.contains("but this model continues prompts of 1 to 15"),
-            "{error}"
-        );
-    }
+
+    // Nor is anything else.
+    fs::create_dir(folder.join("other")).unwrap();
+    fs::write(folder.join("other/config.json"), "{}").unwrap();
+    assert_eq!(
+        refused(folder, &["train", "text.txt", "--out", "other"]),
+        "error: other: it has a config.json that is of no run: choose another --out\n"
+    );
+    // A run that has no checkpoint yet begins anew.
+    fs::remove_dir_all(folder.join("run/checkpoint")).unwrap();
+    assert_eq!(
+        refused(folder, &train(&["--resume"])),
+        "error: run: it was stopped in its first epoch: train again without --resume\n"
+    );
+    printed(folder, &train_small(&["--epochs", "1"]));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_folder_that_cannot_be_written_to_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text(folder);
+    fs::write(folder.join("run"), "a file").unwrap();
+    let error = refused(folder, &train_small(&[]));
+    assert!(error.starts_with("error: cannot create run: "), "{error}");
 }

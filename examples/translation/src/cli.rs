@@ -44,14 +44,9 @@ pub struct Shared {
         default_value = "translation-run"
     )]
     pub out: PathBuf,
-    /// Where to compute; every device except `flex` needs the cargo feature of its name [default: the fastest one built in]
-    #[arg(
-        long,
-        global = true,
-        value_enum,
-        value_name = "DEVICE",
-        hide_default_value = true
-    )]
+    /// Where to compute: flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm or cpu, and cuda:1 for the second GPU; every device except
+    /// flex needs the cargo feature of its name [default: the fastest one built in]
+    #[arg(long, global = true, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
     /// Also write the figures of the run as JSON, replacing an older file (story, train and evaluate)
     #[arg(long, global = true, value_name = "FILE")]

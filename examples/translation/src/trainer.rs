@@ -1,7 +1,7 @@
 //! The training loop: epochs, checkpoints, and resuming exactly where it stopped.
 //!
-//! It does not use `burn-train`. On resuming, that learner restarts the random numbers and the order of the data, so the
-//! loss curve differs from the uninterrupted one, and it writes checkpoints in place, so a kill can leave a broken one.
+//! It does not use burn-train's learner. On resuming, that one restarts the random numbers and the order of the data, so the
+//! loss curve differs from the uninterrupted one, and it saves only at the end of an epoch.
 //! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
 //! of that number. So a checkpoint needs no generator state, and any step may be the last before a kill.
 

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use burn::{
     module::Module as BurnModule,
     nn::attention as burn_nn,
+    optim::GradientsParams,
     tensor::{Device, Gradients, Tensor, TensorData},
 };
 use burn_attn::{
@@ -25,7 +26,7 @@ trait Attention {
     fn forward(&self, x: Tensor<3>, memory: Tensor<3>) -> Tensor<3>;
 
     /// Those of its parameters.
-    fn gradients(&self, of: &Gradients) -> Results;
+    fn gradients(&self, of: &mut Gradients) -> Results;
 }
 
 /// A module, how it is called, and its parameters in the order of its fields.
@@ -58,8 +59,9 @@ where
         (self.forward)(&self.module, x, memory)
     }
 
-    fn gradients(&self, of: &Gradients) -> Results {
-        gradients(&self.module, &self.parameters, of)
+    fn gradients(&self, of: &mut Gradients) -> Results {
+        let of = GradientsParams::from_module(of, &self.module);
+        gradients(&self.module, &self.parameters, &of)
     }
 }
 
@@ -165,10 +167,10 @@ impl Subject for ModuleSubject {
 
     fn results(&mut self) -> Results {
         let output = self.forward();
-        let gradients = output.clone().square().mean().backward();
+        let mut gradients = output.clone().square().mean().backward();
+        let mut results = self.attention.gradients(&mut gradients);
         let gradient =
             |tensor: &Tensor<3>| values(tensor.grad(&gradients).expect("the inputs are tracked"));
-        let mut results = self.attention.gradients(&gradients);
         results.push(("output".into(), values(output)));
         results.push(("dinput".into(), gradient(&self.x)));
         if self.cross {

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 
 use burn::{
     module::{Module, ModuleMapper, ModuleVisitor, Param},
-    tensor::{Gradients, Tensor, TensorData},
+    optim::GradientsParams,
+    tensor::{Tensor, TensorData},
 };
 
 use super::Results;
@@ -101,7 +102,11 @@ impl ModuleMapper for Assign {
 /// The gradients of a module with these parameters: one result for the weights of each layer, one for its biases, and so on.
 ///
 /// Not one for each parameter, because a key's bias changes nothing: its gradient is nothing but rounding errors.
-pub fn gradients(module: &impl Module, parameters: &[Parameter], gradients: &Gradients) -> Results {
+pub fn gradients(
+    module: &impl Module,
+    parameters: &[Parameter],
+    gradients: &GradientsParams,
+) -> Results {
     let mut collect = Collect {
         gradients,
         found: Vec::new(),
@@ -129,13 +134,13 @@ pub fn gradients(module: &impl Module, parameters: &[Parameter], gradients: &Gra
 }
 
 struct Collect<'a> {
-    gradients: &'a Gradients,
+    gradients: &'a GradientsParams,
     found: Vec<Vec<f32>>,
 }
 
 impl ModuleVisitor for Collect<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        let gradient = param.val().grad(self.gradients);
+        let gradient = self.gradients.get::<D>(param.id);
         self.found
             .push(values(gradient.expect("every parameter is trained")));
     }

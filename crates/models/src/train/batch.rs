@@ -2,7 +2,7 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
-use crate::tokens::{filled_up, padded};
+use crate::tokens::{filled_up, padded, padded_tokens};
 
 /// Texts to train a [`LanguageModel`](crate::language_model::LanguageModel) on.
 #[derive(Clone, Debug)]
@@ -39,8 +39,8 @@ pub struct Targets {
     pub divisor: usize,
     /// How much of the probability is spread over all tokens in training (label smoothing), from 0 to 1.
     pub smoothing: f64,
-    /// Where the dropout seeds of a step on this batch begin.
-    pub dropout_seed: u64,
+    /// Where the dropout seeds of a step on this batch begin: a hash of its tokens, and [`LanguageModelBatch::seed`].
+    pub dropout_seed: [u64; 2],
 }
 
 impl LanguageModelBatch {
@@ -70,13 +70,17 @@ impl LanguageModelBatch {
         self
     }
 
-    /// Smooths the labels by `smoothing`, from 0 to 1; see [`smoothed_cross_entropy`](crate::loss::smoothed_cross_entropy).
+    /// Smooths the labels by `smoothing`; see [`smoothed_cross_entropy`](crate::loss::smoothed_cross_entropy).
+    ///
+    /// # Panics
+    ///
+    /// Unless it is from 0 to 1.
     pub fn smoothing(mut self, smoothing: f64) -> Self {
-        self.targets.smoothing = smoothing;
+        self.targets = self.targets.smoothing(smoothing);
         self
     }
 
-    /// Makes dropout on this batch differ from that of other runs, or of other epochs with the same batch.
+    /// Makes dropout on this batch differ from that of other runs, or of other epochs with the same batch. Default: 0.
     pub fn seed(mut self, seed: u64) -> Self {
         self.targets = self.targets.seed(seed);
         self
@@ -127,8 +131,12 @@ impl Seq2SeqBatch {
     }
 
     /// As [`LanguageModelBatch::smoothing`].
+    ///
+    /// # Panics
+    ///
+    /// Unless it is from 0 to 1.
     pub fn smoothing(mut self, smoothing: f64) -> Self {
-        self.targets.smoothing = smoothing;
+        self.targets = self.targets.smoothing(smoothing);
         self
     }
 
@@ -145,11 +153,18 @@ impl Targets {
         Self { divisor, ..self }
     }
 
+    fn smoothing(self, smoothing: f64) -> Self {
+        assert!(
+            (0.0..=1.0).contains(&smoothing),
+            "smoothing must be from 0 to 1, got {smoothing}"
+        );
+        Self { smoothing, ..self }
+    }
+
     fn seed(self, seed: u64) -> Self {
-        // An odd factor keeps different seeds apart.
-        let dropout_seed = self.dropout_seed ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let [tokens, _] = self.dropout_seed;
         Self {
-            dropout_seed,
+            dropout_seed: [tokens, seed],
             ..self
         }
     }
@@ -169,14 +184,14 @@ fn shifted(batch: &str, rows: &[&[u32]], device: &Device) -> (Tensor<2, Int>, Ta
     let (weights, shape) = filled_up(&expected, 0.0f32, |_| 1.0);
     let count = expected.iter().map(|row| row.len()).sum();
     let targets = Targets {
-        tokens: padded(&expected, device).0,
+        tokens: padded_tokens(&expected, device),
         weights: Tensor::from_data(TensorData::new(weights, shape), device),
         count,
         divisor: count,
         smoothing: 0.0,
-        dropout_seed: hash(rows),
+        dropout_seed: [hash(rows), 0],
     };
-    (padded(&input, device).0, targets)
+    (padded_tokens(&input, device), targets)
 }
 
 /// FNV-1a of the tokens and where rows end.

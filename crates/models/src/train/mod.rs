@@ -30,14 +30,23 @@
 //! `ExecutionStrategy::multi` adds up the gradients of the devices. To see the gradients that one device would have, the loss of each device
 //! must be divided by the tokens of the batches of all: give every batch their number with
 //! [`divided_by`](LanguageModelBatch::divided_by). `ExecutionStrategy::ddp` with `ReduceOperation::Mean` takes the mean, so there
-//! each batch is divided by its own, which is the default.
+//! each batch is divided by its own, which is the default; that is exact if all of them have as many tokens, and otherwise gives the tokens of
+//! small ones more weight.
 //!
 //! # Dropout
 //!
 //! A step draws its dropout from a stream of seeds that its tokens determine, together with the batch's
-//! [`seed`](LanguageModelBatch::seed). So devices drop different numbers, and a run repeats, in whatever order they work. This is
-//! so for all dropout on flex and ndarray, and for that of attention weights everywhere; elsewhere, the other layers draw from Burn's
-//! generator, which the devices share.
+//! [`seed`](LanguageModelBatch::seed). So devices drop different numbers, in whatever order they work. The same batch drops the same
+//! numbers each time, unless it is given another `seed`. This is so for all dropout on flex and ndarray, and for that of attention weights
+//! everywhere; elsewhere, the other layers draw from Burn's generator, which the devices share.
+//!
+//! On one device or two, such a run repeats to the bit; the gradients of more are added up in the order in which they arrive.
+//!
+//! # Metrics
+//!
+//! The loss that metrics see is the mean over the tokens of a batch, smoothed in training if the batch says so; `LossMetric` gives all
+//! batches the same weight. `AccuracyMetric` and `PerplexityMetric` also count padding, unless `with_pad_token(0)` makes them leave out
+//! token 0.
 
 mod batch;
 mod clip;

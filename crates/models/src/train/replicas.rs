@@ -10,7 +10,7 @@ use burn::{
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
-/// Replicas of a model that share the work of a step, each with an equal share of the CPU's threads.
+/// Replicas of a model that share the work of a step, each with an equal share of the CPU's threads, at least one.
 ///
 /// Most of a step of a small model is not in matrix products, and on flex and ndarray what is not runs on one thread. Replicas run it
 /// side by side, each on a part of the batch. Their gradients are added up in the order of the parts, so a run repeats to the bit. With one

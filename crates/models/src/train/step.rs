@@ -70,7 +70,10 @@ fn step<M: Module>(
         smoothing,
         dropout_seed,
     } = targets;
-    let logits = with_dropout_seed(dropout_seed, logits);
+    // An odd factor keeps different seeds apart.
+    let [of_tokens, seed] = dropout_seed;
+    let seed = of_tokens ^ seed.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let logits = with_dropout_seed(seed, logits);
     let loss = smoothed_cross_entropy(logits.clone(), tokens.clone(), weights, divisor, smoothing);
     let output = SequenceOutput::new(
         loss.value * (divisor as f64 / count as f64),
