@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
+    env, fs,
     path::{Component, Path, PathBuf},
 };
 
@@ -31,6 +31,7 @@ pub fn dependencies() -> Result<(), String> {
 /// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files.
 pub fn put_together() -> Result<(), String> {
     files_are_whole()?;
+    forget_unpacked()?;
     // It builds no tests and no examples: their files are looked for above.
     let publish = ["publish", "--workspace", "--dry-run", "--allow-dirty"];
     cargo(&publish, &newcomer::outside(&newcomer::target()))
@@ -68,6 +69,34 @@ fn files_are_whole() -> Result<(), String> {
                     "{} names {missing}, which is not in the package of {name}",
                     path.display()
                 ));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Removes what Cargo unpacked of our packages in an earlier dry run. It keeps that by the path of this workspace and the version, and
+/// would build it again in place of today's sources.
+fn forget_unpacked() -> Result<(), String> {
+    let home = env::var_os("CARGO_HOME").map(PathBuf::from);
+    let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else {
+        return Ok(());
+    };
+    let Ok(registries) = fs::read_dir(home.join("registry/src")) else {
+        return Ok(());
+    };
+    let published = published()?;
+    for registry in registries.flatten() {
+        // The registry's host comes before the hash, and one on this disk has none.
+        if !registry.file_name().to_string_lossy().starts_with('-') {
+            continue;
+        }
+        for (name, _) in &published {
+            let unpacked = format!("{name}-{}", env!("CARGO_PKG_VERSION"));
+            let unpacked = registry.path().join(unpacked);
+            if unpacked.exists() {
+                fs::remove_dir_all(&unpacked)
+                    .map_err(|error| format!("{}: {error}", unpacked.display()))?;
             }
         }
     }
