@@ -31,10 +31,12 @@ pub fn dependencies() -> Result<(), String> {
 /// Puts every package together that `cargo publish --workspace` would publish, builds it, and lists its files.
 pub fn put_together() -> Result<(), String> {
     files_are_whole()?;
-    forget_unpacked()?;
+    let target = newcomer::target();
+    let environment = newcomer::outside(&target);
+    forget_earlier(&environment)?;
     // It builds no tests and no examples: their files are looked for above.
     let publish = ["publish", "--workspace", "--dry-run", "--allow-dirty"];
-    cargo(&publish, &newcomer::outside(&newcomer::target()))
+    cargo(&publish, &environment)
 }
 
 /// Fails if a package lacks its README or a licence, or names a file that it does not hold.
@@ -75,9 +77,15 @@ fn files_are_whole() -> Result<(), String> {
     Ok(())
 }
 
-/// Removes what Cargo unpacked of our packages in an earlier dry run. It keeps that by the path of this workspace and the version, and
-/// would build it again in place of today's sources.
-fn forget_unpacked() -> Result<(), String> {
+/// Removes what Cargo unpacked and built of our packages in an earlier dry run. It knows them by the path of this workspace and by their
+/// version, and would take them in place of today's.
+fn forget_earlier(environment: &[(&str, &str)]) -> Result<(), String> {
+    let published = published()?;
+    let mut clean = vec!["clean"];
+    for (name, _) in &published {
+        clean.extend(["-p", name]);
+    }
+    cargo(&clean, environment)?;
     let home = env::var_os("CARGO_HOME").map(PathBuf::from);
     let Some(home) = home.or_else(|| Some(env::home_dir()?.join(".cargo"))) else {
         return Ok(());
@@ -85,7 +93,6 @@ fn forget_unpacked() -> Result<(), String> {
     let Ok(registries) = fs::read_dir(home.join("registry/src")) else {
         return Ok(());
     };
-    let published = published()?;
     for registry in registries.flatten() {
         // The registry's host comes before the hash, and one on this disk has none.
         if !registry.file_name().to_string_lossy().starts_with('-') {

@@ -27,8 +27,15 @@ use crate::vocabulary::Vocabulary;
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 const MODEL: &str = "model.bpk";
-const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";
+
+/// The file of one of the optimizers, counted from 0.
+fn optimizer_file(number: usize) -> String {
+    match number {
+        0 => "optimizer.bpk".into(),
+        _ => format!("optimizer-{}.bpk", number + 1),
+    }
+}
 
 /// `state.json`: the state, and the size and hash of the other files.
 #[derive(Serialize, Deserialize)]
@@ -60,7 +67,7 @@ impl Checkpoint {
         config: &RunConfig,
         vocabulary: &Vocabulary,
         model: &Seq2Seq,
-        optimizer: &ModuleOptimizer,
+        optimizers: &[ModuleOptimizer],
         state: &State,
     ) -> Result<String, Error> {
         let name = free_name(out, state)?;
@@ -69,22 +76,18 @@ impl Checkpoint {
             path: target.clone(),
             problem: error.to_string(),
         };
-        let files: BTreeMap<String, Vec<u8>> = [
+        let record = model.clone().into_record();
+        let mut files: BTreeMap<String, Vec<u8>> = [
             (CONFIG, json(config)),
             (TOKENIZER, vocabulary.to_json()?.into_bytes()),
-            (
-                MODEL,
-                model
-                    .clone()
-                    .into_record()
-                    .into_bytes()
-                    .map_err(refused)?
-                    .to_vec(),
-            ),
-            (OPTIMIZER, optimizer.into_bytes().map_err(refused)?.to_vec()),
+            (MODEL, record.into_bytes().map_err(refused)?.to_vec()),
         ]
         .map(|(file, bytes)| (file.to_string(), bytes))
         .into();
+        for (number, optimizer) in optimizers.iter().enumerate() {
+            let bytes = optimizer.into_bytes().map_err(refused)?.to_vec();
+            files.insert(optimizer_file(number), bytes);
+        }
         let state_file = StateFile {
             state: state.clone(),
             validation: state.validation(),
@@ -115,7 +118,12 @@ impl Checkpoint {
             ..
         } = read_state(path)?;
         let mut files = BTreeMap::new();
-        for file in [CONFIG, TOKENIZER, MODEL, OPTIMIZER] {
+        let optimizers: Vec<String> = (0..)
+            .map(optimizer_file)
+            .take_while(|file| *file == optimizer_file(0) || expected.contains_key(file))
+            .collect();
+        let optimizers = optimizers.iter().map(String::as_str);
+        for file in [CONFIG, TOKENIZER, MODEL].into_iter().chain(optimizers) {
             let place = path.join(file);
             let bytes = fs::read(&place).map_err(Error::file("read", &place))?;
             let problem = match expected.get(file) {
@@ -162,11 +170,17 @@ impl Checkpoint {
             .map_err(|error| self.broken(MODEL, &error))
     }
 
-    /// The optimizer with its moments.
-    pub fn optimizer(&self, fresh: ModuleOptimizer) -> Result<ModuleOptimizer, Error> {
-        OptimizerRecord::from_bytes(self.bytes(OPTIMIZER))
-            .map(|record| fresh.load_record(record))
-            .map_err(|error| self.broken(OPTIMIZER, &error))
+    /// The optimizers with their moments, as many as were written.
+    pub fn optimizers(&self, fresh: &ModuleOptimizer) -> Result<Vec<ModuleOptimizer>, Error> {
+        (0..)
+            .map(optimizer_file)
+            .take_while(|file| self.files.contains_key(file))
+            .map(|file| {
+                OptimizerRecord::from_bytes(self.bytes(&file))
+                    .map(|record| fresh.clone().load_record(record))
+                    .map_err(|error| self.broken(&file, &error))
+            })
+            .collect()
     }
 
     fn bytes(&self, file: &str) -> Bytes {

@@ -51,6 +51,10 @@ pub struct Shared {
     /// Also write the figures of the run as JSON, replacing an older file (story, train and evaluate)
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
+    /// Also write the translations of the held-out sentences, replacing an older file: source, translation and all references, with tabs
+    /// between them (story, train and evaluate)
+    #[arg(long, global = true, value_name = "FILE.tsv")]
+    pub translations: Option<PathBuf>,
 }
 
 /// The commands.

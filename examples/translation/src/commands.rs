@@ -48,7 +48,7 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
             Ok(0)
         }
         Some(Command::Evaluate { data, test, search }) => {
-            probe_report(&cli.shared)?;
+            probe_outputs(&cli.shared)?;
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
             let split = match test {
                 Some(test) => Split {
@@ -98,14 +98,19 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
     Ok(0)
 }
 
-/// Prepares the folder of a run, then checks that the report can be written, which may be in that folder.
+/// Prepares the folder of a run, then checks that the report and the translations can be written, which may be in that folder.
 fn prepare(shared: &Shared) -> Result<(), Error> {
     checkpoint::prepare(&shared.out)?;
-    probe_report(shared)
+    probe_outputs(shared)
 }
 
-fn probe_report(shared: &Shared) -> Result<(), Error> {
-    shared.report.as_deref().map_or(Ok(()), files::probe)
+/// Makes sure that the files can be written that are written at the very end.
+fn probe_outputs(shared: &Shared) -> Result<(), Error> {
+    let outputs = [&shared.report, &shared.translations];
+    outputs
+        .into_iter()
+        .flatten()
+        .try_for_each(|path| files::probe(path))
 }
 
 /// Decides how many replicas there are, if it was not said. They are refused on a device that is not the CPU's threads: they would wait for
@@ -229,6 +234,9 @@ pub fn report_run(
         state.tokens_per_second()
     );
     report::print(&scores);
+    if let Some(path) = &shared.translations {
+        report::write_translations(path, &split.held_out, &scores.translations)?;
+    }
     let Some(path) = &shared.report else {
         return Ok(());
     };

@@ -12,6 +12,8 @@ pub struct Scores {
     pub held_out: Score,
     /// Combinations never seen, if the corpus sets some aside.
     pub combinations: Option<Score>,
+    /// The translations of the sentences never seen, in their order.
+    pub translations: Vec<String>,
     /// A handful of held-out sentences with their translations.
     pub samples: Vec<Sample>,
 }
@@ -58,6 +60,7 @@ pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error>
                 right: example.references.contains(translation),
             })
             .collect(),
+        translations,
     })
 }
 

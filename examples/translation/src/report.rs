@@ -4,6 +4,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
+use crate::data::Example;
 use crate::error::Error;
 use crate::evaluate::Scores;
 use crate::files;
@@ -58,6 +59,27 @@ impl Report {
     }
 }
 
+/// Writes the translations of the sentences never seen, a line each: source, translation and all references, with tabs between them.
+pub fn write_translations(
+    path: &Path,
+    examples: &[Example],
+    translations: &[String],
+) -> Result<(), Error> {
+    let mut lines = String::new();
+    for (example, translation) in examples.iter().zip(translations) {
+        let columns = [&example.source, translation]
+            .into_iter()
+            .chain(&example.references);
+        // A model may write any character, and these would end the column or the line.
+        let columns: Vec<String> = columns
+            .map(|text| text.replace(['\t', '\n', '\r'], " "))
+            .collect();
+        lines += &columns.join("\t");
+        lines.push('\n');
+    }
+    files::replace(path, lines.as_bytes())
+}
+
 /// Prints scores and sample translations.
 pub fn print(scores: &Scores) {
     let show = |name: &str, score: &Score| {
@@ -89,6 +111,19 @@ pub fn print(scores: &Scores) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_of_translations_has_the_sentence_and_all_its_references() {
+        let example = Example {
+            source: "Go.".into(),
+            references: vec!["Ve.".into(), "Vete.".into()],
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("translations.tsv");
+        write_translations(&path, &[example], &["Ve\ta\ncasa.".into()]).unwrap();
+        let written = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(written, "Go.\tVe a casa.\tVe.\tVete.\n");
+    }
 
     #[test]
     fn the_names_in_the_json_are_fixed() {

@@ -92,6 +92,7 @@ mod tests {
             out: out.path().join("run"),
             device: None,
             report: None,
+            translations: None,
         };
         let place = Place {
             device: Device::default(),

@@ -57,7 +57,8 @@ pub struct Trainer {
     /// Taken out only while the optimizer holds it.
     model: Option<Seq2Seq>,
     replicas: Replicas,
-    optimizer: ModuleOptimizer,
+    /// Each of a share of the parameters.
+    optimizers: Vec<ModuleOptimizer>,
     train: Vec<Sample>,
     validation: Vec<Sample>,
     /// Losses that are still on the device, with their tokens.
@@ -80,6 +81,7 @@ impl Trainer {
         model.visit(&mut Touch);
         Self {
             replicas: replicas(&config, &device),
+            optimizers: vec![optimizer(); config.replicas],
             config,
             state: State::default(),
             clock: monotonic(),
@@ -87,7 +89,6 @@ impl Trainer {
             out: out.to_path_buf(),
             device,
             model: Some(model),
-            optimizer: optimizer(),
             train: Vec::new(),
             validation: Vec::new(),
             unread: Vec::new(),
@@ -111,7 +112,7 @@ impl Trainer {
             vocabulary: checkpoint.vocabulary()?,
             out: out.to_path_buf(),
             model: Some(checkpoint.model(&device)?),
-            optimizer: checkpoint.optimizer(optimizer())?,
+            optimizers: checkpoint.optimizers(&optimizer())?,
             device,
             train: Vec::new(),
             validation: Vec::new(),
@@ -303,7 +304,7 @@ impl Trainer {
             &self.config,
             &self.vocabulary,
             self.model(),
-            &self.optimizer,
+            &self.optimizers,
             &self.state,
         )
     }

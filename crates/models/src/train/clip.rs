@@ -13,15 +13,33 @@ pub fn clip_by_global_norm<M: Module>(
     module: &M,
     limit: f64,
 ) -> GradientsParams {
+    match squares(&gradients, module) {
+        Some(sum) => scaled(gradients, module, factor(sum, limit)),
+        None => gradients,
+    }
+}
+
+/// The sum of the squares of all gradients, if there are any.
+pub(super) fn squares<M: Module>(gradients: &GradientsParams, module: &M) -> Option<Tensor<1>> {
     let mut squares = Squares {
-        gradients: &gradients,
+        gradients,
         sum: None,
     };
     module.visit(&mut squares);
-    let Some(sum) = squares.sum else {
-        return gradients;
-    };
-    let scale = (sum.sqrt() + 1e-6).recip().mul_scalar(limit).clamp_max(1.0);
+    squares.sum
+}
+
+/// What to multiply gradients by whose squares add up to `sum`.
+pub(super) fn factor(sum: Tensor<1>, limit: f64) -> Tensor<1> {
+    (sum.sqrt() + 1e-6).recip().mul_scalar(limit).clamp_max(1.0)
+}
+
+/// The gradients multiplied by a number.
+pub(super) fn scaled<M: Module>(
+    gradients: GradientsParams,
+    module: &M,
+    scale: Tensor<1>,
+) -> GradientsParams {
     let mut scaling = Scaling { gradients, scale };
     module.visit(&mut scaling);
     scaling.gradients
@@ -75,12 +93,10 @@ mod tests {
             let loss = linear.forward(Tensor::<2>::ones([2, 3], &device)).sum();
             let gradients = GradientsParams::from_grads(loss.backward(), &linear);
             let clipped = clip_by_global_norm(gradients, &linear, limit);
-            let mut squares = Squares {
-                gradients: &clipped,
-                sum: None,
-            };
-            linear.visit(&mut squares);
-            squares.sum.unwrap().sqrt().into_scalar::<f32>()
+            squares(&clipped, &linear)
+                .unwrap()
+                .sqrt()
+                .into_scalar::<f32>()
         };
         // Every weight and every bias has the gradient 2: the norm is sqrt(4 · 20).
         assert!((norm(100.0) - 80f32.sqrt()).abs() < 1e-5);

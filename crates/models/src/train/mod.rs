@@ -51,6 +51,7 @@
 mod batch;
 mod clip;
 mod replicas;
+mod shares;
 mod step;
 
 pub use batch::{LanguageModelBatch, Seq2SeqBatch, Targets};

@@ -4,11 +4,16 @@ use std::thread;
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
-    optim::GradientsParams,
+    optim::{GradientsParams, ModuleOptimizer},
     tensor::Tensor,
     train::{TrainOutput, TrainStep},
 };
 use rayon::{ThreadPool, ThreadPoolBuilder};
+
+use super::{
+    clip,
+    shares::{Parameters, Shares},
+};
 
 /// Replicas of a model that share the work of a step, each with an equal share of the CPU's threads, at least one.
 ///
@@ -18,16 +23,19 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
-/// use burn::tensor::Device;
+/// use burn::{optim::AdamConfig, tensor::Device};
 /// use burn_attn_models::{language_model::LanguageModelConfig, train::{LanguageModelBatch, Replicas}};
 ///
 /// let device = Device::default().autodiff();
 /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
 /// // Parts of a batch with 3 + 2 tokens to predict: both are divided by 5, as the whole would be.
 /// let parts = [vec![5, 6, 7, 8], vec![9, 8, 7]].map(|text| LanguageModelBatch::new(&[text], &device).divided_by(5));
-/// let (outputs, gradients) = Replicas::new(2).step(&model, parts.into());
+/// let replicas = Replicas::new(2);
+/// let mut optimizers = vec![AdamConfig::new().init(); replicas.count()];
+/// let (outputs, gradients) = replicas.step(&model, parts.into());
 /// assert_eq!(outputs.len(), 2);
-/// assert!(gradients.get::<2>(model.embedding.weight.id).is_some());
+/// let gradients = replicas.clip_by_global_norm(gradients, &model, 1.0);
+/// let model = replicas.update(&mut optimizers, 1e-3, model, gradients);
 /// # }
 /// ```
 #[derive(Debug)]
@@ -81,7 +89,7 @@ impl Replicas {
     ///
     /// # Cost
     ///
-    /// That of the steps; a sum of two gradients of the whole model for every replica but one, on one thread.
+    /// That of the steps; a sum of two gradients of the whole model for every replica but one, on the threads of all.
     pub fn step<M>(&self, model: &M, parts: Vec<M::Input>) -> (Vec<M::Output>, GradientsParams)
     where
         M: Module + TrainStep + Send,
@@ -94,34 +102,135 @@ impl Replicas {
         );
         let steps = match <[M::Input; 1]>::try_from(parts) {
             Ok([whole]) => vec![model.step(whole)],
-            Err(parts) => self.side_by_side(model, parts),
+            Err(parts) => self.step_side_by_side(model, parts),
         };
         let (outputs, gradients): (Vec<_>, Vec<_>) = steps
             .into_iter()
             .map(|TrainOutput { item, grads }| (item, grads))
             .unzip();
-        (outputs, sum(model, gradients))
+        (outputs, self.sum(model, gradients))
     }
 
-    fn side_by_side<M>(&self, model: &M, parts: Vec<M::Input>) -> Vec<TrainOutput<M::Output>>
+    /// [`clip_by_global_norm`](super::clip_by_global_norm) on the threads of all replicas.
+    pub fn clip_by_global_norm<M: Module + Send>(
+        &self,
+        gradients: GradientsParams,
+        model: &M,
+        limit: f64,
+    ) -> GradientsParams {
+        let shares = Shares::new(model, self.count);
+        let divided = shares.divide(model, gradients);
+        let squares = self.side_by_side(model, divided, |_, model, gradients| {
+            (clip::squares(&gradients, &model), gradients)
+        });
+        let (squares, divided): (Vec<_>, Vec<_>) = squares.into_iter().unzip();
+        let Some(sum) = squares.into_iter().flatten().reduce(|sum, more| sum + more) else {
+            return GradientsParams::new();
+        };
+        let factor = clip::factor(sum, limit);
+        let scaled = self.side_by_side(model, divided, |_, model, gradients| {
+            clip::scaled(gradients, &model, factor.clone())
+        });
+        shares.join(model, scaled)
+    }
+
+    /// Updates the parameters of `model`, each by one of the optimizers, which run on the threads of the replicas.
+    ///
+    /// Which one that is depends on nothing but the model and the number of optimizers, so a run that is resumed with the records of all
+    /// of them goes on as it was. That number need not be the number of replicas.
+    ///
+    /// # Panics
+    ///
+    /// When there is no optimizer.
+    pub fn update<M: Module + Send>(
+        &self,
+        optimizers: &mut [ModuleOptimizer],
+        learning_rate: f64,
+        model: M,
+        gradients: GradientsParams,
+    ) -> M {
+        if let [optimizer] = optimizers {
+            return optimizer.step(learning_rate, model, gradients);
+        }
+        assert!(!optimizers.is_empty(), "Replicas: there is no optimizer");
+        let shares = Shares::new(&model, optimizers.len());
+        let divided = shares.divide(&model, gradients);
+        let work = optimizers.iter_mut().zip(divided).collect();
+        let updated = self.side_by_side(&model, work, |share, model, (optimizer, gradients)| {
+            shares.take(share, &optimizer.step(learning_rate, model, gradients))
+        });
+        let mut all = Parameters::default();
+        updated.into_iter().for_each(|share| all.extend(share));
+        all.put_into(model)
+    }
+
+    fn step_side_by_side<M>(&self, model: &M, parts: Vec<M::Input>) -> Vec<TrainOutput<M::Output>>
     where
         M: Module + TrainStep + Send,
     {
         let device = model.devices().into_iter().next().unwrap_or_default();
+        self.side_by_side(model, parts, |_, model, part| {
+            // Graphs that share parameters would wait for each other.
+            model.fork(&device).step(part)
+        })
+    }
+
+    /// Adds up the gradients of the parameters of `model`, in the order of the replicas.
+    fn sum<M: Module + Send>(
+        &self,
+        model: &M,
+        mut gradients: Vec<GradientsParams>,
+    ) -> GradientsParams {
+        if gradients.len() == 1 {
+            return gradients.remove(0);
+        }
+        let shares = Shares::new(model, self.count);
+        let mut of_shares: Vec<Vec<_>> = (0..self.count).map(|_| Vec::new()).collect();
+        for of_replica in gradients {
+            let divided = shares.divide(model, of_replica);
+            of_shares
+                .iter_mut()
+                .zip(divided)
+                .for_each(|(all, one)| all.push(one));
+        }
+        let sums = self.side_by_side(model, of_shares, |_, model, gradients| {
+            sum(&model, gradients)
+        });
+        shares.join(model, sums)
+    }
+
+    /// Does every work with its number and a clone of the model, on the threads of one replica each; one after the other if there is but
+    /// one replica.
+    fn side_by_side<M, W, T>(
+        &self,
+        model: &M,
+        work: Vec<W>,
+        run: impl Fn(usize, M, W) -> T + Sync,
+    ) -> Vec<T>
+    where
+        M: Module + Send,
+        W: Send,
+        T: Send,
+    {
+        let work = work.into_iter().enumerate();
+        if self.pools.is_empty() {
+            return work
+                .map(|(number, work)| run(number, model.clone(), work))
+                .collect();
+        }
+        let run = &run;
         thread::scope(|scope| {
-            let threads: Vec<_> = parts
-                .into_iter()
-                .zip(&self.pools)
-                .map(|(part, pool)| {
-                    // Graphs that share parameters would wait for each other.
-                    let replica = model.clone().fork(&device);
-                    scope.spawn(move || pool.install(move || replica.step(part)))
+            let threads: Vec<_> = work
+                .zip(self.pools.iter().cycle())
+                .map(|((number, work), pool)| {
+                    let model = model.clone();
+                    scope.spawn(move || pool.install(move || run(number, model, work)))
                 })
                 .collect();
             threads
                 .into_iter()
                 .map(|thread| match thread.join() {
-                    Ok(output) => output,
+                    Ok(done) => done,
                     Err(panic) => std::panic::resume_unwind(panic),
                 })
                 .collect()
@@ -129,7 +238,7 @@ impl Replicas {
     }
 }
 
-/// Adds up the gradients of the parameters of `model`, in the order of the replicas.
+/// Adds up the gradients of the parameters of `model`, in their order.
 fn sum<M: Module>(model: &M, gradients: Vec<GradientsParams>) -> GradientsParams {
     let mut gradients = gradients.into_iter();
     let mut sum = Sum {

@@ -2,7 +2,7 @@
 
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
-use burn_attn_models::{seq2seq::Seq2Seq, train::clip_by_global_norm};
+use burn_attn_models::seq2seq::Seq2Seq;
 
 use super::{Trainer, mix};
 use crate::batches::{self, Sample};
@@ -29,8 +29,13 @@ impl Trainer {
             .expect("the model is only away during a step");
         let tokens: usize = samples.iter().map(|sample| sample.target_tokens()).sum();
         let (loss, gradients) = self.gradients(&model, &samples, tokens);
-        let gradients = clip_by_global_norm(gradients, &model, self.config.clip);
-        self.model = Some(self.optimizer.step(rate, model, gradients));
+        let gradients = self
+            .replicas
+            .clip_by_global_norm(gradients, &model, self.config.clip);
+        self.model = Some(
+            self.replicas
+                .update(&mut self.optimizers, rate, model, gradients),
+        );
         self.unread.push((loss, tokens));
         self.state.loss_tokens += tokens;
         self.state.tokens += samples.iter().map(|sample| sample.tokens()).sum::<usize>();

@@ -1,0 +1,152 @@
+//! The parameters of a model in shares that threads work on side by side.
+
+use std::{any::Any, cmp::Reverse, collections::HashMap};
+
+use burn::{
+    module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId},
+    optim::GradientsParams,
+    tensor::Tensor,
+};
+
+/// Which share every parameter of a model is in. It depends on nothing but the model and the number of shares.
+pub(super) struct Shares {
+    count: usize,
+    of: HashMap<ParamId, usize>,
+}
+
+impl Shares {
+    /// So many shares of about as many numbers.
+    pub(super) fn new<M: Module>(model: &M, count: usize) -> Self {
+        let mut sizes = Sizes::default();
+        model.visit(&mut sizes);
+        // The largest first, each into the share that is the smallest so far.
+        sizes.0.sort_by_key(|&(_, size)| Reverse(size));
+        let mut filled = vec![0; count];
+        let mut of = HashMap::new();
+        for (id, size) in sizes.0 {
+            let share = (0..count)
+                .min_by_key(|&share| filled[share])
+                .unwrap_or_default();
+            filled[share] += size;
+            of.insert(id, share);
+        }
+        Self { count, of }
+    }
+
+    /// The gradients of each share.
+    pub(super) fn divide<M: Module>(
+        &self,
+        model: &M,
+        gradients: GradientsParams,
+    ) -> Vec<GradientsParams> {
+        let mut divide = Divide {
+            shares: self,
+            gradients,
+            divided: (0..self.count).map(|_| GradientsParams::new()).collect(),
+        };
+        model.visit(&mut divide);
+        divide.divided
+    }
+
+    /// The gradients of all shares together.
+    pub(super) fn join<M: Module>(
+        &self,
+        model: &M,
+        divided: Vec<GradientsParams>,
+    ) -> GradientsParams {
+        let mut join = Join {
+            shares: self,
+            divided,
+            gradients: GradientsParams::new(),
+        };
+        model.visit(&mut join);
+        join.gradients
+    }
+
+    /// The parameters of a share, of a model that was updated.
+    pub(super) fn take<M: Module>(&self, share: usize, updated: &M) -> Parameters {
+        let mut take = Take {
+            shares: self,
+            share,
+            taken: Parameters::default(),
+        };
+        updated.visit(&mut take);
+        take.taken
+    }
+}
+
+/// Parameters of every rank.
+#[derive(Default)]
+pub(super) struct Parameters(HashMap<ParamId, Box<dyn Any + Send>>);
+
+impl Parameters {
+    /// Adds those of another share.
+    pub(super) fn extend(&mut self, other: Self) {
+        self.0.extend(other.0);
+    }
+
+    /// Puts them in the place of the model's own.
+    pub(super) fn put_into<M: Module>(mut self, model: M) -> M {
+        model.map(&mut self)
+    }
+}
+
+impl ModuleMapper for Parameters {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        match self.0.remove(&param.id).map(|other| other.downcast()) {
+            Some(Ok(updated)) => *updated,
+            _ => param,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Sizes(Vec<(ParamId, usize)>);
+
+impl ModuleVisitor for Sizes {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.push((param.id, param.val().shape().num_elements()));
+    }
+}
+
+struct Divide<'a> {
+    shares: &'a Shares,
+    gradients: GradientsParams,
+    divided: Vec<GradientsParams>,
+}
+
+impl ModuleVisitor for Divide<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
+            self.divided[self.shares.of[&param.id]].register(param.id, gradient);
+        }
+    }
+}
+
+struct Join<'a> {
+    shares: &'a Shares,
+    divided: Vec<GradientsParams>,
+    gradients: GradientsParams,
+}
+
+impl ModuleVisitor for Join<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.divided[self.shares.of[&param.id]].remove::<D>(param.id) {
+            self.gradients.register(param.id, gradient);
+        }
+    }
+}
+
+struct Take<'a> {
+    shares: &'a Shares,
+    share: usize,
+    taken: Parameters,
+}
+
+impl ModuleVisitor for Take<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if self.shares.of[&param.id] == self.share {
+            self.taken.0.insert(param.id, Box::new(param.clone()));
+        }
+    }
+}
