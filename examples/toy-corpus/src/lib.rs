@@ -7,6 +7,8 @@
 //! - The English past is the Spanish preterite; of "to be", "to have" and "to want" it is the imperfect.
 //! - "is going to" is "ir a"; adverbs and times keep their place; a question puts the verb before its subject.
 //! - A human object takes "a"; most adjectives follow their noun; "bueno" and "malo" stand before it.
+//!
+//! The words are the tables in `data`, whose README says how to add one.
 
 mod bilingual;
 mod draw;

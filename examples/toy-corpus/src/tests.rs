@@ -324,7 +324,7 @@ fn regular_verbs_follow_the_rules() {
         assert_eq!(past.map(|ending| format!("{stem}{ending}")), verb.past);
         regular += 1;
     }
-    assert_eq!((regular, VERBS.len()), (19, 32));
+    assert_eq!(regular, VERBS.len() - IRREGULAR.len());
 }
 
 #[test]

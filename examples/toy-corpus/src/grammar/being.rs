@@ -4,7 +4,7 @@ use super::noun_phrase::{NounPhrase, Position, Request, Slot};
 use super::{Composer, Form, PEOPLE};
 use crate::bilingual::{Bilingual, Mark};
 use crate::lexicon::{
-    ADJECTIVES, BE, BE_PAST, Copula, ESTAR, ESTAR_PAST, Kind, NOUNS, Number, Person, RECENT_TIMES,
+    ADJECTIVES, AdverbialUse, BE, BE_PAST, Copula, ESTAR, ESTAR_PAST, Kind, NOUNS, Number, Person,
     SER, SER_PAST,
 };
 
@@ -82,7 +82,7 @@ impl Composer {
             }
         };
         if alive && past && adjective.copula == Copula::Estar && self.draw.percent(40) {
-            text.append(&self.time(RECENT_TIMES));
+            text.append(&self.time(AdverbialUse::Recent));
         }
         (text, form.mark())
     }
@@ -98,7 +98,7 @@ impl Composer {
             .pick_little_used(&compared, 4, |adjective| uses[adjective]);
         self.comparative_uses[index] += 1;
         let adjective = &ADJECTIVES[index];
-        let kind = self.draw.pick(adjective.kinds);
+        let kind = self.draw.pick(&adjective.kinds);
         let number = self.number();
         let (subject, other) = (self.compared(kind, number), self.compared(kind, number));
         for noun in [subject.noun, other.noun].into_iter().flatten() {
@@ -151,7 +151,7 @@ impl Composer {
             }
         };
         if past && self.draw.percent(30) {
-            text.append(&self.time(RECENT_TIMES));
+            text.append(&self.time(AdverbialUse::Recent));
         }
         (text, form.mark())
     }

@@ -5,9 +5,7 @@ use super::place::OUTDOORS;
 use super::verb_group::{Tense, VerbGroup};
 use super::{Cell, Composer, Form, PEOPLE};
 use crate::bilingual::{Bilingual, Mark};
-use crate::lexicon::{
-    FREQUENCIES, FUTURE_TIMES, HABITUAL_TIMES, Kind, Movement, PAST_TIMES, Person, VERBS, Verb,
-};
+use crate::lexicon::{AdverbialUse, Kind, Person, Property, VERBS, Verb};
 
 /// What a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +34,7 @@ impl Composer {
     pub(super) fn clause(&mut self, cell: Cell) -> (Bilingual, Mark) {
         let verb = &VERBS[cell.verb];
         let tense = cell.tense.unwrap_or_else(|| self.infinitive_tense(verb));
-        let kinds = if verb.animal_objects.is_some() {
+        let kinds = if verb.has(Property::Animals) {
             LIVING
         } else {
             PEOPLE
@@ -95,7 +93,7 @@ impl Composer {
     }
 
     fn infinitive_tense(&mut self, verb: &Verb) -> Tense {
-        if verb.accident {
+        if verb.has(Property::Accident) {
             return Tense::GoingTo;
         }
         self.draw.weighted(&[
@@ -108,13 +106,15 @@ impl Composer {
 
     fn affirmative(&mut self, group: &VerbGroup<'_>, subject: &NounPhrase) -> Bilingual {
         let verb = group.verb;
-        let frequency =
-            if group.tense == Tense::Present && !verb.possession && self.draw.percent(22) {
-                Some(self.draw.pick(FREQUENCIES))
-            } else {
-                None
-            };
-        let timed = if group.tense == Tense::Past && verb.past_needs_time {
+        let frequency = if group.tense == Tense::Present
+            && !verb.has(Property::Possession)
+            && self.draw.percent(22)
+        {
+            Some(self.adverbial(AdverbialUse::Frequency))
+        } else {
+            None
+        };
+        let timed = if group.tense == Tense::Past && verb.past_needs_time() {
             100
         } else if frequency.is_some() {
             0
@@ -123,8 +123,8 @@ impl Composer {
         };
         let time = self.time_of(group, timed);
         let slot = match frequency {
-            _ if verb.possession => Slot::Unknown,
-            Some(("never", _)) => Slot::DoubtfulObject,
+            _ if verb.has(Property::Possession) => Slot::Unknown,
+            Some(adverb) if adverb.english == "never" => Slot::DoubtfulObject,
             _ => Slot::Object,
         };
         let time_first = self.draw.percent(25);
@@ -134,8 +134,8 @@ impl Composer {
             text.append(&time);
         }
         text.append(&subject.text);
-        if let Some((english, spanish)) = frequency {
-            text.add(english, spanish);
+        if let Some(adverb) = frequency {
+            text.add(adverb.english, adverb.spanish);
         }
         text.append(&group.affirmative());
         text.append(&self.object(verb, Some(subject), slot));
@@ -175,19 +175,13 @@ impl Composer {
         if by_person && !counted.is_empty() {
             choices.push((25, Asked::HowMany));
         }
-        if by_person && !verb.possession && things.len() < verb.objects.len() {
+        if by_person && !verb.has(Property::Possession) && things.len() < verb.objects.len() {
             choices.push((40, Asked::Whom));
         }
-        if !verb.possession {
+        if !verb.has(Property::Possession) {
             choices.extend([(20, Asked::When), (15, Asked::Why)]);
-            if !verb.places.is_empty()
-                && (verb.movement == Movement::Stays || verb.infinitive == "ir")
-            {
-                let weight = if verb.movement == Movement::Goes {
-                    60
-                } else {
-                    25
-                };
+            if !verb.places.is_empty() && (!verb.has(Property::Motion) || verb.infinitive == "ir") {
+                let weight = if verb.has(Property::Motion) { 60 } else { 25 };
                 choices.push((weight, Asked::Where));
             }
         }
@@ -196,7 +190,7 @@ impl Composer {
             Asked::What => Bilingual::of("what", "qué"),
             Asked::Whom => Bilingual::of("who", "a quién"),
             Asked::When => Bilingual::of("when", "cuándo"),
-            Asked::Where if verb.movement == Movement::Goes => Bilingual::of("where", "adónde"),
+            Asked::Where if verb.has(Property::Motion) => Bilingual::of("where", "adónde"),
             Asked::Where => Bilingual::of("where", "dónde"),
             Asked::Why => Bilingual::of("why", "por qué"),
             Asked::HowMany => {
@@ -228,21 +222,25 @@ impl Composer {
 
     /// The direct object, after the personal "a" if it is human; empty for an intransitive verb.
     fn object(&mut self, verb: &Verb, subject: Option<&NounPhrase>, slot: Slot) -> Bilingual {
-        let kinds = match (verb.animal_objects, subject) {
-            (Some(objects), Some(subject)) if subject.kind == Kind::Animal => objects,
-            _ => verb.objects,
+        let kinds = match subject {
+            Some(subject) if subject.kind == Kind::Animal => &verb.animal_objects,
+            _ => &verb.objects,
         };
         if kinds.is_empty() {
             return Bilingual::default();
         }
         let object = self.noun_phrase(Request {
             kinds,
-            slot: if verb.possession { Slot::Unknown } else { slot },
+            slot: if verb.has(Property::Possession) {
+                Slot::Unknown
+            } else {
+                slot
+            },
             number: None,
             adjective: 45,
         });
         let mut text = Bilingual::default();
-        if object.kind.is_human() && !verb.possession {
+        if object.kind.is_human() && !verb.has(Property::Possession) {
             text.add_spanish("a");
         }
         text.append(&object.text);
@@ -259,18 +257,18 @@ impl Composer {
         let verb = group.verb;
         let mut text = Bilingual::default();
         if subject.kind != Kind::Animal {
-            if verb.with_company && self.draw.percent(20) {
+            if verb.has(Property::WithCompany) && self.draw.percent(20) {
                 text.add("with", "con");
                 text.append(&self.someone(subject));
-            } else if verb.for_someone && self.draw.percent(25) {
+            } else if verb.has(Property::ForSomeone) && self.draw.percent(25) {
                 text.add("for", "para");
                 text.append(&self.someone(subject));
             }
         }
-        let placed = match (verb.movement, verb.objects.is_empty()) {
-            (Movement::Goes, _) => 100,
-            (Movement::Stays, true) => 55,
-            (Movement::Stays, false) => 22,
+        let placed = match (verb.has(Property::Motion), verb.objects.is_empty()) {
+            (true, _) => 100,
+            (false, true) => 55,
+            (false, false) => 22,
         };
         text.append(&self.place_of(verb, subject.kind, placed));
         text.append(&self.time_of(group, timed));
@@ -304,25 +302,24 @@ impl Composer {
         if places.is_empty() || !self.draw.percent(chance) {
             return Bilingual::default();
         }
-        match verb.movement {
-            Movement::Stays => self.inside(&places),
-            Movement::Goes => {
-                let mut text = Bilingual::of("to", "a");
-                text.append(&self.place(&places).text);
-                text
-            }
+        if verb.has(Property::Motion) {
+            let mut text = Bilingual::of("to", "a");
+            text.append(&self.place(&places).text);
+            text
+        } else {
+            self.inside(&places)
         }
     }
 
     /// A time that suits the tense, with a chance in percent.
     fn time_of(&mut self, group: &VerbGroup<'_>, chance: usize) -> Bilingual {
-        if group.verb.possession || !self.draw.percent(chance) {
+        if group.verb.has(Property::Possession) || !self.draw.percent(chance) {
             return Bilingual::default();
         }
         self.time(match group.tense {
-            Tense::Present => HABITUAL_TIMES,
-            Tense::Past | Tense::WantedTo => PAST_TIMES,
-            Tense::GoingTo | Tense::WantTo | Tense::Can => FUTURE_TIMES,
+            Tense::Present => AdverbialUse::Habitual,
+            Tense::Past | Tense::WantedTo => AdverbialUse::Past,
+            Tense::GoingTo | Tense::WantTo | Tense::Can => AdverbialUse::Future,
         })
     }
 }

@@ -4,7 +4,7 @@ use super::clause::subject_slot;
 use super::noun_phrase::{Request, Slot};
 use super::{Composer, Form, PEOPLE};
 use crate::bilingual::{Bilingual, Mark};
-use crate::lexicon::{DATIVE, DO, Kind, Movement, Number, Person, VERBS};
+use crate::lexicon::{DATIVE, DO, Kind, Number, Person, Property, VERBS};
 
 /// What people like.
 const LIKED: &[Kind] = &[
@@ -92,9 +92,7 @@ impl Composer {
     /// "to swim in the lake" / "nadar en el lago".
     fn activity(&mut self) -> Bilingual {
         let activities: Vec<usize> = (0..VERBS.len())
-            .filter(|&index| {
-                VERBS[index].objects.is_empty() && VERBS[index].movement == Movement::Stays
-            })
+            .filter(|&index| VERBS[index].objects.is_empty() && !VERBS[index].has(Property::Motion))
             .collect();
         let verb = &VERBS[self.draw.pick(&activities)];
         let mut text = Bilingual::of("to", "");

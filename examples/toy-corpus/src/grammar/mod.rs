@@ -13,7 +13,7 @@ use self::verb_group::Tense;
 use super::Pair;
 use super::bilingual::{Bilingual, Mark};
 use super::draw::Draw;
-use super::lexicon::{ADJECTIVES, Kind, NOUNS, Person, VERBS};
+use super::lexicon::{ADJECTIVES, ADVERBIALS, Adverbial, AdverbialUse, Kind, NOUNS, Person, VERBS};
 
 const PEOPLE: &[Kind] = &[Kind::Child, Kind::Adult, Kind::Kin];
 
@@ -187,9 +187,17 @@ impl Composer {
         ])
     }
 
-    fn time(&mut self, times: &[(&'static str, &'static str)]) -> Bilingual {
-        let (english, spanish) = self.draw.pick(times);
-        Bilingual::of(english, spanish)
+    fn adverbial(&mut self, wanted: AdverbialUse) -> &'static Adverbial {
+        let candidates: Vec<&Adverbial> = ADVERBIALS
+            .iter()
+            .filter(|adverbial| adverbial.uses.contains(&wanted))
+            .collect();
+        self.draw.pick(&candidates)
+    }
+
+    fn time(&mut self, wanted: AdverbialUse) -> Bilingual {
+        let time = self.adverbial(wanted);
+        Bilingual::of(time.english, time.spanish)
     }
 }
 

@@ -226,11 +226,11 @@ impl Composer {
     }
 
     pub(super) fn name(&mut self) -> NounPhrase {
-        let (english, spanish, gender) = self.draw.pick(NAMES);
+        let name = &NAMES[self.draw.below(NAMES.len())];
         person_phrase(
-            Bilingual::of(english, spanish),
+            Bilingual::of(name.english, name.spanish),
             Person::Singular,
-            gender,
+            name.gender,
             Number::Singular,
         )
     }
@@ -238,12 +238,12 @@ impl Composer {
     fn two_names(&mut self) -> NounPhrase {
         let first = self.draw.below(NAMES.len());
         let second = (first + 1 + self.draw.below(NAMES.len() - 1)) % NAMES.len();
-        let (first, second) = (NAMES[first], NAMES[second]);
-        let mut text = Bilingual::of(first.0, first.1);
+        let (first, second) = (&NAMES[first], &NAMES[second]);
+        let mut text = Bilingual::of(first.english, first.spanish);
         text.add("and", "y");
-        text.add(second.0, second.1);
-        let gender = if first.2 == second.2 {
-            first.2
+        text.add(second.english, second.spanish);
+        let gender = if first.gender == second.gender {
+            first.gender
         } else {
             Gender::Masculine
         };

@@ -3,7 +3,7 @@
 use super::Composer;
 use super::noun_phrase::{NounPhrase, Request, Slot};
 use crate::bilingual::Bilingual;
-use crate::lexicon::{Kind, NOUNS, Number, RELATIONS, SURROUNDINGS};
+use crate::lexicon::{Kind, NOUNS, Number, PREPOSITIONS};
 
 /// Where animals are.
 pub(super) const OUTDOORS: &[Kind] = &[Kind::Home, Kind::Shore, Kind::Town];
@@ -53,7 +53,12 @@ impl Composer {
         let (english, spanish, kinds) = if carried && self.draw.percent(30) {
             ("in", "en", [Kind::Vessel].as_slice())
         } else {
-            self.draw.pick(if alive { SURROUNDINGS } else { RELATIONS })
+            let candidates: Vec<_> = PREPOSITIONS
+                .iter()
+                .map(|word| (word.english, word.spanish, word.landmarks(alive)))
+                .filter(|(.., landmarks)| !landmarks.is_empty())
+                .collect();
+            self.draw.pick(&candidates)
         };
         let mut text = Bilingual::of(english, spanish);
         let landmark = self.noun_phrase(Request {

@@ -1,24 +1,36 @@
-//! Determiners, pronouns, names, times and the verbs that help others.
+//! Determiners, names, adverbials, prepositions, and the verbs that help others.
 
+use super::table::{Line, Row, Table, named, table};
 use super::{Gender, Kind};
 
-/// What a determiner does, as far as a place in the sentence cares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Role {
-    Definite,
-    /// As definite, but for relatives, whom one does not point at.
-    Demonstrative,
-    Possessive,
-    Indefinite,
-    /// As indefinite, but not under a negation or in a question, where English would choose another word.
-    Affirmative,
-    /// No determiner at all.
-    Bare,
+/// Every determiner. "El agua" is the business of the noun phrase.
+pub(crate) static DETERMINERS: Table<Determiner> = table!("determiners.tsv");
+/// The names of people.
+pub(crate) static NAMES: Table<Name> = table!("names.tsv");
+/// When something happens, and how often.
+pub(crate) static ADVERBIALS: Table<Adverbial> = table!("adverbials.tsv");
+/// Where something is.
+pub(crate) static PREPOSITIONS: Table<Preposition> = table!("prepositions.tsv");
+
+named! {
+    /// What a determiner does, as far as a place in the sentence cares.
+    Role {
+        Definite = "definite",
+        /// As definite, but for relatives, whom one does not point at.
+        Demonstrative = "demonstrative",
+        Possessive = "possessive",
+        Indefinite = "indefinite",
+        /// As indefinite, but not under a negation or in a question, where English would choose another word.
+        Affirmative = "affirmative",
+        /// No determiner at all.
+        Bare = "bare",
+    }
 }
 
 /// A determiner: `[singular, plural]` in English, by number and then gender in Spanish.
 #[derive(Debug)]
 pub(crate) struct Determiner {
+    /// None if it does not go with the number; empty if it is bare.
     pub(crate) english: [Option<&'static str>; 2],
     pub(crate) spanish: [[&'static str; 2]; 2],
     pub(crate) role: Role,
@@ -26,164 +38,116 @@ pub(crate) struct Determiner {
     pub(crate) weight: u32,
 }
 
-const fn determiner(
-    english: [Option<&'static str>; 2],
-    spanish: [[&'static str; 2]; 2],
-    role: Role,
-    weight: u32,
-) -> Determiner {
-    Determiner {
-        english,
-        spanish,
-        role,
-        weight,
+impl Row for Determiner {
+    fn read(line: &Line) -> Result<Self, String> {
+        let role = line.one("role")?;
+        let forms = |english, spanish: [&str; 2]| {
+            let word = line.optional(english)?;
+            if role != Role::Bare && word.is_some() {
+                return Ok((word, line.words(spanish)?));
+            }
+            let (word, reason) = if role == Role::Bare {
+                (Some(""), "a bare noun has no determiner")
+            } else {
+                (None, "there is no English word for this number")
+            };
+            for column in [english, spanish[0], spanish[1]] {
+                line.absent(column, reason)?;
+            }
+            Ok::<_, String>((word, [""; 2]))
+        };
+        let singular = forms("english", ["masculine", "feminine"])?;
+        let plural = forms("english_plural", ["masculine_plural", "feminine_plural"])?;
+        Ok(Self {
+            english: [singular.0, plural.0],
+            spanish: [singular.1, plural.1],
+            role,
+            weight: line.weight("weight")?,
+        })
     }
 }
 
-/// The same word for both numbers in English, and for both genders in Spanish.
-const fn possessive(
-    english: &'static str,
-    singular: &'static str,
-    plural: &'static str,
-) -> Determiner {
-    determiner(
-        [Some(english), Some(english)],
-        [[singular, singular], [plural, plural]],
-        Role::Possessive,
-        4,
-    )
+/// A name, with its Spanish spelling.
+#[derive(Debug)]
+pub(crate) struct Name {
+    pub(crate) english: &'static str,
+    pub(crate) spanish: &'static str,
+    pub(crate) gender: Gender,
 }
 
-const fn singular(
-    english: &'static str,
-    spanish: [&'static str; 2],
-    role: Role,
-    weight: u32,
-) -> Determiner {
-    determiner([Some(english), None], [spanish, ["", ""]], role, weight)
+impl Row for Name {
+    fn read(line: &Line) -> Result<Self, String> {
+        Ok(Self {
+            english: line.word("english")?,
+            spanish: line.word("spanish")?,
+            gender: line.one("gender")?,
+        })
+    }
 }
 
-const fn plural(english: &'static str, spanish: [&'static str; 2], role: Role) -> Determiner {
-    determiner([None, Some(english)], [["", ""], spanish], role, 4)
+/// A phrase that says when or how often.
+#[derive(Debug)]
+pub(crate) struct Adverbial {
+    pub(crate) english: &'static str,
+    pub(crate) spanish: &'static str,
+    pub(crate) uses: Vec<AdverbialUse>,
 }
 
-/// Every determiner. "El agua" is the business of the noun phrase.
-pub(crate) const DETERMINERS: &[Determiner] = &[
-    determiner(
-        [Some("the"), Some("the")],
-        [["el", "la"], ["los", "las"]],
-        Role::Definite,
-        40,
-    ),
-    determiner(
-        [Some("this"), Some("these")],
-        [["este", "esta"], ["estos", "estas"]],
-        Role::Demonstrative,
-        7,
-    ),
-    determiner(
-        [Some("that"), Some("those")],
-        [["ese", "esa"], ["esos", "esas"]],
-        Role::Demonstrative,
-        7,
-    ),
-    possessive("my", "mi", "mis"),
-    possessive("your", "tu", "tus"),
-    possessive("his", "su", "sus"),
-    possessive("her", "su", "sus"),
-    possessive("their", "su", "sus"),
-    determiner(
-        [Some("our"), Some("our")],
-        [["nuestro", "nuestra"], ["nuestros", "nuestras"]],
-        Role::Possessive,
-        4,
-    ),
-    singular("a", ["un", "una"], Role::Indefinite, 16),
-    singular("another", ["otro", "otra"], Role::Affirmative, 4),
-    singular("every", ["cada", "cada"], Role::Affirmative, 3),
-    plural("two", ["dos", "dos"], Role::Indefinite),
-    plural("three", ["tres", "tres"], Role::Indefinite),
-    plural("many", ["muchos", "muchas"], Role::Indefinite),
-    plural("some", ["algunos", "algunas"], Role::Affirmative),
-    determiner([Some(""), Some("")], [["", ""], ["", ""]], Role::Bare, 14),
-];
+named! {
+    /// What an adverbial goes with.
+    AdverbialUse {
+        /// The present, which is a habit.
+        Habitual = "habitual",
+        Past = "past",
+        /// A past near enough for how someone felt or where something was.
+        Recent = "recent",
+        Future = "future",
+        /// Before the verb in both languages.
+        Frequency = "frequency",
+    }
+}
 
-/// A name, with its Spanish spelling and its gender.
-pub(crate) const NAMES: &[(&str, &str, Gender)] = &[
-    ("Ana", "Ana", Gender::Feminine),
-    ("Maria", "María", Gender::Feminine),
-    ("Pedro", "Pedro", Gender::Masculine),
-    ("Juan", "Juan", Gender::Masculine),
-];
+impl Row for Adverbial {
+    fn read(line: &Line) -> Result<Self, String> {
+        Ok(Self {
+            english: line.word("english")?,
+            spanish: line.word("spanish")?,
+            uses: line.some("uses")?,
+        })
+    }
+}
 
-/// Times of the present, which are habits.
-pub(crate) const HABITUAL_TIMES: &[(&str, &str)] = &[
-    ("every day", "todos los días"),
-    ("every week", "todas las semanas"),
-    ("on Sundays", "los domingos"),
-    ("at night", "por la noche"),
-    ("in the morning", "por la mañana"),
-];
-/// Times of the past.
-pub(crate) const PAST_TIMES: &[(&str, &str)] = &[
-    ("yesterday", "ayer"),
-    ("last night", "anoche"),
-    ("last week", "la semana pasada"),
-    ("last Friday", "el viernes pasado"),
-    ("two days ago", "hace dos días"),
-];
-/// Times of the past near enough for how someone felt or where something was.
-pub(crate) const RECENT_TIMES: &[(&str, &str)] = &[("yesterday", "ayer"), ("last night", "anoche")];
-/// Times of the future.
-pub(crate) const FUTURE_TIMES: &[(&str, &str)] = &[
-    ("tomorrow", "mañana"),
-    ("tonight", "esta noche"),
-    ("next week", "la próxima semana"),
-    ("next Friday", "el próximo viernes"),
-    ("on Monday", "el lunes"),
-];
-/// Adverbs of frequency, before the verb in both languages.
-pub(crate) const FREQUENCIES: &[(&str, &str)] = &[
-    ("always", "siempre"),
-    ("never", "nunca"),
-    ("often", "a menudo"),
-    ("sometimes", "a veces"),
-];
+/// A preposition, with the kinds of landmarks in relation to which something is.
+#[derive(Debug)]
+pub(crate) struct Preposition {
+    pub(crate) english: &'static str,
+    pub(crate) spanish: &'static str,
+    landmarks_of_things: Vec<Kind>,
+    /// For people and animals.
+    landmarks_of_living: Vec<Kind>,
+}
 
-/// Where something is, in relation to something of these kinds.
-pub(crate) const RELATIONS: &[(&str, &str, &[Kind])] = &[
-    ("on", "en", &[Kind::Furniture]),
-    ("under", "debajo de", &[Kind::Furniture]),
-    (
-        "behind",
-        "detrás de",
-        &[Kind::Opening, Kind::Plant, Kind::Furniture],
-    ),
-    (
-        "near",
-        "cerca de",
-        &[Kind::Opening, Kind::Plant, Kind::Home],
-    ),
-];
-/// Where someone is, in relation to something of these kinds.
-pub(crate) const SURROUNDINGS: &[(&str, &str, &[Kind])] = &[
-    (
-        "behind",
-        "detrás de",
-        &[Kind::Opening, Kind::Plant, Kind::Home],
-    ),
-    (
-        "near",
-        "cerca de",
-        &[
-            Kind::Plant,
-            Kind::Home,
-            Kind::Public,
-            Kind::Shop,
-            Kind::Shore,
-        ],
-    ),
-];
+impl Row for Preposition {
+    fn read(line: &Line) -> Result<Self, String> {
+        Ok(Self {
+            english: line.word("english")?,
+            spanish: line.word("spanish")?,
+            landmarks_of_things: line.any("landmarks_of_things")?,
+            landmarks_of_living: line.any("landmarks_of_living")?,
+        })
+    }
+}
+
+impl Preposition {
+    /// What it relates something to, alive or not.
+    pub(crate) fn landmarks(&self, alive: bool) -> &[Kind] {
+        if alive {
+            &self.landmarks_of_living
+        } else {
+            &self.landmarks_of_things
+        }
+    }
+}
 
 /// Present of "ser".
 pub(crate) const SER: [&str; 5] = ["soy", "eres", "es", "somos", "son"];
