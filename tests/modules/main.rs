@@ -47,5 +47,6 @@ mod parity;
 mod persistence;
 mod positions;
 mod quantized;
+mod replicas;
 mod seq2seq;
 mod weights;

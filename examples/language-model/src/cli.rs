@@ -83,7 +83,7 @@ pub struct Recipe {
     /// Texts of `len` tokens in a step, on all devices together
     #[arg(long, default_value_t = 16)]
     pub batch: usize,
-    /// Learning rate: a cosine from here to a tenth of it, times a linear rise over the first `warmup` steps
+    /// Highest learning rate: it rises to here in the first `warmup` steps, then falls along a cosine to a tenth
     #[arg(long, default_value_t = 2e-3)]
     pub learning_rate: f64,
     /// Steps in which the learning rate rises

@@ -3,10 +3,6 @@
 use burn::{
     data::{dataloader::DataLoaderBuilder, dataset::Dataset},
     grad_clipping::GradientClippingConfig,
-    lr_scheduler::{
-        composed::ComposedLrSchedulerConfig, cosine::CosineAnnealingLrSchedulerConfig,
-        linear::LinearLrSchedulerConfig, module_lr_scheduler::ModuleLrScheduler,
-    },
     module::Module,
     optim::AdamWConfig,
     store::ModuleRecord,
@@ -25,7 +21,7 @@ use burn::{
     },
 };
 
-use burn_attn_models::language_model::LanguageModelConfig;
+use burn_attn_models::{language_model::LanguageModelConfig, train::warmup_cosine};
 
 use crate::{
     checkpoints::{BestAndNewest, End, Guarded, Watch},
@@ -194,7 +190,10 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         // Of each parameter: the learner has no place for `clip_by_global_norm`.
         .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
         .init();
-    let learner = Learner::new(model, optimizer, schedule(&recipe, steps)?);
+    let rate = recipe.learning_rate;
+    let scheduler = warmup_cosine(rate, recipe.warmup, 0, Some(steps), 0.1 * rate)
+        .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))?;
+    let learner = Learner::new(model, optimizer, scheduler);
     // With the renderer, the dashboard leaves the terminal.
     drop(training.launch(learner));
     let out = folder.path().display();
@@ -291,19 +290,4 @@ fn check(recipe: &Recipe, epochs: usize, patience: usize, devices: usize) -> Res
         ));
     }
     Ok(model_config(recipe, recipe.vocabulary).validate()?)
-}
-
-/// A cosine down to a tenth, times a linear rise.
-fn schedule(recipe: &Recipe, steps: usize) -> Result<ModuleLrScheduler, Error> {
-    let rate = recipe.learning_rate;
-    let warmup = recipe.warmup.max(1);
-    ComposedLrSchedulerConfig::new()
-        .linear(LinearLrSchedulerConfig::new(
-            1.0 / warmup as f64,
-            1.0,
-            warmup,
-        ))
-        .cosine(CosineAnnealingLrSchedulerConfig::new(rate, steps).with_min_lr(0.1 * rate))
-        .init()
-        .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))
 }

@@ -1,10 +1,9 @@
 //! Batches of sentences of about the same length, in an order that depends on nothing but the seed and the epoch.
 
 use burn::tensor::{Device, Int, Tensor};
-use burn_attn_models::{tokens::padded, train::Seq2SeqBatch};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
+use burn::train::SequenceOutput;
+use burn_attn_models::tokens::padded;
+use burn_attn_models::train::{BatchSize, Seq2SeqBatch, batches_by_length};
 
 use crate::data::Pair;
 use crate::error::Error;
@@ -67,19 +66,13 @@ pub fn samples(
     Ok(samples)
 }
 
-/// Which samples go together in epoch `epoch`: indices into `samples`, in batches of at most `size`.
-///
-/// The samples are shuffled, sorted by length (a stable sort, so that equals stay shuffled) and cut into batches, and the
-/// batches are shuffled. So there is little padding, and the order differs in every epoch.
-pub fn plan(samples: &[Sample], size: usize, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
-    let mut random = ChaCha8Rng::seed_from_u64(seed);
-    random.set_stream(epoch as u64);
-    let mut order: Vec<usize> = (0..samples.len()).collect();
-    order.shuffle(&mut random);
-    order.sort_by_key(|&index| (samples[index].target.len(), samples[index].source.len()));
-    let mut batches: Vec<Vec<usize>> = order.chunks(size).map(<[usize]>::to_vec).collect();
-    batches.shuffle(&mut random);
-    batches
+/// Which samples go together in epoch `epoch`: indices into `samples`.
+pub fn plan(samples: &[Sample], size: BatchSize, seed: u64, epoch: usize) -> Vec<Vec<usize>> {
+    let lengths: Vec<[usize; 2]> = samples
+        .iter()
+        .map(|sample| [sample.target.len() + 1, sample.source.len() + 1])
+        .collect();
+    batches_by_length(&lengths, size, seed, epoch as u64)
 }
 
 /// The source sentences of a batch: padded ids `[batch, source]`, and lengths `[batch]`.
@@ -102,6 +95,17 @@ pub fn batch(samples: &[&Sample], device: &Device) -> Seq2SeqBatch {
         .map(|sample| [&[BOS], sample.target.as_slice(), &[EOS]].concat())
         .collect();
     Seq2SeqBatch::new(&sources, &targets, device)
+}
+
+/// How many tokens a model predicted right, each after the right ones before it.
+pub fn right(output: &SequenceOutput) -> usize {
+    let predicted = output.logits.clone().argmax(2).squeeze_dim::<2>(2);
+    // Padding is 0, which no sentence has.
+    let targets = output.targets.clone();
+    let right = predicted
+        .equal(targets.clone())
+        .bool_and(targets.not_equal_elem(0));
+    right.int().sum().into_scalar::<i64>() as usize
 }
 
 /// Divides a batch into at most `count` parts of about as many tokens.
@@ -140,36 +144,6 @@ fn with_eos(sentence: &[u32]) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn samples() -> Vec<Sample> {
-        (0..101u32)
-            .map(|i| Sample {
-                source: vec![4; 1 + (i % 5) as usize],
-                target: vec![5; 1 + (i % 7) as usize],
-            })
-            .collect()
-    }
-
-    #[test]
-    fn every_sample_comes_once_and_batches_have_one_length_or_two() {
-        let samples = samples();
-        let batches = plan(&samples, 7, 1, 3);
-        let mut seen: Vec<usize> = batches.concat();
-        seen.sort_unstable();
-        assert_eq!(seen, (0..101).collect::<Vec<_>>());
-        for batch in &batches {
-            let lengths = batch.iter().map(|&index| samples[index].target.len());
-            assert!(lengths.clone().max().unwrap() - lengths.min().unwrap() <= 1);
-        }
-    }
-
-    #[test]
-    fn the_order_depends_on_seed_and_epoch_only() {
-        let samples = samples();
-        assert_eq!(plan(&samples, 7, 1, 3), plan(&samples, 7, 1, 3));
-        assert_ne!(plan(&samples, 7, 1, 3), plan(&samples, 7, 1, 4));
-        assert_ne!(plan(&samples, 7, 1, 3), plan(&samples, 7, 2, 3));
-    }
 
     #[test]
     fn a_batch_is_shifted_and_padded() {

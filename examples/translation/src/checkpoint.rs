@@ -6,6 +6,8 @@
 //! model, the optimizer's moments, and the state of training. `state.json` is written last and has the size and the hash
 //! of the other files.
 
+mod moment;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,6 +19,7 @@ use burn::tensor::{Bytes, Device};
 use burn_attn_models::seq2seq::Seq2Seq;
 use serde::{Deserialize, Serialize};
 
+use self::moment::Moment;
 use crate::data::Fnv;
 use crate::error::Error;
 use crate::files::{self, UNFINISHED, name};
@@ -27,12 +30,14 @@ use crate::vocabulary::Vocabulary;
 const CONFIG: &str = "config.json";
 const TOKENIZER: &str = "tokenizer.json";
 const MODEL: &str = "model.bpk";
+const AVERAGE: &str = "average.bpk";
+const OPTIMIZER: &str = "optimizer.bpk";
 const STATE: &str = "state.json";
 
 /// The file of one of the optimizers, counted from 0.
 fn optimizer_file(number: usize) -> String {
     match number {
-        0 => "optimizer.bpk".into(),
+        0 => OPTIMIZER.into(),
         _ => format!("optimizer-{}.bpk", number + 1),
     }
 }
@@ -67,6 +72,7 @@ impl Checkpoint {
         config: &RunConfig,
         vocabulary: &Vocabulary,
         model: &Seq2Seq,
+        average: Option<&Seq2Seq>,
         optimizers: &[ModuleOptimizer],
         state: &State,
     ) -> Result<String, Error> {
@@ -76,14 +82,20 @@ impl Checkpoint {
             path: target.clone(),
             problem: error.to_string(),
         };
-        let record = model.clone().into_record();
+        let bytes = |model: &Seq2Seq| {
+            let record = model.clone().into_record();
+            record.into_bytes().map(|bytes| bytes.to_vec())
+        };
         let mut files: BTreeMap<String, Vec<u8>> = [
             (CONFIG, json(config)),
             (TOKENIZER, vocabulary.to_json()?.into_bytes()),
-            (MODEL, record.into_bytes().map_err(refused)?.to_vec()),
+            (MODEL, bytes(model).map_err(refused)?),
         ]
         .map(|(file, bytes)| (file.to_string(), bytes))
         .into();
+        if let Some(average) = average {
+            files.insert(AVERAGE.into(), bytes(average).map_err(refused)?);
+        }
         for (number, optimizer) in optimizers.iter().enumerate() {
             let bytes = optimizer.into_bytes().map_err(refused)?.to_vec();
             files.insert(optimizer_file(number), bytes);
@@ -118,12 +130,10 @@ impl Checkpoint {
             ..
         } = read_state(path)?;
         let mut files = BTreeMap::new();
-        let optimizers: Vec<String> = (0..)
-            .map(optimizer_file)
-            .take_while(|file| *file == optimizer_file(0) || expected.contains_key(file))
-            .collect();
-        let optimizers = optimizers.iter().map(String::as_str);
-        for file in [CONFIG, TOKENIZER, MODEL].into_iter().chain(optimizers) {
+        let more = expected.keys().map(String::as_str);
+        let more = more.filter(|file| *file == AVERAGE || file.starts_with("optimizer-"));
+        let needed = [CONFIG, TOKENIZER, MODEL, OPTIMIZER];
+        for file in needed.into_iter().chain(more) {
             let place = path.join(file);
             let bytes = fs::read(&place).map_err(Error::file("read", &place))?;
             let problem = match expected.get(file) {
@@ -164,10 +174,20 @@ impl Checkpoint {
 
     /// The model, on a device.
     pub fn model(&self, device: &Device) -> Result<Seq2Seq, Error> {
+        self.load(MODEL, device)
+    }
+
+    /// The moving average of the model, if the run has one.
+    pub fn average(&self, device: &Device) -> Result<Option<Seq2Seq>, Error> {
+        let is_there = self.files.contains_key(AVERAGE);
+        is_there.then(|| self.load(AVERAGE, device)).transpose()
+    }
+
+    fn load(&self, file: &str, device: &Device) -> Result<Seq2Seq, Error> {
         let model = self.config.model.init(device);
-        ModuleRecord::from_bytes(self.bytes(MODEL))
+        ModuleRecord::from_bytes(self.bytes(file))
             .and_then(|record| model.try_load_record(record))
-            .map_err(|error| self.broken(MODEL, &error))
+            .map_err(|error| self.broken(file, &error))
     }
 
     /// The optimizers with their moments, as many as were written.
@@ -279,36 +299,6 @@ fn remove(path: &Path) -> Result<(), Error> {
     fs::remove_dir_all(&aside).map_err(Error::file("remove", &aside))
 }
 
-/// When a checkpoint was taken, according to its name: complete epochs, steps of the next one, and its number among those of
-/// that step. They are compared as numbers: `epoch-10000` comes after `epoch-9999`.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Moment {
-    epoch: usize,
-    step: usize,
-    again: usize,
-}
-
-impl Moment {
-    /// Parses a name; `None` if it is not that of a checkpoint.
-    fn of(name: &str) -> Option<Self> {
-        let mut parts = name.strip_prefix("epoch-")?.split('-');
-        let mut moment = Self {
-            epoch: parts.next()?.parse().ok()?,
-            step: 0,
-            again: 0,
-        };
-        while let Some(label) = parts.next() {
-            let number = parts.next()?.parse().ok()?;
-            match label {
-                "step" => moment.step = number,
-                "again" => moment.again = number,
-                _ => return None,
-            }
-        }
-        Some(moment)
-    }
-}
-
 /// A name for a checkpoint of this state that comes after all others of the step: nothing is ever overwritten, so that
 /// there is a complete checkpoint at every moment.
 fn free_name(out: &Path, state: &State) -> Result<String, Error> {
@@ -380,33 +370,5 @@ mod tests {
             .map(|entry| name(&entry.unwrap().path()))
             .collect();
         assert_eq!(left, ["report.json"]);
-    }
-
-    #[test]
-    fn checkpoints_are_listed_in_the_order_of_training() {
-        let out = tempfile::tempdir().unwrap();
-        let names = [
-            "epoch-0000-step-000007",
-            "epoch-0001",
-            "epoch-9999",
-            "epoch-9999-step-999999",
-            "epoch-9999-step-1000000",
-            "epoch-9999-step-1000000-again-2",
-            "epoch-9999-step-1000000-again-10",
-            "epoch-10000",
-        ];
-        for name in names.iter().rev() {
-            fs::create_dir(out.path().join(name)).unwrap();
-        }
-        // What someone else has put there is not a checkpoint, and stays.
-        for name in ["epoch-0001.bak", "epoch-0001-old", "epoch-", "notes"] {
-            fs::create_dir(out.path().join(name)).unwrap();
-        }
-        let listed: Vec<String> = list(out.path())
-            .unwrap()
-            .iter()
-            .map(|path| name(path))
-            .collect();
-        assert_eq!(listed, names);
     }
 }

@@ -26,6 +26,7 @@ pub struct Cli {
 const EXAMPLES: &str = "Examples:
   translation                                         the whole story, on the built-in corpus
   translation translate \"The dog sleeps.\"             with the model of the story
+  translation translate < english.txt > spanish.txt
   translation explain \"The dog sleeps.\" --html a.html
   translation train --data pairs.tsv --out run --minutes 40
   translation train --resume --out run                resume after Ctrl-C, a crash or a power cut
@@ -62,10 +63,10 @@ pub struct Shared {
 pub enum Command {
     /// Train a model, or resume its training, and report how good it is
     Train(Box<TrainArgs>),
-    /// Translate one sentence with the best checkpoint
+    /// Translate with the best checkpoint: a sentence, the lines of a pipe, or what is typed
     Translate {
-        /// The sentence
-        text: String,
+        /// The sentence [default: the lines of standard input, 64 at a time, or a prompt on a terminal]
+        text: Option<String>,
         #[command(flatten)]
         search: SearchArgs,
     },
@@ -119,13 +120,16 @@ pub struct TrainArgs {
     /// printed and stored. A machine that slows down later takes longer
     #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
     pub minutes: Option<f64>,
-    /// Steps of training; with the number that --minutes came to, repeats that run exactly. The decay of the cosine starts at step
-    /// 50, so that a run of at most 50 steps has none; a longer warm-up still rises after that
+    /// Steps of training; with the number that --minutes came to, repeats that run exactly. The cosine starts after the warm-up, but not
+    /// before step 50, so that a run of at most 50 steps has none
     #[arg(long, value_name = "N", conflicts_with = "minutes")]
     pub steps: Option<usize>,
     /// Sentence pairs per step, of about the same length [default: 32; for --data 64]
     #[arg(long, value_name = "N")]
     pub batch: Option<usize>,
+    /// Tokens per step instead, with the padding: as many pairs of about the same length as that makes
+    #[arg(long, value_name = "TOKENS", conflicts_with = "batch")]
+    pub batch_tokens: Option<usize>,
     /// Replicas of the model, each with a part of every batch and of the threads; on flex and ndarray only [default: one for each
     /// thread, at most 4]
     #[arg(long, value_name = "N")]
@@ -170,6 +174,9 @@ pub struct TrainArgs {
     /// The largest norm of the whole gradient; a larger one is scaled down [default: 1]
     #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
     pub clip: Option<f64>,
+    /// Translate with a moving average of the parameters over about so many of the last steps
+    #[arg(long, value_name = "STEPS")]
+    pub average: Option<usize>,
 }
 
 #[cfg(test)]

@@ -16,10 +16,11 @@ use crate::evaluate::evaluate;
 use crate::explain::explain;
 use crate::files;
 use crate::progress::{Progress, duration, say};
-use crate::report::{self, ModelFigures, Report, TrainFigures};
+use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
 use crate::story;
 use crate::trainer::{Outcome, Trainer};
+use crate::translate::translate;
 use crate::translator::Translator;
 
 /// Set by Ctrl-C; training stops after the step under way.
@@ -44,8 +45,7 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
         Some(Command::Train(args)) => train(&args, &cli.shared, &place),
         Some(Command::Translate { text, search }) => {
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
-            println!("{}", translator.translate_text(&text)?);
-            Ok(0)
+            translate(&translator, text.as_deref())
         }
         Some(Command::Evaluate { data, test, search }) => {
             probe_outputs(&cli.shared)?;
@@ -241,16 +241,22 @@ pub fn report_run(
         return Ok(());
     };
     Report {
+        version: env!("CARGO_PKG_VERSION"),
         held_out: scores.held_out,
         combinations: scores.combinations,
+        checkpoint: translator.checkpoint.clone(),
+        beam: translator.beam,
         train: TrainFigures {
             seconds: state.seconds,
             tokens_per_second: state.tokens_per_second(),
+            steps: state.step,
+            curve: state.curve.iter().map(EpochFigures::from).collect(),
         },
         model: ModelFigures {
             parameters: translator.model.num_params(),
         },
         device: place.name.clone(),
+        config: &translator.config,
     }
     .write(path)
 }

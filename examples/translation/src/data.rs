@@ -34,10 +34,13 @@ pub struct Split {
     pub combinations: Vec<Example>,
 }
 
+/// Bad lines of a corpus that are described one by one.
+const LISTED: usize = 20;
+
 /// Reads tab-separated source and target sentences; columns after the second are ignored.
 ///
 /// # Errors
-/// If the file cannot be read, is empty, is not UTF-8, or has a line without two non-empty columns.
+/// If the file cannot be read, is empty, or has lines that are not UTF-8 or lack two non-empty columns: all of them are counted.
 pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
     let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
@@ -48,17 +51,30 @@ pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
             problem: "the file is empty".into(),
         });
     }
-    bytes
-        .split(|&byte| byte == b'\n')
-        .enumerate()
-        .map(|(index, line)| {
-            parse_line(line).map_err(|problem| Error::Line {
-                path: path.to_path_buf(),
-                line: index + 1,
-                problem,
-            })
-        })
-        .collect()
+    let (mut pairs, mut bad, mut listed) = (Vec::new(), 0, Vec::new());
+    for (line, text) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
+        match parse_line(text) {
+            Ok(pair) => pairs.push(pair),
+            Err(problem) => {
+                bad += 1;
+                if bad <= LISTED {
+                    listed.push(format!("line {line}: {problem}"));
+                }
+            }
+        }
+    }
+    if bad == 0 {
+        return Ok(pairs);
+    }
+    if bad > LISTED {
+        listed.push(format!("and {} more", bad - LISTED));
+    }
+    Err(Error::Lines {
+        path: path.to_path_buf(),
+        bad,
+        lines: pairs.len() + bad,
+        listed: listed.join("; "),
+    })
 }
 
 /// One line of the file, or what is wrong with it.
@@ -242,29 +258,32 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_line_is_named() {
-        for (bytes, message) in [
-            (&b""[..], "/corpus.tsv: the file is empty"),
-            (b"a\tb\n\nc\td\n", "/corpus.tsv, line 2: the line is empty"),
-            (
-                b"a\tb\nlonely\n",
-                "/corpus.tsv, line 2: expected source and target separated by a tab, got one column \"lonely\"",
-            ),
-            (
-                b"a\tb\n\tb\n",
-                "/corpus.tsv, line 2: the source, column 1, is empty",
-            ),
-            (
-                b"a\tb\na\t \n",
-                "/corpus.tsv, line 2: the target, column 2, of \"a\" is empty",
-            ),
-            (
-                b"a\tb\nc\td\na\t\xff\n",
-                "/corpus.tsv, line 3: byte 3 is not UTF-8",
-            ),
-        ] {
-            assert_eq!(read(bytes).unwrap_err(), message);
-        }
+    fn all_bad_lines_are_counted_and_named_together() {
+        assert_eq!(read(b"").unwrap_err(), "/corpus.tsv: the file is empty");
+        assert_eq!(
+            read(b"a\tb\n\nlonely\n\tb\na\t \nc\t\xff\n").unwrap_err(),
+            "/corpus.tsv: 5 of 6 lines are no sentence pairs: line 2: the line is empty; line 3: expected source and target \
+             separated by a tab, got one column \"lonely\"; line 4: the source, column 1, is empty; line 5: the target, \
+             column 2, of \"a\" is empty; line 6: byte 3 is not UTF-8"
+        );
+        assert_eq!(
+            read(b"a\tb\nc").unwrap_err(),
+            "/corpus.tsv: 1 of 2 lines is no sentence pair: line 2: expected source and target separated by a tab, got one \
+             column \"c\""
+        );
+        let many = read(&b"\n".repeat(1000)).unwrap_err();
+        assert!(
+            many.starts_with("/corpus.tsv: 1000 of 1000 lines are"),
+            "{many}"
+        );
+        assert!(
+            many.ends_with("line 20: the line is empty; and 980 more"),
+            "{many}"
+        );
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
         let missing = read_tsv(Path::new("/no/such.tsv")).unwrap_err().to_string();
         assert!(
             missing.starts_with("cannot read /no/such.tsv: "),

@@ -16,15 +16,21 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// A line of the corpus is not a sentence pair.
-    #[error("{}, line {line}: {problem}", path.display())]
-    Line {
+    /// Lines of the corpus are no sentence pairs.
+    #[error(
+        "{}: {bad} of {lines} lines {} {listed}",
+        path.display(),
+        if *bad == 1 { "is no sentence pair:" } else { "are no sentence pairs:" }
+    )]
+    Lines {
         /// The corpus.
         path: PathBuf,
-        /// The line, counted from 1.
-        line: usize,
-        /// What is wrong with it.
-        problem: String,
+        /// How many there are.
+        bad: usize,
+        /// All lines.
+        lines: usize,
+        /// What is wrong with the first of them.
+        listed: String,
     },
     /// The corpus as a whole cannot be trained on.
     #[error("{corpus}: {problem}")]
@@ -87,6 +93,9 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
+    /// The curve could not be drawn.
+    #[error("cannot draw the curve: {0}")]
+    Curve(String),
     /// The sub-word vocabulary could not be trained or used.
     #[error("the vocabulary failed: {0}")]
     Vocabulary(String),

@@ -5,6 +5,7 @@ mod bleu;
 mod checkpoint;
 mod cli;
 mod commands;
+mod curve;
 mod data;
 mod error;
 mod evaluate;
@@ -20,6 +21,7 @@ mod state;
 mod story;
 mod train_args;
 mod trainer;
+mod translate;
 mod translator;
 mod vocabulary;
 

@@ -8,6 +8,8 @@ use crate::data::Example;
 use crate::error::Error;
 use crate::evaluate::Scores;
 use crate::files;
+use crate::run_config::RunConfig;
+use crate::state::CurvePoint;
 
 /// How good the translations of one split are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -22,17 +24,25 @@ pub struct Score {
 
 /// Everything `--report` writes.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct Report<'a> {
+    /// The version of this program.
+    pub version: &'static str,
     /// Sentences never seen.
     pub held_out: Score,
     /// Combinations of words never seen; `null` for a corpus without such a split.
     pub combinations: Option<Score>,
+    /// The checkpoint that translated.
+    pub checkpoint: String,
+    /// Hypotheses kept while searching; 1 is greedy.
+    pub beam: usize,
     /// How training went.
     pub train: TrainFigures,
     /// The model.
     pub model: ModelFigures,
     /// Where it was computed.
     pub device: String,
+    /// The whole configuration of the run, with its seed and the corpus.
+    pub config: &'a RunConfig,
 }
 
 /// How training went, over all parts of a resumed run.
@@ -42,6 +52,40 @@ pub struct TrainFigures {
     pub seconds: f64,
     /// Tokens read and predicted per second, without padding.
     pub tokens_per_second: f64,
+    /// Steps of all epochs.
+    pub steps: usize,
+    /// What was measured at the end of every epoch.
+    pub curve: Vec<EpochFigures>,
+}
+
+/// What was measured at the end of an epoch.
+#[derive(Debug, Serialize)]
+pub struct EpochFigures {
+    /// The epoch, counted from 1.
+    pub epoch: usize,
+    /// The step after which it was measured.
+    pub step: usize,
+    /// Mean training loss (nats per token, smoothed).
+    pub train_loss: f64,
+    /// Validation loss (nats per token, not smoothed).
+    pub validation_loss: f64,
+    /// The part of the tokens that was predicted right; `null` for an epoch of an older version.
+    pub train_accuracy: Option<f64>,
+    /// The same of the validation part.
+    pub validation_accuracy: Option<f64>,
+}
+
+impl From<&CurvePoint> for EpochFigures {
+    fn from(point: &CurvePoint) -> Self {
+        Self {
+            epoch: point.epoch,
+            step: point.step,
+            train_loss: point.train,
+            validation_loss: point.validation,
+            train_accuracy: point.train_accuracy.fraction(),
+            validation_accuracy: point.validation_accuracy.fraction(),
+        }
+    }
 }
 
 /// The model's size.
@@ -51,7 +95,7 @@ pub struct ModelFigures {
     pub parameters: usize,
 }
 
-impl Report {
+impl Report<'_> {
     /// Writes the report as JSON.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("plain data has a JSON form");
@@ -111,6 +155,8 @@ pub fn print(scores: &Scores) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::TrainArgs;
+    use crate::state::Accuracy;
 
     #[test]
     fn a_line_of_translations_has_the_sentence_and_all_its_references() {
@@ -132,15 +178,33 @@ mod tests {
             exact: 0.5,
             bleu: 12.5,
         };
+        let config = TrainArgs::default().config().unwrap();
+        let point = CurvePoint {
+            epoch: 1,
+            step: 9,
+            train: 2.0,
+            validation: 1.5,
+            train_accuracy: Accuracy::default(),
+            validation_accuracy: Accuracy {
+                right: 3,
+                tokens: 4,
+            },
+        };
         let report = Report {
+            version: "1",
             held_out: score.clone(),
             combinations: Some(score),
+            checkpoint: "epoch-0001".into(),
+            beam: 4,
             train: TrainFigures {
                 seconds: 1.0,
                 tokens_per_second: 2.0,
+                steps: 9,
+                curve: vec![EpochFigures::from(&point)],
             },
             model: ModelFigures { parameters: 3 },
             device: "flex".into(),
+            config: &config,
         };
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("report.json");
@@ -154,5 +218,14 @@ mod tests {
         assert_eq!(json["train"]["tokens_per_second"], 2.0);
         assert_eq!(json["model"]["parameters"], 3);
         assert_eq!(json["device"], "flex");
+        assert_eq!(json["checkpoint"], "epoch-0001");
+        assert_eq!((&json["version"], &json["beam"]), (&"1".into(), &4.into()));
+        assert_eq!(json["train"]["steps"], 9);
+        let point = &json["train"]["curve"][0];
+        assert_eq!(point["train_loss"], 2.0);
+        assert_eq!(point["train_accuracy"], serde_json::Value::Null);
+        assert_eq!(point["validation_accuracy"], 0.75);
+        assert_eq!(json["config"]["seed"], 1);
+        assert_eq!(json["config"]["model"]["d_model"], 96);
     }
 }

@@ -21,6 +21,8 @@ impl TrainArgs {
         let check = Check { out };
         check.same("--seed", self.seed, run.seed)?;
         check.same("--batch", self.batch, run.batch)?;
+        check.same_if_any("--batch-tokens", self.batch_tokens, run.batch_tokens)?;
+        check.same_if_any("--average", self.average, run.average)?;
         check.same("--replicas", self.replicas, run.replicas)?;
         check.same("--held-out", self.held_out, run.data.held_out)?;
         check.same("--vocabulary", self.vocabulary, run.vocabulary)?;
@@ -49,9 +51,9 @@ impl TrainArgs {
             run.data.file = Some(file.canonicalize().map_err(Error::file("read", file))?);
         }
         if run.schedule == Schedule::Cosine {
-            check.same_limit("--epochs", self.epochs, run.epochs)?;
-            check.same_limit("--minutes", self.minutes, run.minutes)?;
-            check.same_limit("--steps", self.steps, run.steps)?;
+            check.same_if_any("--epochs", self.epochs, run.epochs)?;
+            check.same_if_any("--minutes", self.minutes, run.minutes)?;
+            check.same_if_any("--steps", self.steps, run.steps)?;
             return Ok(false);
         }
         let differs = other(self.epochs, run.epochs)
@@ -93,14 +95,14 @@ impl Check<'_> {
         }
     }
 
-    fn same_limit<T: PartialEq + Display + Copy>(
+    fn same_if_any<T: PartialEq + Display + Copy>(
         &self,
         option: &'static str,
         given: Option<T>,
         was: Option<T>,
     ) -> Result<(), Error> {
         match (given, was) {
-            (Some(given), None) => self.refuse(option, given, "no such limit").map(|_| ()),
+            (Some(given), None) => self.refuse(option, given, "no such option").map(|_| ()),
             (given, Some(was)) => self.same(option, given, was),
             (None, None) => Ok(()),
         }

@@ -2,14 +2,16 @@
 
 use std::path::{Path, PathBuf};
 
-use burn_attn_models::seq2seq::Seq2SeqConfig;
+use burn_attn_models::{seq2seq::Seq2SeqConfig, train::BatchSize};
 use serde::{Deserialize, Serialize};
 
 use crate::data::{self, Split};
 use crate::error::Error;
-use crate::minutes::DECIDED_AFTER;
 use crate::schedule::Schedule;
 use crate::vocabulary::Vocabulary;
+
+/// Steps between two models of the moving average.
+pub const AVERAGE_EVERY: usize = 10;
 
 /// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve, provided
 /// that `steps` is known: the speed that turns `minutes` into steps is never the same twice.
@@ -23,8 +25,11 @@ pub struct RunConfig {
     pub vocabulary: usize,
     /// The seed of all random numbers.
     pub seed: u64,
-    /// Sentence pairs per step.
+    /// Sentence pairs per step, unless there are `batch_tokens`.
     pub batch: usize,
+    /// Tokens per step, with the padding. Older versions did not write it.
+    #[serde(default)]
+    pub batch_tokens: Option<usize>,
     /// Passes over the corpus, if they are limited.
     pub epochs: Option<usize>,
     /// Minutes of training, if they are limited: they only determine `steps`.
@@ -46,6 +51,9 @@ pub struct RunConfig {
     pub smoothing: f64,
     /// The largest norm of the whole gradient.
     pub clip: f64,
+    /// The steps over which the moving average is taken that translates, if there is one. Older versions had none.
+    #[serde(default)]
+    pub average: Option<usize>,
 }
 
 /// Which sentences to use, and how many to set aside.
@@ -94,11 +102,12 @@ impl RunConfig {
             ("--warmup", self.warmup),
             ("--epochs", self.epochs.unwrap_or(1)),
             ("--steps", self.steps.unwrap_or(1)),
+            ("--batch-tokens", self.batch_tokens.unwrap_or(1)),
         ];
         if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
             return Err(Error::Option(format!("{option} must be at least 1, got 0")));
         }
-        if self.replicas > self.batch {
+        if self.batch_tokens.is_none() && self.replicas > self.batch {
             return Err(Error::Option(format!(
                 "--replicas must be at most --batch, {}, got {}",
                 self.batch, self.replicas
@@ -116,6 +125,19 @@ impl RunConfig {
                 )));
             }
         }
+        if self.learning_rate > 1.0 {
+            return Err(Error::Option(format!(
+                "--learning-rate must be at most 1, got {}",
+                self.learning_rate
+            )));
+        }
+        if let Some(steps) = self.average
+            && steps < AVERAGE_EVERY
+        {
+            return Err(Error::Option(format!(
+                "--average must be at least {AVERAGE_EVERY} steps, got {steps}"
+            )));
+        }
         if !(0.0..1.0).contains(&self.smoothing) {
             return Err(Error::Option(format!(
                 "--smoothing must be in [0, 1), got {}",
@@ -125,20 +147,16 @@ impl RunConfig {
         Ok(())
     }
 
-    /// The part of the training that is done after `step` steps, from 0 to 1, in epochs of `epoch_steps` steps: by the
-    /// epochs or by the steps, whichever ends first.
-    ///
-    /// By the steps it is 0 until the step at which `--minutes` decides their number. So a run that was given minutes and one that was
-    /// given the steps that they came to are the same.
-    pub fn progress(&self, step: usize, epoch_steps: usize) -> f64 {
-        let by_epochs = self.epochs.map_or(0.0, |epochs| {
-            step as f64 / (epochs as f64 * epoch_steps as f64)
-        });
-        let known = |step: usize| step.saturating_sub(DECIDED_AFTER) as f64;
-        let by_steps = self
-            .steps
-            .map_or(0.0, |steps| known(step) / known(steps).max(1.0));
-        by_epochs.max(by_steps)
+    /// The last step, as far as it is known, in epochs of `epoch_steps` steps: by the epochs or by the steps, whichever ends first.
+    pub fn last_step(&self, epoch_steps: usize) -> Option<usize> {
+        let by_epochs = self.epochs.map(|epochs| epochs.saturating_mul(epoch_steps));
+        by_epochs.into_iter().chain(self.steps).min()
+    }
+
+    /// How much goes into a batch.
+    pub fn batch_size(&self) -> BatchSize {
+        self.batch_tokens
+            .map_or(BatchSize::Samples(self.batch), BatchSize::Tokens)
     }
 
     /// Reads the corpus, learns the vocabulary, and completes the configuration with what only they determine.
@@ -174,36 +192,5 @@ impl RunConfig {
             });
         }
         Ok(split)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use crate::cli::TrainArgs;
-
-    #[test]
-    fn steps_and_epochs_divide_the_training_and_the_first_to_end_counts() {
-        let mut config = TrainArgs {
-            steps: Some(450),
-            ..TrainArgs::default()
-        }
-        .config()
-        .unwrap();
-        assert_eq!((config.epochs, config.minutes), (None, None));
-        // Nobody knows of the 450 before step 50.
-        let at = |config: &super::RunConfig, step| config.progress(step, 100);
-        assert_eq!(
-            [0, 49, 50, 150, 250, 450].map(|step| at(&config, step)),
-            [0.0, 0.0, 0.0, 0.25, 0.5, 1.0]
-        );
-        config.epochs = Some(2);
-        assert_eq!(
-            [0, 49, 100].map(|step| at(&config, step)),
-            [0.0, 0.245, 0.5]
-        );
-        config.steps = Some(50);
-        assert_eq!([49, 50].map(|step| at(&config, step)), [0.245, 0.25]);
-        (config.epochs, config.steps) = (None, Some(7));
-        assert_eq!([0, 6].map(|step| at(&config, step)), [0.0, 0.0]);
     }
 }

@@ -1,54 +1,131 @@
-//! The learning rate as a pure function of the step, so that a resumed run needs no scheduler state.
+//! The learning rate, by Burn's schedulers.
 
+use burn::lr_scheduler::{module_lr_scheduler::ModuleLrScheduler, noam::NoamLrSchedulerConfig};
+use burn_attn_models::train::warmup_cosine;
 use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::minutes::DECIDED_AFTER;
+use crate::run_config::RunConfig;
+
+/// The last rate of the cosine, as a part of the highest.
+const FLOOR: f64 = 0.02;
 
 /// How the learning rate falls after its warm-up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// Along half a cosine, down to 2 % at the end of the epochs, steps or minutes; with steps and minutes it starts to fall at step
-    /// 50
+    /// Along half a cosine, down to 2 % at the end of the epochs, steps or minutes, but not before step 50
     Cosine,
     /// With one over the square root of the step, so that training needs no end
     Noam,
 }
 
-impl Schedule {
-    /// The learning rate of a step, counted from 1.
-    ///
-    /// It rises linearly to `peak` during `warmup` steps. `progress` is the part of the training that is done, from 0
-    /// to 1; only the cosine uses it.
-    ///
-    /// Noam: `peak · sqrt(warmup / step)`, which is Vaswani et al. (2017), equation 3, with
-    /// `peak = d_model^-0.5 · warmup^-0.5`.
-    pub fn learning_rate(self, peak: f64, warmup: usize, step: usize, progress: f64) -> f64 {
-        let (step, warmup) = (step as f64, warmup.max(1) as f64);
-        let decay = match self {
-            Self::Cosine => {
-                0.02 + 0.49 * (1.0 + (std::f64::consts::PI * progress.clamp(0.0, 1.0)).cos())
-            }
-            Self::Noam => (warmup / step.max(warmup)).sqrt(),
-        };
-        peak * decay * (step / warmup).min(1.0)
+/// The scheduler of a run whose epochs have so many steps, after `step` steps.
+///
+/// A run of `--minutes` is decided in step 50, and must be the run of `--steps` with the same number: so no cosine begins before that.
+///
+/// # Errors
+/// If Burn refuses the learning rate.
+pub fn scheduler(
+    config: &RunConfig,
+    epoch_steps: usize,
+    step: usize,
+) -> Result<ModuleLrScheduler, Error> {
+    let RunConfig {
+        learning_rate: peak,
+        warmup,
+        ..
+    } = *config;
+    let scheduler = match config.schedule {
+        Schedule::Cosine => {
+            let steps = config.last_step(epoch_steps);
+            warmup_cosine(peak, warmup, DECIDED_AFTER, steps, FLOOR * peak)
+        }
+        Schedule::Noam => {
+            // Vaswani et al. (2017), equation 3, is highest at the end of the warm-up, with (d_model · warmup)^-0.5.
+            let d_model = config.model.d_model;
+            NoamLrSchedulerConfig::new(peak * (d_model as f64 * warmup as f64).sqrt())
+                .with_warmup_steps(warmup)
+                .with_model_size(d_model)
+                .init()
+        }
+    };
+    let refused = |problem| Error::Option(format!("--learning-rate {peak}: {problem}"));
+    let mut scheduler = scheduler.map_err(refused)?;
+    for _ in 0..step {
+        scheduler.step();
     }
+    Ok(scheduler)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::TrainArgs;
 
-    #[test]
-    fn both_rise_to_the_peak() {
-        for schedule in [Schedule::Cosine, Schedule::Noam] {
-            assert_eq!(schedule.learning_rate(1e-3, 100, 50, 0.0), 0.5e-3);
-            assert_eq!(schedule.learning_rate(1e-3, 100, 100, 0.0), 1e-3);
+    fn run(schedule: Schedule, warmup: usize, steps: Option<usize>) -> RunConfig {
+        let args = TrainArgs {
+            schedule: Some(schedule),
+            learning_rate: Some(0.5),
+            warmup: Some(warmup),
+            steps,
+            epochs: steps.is_none().then_some(1_000_000),
+            ..TrainArgs::default()
+        };
+        args.config().unwrap()
+    }
+
+    /// The rates of steps, counted from 1.
+    fn rates<const N: usize>(config: &RunConfig, steps: [usize; N]) -> [f64; N] {
+        steps.map(|step| scheduler(config, 100, step - 1).unwrap().step().base())
+    }
+
+    #[track_caller]
+    fn assert_close<const N: usize>(rates: [f64; N], expected: [f64; N]) {
+        for (rate, expected) in rates.into_iter().zip(expected) {
+            assert!((rate - expected).abs() < 1e-6, "{rate}, not {expected}");
         }
     }
 
     #[test]
-    fn the_cosine_ends_low_and_noam_falls_with_the_root() {
-        assert!((Schedule::Cosine.learning_rate(1.0, 10, 500, 1.0) - 0.02).abs() < 1e-12);
-        assert!((Schedule::Cosine.learning_rate(1.0, 10, 500, 0.5) - 0.51).abs() < 1e-12);
-        assert_eq!(Schedule::Noam.learning_rate(1.0, 100, 400, 0.9), 0.5);
+    fn both_rise_to_the_highest_rate() {
+        for schedule in [Schedule::Cosine, Schedule::Noam] {
+            let config = run(schedule, 100, None);
+            assert_close(rates(&config, [1, 50, 100]), [0.005, 0.25, 0.5]);
+        }
+    }
+
+    #[test]
+    fn noam_falls_with_the_root_and_the_cosine_to_two_percent() {
+        let config = run(Schedule::Noam, 100, None);
+        assert_close(rates(&config, [400, 10_000]), [0.25, 0.05]);
+        let config = run(Schedule::Cosine, 10, Some(250));
+        assert_close(
+            rates(&config, [11, 50, 51, 151, 251]),
+            [0.5, 0.5, 0.5, 0.255, 0.01],
+        );
+    }
+
+    #[test]
+    fn the_first_end_counts_and_one_that_comes_before_the_cosine_leaves_it_out() {
+        let mut config = run(Schedule::Cosine, 10, Some(450));
+        config.epochs = Some(2);
+        assert_close(rates(&config, [201]), [0.01]);
+        config.steps = Some(50);
+        assert_close(rates(&config, [49]), [0.5]);
+    }
+
+    #[test]
+    fn minutes_that_are_not_decided_yet_have_the_rates_of_steps() {
+        let steps = run(Schedule::Cosine, 10, Some(450));
+        let minutes = RunConfig {
+            minutes: Some(40.0),
+            steps: None,
+            ..steps.clone()
+        };
+        for step in [1, 9, 50] {
+            assert_eq!(rates(&minutes, [step]), rates(&steps, [step]));
+        }
     }
 }

@@ -18,6 +18,9 @@ pub struct State {
     pub loss_sum: f64,
     /// Tokens predicted in the epoch under way.
     pub loss_tokens: usize,
+    /// Tokens of the epoch under way that were predicted right, of those of every tenth step. Older versions did not write it.
+    #[serde(default)]
+    pub accuracy: Accuracy,
     /// Seconds of training, without evaluation.
     pub seconds: f64,
     /// Tokens read and predicted, without padding.
@@ -47,6 +50,34 @@ pub struct CurvePoint {
     /// Validation loss (nats per token, not smoothed).
     #[serde(with = "exact")]
     pub validation: f64,
+    /// Tokens of the training part that were predicted right, before the step that learnt from them. Older versions did not write it.
+    #[serde(default)]
+    pub train_accuracy: Accuracy,
+    /// Tokens of the validation part that are predicted right. Older versions did not write it.
+    #[serde(default)]
+    pub validation_accuracy: Accuracy,
+}
+
+/// How many tokens were predicted right, each after the right ones before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Accuracy {
+    /// Those that were right.
+    pub right: usize,
+    /// All of them.
+    pub tokens: usize,
+}
+
+impl Accuracy {
+    /// Adds other tokens.
+    pub fn add(&mut self, right: usize, tokens: usize) {
+        self.right += right;
+        self.tokens += tokens;
+    }
+
+    /// The part that was right, if there were tokens.
+    pub fn fraction(self) -> Option<f64> {
+        (self.tokens > 0).then(|| self.right as f64 / self.tokens as f64)
+    }
 }
 
 /// Numbers as strings: a JSON number may come back with another last bit, which would change the curve of a resumed run.

@@ -90,6 +90,7 @@ impl TrainArgs {
             vocabulary: self.vocabulary.unwrap_or(defaults.vocabulary),
             seed: self.seed.unwrap_or(1),
             batch: self.batch.unwrap_or(defaults.batch),
+            batch_tokens: self.batch_tokens,
             epochs: self
                 .epochs
                 .or((self.minutes.is_none() && self.steps.is_none()).then_some(defaults.epochs)),
@@ -101,6 +102,7 @@ impl TrainArgs {
             warmup: self.warmup.unwrap_or(defaults.warmup),
             smoothing: self.smoothing.unwrap_or(defaults.smoothing),
             clip: self.clip.unwrap_or(1.0),
+            average: self.average,
         };
         config.validate()?;
         Ok(config)
@@ -168,6 +170,20 @@ mod tests {
                 ..args()
             }),
             "--learning-rate must be greater than 0, got NaN"
+        );
+        assert_eq!(
+            refused(TrainArgs {
+                learning_rate: Some(3.0),
+                ..args()
+            }),
+            "--learning-rate must be at most 1, got 3"
+        );
+        assert_eq!(
+            refused(TrainArgs {
+                average: Some(5),
+                ..args()
+            }),
+            "--average must be at least 10 steps, got 5"
         );
         let message = refused(TrainArgs {
             data: Some("/no/such.tsv".into()),

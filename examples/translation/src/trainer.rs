@@ -2,29 +2,31 @@
 //!
 //! It does not use burn-train's learner. On resuming, that one restarts the random numbers and the order of the data, so the
 //! loss curve differs from the uninterrupted one, and it saves only at the end of an epoch.
-//! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate is a function
-//! of that number. So a checkpoint needs no generator state, and any step may be the last before a kill.
+//! Here every step begins with a seed made of the run's seed and the step's number, and its learning rate depends on nothing but
+//! that number. So a checkpoint needs no generator state, and any step may be the last before a kill.
 
+mod epoch;
 mod step;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use burn::train::InferenceStep;
 use burn_attn::ops::in_host_memory;
-use burn_attn_models::{seq2seq::Seq2Seq, train::Replicas};
+use burn_attn_models::seq2seq::Seq2Seq;
+use burn_attn_models::train::{MovingAverage, Replicas};
 
 use crate::batches::{self, Sample};
 use crate::checkpoint::{self, Checkpoint};
-use crate::data::Split;
+use crate::data::{Pair, Split};
 use crate::error::Error;
 use crate::minutes;
-use crate::progress::{Progress, duration};
+use crate::progress::Progress;
 use crate::run_config::RunConfig;
-use crate::state::{CurvePoint, State};
+use crate::state::State;
 use crate::vocabulary::Vocabulary;
 
 /// How often a checkpoint is written during a long epoch.
@@ -59,8 +61,15 @@ pub struct Trainer {
     replicas: Replicas,
     /// Each of a share of the parameters.
     optimizers: Vec<ModuleOptimizer>,
+    /// Made when the last step is known, or known anew.
+    scheduler: Option<ModuleLrScheduler>,
+    average: Option<MovingAverage<Seq2Seq>>,
     train: Vec<Sample>,
     validation: Vec<Sample>,
+    /// Sentences to translate while it trains.
+    samples: Vec<Pair>,
+    /// The steps of every epoch.
+    epoch_steps: usize,
     /// Losses that are still on the device, with their tokens.
     unread: Vec<(Tensor<1>, usize)>,
 }
@@ -82,6 +91,8 @@ impl Trainer {
         Self {
             replicas: replicas(&config, &device),
             optimizers: vec![optimizer(); config.replicas],
+            scheduler: None,
+            average: config.average.map(|_| MovingAverage::new(&model)),
             config,
             state: State::default(),
             clock: monotonic(),
@@ -91,6 +102,8 @@ impl Trainer {
             model: Some(model),
             train: Vec::new(),
             validation: Vec::new(),
+            samples: Vec::new(),
+            epoch_steps: 0,
             unread: Vec::new(),
         }
         .with_sentences_of(split)
@@ -104,8 +117,11 @@ impl Trainer {
         out: &Path,
     ) -> Result<Self, Error> {
         let device = device.clone().autodiff();
+        let average = checkpoint.average(&device)?;
         Self {
             replicas: replicas(&checkpoint.config, &device),
+            scheduler: None,
+            average: average.as_ref().map(MovingAverage::new),
             config: checkpoint.config.clone(),
             state: checkpoint.state.clone(),
             clock: monotonic(),
@@ -116,6 +132,8 @@ impl Trainer {
             device,
             train: Vec::new(),
             validation: Vec::new(),
+            samples: Vec::new(),
+            epoch_steps: 0,
             unread: Vec::new(),
         }
         .with_sentences_of(split)
@@ -129,6 +147,9 @@ impl Trainer {
             &self.config,
             "validation",
         )?;
+        self.samples.clone_from(&split.validation);
+        // Epochs differ in their order, not in how many steps they have.
+        self.epoch_steps = self.plan(0).len();
         Ok(self)
     }
 
@@ -151,12 +172,7 @@ impl Trainer {
         // A new end may be before what is already trained and measured.
         self.state.finished |= self.is_over() && self.state.validation().is_some();
         while !self.state.finished {
-            let plan = batches::plan(
-                &self.train,
-                self.config.batch,
-                self.config.seed,
-                self.state.epoch,
-            );
+            let plan = self.plan(self.state.epoch);
             progress.begin_epoch(&self.epoch_label(), plan.len(), self.state.step_in_epoch);
             while self.state.step_in_epoch < plan.len() && !self.is_over() {
                 self.step(&plan)?;
@@ -191,9 +207,10 @@ impl Trainer {
             return false;
         };
         let tokens: usize = self.train.iter().map(Sample::tokens).sum();
-        let tokens_per_step = tokens as f64 / self.epoch_steps() as f64;
+        let tokens_per_step = tokens as f64 / self.epoch_steps as f64;
         self.config.steps = minutes::steps(minutes, &self.state, tokens_per_step);
         if let Some(steps) = self.config.steps {
+            self.scheduler = None;
             progress.line(&format!(
                 "{minutes} min are {steps} steps at this speed: --steps {steps} instead of --minutes {minutes} \
                  repeats this run exactly",
@@ -202,9 +219,10 @@ impl Trainer {
         self.config.steps.is_some()
     }
 
-    /// The steps of every epoch.
-    fn epoch_steps(&self) -> usize {
-        self.train.len().div_ceil(self.config.batch)
+    /// The batches of an epoch.
+    fn plan(&self, epoch: usize) -> Vec<Vec<usize>> {
+        let size = self.config.batch_size();
+        batches::plan(&self.train, size, self.config.seed, epoch)
     }
 
     /// Whether all epochs or all steps are over.
@@ -212,88 +230,6 @@ impl Trainer {
         let RunConfig { epochs, steps, .. } = self.config;
         epochs.is_some_and(|epochs| self.state.epoch >= epochs)
             || steps.is_some_and(|steps| self.state.step >= steps)
-    }
-
-    /// Adds the losses that are still on the device to the sum, in the order of the steps.
-    fn read_losses(&mut self) -> Result<(), Error> {
-        for (loss, tokens) in self.unread.drain(..) {
-            self.state.loss_sum += f64::from(loss.into_scalar::<f32>()) * tokens as f64;
-        }
-        self.finite("loss", self.state.loss_sum).map(|_| ())
-    }
-
-    /// A loss, if it is finite.
-    fn finite(&self, name: &str, loss: f64) -> Result<f64, Error> {
-        if loss.is_finite() {
-            return Ok(loss);
-        }
-        Err(Error::Option(format!(
-            "the {name} is {loss} in step {}: training has diverged; try a lower --learning-rate than {}",
-            self.state.step, self.config.learning_rate
-        )))
-    }
-
-    /// The mean training loss of the epoch under way.
-    fn train_loss(&self) -> f64 {
-        self.state.loss_sum / self.state.loss_tokens.max(1) as f64
-    }
-
-    /// Ends an epoch, or the part of it that there was time for: measures the losses, reports them and saves a checkpoint, whose
-    /// name it returns.
-    fn end_epoch(&mut self, progress: &Progress) -> Result<String, Error> {
-        self.read_losses()?;
-        let point = CurvePoint {
-            epoch: self.state.epoch + 1,
-            step: self.state.step,
-            train: self.train_loss(),
-            validation: self.finite("validation loss", self.validate())?,
-        };
-        let best = self
-            .state
-            .curve
-            .iter()
-            .all(|earlier| earlier.validation > point.validation);
-        let label = self.epoch_label();
-        if self.state.step_in_epoch == self.epoch_steps() {
-            self.state.epoch += 1;
-            (
-                self.state.step_in_epoch,
-                self.state.loss_sum,
-                self.state.loss_tokens,
-            ) = (0, 0.0, 0);
-        }
-        self.state.finished = self.is_over();
-        self.state.curve.push(point.clone());
-        let name = self.save()?;
-        checkpoint::tidy(&self.out)?;
-        progress.line(&format!(
-            "{label}: loss {:.3}, validation {:.3}{}, {:.0} tokens/s{}",
-            point.train,
-            point.validation,
-            if best { " (best)" } else { "" },
-            self.state.tokens_per_second(),
-            self.seconds_left()
-                .map_or_else(String::new, |left| format!(", {} left", duration(left))),
-        ));
-        Ok(name)
-    }
-
-    /// The loss on the validation part, without smoothing and dropout (nats per token).
-    fn validate(&self) -> f64 {
-        let (model, device) = (self.model().valid(), self.device.clone().inner());
-        let (mut sum, mut tokens) = (0.0, 0);
-        for indices in batches::plan(&self.validation, self.config.batch, 0, 0) {
-            let samples: Vec<&Sample> = indices
-                .iter()
-                .map(|&index| &self.validation[index])
-                .collect();
-            let batch = batches::batch(&samples, &device);
-            let count = batch.targets.count;
-            let loss = InferenceStep::step(&model, batch).loss;
-            sum += f64::from(loss.into_scalar::<f32>()) * count as f64;
-            tokens += count;
-        }
-        sum / tokens as f64
     }
 
     /// Writes a checkpoint and returns its name.
@@ -304,6 +240,7 @@ impl Trainer {
             &self.config,
             &self.vocabulary,
             self.model(),
+            self.average.as_ref().map(MovingAverage::model),
             &self.optimizers,
             &self.state,
         )
@@ -311,11 +248,7 @@ impl Trainer {
 
     /// Seconds until the end, from the speed so far.
     fn seconds_left(&self) -> Option<f64> {
-        let by_epochs = self
-            .config
-            .epochs
-            .map(|epochs| epochs.saturating_mul(self.epoch_steps()));
-        let total = by_epochs.into_iter().chain(self.config.steps).min()?;
+        let total = self.config.last_step(self.epoch_steps)?;
         let more = total.saturating_sub(self.state.step);
         (self.state.step > 0 && !self.state.finished)
             .then(|| self.state.seconds / self.state.step as f64 * more as f64)

@@ -15,7 +15,7 @@ use crate::run_config::RunConfig;
 use crate::vocabulary::{BOS, EOS, Vocabulary};
 
 /// Sentences translated at a time.
-const BATCH: usize = 64;
+pub const BATCH: usize = 64;
 
 /// The best checkpoint of a run, ready to translate.
 pub struct Translator {
@@ -30,7 +30,7 @@ pub struct Translator {
     /// Where it computes.
     pub device: Device,
     /// Hypotheses kept while searching; 1 is greedy.
-    beam: usize,
+    pub beam: usize,
 }
 
 impl Translator {
@@ -48,8 +48,12 @@ impl Translator {
                 vocabulary.len()
             )));
         }
+        let model = match checkpoint.average(device)? {
+            Some(average) => average,
+            None => checkpoint.model(device)?,
+        };
         Ok(Self {
-            model: checkpoint.model(device)?.valid(),
+            model: model.valid(),
             config: checkpoint.config.clone(),
             vocabulary,
             checkpoint: files::name(&path),
@@ -84,30 +88,8 @@ impl Translator {
 
     /// The translations of encoded sentences, as ids.
     pub fn translate(&self, sentences: &[Vec<u32>]) -> Vec<Vec<u32>> {
-        // Sentences of the same length together: no padding, and all end at about the same step.
-        let mut order: Vec<usize> = (0..sentences.len()).collect();
-        order.sort_by_key(|&index| sentences[index].len());
-        let mut translations = vec![Vec::new(); sentences.len()];
-        for chunk in order.chunks(BATCH) {
-            let longest = chunk
-                .iter()
-                .map(|&index| sentences[index].len())
-                .max()
-                .unwrap_or(0);
-            let rows = chunk.iter().map(|&index| sentences[index].as_slice());
-            let (source, lengths) = batches::sources(rows, &self.device);
-            let limit = (2 * longest + 20).min(self.config.model.max_len);
-            let options = BeamOptions::new(self.beam, limit)
-                .stop_tokens([EOS])
-                .length_penalty(0.6);
-            let start = self.model.start(source, lengths);
-            let prompts = vec![vec![BOS]; chunk.len()];
-            let found = beam_search(&self.model, start, &prompts, &options);
-            for (&index, mut best) in chunk.iter().zip(found) {
-                translations[index] = best.swap_remove(0).generation.tokens;
-            }
-        }
-        translations
+        let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
+        search(&self.model, &sentences, self.beam, &self.device)
     }
 
     /// The translation of one sentence.
@@ -115,4 +97,33 @@ impl Translator {
         let translations = self.translate(&[self.encode(sentence)?]);
         self.vocabulary.decode(&translations[0])
     }
+}
+
+/// The translations of encoded sentences by a model without gradients, as ids.
+pub fn search(
+    model: &Seq2Seq,
+    sentences: &[&[u32]],
+    beam: usize,
+    device: &Device,
+) -> Vec<Vec<u32>> {
+    // Sentences of the same length together: no padding, and all end at about the same step.
+    let mut order: Vec<usize> = (0..sentences.len()).collect();
+    order.sort_by_key(|&index| sentences[index].len());
+    let mut translations = vec![Vec::new(); sentences.len()];
+    for chunk in order.chunks(BATCH) {
+        let rows = chunk.iter().map(|&index| sentences[index]);
+        let longest = rows.clone().map(<[u32]>::len).max().unwrap_or(0);
+        let (source, lengths) = batches::sources(rows, device);
+        let limit = (2 * longest + 20).min(model.max_len());
+        let options = BeamOptions::new(beam, limit)
+            .stop_tokens([EOS])
+            .length_penalty(0.6);
+        let start = model.start(source, lengths);
+        let prompts = vec![vec![BOS]; chunk.len()];
+        let found = beam_search(model, start, &prompts, &options);
+        for (&index, mut best) in chunk.iter().zip(found) {
+            translations[index] = best.swap_remove(0).generation.tokens;
+        }
+    }
+    translations
 }

@@ -1,6 +1,7 @@
 //! The program as people run it: exit codes, Ctrl-C, and what is found before anything expensive happens.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Output};
 #[cfg(unix)]
@@ -284,6 +285,29 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
         again.starts_with("run is complete: nothing is left to train\n"),
         "{again}"
     );
+
+    let mut piped = program(folder.path(), "run");
+    let input = fs::File::create_new(folder.path().join("input.txt")).unwrap();
+    (&input)
+        .write_all(format!("1 uno\n\n{}\n2 dos", "uno ".repeat(200)).as_bytes())
+        .unwrap();
+    drop(input);
+    let input = fs::File::open(folder.path().join("input.txt")).unwrap();
+    let output = piped.arg("translate").stdin(input).output().unwrap();
+    // A line each, empty where there is nothing to translate.
+    let lines: Vec<String> = text(&output.stdout).lines().map(String::from).collect();
+    assert_eq!(
+        (lines.len(), lines[1].as_str(), lines[2].as_str()),
+        (4, "", "")
+    );
+    let refused = text(&output.stderr);
+    assert!(
+        refused.starts_with("error: line 3: cannot translate"),
+        "{refused}"
+    );
+    assert_eq!(output.status.code(), Some(1));
+    let alone = done(program(folder.path(), "run").args(["translate", "2 dos"]));
+    assert_eq!(alone.trim_end(), lines[3]);
 
     done(program(folder.path(), "run").args(["explain", "1 uno"]));
     let page = fs::read_to_string(folder.path().join("run/attention.html")).unwrap();

@@ -48,12 +48,18 @@
 //! batches the same weight. `AccuracyMetric` and `PerplexityMetric` also count padding, unless `with_pad_token(0)` makes them leave out
 //! token 0.
 
+mod average;
 mod batch;
+mod by_length;
 mod clip;
 mod replicas;
+mod schedule;
 mod shares;
 mod step;
 
+pub use average::MovingAverage;
 pub use batch::{LanguageModelBatch, Seq2SeqBatch, Targets};
+pub use by_length::{BatchSize, batches_by_length};
 pub use clip::clip_by_global_norm;
 pub use replicas::Replicas;
+pub use schedule::warmup_cosine;

@@ -80,6 +80,18 @@ impl Shares {
 pub(super) struct Parameters(HashMap<ParamId, Box<dyn Any + Send>>);
 
 impl Parameters {
+    /// All of a model.
+    pub(super) fn of<M: Module>(model: &M) -> Self {
+        let mut all = Self::default();
+        model.visit(&mut all);
+        all
+    }
+
+    /// Takes one out.
+    pub(super) fn remove<const D: usize>(&mut self, id: ParamId) -> Option<Param<Tensor<D>>> {
+        self.0.remove(&id)?.downcast().ok().map(|param| *param)
+    }
+
     /// Adds those of another share.
     pub(super) fn extend(&mut self, other: Self) {
         self.0.extend(other.0);
@@ -93,10 +105,13 @@ impl Parameters {
 
 impl ModuleMapper for Parameters {
     fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        match self.0.remove(&param.id).map(|other| other.downcast()) {
-            Some(Ok(updated)) => *updated,
-            _ => param,
-        }
+        self.remove(param.id).unwrap_or(param)
+    }
+}
+
+impl ModuleVisitor for Parameters {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.insert(param.id, Box::new(param.clone()));
     }
 }
 
@@ -146,7 +161,7 @@ struct Take<'a> {
 impl ModuleVisitor for Take<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if self.shares.of[&param.id] == self.share {
-            self.taken.0.insert(param.id, Box::new(param.clone()));
+            self.taken.visit_float(param);
         }
     }
 }

@@ -8,7 +8,8 @@ use super::{Trainer, mix};
 use crate::batches::{self, Sample};
 use crate::error::Error;
 use crate::minutes::{self, Timing};
-use crate::run_config::RunConfig;
+use crate::run_config::AVERAGE_EVERY;
+use crate::schedule::scheduler;
 
 /// Steps between two readings of the loss: reading it waits for the device.
 const READ_EVERY: usize = minutes::TIMED;
@@ -18,27 +19,31 @@ impl Trainer {
     pub(super) fn step(&mut self, plan: &[Vec<usize>]) -> Result<(), Error> {
         let started = (self.clock)();
         burn_attn::seed(&self.device, mix(self.config.seed, self.state.step as u64));
+        let rate = self.learning_rate()?;
         let samples: Vec<&Sample> = plan[self.state.step_in_epoch]
             .iter()
             .map(|&index| &self.train[index])
             .collect();
-        let rate = self.learning_rate();
         let model = self
             .model
             .take()
             .expect("the model is only away during a step");
         let tokens: usize = samples.iter().map(|sample| sample.target_tokens()).sum();
-        let (loss, gradients) = self.gradients(&model, &samples, tokens);
+        let (loss, right, gradients) = self.gradients(&model, &samples, tokens);
         let gradients = self
             .replicas
             .clip_by_global_norm(gradients, &model, self.config.clip);
-        self.model = Some(
-            self.replicas
-                .update(&mut self.optimizers, rate, model, gradients),
-        );
+        let model = self
+            .replicas
+            .update(&mut self.optimizers, rate, model, gradients);
+        self.state.tokens += samples.iter().map(|sample| sample.tokens()).sum::<usize>();
+        self.add_to_average(&model);
+        self.model = Some(model);
+        if let Some(right) = right {
+            self.state.accuracy.add(right, tokens);
+        }
         self.unread.push((loss, tokens));
         self.state.loss_tokens += tokens;
-        self.state.tokens += samples.iter().map(|sample| sample.tokens()).sum::<usize>();
         self.state.step_in_epoch += 1;
         self.state.step += 1;
         if self.state.step.is_multiple_of(READ_EVERY) {
@@ -56,13 +61,14 @@ impl Trainer {
         Ok(())
     }
 
-    /// The loss of a batch of so many tokens to predict, and its gradients.
+    /// The loss of a batch of so many tokens to predict, how many of them were right if this is a step of which that is counted, and the
+    /// gradients.
     fn gradients(
         &self,
         model: &Seq2Seq,
         samples: &[&Sample],
         tokens: usize,
-    ) -> (Tensor<1>, GradientsParams) {
+    ) -> (Tensor<1>, Option<usize>, GradientsParams) {
         let seed = mix(self.config.seed, self.state.step as u64);
         // Divided by the tokens of the whole batch, gradients of parts add up to its own.
         let batch = |part: &&[&Sample]| {
@@ -73,27 +79,40 @@ impl Trainer {
         };
         let parts = batches::parts(samples, self.replicas.count());
         let (outputs, gradients) = self.replicas.step(model, parts.iter().map(batch).collect());
+        // Reading them waits for the device too, so they are counted as rarely as the loss is read.
+        let is_counted = self.state.step.is_multiple_of(READ_EVERY);
+        let right = is_counted.then(|| outputs.iter().map(batches::right).sum());
         let losses = parts.iter().zip(outputs).map(|(part, output)| {
             let of_part: usize = part.iter().map(|sample| sample.target_tokens()).sum();
             output.loss * (of_part as f64 / tokens as f64)
         });
         let loss = losses.reduce(|sum, loss| sum + loss);
-        (loss.expect("a batch is not empty"), gradients)
+        (loss.expect("a batch is not empty"), right, gradients)
+    }
+
+    /// Adds the model after a step to the moving average, if there is one, and if it is its turn.
+    fn add_to_average(&mut self, model: &Seq2Seq) {
+        let step = self.state.step + 1;
+        let (Some(average), Some(steps)) = (self.average.take(), self.config.average) else {
+            return;
+        };
+        self.average = Some(if step.is_multiple_of(AVERAGE_EVERY) {
+            // At first it is the mean of what there was, not of steps that never were.
+            let models = (step / AVERAGE_EVERY) as f64;
+            let most = 1.0 - AVERAGE_EVERY as f64 / steps as f64;
+            average.updated(model, most.min(models / (models + 9.0)))
+        } else {
+            average
+        });
     }
 
     /// The learning rate of the coming step.
-    pub(super) fn learning_rate(&self) -> f64 {
-        let RunConfig {
-            schedule,
-            learning_rate,
-            warmup,
-            ..
-        } = self.config;
-        schedule.learning_rate(
-            learning_rate,
-            warmup,
-            self.state.step + 1,
-            self.config.progress(self.state.step, self.epoch_steps()),
-        )
+    pub(super) fn learning_rate(&mut self) -> Result<f64, Error> {
+        if self.scheduler.is_none() {
+            let scheduler = scheduler(&self.config, self.epoch_steps, self.state.step)?;
+            self.scheduler = Some(scheduler);
+        }
+        let scheduler = self.scheduler.as_mut();
+        Ok(scheduler.expect("it was made").step().base())
     }
 }

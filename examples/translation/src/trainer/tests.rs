@@ -62,6 +62,7 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
         vocabulary: 300,
         seed: 5,
         batch: 7,
+        batch_tokens: None,
         epochs: Some(epochs),
         minutes: None,
         steps: None,
@@ -71,6 +72,7 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
         warmup: 5,
         smoothing: 0.1,
         clip: 1.0,
+        average: None,
     }
 }
 

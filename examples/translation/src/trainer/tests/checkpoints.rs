@@ -22,7 +22,9 @@ fn the_last_and_the_best_checkpoint_are_kept() {
         out.path().join("epoch-0003")
     );
     let entries = std::fs::read_dir(out.path()).unwrap().count();
-    assert_eq!(entries, if best.epoch == 3 { 1 } else { 2 });
+    // And the curve.
+    assert_eq!(entries, if best.epoch == 3 { 2 } else { 3 });
+    assert!(out.path().join(crate::curve::FILE).is_file());
 }
 
 #[test]

@@ -7,10 +7,24 @@ use super::*;
 
 #[test]
 fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
+    check_curve_of_resumed_run(&config(4, Schedule::Cosine));
+}
+
+#[test]
+fn so_has_one_with_replicas_an_average_and_batches_of_tokens() {
+    check_curve_of_resumed_run(&RunConfig {
+        replicas: 2,
+        average: Some(20),
+        batch_tokens: Some(70),
+        ..config(4, Schedule::Noam)
+    });
+}
+
+fn check_curve_of_resumed_run(config: &RunConfig) {
     let _turn = turn();
     let progress = Progress::silent();
     let straight = tempfile::tempdir().unwrap();
-    let mut whole = start(4, straight.path());
+    let mut whole = start_with(config.clone(), straight.path());
     assert_eq!(whole.run(&|_| false, &progress).unwrap(), Outcome::Finished);
     assert_eq!(whole.state.curve.len(), 4);
     assert!(
@@ -22,7 +36,7 @@ fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
     // Stopped after 2 epochs, then again in the middle of the fourth.
     let pieces = tempfile::tempdir().unwrap();
     let steps = whole.state.step / 4;
-    let first = start(4, pieces.path())
+    let first = start_with(config.clone(), pieces.path())
         .run(&stop_at(2 * steps), &progress)
         .unwrap();
     assert!(matches!(first, Outcome::Interrupted(_)));
@@ -37,6 +51,8 @@ fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
     assert_eq!(last.run(&|_| false, &progress).unwrap(), Outcome::Finished);
 
     assert_eq!(last.state.curve, whole.state.curve);
+    let average = |trainer: &Trainer| trainer.average.is_some();
+    assert_eq!(average(&last), config.average.is_some());
 }
 
 #[test]
@@ -75,7 +91,7 @@ fn epochs_without_end_overflow_nothing() {
     trainer
         .run(&|state| state.epoch == 1, &Progress::silent())
         .unwrap();
-    assert!(trainer.learning_rate() > 0.0);
+    assert!(trainer.learning_rate().unwrap() > 0.0);
     assert!(trainer.seconds_left().unwrap() > 1e9);
 }
 

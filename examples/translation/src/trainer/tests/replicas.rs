@@ -1,6 +1,7 @@
 //! Training on several replicas is training on one.
 
 use super::*;
+use crate::state::CurvePoint;
 
 fn curve(replicas: usize, dropout: f64) -> Vec<CurvePoint> {
     let out = tempfile::tempdir().unwrap();

@@ -1,0 +1,125 @@
+//! The curve of a training as a picture: losses above, accuracies below.
+
+use std::path::Path;
+
+use plotters::coord::Shift;
+use plotters::prelude::*;
+
+use crate::error::Error;
+use crate::files;
+use crate::state::CurvePoint;
+
+/// Its name in the folder of the run.
+pub const FILE: &str = "curve.svg";
+
+const TRAINING: RGBColor = RGBColor(31, 119, 180);
+const VALIDATION: RGBColor = RGBColor(214, 97, 26);
+
+/// One of the two numbers of a point.
+type Number = fn(&CurvePoint) -> Option<f64>;
+
+/// Draws the curve as SVG into a file.
+///
+/// # Errors
+/// If the file cannot be written. The old one is untouched then.
+pub fn draw(curve: &[CurvePoint], path: &Path) -> Result<(), Error> {
+    let svg = svg(curve).map_err(|error| Error::Curve(error.to_string()))?;
+    files::replace(path, svg.as_bytes())
+}
+
+type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
+
+fn svg(curve: &[CurvePoint]) -> Result<String, Box<dyn std::error::Error>> {
+    let mut svg = String::new();
+    {
+        let whole = SVGBackend::with_string(&mut svg, (800, 640)).into_drawing_area();
+        whole.fill(&WHITE)?;
+        let (above, below) = whole.split_vertically(320);
+        let losses: [Number; 2] = [|point| Some(point.train), |point| Some(point.validation)];
+        chart(&above, "loss (nats per token)", curve, losses)?;
+        let accuracies: [Number; 2] = [
+            |point| percent(point.train_accuracy.fraction()),
+            |point| percent(point.validation_accuracy.fraction()),
+        ];
+        chart(&below, "right tokens (%)", curve, accuracies)?;
+        whole.present()?;
+    }
+    Ok(svg)
+}
+
+fn percent(part: Option<f64>) -> Option<f64> {
+    part.map(|part| 100.0 * part)
+}
+
+/// Two lines over the steps, that of the training part and that of the validation part.
+fn chart<'a>(
+    area: &Area<'a>,
+    title: &str,
+    curve: &[CurvePoint],
+    lines: [Number; 2],
+) -> Result<(), Failed<'a>> {
+    let last = curve.last().map_or(1, |point| point.step);
+    let numbers = lines.iter().flat_map(|line| curve.iter().filter_map(line));
+    let highest = numbers.fold(1e-3, f64::max);
+    let mut chart = ChartBuilder::on(area)
+        .caption(title, ("sans-serif", 16))
+        .margin(12)
+        .x_label_area_size(36)
+        .y_label_area_size(48)
+        .build_cartesian_2d(0..last, 0.0..1.05 * highest)?;
+    chart
+        .configure_mesh()
+        .x_desc("step")
+        .light_line_style(TRANSPARENT)
+        .draw()?;
+    let parts = [("training", TRAINING), ("validation", VALIDATION)];
+    for ((name, colour), line) in parts.into_iter().zip(lines) {
+        let points = curve
+            .iter()
+            .filter_map(|point| Some((point.step, line(point)?)));
+        let series = LineSeries::new(points, colour.stroke_width(2)).point_size(2);
+        chart
+            .draw_series(series)?
+            .label(name)
+            .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], colour.stroke_width(2)));
+    }
+    chart
+        .configure_series_labels()
+        .border_style(BLACK.mix(0.2))
+        .background_style(WHITE)
+        .draw()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::state::Accuracy;
+
+    #[test]
+    fn every_point_is_drawn_and_an_older_run_has_no_accuracy() {
+        let point = |step, right| CurvePoint {
+            epoch: 1,
+            step,
+            train: 2.0,
+            validation: 1.5,
+            train_accuracy: Accuracy { right, tokens: 8 },
+            validation_accuracy: Accuracy::default(),
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(FILE);
+        draw(&[point(10, 4), point(20, 6)], &path).unwrap();
+        let svg = std::fs::read_to_string(&path).unwrap();
+        assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
+        // Two points each of two losses and one accuracy.
+        assert_eq!(svg.matches("<circle").count(), 6, "{svg}");
+        for text in ["loss (nats per token)", "training", "validation"] {
+            assert!(svg.contains(text), "{text} is missing");
+        }
+    }
+
+    #[test]
+    fn a_run_without_a_point_has_an_empty_picture() {
+        assert!(svg(&[]).unwrap().contains("</svg>"));
+    }
+}

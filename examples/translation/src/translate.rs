@@ -1,0 +1,84 @@
+//! The command `translate`: one sentence, the lines of a pipe, or a prompt.
+
+use std::io::{self, BufRead, IsTerminal, Write};
+
+use crate::error::Error;
+use crate::translator::{BATCH, Translator};
+
+/// Translates a sentence, or standard input if there is none; returns the exit code.
+///
+/// # Errors
+/// If the sentence cannot be translated, or standard input not be read, or standard output not be written.
+pub fn translate(translator: &Translator, text: Option<&str>) -> Result<u8, Error> {
+    let input = io::stdin();
+    if let Some(text) = text {
+        println!("{}", translator.translate_text(text)?);
+        return Ok(0);
+    }
+    let translated = match input.is_terminal() {
+        true => prompt(translator, input.lock()),
+        false => lines(translator, input.lock(), io::stdout().lock()),
+    };
+    translated.map_err(|error| Error::Option(format!("cannot go on translating: {error}")))
+}
+
+/// Translates what is typed, until its end (Ctrl-D).
+fn prompt(translator: &Translator, mut input: impl BufRead) -> io::Result<u8> {
+    loop {
+        eprint!("> ");
+        io::stderr().flush()?;
+        let mut sentence = String::new();
+        if input.read_line(&mut sentence)? == 0 {
+            eprintln!();
+            return Ok(0);
+        }
+        if sentence.trim().is_empty() {
+            continue;
+        }
+        match translator.translate_text(&sentence) {
+            Ok(translation) => println!("{translation}"),
+            Err(error) => eprintln!("error: {error}"),
+        }
+    }
+}
+
+/// Translates line by line, many at a time. A line that cannot be translated is reported, and becomes an empty one.
+fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -> io::Result<u8> {
+    let mut code = 0;
+    let mut lines = (1..).zip(input.split(b'\n')).peekable();
+    while lines.peek().is_some() {
+        let mut sentences = Vec::new();
+        let mut translations = Vec::new();
+        for (number, line) in lines.by_ref().take(BATCH) {
+            let line = String::from_utf8_lossy(&line?).into_owned();
+            translations.push(String::new());
+            if line.trim().is_empty() {
+                continue;
+            }
+            match translator.encode(&line) {
+                Ok(tokens) => sentences.push((translations.len() - 1, tokens)),
+                Err(error) => {
+                    eprintln!("error: line {number}: {error}");
+                    code = 1;
+                }
+            }
+        }
+        let (places, sentences): (Vec<usize>, Vec<_>) = sentences.into_iter().unzip();
+        let found = translator.translate(&sentences);
+        for (place, tokens) in places.into_iter().zip(found) {
+            match translator.vocabulary.decode(&tokens) {
+                // Whatever a model writes, it is one line.
+                Ok(text) => translations[place] = text.replace(['\n', '\r'], " "),
+                Err(error) => {
+                    eprintln!("error: {error}");
+                    code = 1;
+                }
+            }
+        }
+        for translation in translations {
+            writeln!(output, "{translation}")?;
+        }
+        output.flush()?;
+    }
+    Ok(code)
+}
