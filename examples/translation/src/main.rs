@@ -25,6 +25,7 @@ mod translate;
 mod translator;
 mod vocabulary;
 
+use std::io::Write;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
@@ -38,16 +39,23 @@ fn main() -> ExitCode {
             let message = panic.payload_as_str().unwrap_or("unknown reason");
             // A reader that closes the pipe has read enough.
             if !message.contains("Broken pipe") {
-                eprintln!("error: gave up: {message} (RUST_BACKTRACE=1 shows where)");
+                complain(&format!(
+                    "gave up: {message} (RUST_BACKTRACE=1 shows where)"
+                ));
             }
         }));
     }
     match catch_unwind(AssertUnwindSafe(|| commands::run(cli))) {
         Ok(Ok(code)) => ExitCode::from(code),
         Ok(Err(error)) => {
-            eprintln!("error: {error}");
+            complain(&error.to_string());
             ExitCode::FAILURE
         }
         Err(_) => ExitCode::FAILURE,
     }
+}
+
+/// Prints an error. Where it cannot be written, as in a log on a full disk, the exit code has to do.
+fn complain(error: &str) {
+    let _ = writeln!(std::io::stderr(), "error: {error}");
 }
