@@ -3,17 +3,19 @@
 use super::*;
 use crate::state::CurvePoint;
 
+fn on_replicas(replicas: usize, dropout: f64, out: &Path) -> Trainer {
+    let config = config(4, Schedule::Cosine);
+    let config = RunConfig {
+        model: config.model.clone().with_dropout(dropout),
+        replicas,
+        ..config
+    };
+    start_with(config, out)
+}
+
 fn curve(replicas: usize, dropout: f64) -> Vec<CurvePoint> {
     let out = tempfile::tempdir().unwrap();
-    let config = config(4, Schedule::Cosine);
-    let mut trainer = start_with(
-        RunConfig {
-            model: config.model.clone().with_dropout(dropout),
-            replicas,
-            ..config
-        },
-        out.path(),
-    );
+    let mut trainer = on_replicas(replicas, dropout, out.path());
     let outcome = trainer.run(&|_| false, &Progress::silent()).unwrap();
     assert_eq!(outcome, Outcome::Finished);
     trainer.state.curve
@@ -49,4 +51,25 @@ fn replicas_repeat_a_run_with_dropout() {
     let first = curve(2, 0.2);
     assert_eq!(first, curve(2, 0.2));
     assert_ne!(first, curve(2, 0.0));
+}
+
+#[test]
+fn a_resumed_run_goes_on_with_the_moments_of_every_optimizer() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let progress = Progress::silent();
+    // In the middle of the second epoch, then of the third.
+    on_replicas(2, 0.2, out.path())
+        .run(&stop_at(7), &progress)
+        .unwrap();
+    let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+    let there = |file| newest.join(file).exists();
+    assert_eq!(
+        ["optimizer.bpk", "optimizer-2.bpk", "optimizer-3.bpk"].map(there),
+        [true, true, false]
+    );
+    resume(out.path()).run(&stop_at(13), &progress).unwrap();
+    let mut last = resume(out.path());
+    assert_eq!(last.run(&|_| false, &progress).unwrap(), Outcome::Finished);
+    assert_eq!(last.state.curve, curve(2, 0.2));
 }
