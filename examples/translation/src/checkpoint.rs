@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use self::moment::Moment;
 use crate::data::Fnv;
 use crate::error::Error;
-use crate::files::{self, UNFINISHED, name};
+use crate::files::{self, name};
 use crate::run_config::RunConfig;
 use crate::state::State;
 use crate::vocabulary::Vocabulary;
@@ -269,29 +269,6 @@ pub fn tidy(out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Prepares the folder of a run: creates it, removes what killed runs have left unfinished, and makes sure that
-/// checkpoints can be written, before hours of work depend on it.
-pub fn prepare(out: &Path) -> Result<(), Error> {
-    fs::create_dir_all(out).map_err(Error::file("create", out))?;
-    for entry in fs::read_dir(out).map_err(Error::file("read", out))? {
-        let entry = entry.map_err(Error::file("read", out))?;
-        let path = entry.path();
-        if name(&path).starts_with(UNFINISHED) {
-            // A checkpoint is a folder; a report or a page is a file.
-            entry
-                .file_type()
-                .and_then(|found| match found.is_dir() {
-                    true => fs::remove_dir_all(&path),
-                    false => fs::remove_file(&path),
-                })
-                .map_err(Error::file("remove", &path))?;
-        }
-    }
-    let probe = out.join(format!("{UNFINISHED}probe"));
-    fs::create_dir(&probe).map_err(Error::file("write into", out))?;
-    fs::remove_dir(&probe).map_err(Error::file("remove", &probe))
-}
-
 /// Removes a checkpoint so that a kill in between does not leave half of it under its name.
 fn remove(path: &Path) -> Result<(), Error> {
     let aside = files::aside(path);
@@ -357,18 +334,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn whatever_a_kill_has_left_unfinished_is_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let checkpoint = folder.path().join(".unfinished-epoch-0001");
-        fs::create_dir(&checkpoint).unwrap();
-        fs::write(checkpoint.join(MODEL), "half").unwrap();
-        fs::write(folder.path().join(".unfinished-report.json"), "half").unwrap();
-        fs::write(folder.path().join("report.json"), "whole").unwrap();
-        prepare(folder.path()).unwrap();
-        let left: Vec<String> = fs::read_dir(folder.path())
+    fn checkpoints_are_listed_in_the_order_of_training() {
+        let out = tempfile::tempdir().unwrap();
+        let names = [
+            "epoch-0000-step-000007",
+            "epoch-0001",
+            "epoch-9999",
+            "epoch-9999-step-999999",
+            "epoch-9999-step-1000000",
+            "epoch-9999-step-1000000-again-2",
+            "epoch-9999-step-1000000-again-10",
+            "epoch-10000",
+        ];
+        for name in names.iter().rev() {
+            fs::create_dir(out.path().join(name)).unwrap();
+        }
+        // What someone else has put there is not a checkpoint, and stays.
+        for name in ["epoch-0001.bak", "epoch-0001-old", "epoch-", "notes"] {
+            fs::create_dir(out.path().join(name)).unwrap();
+        }
+        let listed: Vec<String> = list(out.path())
             .unwrap()
-            .map(|entry| name(&entry.unwrap().path()))
+            .iter()
+            .map(|path| name(path))
             .collect();
-        assert_eq!(left, ["report.json"]);
+        assert_eq!(listed, names);
     }
 }

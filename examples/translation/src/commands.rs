@@ -1,6 +1,6 @@
 //! What each command does.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::module::Module;
@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
 use crate::files;
+use crate::folder::{self, Lock};
 use crate::progress::{Progress, duration, say};
 use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
@@ -78,17 +79,9 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
 }
 
 fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> {
-    let newest = checkpoint::newest(&shared.out)?;
-    let (split, outcome) = match (args.resume, newest) {
-        (true, None) => return Err(Error::NoCheckpoint(shared.out.clone())),
-        (false, Some(path)) => {
-            return Err(Error::Occupied {
-                path: shared.out.clone(),
-                checkpoint: files::name(&path),
-            });
-        }
-        (true, Some(path)) => resume(args, &path, shared, place)?,
-        (false, None) => begin(args, shared, place)?,
+    let (split, outcome) = match args.resume {
+        true => resume(args, shared, place)?,
+        false => begin(args, shared, place)?,
     };
     if let Outcome::Interrupted(name) = outcome {
         return Ok(say_how_to_resume(&name, &shared.out));
@@ -99,9 +92,26 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
 }
 
 /// Prepares the folder of a run, then checks that the report and the translations can be written, which may be in that folder.
-fn prepare(shared: &Shared) -> Result<(), Error> {
-    checkpoint::prepare(&shared.out)?;
-    probe_outputs(shared)
+fn prepare(shared: &Shared) -> Result<Lock, Error> {
+    let lock = folder::prepare(&shared.out)?;
+    probe_outputs(shared)?;
+    Ok(lock)
+}
+
+/// The newest checkpoint of a run to resume.
+fn newest(out: &Path) -> Result<PathBuf, Error> {
+    checkpoint::newest(out)?.ok_or_else(|| Error::NoCheckpoint(out.to_path_buf()))
+}
+
+/// Makes sure that a new run destroys no other.
+fn refuse_occupied(out: &Path) -> Result<(), Error> {
+    match checkpoint::newest(out)? {
+        None => Ok(()),
+        Some(path) => Err(Error::Occupied {
+            path: out.to_path_buf(),
+            checkpoint: files::name(&path),
+        }),
+    }
 }
 
 /// Makes sure that the files can be written that are written at the very end.
@@ -136,9 +146,13 @@ fn decide_replicas(
 
 /// Starts a run in an empty folder.
 pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+    folder::free(&shared.out)?;
+    refuse_occupied(&shared.out)?;
     let mut config = args.config()?;
     decide_replicas(&mut config, args.replicas, place)?;
-    prepare(shared)?;
+    let _lock = prepare(shared)?;
+    // Until it was locked, another run may have begun and ended.
+    refuse_occupied(&shared.out)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
     println!(
@@ -156,15 +170,15 @@ pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split,
     Ok((split, drive(&mut trainer)?))
 }
 
-/// Resumes the run of a checkpoint.
-pub fn resume(
-    args: &TrainArgs,
-    path: &Path,
-    shared: &Shared,
-    place: &Place,
-) -> Result<(Split, Outcome), Error> {
-    prepare(shared)?;
-    let mut checkpoint = Checkpoint::read(path)?;
+/// Resumes the run of a folder from its newest checkpoint.
+pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+    folder::free(&shared.out)?;
+    // A folder that may be a typing error is not created.
+    newest(&shared.out)?;
+    let _lock = prepare(shared)?;
+    // Until it was locked, another process may have trained on.
+    let path = newest(&shared.out)?;
+    let mut checkpoint = Checkpoint::read(&path)?;
     if args.agree(&mut checkpoint.config, &shared.out)? {
         checkpoint.state.finished = false;
         if checkpoint.config.steps.is_none() {
@@ -182,7 +196,7 @@ pub fn resume(
     let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
     println!(
         "going on from {} in {}, on {}",
-        files::name(path),
+        files::name(&path),
         shared.out.display(),
         place.name
     );
@@ -223,8 +237,7 @@ pub fn report_run(
     shared: &Shared,
     place: &Place,
 ) -> Result<(), Error> {
-    let newest =
-        checkpoint::newest(&shared.out)?.ok_or_else(|| Error::NoCheckpoint(shared.out.clone()))?;
+    let newest = newest(&shared.out)?;
     let state = checkpoint::read_progress(&newest)?;
     let scores = evaluate(translator, split)?;
     println!(

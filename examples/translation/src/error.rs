@@ -64,6 +64,12 @@ pub enum Error {
         /// Its newest checkpoint.
         checkpoint: String,
     },
+    /// Another process trains in a folder.
+    #[error(
+        "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
+        .0.display()
+    )]
+    InUse(PathBuf),
     /// An option contradicts the run to resume.
     #[error("cannot resume with {option} {given}: the run in {} was started with {was}", path.display())]
     Contradiction {

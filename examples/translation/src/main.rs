@@ -11,6 +11,7 @@ mod error;
 mod evaluate;
 mod explain;
 mod files;
+mod folder;
 mod minutes;
 mod progress;
 mod report;

@@ -6,10 +6,10 @@ use crate::commands::{Place, begin, report_run, resume, say_how_to_resume};
 use crate::data::Split;
 use crate::error::Error;
 use crate::explain::explain;
-use crate::files;
 use crate::progress::say;
 use crate::trainer::Outcome;
 use crate::translator::Translator;
+use crate::{files, folder};
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
 ///
@@ -52,6 +52,7 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
 /// # Errors
 /// If the folder holds another run, which the story must not destroy.
 fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+    folder::free(&shared.out)?;
     let args = TrainArgs::default();
     let mut story = args.config()?;
     let Some(path) = checkpoint::newest(&shared.out)? else {
@@ -69,7 +70,7 @@ fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
             checkpoint: files::name(&path),
         });
     }
-    let trained = resume(&args, &path, shared, place)?;
+    let trained = resume(&args, shared, place)?;
     if state.finished {
         println!("(delete it, or name another folder with --out, to train anew)");
     }
@@ -98,7 +99,7 @@ mod tests {
             device: Device::default(),
             name: "test".into(),
         };
-        checkpoint::prepare(&shared.out).unwrap();
+        drop(folder::prepare(&shared.out).unwrap());
         let mut config = TrainArgs::default().config().unwrap();
         let (split, vocabulary) = config.prepare().unwrap();
         let mut trainer =

@@ -32,28 +32,3 @@ impl Moment {
         Some(moment)
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn names_are_in_the_order_of_training() {
-        let names = [
-            "epoch-0000-step-000007",
-            "epoch-0001",
-            "epoch-9999",
-            "epoch-9999-step-999999",
-            "epoch-9999-step-1000000",
-            "epoch-9999-step-1000000-again-2",
-            "epoch-9999-step-1000000-again-10",
-            "epoch-10000",
-        ];
-        let moments = names.map(|name| Moment::of(name).unwrap());
-        assert!(moments.is_sorted());
-        // What someone else has put there is not a checkpoint.
-        for name in ["epoch-0001.bak", "epoch-0001-old", "epoch-", "notes"] {
-            assert!(Moment::of(name).is_none(), "{name}");
-        }
-    }
-}

@@ -1,0 +1,123 @@
+//! The folder of a run: one training at a time writes into it, and finds nothing unfinished.
+
+use std::fs::{self, File, TryLockError};
+use std::path::Path;
+
+use crate::error::Error;
+use crate::files::{UNFINISHED, name};
+
+/// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
+/// successor.
+const LOCK: &str = ".lock";
+
+/// Keeps other trainings out of a folder. The system gives it back when the process ends, even if that is killed.
+#[must_use = "it is given back when it is dropped"]
+#[derive(Debug)]
+pub struct Lock {
+    _file: File,
+}
+
+/// Makes sure that nothing is training in a folder, without creating anything: the folder may be a typing error.
+///
+/// # Errors
+/// If something is.
+pub fn free(out: &Path) -> Result<(), Error> {
+    match File::open(out.join(LOCK)) {
+        // Two that only look do not hinder each other.
+        Ok(file) => locked(file.try_lock_shared(), out),
+        // Nothing has trained there. If it is there and cannot be opened, `prepare` says why.
+        Err(_) => Ok(()),
+    }
+}
+
+/// Prepares the folder of a run: creates and locks it, removes what killed runs have left unfinished, and makes sure that
+/// checkpoints can be written, before hours of work depend on it.
+///
+/// # Errors
+/// If something is training there, or the folder cannot be written.
+pub fn prepare(out: &Path) -> Result<Lock, Error> {
+    fs::create_dir_all(out).map_err(Error::file("create", out))?;
+    let file = File::options()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(out.join(LOCK))
+        .map_err(Error::file("write into", out))?;
+    locked(file.try_lock(), out)?;
+    for entry in fs::read_dir(out).map_err(Error::file("read", out))? {
+        let entry = entry.map_err(Error::file("read", out))?;
+        let path = entry.path();
+        if name(&path).starts_with(UNFINISHED) {
+            // A checkpoint is a folder; a report or a page is a file.
+            entry
+                .file_type()
+                .and_then(|found| match found.is_dir() {
+                    true => fs::remove_dir_all(&path),
+                    false => fs::remove_file(&path),
+                })
+                .map_err(Error::file("remove", &path))?;
+        }
+    }
+    let probe = out.join(format!("{UNFINISHED}probe"));
+    fs::create_dir(&probe).map_err(Error::file("write into", out))?;
+    fs::remove_dir(&probe).map_err(Error::file("remove", &probe))?;
+    Ok(Lock { _file: file })
+}
+
+/// What it means that a folder could, or could not, be locked.
+fn locked(result: Result<(), TryLockError>, out: &Path) -> Result<(), Error> {
+    match result {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => Err(Error::InUse(out.to_path_buf())),
+        // Some file systems in networks have no locks, which is no reason not to train there.
+        Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
+            Ok(())
+        }
+        Err(TryLockError::Error(error)) => Err(Error::file("lock", out)(error)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whatever_a_kill_has_left_unfinished_is_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let checkpoint = folder.path().join(".unfinished-epoch-0001");
+        fs::create_dir(&checkpoint).unwrap();
+        fs::write(checkpoint.join("model.bpk"), "half").unwrap();
+        fs::write(folder.path().join(".unfinished-report.json"), "half").unwrap();
+        fs::write(folder.path().join("report.json"), "whole").unwrap();
+        let _lock = prepare(folder.path()).unwrap();
+        let mut left: Vec<String> = fs::read_dir(folder.path())
+            .unwrap()
+            .map(|entry| name(&entry.unwrap().path()))
+            .collect();
+        left.sort();
+        assert_eq!(left, [LOCK, "report.json"]);
+    }
+
+    #[test]
+    fn a_folder_has_one_training_at_a_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path().join("run");
+        free(&out).unwrap();
+        assert!(!out.exists(), "looking creates nothing");
+        for _ in 0..2 {
+            let lock = prepare(&out).unwrap();
+            let refused = format!(
+                "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
+                out.display()
+            );
+            // What the first is writing stays.
+            let unfinished = out.join(format!("{UNFINISHED}epoch-0001"));
+            fs::create_dir(&unfinished).unwrap();
+            assert_eq!(free(&out).unwrap_err().to_string(), refused);
+            assert_eq!(prepare(&out).unwrap_err().to_string(), refused);
+            assert!(unfinished.exists());
+            drop(lock);
+            free(&out).unwrap();
+        }
+    }
+}
