@@ -237,8 +237,7 @@ pub fn report_run(
     shared: &Shared,
     place: &Place,
 ) -> Result<(), Error> {
-    let newest = newest(&shared.out)?;
-    let state = checkpoint::read_progress(&newest)?;
+    let state = folder::newest_state(&shared.out)?;
     let scores = evaluate(translator, split)?;
     println!(
         "\nbest checkpoint {} after {} of training ({:.0} tokens/s)",

@@ -1,10 +1,12 @@
-//! The folder of a run: one training at a time writes into it, and finds nothing unfinished.
+//! The folder of a run: one training at a time writes into it, and finds nothing unfinished; others may read meanwhile.
 
 use std::fs::{self, File, TryLockError};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use crate::checkpoint::{self, Checkpoint};
 use crate::error::Error;
 use crate::files::{UNFINISHED, name};
+use crate::state::State;
 
 /// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
 /// successor.
@@ -77,6 +79,35 @@ fn locked(result: Result<(), TryLockError>, out: &Path) -> Result<(), Error> {
     }
 }
 
+/// The best checkpoint of a run that may be training: its path and its contents.
+pub fn read_best(out: &Path) -> Result<(PathBuf, Checkpoint), Error> {
+    beside_training(out, || {
+        let path = checkpoint::best(out)?;
+        Checkpoint::read(&path).map(|checkpoint| (path, checkpoint))
+    })
+}
+
+/// The state of the newest checkpoint of a run that may be training.
+pub fn newest_state(out: &Path) -> Result<State, Error> {
+    beside_training(out, || {
+        let newest = checkpoint::newest(out)?;
+        let path = newest.ok_or_else(|| Error::NoCheckpoint(out.to_path_buf()))?;
+        checkpoint::read_progress(&path)
+    })
+}
+
+/// Reads again if that has failed and other checkpoints are there than before: a training has written a new one, and removed
+/// an old one that was about to be read.
+fn beside_training<T>(out: &Path, read: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+    loop {
+        let before = checkpoint::list(out)?;
+        match read() {
+            Err(_) if checkpoint::list(out)? != before => {}
+            result => return result,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -119,5 +150,26 @@ mod tests {
             drop(lock);
             free(&out).unwrap();
         }
+    }
+
+    #[test]
+    fn a_checkpoint_that_is_removed_while_it_is_read_is_looked_for_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let out = folder.path();
+        fs::create_dir(out.join("epoch-0001")).unwrap();
+        let read = || {
+            let newest = checkpoint::newest(out)?.unwrap();
+            // What a training does in the meantime.
+            if name(&newest) == "epoch-0001" {
+                fs::create_dir(out.join("epoch-0002")).unwrap();
+                fs::remove_dir(&newest).unwrap();
+            }
+            fs::read_dir(&newest).map_err(Error::file("read", &newest))?;
+            Ok(name(&newest))
+        };
+        assert_eq!(beside_training(out, read).unwrap(), "epoch-0002");
+        // One that is there and broken is not.
+        let error = read_best(out).err().unwrap().to_string();
+        assert!(error.contains("epoch-0002/state.json: "), "{error}");
     }
 }

@@ -8,11 +8,10 @@ use burn_attn_models::generate::{BeamOptions, beam_search};
 use burn_attn_models::seq2seq::Seq2Seq;
 
 use crate::batches;
-use crate::checkpoint::{self, Checkpoint};
 use crate::error::Error;
-use crate::files;
 use crate::run_config::RunConfig;
 use crate::vocabulary::{BOS, EOS, Vocabulary};
+use crate::{files, folder};
 
 /// Sentences translated at a time.
 pub const BATCH: usize = 64;
@@ -39,8 +38,7 @@ impl Translator {
     /// # Errors
     /// If there is none, it is broken, or the beam is wider than the vocabulary.
     pub fn load(out: &Path, device: &Device, beam: usize) -> Result<Self, Error> {
-        let path = checkpoint::best(out)?;
-        let checkpoint = Checkpoint::read(&path)?;
+        let (path, checkpoint) = folder::read_best(out)?;
         let vocabulary = checkpoint.vocabulary()?;
         if !(1..=vocabulary.len()).contains(&beam) {
             return Err(Error::Option(format!(
