@@ -187,6 +187,8 @@ pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split
     }
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
+        // A kill after the last checkpoint may have left the one before.
+        checkpoint::tidy(&shared.out)?;
         println!(
             "{} is complete: nothing is left to train",
             shared.out.display()
