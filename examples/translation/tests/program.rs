@@ -1,52 +1,18 @@
 //! The program as people run it: exit codes, Ctrl-C, and what is found before anything expensive happens.
 
+mod common;
+
 use std::fs;
 use std::io::Write;
-use std::path::Path;
-use std::process::{Command, Output};
 #[cfg(unix)]
 use std::{
     io::{BufRead, BufReader},
-    process::{Child, Stdio},
-    sync::mpsc::{Receiver, channel},
-    time::{Duration, Instant},
+    process::Stdio,
 };
 
-/// The smallest model on a corpus of 60 pairs, in the folder `out`.
-fn train(folder: &Path, out: &str) -> Command {
-    let corpus = folder.join("pairs.tsv");
-    let words = ["uno", "dos", "tres", "cuatro", "cinco"];
-    let lines: String = (0..60)
-        .map(|i| format!("{i} {}\t{}\n", words[i % 5], words[i * 3 % 5]))
-        .collect();
-    fs::write(&corpus, lines).unwrap();
-    let mut command = program(folder, out);
-    command.arg("train").arg("--data").arg(corpus);
-    for (option, value) in [
-        ("--d-model", "8"),
-        ("--heads", "2"),
-        ("--layers", "1"),
-        ("--d-ff", "8"),
-        ("--vocabulary", "300"),
-        ("--held-out", "5"),
-        ("--batch", "8"),
-        ("--schedule", "noam"),
-    ] {
-        command.args([option, value]);
-    }
-    command
-}
-
-fn program(folder: &Path, out: &str) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_translation"));
-    command.current_dir(folder).args(["--out", out]);
-    command.env_remove("RUST_BACKTRACE");
-    command
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+#[cfg(unix)]
+use common::{Running, curve, state};
+use common::{done, names, program, refused, text, train};
 
 #[test]
 #[cfg(feature = "flex")]
@@ -66,102 +32,6 @@ fn replicas_are_as_many_as_threads_unless_it_is_said() {
     ends(started("3", &[]), "on flex, 3 replicas");
     ends(started("9", &[]), "on flex, 4 replicas");
     ends(started("9", &["--replicas", "2"]), "on flex, 2 replicas");
-}
-
-/// The error of a command that could not be carried out.
-fn refused(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    assert_eq!(status.code(), Some(1), "{}{}", text(&stdout), text(&stderr));
-    text(&stderr)
-}
-
-/// What a command that was carried out has printed.
-fn done(command: &mut Command) -> String {
-    let Output {
-        status,
-        stdout,
-        stderr,
-    } = command.output().unwrap();
-    assert_eq!(status.code(), Some(0), "{}{}", text(&stdout), text(&stderr));
-    text(&stdout)
-}
-
-/// The loss curve that a checkpoint has stored.
-#[cfg(unix)]
-fn curve(checkpoint: &Path) -> serde_json::Value {
-    state(checkpoint)["curve"].clone()
-}
-
-/// Where training stood at a checkpoint.
-#[cfg(unix)]
-fn state(checkpoint: &Path) -> serde_json::Value {
-    let state = fs::read(checkpoint.join("state.json")).unwrap();
-    let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
-    state["state"].clone()
-}
-
-/// The longest that a test waits for a line of a training.
-#[cfg(unix)]
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// A training whose lines are read while it goes on; it does not outlive the test.
-#[cfg(unix)]
-struct Running {
-    child: Child,
-    lines: Receiver<String>,
-}
-
-#[cfg(unix)]
-impl Running {
-    fn start(command: &mut Command) -> Self {
-        let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
-        let printed = BufReader::new(child.stdout.take().unwrap());
-        let (sender, lines) = channel();
-        std::thread::spawn(move || {
-            for line in printed.lines().map_while(Result::ok) {
-                if sender.send(line).is_err() {
-                    break;
-                }
-            }
-        });
-        Self { child, lines }
-    }
-
-    /// The next line that it prints.
-    fn line(&mut self) -> String {
-        self.lines
-            .recv_timeout(PATIENCE)
-            .expect("it prints another line")
-    }
-
-    /// Presses Ctrl-C; returns its exit code and the rest of its lines, when it has ended by itself.
-    fn interrupt(mut self) -> (Option<i32>, String) {
-        let interrupt = format!("kill -INT {}", self.child.id());
-        let mut shell = Command::new("sh");
-        assert!(shell.args(["-c", &interrupt]).status().unwrap().success());
-        let start = Instant::now();
-        let code = loop {
-            if let Some(status) = self.child.try_wait().unwrap() {
-                break status.code();
-            }
-            assert!(start.elapsed() < PATIENCE, "it goes on");
-            std::thread::sleep(Duration::from_millis(20));
-        };
-        (code, self.lines.iter().collect::<Vec<_>>().join("\n"))
-    }
-}
-
-#[cfg(unix)]
-impl Drop for Running {
-    fn drop(&mut self) {
-        // One that has ended cannot be killed.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 #[test]
@@ -253,9 +123,8 @@ fn a_report_that_cannot_be_written_is_refused_before_training() {
         error.starts_with("error: cannot write missing/report.json: "),
         "{error}"
     );
-    let mut left = fs::read_dir(folder.path().join("run")).unwrap();
-    assert_eq!(left.next().unwrap().unwrap().file_name(), ".lock");
-    assert!(left.next().is_none(), "nothing was trained");
+    let left = names(&folder.path().join("run"));
+    assert_eq!(left, [".lock"], "nothing was trained");
 }
 
 #[test]

@@ -1,0 +1,159 @@
+//! `kill -9` at random moments.
+
+use std::env;
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, UNIX_EPOCH};
+
+use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha8Rng;
+
+use super::common::{Running, done};
+use super::{assert_same, assert_whole, begin, checkpoints, content, resume};
+
+const EPOCHS: usize = 8;
+/// The kills of a test, unless `BURN_ATTN_KILLS` says how many.
+const KILLS: usize = 5;
+/// About the time that a small checkpoint takes to be written.
+const WRITING: Duration = Duration::from_millis(3);
+
+#[test]
+fn a_run_of_one_replica_survives_kills() {
+    survives_kills(1);
+}
+
+#[test]
+fn a_run_of_two_replicas_survives_kills() {
+    survives_kills(2);
+}
+
+#[test]
+fn what_a_kill_after_the_last_checkpoint_has_left_is_removed() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    done(&mut begin(folder, "run", 2, 1));
+    let run = folder.join("run");
+    // The one before, which is not better.
+    let (last, older) = (run.join("epoch-0002"), run.join("epoch-0001"));
+    fs::create_dir_all(&older).unwrap();
+    for file in content(&last) {
+        fs::copy(last.join(&file), older.join(&file)).unwrap();
+    }
+    let again = done(&mut resume(folder, "run"));
+    assert!(again.starts_with("run is complete: "), "{again}");
+    assert_eq!(checkpoints(&run), ["epoch-0002"]);
+}
+
+/// Kills trainings and resumes each until it has ended, then begins another until there were enough kills.
+fn survives_kills(replicas: usize) {
+    let seed = number("BURN_ATTN_KILLS_SEED").unwrap_or_else(|| {
+        let now = UNIX_EPOCH.elapsed().unwrap();
+        u64::from(now.subsec_nanos())
+    });
+    println!("--replicas {replicas}, BURN_ATTN_KILLS_SEED={seed}");
+    let mut random = ChaCha8Rng::seed_from_u64(seed);
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+
+    let begun = Instant::now();
+    let mut straight = Running::start(&mut training(folder, "straight", replicas));
+    straight.line();
+    let starting = begun.elapsed();
+    let (code, rest) = straight.end();
+    assert_eq!(code, Some(0), "{rest}");
+    let whole = begun.elapsed();
+
+    let mut left = number("BURN_ATTN_KILLS").map_or(KILLS, |kills| kills as usize);
+    let (mut before_the_first, mut unfinished, mut kills, mut runs) = (0, 0, 0, 0);
+    while left > 0 {
+        runs += 1;
+        let out = format!("run-{runs}");
+        let path = folder.join(&out);
+        let mut ended = false;
+        while !ended {
+            let mut command = training(folder, &out, replicas);
+            if left == 0 {
+                done(&mut command);
+                break;
+            }
+            // While it starts, while it writes or removes a checkpoint, and anywhere. A run that has been resumed some times may be killed in
+            // its report too.
+            let (longest, later) = match left % 3 {
+                0 => (starting, None),
+                1 => (whole / 2, Some(WRITING.mul_f64(random.random()))),
+                _ => (whole / 2, None),
+            };
+            let running = Running::start(&mut command);
+            if kill(running, longest.mul_f64(random.random()), later, &path) {
+                left -= 1;
+                kills += 1;
+                before_the_first += usize::from(checkpoints(&path).is_empty());
+                let is_half = |name: &String| name.starts_with(".unfinished-epoch-");
+                unfinished += usize::from(content(&path).iter().any(is_half));
+            } else {
+                ended = true;
+            }
+            assert_whole(&path);
+        }
+        assert_same(&path, &folder.join("straight"));
+        let mut expected = checkpoints(&path);
+        assert!(expected.len() <= 2, "the newest and the best: {expected:?}");
+        expected.insert(0, ".lock".into());
+        expected.push("report.json".into());
+        assert_eq!(content(&path), expected, "nothing unfinished");
+        assert_eq!(
+            held_out(&path.join("report.json")),
+            held_out(&folder.join("straight/report.json"))
+        );
+    }
+    println!(
+        "{kills} kills of {runs} runs: {before_the_first} before the first checkpoint, {unfinished} in the middle of writing or removing one"
+    );
+}
+
+fn number(variable: &str) -> Option<u64> {
+    let text = env::var(variable).ok()?;
+    let parsed = text.parse();
+    Some(parsed.unwrap_or_else(|_| panic!("{variable} must be a number, got {text:?}")))
+}
+
+/// A run that goes on if it has a checkpoint, and begins anew if it has none.
+fn training(folder: &Path, out: &str, replicas: usize) -> Command {
+    let mut command = match checkpoints(&folder.join(out)).is_empty() {
+        true => begin(folder, out, EPOCHS, replicas),
+        false => resume(folder, out),
+    };
+    command.args(["--report", &format!("{out}/report.json")]);
+    command
+}
+
+/// Kills a training after some time, or so much later than the next change in its folder after that; returns whether it did, because the
+/// training may have ended before.
+fn kill(mut running: Running, after: Duration, later: Option<Duration>, out: &Path) -> bool {
+    let begun = Instant::now();
+    let mut before = None;
+    let mut changed = || {
+        let now = content(out);
+        before.get_or_insert_with(|| now.clone()) != &now
+    };
+    while begun.elapsed() < after || (later.is_some() && !changed()) {
+        if let Some(status) = running.child.try_wait().unwrap() {
+            assert!(status.success(), "{status}");
+            return false;
+        }
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    std::thread::sleep(later.unwrap_or_default());
+    running.child.kill().unwrap();
+    let status = running.child.wait().unwrap();
+    assert!(status.success() || status.signal() == Some(9), "{status}");
+    !status.success()
+}
+
+/// What a report says of the held-out sentences.
+fn held_out(report: &Path) -> serde_json::Value {
+    let report: serde_json::Value = serde_json::from_slice(&fs::read(report).unwrap()).unwrap();
+    report["held_out"].clone()
+}
