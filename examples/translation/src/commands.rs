@@ -10,6 +10,7 @@ use burn_attn_models::train::Replicas;
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Cli, Command, Shared, TrainArgs};
+use crate::curve;
 use crate::data::{self, Split};
 use crate::error::Error;
 use crate::evaluate::evaluate;
@@ -187,8 +188,9 @@ pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split
     }
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
-        // A kill after the last checkpoint may have left the one before.
+        // A kill after the last checkpoint may have left the one before, and the curve without its end.
         checkpoint::tidy(&shared.out)?;
+        curve::draw(&checkpoint.state.curve, &shared.out.join(curve::FILE))?;
         println!(
             "{} is complete: nothing is left to train",
             shared.out.display()

@@ -93,6 +93,9 @@ fn a_full_disk_ends_the_run_and_more_room_lets_it_go_on() {
                 .map(|epoch| format!("epoch-{epoch:04}"))
                 .collect();
             left.insert(0, ".lock".into());
+            if complete > 0 {
+                left.insert(1, "curve.svg".into());
+            }
             assert_eq!(names(&run), left);
             assert_whole(&run);
         };
