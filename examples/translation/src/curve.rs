@@ -37,12 +37,14 @@ fn svg(curve: &[CurvePoint]) -> Result<String, Box<dyn std::error::Error>> {
         whole.fill(&WHITE)?;
         let (above, below) = whole.split_vertically(320);
         let losses: [Number; 2] = [|point| Some(point.train), |point| Some(point.validation)];
-        chart(&above, "loss (nats per token)", curve, losses)?;
+        let corner = SeriesLabelPosition::UpperRight;
+        chart(&above, "loss (nats per token)", curve, losses, corner)?;
         let accuracies: [Number; 2] = [
             |point| percent(point.train_accuracy.fraction()),
             |point| percent(point.validation_accuracy.fraction()),
         ];
-        chart(&below, "right tokens (%)", curve, accuracies)?;
+        let corner = SeriesLabelPosition::LowerRight;
+        chart(&below, "right tokens (%)", curve, accuracies, corner)?;
         whole.present()?;
     }
     Ok(svg)
@@ -52,12 +54,13 @@ fn percent(part: Option<f64>) -> Option<f64> {
     part.map(|part| 100.0 * part)
 }
 
-/// Two lines over the steps, that of the training part and that of the validation part.
+/// Two lines over the steps, that of the training part and that of the validation part, with their names in a corner.
 fn chart<'a>(
     area: &Area<'a>,
     title: &str,
     curve: &[CurvePoint],
     lines: [Number; 2],
+    corner: SeriesLabelPosition,
 ) -> Result<(), Failed<'a>> {
     let last = curve.last().map_or(1, |point| point.step);
     let numbers = lines.iter().flat_map(|line| curve.iter().filter_map(line));
@@ -86,6 +89,7 @@ fn chart<'a>(
     }
     chart
         .configure_series_labels()
+        .position(corner)
         .border_style(BLACK.mix(0.2))
         .background_style(WHITE)
         .draw()

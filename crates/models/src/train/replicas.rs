@@ -68,7 +68,7 @@ impl Replicas {
     }
 
     /// How many are worth having on this machine: one for each thread of rayon's pool, at most 4. On two cores, two made training the
-    /// translator's default model 1.5 times as fast, and four no faster; on more cores it was not measured.
+    /// translator's default model 1.7 times as fast, and four no faster than that; on more cores it was not measured.
     pub fn recommended() -> usize {
         rayon::current_num_threads().clamp(1, 4)
     }
