@@ -1,7 +1,8 @@
 //! Every mistake has its sentence.
 
 use burn_attn_models::generate::{
-    BeamOptions, GenerateOptions, Sampling, beam_search, generate, stream,
+    BeamOptions, GenerateError, GenerateOptions, Sampling, beam_search, generate, stream,
+    try_beam_search, try_generate, try_stream,
 };
 use burn_attn_tests::sentence;
 
@@ -91,15 +92,25 @@ fn refused(max_len: usize, rows: usize, prompts: &[Vec<u32>], stop_tokens: [u32;
     let options = GenerateOptions::new(5).stop_tokens(stop_tokens);
     let state = || vec![vec![2, 3]; rows];
     let said = sentence(|| generate(&model, state(), prompts, &options));
+    let error = try_generate(&model, state(), prompts, &options).unwrap_err();
+    assert_eq!(error.to_string(), said);
     // Before the first step.
     assert_eq!(
         sentence(|| stream(&model, state(), prompts, &options)),
         said
     );
+    assert_eq!(
+        try_stream(&model, state(), prompts, &options).err(),
+        Some(error.clone())
+    );
     let options = BeamOptions::new(2, 5).stop_tokens(stop_tokens);
     assert_eq!(
         sentence(|| beam_search(&model, state(), prompts, &options)),
         said
+    );
+    assert_eq!(
+        try_beam_search(&model, state(), prompts, &options),
+        Err(error)
     );
     assert_eq!(model.steps.borrow().len(), 0);
     said
@@ -146,6 +157,11 @@ fn of_model(logits: &[f32]) -> String {
         sentence(|| model.search(&[vec![1]], &BeamOptions::new(2, 5))),
         said
     );
+    let (prompts, state) = ([vec![1]], || vec![vec![]]);
+    let error = try_generate(&model, state(), &prompts, &sampled).unwrap_err();
+    assert_eq!(error.to_string(), said);
+    let searched = try_beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5));
+    assert_eq!(searched.unwrap_err().to_string(), said);
     said
 }
 
@@ -153,15 +169,15 @@ fn of_model(logits: &[f32]) -> String {
 fn models_that_say_nonsense() {
     assert_eq!(
         of_model(&[0.0, 1.0, f32::NAN, 2.0, 0.0, 0.0, 0.0]),
-        "generate: the logit of token 2 is NaN"
+        "generate: the logit of token 2 is NaN, and the largest must be finite"
     );
     assert_eq!(
         of_model(&[f32::NEG_INFINITY; 7]),
-        "generate: the largest logit must be finite, got -inf (token 0)"
+        "generate: the logit of token 0 is -inf, and the largest must be finite"
     );
     assert_eq!(
         of_model(&[0.0, 1.0, 2.0, f32::INFINITY, 0.0, 0.0, 0.0]),
-        "generate: the largest logit must be finite, got inf (token 3)"
+        "generate: the logit of token 3 is inf, and the largest must be finite"
     );
     assert_eq!(
         of_model(&[0.0; 5]),
@@ -193,5 +209,9 @@ fn models_in_training() {
     assert_eq!(
         sentence(|| beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5))),
         said
+    );
+    assert_eq!(
+        try_generate(&model, state(), &prompts, &options),
+        Err(GenerateError::Autodiff)
     );
 }

@@ -3,8 +3,10 @@
 mod bad_input;
 mod beam;
 mod penalty;
+mod processor;
 mod rows;
 mod sampling;
+mod turns;
 
 use std::cell::RefCell;
 

@@ -108,7 +108,7 @@ impl Batch {
 }
 
 /// A model that can take a step of training.
-trait Translator: Module + Sized {
+trait Translator: Module + Send + Sized {
     /// The model, its parameters random.
     fn new(step: &Translation, device: &Device) -> Self;
 
@@ -128,15 +128,16 @@ trait Translator: Module + Sized {
 
 struct Training<M> {
     step: Translation,
-    /// Taken out only while the optimizer holds it.
+    /// Taken out only while the optimizers hold it.
     model: Option<M>,
-    optimizer: ModuleOptimizer,
+    replicas: Replicas,
+    optimizers: Vec<ModuleOptimizer>,
     batch: Batch,
     gradients: GradientsOf<M>,
 }
 
 /// How the gradients of a step are computed.
-type GradientsOf<M> = Box<dyn Fn(&M, &Batch) -> GradientsParams>;
+type GradientsOf<M> = fn(&Replicas, &M, &Batch) -> GradientsParams;
 
 /// Model, optimizer and batch of `step`, the model by `library`.
 pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, String> {
@@ -145,20 +146,25 @@ pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, S
         // One for each thread that the contest gives it.
         Library::Ours => {
             let replicas = Replicas::new(rayon::current_num_threads().min(step.batch));
-            let gradients = move |model: &Seq2Seq, batch: &Batch| {
-                let parts = batch.parts(replicas.count());
-                let (_, gradients) = replicas.step(model, parts);
-                gradients
-            };
-            Ok(training(step, &device, Box::new(gradients)))
+            Ok(training::<Seq2Seq>(
+                step,
+                &device,
+                replicas,
+                |replicas, model, batch| {
+                    let (_, gradients) = replicas.step(model, batch.parts(replicas.count()));
+                    gradients
+                },
+            ))
         }
-        Library::BurnNn => {
-            let gradients = |model: &BurnNn, batch: &Batch| {
+        Library::BurnNn => Ok(training::<BurnNn>(
+            step,
+            &device,
+            Replicas::new(1),
+            |_, model, batch| {
                 let gradients = model.loss(batch).surrogate.backward();
                 GradientsParams::from_grads(gradients, model)
-            };
-            Ok(training(step, &device, Box::new(gradients)))
-        }
+            },
+        )),
         _ => Err(format!("{} has no such model here", library.name())),
     }
 }
@@ -166,12 +172,15 @@ pub fn build(step: &Translation, library: Library) -> Result<Box<dyn Subject>, S
 fn training<M: Translator + 'static>(
     step: &Translation,
     device: &Device,
+    replicas: Replicas,
     gradients: GradientsOf<M>,
 ) -> Box<dyn Subject> {
+    let optimizer = AdamConfig::new().with_epsilon(ADAM_EPSILON).init();
     Box::new(Training {
         step: step.clone(),
         model: Some(assign(M::new(step, device), &M::parameters(step))),
-        optimizer: AdamConfig::new().with_epsilon(ADAM_EPSILON).init(),
+        optimizers: vec![optimizer; replicas.count()],
+        replicas,
         batch: Batch::new(step, device),
         gradients,
     })
@@ -181,8 +190,12 @@ impl<M: Translator> Subject for Training<M> {
     fn step(&mut self) -> Duration {
         let start = Instant::now();
         let model = self.model.take().expect("the last step put it back");
-        let gradients = (self.gradients)(&model, &self.batch);
-        self.model = Some(self.optimizer.step(LEARNING_RATE, model, gradients));
+        let gradients = (self.gradients)(&self.replicas, &model, &self.batch);
+        let optimizers = &mut self.optimizers;
+        let model = self
+            .replicas
+            .update(optimizers, LEARNING_RATE, model, gradients);
+        self.model = Some(model);
         start.elapsed()
     }
 
@@ -195,7 +208,7 @@ impl<M: Translator> Subject for Training<M> {
         let parameters = M::parameters(&step);
         let model = assign(M::new(&step, &self.batch.weights.device()), &parameters);
         // As the timed step computes them.
-        let computed = (self.gradients)(&model, &self.batch);
+        let computed = (self.gradients)(&self.replicas, &model, &self.batch);
         let mut results = gradients(&model, &parameters, &computed);
         let value = model.loss(&self.batch).value;
         results.push(("loss".into(), values(value)));

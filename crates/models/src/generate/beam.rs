@@ -3,7 +3,7 @@
 use std::slice;
 
 use super::{
-    Autoregressive, BeamOptions, Finish, Generation,
+    Autoregressive, BeamOptions, Finish, GenerateError, Generation,
     logits::{NextLogits, log_sum_exp},
     prompts::room,
 };
@@ -42,23 +42,35 @@ pub struct Hypothesis {
 /// See [the module](super#example).
 pub fn beam_search<M: Autoregressive>(
     model: &M,
-    mut state: M::State,
+    state: M::State,
     prompts: &[Vec<u32>],
     options: &BeamOptions,
 ) -> Vec<Vec<Hypothesis>> {
-    assert!(
-        options.beam <= model.vocab_size(),
-        "generate: a beam of {} is wider than the vocabulary of {} tokens",
-        options.beam,
-        model.vocab_size()
-    );
+    try_beam_search(model, state, prompts, options).unwrap_or_else(|error| error.panic())
+}
+
+/// [`beam_search`] for prompts of strangers.
+///
+/// # Errors
+///
+/// In place of the panics of [`beam_search`].
+pub fn try_beam_search<M: Autoregressive>(
+    model: &M,
+    mut state: M::State,
+    prompts: &[Vec<u32>],
+    options: &BeamOptions,
+) -> Result<Vec<Vec<Hypothesis>>, GenerateError> {
+    let (beam, vocab_size) = (options.beam, model.vocab_size());
+    if beam > vocab_size {
+        return Err(GenerateError::Beam { beam, vocab_size });
+    }
     let room = room(
         model,
         &state,
         prompts,
         &options.stop_tokens,
         options.max_new_tokens,
-    );
+    )?;
     let rows = prompts.iter().zip(room);
     let mut beams: Vec<Beam> = rows
         .map(|(prompt, room)| Beam::new(prompt, room, options))
@@ -68,12 +80,12 @@ pub fn beam_search<M: Autoregressive>(
         if unread.is_empty() {
             break;
         }
-        let logits = NextLogits::read(model, &mut state, &unread);
+        let logits = NextLogits::read(model, &mut state, &unread)?;
         let mut logits = logits.rows();
         let (mut parents, mut row) = (Vec::new(), 0);
         for beam in beams.iter_mut().filter(|beam| !beam.live.is_empty()) {
             let count = beam.live.len();
-            beam.advance(logits.by_ref().take(count), options);
+            beam.advance(logits.by_ref().take(count), options)?;
             parents.extend(beam.live.iter().map(|live| row + live.parent));
             row += count;
         }
@@ -81,7 +93,7 @@ pub fn beam_search<M: Autoregressive>(
             model.reorder(&mut state, &parents);
         }
     }
-    beams.into_iter().map(|beam| beam.best(options)).collect()
+    Ok(beams.into_iter().map(|beam| beam.best(options)).collect())
 }
 
 /// The hypotheses that continue one prompt.
@@ -137,9 +149,13 @@ impl<'a> Beam<'a> {
     }
 
     /// Replaces the live hypotheses by their best continuations, given the logits of the next token of each.
-    fn advance<'l>(&mut self, rows: impl Iterator<Item = &'l [f32]>, options: &BeamOptions) {
+    fn advance<'l>(
+        &mut self,
+        rows: impl Iterator<Item = &'l [f32]>,
+        options: &BeamOptions,
+    ) -> Result<(), GenerateError> {
         let mut live = Vec::with_capacity(options.beam);
-        for (rank, candidate) in self.candidates(rows, options).into_iter().enumerate() {
+        for (rank, candidate) in self.candidates(rows, options)?.into_iter().enumerate() {
             if live.len() == options.beam {
                 break;
             }
@@ -168,6 +184,7 @@ impl<'a> Beam<'a> {
             self.live.clear();
         }
         self.cut_off_where_full(options);
+        Ok(())
     }
 
     /// The continuations that may matter, most probable first; among equals, those of the better parent, then of the smaller token.
@@ -175,13 +192,13 @@ impl<'a> Beam<'a> {
         &self,
         rows: impl Iterator<Item = &'l [f32]>,
         options: &BeamOptions,
-    ) -> Vec<Candidate> {
+    ) -> Result<Vec<Candidate>, GenerateError> {
         // More continuations of one parent cannot matter, even if all stop tokens are among them.
         let count = options.beam + options.stop_tokens.len();
         let mut candidates = Vec::new();
         for (parent, (live, logits)) in self.live.iter().zip(rows).enumerate() {
             let so_far = live.generation.log_probability();
-            let normaliser = log_sum_exp(logits);
+            let normaliser = log_sum_exp(logits)?;
             for token in best_tokens(logits, count) {
                 let log_probability = f64::from(logits[token]) - normaliser;
                 candidates.push(Candidate {
@@ -195,7 +212,7 @@ impl<'a> Beam<'a> {
         candidates.retain(|candidate| candidate.total > f64::NEG_INFINITY);
         // Sorting is stable, and they come in this order.
         candidates.sort_by(|a, b| b.total.total_cmp(&a.total));
-        candidates
+        Ok(candidates)
     }
 
     /// Whether there are as many endings as wanted, and the best live hypothesis is no better than the worst of them.

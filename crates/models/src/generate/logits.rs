@@ -2,7 +2,7 @@
 
 use std::slice::ChunksExact;
 
-use super::Autoregressive;
+use super::{Autoregressive, GenerateError};
 
 /// The logits of the next token of every row, on the host.
 pub(super) struct NextLogits {
@@ -13,34 +13,34 @@ pub(super) struct NextLogits {
 impl NextLogits {
     /// Lets the model read `tokens`, at least one per row.
     ///
-    /// # Panics
+    /// # Errors
     ///
-    /// When the model is in training, or its logits do not have one row for each of `tokens`.
+    /// When the model is in training, its logits do not have one row for each of `tokens`, or they cannot be read.
     pub(super) fn read<M: Autoregressive>(
         model: &M,
         state: &mut M::State,
         tokens: &[&[u32]],
-    ) -> Self {
+    ) -> Result<Self, GenerateError> {
         let logits = model.advance(state, tokens);
         // Only the logits tell what kind of device the model is on.
-        assert!(
-            !logits.device().is_autodiff(),
-            "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \
-             model.valid()"
-        );
-        let (rows, vocab_size) = (tokens.len(), model.vocab_size());
-        assert!(
-            logits.dims() == [rows, vocab_size],
-            "generate: the model gave logits {:?} for {rows} rows and a vocabulary of {vocab_size} tokens",
-            logits.dims()
-        );
+        if logits.device().is_autodiff() {
+            return Err(GenerateError::Autodiff);
+        }
+        let (found, rows, vocab_size) = (logits.dims(), tokens.len(), model.vocab_size());
+        if found != [rows, vocab_size] {
+            return Err(GenerateError::Shape {
+                found,
+                rows,
+                vocab_size,
+            });
+        }
         let numbers = logits
             .try_into_vec_as()
-            .unwrap_or_else(|error| panic!("generate: the logits cannot be read: {error}"));
-        Self {
+            .map_err(|error| GenerateError::Unreadable(error.to_string()))?;
+        Ok(Self {
             numbers,
             vocab_size,
-        }
+        })
     }
 
     pub(super) fn rows(&self) -> ChunksExact<'_, f32> {
@@ -50,39 +50,44 @@ impl NextLogits {
 
 /// The token of the largest logit, the smaller one among equals.
 ///
+/// # Errors
+///
+/// When a logit is NaN, or the largest is infinite.
+///
 /// # Panics
 ///
-/// When there is none, a logit is NaN, or the largest is infinite.
-pub(super) fn largest(logits: &[f32]) -> usize {
+/// When there is none.
+pub(super) fn largest(logits: &[f32]) -> Result<usize, GenerateError> {
     assert!(!logits.is_empty(), "generate: there are no logits");
+    let wrong = |token: usize| GenerateError::Logit {
+        token: token as u32,
+        logit: logits[token],
+    };
     let mut best = 0;
     for (token, &logit) in logits.iter().enumerate() {
-        assert!(
-            !logit.is_nan(),
-            "generate: the logit of token {token} is NaN"
-        );
+        if logit.is_nan() {
+            return Err(wrong(token));
+        }
         if logit > logits[best] {
             best = token;
         }
     }
-    assert!(
-        logits[best].is_finite(),
-        "generate: the largest logit must be finite, got {} (token {best})",
-        logits[best]
-    );
-    best
+    match logits[best].is_finite() {
+        true => Ok(best),
+        false => Err(wrong(best)),
+    }
 }
 
 /// What to subtract from a logit to get a log-probability: `ln Σ exp(logits)`.
 ///
-/// # Panics
+/// # Errors
 ///
 /// As [`largest`].
-pub(super) fn log_sum_exp(logits: &[f32]) -> f64 {
-    let shift = f64::from(logits[largest(logits)]);
+pub(super) fn log_sum_exp(logits: &[f32]) -> Result<f64, GenerateError> {
+    let shift = f64::from(logits[largest(logits)?]);
     let sum: f64 = logits
         .iter()
         .map(|&logit| (f64::from(logit) - shift).exp())
         .sum();
-    shift + sum.ln()
+    Ok(shift + sum.ln())
 }

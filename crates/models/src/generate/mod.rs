@@ -5,6 +5,7 @@
 //! | [`generate`](generate()) | continues prompts to their end |
 //! | [`stream`] | the same as an iterator over the steps, which other prompts may [join](Stream::join) |
 //! | [`beam_search`] | finds the most probable outputs, one or several per prompt |
+//! | [`try_generate`], [`try_stream`], [`try_beam_search`] | the same, with a [`GenerateError`] where these panic |
 //! | [`GenerateOptions`], [`BeamOptions`] | when to stop, how wide to search |
 //! | [`Sampling`] | how a token is chosen: greedily, or drawn with temperature, top-k, top-p and min-p |
 //! | [`Autoregressive`] | what a model must be able to do |
@@ -82,6 +83,27 @@
 //! assert_eq!(rows, [0, 1]);
 //! ```
 //!
+//! # Several turns
+//!
+//! A conversation goes on without reading its history again. [`Stream::into_state`] gives the state back, and what it has not read yet:
+//!
+//! ```
+//! # use burn::tensor::Device;
+//! # use burn_attn_models::{generate::{GenerateOptions, generate, stream}, language_model::LanguageModelConfig};
+//! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+//! let options = GenerateOptions::new(4);
+//! let mut turn = stream(&model, model.start(1), &[vec![5, 6]], &options);
+//! let answer: Vec<u32> = turn.by_ref().flatten().map(|choice| choice.token).collect();
+//! let (state, mut rest) = turn.into_state();
+//!
+//! let mut prompt = rest.remove(0).unread; // the last token of the answer
+//! prompt.extend([7, 8]);
+//! let second = generate(&model, state, &[prompt], &options);
+//!
+//! let history = [&[5, 6], answer.as_slice(), &[7, 8]].concat();
+//! assert_eq!(second, generate(&model, model.start(1), &[history], &options));
+//! ```
+//!
 //! # Rolling back
 //!
 //! [`LanguageModelState::truncate`](crate::language_model::LanguageModelState::truncate) forgets the last tokens of each row. Speculative
@@ -107,11 +129,12 @@
 //! of Hugging Face's transformers:
 //!
 //! 1. repetition penalty ([`GenerateOptions::repetition_penalty`]),
-//! 2. temperature ([`Sampling::temperature`]),
-//! 3. top-k ([`Sampling::top_k`]),
-//! 4. top-p ([`Sampling::top_p`]),
-//! 5. min-p ([`Sampling::min_p`]),
-//! 6. the draw.
+//! 2. the caller's own changes ([`Stream::logits_processor`]),
+//! 3. temperature ([`Sampling::temperature`]),
+//! 4. top-k ([`Sampling::top_k`]),
+//! 5. top-p ([`Sampling::top_p`]),
+//! 6. min-p ([`Sampling::min_p`]),
+//! 7. the draw.
 //!
 //! Of equally probable tokens, the smaller one always counts as the more probable. This is the only difference: top-k here keeps exactly
 //! k tokens, while transformers also keeps those that tie with the k-th.
@@ -126,14 +149,19 @@
 
 mod autoregressive;
 mod beam;
+mod error;
 mod logits;
 mod options;
 mod prompts;
+mod row;
 mod sampling;
 mod stream;
 
 pub use autoregressive::Autoregressive;
-pub use beam::{Hypothesis, beam_search};
+pub use beam::{Hypothesis, beam_search, try_beam_search};
+pub use error::GenerateError;
 pub use options::{BeamOptions, GenerateOptions};
 pub use sampling::Sampling;
-pub use stream::{Choice, Finish, Generation, Stream, generate, stream};
+pub use stream::{
+    Choice, Finish, Generation, Stream, Unfinished, generate, stream, try_generate, try_stream,
+};

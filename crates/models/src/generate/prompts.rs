@@ -1,10 +1,10 @@
 //! Checks the prompts, and works out how long each row may become.
 
-use super::Autoregressive;
+use super::{Autoregressive, GenerateError};
 
 /// How many new tokens each row may get: `max_new_tokens`, or as many as the model has room for.
 ///
-/// # Panics
+/// # Errors
 ///
 /// When the prompts do not fit the state, a prompt is empty or too long for the model, or a token is outside the vocabulary.
 pub(super) fn room<M: Autoregressive>(
@@ -13,38 +13,40 @@ pub(super) fn room<M: Autoregressive>(
     prompts: &[Vec<u32>],
     stop_tokens: &[u32],
     max_new_tokens: usize,
-) -> Vec<usize> {
+) -> Result<Vec<usize>, GenerateError> {
     let vocab_size = model.vocab_size();
     let outside = |token: &&u32| **token as usize >= vocab_size;
-    if let Some(token) = stop_tokens.iter().find(outside) {
-        panic!("generate: stop token {token} is outside the vocabulary of {vocab_size} tokens");
+    if let Some(&token) = stop_tokens.iter().find(outside) {
+        return Err(GenerateError::StopToken { token, vocab_size });
     }
     let lengths = model.lengths(state);
-    assert!(
-        prompts.len() == lengths.len(),
-        "generate: {} prompts for a state of {} rows",
-        prompts.len(),
-        lengths.len()
-    );
+    if prompts.len() != lengths.len() {
+        return Err(GenerateError::Rows {
+            prompts: prompts.len(),
+            rows: lengths.len(),
+        });
+    }
     let rows = prompts.iter().zip(lengths).enumerate();
     rows.map(|(row, (prompt, read))| {
-        assert!(
-            !prompt.is_empty(),
-            "generate: prompt {row} is empty; it needs at least one token, such as the begin token"
-        );
-        if let Some(token) = prompt.iter().find(outside) {
-            panic!("generate: token {token} of prompt {row} is outside the vocabulary of {vocab_size} tokens");
+        if prompt.is_empty() {
+            return Err(GenerateError::EmptyPrompt { row });
+        }
+        if let Some(&token) = prompt.iter().find(outside) {
+            return Err(GenerateError::Token {
+                token,
+                row,
+                vocab_size,
+            });
         }
         let Some(max_len) = model.max_len() else {
-            return max_new_tokens;
+            return Ok(max_new_tokens);
         };
         let len = read + prompt.len();
-        assert!(
-            len <= max_len,
-            "generate: prompt {row} brings its row to {len} tokens, but the model holds at most {max_len}"
-        );
+        if len > max_len {
+            return Err(GenerateError::TooLong { row, len, max_len });
+        }
         // The last token is chosen, never read.
-        max_new_tokens.min(max_len - len + 1)
+        Ok(max_new_tokens.min(max_len - len + 1))
     })
     .collect()
 }

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use rand_chacha::{ChaCha8Rng, rand_core::RngCore};
 
-use super::logits::largest;
+use super::{GenerateError, logits::largest};
 
 /// How the next token is chosen: always the most probable one, or one drawn at random, with improbable ones left out.
 ///
@@ -126,9 +126,18 @@ impl Sampling {
     ///
     /// O(vocabulary) if the filters keep a small part of the vocabulary; otherwise O(vocabulary · log vocabulary).
     pub fn distribution(&self, logits: &[f32]) -> Vec<(u32, f64)> {
-        let best = largest(logits);
+        self.try_distribution(logits)
+            .unwrap_or_else(|error| error.panic())
+    }
+
+    /// [`distribution`](Self::distribution) with an error in place of its panics, but for logits of no tokens.
+    pub(super) fn try_distribution(
+        &self,
+        logits: &[f32],
+    ) -> Result<Vec<(u32, f64)>, GenerateError> {
+        let best = largest(logits)?;
         let Some(temperature) = self.temperature else {
-            return vec![(best as u32, 1.0)];
+            return Ok(vec![(best as u32, 1.0)]);
         };
         // Relative to the largest logit: no temperature overflows, and the most probable token has weight 1.
         let shift = f64::from(logits[best]);
@@ -159,24 +168,29 @@ impl Sampling {
             .filter(|&(_, weight)| weight > 0.0 && weight >= self.min_p)
             .collect();
         let total: f64 = kept.iter().map(|(_, weight)| weight).sum();
-        kept.into_iter()
+        Ok(kept
+            .into_iter()
             .map(|(token, weight)| (token, weight / total))
-            .collect()
+            .collect())
     }
 
     /// Chooses a token with one number from `random`.
-    pub(super) fn choose(&self, logits: &[f32], random: &mut ChaCha8Rng) -> u32 {
-        let distribution = self.distribution(logits);
+    pub(super) fn choose(
+        &self,
+        logits: &[f32],
+        random: &mut ChaCha8Rng,
+    ) -> Result<u32, GenerateError> {
+        let distribution = self.try_distribution(logits)?;
         // 53 bits are exact in f64, and below 1.
         let mut left = (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
         for &(token, probability) in &distribution {
             if left < probability {
-                return token;
+                return Ok(token);
             }
             left -= probability;
         }
         // What rounding left over belongs to the last token.
-        distribution[distribution.len() - 1].0
+        Ok(distribution[distribution.len() - 1].0)
     }
 }
 

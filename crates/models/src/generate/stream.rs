@@ -1,13 +1,10 @@
 //! Generation, step by step or to its end.
 
-use std::collections::BTreeSet;
-
-use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
-
 use super::{
-    Autoregressive, GenerateOptions,
-    logits::{NextLogits, log_sum_exp},
+    Autoregressive, GenerateError, GenerateOptions,
+    logits::NextLogits,
     prompts::room,
+    row::{Processor, Row},
 };
 
 /// Why a row ended.
@@ -79,11 +76,37 @@ pub fn generate<M: Autoregressive>(
     prompts: &[Vec<u32>],
     options: &GenerateOptions,
 ) -> Vec<Generation> {
+    try_generate(model, state, prompts, options).unwrap_or_else(|error| error.panic())
+}
+
+/// [`generate`] for prompts of strangers.
+///
+/// # Errors
+///
+/// In place of the panics of [`stream`].
+///
+/// ```
+/// use burn::tensor::Device;
+/// use burn_attn_models::{generate::{GenerateError, GenerateOptions, try_generate}, language_model::LanguageModelConfig};
+///
+/// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+/// let refused = try_generate(&model, model.start(1), &[vec![]], &GenerateOptions::new(4)).unwrap_err();
+/// assert_eq!(refused, GenerateError::EmptyPrompt { row: 0 });
+/// ```
+pub fn try_generate<M: Autoregressive>(
+    model: &M,
+    state: M::State,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+) -> Result<Vec<Generation>, GenerateError> {
     let mut generations = vec![Generation::default(); prompts.len()];
-    for choice in stream(model, state, prompts, options).flatten() {
-        generations[choice.row].push(&choice);
+    let mut stream = try_stream(model, state, prompts, options)?;
+    while let Some(choices) = stream.try_next()? {
+        for choice in choices {
+            generations[choice.row].push(&choice);
+        }
     }
-    generations
+    Ok(generations)
 }
 
 /// Continues every prompt: an iterator whose every step yields one token per row.
@@ -99,8 +122,8 @@ pub fn generate<M: Autoregressive>(
 /// # Panics
 ///
 /// When the number of prompts is not the number of the state's rows, a prompt is empty or too long for the model, or a token of a
-/// prompt or a stop token is outside the vocabulary. At the first step, when the model is on an autodiff device, where dropout would act
-/// and the graph of all steps would be kept: generate with `model.valid()`.
+/// prompt or a stop token is outside the vocabulary. In a step, when the model is on an autodiff device, where dropout would act
+/// and the graph of all steps would be kept (generate with `model.valid()`), and when a logit is NaN or the largest is not finite.
 ///
 /// # Cost
 ///
@@ -117,13 +140,28 @@ pub fn stream<'a, M: Autoregressive>(
     prompts: &[Vec<u32>],
     options: &GenerateOptions,
 ) -> Stream<'a, M> {
-    Stream {
+    try_stream(model, state, prompts, options).unwrap_or_else(|error| error.panic())
+}
+
+/// [`stream`] for prompts of strangers; its steps are those of [`Stream::try_next`].
+///
+/// # Errors
+///
+/// When [`stream`] would panic before the first step.
+pub fn try_stream<'a, M: Autoregressive>(
+    model: &'a M,
+    state: M::State,
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+) -> Result<Stream<'a, M>, GenerateError> {
+    Ok(Stream {
         model,
-        rows: rows(model, &state, prompts, options, 0),
+        rows: rows(model, &state, prompts, options, 0)?,
         state,
         options: options.clone(),
+        processor: None,
         given: prompts.len(),
-    }
+    })
 }
 
 /// Rows that continue `prompts`, numbered from `first` on.
@@ -133,17 +171,18 @@ fn rows<M: Autoregressive>(
     prompts: &[Vec<u32>],
     options: &GenerateOptions,
     first: usize,
-) -> Vec<Row> {
+) -> Result<Vec<Row>, GenerateError> {
     let room = room(
         model,
         state,
         prompts,
         &options.stop_tokens,
         options.max_new_tokens,
-    );
+    )?;
     let rows = (first..).zip(prompts.iter().zip(room));
-    rows.map(|(index, (prompt, room))| Row::new(index, prompt, room, options))
-        .collect()
+    Ok(rows
+        .map(|(index, (prompt, room))| Row::new(index, prompt, room, options))
+        .collect())
 }
 
 /// The steps of a generation; see [`stream`].
@@ -154,6 +193,7 @@ pub struct Stream<'a, M: Autoregressive> {
     model: &'a M,
     state: M::State,
     options: GenerateOptions,
+    processor: Option<Processor<'a>>,
     /// The rows of the state, in its order.
     rows: Vec<Row>,
     /// How many prompts it has been given so far.
@@ -164,16 +204,7 @@ impl<M: Autoregressive> Iterator for Stream<'_, M> {
     type Item = Vec<Choice>;
 
     fn next(&mut self) -> Option<Vec<Choice>> {
-        self.drop_ended();
-        if self.rows.is_empty() {
-            return None;
-        }
-        Some(step(
-            self.model,
-            &mut self.state,
-            &mut self.rows,
-            &self.options,
-        ))
+        self.try_next().unwrap_or_else(|error| error.panic())
     }
 }
 
@@ -183,15 +214,72 @@ fn step<M: Autoregressive>(
     state: &mut M::State,
     rows: &mut [Row],
     options: &GenerateOptions,
-) -> Vec<Choice> {
-    let unread: Vec<&[u32]> = rows.iter().map(|row| row.unread.as_slice()).collect();
-    let logits = NextLogits::read(model, state, &unread);
+    processor: &mut Option<Processor>,
+) -> Result<Vec<Choice>, GenerateError> {
+    let unread: Vec<&[u32]> = rows.iter().map(Row::unread).collect();
+    let logits = NextLogits::read(model, state, &unread)?;
     let rows = rows.iter_mut().zip(logits.rows());
-    rows.map(|(row, logits)| row.choose(logits, options))
+    rows.map(|(row, logits)| row.choose(logits, options, processor))
         .collect()
 }
 
-impl<M: Autoregressive> Stream<'_, M> {
+/// A row of a state that a [`Stream`] gave back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// The number of the prompt.
+    pub row: usize,
+    /// What the row has not read yet: its last token, or the prompt if there was no step.
+    pub unread: Vec<u32>,
+}
+
+impl<'a, M: Autoregressive> Stream<'a, M> {
+    /// The next step, as by `next`; `None` once all rows have ended.
+    ///
+    /// # Errors
+    ///
+    /// When `next` would panic. The state may have read the tokens of the step then: the stream cannot go on.
+    pub fn try_next(&mut self) -> Result<Option<Vec<Choice>>, GenerateError> {
+        self.drop_ended();
+        if self.is_over() {
+            return Ok(None);
+        }
+        let (model, processor) = (self.model, &mut self.processor);
+        step(
+            model,
+            &mut self.state,
+            &mut self.rows,
+            &self.options,
+            processor,
+        )
+        .map(Some)
+    }
+
+    /// Changes the logits before a token is chosen, in every step and for every row: what a grammar forbids becomes `-inf`, for one.
+    ///
+    /// `processor` is given the number of the row, its tokens so far (the prompt, and what was chosen), and the logits of the next one, after
+    /// the repetition penalty. Log-probabilities remain those of the model itself.
+    ///
+    /// ```
+    /// use burn::tensor::Device;
+    /// use burn_attn_models::{generate::{GenerateOptions, stream}, language_model::LanguageModelConfig};
+    ///
+    /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
+    /// // Never the same token twice.
+    /// let steps = stream(&model, model.start(1), &[vec![5, 6]], &GenerateOptions::new(20))
+    ///     .logits_processor(|_row, tokens, logits| tokens.iter().for_each(|&token| logits[token as usize] = f32::NEG_INFINITY));
+    /// let mut tokens: Vec<u32> = steps.flatten().map(|choice| choice.token).collect();
+    /// tokens.sort_unstable();
+    /// tokens.dedup();
+    /// assert_eq!(tokens.len(), 20);
+    /// ```
+    pub fn logits_processor(
+        mut self,
+        processor: impl FnMut(usize, &[u32], &mut [f32]) + 'a,
+    ) -> Self {
+        self.processor = Some(Box::new(processor));
+        self
+    }
+
     /// Adds new prompts to a running batch: the rows of `state` continue `prompts` beside the rows that are there. Returns the first
     /// choice of each new row.
     ///
@@ -220,20 +308,57 @@ impl<M: Autoregressive> Stream<'_, M> {
     /// let rows: Vec<usize> = running.flatten().map(|choice| choice.row).collect();
     /// assert_eq!(rows, [0, 1, 2, 0, 1, 2]);
     /// ```
-    pub fn join(&mut self, mut state: M::State, prompts: &[Vec<u32>]) -> Vec<Choice> {
-        let mut rows = rows(self.model, &state, prompts, &self.options, self.given);
-        self.given += prompts.len();
+    pub fn join(&mut self, state: M::State, prompts: &[Vec<u32>]) -> Vec<Choice> {
+        self.try_join(state, prompts)
+            .unwrap_or_else(|error| error.panic())
+    }
+
+    /// [`join`](Self::join) for prompts of strangers.
+    ///
+    /// # Errors
+    ///
+    /// In place of the panics of [`stream`]. The rows that are there go on as if nobody had asked.
+    ///
+    /// # Panics
+    ///
+    /// As the model's [`join`](Autoregressive::join).
+    pub fn try_join(
+        &mut self,
+        mut state: M::State,
+        prompts: &[Vec<u32>],
+    ) -> Result<Vec<Choice>, GenerateError> {
+        let (model, options) = (self.model, &self.options);
+        let mut rows = rows(model, &state, prompts, options, self.given)?;
         let choices = match rows.iter().any(|row| row.room > 0) {
-            true => step(self.model, &mut state, &mut rows, &self.options),
+            true => step(model, &mut state, &mut rows, options, &mut self.processor)?,
             false => Vec::new(),
         };
+        self.given += prompts.len();
         self.drop_ended();
-        match self.rows.is_empty() {
-            true => self.state = state,
-            false => self.model.join(&mut self.state, state),
+        if self.is_over() {
+            (self.state, self.rows) = (state, rows);
+        } else {
+            self.model.join(&mut self.state, state);
+            self.rows.append(&mut rows);
         }
-        self.rows.append(&mut rows);
-        choices
+        Ok(choices)
+    }
+
+    /// Ends the generation: the state, and for each of its rows what it has not read yet.
+    ///
+    /// A row that ended before another one is no longer there, but those that ended in the last step are.
+    ///
+    /// See [the module](super#several-turns).
+    pub fn into_state(self) -> (M::State, Vec<Unfinished>) {
+        let rows = self.rows.into_iter().map(|row| Unfinished {
+            row: row.index,
+            unread: row.unread().to_vec(),
+        });
+        (self.state, rows.collect())
+    }
+
+    fn is_over(&self) -> bool {
+        self.rows.iter().all(|row| row.room == 0)
     }
 
     fn drop_ended(&mut self) {
@@ -242,81 +367,10 @@ impl<M: Autoregressive> Stream<'_, M> {
             .filter(|(_, row)| row.room > 0)
             .map(|(at, _)| at)
             .collect();
+        // If all have ended, they stay for `into_state`.
         if !live.is_empty() && live.len() < self.rows.len() {
             self.model.reorder(&mut self.state, &live);
+            self.rows.retain(|row| row.room > 0);
         }
-        self.rows.retain(|row| row.room > 0);
-    }
-}
-
-/// A row that is being continued.
-struct Row {
-    index: usize,
-    /// How many more tokens it may get; 0 once it has ended.
-    room: usize,
-    /// The tokens that the model has not read yet.
-    unread: Vec<u32>,
-    /// Its tokens so far, each once, if they are penalised.
-    seen: BTreeSet<u32>,
-    random: ChaCha8Rng,
-}
-
-impl Row {
-    fn new(index: usize, prompt: &[u32], room: usize, options: &GenerateOptions) -> Self {
-        let mut key = [0; 32];
-        key[..8].copy_from_slice(&options.seed.to_le_bytes());
-        let mut random = ChaCha8Rng::from_seed(key);
-        // Rows share no random numbers, so that none depends on what another one does.
-        random.set_stream(index as u64);
-        let seen = options.repetition_penalty.map(|_| prompt.iter().copied());
-        Self {
-            index,
-            room,
-            unread: prompt.to_vec(),
-            seen: seen.into_iter().flatten().collect(),
-            random,
-        }
-    }
-
-    fn choose(&mut self, logits: &[f32], options: &GenerateOptions) -> Choice {
-        let token = match options.repetition_penalty {
-            Some(penalty) => {
-                let penalised = self.penalised(logits, penalty);
-                options.sampling.choose(&penalised, &mut self.random)
-            }
-            None => options.sampling.choose(logits, &mut self.random),
-        };
-        if options.repetition_penalty.is_some() {
-            self.seen.insert(token);
-        }
-        self.unread.clear();
-        self.unread.push(token);
-        self.room -= 1;
-        let mut finish = (self.room == 0).then_some(Finish::Length);
-        if options.stop_tokens.contains(&token) {
-            self.room = 0;
-            finish = Some(Finish::Stop(token));
-        }
-        Choice {
-            row: self.index,
-            token,
-            log_probability: f64::from(logits[token as usize]) - log_sum_exp(logits),
-            finish,
-        }
-    }
-
-    /// The logits, with those of the tokens so far made smaller or larger.
-    fn penalised(&self, logits: &[f32], penalty: f64) -> Vec<f32> {
-        let mut logits = logits.to_vec();
-        for &token in &self.seen {
-            let logit = f64::from(logits[token as usize]);
-            let moved = if logit < 0.0 {
-                logit * penalty
-            } else {
-                logit / penalty
-            };
-            logits[token as usize] = moved as f32;
-        }
-        logits
     }
 }

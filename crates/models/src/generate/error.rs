@@ -1,0 +1,100 @@
+//! Why a generation could not go on.
+
+/// Why a generation could not begin or go on, in one sentence.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum GenerateError {
+    /// There are more or fewer prompts than rows in the state.
+    #[error("generate: {prompts} prompts for a state of {rows} rows")]
+    Rows {
+        /// The prompts.
+        prompts: usize,
+        /// The rows of the state.
+        rows: usize,
+    },
+    /// A prompt has no token.
+    #[error(
+        "generate: prompt {row} is empty; it needs at least one token, such as the begin token"
+    )]
+    EmptyPrompt {
+        /// The prompt.
+        row: usize,
+    },
+    /// A prompt has a token that the model does not know.
+    #[error(
+        "generate: token {token} of prompt {row} is outside the vocabulary of {vocab_size} tokens"
+    )]
+    Token {
+        /// The token.
+        token: u32,
+        /// The prompt.
+        row: usize,
+        /// Tokens that the model knows.
+        vocab_size: usize,
+    },
+    /// The model has no room for a prompt.
+    #[error(
+        "generate: prompt {row} brings its row to {len} tokens, but the model holds at most {max_len}"
+    )]
+    TooLong {
+        /// The prompt.
+        row: usize,
+        /// Tokens of its row, with those that the state has read before.
+        len: usize,
+        /// The most that the model holds.
+        max_len: usize,
+    },
+    /// A stop token is one that the model does not know.
+    #[error("generate: stop token {token} is outside the vocabulary of {vocab_size} tokens")]
+    StopToken {
+        /// The token.
+        token: u32,
+        /// Tokens that the model knows.
+        vocab_size: usize,
+    },
+    /// A beam cannot have so many different tokens.
+    #[error("generate: a beam of {beam} is wider than the vocabulary of {vocab_size} tokens")]
+    Beam {
+        /// Hypotheses of the beam.
+        beam: usize,
+        /// Tokens that the model knows.
+        vocab_size: usize,
+    },
+    /// Dropout would act, and the graph of all steps would be kept.
+    #[error(
+        "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \
+         model.valid()"
+    )]
+    Autodiff,
+    /// The model did not give one row of logits for each row of the state.
+    #[error(
+        "generate: the model gave logits {found:?} for {rows} rows and a vocabulary of {vocab_size} tokens"
+    )]
+    Shape {
+        /// The shape of the logits.
+        found: [usize; 2],
+        /// The rows that go on.
+        rows: usize,
+        /// Tokens that the model says it knows.
+        vocab_size: usize,
+    },
+    /// The backend could not hand the logits over.
+    #[error("generate: the logits cannot be read: {0}")]
+    Unreadable(String),
+    /// No token can be chosen: the weights are broken, or a logits processor has left none.
+    #[error("generate: the logit of token {token} is {logit}, and the largest must be finite")]
+    Logit {
+        /// The token.
+        token: u32,
+        /// Its logit.
+        logit: f32,
+    },
+}
+
+impl GenerateError {
+    /// Panics with the sentence.
+    #[track_caller]
+    pub(super) fn panic<T>(self) -> T {
+        panic!("{self}")
+    }
+}

@@ -1,0 +1,106 @@
+//! A row of a batch that is being continued.
+
+use std::collections::BTreeSet;
+
+use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
+
+use super::{Choice, Finish, GenerateError, GenerateOptions, logits::log_sum_exp};
+
+/// Changes the logits of the next token of a row, given the row's number and its tokens so far.
+pub(super) type Processor<'a> = Box<dyn FnMut(usize, &[u32], &mut [f32]) + 'a>;
+
+/// A row that is being continued.
+pub(super) struct Row {
+    /// The number of its prompt.
+    pub(super) index: usize,
+    /// How many more tokens it may get; 0 once it has ended.
+    pub(super) room: usize,
+    /// The prompt and what was chosen.
+    tokens: Vec<u32>,
+    /// How many of them the model has read.
+    read: usize,
+    /// Its tokens so far, each once, if they are penalised.
+    seen: BTreeSet<u32>,
+    random: ChaCha8Rng,
+}
+
+impl Row {
+    pub(super) fn new(
+        index: usize,
+        prompt: &[u32],
+        room: usize,
+        options: &GenerateOptions,
+    ) -> Self {
+        let mut key = [0; 32];
+        key[..8].copy_from_slice(&options.seed.to_le_bytes());
+        let mut random = ChaCha8Rng::from_seed(key);
+        // Rows share no random numbers, so that none depends on what another one does.
+        random.set_stream(index as u64);
+        let seen = options.repetition_penalty.map(|_| prompt.iter().copied());
+        Self {
+            index,
+            room,
+            tokens: prompt.to_vec(),
+            read: 0,
+            seen: seen.into_iter().flatten().collect(),
+            random,
+        }
+    }
+
+    /// Its tokens that the model has not read.
+    pub(super) fn unread(&self) -> &[u32] {
+        &self.tokens[self.read..]
+    }
+
+    /// Chooses its next token.
+    pub(super) fn choose(
+        &mut self,
+        logits: &[f32],
+        options: &GenerateOptions,
+        processor: &mut Option<Processor>,
+    ) -> Result<Choice, GenerateError> {
+        let normaliser = log_sum_exp(logits)?;
+        let token = if options.repetition_penalty.is_none() && processor.is_none() {
+            options.sampling.choose(logits, &mut self.random)?
+        } else {
+            let mut logits = logits.to_vec();
+            if let Some(penalty) = options.repetition_penalty {
+                self.penalise(&mut logits, penalty);
+            }
+            if let Some(processor) = processor {
+                processor(self.index, &self.tokens, &mut logits);
+            }
+            options.sampling.choose(&logits, &mut self.random)?
+        };
+        if options.repetition_penalty.is_some() {
+            self.seen.insert(token);
+        }
+        self.read = self.tokens.len();
+        self.tokens.push(token);
+        self.room -= 1;
+        let mut finish = (self.room == 0).then_some(Finish::Length);
+        if options.stop_tokens.contains(&token) {
+            self.room = 0;
+            finish = Some(Finish::Stop(token));
+        }
+        Ok(Choice {
+            row: self.index,
+            token,
+            log_probability: f64::from(logits[token as usize]) - normaliser,
+            finish,
+        })
+    }
+
+    /// Makes the logits of the tokens so far smaller or larger.
+    fn penalise(&self, logits: &mut [f32], penalty: f64) {
+        for &token in &self.seen {
+            let logit = f64::from(logits[token as usize]);
+            let moved = if logit < 0.0 {
+                logit * penalty
+            } else {
+                logit / penalty
+            };
+            logits[token as usize] = moved as f32;
+        }
+    }
+}
