@@ -1,19 +1,25 @@
-"""Trains the translator and the same model in PyTorch side by side, in turns of a minute, and compares speed and BLEU.
+"""Trains the translator and the same model in PyTorch in turns of a minute, and compares their speed and BLEU.
 
     python3 compare.py pairs.tsv --out folder
 
 Needs `torch`, `tokenizers` and `sacrebleu`, and `cargo build --release -p translation`. The sides:
 
     pytorch   pytorch.py
-    same      the translator, with the same recipe
-    best      the translator, with the recipe of BEST, which ends after --best-minutes
+    same      the translator with the same recipe
+    best      the translator with the recipe of BEST, which is trained for --best-minutes: does it get as far in fewer minutes?
 
-Whoever has no turn is stopped, so both sides have seen the same machine, however noisy. Only the time of its turns counts for a side: not
-that of loading, of checkpoints and of translating. Ctrl-C stops the comparison, and the same command resumes it.
+A side is stopped while another one has its turn, so all of them see the same machine, however noisy it is. A side's time is that of its turns:
+loading, checkpoints at the end of a turn, and the translations that are measured do not count. What the translator does at the end of an
+epoch (validation, a sample, a checkpoint) does count, and so does a checkpoint every five minutes; pytorch.py does none of this.
+Order, dropout and initial weights are each side's own, and the translator sets 200 sentences of the training part aside, which
+pytorch.py trains on.
+
+Ctrl-C ends the comparison after the turn under way; the same command resumes it.
 """
 
 import argparse
 import json
+import os
 import random
 import signal
 import subprocess
@@ -25,73 +31,131 @@ HERE = Path(__file__).resolve().parent
 BINARY = HERE.parents[2] / "target/release/translation"
 # Sources that no side trains on.
 HELD_OUT = 1000
-# What the translator sets aside of the rest for its own figures.
+# What the translator sets aside of the rest, for its own figures and for validation.
 OWN_HELD_OUT = 100
 RECIPE = ["--schedule", "noam", "--learning-rate", "0.001", "--warmup", "1000"]
-BEST = []
-READY = ("training on", "going on from")
+BEST = ["--batch-tokens", "1400", "--average", "400", "--learning-rate", "0.001", "--warmup", "500"]
+READY = [b"training on", b"going on from"]
+# The translator has turned its minutes into steps.
+DECIDED = b" steps at this speed"
+# How a side ends that was interrupted, and had written a checkpoint.
+INTERRUPTED = {0, 130}
+
+
+def read_lines(path):
+    """As the translator divides them: neither str.splitlines nor universal newlines do."""
+    text = Path(path).read_bytes().decode("utf-8-sig")
+    return [line for line in text.removesuffix("\n").split("\n")]
+
+
+def write(path, text):
+    """The whole file or none."""
+    aside = path.with_suffix(".part")
+    aside.write_text(text, newline="")
+    aside.replace(path)
+
+
+def run(command, **options):
+    """Runs a command that Ctrl-C does not reach, and returns what it printed."""
+    done = subprocess.run(
+        command, stdout=subprocess.PIPE, start_new_session=True, text=True, **options
+    )
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(command)} failed with {done.returncode}")
+    return done.stdout
 
 
 class Side:
-    """A process that trains, is stopped when it has no turn, and writes a checkpoint when it is interrupted."""
+    """A process that trains, is stopped while it has no turn, and writes a checkpoint when it is interrupted."""
 
     def __init__(self, name, out, milestones):
         self.name = name
+        self.out = out
         self.folder = out / name
         self.folder.mkdir(exist_ok=True)
         self.log = out / f"{name}.log"
         self.milestones = milestones
         self.process = None
-        self.progress = self.folder / "progress.json"
-        self.seconds = json.loads(self.progress.read_text()) if self.progress.exists() else 0.0
+        self.progress = out / f"{name}.json"
+        saved = json.loads(self.progress.read_text()) if self.progress.exists() else {}
+        self.seconds = saved.get("seconds", 0.0)
+        # How many milestones are measured, and whether the run has ended by itself.
+        self.measured = saved.get("measured", 0)
+        self.ended = saved.get("ended", False)
+
+    def save(self):
+        saved = {"seconds": self.seconds, "measured": self.measured, "ended": self.ended}
+        write(self.progress, json.dumps(saved))
+
+    def is_over(self):
+        is_last = bool(self.milestones) and self.measured == len(self.milestones)
+        return is_last or (self.ended and self.measured > 0)
+
+    def goal(self, turn):
+        """When the coming turn ends, in seconds of this side."""
+        end = self.seconds + turn
+        ahead = self.milestones[self.measured :]
+        return min(end, ahead[0]) if ahead else end
+
+    def is_due(self):
+        """Whether there is something to measure."""
+        ahead = self.milestones[self.measured :]
+        return self.ended or (bool(ahead) and self.seconds >= ahead[0] - 0.5)
+
+    def printed(self, since):
+        with self.log.open("rb") as log:
+            log.seek(since)
+            return log.read()
 
     def start(self):
-        """Starts the process, or resumes it, and stops it as soon as it trains."""
-        log = self.log.open("a")
-        seen = self.log.stat().st_size
+        """Starts or resumes the process, and stops it as soon as it trains."""
         command = self.command()
-        self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
-        while not any(ready in self.log.read_text()[seen:] for ready in READY):
+        with self.log.open("ab") as log:
+            since = log.tell()
+            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+        while not any(ready in self.printed(since) for ready in READY):
             if self.process.poll() is not None:
                 sys.exit(f"{' '.join(command)} ended; see {self.log}")
             time.sleep(0.05)
         self.process.send_signal(signal.SIGSTOP)
 
+    def must_go_on(self):
+        return False
+
     def turn(self, seconds):
-        """Trains for so long; returns whether the process is still there."""
+        """Trains for so long."""
         if self.process is None:
             self.start()
         started = time.monotonic()
         self.process.send_signal(signal.SIGCONT)
-        while self.process.poll() is None and time.monotonic() - started < seconds:
+        while self.process.poll() is None:
+            if time.monotonic() - started >= seconds and not self.must_go_on():
+                break
             time.sleep(0.02)
         self.seconds += time.monotonic() - started
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGSTOP)
-            return True
-        if self.process.returncode != 0:
-            sys.exit(f"{self.name} failed; see {self.log}")
-        return False
+        elif self.process.returncode == 0:
+            self.ended = True
+        else:
+            sys.exit(f"{self.name} failed with {self.process.returncode}; see {self.log}")
 
     def checkpoint(self):
         """Ends the process, with a checkpoint."""
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            self.process.send_signal(signal.SIGCONT)
-            self.process.wait()
-        self.process = None
-        self.progress.write_text(json.dumps(self.seconds))
+        process, self.process = self.process, None
+        if process is not None and process.poll() is None:
+            process.send_signal(signal.SIGINT)
+            process.send_signal(signal.SIGCONT)
+            if process.wait() not in INTERRUPTED:
+                sys.exit(f"{self.name} wrote no checkpoint; see {self.log}")
+        self.save()
 
 
 class PyTorch(Side):
-    def __init__(self, out, milestones):
-        super().__init__("pytorch", out, milestones)
-        self.out = out
-
     def script(self, command):
-        run = next((self.out / "vocabulary").glob("epoch-*"))
+        vocabulary = newest_checkpoint(self.out / "vocabulary")
         script = [sys.executable, str(HERE / "pytorch.py"), command]
-        return script + ["--run", str(run), "--out", str(self.folder)]
+        return script + ["--run", str(vocabulary), "--out", str(self.folder)]
 
     def command(self):
         return self.script("train") + ["--data", str(self.out / "train.tsv")]
@@ -100,36 +164,31 @@ class PyTorch(Side):
         return json.loads((self.folder / "state.json").read_text())
 
     def translate(self, test):
-        sources = "\n".join(test)
-        done = subprocess.run(
-            self.script("translate"), input=sources, stdout=subprocess.PIPE, text=True, check=True
-        )
-        return done.stdout.split("\n")[: len(test)]
+        return json.loads(run(self.script("translate"), input=json.dumps(test)))
 
 
 class Ours(Side):
     def __init__(self, name, out, milestones, binary, options):
         super().__init__(name, out, milestones)
-        self.out = out
         self.binary = binary
         self.options = options
 
-    def newest(self):
-        checkpoints = [path for path in self.folder.glob("epoch-*") if (path / "state.json").exists()]
-        return max(checkpoints, key=lambda path: (path / "state.json").stat().st_mtime, default=None)
-
     def command(self):
         train = [self.binary, "train", "--device", "flex", "--out", str(self.folder)]
-        if self.newest():
+        if newest_checkpoint(self.folder):
             return train + ["--resume"]
         return train + corpus(self.out) + self.options
 
+    def must_go_on(self):
+        """Its first turn lasts until it has turned its minutes into steps: it would count a stop as its own time."""
+        return "--minutes" in self.options and DECIDED not in self.printed(0)
+
     def state(self):
-        return json.loads((self.newest() / "state.json").read_text())["state"]
+        return json.loads((newest_checkpoint(self.folder) / "state.json").read_text())["state"]
 
     def translate(self, test):
         # The newest checkpoint alone: the translator would take the one with the lowest validation loss.
-        newest = self.newest()
+        newest = newest_checkpoint(self.folder)
         alone = self.out / f"{self.name}-newest"
         alone.mkdir(exist_ok=True)
         for link in alone.iterdir():
@@ -137,11 +196,15 @@ class Ours(Side):
         (alone / newest.name).symlink_to(newest.resolve())
         found = self.out / f"{self.name}.tsv"
         evaluate = [self.binary, "evaluate", "--device", "flex", "--out", str(alone)]
-        evaluate += ["--test", str(self.out / "test.tsv"), "--translations", str(found)]
-        subprocess.run(evaluate, stdout=subprocess.DEVNULL, check=True)
-        lines = [line.split("\t") for line in found.read_text().splitlines()]
+        run(evaluate + ["--test", str(self.out / "test.tsv"), "--translations", str(found)])
+        lines = (line.split("\t") for line in read_lines(found))
         translations = {line[0]: line[1] for line in lines}
         return [translations[source] for source in test]
+
+
+def newest_checkpoint(folder):
+    checkpoints = [path for path in folder.glob("epoch-*") if (path / "state.json").exists()]
+    return max(checkpoints, key=lambda path: (path / "state.json").stat().st_mtime, default=None)
 
 
 def corpus(out):
@@ -151,18 +214,24 @@ def corpus(out):
 def divide(pairs, out, binary):
     """Writes `train.tsv` and `test.tsv`, which have no source in common, and learns the vocabulary of the first."""
     if not (out / "test.tsv").exists():
-        lines = [line.split("\t")[:2] for line in Path(pairs).read_text().splitlines()]
+        lines = [[column.strip() for column in line.split("\t")[:2]] for line in read_lines(pairs)]
+        bad = [number for number, line in enumerate(lines, 1) if len(line) < 2 or not all(line)]
+        if bad:
+            sys.exit(f"{pairs}: {len(bad)} lines are not sentence pairs, the first is line {bad[0]}")
         sources = sorted({source for source, _ in lines})
+        if len(sources) < 4 * HELD_OUT:
+            sys.exit(f"{pairs}: at least {4 * HELD_OUT} distinct sources are needed, got {len(sources)}")
         held_out = set(random.Random(1).sample(sources, HELD_OUT))
         for name, is_in in [("train", False), ("test", True)]:
             chosen = ("\t".join(line) + "\n" for line in lines if (line[0] in held_out) == is_in)
-            (out / f"{name}.tsv").write_text("".join(chosen))
-    if not (out / "vocabulary").exists():
+            write(out / f"{name}.tsv", "".join(chosen))
+    vocabulary = out / "vocabulary"
+    if not newest_checkpoint(vocabulary):
         # After one step, for the vocabulary and the configuration.
-        train = [binary, "train", "--device", "flex", "--out", str(out / "vocabulary"), "--steps", "1"]
-        subprocess.run(train + corpus(out) + RECIPE, stdout=subprocess.DEVNULL, check=True)
+        train = [binary, "train", "--device", "flex", "--out", str(vocabulary), "--steps", "1"]
+        run(train + corpus(out) + RECIPE)
     references = {}
-    for line in (out / "test.tsv").read_text().splitlines():
+    for line in read_lines(out / "test.tsv"):
         source, target = line.split("\t")
         references.setdefault(source, []).append(target)
     return references
@@ -179,6 +248,7 @@ def bleu(translations, references):
 def measure(side, test, results):
     state = side.state()
     translations = side.translate(list(test))
+    assert len(translations) == len(test), f"{side.name} translated {len(translations)} of {len(test)}"
     result = {
         "side": side.name,
         "minutes": side.seconds / 60,
@@ -193,6 +263,8 @@ def measure(side, test, results):
         f"{result['tokens_per_second']:6.0f} tokens/s   BLEU {result['bleu']:.1f}",
         flush=True,
     )
+    side.measured += 1
+    side.save()
 
 
 def main():
@@ -205,36 +277,43 @@ def main():
     parser.add_argument("--turn", type=float, default=60, help="seconds of a turn [default: %(default)s]")
     parser.add_argument("--binary", default=str(BINARY), help="the translator [default: %(default)s]")
     arguments = parser.parse_args()
+    if not os.access(arguments.binary, os.X_OK):
+        sys.exit(f"{arguments.binary} is not there: cargo build --release -p translation")
     out = Path(arguments.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     test = divide(arguments.pairs, out, arguments.binary)
     milestones = [60 * float(minutes) for minutes in arguments.minutes.split(",")]
     # It ends by itself; how fast it is decides after how many steps.
     limit = ["--minutes", str(arguments.best_minutes)]
+    endless = ["--steps", "1000000000"]
     sides = {
-        "pytorch": lambda: PyTorch(out, milestones),
-        "same": lambda: Ours("same", out, milestones, arguments.binary, RECIPE + ["--steps", "1000000000"]),
+        "pytorch": lambda: PyTorch("pytorch", out, milestones),
+        "same": lambda: Ours("same", out, milestones, arguments.binary, RECIPE + endless),
         "best": lambda: Ours("best", out, [], arguments.binary, BEST + limit),
     }
     sides = [sides[name]() for name in arguments.sides.split(",")]
     results = out / "results.jsonl"
-    # Between turns only, so that every turn is whole.
     stop = []
-    signal.signal(signal.SIGINT, lambda *_: stop.append(True))
-    running = [side for side in sides if not side.milestones or side.seconds < side.milestones[-1] - 1]
-    while running and not stop:
-        for side in list(running):
-            ahead = [point for point in side.milestones if point > side.seconds + 1]
-            goal = min([side.seconds + arguments.turn, *ahead[:1]])
-            goes_on = side.turn(goal - side.seconds)
-            reached = ahead and side.seconds >= ahead[0] - 1
-            if reached or not goes_on:
-                side.checkpoint()
-                measure(side, test, results)
-            if not goes_on or (reached and len(ahead) == 1):
-                running.remove(side)
-    for side in running:
-        side.checkpoint()
+
+    def interrupt(*_):
+        print("stopping after this turn", flush=True)
+        stop.append(True)
+
+    signal.signal(signal.SIGINT, interrupt)
+    try:
+        while not stop and not all(side.is_over() for side in sides):
+            for side in sides:
+                if stop or side.is_over():
+                    continue
+                if not side.is_due():
+                    side.turn(side.goal(arguments.turn) - side.seconds)
+                if side.is_due():
+                    side.checkpoint()
+                    measure(side, test, results)
+    finally:
+        # Nobody stays stopped for ever.
+        for side in sides:
+            side.checkpoint()
 
 
 if __name__ == "__main__":

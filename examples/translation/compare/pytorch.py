@@ -1,4 +1,4 @@
-"""The translator's recipe in PyTorch: the same model, batches, schedule and vocabulary, for `compare.py`.
+"""The translator's recipe in PyTorch: the same model, vocabulary, schedule and way to make batches, for `compare.py`.
 
 Like the translator, it trains until Ctrl-C, writes a checkpoint, and resumes from it.
 """
@@ -82,7 +82,8 @@ def padded(rows):
 
 
 def read_pairs(corpus, tokenizer, limit):
-    lines = [line.split("\t")[:2] for line in Path(corpus).read_text().splitlines()]
+    text = Path(corpus).read_bytes().decode()
+    lines = [line.split("\t")[:2] for line in text.removesuffix("\n").split("\n")]
     sources, targets = (
         [encoding.ids for encoding in tokenizer.encode_batch(texts, add_special_tokens=False)]
         for texts in zip(*lines)
@@ -156,19 +157,22 @@ def train(arguments, config, tokenizer):
 
 
 def translate(arguments, config, tokenizer):
-    """Greedily, a sentence of standard input per line."""
+    """Greedily, the sentences of a JSON array on standard input, to one on standard output."""
     model = Translator(config["model"]).eval()
     model.load_state_dict(torch.load(Path(arguments.out) / "checkpoint.pt")["model"])
-    sentences = sys.stdin.read().splitlines()
+    sentences = json.load(sys.stdin)
+    longest = config["model"]["max_len"]
     encodings = tokenizer.encode_batch(sentences, add_special_tokens=False)
     sources = [encoding.ids for encoding in encodings]
     found = [""] * len(sources)
-    order = sorted(range(len(sources)), key=lambda index: len(sources[index]))
+    # One that is too long counts as not translated.
+    order = [index for index in range(len(sources)) if len(sources[index]) < longest]
+    order.sort(key=lambda index: len(sources[index]))
     with torch.inference_mode():
         for start in range(0, len(order), BATCH):
             chunk = order[start : start + BATCH]
             states, padding = model.encode(padded([sources[index] + [EOS] for index in chunk]))
-            limit = min(2 * len(sources[chunk[-1]]) + 20, config["model"]["max_len"])
+            limit = min(2 * len(sources[chunk[-1]]) + 20, longest)
             target = torch.full((len(chunk), 1), BOS)
             ended = torch.zeros(len(chunk), dtype=torch.bool)
             while target.shape[1] < limit and not ended.all():
@@ -178,7 +182,7 @@ def translate(arguments, config, tokenizer):
                 target = torch.cat([target, token[:, None]], dim=1)
             for index, row in zip(chunk, target.tolist()):
                 found[index] = tokenizer.decode(row, skip_special_tokens=True).strip()
-    print("\n".join(found))
+    json.dump(found, sys.stdout)
 
 
 def main():

@@ -40,13 +40,12 @@ pub fn samples(
 ) -> Result<Vec<Sample>, Error> {
     let sources = vocabulary.encode_all(pairs.iter().map(|pair| pair.source.as_str()).collect())?;
     let targets = vocabulary.encode_all(pairs.iter().map(|pair| pair.target.as_str()).collect())?;
-    // One position is for `<bos>` or `<eos>`.
     let limit = config.model.max_len;
     let samples: Vec<Sample> = sources
         .into_iter()
         .zip(targets)
         .map(|(source, target)| Sample { source, target })
-        .filter(|sample| sample.source.len().max(sample.target.len()) < limit)
+        .filter(|sample| config.fits(sample.source.len().max(sample.target.len())))
         .collect();
     let skipped = pairs.len() - samples.len();
     if samples.is_empty() {

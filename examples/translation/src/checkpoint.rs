@@ -78,7 +78,7 @@ impl Checkpoint {
     ) -> Result<String, Error> {
         let name = free_name(out, state)?;
         let target = out.join(&name);
-        let refused = |error: burn::store::RecordError| Error::Checkpoint {
+        let refused = |error: burn::store::RecordError| Error::NotWritten {
             path: target.clone(),
             problem: error.to_string(),
         };

@@ -46,7 +46,7 @@ pub struct Shared {
     )]
     pub out: PathBuf,
     /// Where to compute: flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm or cpu, and cuda:1 for the second GPU; every device except
-    /// flex needs the cargo feature of its name [default: the fastest one built in]
+    /// flex needs the cargo feature of its name [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, global = true, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
     /// Also write the figures of the run as JSON, replacing an older file (story, train and evaluate)
@@ -110,7 +110,8 @@ pub struct TrainArgs {
     /// Tab-separated lines: source, target; anything after that is ignored [default: the built-in corpus]
     #[arg(long, value_name = "FILE.tsv")]
     pub data: Option<PathBuf>,
-    /// Distinct source sentences held out for the report, and as many for choosing the best checkpoint [default: 400]
+    /// Distinct source sentences held out for the report, and as many for choosing the best checkpoint; of the built-in corpus, whose report
+    /// has fixed sentences, those for the checkpoint alone [default: 400]
     #[arg(long, value_name = "N")]
     pub held_out: Option<usize>,
     /// Passes over the corpus [default: 7; for --data 10; without a limit if --minutes or --steps is given]
@@ -174,7 +175,8 @@ pub struct TrainArgs {
     /// The largest norm of the whole gradient; a larger one is scaled down [default: 1]
     #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
     pub clip: Option<f64>,
-    /// Translate with a moving average of the parameters over about so many of the last steps
+    /// Translate with a moving average of the parameters over about so many of the last steps: their mean until there are as many, then an
+    /// exponential one
     #[arg(long, value_name = "STEPS")]
     pub average: Option<usize>,
 }

@@ -30,6 +30,9 @@ static STOP: AtomicBool = AtomicBool::new(false);
 /// Whether training will look at [`STOP`]; anything else is simply ended.
 static TRAINING: AtomicBool = AtomicBool::new(false);
 
+/// What a run is tested on, unless it is a file: the sentences that were set aside.
+pub const HELD_OUT: &str = "held-out sentences, never seen";
+
 /// A device with its name.
 pub struct Place {
     /// Where to compute.
@@ -46,34 +49,40 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
         None => story::tell(&cli.shared, &place),
         Some(Command::Train(args)) => train(&args, &cli.shared, &place),
         Some(Command::Translate { text, search }) => {
+            refuse_outputs(&cli.shared, "translate")?;
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
             translate(&translator, text.as_deref())
         }
         Some(Command::Evaluate { data, test, search }) => {
             probe_outputs(&cli.shared)?;
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
-            let split = match test {
-                Some(test) => Split {
-                    held_out: data::group_by_source(&data::read_tsv(&test)?),
-                    ..Split::default()
-                },
+            let (split, tested_on) = match test {
+                Some(test) => {
+                    let held_out = data::group_by_source(&data::read_tsv(&test)?);
+                    let split = Split {
+                        held_out,
+                        ..Split::default()
+                    };
+                    (split, test.display().to_string())
+                }
                 None => {
                     let mut config = translator.config.clone();
                     config.data.file = data.or(config.data.file);
-                    config.reload(&cli.shared.out)?
+                    (config.reload(&cli.shared.out)?, HELD_OUT.into())
                 }
             };
-            report_run(&translator, &split, &cli.shared, &place)?;
+            report_run(&translator, &split, &tested_on, &cli.shared, &place)?;
             Ok(0)
         }
         Some(Command::Explain { text, html, search }) => {
+            refuse_outputs(&cli.shared, "explain")?;
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
             let html = html.unwrap_or_else(|| cli.shared.out.join("attention.html"));
-            println!("{}", explain(&translator, &text, &html)?);
-            println!(
+            say(&explain(&translator, &text, &html)?);
+            say(&format!(
                 "The attention of every layer and head is in {}",
                 html.display()
-            );
+            ));
             Ok(0)
         }
     }
@@ -88,7 +97,7 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
         return Ok(say_how_to_resume(&name, &shared.out));
     }
     let translator = Translator::load(&shared.out, &place.device, 1)?;
-    report_run(&translator, &split, shared, place)?;
+    report_run(&translator, &split, HELD_OUT, shared, place)?;
     Ok(0)
 }
 
@@ -124,7 +133,21 @@ fn probe_outputs(shared: &Shared) -> Result<(), Error> {
         .try_for_each(|path| files::probe(path))
 }
 
-/// Decides how many replicas there are, if it was not said. They are refused on a device that is not the CPU's threads: they would wait for
+/// Refuses the files that a command does not write.
+fn refuse_outputs(shared: &Shared, command: &str) -> Result<(), Error> {
+    let outputs = [
+        ("--report", &shared.report),
+        ("--translations", &shared.translations),
+    ];
+    match outputs.into_iter().find(|(_, path)| path.is_some()) {
+        None => Ok(()),
+        Some((option, _)) => Err(Error::Option(format!(
+            "{option} is written by the story, train and evaluate, not by {command}"
+        ))),
+    }
+}
+
+/// Decides how many replicas there are, if it is not given. They are refused on a device that is not the CPU's threads: they would wait for
 /// each other, and its generator, of which dropout is made there, would serve whoever comes first.
 fn decide_replicas(
     config: &mut RunConfig,
@@ -216,7 +239,7 @@ fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
             std::process::exit(130);
         }
     })
-    .map_err(|error| Error::Option(format!("cannot listen for Ctrl-C: {error}")))?;
+    .map_err(|error| Error::Stream(format!("cannot listen for Ctrl-C: {error}")))?;
     TRAINING.store(true, Ordering::Relaxed);
     let progress = Progress::new();
     let outcome = trainer.run(&|_| STOP.load(Ordering::Relaxed), &progress);
@@ -234,45 +257,48 @@ pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
     130
 }
 
-/// Evaluates a run, prints the figures and writes them where `--report` says.
+/// Evaluates a run, writes the figures where `--report` says and the translations where `--translations` says, and prints the figures.
 pub fn report_run(
     translator: &Translator,
     split: &Split,
+    tested_on: &str,
     shared: &Shared,
     place: &Place,
 ) -> Result<(), Error> {
     let state = folder::newest_state(&shared.out)?;
     let scores = evaluate(translator, split)?;
-    println!(
-        "\nbest checkpoint {} after {} of training ({:.0} tokens/s)",
-        translator.checkpoint,
-        duration(state.seconds),
-        state.tokens_per_second()
-    );
-    report::print(&scores);
+    // Before anything is printed: the reader of the lines may be gone.
     if let Some(path) = &shared.translations {
         report::write_translations(path, &split.held_out, &scores.translations)?;
     }
-    let Some(path) = &shared.report else {
-        return Ok(());
-    };
-    Report {
-        version: env!("CARGO_PKG_VERSION"),
-        held_out: scores.held_out,
-        combinations: scores.combinations,
-        checkpoint: translator.checkpoint.clone(),
-        beam: translator.beam,
-        train: TrainFigures {
-            seconds: state.seconds,
-            tokens_per_second: state.tokens_per_second(),
-            steps: state.step,
-            curve: state.curve.iter().map(EpochFigures::from).collect(),
-        },
-        model: ModelFigures {
-            parameters: translator.model.num_params(),
-        },
-        device: place.name.clone(),
-        config: &translator.config,
+    if let Some(path) = &shared.report {
+        let report = Report {
+            version: env!("CARGO_PKG_VERSION"),
+            tested_on,
+            held_out: &scores.held_out,
+            combinations: scores.combinations.as_ref(),
+            checkpoint: &translator.checkpoint,
+            beam: translator.beam,
+            train: TrainFigures {
+                seconds: state.seconds,
+                tokens_per_second: state.tokens_per_second(),
+                steps: state.step,
+                curve: state.curve.iter().map(EpochFigures::from).collect(),
+            },
+            model: ModelFigures {
+                parameters: translator.model.num_params(),
+            },
+            device: &place.name,
+            config: &translator.config,
+        };
+        report.write(path)?;
     }
-    .write(path)
+    say(&format!(
+        "\ntrained for {} ({:.0} tokens/s); translated with checkpoint {}",
+        duration(state.seconds),
+        state.tokens_per_second(),
+        translator.checkpoint
+    ));
+    report::print(&scores, tested_on);
+    Ok(())
 }

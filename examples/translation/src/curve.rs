@@ -23,7 +23,7 @@ type Number = fn(&CurvePoint) -> Option<f64>;
 /// # Errors
 /// If the file cannot be written. The old one is untouched then.
 pub fn draw(curve: &[CurvePoint], path: &Path) -> Result<(), Error> {
-    let svg = svg(curve).map_err(|error| Error::Curve(error.to_string()))?;
+    let svg = svg(curve).map_err(|error| Error::Picture(format!("the curve: {error}")))?;
     files::replace(path, svg.as_bytes())
 }
 
@@ -44,7 +44,13 @@ fn svg(curve: &[CurvePoint]) -> Result<String, Box<dyn std::error::Error>> {
             |point| percent(point.validation_accuracy.fraction()),
         ];
         let corner = SeriesLabelPosition::LowerRight;
-        chart(&below, "right tokens (%)", curve, accuracies, corner)?;
+        chart(
+            &below,
+            "tokens predicted correctly (%)",
+            curve,
+            accuracies,
+            corner,
+        )?;
         whole.present()?;
     }
     Ok(svg)
@@ -76,7 +82,10 @@ fn chart<'a>(
         .x_desc("step")
         .light_line_style(TRANSPARENT)
         .draw()?;
-    let parts = [("training", TRAINING), ("validation", VALIDATION)];
+    let parts = [
+        ("training, with dropout and smoothing", TRAINING),
+        ("validation", VALIDATION),
+    ];
     for ((name, colour), line) in parts.into_iter().zip(lines) {
         let points = curve
             .iter()

@@ -170,16 +170,25 @@ pub fn split(pairs: Vec<Pair>, held_out: usize, seed: u64, corpus: &str) -> Resu
 }
 
 /// The built-in corpus of a seed, with the last `validation` sentences of its training part as validation.
-pub fn toy(validation: usize, seed: u64) -> Split {
+///
+/// # Errors
+/// If there would be none, or less than half would be left for training.
+pub fn toy(validation: usize, seed: u64) -> Result<Split, Error> {
     let corpus = ToyCorpus::generate(seed);
     let mut train = corpus.train;
-    let validation = train.split_off(train.len().saturating_sub(validation));
-    Split {
+    let most = train.len() / 2;
+    if !(1..=most).contains(&validation) {
+        return Err(Error::Option(format!(
+            "--held-out must be between 1 and {most} for the built-in corpus, got {validation}"
+        )));
+    }
+    let validation = train.split_off(train.len() - validation);
+    Ok(Split {
         train,
         validation,
         held_out: group_by_source(&corpus.held_out),
         combinations: group_by_source(&corpus.combinations),
-    }
+    })
 }
 
 /// A number that tells two corpora apart: FNV-1a over every part of the split, in order.
@@ -262,13 +271,13 @@ mod tests {
         assert_eq!(read(b"").unwrap_err(), "/corpus.tsv: the file is empty");
         assert_eq!(
             read(b"a\tb\n\nlonely\n\tb\na\t \nc\t\xff\n").unwrap_err(),
-            "/corpus.tsv: 5 of 6 lines are no sentence pairs: line 2: the line is empty; line 3: expected source and target \
+            "/corpus.tsv: 5 of 6 lines are not sentence pairs: line 2: the line is empty; line 3: expected source and target \
              separated by a tab, got one column \"lonely\"; line 4: the source, column 1, is empty; line 5: the target, \
              column 2, of \"a\" is empty; line 6: byte 3 is not UTF-8"
         );
         assert_eq!(
             read(b"a\tb\nc").unwrap_err(),
-            "/corpus.tsv: 1 of 2 lines is no sentence pair: line 2: expected source and target separated by a tab, got one \
+            "/corpus.tsv: 1 of 2 lines is not a sentence pair: line 2: expected source and target separated by a tab, got one \
              column \"c\""
         );
         let many = read(&b"\n".repeat(1000)).unwrap_err();

@@ -16,11 +16,11 @@ pub enum Error {
         /// What the system said.
         source: io::Error,
     },
-    /// Lines of the corpus are no sentence pairs.
+    /// Lines of the corpus are not sentence pairs.
     #[error(
         "{}: {bad} of {lines} lines {} {listed}",
         path.display(),
-        if *bad == 1 { "is no sentence pair:" } else { "are no sentence pairs:" }
+        if *bad == 1 { "is not a sentence pair:" } else { "are not sentence pairs:" }
     )]
     Lines {
         /// The corpus.
@@ -70,6 +70,21 @@ pub enum Error {
         .0.display()
     )]
     InUse(PathBuf),
+    /// The corpus of a run has changed.
+    #[error(
+        "{corpus} (fingerprint {found}) is not the corpus of the run in {}, whose fingerprint is {was}",
+        path.display()
+    )]
+    OtherCorpus {
+        /// The folder of the run.
+        path: PathBuf,
+        /// The corpus that was read.
+        corpus: String,
+        /// Its fingerprint.
+        found: String,
+        /// The fingerprint of the run's own.
+        was: String,
+    },
     /// An option contradicts the run to resume.
     #[error("cannot resume with {option} {given}: the run in {} was started with {was}", path.display())]
     Contradiction {
@@ -99,9 +114,34 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
-    /// The curve could not be drawn.
-    #[error("cannot draw the curve: {0}")]
-    Curve(String),
+    /// A checkpoint cannot be written, and not because of a file.
+    #[error("cannot write {}: {problem}", path.display())]
+    NotWritten {
+        /// The checkpoint.
+        path: PathBuf,
+        /// Why not.
+        problem: String,
+    },
+    /// A loss is no longer finite.
+    #[error(
+        "the {name} is {loss} by step {step}: training has diverged; try a lower --learning-rate than {learning_rate}"
+    )]
+    Diverged {
+        /// Which loss.
+        name: &'static str,
+        /// Its value.
+        loss: f64,
+        /// The last step.
+        step: usize,
+        /// The highest learning rate.
+        learning_rate: f64,
+    },
+    /// A picture could not be drawn.
+    #[error("cannot draw {0}")]
+    Picture(String),
+    /// The terminal, a pipe or Ctrl-C cannot be used.
+    #[error("{0}")]
+    Stream(String),
     /// The sub-word vocabulary could not be trained or used.
     #[error("the vocabulary failed: {0}")]
     Vocabulary(String),

@@ -15,11 +15,11 @@ pub struct Scores {
     /// The translations of the sentences never seen, in their order.
     pub translations: Vec<String>,
     /// A handful of held-out sentences with their translations.
-    pub samples: Vec<Sample>,
+    pub samples: Vec<ScoredSentence>,
 }
 
 /// One held-out sentence and its translation.
-pub struct Sample {
+pub struct ScoredSentence {
     /// The sentence.
     pub source: String,
     /// What the model said.
@@ -53,7 +53,7 @@ pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error>
         held_out: score(&translations, &split.held_out),
         combinations,
         samples: samples
-            .map(|(example, translation)| Sample {
+            .map(|(example, translation)| ScoredSentence {
                 source: example.source.clone(),
                 translation: translation.clone(),
                 reference: example.references[0].clone(),
@@ -66,7 +66,6 @@ pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error>
 
 /// Translates the sources; one that is longer than the positions counts as not translated.
 fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String>, Error> {
-    let limit = translator.config.model.max_len - 1;
     let sources = translator.vocabulary.encode_all(
         examples
             .iter()
@@ -74,8 +73,16 @@ fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String
             .collect(),
     )?;
     let fitting: Vec<usize> = (0..sources.len())
-        .filter(|&index| sources[index].len() <= limit)
+        .filter(|&index| translator.config.fits(sources[index].len()))
         .collect();
+    let too_long = sources.len() - fitting.len();
+    if too_long > 0 {
+        eprintln!(
+            "{too_long} of {} sentences are longer than the {} positions of --max-len and count as not translated",
+            sources.len(),
+            translator.config.model.max_len
+        );
+    }
     let batch: Vec<Vec<u32>> = fitting
         .iter()
         .map(|&index| sources[index].clone())

@@ -7,6 +7,7 @@ use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
 
 use crate::batches;
 use crate::error::Error;
+use crate::files;
 use crate::translator::Translator;
 use crate::vocabulary::{BOS, EOS};
 
@@ -18,7 +19,7 @@ pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<S
         .remove(0);
     let translation = translator.vocabulary.decode(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;
-    std::fs::write(html, page.to_html()).map_err(Error::file("write", html))?;
+    files::replace(html, page.to_html().as_bytes())?;
     Ok(translation)
 }
 
@@ -82,10 +83,5 @@ fn map(
         keys.to_vec(),
         weights,
     )
-    .map_err(|error| {
-        Error::Option(format!(
-            "the attention of layer {} cannot be drawn: {error}",
-            index + 1
-        ))
-    })
+    .map_err(|error| Error::Picture(format!("the attention of layer {}: {error}", index + 1)))
 }

@@ -50,7 +50,7 @@ pub fn prepare(out: &Path) -> Result<Lock, Error> {
         let entry = entry.map_err(Error::file("read", out))?;
         let path = entry.path();
         if name(&path).starts_with(UNFINISHED) {
-            // A checkpoint is a folder; a report or a page is a file.
+            // A checkpoint is a folder; a report, a curve or a page is a file.
             entry
                 .file_type()
                 .and_then(|found| match found.is_dir() {

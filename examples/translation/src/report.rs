@@ -8,6 +8,7 @@ use crate::data::Example;
 use crate::error::Error;
 use crate::evaluate::Scores;
 use crate::files;
+use crate::progress::say;
 use crate::run_config::RunConfig;
 use crate::state::CurvePoint;
 
@@ -27,12 +28,14 @@ pub struct Score {
 pub struct Report<'a> {
     /// The version of this program.
     pub version: &'static str,
+    /// What `held_out` is of: the sentences that were set aside, or the file of `--test`.
+    pub tested_on: &'a str,
     /// Sentences never seen.
-    pub held_out: Score,
+    pub held_out: &'a Score,
     /// Combinations of words never seen; `null` for a corpus without such a split.
-    pub combinations: Option<Score>,
+    pub combinations: Option<&'a Score>,
     /// The checkpoint that translated.
-    pub checkpoint: String,
+    pub checkpoint: &'a str,
     /// Hypotheses kept while searching; 1 is greedy.
     pub beam: usize,
     /// How training went.
@@ -40,7 +43,7 @@ pub struct Report<'a> {
     /// The model.
     pub model: ModelFigures,
     /// Where it was computed.
-    pub device: String,
+    pub device: &'a str,
     /// The whole configuration of the run, with its seed and the corpus.
     pub config: &'a RunConfig,
 }
@@ -65,11 +68,11 @@ pub struct EpochFigures {
     pub epoch: usize,
     /// The step after which it was measured.
     pub step: usize,
-    /// Mean training loss (nats per token, smoothed).
+    /// Mean training loss (nats per token, smoothed, with dropout).
     pub train_loss: f64,
     /// Validation loss (nats per token, not smoothed).
     pub validation_loss: f64,
-    /// The part of the tokens that was predicted right; `null` for an epoch of an older version.
+    /// The fraction of tokens predicted correctly; `null` for an epoch of an older version.
     pub train_accuracy: Option<f64>,
     /// The same of the validation part.
     pub validation_accuracy: Option<f64>,
@@ -125,29 +128,28 @@ pub fn write_translations(
 }
 
 /// Prints scores and sample translations.
-pub fn print(scores: &Scores) {
+pub fn print(scores: &Scores, tested_on: &str) {
     let show = |name: &str, score: &Score| {
-        println!(
+        say(&format!(
             "{name}: {:.1} % of {} sentences exactly right, BLEU {:.1}",
             100.0 * score.exact,
             score.sentences,
             score.bleu
-        );
+        ));
     };
-    show("held out, sentences never seen", &scores.held_out);
+    show(tested_on, &scores.held_out);
     if let Some(combinations) = &scores.combinations {
-        show("held out, combinations never seen", combinations);
+        show("held-out combinations of words, never seen", combinations);
     }
-    println!();
+    say("");
     for sample in &scores.samples {
-        println!(
-            "  {}\n    {} {}",
-            sample.source,
-            if sample.right { "✓" } else { "✗" },
-            sample.translation
-        );
+        let mark = if sample.right { "✓" } else { "✗" };
+        say(&format!(
+            "  {}\n    {mark} {}",
+            sample.source, sample.translation
+        ));
         if !sample.right {
-            println!("    expected, for example: {}", sample.reference);
+            say(&format!("    expected, for example: {}", sample.reference));
         }
     }
 }
@@ -192,9 +194,10 @@ mod tests {
         };
         let report = Report {
             version: "1",
-            held_out: score.clone(),
-            combinations: Some(score),
-            checkpoint: "epoch-0001".into(),
+            tested_on: "test.tsv",
+            held_out: &score,
+            combinations: Some(&score),
+            checkpoint: "epoch-0001",
             beam: 4,
             train: TrainFigures {
                 seconds: 1.0,
@@ -203,7 +206,7 @@ mod tests {
                 curve: vec![EpochFigures::from(&point)],
             },
             model: ModelFigures { parameters: 3 },
-            device: "flex".into(),
+            device: "flex",
             config: &config,
         };
         let folder = tempfile::tempdir().unwrap();
@@ -219,6 +222,7 @@ mod tests {
         assert_eq!(json["model"]["parameters"], 3);
         assert_eq!(json["device"], "flex");
         assert_eq!(json["checkpoint"], "epoch-0001");
+        assert_eq!(json["tested_on"], "test.tsv");
         assert_eq!((&json["version"], &json["beam"]), (&"1".into(), &4.into()));
         assert_eq!(json["train"]["steps"], 9);
         let point = &json["train"]["curve"][0];

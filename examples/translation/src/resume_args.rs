@@ -36,17 +36,7 @@ impl TrainArgs {
         check.same("--warmup", self.warmup, run.warmup)?;
         check.same("--smoothing", self.smoothing, run.smoothing)?;
         check.same("--clip", self.clip, run.clip)?;
-        if self
-            .schedule
-            .is_some_and(|schedule| schedule != run.schedule)
-        {
-            let name = |schedule| format!("{schedule:?}").to_lowercase();
-            return check.refuse(
-                "--schedule",
-                name(self.schedule.unwrap_or(run.schedule)),
-                name(run.schedule),
-            );
-        }
+        check.same("--schedule", self.schedule, run.schedule)?;
         if let Some(file) = &self.data {
             run.data.file = Some(file.canonicalize().map_err(Error::file("read", file))?);
         }
@@ -90,7 +80,7 @@ impl Check<'_> {
         was: T,
     ) -> Result<(), Error> {
         match given {
-            Some(given) if given != was => self.refuse(option, given, was).map(|_| ()),
+            Some(given) if given != was => self.refuse(option, given, was),
             _ => Ok(()),
         }
     }
@@ -102,7 +92,7 @@ impl Check<'_> {
         was: Option<T>,
     ) -> Result<(), Error> {
         match (given, was) {
-            (Some(given), None) => self.refuse(option, given, "no such option").map(|_| ()),
+            (Some(given), None) => self.refuse(option, given, "none"),
             (given, Some(was)) => self.same(option, given, was),
             (None, None) => Ok(()),
         }
@@ -113,7 +103,7 @@ impl Check<'_> {
         option: &'static str,
         given: impl Display,
         was: impl Display,
-    ) -> Result<bool, Error> {
+    ) -> Result<(), Error> {
         Err(Error::Contradiction {
             path: self.out.to_path_buf(),
             option,

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::data::{self, Split};
 use crate::error::Error;
 use crate::schedule::Schedule;
-use crate::vocabulary::Vocabulary;
+use crate::vocabulary::{self, Vocabulary};
 
 /// Steps between two models of the moving average.
 pub const AVERAGE_EVERY: usize = 10;
@@ -61,7 +61,8 @@ pub struct RunConfig {
 pub struct DataConfig {
     /// A file of pairs; without one, the built-in corpus.
     pub file: Option<PathBuf>,
-    /// Source sentences set aside for the report, and as many for validation.
+    /// Source sentences of a file that are set aside for the report, and as many for validation; of the built-in corpus, those set aside for
+    /// validation.
     pub held_out: usize,
     /// The [`data::fingerprint`] of the corpus.
     pub fingerprint: String,
@@ -84,7 +85,7 @@ impl DataConfig {
     pub fn load(&self, seed: u64) -> Result<Split, Error> {
         match &self.file {
             Some(file) => data::split(data::read_tsv(file)?, self.held_out, seed, &self.name()),
-            None => Ok(data::toy(self.held_out, seed)),
+            None => data::toy(self.held_out, seed),
         }
     }
 }
@@ -109,7 +110,7 @@ impl RunConfig {
         }
         if self.batch_tokens.is_none() && self.replicas > self.batch {
             return Err(Error::Option(format!(
-                "--replicas must be at most --batch, {}, got {}",
+                "--replicas must not exceed --batch ({}), got {}",
                 self.batch, self.replicas
             )));
         }
@@ -124,6 +125,9 @@ impl RunConfig {
                     "{option} must be greater than 0, got {value}"
                 )));
             }
+        }
+        if self.vocabulary < vocabulary::SMALLEST {
+            return Err(vocabulary::too_small(self.vocabulary));
         }
         if self.learning_rate > 1.0 {
             return Err(Error::Option(format!(
@@ -151,6 +155,11 @@ impl RunConfig {
     pub fn last_step(&self, epoch_steps: usize) -> Option<usize> {
         let by_epochs = self.epochs.map(|epochs| epochs.saturating_mul(epoch_steps));
         by_epochs.into_iter().chain(self.steps).min()
+    }
+
+    /// Whether the model has positions for a sentence of so many tokens: one more is for `<bos>` or `<eos>`.
+    pub fn fits(&self, tokens: usize) -> bool {
+        tokens < self.model.max_len
     }
 
     /// How much goes into a batch.
@@ -184,11 +193,11 @@ impl RunConfig {
         let split = self.data.load(self.seed)?;
         let found = data::fingerprint(&split);
         if found != self.data.fingerprint {
-            return Err(Error::Contradiction {
+            return Err(Error::OtherCorpus {
                 path: out.to_path_buf(),
-                option: "the corpus",
-                given: format!("{} (fingerprint {found})", self.data.name()),
-                was: format!("other sentences (fingerprint {})", self.data.fingerprint),
+                corpus: self.data.name(),
+                found,
+                was: self.data.fingerprint.clone(),
             });
         }
         Ok(split)

@@ -1,5 +1,7 @@
 //! The learning rate, by Burn's schedulers.
 
+use std::fmt;
+
 use burn::lr_scheduler::{module_lr_scheduler::ModuleLrScheduler, noam::NoamLrSchedulerConfig};
 use burn_attn_models::train::warmup_cosine;
 use serde::{Deserialize, Serialize};
@@ -19,6 +21,15 @@ pub enum Schedule {
     Cosine,
     /// With one over the square root of the step, so that training needs no end
     Noam,
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str(match self {
+            Self::Cosine => "cosine",
+            Self::Noam => "noam",
+        })
+    }
 }
 
 /// The scheduler of a run whose epochs have so many steps, after `step` steps.

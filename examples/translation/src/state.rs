@@ -37,7 +37,7 @@ pub struct State {
     pub curve: Vec<CurvePoint>,
 }
 
-/// One epoch of the loss curve.
+/// One epoch of the loss curve; the last one may be a part, if the run ended there.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The epoch, counted from 1.

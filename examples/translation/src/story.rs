@@ -2,7 +2,7 @@
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Shared, TrainArgs};
-use crate::commands::{Place, begin, report_run, resume, say_how_to_resume};
+use crate::commands::{HELD_OUT, Place, begin, report_run, resume, say_how_to_resume};
 use crate::data::Split;
 use crate::error::Error;
 use crate::explain::explain;
@@ -19,11 +19,11 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     let (split, outcome) = train(shared, place)?;
     if let Outcome::Interrupted(name) = outcome {
         say_how_to_resume(&name, &shared.out);
-        say("(or just tell the story again)");
+        say("(or run the same command again)");
         return Ok(130);
     }
     let translator = Translator::load(&shared.out, &place.device, 1)?;
-    report_run(&translator, &split, shared, place)?;
+    report_run(&translator, &split, HELD_OUT, shared, place)?;
 
     // A long sentence has more to show.
     let Some(example) = split
@@ -35,15 +35,15 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     };
     let html = shared.out.join("attention.html");
     let translation = explain(&translator, &example.source, &html)?;
-    println!(
+    say(&format!(
         "\nWhat every layer and head looks at while it translates\n  {}\n    {translation}",
         example.source
-    );
-    println!("is in {}: open it in a browser.", html.display());
-    println!(
+    ));
+    say(&format!("is in {}: open it in a browser.", html.display()));
+    say(&format!(
         "\nYour turn: cargo run --release -p translation -- translate \"{}\"",
         split.held_out[0].source
-    );
+    ));
     Ok(0)
 }
 
@@ -72,7 +72,9 @@ fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
     }
     let trained = resume(&args, shared, place)?;
     if state.finished {
-        println!("(delete it, or name another folder with --out, to train anew)");
+        say(&format!(
+            "(delete it, or name another folder with --out, to train anew)"
+        ));
     }
     Ok(trained)
 }

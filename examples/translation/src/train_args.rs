@@ -42,7 +42,7 @@ const BUILT_IN: Defaults = Defaults {
     smoothing: 0.05,
 };
 
-/// For a corpus of people's sentences: the run that the README measures.
+/// For a corpus of people's sentences, such as Tatoeba's.
 const OWN: Defaults = Defaults {
     vocabulary: 8000,
     d_model: 256,

@@ -66,8 +66,8 @@ pub struct Trainer {
     average: Option<MovingAverage<Seq2Seq>>,
     train: Vec<Sample>,
     validation: Vec<Sample>,
-    /// Sentences to translate while it trains.
-    samples: Vec<Pair>,
+    /// Sentences to translate after an epoch: the validation part.
+    to_show: Vec<Pair>,
     /// The steps of every epoch.
     epoch_steps: usize,
     /// Losses that are still on the device, with their tokens.
@@ -102,7 +102,7 @@ impl Trainer {
             model: Some(model),
             train: Vec::new(),
             validation: Vec::new(),
-            samples: Vec::new(),
+            to_show: Vec::new(),
             epoch_steps: 0,
             unread: Vec::new(),
         }
@@ -132,7 +132,7 @@ impl Trainer {
             device,
             train: Vec::new(),
             validation: Vec::new(),
-            samples: Vec::new(),
+            to_show: Vec::new(),
             epoch_steps: 0,
             unread: Vec::new(),
         }
@@ -147,7 +147,7 @@ impl Trainer {
             &self.config,
             "validation",
         )?;
-        self.samples.clone_from(&split.validation);
+        self.to_show.clone_from(&split.validation);
         // Epochs differ in their order, not in how many steps they have.
         self.epoch_steps = self.plan(0).len();
         Ok(self)
@@ -171,6 +171,11 @@ impl Trainer {
         self.decide_steps(progress);
         // A new end may be before what is already trained and measured.
         self.state.finished |= self.is_over() && self.state.validation().is_some();
+        // A run that goes on beyond an end in the middle of an epoch measures that epoch again when it is over.
+        if !self.state.finished && self.state.step_in_epoch > 0 && self.state.validation().is_some()
+        {
+            self.state.curve.pop();
+        }
         while !self.state.finished {
             let plan = self.plan(self.state.epoch);
             progress.begin_epoch(&self.epoch_label(), plan.len(), self.state.step_in_epoch);
@@ -197,7 +202,6 @@ impl Trainer {
             }
             saved = (self.clock)();
         }
-        progress.finish();
         Ok(Outcome::Finished)
     }
 
@@ -212,8 +216,8 @@ impl Trainer {
         if let Some(steps) = self.config.steps {
             self.scheduler = None;
             progress.line(&format!(
-                "{minutes} min are {steps} steps at this speed: --steps {steps} instead of --minutes {minutes} \
-                 repeats this run exactly",
+                "{minutes} min is {steps} steps at this speed; to repeat this run exactly, use --steps {steps} instead of \
+                 --minutes {minutes}",
             ));
         }
         self.config.steps.is_some()

@@ -19,7 +19,13 @@ pub fn translate(translator: &Translator, text: Option<&str>) -> Result<u8, Erro
         true => prompt(translator, input.lock()),
         false => lines(translator, input.lock(), io::stdout().lock()),
     };
-    translated.map_err(|error| Error::Option(format!("cannot go on translating: {error}")))
+    match translated {
+        // A reader that closes the pipe has read enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(0),
+        translated => {
+            translated.map_err(|error| Error::Stream(format!("stopped translating: {error}")))
+        }
+    }
 }
 
 /// Translates what is typed, until its end (Ctrl-D).
@@ -27,11 +33,12 @@ fn prompt(translator: &Translator, mut input: impl BufRead) -> io::Result<u8> {
     loop {
         eprint!("> ");
         io::stderr().flush()?;
-        let mut sentence = String::new();
-        if input.read_line(&mut sentence)? == 0 {
+        let mut typed = Vec::new();
+        if input.read_until(b'\n', &mut typed)? == 0 {
             eprintln!();
             return Ok(0);
         }
+        let sentence = String::from_utf8_lossy(&typed);
         if sentence.trim().is_empty() {
             continue;
         }
@@ -51,26 +58,27 @@ fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -
         let mut translations = Vec::new();
         for (number, line) in lines.by_ref().take(BATCH) {
             let line = String::from_utf8_lossy(&line?).into_owned();
+            let line = line.trim_start_matches('\u{feff}');
             translations.push(String::new());
             if line.trim().is_empty() {
                 continue;
             }
-            match translator.encode(&line) {
-                Ok(tokens) => sentences.push((translations.len() - 1, tokens)),
+            match translator.encode(line) {
+                Ok(tokens) => sentences.push(((translations.len() - 1, number), tokens)),
                 Err(error) => {
                     eprintln!("error: line {number}: {error}");
                     code = 1;
                 }
             }
         }
-        let (places, sentences): (Vec<usize>, Vec<_>) = sentences.into_iter().unzip();
+        let (places, sentences): (Vec<_>, Vec<_>) = sentences.into_iter().unzip();
         let found = translator.translate(&sentences);
-        for (place, tokens) in places.into_iter().zip(found) {
+        for ((place, number), tokens) in places.into_iter().zip(found) {
             match translator.vocabulary.decode(&tokens) {
                 // Whatever a model writes, it is one line.
                 Ok(text) => translations[place] = text.replace(['\n', '\r'], " "),
                 Err(error) => {
-                    eprintln!("error: {error}");
+                    eprintln!("error: line {number}: {error}");
                     code = 1;
                 }
             }

@@ -74,11 +74,11 @@ impl Translator {
             return Err(refused("it is empty".into()));
         }
         let tokens = self.vocabulary.encode(sentence)?;
-        let limit = self.config.model.max_len - 1;
-        if tokens.len() > limit {
+        if !self.config.fits(tokens.len()) {
             return Err(refused(format!(
-                "it has {} tokens, and this model reads at most {limit} (--max-len when it was trained)",
-                tokens.len()
+                "it has {} tokens, and this model reads at most {} (--max-len when it was trained)",
+                tokens.len(),
+                self.config.model.max_len - 1
             )));
         }
         Ok(tokens)

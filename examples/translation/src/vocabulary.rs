@@ -20,6 +20,14 @@ const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
 /// The smallest vocabulary: the special tokens and every byte.
 pub const SMALLEST: usize = SPECIAL.len() + 256;
 
+/// Why a vocabulary of this size cannot be.
+pub fn too_small(size: usize) -> Error {
+    Error::Option(format!(
+        "--vocabulary must be at least {SMALLEST} ({} special tokens and 256 bytes), got {size}",
+        SPECIAL.len()
+    ))
+}
+
 /// Turns text into token ids and back.
 pub struct Vocabulary(Tokenizer);
 
@@ -33,10 +41,7 @@ impl Vocabulary {
         size: usize,
     ) -> Result<Self, Error> {
         if size < SMALLEST {
-            return Err(Error::Option(format!(
-                "--vocabulary must be at least {SMALLEST} ({} special tokens and 256 bytes), got {size}",
-                SPECIAL.len()
-            )));
+            return Err(too_small(size));
         }
         let mut tokenizer = Tokenizer::new(BPE::default());
         let bytes = ByteLevel::new(true, true, true);

@@ -73,14 +73,16 @@ impl Trainer {
     }
 
     /// A loss, if it is finite.
-    fn finite(&self, name: &str, loss: f64) -> Result<f64, Error> {
+    fn finite(&self, name: &'static str, loss: f64) -> Result<f64, Error> {
         if loss.is_finite() {
             return Ok(loss);
         }
-        Err(Error::Option(format!(
-            "the {name} is {loss} in step {}: training has diverged; try a lower --learning-rate than {}",
-            self.state.step, self.config.learning_rate
-        )))
+        Err(Error::Diverged {
+            name,
+            loss,
+            step: self.state.step,
+            learning_rate: self.config.learning_rate,
+        })
     }
 
     /// The mean training loss of the epoch under way.
@@ -110,10 +112,10 @@ impl Trainer {
     /// A sentence of the validation part, another one after each epoch, and what the model makes of it: a line to be added.
     fn sample(&self) -> Result<Option<String>, Error> {
         // A prime, so that neighbours in the corpus are far apart.
-        let pair = &self.samples[self.state.epoch * 7919 % self.samples.len()];
+        let pair = &self.to_show[self.state.epoch * 7919 % self.to_show.len()];
         let tokens = self.vocabulary.encode(&pair.source)?;
         let model = self.trained();
-        if tokens.len() >= self.config.model.max_len {
+        if !self.config.fits(tokens.len()) {
             return Ok(None);
         }
         let device = self.device.clone().inner();

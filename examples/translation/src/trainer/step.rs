@@ -18,7 +18,8 @@ impl Trainer {
     /// One step of the optimizer.
     pub(super) fn step(&mut self, plan: &[Vec<usize>]) -> Result<(), Error> {
         let started = (self.clock)();
-        burn_attn::seed(&self.device, mix(self.config.seed, self.state.step as u64));
+        let seed = mix(self.config.seed, self.state.step as u64);
+        burn_attn::seed(&self.device, seed);
         let rate = self.learning_rate()?;
         let samples: Vec<&Sample> = plan[self.state.step_in_epoch]
             .iter()
@@ -29,7 +30,7 @@ impl Trainer {
             .take()
             .expect("the model is only away during a step");
         let tokens: usize = samples.iter().map(|sample| sample.target_tokens()).sum();
-        let (loss, right, gradients) = self.gradients(&model, &samples, tokens);
+        let (loss, right, gradients) = self.gradients(&model, &samples, tokens, seed);
         let gradients = self
             .replicas
             .clip_by_global_norm(gradients, &model, self.config.clip);
@@ -68,8 +69,8 @@ impl Trainer {
         model: &Seq2Seq,
         samples: &[&Sample],
         tokens: usize,
+        seed: u64,
     ) -> (Tensor<1>, Option<usize>, GradientsParams) {
-        let seed = mix(self.config.seed, self.state.step as u64);
         // Divided by the tokens of the whole batch, gradients of parts add up to its own.
         let batch = |part: &&[&Sample]| {
             batches::batch(part, &self.device)
@@ -97,10 +98,10 @@ impl Trainer {
             return;
         };
         self.average = Some(if step.is_multiple_of(AVERAGE_EVERY) {
-            // At first it is the mean of what there was, not of steps that never were.
+            // The mean of all models so far, without the one of before the first step, until there are as many as were asked for.
             let models = (step / AVERAGE_EVERY) as f64;
             let most = 1.0 - AVERAGE_EVERY as f64 / steps as f64;
-            average.updated(model, most.min(models / (models + 9.0)))
+            average.updated(model, most.min((models - 1.0) / models))
         } else {
             average
         });

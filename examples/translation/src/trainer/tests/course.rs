@@ -128,7 +128,7 @@ fn a_validation_loss_that_is_no_number_ends_the_run() {
     let error = trainer.run(&|_| false, &Progress::silent()).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the validation loss is NaN in step 1: training has diverged; try a lower --learning-rate than \
+        "the validation loss is NaN by step 1: training has diverged; try a lower --learning-rate than \
          100000000000000000000000000000000000000"
     );
     assert!(checkpoint::list(out.path()).unwrap().is_empty());
