@@ -2,15 +2,16 @@
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
+    nn::LinearConfig,
     optim::{AdamConfig, GradientsParams},
-    tensor::{Device, Tensor},
+    tensor::{DType, Device, Tensor},
     train::TrainStep,
 };
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
-    train::{LanguageModelBatch, MovingAverage, Replicas, clip_by_global_norm},
+    train::{LanguageModelBatch, MovingAverage, Replicas, Seq2SeqBatch, clip_by_global_norm},
 };
-use burn_attn_tests::{numbers::filled, parameters};
+use burn_attn_tests::{numbers::filled, parameters, sentence};
 
 const VOCABULARY: usize = 29;
 /// Of three rows: parts of two replicas have two and one.
@@ -165,4 +166,129 @@ fn a_moving_average_is_between_its_models_and_keeps_their_parameters() {
         .map(|(first, second)| 0.75 * first + 0.25 * second)
         .collect();
     assert_near(&weights(average.model()), &expected, 1e-6);
+}
+
+#[test]
+fn mistakes_have_their_sentences() {
+    let device = Device::default().autodiff();
+    let model = model();
+    for (said, sentence) in [
+        (
+            sentence(|| Replicas::new(0)),
+            "Replicas: there must be at least one, got 0",
+        ),
+        (
+            sentence(|| Replicas::new(2).step(&model, vec![])),
+            "Replicas: there must be from 1 to 2 parts, one for each replica at most, got 0",
+        ),
+        (
+            sentence(|| Replicas::new(1).step(&model, vec![batch(&TEXTS), batch(&TEXTS)])),
+            "Replicas: there must be from 1 to 1 parts, one for each replica at most, got 2",
+        ),
+        (
+            sentence(|| {
+                Replicas::new(2).clip_by_global_norm(gradients(&model, 1), &model, f64::NAN)
+            }),
+            "clip_by_global_norm: the limit must be above 0, got NaN",
+        ),
+        (
+            sentence(|| MovingAverage::new(&model).updated(&model, 1.5)),
+            "MovingAverage: decay must be from 0 to 1, got 1.5",
+        ),
+        (
+            sentence(|| LanguageModelBatch::new::<&[u32]>(&[], &device)),
+            "LanguageModelBatch: there are no texts",
+        ),
+        (
+            sentence(|| batch(&[&[1, 2], &[3]])),
+            "LanguageModelBatch: text 1 must have at least 2 tokens, got 1",
+        ),
+        (
+            sentence(|| batch(&TEXTS).divided_by(0)),
+            "a loss cannot be divided by 0 tokens",
+        ),
+        (
+            sentence(|| Seq2SeqBatch::new(&[&[3u32][..], &[]], &[[1, 2], [1, 2]], &device)),
+            "Seq2SeqBatch: source 1 has no tokens",
+        ),
+        (
+            sentence(|| Seq2SeqBatch::new(&[[3]], &[[1]], &device)),
+            "Seq2SeqBatch: target 0 must have at least 2 tokens, got 1",
+        ),
+        (
+            sentence(|| Seq2SeqBatch::new(&[[3], [4]], &[[1, 2]], &device)),
+            "Seq2SeqBatch: there are 2 sources, but 1 targets",
+        ),
+    ] {
+        assert_eq!(said, sentence);
+    }
+    let stranger = sentence(|| MovingAverage::new(&model).updated(&self::model(), 0.5));
+    assert!(
+        stranger.starts_with("MovingAverage: parameter ")
+            && stranger.ends_with(" is not in the model"),
+        "{stranger}"
+    );
+}
+
+#[test]
+fn a_norm_that_half_precision_cannot_hold_loses_no_gradient() {
+    let linear = LinearConfig::new(30, 40).init(&Device::default().autodiff());
+    let mut gradients = GradientsParams::new();
+    let large = Tensor::<2>::full([30, 40], 60.0, &Device::default()).cast(DType::BF16);
+    gradients.register(linear.weight.id, large);
+    let clipped = clip_by_global_norm(gradients, &linear, 1.0);
+    let clipped = clipped.get::<2>(linear.weight.id).unwrap();
+    assert_eq!(clipped.dtype(), DType::BF16);
+    let norm = clipped
+        .cast(DType::F32)
+        .square()
+        .sum()
+        .sqrt()
+        .into_scalar::<f32>();
+    assert!((norm - 1.0).abs() < 0.01, "{norm}");
+}
+
+#[test]
+fn a_panic_in_a_replica_is_that_of_the_step() {
+    let model = model();
+    let outside = LanguageModelBatch::new(&[[1, 99]], &Device::default().autodiff());
+    let alone = sentence(|| model.step(outside.clone()));
+    let replicas = Replicas::new(2);
+    assert_eq!(
+        sentence(|| replicas.step(&model, vec![batch(&TEXTS), outside.clone()])),
+        alone
+    );
+    // They are not used up by it.
+    assert_eq!(
+        replicas
+            .step(&model, vec![batch(&TEXTS[..2]), batch(&TEXTS[2..])])
+            .0
+            .len(),
+        2
+    );
+}
+
+#[test]
+fn a_run_with_dropout_repeats_to_the_bit() {
+    let config = LanguageModelConfig::new(VOCABULARY)
+        .with_d_model(12)
+        .with_n_heads(3)
+        .with_d_ff(20)
+        .with_max_len(11);
+    let block = config.block.clone().with_dropout(0.3);
+    let device = Device::default().autodiff();
+    let first = filled(config.with_block(block).init(&device), 7);
+    let run = || {
+        let replicas = Replicas::new(2);
+        let mut optimizers = vec![AdamConfig::new().init(); 2];
+        let mut model = first.clone();
+        for seed in 0..3 {
+            let parts = [&TEXTS[..2], &TEXTS[2..]].map(|part| batch(part).seed(seed));
+            let (_, gradients) = replicas.step(&model, parts.into());
+            let gradients = replicas.clip_by_global_norm(gradients, &model, 0.5);
+            model = replicas.update(&mut optimizers, 0.01, model, gradients);
+        }
+        weights(&model)
+    };
+    assert_eq!(run(), run());
 }

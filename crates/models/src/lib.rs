@@ -64,7 +64,7 @@
 //! # Training
 //!
 //! With the feature `train`, [`LanguageModel`](language_model::LanguageModel) and [`Seq2Seq`](seq2seq::Seq2Seq) go into burn-train's `Learner`, on
-//! one device or several; `train` has their batches and steps. [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
+//! one device or several; `train` has their batches and steps, and what a loop of one's own needs on all cores of a CPU. [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
 //!
 //! # Features
 //!

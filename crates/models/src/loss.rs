@@ -34,8 +34,7 @@ pub struct Loss {
 ///
 /// # Cost
 ///
-/// A softmax of the logits, and three more passes over them; two tensors as large as the logits, of which the gradient stays
-/// until the backward pass.
+/// A softmax of the logits, and about eight more passes over tensors as large, of which the gradient stays until the backward pass.
 ///
 /// # Source
 ///
@@ -67,69 +66,94 @@ pub fn smoothed_cross_entropy(
     tokens: usize,
     smoothing: f64,
 ) -> Loss {
-    let (value, gradient) =
-        value_and_gradient(logits.clone().inner(), expected, weights, tokens, smoothing);
+    let shape = logits.dims();
+    let flat = Flat::new(logits.clone().inner(), expected, weights, tokens, smoothing);
     Loss {
-        value,
-        surrogate: (logits * gradient).sum(),
+        value: flat.value(),
+        surrogate: (logits * flat.gradient().reshape(shape)).sum(),
     }
 }
 
 /// The loss alone, `[1]`, without smoothing, for a model without a graph.
 ///
-/// Shapes, panics and cost are those of [`smoothed_cross_entropy`]; `logits` are on a device without autodiff.
+/// Shapes and panics are those of [`smoothed_cross_entropy`]; `logits` are on a device without autodiff. It costs a softmax of them and two
+/// more passes.
 pub fn validation_loss(
     logits: Tensor<3>,
     expected: Tensor<2, Int>,
     weights: Tensor<2>,
     tokens: usize,
 ) -> Tensor<1> {
-    value_and_gradient(logits, expected, weights, tokens, 0.0).0
+    Flat::new(logits, expected, weights, tokens, 0.0).value()
 }
 
-fn value_and_gradient(
-    logits: Tensor<3>,
+/// The tokens of a batch one after the other.
+struct Flat {
+    /// `[rows, vocabulary]`.
+    logits: Tensor<2>,
+    /// The softmax of the logits.
+    probabilities: Tensor<2>,
+    /// `[rows, 1]`.
     expected: Tensor<2, Int>,
+    /// `[rows, 1]`, divided by the tokens.
     weights: Tensor<2>,
-    tokens: usize,
     smoothing: f64,
-) -> (Tensor<1>, Tensor<3>) {
-    let [batch, len, vocabulary] = logits.dims();
-    let shapes = [expected.dims(), weights.dims()];
-    assert!(
-        shapes == [[batch, len]; 2],
-        "loss: expected and weights are {:?} and {:?}, but the logits are of [{batch}, {len}] tokens",
-        shapes[0],
-        shapes[1]
-    );
-    assert!(tokens > 0, "loss: there are no tokens, only padding");
-    assert!(
-        (0.0..=1.0).contains(&smoothing),
-        "loss: smoothing must be from 0 to 1, got {smoothing}"
-    );
-    let rows = batch * len;
-    let logits = logits.reshape([rows, vocabulary]);
-    let expected = expected.inner().reshape([rows, 1]);
-    let weights = weights.inner().reshape([rows, 1]) / tokens as f64;
+}
 
-    let probabilities = softmax(logits.clone(), 1);
-    // The largest probability is exp(largest logit) / sum: that gives the logarithm of the sum without another pass of
-    // exponentials, and never takes the logarithm of an underflow.
-    let log_sum = logits.clone().max_dim(1) - probabilities.clone().max_dim(1).log();
-    let losses = log_sum - logits.clone().gather(1, expected.clone()) * (1.0 - smoothing);
-    // Without smoothing, a logit of −∞ is a token that cannot be, and must not become −∞ · 0.
-    let losses = match smoothing == 0.0 {
-        true => losses,
-        false => losses - logits.mean_dim(1) * smoothing,
-    };
-    let value = (losses * weights.clone()).sum();
+impl Flat {
+    fn new(
+        logits: Tensor<3>,
+        expected: Tensor<2, Int>,
+        weights: Tensor<2>,
+        tokens: usize,
+        smoothing: f64,
+    ) -> Self {
+        let [batch, len, vocabulary] = logits.dims();
+        let shapes = [expected.dims(), weights.dims()];
+        assert!(
+            shapes == [[batch, len]; 2],
+            "loss: expected and weights are {:?} and {:?}, but the logits are of [{batch}, {len}] tokens",
+            shapes[0],
+            shapes[1]
+        );
+        assert!(tokens > 0, "loss: there are no tokens, only padding");
+        assert!(
+            (0.0..=1.0).contains(&smoothing),
+            "loss: smoothing must be from 0 to 1, got {smoothing}"
+        );
+        let rows = batch * len;
+        let logits = logits.reshape([rows, vocabulary]);
+        let expected = expected.inner().reshape([rows, 1]);
+        let weights = weights.inner().reshape([rows, 1]) / tokens as f64;
+        Self {
+            probabilities: softmax(logits.clone(), 1),
+            logits,
+            expected,
+            weights,
+            smoothing,
+        }
+    }
 
-    let hits = weights.clone() * (smoothing - 1.0);
-    let gradient = ((probabilities - smoothing / vocabulary as f64) * weights).scatter(
-        1,
-        expected,
-        hits,
-        IndexingUpdateOp::Add,
-    );
-    (value, gradient.reshape([batch, len, vocabulary]))
+    /// The loss, `[1]`.
+    fn value(&self) -> Tensor<1> {
+        let (logits, smoothing) = (&self.logits, self.smoothing);
+        // The largest probability is exp(largest logit) / sum: that gives the logarithm of the sum without another pass of
+        // exponentials, and never takes the logarithm of an underflow.
+        let log_sum = logits.clone().max_dim(1) - self.probabilities.clone().max_dim(1).log();
+        let losses = log_sum - logits.clone().gather(1, self.expected.clone()) * (1.0 - smoothing);
+        // Without smoothing, a logit of −∞ is a token that cannot be, and must not become −∞ · 0.
+        let losses = match smoothing == 0.0 {
+            true => losses,
+            false => losses - logits.clone().mean_dim(1) * smoothing,
+        };
+        (losses * self.weights.clone()).sum()
+    }
+
+    /// Its gradient, `[rows, vocabulary]`.
+    fn gradient(self) -> Tensor<2> {
+        let [_, vocabulary] = self.logits.dims();
+        let hits = self.weights.clone() * (self.smoothing - 1.0);
+        let gradient = (self.probabilities - self.smoothing / vocabulary as f64) * self.weights;
+        gradient.scatter(1, self.expected, hits, IndexingUpdateOp::Add)
+    }
 }

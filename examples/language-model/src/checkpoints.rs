@@ -15,21 +15,37 @@ use crate::folder::{Folder, Run};
 
 /// The first error, and whether training was stopped. The dashboard makes the learner forget both before it returns.
 #[derive(Clone, Default)]
-pub struct End(Arc<Mutex<(Option<String>, bool)>>);
+pub struct End(Arc<Mutex<Ending>>);
+
+#[derive(Clone, Default)]
+struct Ending {
+    error: Option<String>,
+    stopped: bool,
+    /// What an error stops.
+    interrupter: Option<Interrupter>,
+}
 
 impl End {
     /// The first error, and whether training was stopped.
     pub fn of_training(&self) -> (Option<String>, bool) {
-        self.with(|end| end.clone())
+        self.with(|end| (end.error.clone(), end.stopped))
+    }
+
+    /// Stops training by `interrupter` when there is an error.
+    pub fn stop_by(&self, interrupter: Interrupter) {
+        self.with(|end| end.interrupter = Some(interrupter));
     }
 
     fn fail(&self, error: String) {
-        self.with(|(first, _)| {
-            first.get_or_insert(error);
+        self.with(|end| {
+            if let Some(interrupter) = &end.interrupter {
+                interrupter.stop(Some(&error));
+            }
+            end.error.get_or_insert(error);
         });
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut (Option<String>, bool)) -> T) -> T {
+    fn with<T>(&self, work: impl FnOnce(&mut Ending) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -64,7 +80,7 @@ impl<R: Checkpoint, C: Checkpointer<R>> Checkpointer<R> for Guarded<C> {
     }
 }
 
-/// Keeps the checkpoints of the best epoch and of the newest, from which a run is resumed, and writes down which is the best.
+/// Keeps the checkpoints of the best epoch and of the newest two, from which a run is resumed, and writes down which is the best.
 pub struct BestAndNewest {
     /// The folder of the run.
     pub folder: Folder,
@@ -83,9 +99,11 @@ impl CheckpointingStrategy for BestAndNewest {
         store: &EventStoreClient,
     ) -> Vec<CheckpointingAction> {
         let (mean, lowest) = (Aggregate::Mean, Direction::Lowest);
+        let loss = store.find_metric(&self.metric, epoch, mean, &Split::Valid);
         let best = store.find_epoch(&self.metric, mean, lowest, &Split::Valid);
-        // Burn names an epoch that was never there if no loss is a number.
-        let Some(best) = best.filter(|&best| best <= epoch) else {
+        // The newest checkpoint, from which a run is resumed, stays one that can still learn.
+        let finite = loss.is_some_and(f64::is_finite);
+        let Some(best) = best.filter(|_| finite) else {
             self.end.fail(
                 "the loss on the held-out text is no longer a number: try a lower --learning-rate"
                     .into(),
@@ -97,7 +115,8 @@ impl CheckpointingStrategy for BestAndNewest {
             self.end.fail(error.to_string());
         }
         let older = self.folder.epochs().into_iter();
-        let older = older.filter(|&older| older != epoch && older != best);
+        // The one before stays until the next: this one may not be on the disk yet.
+        let older = older.filter(|&older| older + 1 < epoch && older != best);
         std::iter::once(CheckpointingAction::Save)
             .chain(older.map(CheckpointingAction::Delete))
             .collect()
@@ -128,7 +147,7 @@ impl TrainingProgressLogger for Watch {
             self.end.fail(error.to_string());
         }
         let is_stopped = self.interrupter.interruption().is_some();
-        self.end.with(|(_, stopped)| *stopped = is_stopped);
+        self.end.with(|end| end.stopped = is_stopped);
     }
 
     fn log_event_training(&mut self, _: String) {}

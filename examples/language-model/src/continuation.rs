@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use burn_attn_models::{
-    generate::{GenerateOptions, Sampling, stream},
+    generate::{GenerateOptions, Sampling, try_stream},
     language_model::LanguageModel,
 };
 use tokenizers::Tokenizer;
@@ -32,7 +32,8 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
     // A reader that closes the pipe has read enough.
     let mut out = std::io::stdout();
     let mut is_read = write!(out, "{}", args.prompt).is_ok();
-    continued(&model, &tokenizer, prompt, args, |text| {
+    let options = options(args.tokens, args.temperature, args.seed);
+    continued(&model, &tokenizer, prompt, &options, |text| {
         is_read = is_read && write!(out, "{text}").and_then(|()| out.flush()).is_ok();
         is_read
     })?;
@@ -40,27 +41,32 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
     Ok(())
 }
 
+/// Options that draw tokens, or always take the most probable one at temperature 0.
+pub fn options(tokens: usize, temperature: f64, seed: u64) -> GenerateOptions {
+    let sampling = match temperature > 0.0 {
+        true => Sampling::temperature(temperature),
+        false => Sampling::greedy(),
+    };
+    GenerateOptions::new(tokens).sampling(sampling).seed(seed)
+}
+
 /// Hands on each piece of the continuation as soon as it is whole characters, until `go_on` is false.
 pub fn continued(
     model: &LanguageModel,
     tokenizer: &Tokenizer,
     prompt: &[u32],
-    args: &ContinueArgs,
+    options: &GenerateOptions,
     mut go_on: impl FnMut(&str) -> bool,
 ) -> Result<(), Error> {
-    let sampling = match args.temperature > 0.0 {
-        true => Sampling::temperature(args.temperature),
-        false => Sampling::greedy(),
-    };
-    let options = GenerateOptions::new(args.tokens)
-        .sampling(sampling)
-        .seed(args.seed);
     let mut decoder = tokenizer.decode_stream(false);
-    for choice in stream(model, model.start(1), &[prompt.to_vec()], &options).flatten() {
-        if let Some(text) = decoder.step(choice.token)?
-            && !go_on(&text)
-        {
-            break;
+    let mut steps = try_stream(model, model.start(1), &[prompt.to_vec()], options)?;
+    while let Some(choices) = steps.try_next()? {
+        for choice in choices {
+            if let Some(text) = decoder.step(choice.token)?
+                && !go_on(&text)
+            {
+                return Ok(());
+            }
         }
     }
     Ok(())

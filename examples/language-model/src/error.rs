@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use burn_attn_models::{pretrained::PretrainedError, weights::WeightsError};
+use burn_attn_models::{
+    generate::GenerateError, pretrained::PretrainedError, weights::WeightsError,
+};
 
 /// An error of a command.
 #[derive(Debug, thiserror::Error)]
@@ -51,6 +53,9 @@ pub enum Error {
     /// The vocabulary could not be trained or used.
     #[error("the vocabulary failed: {0}")]
     Vocabulary(#[from] tokenizers::Error),
+    /// A prompt cannot be continued.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
     /// Burn's learner stopped.
     #[error("training stopped: {0}")]
     Training(String),

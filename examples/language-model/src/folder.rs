@@ -158,7 +158,11 @@ impl Folder {
 
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.0.join(name);
-        fs::write(&path, text).map_err(Error::file("write", &path))
+        // A kill leaves the old one or the new one.
+        let aside = self.0.join(format!(".unfinished-{name}"));
+        fs::write(&aside, text)
+            .and_then(|()| fs::rename(&aside, &path))
+            .map_err(Error::file("write", &path))
     }
 
     /// An error about the folder.

@@ -79,7 +79,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
             let best = run.best.unwrap_or(epoch);
             save_best(&folder, &config, best, &devices[0])?;
             println!(
-                "epoch {epoch} of {} is over: more --epochs train on",
+                "{epoch} epochs are over, and --epochs {} asks for no more",
                 run.epochs
             );
             return Ok(0);
@@ -115,9 +115,9 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     // Every device takes its part of the batch. Their gradients are added up, so each divides its loss by the tokens of the whole batch;
     // ddp takes the mean of gradients instead.
     let batcher = WindowBatcher::new((!args.ddp).then_some(recipe.batch * recipe.len), seed);
-    let loader = |batcher| {
+    let loader = |batcher, batch| {
         DataLoaderBuilder::new(batcher)
-            .batch_size(recipe.batch / devices.len())
+            .batch_size(batch)
             .set_device(device.clone())
     };
     let end = End::default();
@@ -130,8 +130,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     };
     let training = SupervisedTraining::new(
         folder.path(),
-        loader(batcher).shuffle(seed).build(text.train),
-        loader(WindowBatcher::new(None, seed)).build(text.held_out),
+        loader(batcher, recipe.batch / devices.len())
+            .shuffle(seed)
+            .build(text.train),
+        // On the first device alone.
+        loader(WindowBatcher::new(None, seed), recipe.batch).build(text.held_out),
     )
     .with_training_strategy(strategy.into())
     .with_application_logger(None)
@@ -172,6 +175,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         None => training,
     };
     let interrupter = training.interrupter();
+    end.stop_by(interrupter.clone());
     let training = plain::instead_of_the_dashboard(training).with_progress_logger(Watch {
         interrupter: interrupter.clone(),
         end: end.clone(),
@@ -187,7 +191,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.95)
         .with_weight_decay(0.1)
-        // Of each parameter: the learner has no place for `clip_by_global_norm`.
+        // Of each parameter: on several devices, the learner shows the sum of the gradients to nobody but the optimizer.
         .with_grad_clipping(Some(GradientClippingConfig::Norm(1.0)))
         .init();
     let rate = recipe.learning_rate;

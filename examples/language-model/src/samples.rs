@@ -14,7 +14,11 @@ use burn::{
 use burn_attn_models::language_model::LanguageModelConfig;
 use tokenizers::Tokenizer;
 
-use crate::{cli::ContinueArgs, continuation::continued, folder::Folder};
+use crate::{
+    continuation::{continued, options},
+    error::Error,
+    folder::Folder,
+};
 
 /// Tokens of a sample.
 const TOKENS: usize = 60;
@@ -50,44 +54,43 @@ impl Samples {
     }
 
     /// The prompt in brackets and what the model of an epoch makes of it.
-    fn sample(&self, epoch: usize) -> Result<String, CheckpointerError> {
-        let record = self.files.restore(epoch)?;
+    fn sample(&self, epoch: usize) -> Result<String, Error> {
+        let path = self.folder.checkpoint("model", epoch);
+        let record = self.files.restore(epoch).map_err(|error| Error::Run {
+            path,
+            problem: error.to_string(),
+        })?;
         let model = self.config.init(&self.device).load_record(record);
-        let failed = |error: String| CheckpointerError::Unknown(error);
-        let prompt = self.tokenizer.decode(&self.prompt, false);
-        let mut sample = format!("[{}]", prompt.map_err(|error| failed(error.to_string()))?);
-        let args = ContinueArgs {
-            prompt: String::new(),
-            out: self.folder.path().into(),
-            device: None,
-            tokens: TOKENS,
-            temperature: 0.8,
-            seed: epoch as u64,
-        };
+        let mut sample = format!("[{}]", self.tokenizer.decode(&self.prompt, false)?);
+        let options = options(TOKENS, 0.8, epoch as u64);
         let add = |text: &str| {
             sample.push_str(text);
             true
         };
-        continued(&model, &self.tokenizer, &self.prompt, &args, add)
-            .map_err(|error| failed(error.to_string()))?;
+        continued(&model, &self.tokenizer, &self.prompt, &options, add)?;
         Ok(sample)
+    }
+
+    /// Writes the sample of an epoch down.
+    fn write(&self, epoch: usize) -> Result<(), Error> {
+        let sample = format!("epoch {epoch}: {}\n\n", self.sample(epoch)?);
+        let path = self.folder.path().join("samples.txt");
+        let file = File::options().append(true).create(true).open(&path);
+        file.and_then(|mut file| file.write_all(sample.as_bytes()))
+            .map_err(Error::file("write", path))?;
+        if !std::io::stdout().is_terminal() {
+            let _ = write!(std::io::stdout(), "{sample}");
+        }
+        Ok(())
     }
 }
 
 impl Checkpointer<ModuleRecord> for Samples {
     fn save(&self, epoch: usize, record: ModuleRecord) -> Result<(), CheckpointerError> {
         self.files.save(epoch, record)?;
-        let sample = format!("epoch {epoch}: {}\n\n", self.sample(epoch)?);
-        let path = self.folder.path().join("samples.txt");
-        let mut file = File::options()
-            .append(true)
-            .create(true)
-            .open(path)
-            .map_err(CheckpointerError::IOError)?;
-        file.write_all(sample.as_bytes())
-            .map_err(CheckpointerError::IOError)?;
-        if !std::io::stdout().is_terminal() {
-            print!("{sample}");
+        // The checkpoint is saved, whatever becomes of its sample.
+        if let Err(error) = self.write(epoch) {
+            let _ = writeln!(std::io::stderr(), "no sample of epoch {epoch}: {error}");
         }
         Ok(())
     }

@@ -80,7 +80,7 @@ impl Text {
         let count = train.len() + held_out.len();
         let train = Windows::new(train, recipe.len).whole(recipe.batch);
         let held_out = Windows::new(held_out, recipe.len);
-        // The learner takes the mean over batches: whole ones count alike.
+        // The learner takes the mean over batches: whole ones, or a single one, count alike.
         let held_out = match held_out.len() < recipe.batch {
             true => held_out,
             false => held_out.whole(recipe.batch),

@@ -108,7 +108,7 @@ fn it_learns_on_two_devices_resumes_and_writes() {
     // What is over stays over.
     let over = printed(folder, &train(&["--resume"]));
     assert!(
-        over.ends_with("epoch 2 of 2 is over: more --epochs train on\n"),
+        over.ends_with("2 epochs are over, and --epochs 2 asks for no more\n"),
         "{over}"
     );
     let resumed = losses(&printed(folder, &train(&["--resume", "--epochs", "3"])));

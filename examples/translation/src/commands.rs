@@ -179,7 +179,7 @@ pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split,
     refuse_occupied(&shared.out)?;
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
-    println!(
+    say(&format!(
         "training on {}: {} pairs, {} tokens in the vocabulary, {} parameters, on {}{}",
         trainer.config.data.name(),
         split.train.len(),
@@ -190,7 +190,7 @@ pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split,
             1 => String::new(),
             replicas => format!(", {replicas} replicas"),
         },
-    );
+    ));
     Ok((split, drive(&mut trainer)?))
 }
 
@@ -214,19 +214,19 @@ pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split
         // A kill after the last checkpoint may have left the one before, and the curve without its end.
         checkpoint::tidy(&shared.out)?;
         curve::draw(&checkpoint.state.curve, &shared.out.join(curve::FILE))?;
-        println!(
+        say(&format!(
             "{} is complete: nothing is left to train",
             shared.out.display()
-        );
+        ));
         return Ok((split, Outcome::Finished));
     }
     let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
-    println!(
+    say(&format!(
         "going on from {} in {}, on {}",
         files::name(&path),
         shared.out.display(),
         place.name
-    );
+    ));
     Ok((split, drive(&mut trainer)?))
 }
 

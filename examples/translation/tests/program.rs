@@ -77,7 +77,7 @@ fn other_minutes_are_turned_into_steps_by_the_steps_that_follow() {
     done(train(folder.path(), "run").args(["--steps", "60"]));
     let mut more = program(folder.path(), "run");
     let mut running = Running::start(more.args(["train", "--resume", "--minutes", "600"]));
-    while !running.line().starts_with("600 min are ") {}
+    while !running.line().starts_with("600 min is ") {}
     let (code, rest) = running.interrupt();
     assert_eq!(code, Some(130), "{rest}");
     let (_, name) = rest.split_once(" goes on from ").unwrap();
@@ -91,7 +91,7 @@ fn other_minutes_are_turned_into_steps_by_the_steps_that_follow() {
 fn training_goes_on_when_nobody_reads_its_lines_any_more() {
     let folder = tempfile::tempdir().unwrap();
     let mut running = train(folder.path(), "run")
-        .args(["--epochs", "3"])
+        .args(["--epochs", "3", "--report", "report.json"])
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
@@ -100,7 +100,8 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
     printed.read_line(&mut line).unwrap();
     assert!(line.starts_with("training on "), "{line}");
     drop(printed);
-    running.wait().unwrap();
+    assert_eq!(running.wait().unwrap().code(), Some(0));
+    assert!(folder.path().join("report.json").is_file());
     assert_eq!(
         curve(&folder.path().join("run/epoch-0003"))
             .as_array()
@@ -170,14 +171,40 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
         (lines.len(), lines[1].as_str(), lines[2].as_str()),
         (4, "", "")
     );
-    let refused = text(&output.stderr);
+    let complaint = text(&output.stderr);
     assert!(
-        refused.starts_with("error: line 3: cannot translate"),
-        "{refused}"
+        complaint.starts_with("error: line 3: cannot translate"),
+        "{complaint}"
     );
     assert_eq!(output.status.code(), Some(1));
     let alone = done(program(folder.path(), "run").args(["translate", "2 dos"]));
     assert_eq!(alone.trim_end(), lines[3]);
+
+    let evaluate = [
+        "evaluate",
+        "--test",
+        "pairs.tsv",
+        "--beam",
+        "2",
+        "--translations",
+        "found.tsv",
+    ];
+    let scores = done(program(folder.path(), "run").args(evaluate));
+    assert!(
+        scores.contains("\npairs.tsv: ") && scores.contains("% of 60 sentences"),
+        "{scores}"
+    );
+    let found = fs::read_to_string(folder.path().join("found.tsv")).unwrap();
+    assert_eq!(found.lines().count(), 60);
+    assert!(
+        found.lines().all(|line| line.split('\t').count() == 3),
+        "{found}"
+    );
+    let refused = refused(program(folder.path(), "run").args(["translate", "a", "--report", "r"]));
+    assert_eq!(
+        refused,
+        "error: --report is written by the story, train and evaluate, not by translate\n"
+    );
 
     done(program(folder.path(), "run").args(["explain", "1 uno"]));
     let page = fs::read_to_string(folder.path().join("run/attention.html")).unwrap();

@@ -6,15 +6,20 @@ use burn::tensor::Tensor;
 use super::shares::Parameters;
 
 /// The exponential moving average of a model's parameters over the last steps, which usually predicts better than the model of the last
-/// step (Polyak and Juditsky, 1992). It does for a run what averaging its last checkpoints does (Vaswani et al., 2017, section 6.1).
+/// step. It does for a run what averaging its last checkpoints does (Vaswani et al., 2017, section 6.1); averages of the path of an
+/// optimizer go back to Polyak and Juditsky (1992).
 ///
 /// ```
 /// # #[cfg(feature = "flex")] {
-/// use burn::{nn::LinearConfig, tensor::Device};
+/// use burn::{nn::LinearConfig, optim::{GradientsParams, SgdConfig}, tensor::{Device, Tensor}};
 /// use burn_attn_models::train::MovingAverage;
 ///
 /// let device = Device::default().autodiff();
-/// let [first, second] = [(); 2].map(|()| LinearConfig::new(2, 3).init(&device));
+/// let first = LinearConfig::new(2, 3).init(&device);
+/// let loss = first.forward(Tensor::<2>::ones([1, 2], &device)).sum();
+/// let gradients = GradientsParams::from_grads(loss.backward(), &first);
+/// let second = SgdConfig::new().init().step(0.1, first.clone(), gradients);
+///
 /// let average = MovingAverage::new(&first).updated(&second, 0.75);
 /// let expected = first.weight.val().inner() * 0.75 + second.weight.val().inner() * 0.25;
 /// average.model().weight.val().into_data().assert_approx_eq::<f32>(&expected.into_data(), Default::default());
@@ -35,11 +40,12 @@ impl<M: Module> MovingAverage<M> {
 
     /// `decay` of the average so far, and the rest of `model`. With a decay of `1 - 1 / n`, it is that of about the last `n` models.
     ///
-    /// Other things than parameters, such as the running statistics of a batch norm, stay those of the first model.
+    /// The running statistics of a batch norm are averaged as well.
     ///
     /// # Panics
     ///
-    /// Unless the decay is from 0 to 1.
+    /// Unless the decay is from 0 to 1, and when a parameter of the average is not in `model`: parameters are told apart by their ids, which
+    /// an optimizer keeps, and which a model that is initialised anew does not have.
     ///
     /// # Cost
     ///
@@ -71,9 +77,14 @@ struct Step {
 
 impl ModuleMapper for Step {
     fn map_float<const D: usize>(&mut self, average: Param<Tensor<D>>) -> Param<Tensor<D>> {
-        let Some(newest) = self.newest.remove::<D>(average.id) else {
-            return average;
-        };
+        let newest = self.newest.remove::<D>(average.id);
+        let newest = newest.unwrap_or_else(|| {
+            panic!(
+                "MovingAverage: parameter {} of the average, of shape {:?}, is not in the model",
+                average.id.val(),
+                average.val().dims()
+            )
+        });
         average.map(|average| average * self.decay + newest.val().inner() * (1.0 - self.decay))
     }
 }

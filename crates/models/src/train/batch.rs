@@ -55,11 +55,11 @@ impl LanguageModelBatch {
     /// When there is no text, or one has fewer than 2 tokens.
     pub fn new<T: AsRef<[u32]>>(texts: &[T], device: &Device) -> Self {
         let rows: Vec<&[u32]> = texts.iter().map(AsRef::as_ref).collect();
-        let (input, targets) = shifted("LanguageModelBatch", &rows, device);
+        let (input, targets) = shifted("LanguageModelBatch", "text", &rows, device);
         Self { input, targets }
     }
 
-    /// Divides the sum of losses by so many tokens instead of its own, for training: those of the batches of all devices whose gradients
+    /// Divides the sum of losses by this many tokens instead of its own, for training: those of the batches of all devices whose gradients
     /// are added up.
     ///
     /// # Panics
@@ -97,7 +97,7 @@ impl Seq2SeqBatch {
     ///
     /// # Panics
     ///
-    /// When there is no target, one has fewer than 2 tokens, or the numbers of sources and targets differ.
+    /// When there is no target, one has fewer than 2 tokens, a source has none, or the numbers of sources and targets differ.
     pub fn new<S: AsRef<[u32]>, T: AsRef<[u32]>>(
         sources: &[S],
         targets: &[T],
@@ -109,8 +109,11 @@ impl Seq2SeqBatch {
             sources.len(),
             targets.len()
         );
+        if let Some(empty) = sources.iter().position(|source| source.as_ref().is_empty()) {
+            panic!("Seq2SeqBatch: source {empty} has no tokens");
+        }
         let rows: Vec<&[u32]> = targets.iter().map(AsRef::as_ref).collect();
-        let (input, targets) = shifted("Seq2SeqBatch", &rows, device);
+        let (input, targets) = shifted("Seq2SeqBatch", "target", &rows, device);
         let (source, source_lengths) = padded(sources, device);
         Self {
             source,
@@ -171,11 +174,11 @@ impl Targets {
 }
 
 /// All but the last token of each row, and what follows each of them.
-fn shifted(batch: &str, rows: &[&[u32]], device: &Device) -> (Tensor<2, Int>, Targets) {
-    assert!(!rows.is_empty(), "{batch}: there are no texts");
+fn shifted(batch: &str, row: &str, rows: &[&[u32]], device: &Device) -> (Tensor<2, Int>, Targets) {
+    assert!(!rows.is_empty(), "{batch}: there are no {row}s");
     if let Some(short) = rows.iter().position(|row| row.len() < 2) {
         panic!(
-            "{batch}: text {short} has {} tokens, but a prediction needs at least 2",
+            "{batch}: {row} {short} must have at least 2 tokens, got {}",
             rows[short].len()
         );
     }

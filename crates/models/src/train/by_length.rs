@@ -7,10 +7,10 @@ use rand_chacha::ChaCha8Rng;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchSize {
-    /// So many samples.
+    /// This many samples.
     Samples(usize),
-    /// So many tokens with the padding, in as many samples as that makes (Vaswani et al., 2017, section 5.1). A sample that is longer is a batch of
-    /// its own.
+    /// At most this many tokens with the padding, those of all sequences of a sample together (Vaswani et al., 2017, section 5.1, count
+    /// sources and targets apart: their 25,000 are 50,000 here). A sample that is longer is a batch of its own.
     Tokens(usize),
 }
 
@@ -60,7 +60,7 @@ pub fn batches_by_length<const N: usize>(
     batches
 }
 
-/// Cuts the samples in this order into batches of at most so many tokens.
+/// Cuts the samples in this order into batches of at most `tokens` tokens.
 fn cut<const N: usize>(order: &[usize], lengths: &[[usize; N]], tokens: usize) -> Vec<Vec<usize>> {
     let mut batches: Vec<Vec<usize>> = Vec::new();
     let mut longest = [0; N];

@@ -5,18 +5,38 @@
 
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
-use burn::tensor::Tensor;
+use burn::tensor::{DType, Tensor};
 
-/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device.
+/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device. The squares are added up in f32, on the
+/// device of the first gradient.
+///
+/// PyTorch equivalent: `torch.nn.utils.clip_grad_norm_`.
+///
+/// # Panics
+///
+/// Unless the limit is above 0.
+///
+/// # Cost
+///
+/// Four passes over the gradients.
 pub fn clip_by_global_norm<M: Module>(
     gradients: GradientsParams,
     module: &M,
     limit: f64,
 ) -> GradientsParams {
+    check(limit);
     match squares(&gradients, module) {
         Some(sum) => scaled(gradients, module, factor(sum, limit)),
         None => gradients,
     }
+}
+
+/// Refuses limits that would turn gradients round.
+pub(super) fn check(limit: f64) {
+    assert!(
+        limit > 0.0,
+        "clip_by_global_norm: the limit must be above 0, got {limit}"
+    );
 }
 
 /// The sum of the squares of all gradients, if there are any.
@@ -54,9 +74,13 @@ struct Squares<'a> {
 impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            let square = gradient.square().sum();
+            // In half precision, a norm of 256 would already be infinite.
+            let square = gradient.cast(DType::F32).square().sum();
             self.sum = Some(match self.sum.take() {
-                Some(sum) => sum + square,
+                Some(sum) => {
+                    let device = sum.device();
+                    sum + square.to_device(&device)
+                }
                 None => square,
             });
         }
@@ -72,8 +96,9 @@ struct Scaling {
 impl ModuleVisitor for Scaling {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.remove::<D>(param.id) {
-            self.gradients
-                .register(param.id, gradient * self.scale.clone().unsqueeze());
+            let scale = self.scale.clone().to_device(&gradient.device());
+            let scale = scale.cast(gradient.dtype()).unsqueeze();
+            self.gradients.register(param.id, gradient * scale);
         }
     }
 }
@@ -101,5 +126,11 @@ mod tests {
         // Every weight and every bias has the gradient 2: the norm is sqrt(4 · 20).
         assert!((norm(100.0) - 80f32.sqrt()).abs() < 1e-5);
         assert!((norm(1.5) - 1.5).abs() < 1e-5);
+    }
+    #[test]
+    #[should_panic(expected = "clip_by_global_norm: the limit must be above 0, got -1")]
+    fn a_limit_below_zero_is_refused() {
+        let linear = LinearConfig::new(3, 5).init(&Device::default().autodiff());
+        clip_by_global_norm(GradientsParams::new(), &linear, -1.0);
     }
 }

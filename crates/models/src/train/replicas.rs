@@ -3,6 +3,7 @@
 use std::thread;
 
 use burn::{
+    lr_scheduler::module_lr_scheduler::ModuleLearningRate,
     module::{Module, ModuleVisitor, Param},
     optim::{GradientsParams, ModuleOptimizer},
     tensor::Tensor,
@@ -46,7 +47,7 @@ pub struct Replicas {
 }
 
 impl Replicas {
-    /// So many replicas, among which the threads of rayon's pool are divided.
+    /// `count` replicas, among which the threads of rayon's pool are divided.
     ///
     /// # Panics
     ///
@@ -54,11 +55,12 @@ impl Replicas {
     pub fn new(count: usize) -> Self {
         assert!(count > 0, "Replicas: there must be at least one, got 0");
         let threads = rayon::current_num_threads();
+        let threads = threads.div_ceil(count);
         let pool = |_| {
-            ThreadPoolBuilder::new()
-                .num_threads(threads.div_ceil(count))
-                .build()
-                .expect("the system has threads")
+            let pool = ThreadPoolBuilder::new().num_threads(threads).build();
+            pool.unwrap_or_else(|error| {
+                panic!("Replicas: cannot start {threads} threads for each of {count}: {error}")
+            })
         };
         let pools = if count > 1 { count } else { 0 };
         Self {
@@ -78,14 +80,14 @@ impl Replicas {
         self.count
     }
 
-    /// A step of `model` on every part of a batch: the outputs, and the sum of the gradients, both in the order of the parts.
+    /// A step of `model` on every part of a batch: the outputs in the order of the parts, and the sum of the gradients, added up in that order.
     ///
     /// The losses of the parts must be made to add up to that of the batch, as by
     /// [`divided_by`](super::LanguageModelBatch::divided_by).
     ///
     /// # Panics
     ///
-    /// When there is no part, or more of them than replicas.
+    /// When there is no part, or more of them than replicas, and when two replicas or more would share a model that is on several devices.
     ///
     /// # Cost
     ///
@@ -96,9 +98,9 @@ impl Replicas {
     {
         assert!(
             (1..=self.count).contains(&parts.len()),
-            "Replicas: a batch of {} parts for {} replicas",
-            parts.len(),
-            self.count
+            "Replicas: there must be from 1 to {} parts, one for each replica at most, got {}",
+            self.count,
+            parts.len()
         );
         let steps = match <[M::Input; 1]>::try_from(parts) {
             Ok([whole]) => vec![model.step(whole)],
@@ -112,12 +114,17 @@ impl Replicas {
     }
 
     /// [`clip_by_global_norm`](super::clip_by_global_norm) on the threads of all replicas.
+    ///
+    /// # Panics
+    ///
+    /// Unless the limit is above 0.
     pub fn clip_by_global_norm<M: Module + Send>(
         &self,
         gradients: GradientsParams,
         model: &M,
         limit: f64,
     ) -> GradientsParams {
+        clip::check(limit);
         let shares = Shares::new(model, self.count);
         let divided = shares.divide(model, gradients);
         let squares = self.side_by_side(model, divided, |_, model, gradients| {
@@ -145,7 +152,7 @@ impl Replicas {
     pub fn update<M: Module + Send>(
         &self,
         optimizers: &mut [ModuleOptimizer],
-        learning_rate: f64,
+        learning_rate: impl Into<ModuleLearningRate>,
         model: M,
         gradients: GradientsParams,
     ) -> M {
@@ -153,11 +160,13 @@ impl Replicas {
             return optimizer.step(learning_rate, model, gradients);
         }
         assert!(!optimizers.is_empty(), "Replicas: there is no optimizer");
+        let learning_rate = learning_rate.into();
         let shares = Shares::new(&model, optimizers.len());
         let divided = shares.divide(&model, gradients);
         let work = optimizers.iter_mut().zip(divided).collect();
         let updated = self.side_by_side(&model, work, |share, model, (optimizer, gradients)| {
-            shares.take(share, &optimizer.step(learning_rate, model, gradients))
+            let updated = optimizer.step(learning_rate.clone(), model, gradients);
+            shares.take(share, &updated)
         });
         let mut all = Parameters::default();
         updated.into_iter().for_each(|share| all.extend(share));
@@ -168,7 +177,12 @@ impl Replicas {
     where
         M: Module + TrainStep + Send,
     {
-        let device = model.devices().into_iter().next().unwrap_or_default();
+        let devices = model.devices();
+        assert!(
+            devices.len() <= 1,
+            "Replicas: the model must be on one device, got {devices:?}"
+        );
+        let device = devices.into_iter().next().unwrap_or_default();
         self.side_by_side(model, parts, |_, model, part| {
             // Graphs that share parameters would wait for each other.
             model.fork(&device).step(part)

@@ -5,12 +5,14 @@ use burn::lr_scheduler::{
     module_lr_scheduler::ModuleLrScheduler, sequential::SequentialLrSchedulerConfig,
 };
 
-/// Burn's schedulers for the usual recipe: a linear rise to `peak` in the first `warmup` steps, the rate `peak` up to step `from`, then half
-/// a cosine that reaches `floor` after `steps` steps. Without `steps`, which may not be known yet, the rate stays at `peak`.
+/// Burn's schedulers for the usual recipe: a linear rise to `peak` in the first `warmup` steps, the rate `peak` up to step `hold_until`, then
+/// half a cosine that reaches `floor` after `steps` steps, where training should end: after that it would rise again.
+///
+/// Without `steps`, which may not be known yet, the rate stays at `peak`, and so it does if `steps` are over before the cosine begins.
 ///
 /// # Errors
 ///
-/// When Burn refuses a rate: it must be greater than 0 and at most 1, and `floor` at most `peak`.
+/// When a rate is refused: `peak` must be above 0 and at most 1, and `floor` from 0 to `peak`.
 ///
 /// ```
 /// use burn_attn_models::train::warmup_cosine;
@@ -25,14 +27,20 @@ use burn::lr_scheduler::{
 pub fn warmup_cosine(
     peak: f64,
     warmup: usize,
-    from: usize,
+    hold_until: usize,
     steps: Option<usize>,
     floor: f64,
 ) -> Result<ModuleLrScheduler, String> {
+    // Burn's own checks let NaN pass.
+    if !(peak > 0.0 && peak <= 1.0 && (0.0..=peak).contains(&floor)) {
+        return Err(format!(
+            "the highest rate must be above 0 and at most 1, and the lowest from 0 to that, got {peak} and {floor}"
+        ));
+    }
     let warmup = warmup.max(1);
     // Burn's rises from its first rate to its last in so many steps, of which the first comes before.
     let rise = LinearLrSchedulerConfig::new(peak / warmup as f64, peak, (warmup - 1).max(1));
-    let from = from.max(warmup);
+    let from = hold_until.max(warmup);
     match steps.map(|steps| steps.saturating_sub(from)) {
         None | Some(0) => rise.init(),
         Some(falling) => {

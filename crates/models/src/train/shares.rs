@@ -15,7 +15,7 @@ pub(super) struct Shares {
 }
 
 impl Shares {
-    /// So many shares of about as many numbers.
+    /// `count` shares of about as many numbers.
     pub(super) fn new<M: Module>(model: &M, count: usize) -> Self {
         let mut sizes = Sizes::default();
         model.visit(&mut sizes);

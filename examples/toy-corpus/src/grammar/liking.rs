@@ -89,7 +89,7 @@ impl Composer {
         (text, form.mark())
     }
 
-    /// "to swim in the lake" / "nadar en el lago".
+    /// "to swim at the lake" / "nadar en el lago".
     fn activity(&mut self) -> Bilingual {
         let activities: Vec<usize> = (0..VERBS.len())
             .filter(|&index| VERBS[index].objects.is_empty() && !VERBS[index].has(Property::Motion))

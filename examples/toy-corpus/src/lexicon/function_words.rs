@@ -20,7 +20,7 @@ named! {
         Demonstrative = "demonstrative",
         Possessive = "possessive",
         Indefinite = "indefinite",
-        /// As indefinite, but not under a negation or in a question, where English would choose another word.
+        /// As indefinite, but not in an object under a negation or in a question, where English would choose another word.
         Affirmative = "affirmative",
         /// No determiner at all.
         Bare = "bare",

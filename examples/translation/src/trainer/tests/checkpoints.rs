@@ -100,3 +100,40 @@ fn one_state_can_be_saved_twice() {
     // The one that was removed does not make its name free for a newer one.
     assert_eq!(trainer.save().unwrap(), "epoch-0000-step-000003-again-12");
 }
+
+#[test]
+fn the_average_is_that_of_its_models_and_translates() {
+    let _turn = turn();
+    let out = tempfile::tempdir().unwrap();
+    let mut trainer = start_with(
+        RunConfig {
+            average: Some(30),
+            ..config(9, Schedule::Noam)
+        },
+        out.path(),
+    );
+    let weights = |model: &Seq2Seq| -> Vec<f32> {
+        let weight = model.embedding.weight.val().into_data();
+        weight.iter::<f32>().collect()
+    };
+    let mut models = Vec::new();
+    for steps in [10, 20, 30] {
+        trainer.run(&stop_at(steps), &Progress::silent()).unwrap();
+        models.push(weights(trainer.model()));
+    }
+    let mean = |index: usize| models.iter().map(|model| model[index]).sum::<f32>() / 3.0;
+    let read = |path: &Path| {
+        let average = Checkpoint::read(path).unwrap().average(&Device::default());
+        weights(&average.unwrap().unwrap())
+    };
+    let average = read(&checkpoint::newest(out.path()).unwrap().unwrap());
+    let apart = (0..average.len()).map(|index| (average[index] - mean(index)).abs());
+    assert!(apart.fold(0.0, f32::max) < 1e-6);
+    let last = models[2].iter().zip(&average).map(|(a, b)| (a - b).abs());
+    assert!(last.fold(0.0, f32::max) > 1e-4);
+
+    let translator =
+        crate::translator::Translator::load(out.path(), &Device::default(), 1).unwrap();
+    let best = read(&checkpoint::best(out.path()).unwrap());
+    assert_eq!(weights(&translator.model), best);
+}

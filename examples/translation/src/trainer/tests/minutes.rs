@@ -79,7 +79,9 @@ fn a_run_of_minutes_is_repeated_by_its_steps() {
     let stored = Checkpoint::read(&newest).unwrap().config;
     let steps = stored.steps.unwrap();
     assert_eq!(timed.state.step, steps);
-    let told = format!("8 min are {steps} steps at this speed: --steps {steps} instead of ");
+    let told = format!(
+        "8 min is {steps} steps at this speed; to repeat this run exactly, use --steps {steps} "
+    );
     let found = printed
         .borrow()
         .iter()
