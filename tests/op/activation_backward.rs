@@ -272,3 +272,39 @@ fn gradients_wherever_things_lie() {
         }
     }
 }
+
+/// The operations in between would round: `1 + erf(−2)` has two digits in bf16.
+#[cfg(feature = "flex")]
+#[test]
+fn half_precision_rounds_once() {
+    let [rows, width] = [3, 34];
+    let device = Device::flex().autodiff();
+    let scaled = |seed, count| -> Vec<f64> {
+        let numbers = uniform_f64(seed, count).into_iter();
+        numbers.map(|x| 4.0 * x).collect()
+    };
+    for dtype in [DType::F16, DType::BF16] {
+        for activation in ALL {
+            for gated in [false, true] {
+                let x = scaled(1, rows * width);
+                let x: Tensor<2> = tensor(&x, [rows, width], &device, dtype);
+                let step = |x: Tensor<2>| {
+                    let x = x.detach().require_grad();
+                    let y = activate(x.clone(), None, activation, gated);
+                    let gradient = x.grad(&y.clone().sum().backward()).expect("a gradient");
+                    [y.inner(), gradient]
+                };
+                let actual = step(x.clone());
+                let expected = step(x.cast(DType::F32));
+                for (actual, expected) in actual.into_iter().zip(expected) {
+                    assert_eq!(actual.dtype(), dtype);
+                    assert_eq!(
+                        elements(actual),
+                        elements(expected.cast(dtype)),
+                        "{activation:?}, gated {gated}, {dtype:?}"
+                    );
+                }
+            }
+        }
+    }
+}

@@ -2,11 +2,14 @@
 
 use burn::{
     backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
-    tensor::{DType, Shape, Tensor},
+    tensor::{DType, FloatDType, Shape, Tensor},
 };
 pub use burn_attn_kernels_cpu::tiled::Activation;
 
-use crate::{AttentionOps, OptionalFloat};
+use crate::{
+    AttentionOps, OptionalFloat,
+    composed::{cast, float_dtype},
+};
 
 pub(crate) mod backward;
 
@@ -88,6 +91,11 @@ pub(crate) fn composed<B: AttentionOps>(
     activation: Activation,
     gated: bool,
 ) -> FloatTensor<B> {
+    if needs_f32(x.dtype(), activation, gated) {
+        let dtype = float_dtype(x.dtype());
+        let (x, bias) = in_f32::<B>(x, bias);
+        return cast::<B>(B::activate(x, bias, activation, gated), dtype);
+    }
     let [rows, width] = x.shape().dims::<2>();
     let x = match bias.into_option() {
         Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
@@ -114,6 +122,22 @@ pub(crate) fn composed<B: AttentionOps>(
     };
     let y = B::float_mul(function::<B>(gate, activation), up);
     B::float_reshape(y, Shape::new([rows, width / 2]))
+}
+
+/// Whether there are operations between the operands and the result that half precision would round: in bf16, `1 + erf(−2)` has two digits left.
+fn needs_f32(dtype: DType, activation: Activation, gated: bool) -> bool {
+    let is_half = matches!(dtype, DType::F16 | DType::BF16);
+    is_half && (gated || !matches!(activation, Activation::Identity | Activation::Relu))
+}
+
+/// The operands in f32.
+fn in_f32<B: Backend>(
+    x: FloatTensor<B>,
+    bias: OptionalFloat<B>,
+) -> (FloatTensor<B>, OptionalFloat<B>) {
+    let wide = |tensor| cast::<B>(tensor, FloatDType::F32);
+    let bias = OptionalFloat::from_option(bias.into_option().map(wide));
+    (wide(x), bias)
 }
 
 fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {

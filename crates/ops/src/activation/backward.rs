@@ -2,12 +2,15 @@
 
 use burn::{
     backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
-    tensor::{Shape, Slice},
+    tensor::{FloatDType, Shape, Slice},
 };
 use burn_attn_kernels_cpu::tiled::Activation;
 
-use super::function;
-use crate::{AttentionOps, OptionalFloat};
+use super::{function, in_f32, needs_f32};
+use crate::{
+    AttentionOps, OptionalFloat,
+    composed::{cast, float_dtype},
+};
 
 /// The gradient of `x` from that of [`activate`](AttentionOps::activate)'s result.
 pub(crate) fn composed<B: AttentionOps>(
@@ -17,6 +20,13 @@ pub(crate) fn composed<B: AttentionOps>(
     activation: Activation,
     gated: bool,
 ) -> FloatTensor<B> {
+    if needs_f32(x.dtype(), activation, gated) {
+        let dtype = float_dtype(x.dtype());
+        let (x, bias) = in_f32::<B>(x, bias);
+        let gradient = cast::<B>(gradient, FloatDType::F32);
+        let gradient = B::activate_backward(x, bias, gradient, activation, gated);
+        return cast::<B>(gradient, dtype);
+    }
     let [rows, width] = x.shape().dims::<2>();
     let x = match bias.into_option() {
         Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
