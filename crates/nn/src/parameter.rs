@@ -18,3 +18,19 @@ pub(crate) fn wide(dtype: DType) -> DType {
         _ => DType::F32,
     }
 }
+
+/// Rows of a table, which `select` selects.
+///
+/// In training, those of a table in half precision are selected from it in f32: the gradient of a row is the sum over all tokens that take
+/// it, and in bf16 a sum no longer grows once it is 256 times its next term.
+pub(crate) fn select_rows<const D: usize>(
+    table: Tensor<2>,
+    select: impl FnOnce(Tensor<2>) -> Tensor<D>,
+) -> Tensor<D> {
+    match table.dtype() {
+        dtype @ (DType::F16 | DType::BF16) if table.device().is_autodiff() => {
+            select(table.cast(wide(dtype))).cast(dtype)
+        }
+        _ => select(table),
+    }
+}

@@ -9,7 +9,7 @@ use burn_attn_derive::Config;
 
 use crate::{
     error::{ConfigError, expect_valid},
-    parameter::floats,
+    parameter::{floats, select_rows},
 };
 
 /// Configuration of [`TiedEmbedding`].
@@ -134,7 +134,8 @@ impl TiedEmbedding {
     ///
     /// # Cost
     ///
-    /// A copy of the rows; no operation but the factor.
+    /// A copy of the rows; no operation but the factor. In training, a table in half precision is cast to f32, so that its gradient is
+    /// added up there.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         let [_, d_model] = self.weight.dims();
         let [batch, len] = tokens.dims();
@@ -142,7 +143,8 @@ impl TiedEmbedding {
             let dtype = floats(&self.weight).dtype();
             return Tensor::zeros([batch, len, d_model], (&tokens.device(), dtype));
         }
-        times(embedding(self.weight.val(), tokens), self.input_factor)
+        let rows = select_rows(self.weight.val(), |table| embedding(table, tokens));
+        times(rows, self.input_factor)
     }
 
     /// The logits of every token of the vocabulary for each state.

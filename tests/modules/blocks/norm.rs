@@ -84,3 +84,18 @@ fn half_precision_keeps_a_small_distance_from_one() {
         assert_same(&actual, &expected);
     }
 }
+
+/// In training Burn computes a layer norm by operations that would each round.
+#[cfg(feature = "flex")]
+#[test]
+fn half_precision_rounds_a_norm_once_in_training_too() {
+    let device = burn::tensor::Device::flex().autodiff();
+    let x: Tensor<2> = tensor([7, D_MODEL], 3, &device) * 3.0 + 2.0;
+    let x = x.cast(DType::BF16);
+    for config in norms() {
+        let norm = config.init(D_MODEL, &device);
+        let expected = norm.forward(x.clone().cast(DType::F32)).cast(DType::BF16);
+        let actual = parameters::in_dtype(norm, DType::BF16).forward(x.clone());
+        assert_same(&actual, &expected);
+    }
+}

@@ -177,3 +177,21 @@ fn nothing_in_nothing_out() {
         }
     }
 }
+
+/// A sum of ones ends at 256 in bf16.
+#[cfg(feature = "flex")]
+#[test]
+fn half_precision_adds_up_the_gradient_of_a_frequent_token() {
+    let device = Device::flex().autodiff();
+    let config = TiedEmbeddingConfig::new(VOCABULARY, D_MODEL).with_scaled(false);
+    let module = parameters::in_dtype(config.init(&device), DType::BF16);
+    let tokens = Tensor::<2, Int>::full([1, 1009], 3, &device);
+    let rows = module.forward(tokens);
+    assert_eq!(rows.dtype(), DType::BF16);
+    let table = module.weight.val();
+    let gradient = table.grad(&rows.sum().backward()).expect("a gradient");
+    assert_eq!(gradient.dtype(), DType::BF16);
+    let of_token: Vec<f32> = gradient.narrow(0, 3, 1).into_data().iter().collect();
+    // The nearest number to 1009.
+    assert_eq!(of_token, [1008.0; D_MODEL]);
+}

@@ -14,6 +14,8 @@
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
+use crate::parameter::select_rows;
+
 mod alibi;
 mod encoding;
 mod learned;
@@ -53,8 +55,7 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
         }
         TableRows::OneByOne(rows) => indices(rows, &x.device()),
     };
-    x + table
-        .select(0, rows)
+    x + select_rows(table, |table| table.select(0, rows))
         .cast(dtype)
         .reshape([batch, len, d_model])
 }

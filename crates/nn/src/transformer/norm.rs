@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     module::{Module, Param},
     nn::Initializer,
-    tensor::{DType, Device, Tensor, assert_shape, module::layer_norm},
+    tensor::{Device, Tensor, assert_shape, module::layer_norm},
 };
 use serde::{Deserialize, Serialize};
 
@@ -248,14 +248,12 @@ impl Norm {
     /// As Burn's `LayerNorm`.
     fn layer_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         let dtype = x.dtype();
-        // Squares of numbers beyond 255 are infinite in f16, and half precision rounds a small gamma away from 1.
-        let computed = match dtype == DType::F16 || self.unit_offset {
-            true => wide(dtype),
-            false => dtype,
-        };
-        let gamma = self.factor(floats(&self.gamma).cast(computed));
-        let beta = self.beta.as_ref().map(|beta| floats(beta).cast(computed));
-        layer_norm(x.cast(computed), gamma, beta, self.epsilon).cast(dtype)
+        // Squares of numbers beyond 255 are infinite in f16, half precision rounds a small gamma away from 1, and in training Burn
+        // computes mean, variance and their gradients by operations that each round.
+        let wide = wide(dtype);
+        let gamma = self.factor(floats(&self.gamma).cast(wide));
+        let beta = self.beta.as_ref().map(|beta| floats(beta).cast(wide));
+        layer_norm(x.cast(wide), gamma, beta, self.epsilon).cast(dtype)
     }
 
     fn rms_norm<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
