@@ -1,7 +1,7 @@
 //! The closed-form loss against Burn's, which differentiates it.
 
 use burn::nn::loss::CrossEntropyLossConfig;
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn_models::loss::{smoothed_cross_entropy, validation_loss};
 use burn_attn_tests::{
     compare::{assert_close, assert_close_to_largest},
@@ -42,6 +42,32 @@ fn value_and_gradient_are_those_of_burn() {
         assert_close("loss", &value, &expected, 2e-6);
         let (gradient, expected) = (gradient.into_data(), expected_gradient.into_data());
         assert_close_to_largest("gradient", &gradient, &expected, 2e-6, 0.0);
+    }
+}
+
+/// Half precision rounds the logits and their gradient, not what is between.
+#[test]
+fn the_loss_of_half_precision_is_computed_in_f32() {
+    let cases = devices::cpu()
+        .into_iter()
+        .flat_map(|(_, device)| [DType::F16, DType::BF16].map(|dtype| (device.clone(), dtype)));
+    for (device, dtype) in cases.filter(|(device, dtype)| device.supports_dtype(*dtype)) {
+        let device = device.autodiff();
+        let (logits, expected, weights) = case(&device);
+        let logits = logits.cast(dtype);
+        let step = |logits: Tensor<3>| {
+            let logits = logits.detach().require_grad();
+            let (expected, weights) = (expected.clone(), weights.clone());
+            let loss = smoothed_cross_entropy(logits.clone(), expected, weights, 5, 0.1);
+            let gradient = logits.grad(&loss.surrogate.backward()).unwrap();
+            (loss.value.into_data(), gradient)
+        };
+        let (value, gradient) = step(logits.clone());
+        let (expected_value, expected_gradient) = step(logits.cast(DType::F32));
+        assert_eq!(value, expected_value, "{dtype:?}");
+        assert_eq!(gradient.dtype(), dtype);
+        let expected_gradient = expected_gradient.cast(dtype);
+        assert_eq!(gradient.into_data(), expected_gradient.into_data());
     }
 }
 

@@ -6,12 +6,13 @@
 //! outside the graph and passed to the logits directly.
 
 use burn::tensor::activation::softmax;
-use burn::tensor::{IndexingUpdateOp, Int, Tensor};
+use burn::tensor::{DType, IndexingUpdateOp, Int, Tensor};
 
 /// The loss of a batch.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    /// `[1]`, without a graph: the sum over all tokens that are not padding, divided by `tokens` (nats per token).
+    /// `[1]`, without a graph: the sum over all tokens that are not padding, divided by `tokens` (nats per token). In f32 if the logits
+    /// are in half precision.
     pub value: Tensor<1>,
     /// `[1]`: its gradient is that of the loss; its value is meaningless.
     pub surrogate: Tensor<1>,
@@ -35,6 +36,7 @@ pub struct Loss {
 /// # Cost
 ///
 /// A softmax of the logits, and about eight more passes over tensors as large, of which the gradient stays until the backward pass.
+/// Logits in half precision are cast to f32 first, and only their gradient is cast back.
 ///
 /// # Source
 ///
@@ -66,11 +68,11 @@ pub fn smoothed_cross_entropy(
     tokens: usize,
     smoothing: f64,
 ) -> Loss {
-    let shape = logits.dims();
+    let (shape, dtype) = (logits.dims(), logits.dtype());
     let flat = Flat::new(logits.clone().inner(), expected, weights, tokens, smoothing);
     Loss {
         value: flat.value(),
-        surrogate: (logits * flat.gradient().reshape(shape)).sum(),
+        surrogate: (logits * flat.gradient().cast(dtype).reshape(shape)).sum(),
     }
 }
 
@@ -122,9 +124,14 @@ impl Flat {
             "loss: smoothing must be from 0 to 1, got {smoothing}"
         );
         let rows = batch * len;
-        let logits = logits.reshape([rows, vocabulary]);
+        // Half precision has too few digits for sums over the vocabulary and over the tokens.
+        let computed = match logits.dtype() {
+            DType::F64 => DType::F64,
+            _ => DType::F32,
+        };
+        let logits = logits.reshape([rows, vocabulary]).cast(computed);
         let expected = expected.inner().reshape([rows, 1]);
-        let weights = weights.inner().reshape([rows, 1]) / tokens as f64;
+        let weights = weights.inner().reshape([rows, 1]).cast(computed) / tokens as f64;
         Self {
             probabilities: softmax(logits.clone(), 1),
             logits,
