@@ -11,6 +11,7 @@
 //! | `cache` | a cache changes the cost, never the numbers |
 //! | `positions` | the papers' numbers, and the modules that have them |
 //! | `quantized` | weights in 8 bits and adapters, Burn's own |
+//! | `half_precision` | steps in bf16 with weights in f32 |
 //! | `heads` | all that heads can be told, in every module, is attention written out by hand |
 //! | `blocks` | every norm, placement, activation and arrangement of a layer is its formula |
 //! | `bad_input` | every mistake has its sentence |
@@ -34,6 +35,7 @@ mod burn_nn;
 mod cache;
 mod generate;
 mod golden;
+mod half_precision;
 mod heads;
 mod import;
 mod language_model;

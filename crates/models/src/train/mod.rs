@@ -42,6 +42,10 @@
 //!
 //! On one device or two, such a run repeats to the bit; the gradients of more are added up in the order in which they arrive.
 //!
+//! # Half precision
+//!
+//! [`MixedPrecision`] takes the steps of a model in bf16 and keeps its weights in f32; its page says what that costs and how close it is.
+//!
 //! # Metrics
 //!
 //! The loss that metrics see is the mean over the tokens of a batch, smoothed in training if the batch says so; `LossMetric` gives all
@@ -52,6 +56,7 @@ mod average;
 mod batch;
 mod by_length;
 mod clip;
+mod mixed_precision;
 mod replicas;
 mod schedule;
 mod shares;
@@ -61,5 +66,6 @@ pub use average::MovingAverage;
 pub use batch::{LanguageModelBatch, Seq2SeqBatch, Targets};
 pub use by_length::{BatchSize, batches_by_length};
 pub use clip::clip_by_global_norm;
+pub use mixed_precision::MixedPrecision;
 pub use replicas::Replicas;
 pub use schedule::warmup_cosine;

@@ -1,0 +1,113 @@
+//! Training in half precision, with master weights in f32.
+
+use burn::{
+    module::{Module, ModuleDisplay, ModuleMapper, ModuleVisitor, Param},
+    optim::GradientsParams,
+    tensor::{FloatDType, Tensor},
+    train::{InferenceStep, TrainOutput, TrainStep},
+};
+
+#[doc = include_str!("half_precision.md")]
+#[derive(Module, Debug)]
+pub struct MixedPrecision<M: Module> {
+    /// The model with its master weights, which the optimizer updates.
+    pub model: M,
+    #[module(skip)]
+    dtype: FloatDType,
+}
+
+impl<M: Module> MixedPrecision<M> {
+    /// Steps of `model` in `dtype`.
+    ///
+    /// With the type of the master weights, they are the model's own.
+    pub fn new(model: M, dtype: FloatDType) -> Self {
+        Self { model, dtype }
+    }
+
+    /// The type in which steps compute.
+    pub fn dtype(&self) -> FloatDType {
+        self.dtype
+    }
+}
+
+/// Gradients are in the types of the master weights.
+///
+/// # Panics
+///
+/// When a device of the model does not compute in the type.
+///
+/// # Cost
+///
+/// That of the model's step in the type; two passes over the parameters and over their gradients.
+impl<M> TrainStep for MixedPrecision<M>
+where
+    M: Module + ModuleDisplay + TrainStep,
+{
+    type Input = M::Input;
+    type Output = M::Output;
+
+    fn step(&self, batch: M::Input) -> TrainOutput<M::Output> {
+        for device in self.model.devices() {
+            assert!(
+                device.supports_dtype(self.dtype),
+                "MixedPrecision: {device:?} does not compute in {:?}",
+                self.dtype
+            );
+        }
+        let model = self.model.clone().map(&mut Cast { dtype: self.dtype });
+        let TrainOutput { item, grads } = model.step(batch);
+        let mut widen = Widen { gradients: grads };
+        self.model.visit(&mut widen);
+        TrainOutput {
+            item,
+            grads: widen.gradients,
+        }
+    }
+}
+
+/// In the master weights.
+impl<M> InferenceStep for MixedPrecision<M>
+where
+    M: Module + ModuleDisplay + InferenceStep,
+{
+    type Input = M::Input;
+    type Output = M::Output;
+
+    fn step(&self, batch: M::Input) -> M::Output {
+        self.model.step(batch)
+    }
+}
+
+/// Makes every float parameter one of another type with the same identity. Quantised ones stay as they are.
+struct Cast {
+    dtype: FloatDType,
+}
+
+impl ModuleMapper for Cast {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let dtype = param.dtype();
+        if !dtype.is_float() || dtype == self.dtype.into() {
+            return param;
+        }
+        // A leaf of its own: a node below the master weight would keep no gradient, and replicas would wait for each other.
+        let tracked = param.is_require_grad();
+        param.map(|master| {
+            let copy = master.cast(self.dtype).detach();
+            copy.set_require_grad(tracked)
+        })
+    }
+}
+
+/// Casts the gradients of parameters to the types of their master weights.
+struct Widen {
+    gradients: GradientsParams,
+}
+
+impl ModuleVisitor for Widen {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        if let Some(gradient) = self.gradients.remove::<D>(param.id) {
+            self.gradients
+                .register(param.id, gradient.cast(param.dtype()));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! Steps in bf16 with master weights in f32 train as steps in f32 do.
+
+use burn::{
+    module::Module,
+    optim::{AdamConfig, GradientsParams},
+    tensor::{DType, Device, FloatDType, Tensor},
+    train::{InferenceStep, TrainStep},
+};
+use burn_attn_models::{
+    seq2seq::{Seq2Seq, Seq2SeqConfig},
+    train::{MixedPrecision, Replicas, Seq2SeqBatch, clip_by_global_norm},
+};
+use burn_attn_tests::{
+    compare::difference_to_largest,
+    devices,
+    numbers::{filled, mixed},
+    sentence,
+};
+
+const VOCABULARY: usize = 53;
+/// The token that begins a translation, and the one that ends every text; 0 is padding.
+const BEGIN: u32 = 1;
+const END: u32 = 2;
+const STEPS: usize = 200;
+/// Sentence pairs of a step.
+const BATCH: usize = 17;
+/// Steps whose mean loss is compared.
+const WINDOW: usize = 20;
+
+/// Two layers each, with the sizes of no other test.
+fn model(dropout: f64, device: &Device) -> Seq2Seq {
+    let model = Seq2SeqConfig::new(VOCABULARY)
+        .with_d_model(33)
+        .with_n_heads(3)
+        .with_n_encoder_layers(2)
+        .with_n_decoder_layers(2)
+        .with_d_ff(67)
+        .with_dropout(dropout)
+        .with_max_len(13)
+        .init(device);
+    filled(model, 5)
+}
+
+/// Sentences of a language, some of whose words are frequent, and their translations word by word.
+fn batch(step: usize, device: &Device) -> Seq2SeqBatch {
+    let words = VOCABULARY as u64 - 3;
+    let pair = |row: usize| {
+        let number = |at: usize| mixed((step * BATCH + row) as u64 * 100 + at as u64);
+        let word = |at: usize| {
+            let drawn = [at, at + 50, at + 70].map(|at| number(at) % words);
+            drawn.into_iter().min().expect("three words")
+        };
+        let len = 2 + (number(0) % 6) as usize;
+        let source: Vec<u64> = (1..=len).map(word).collect();
+        let token = |word: u64| 3 + (word % words) as u32;
+        let translated = source.iter().map(|word| token(word * 7 + 5));
+        let target: Vec<u32> = [BEGIN].into_iter().chain(translated).chain([END]).collect();
+        let source = source.iter().map(|&word| token(word)).chain([END]);
+        (source.collect::<Vec<u32>>(), target)
+    };
+    let (sources, targets): (Vec<_>, Vec<_>) = (0..BATCH).map(pair).unzip();
+    Seq2SeqBatch::new(&sources, &targets, device).smoothing(0.1)
+}
+
+/// The loss of every step in `dtype`, as the translator trains: with Adam, a warm-up, dropout and clipping.
+fn losses(dtype: FloatDType, device: &Device) -> Vec<f64> {
+    // Elsewhere, dropout is drawn from the device's generator, which is not the same for every type.
+    let dropout = if devices::is_cpu(device) { 0.1 } else { 0.0 };
+    let mut model = model(dropout, device);
+    let mut optimizer = AdamConfig::new().with_beta_2(0.98).init();
+    let losses = (0..STEPS).map(|step| {
+        let mixed = MixedPrecision::new(model.clone(), dtype);
+        let output = TrainStep::step(&mixed, batch(step, device));
+        let gradients = clip_by_global_norm(output.grads, &model, 1.0);
+        let rate = 3e-3 * (step + 1) as f64 / STEPS as f64;
+        model = optimizer.step(rate, model.clone(), gradients);
+        f64::from(output.item.loss.into_scalar::<f32>())
+    });
+    losses.collect()
+}
+
+fn numbers(tensor: Tensor<2>) -> Vec<f64> {
+    tensor.into_data().iter().collect()
+}
+
+/// A step's gradient of the embedding's weight.
+fn of_embedding(gradients: &GradientsParams, model: &Seq2Seq) -> Tensor<2> {
+    let gradient = gradients.get::<2>(model.embedding.weight.id);
+    gradient.expect("a gradient of the embedding")
+}
+
+/// The devices that compute in bf16, without autodiff, and those that do not, which it names.
+fn by_bf16() -> [Vec<devices::Named>; 2] {
+    let (have, have_not): (Vec<_>, Vec<_>) = devices::named()
+        .into_iter()
+        .partition(|(_, device)| device.supports_dtype(FloatDType::BF16));
+    #[cfg(feature = "flex")]
+    assert!(have.iter().any(|(name, _)| *name == "flex"), "{have:?}");
+    for (name, _) in &have_not {
+        eprintln!("skipped on {name}: it does not compute in bf16");
+    }
+    [have, have_not]
+}
+
+/// The first of these, on autodiff devices.
+fn in_bf16() -> impl Iterator<Item = devices::Named> {
+    let [have, _] = by_bf16();
+    have.into_iter()
+        .map(|(name, device)| (name, device.autodiff()))
+}
+
+#[test]
+fn the_loss_is_within_a_hundredth_of_f32() {
+    for (name, device) in in_bf16() {
+        let means = |dtype| -> Vec<f64> {
+            let losses = losses(dtype, &device);
+            let windows = losses.chunks(WINDOW);
+            windows
+                .map(|window| window.iter().sum::<f64>() / WINDOW as f64)
+                .collect()
+        };
+        let [wide, half] = [FloatDType::F32, FloatDType::BF16].map(means);
+        let apart = wide.iter().zip(&half).map(|(wide, half)| half / wide - 1.0);
+        let apart: Vec<f64> = apart.map(f64::abs).collect();
+        let most = apart.iter().copied().fold(0.0, f64::max);
+        let learned = wide[wide.len() - 1] / wide[0];
+        eprintln!(
+            "{name}: losses from {:.2} to {:.2}, those of bf16 within {:.2} %",
+            wide[0],
+            wide[wide.len() - 1],
+            100.0 * most
+        );
+        assert!(most > 0.0 && most < 0.01, "{name}: {half:?}, not {wide:?}");
+        assert!(learned < 0.7, "{name}: {wide:?}");
+    }
+}
+
+#[test]
+fn gradients_fit_the_master_weights() {
+    for (name, device) in in_bf16() {
+        let model = model(0.0, &device);
+        let mixed = MixedPrecision::new(model.clone(), FloatDType::BF16);
+        let [wide, half] = [
+            TrainStep::step(&model, batch(0, &device)),
+            TrainStep::step(&mixed, batch(0, &device)),
+        ];
+        assert_eq!(half.grads.len(), wide.grads.len());
+        assert_eq!(mixed.model.embedding.weight.val().dtype(), DType::F32);
+        let [wide, half] = [wide, half].map(|step| of_embedding(&step.grads, &model));
+        assert_eq!(half.dtype(), DType::F32);
+        // It is not that of f32, but near it.
+        let off = difference_to_largest(&numbers(half), &numbers(wide));
+        assert!(off > 0.0 && off < 0.02, "{name}: {off}");
+    }
+}
+
+#[test]
+fn in_the_type_of_the_weights_a_step_is_the_models_own() {
+    for (name, device) in devices::cpu() {
+        let on_graph = device.clone().autodiff();
+        let model = model(0.1, &on_graph);
+        let mixed = MixedPrecision::new(model.clone(), FloatDType::F32);
+        let [own, same] = [
+            TrainStep::step(&model, batch(0, &on_graph)),
+            TrainStep::step(&mixed, batch(0, &on_graph)),
+        ]
+        .map(|step| {
+            let gradient = numbers(of_embedding(&step.grads, &model));
+            (step.item.loss.into_scalar::<f32>(), gradient)
+        });
+        assert_eq!(own, same, "{name}");
+        let [own, same] = [
+            InferenceStep::step(&model.valid(), batch(0, &device)),
+            InferenceStep::step(&mixed.valid(), batch(0, &device)),
+        ]
+        .map(|output| output.loss.into_scalar::<f32>());
+        assert_eq!(own, same, "{name}");
+    }
+}
+
+#[test]
+fn replicas_add_up_gradients_in_f32() {
+    for (name, device) in in_bf16() {
+        let model = model(0.1, &device);
+        let mixed = MixedPrecision::new(model.clone(), FloatDType::BF16);
+        let parts = || [0, 1].map(|step| batch(step, &device));
+        let alone = parts().map(|part| TrainStep::step(&mixed, part));
+        let alone = alone.map(|step| of_embedding(&step.grads, &model));
+        let expected = alone.into_iter().reduce(|sum, one| sum + one).unwrap();
+        let (_, gradients) = Replicas::new(2).step(&mixed, parts().into());
+        let sum = of_embedding(&gradients, &model);
+        let off = difference_to_largest(&numbers(sum), &numbers(expected));
+        assert!(off < 1e-6, "{name}: {off}");
+    }
+}
+
+#[test]
+fn what_is_frozen_gets_no_gradient() {
+    for (name, device) in in_bf16() {
+        let mut model = model(0.0, &device);
+        model.transformer = model.transformer.freeze();
+        let mixed = MixedPrecision::new(model.clone(), FloatDType::BF16);
+        let gradients = TrainStep::step(&mixed, batch(0, &device)).grads;
+        assert_eq!(gradients.len(), 1, "{name}");
+        of_embedding(&gradients, &model);
+    }
+}
+
+#[test]
+fn a_device_without_the_type_is_refused() {
+    let [_, have_not] = by_bf16();
+    for (_, device) in have_not {
+        let device = device.autodiff();
+        let mixed = MixedPrecision::new(model(0.0, &device), FloatDType::BF16);
+        assert_eq!(
+            sentence(|| TrainStep::step(&mixed, batch(0, &device))),
+            format!("MixedPrecision: {device:?} does not compute in BF16")
+        );
+    }
+}
