@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Parser, Subcommand};
 use example_devices::DeviceArg;
 
+use crate::precision::Precision;
 use crate::schedule::Schedule;
 
 /// A small translator that is trained on the spot, and shows what each of its attention heads looks at.
@@ -135,6 +136,9 @@ pub struct TrainArgs {
     /// thread, at most 4]
     #[arg(long, value_name = "N")]
     pub replicas: Option<usize>,
+    /// What a step computes in; weights, optimizer, validation and translation stay in f32 [default: f32]
+    #[arg(long, value_enum)]
+    pub precision: Option<Precision>,
     /// Seed of all random numbers: with the same options and seed, and --steps instead of --minutes, a machine
     /// repeats a run exactly [default: 1]
     #[arg(long)]

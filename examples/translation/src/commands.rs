@@ -174,6 +174,7 @@ pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split,
     refuse_occupied(&shared.out)?;
     let mut config = args.config()?;
     decide_replicas(&mut config, args.replicas, place)?;
+    config.precision.check(&place.device, &place.name)?;
     let _lock = prepare(shared)?;
     // Until it was locked, another run may have begun and ended.
     refuse_occupied(&shared.out)?;
@@ -209,6 +210,8 @@ pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split
             checkpoint.state.time_afresh();
         }
     }
+    let precision = checkpoint.config.precision;
+    precision.check(&place.device, &place.name)?;
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
         // A kill after the last checkpoint may have left the one before, and the curve without its end.

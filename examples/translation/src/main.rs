@@ -13,6 +13,7 @@ mod explain;
 mod files;
 mod folder;
 mod minutes;
+mod precision;
 mod progress;
 mod report;
 mod resume_args;

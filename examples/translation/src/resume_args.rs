@@ -24,6 +24,7 @@ impl TrainArgs {
         check.same_if_any("--batch-tokens", self.batch_tokens, run.batch_tokens)?;
         check.same_if_any("--average", self.average, run.average)?;
         check.same("--replicas", self.replicas, run.replicas)?;
+        check.same("--precision", self.precision, run.precision)?;
         check.same("--held-out", self.held_out, run.data.held_out)?;
         check.same("--vocabulary", self.vocabulary, run.vocabulary)?;
         check.same("--d-model", self.d_model, run.model.d_model)?;
@@ -116,6 +117,7 @@ impl Check<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precision::Precision;
 
     #[test]
     fn a_resumed_run_is_not_contradicted() {
@@ -140,6 +142,16 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "cannot resume with --d-model 64: the run in run was started with 96"
+        );
+        let error = TrainArgs {
+            precision: Some(Precision::Bf16),
+            ..Default::default()
+        }
+        .agree(&mut run, out)
+        .unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "cannot resume with --precision bf16: the run in run was started with f32"
         );
         let error = TrainArgs {
             epochs: Some(20),

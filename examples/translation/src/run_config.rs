@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::data::{self, Split};
 use crate::error::Error;
+use crate::precision::Precision;
 use crate::schedule::Schedule;
 use crate::vocabulary::{self, Vocabulary};
 
@@ -41,6 +42,9 @@ pub struct RunConfig {
     /// Replicas of the model that share a step. Older versions had one.
     #[serde(default = "one")]
     pub replicas: usize,
+    /// What a step computes in. Older versions had f32 alone.
+    #[serde(default)]
+    pub precision: Precision,
     /// How the learning rate falls.
     pub schedule: Schedule,
     /// The highest learning rate.

@@ -97,6 +97,7 @@ impl TrainArgs {
             minutes: self.minutes,
             steps: self.steps,
             replicas: self.replicas.unwrap_or(1),
+            precision: self.precision.unwrap_or_default(),
             schedule: self.schedule.unwrap_or(Schedule::Cosine),
             learning_rate: self.learning_rate.unwrap_or(defaults.learning_rate),
             warmup: self.warmup.unwrap_or(defaults.warmup),

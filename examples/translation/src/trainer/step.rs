@@ -2,7 +2,7 @@
 
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
-use burn_attn_models::seq2seq::Seq2Seq;
+use burn_attn_models::{seq2seq::Seq2Seq, train::MixedPrecision};
 
 use super::{Trainer, mix};
 use crate::batches::{self, Sample};
@@ -79,7 +79,10 @@ impl Trainer {
                 .seed(seed)
         };
         let parts = batches::parts(samples, self.replicas.count());
-        let (outputs, gradients) = self.replicas.step(model, parts.iter().map(batch).collect());
+        let model = MixedPrecision::new(model.clone(), self.config.precision.dtype());
+        let (outputs, gradients) = self
+            .replicas
+            .step(&model, parts.iter().map(batch).collect());
         // Reading them waits for the device too, so they are counted as rarely as the loss is read.
         let is_counted = self.state.step.is_multiple_of(READ_EVERY);
         let right = is_counted.then(|| outputs.iter().map(batches::right).sum());

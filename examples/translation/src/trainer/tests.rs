@@ -6,6 +6,7 @@
 //! | `checkpoints.rs` | which checkpoints there are, and that they are whole |
 //! | `minutes.rs` | runs of so many minutes |
 //! | `on_wgpu.rs` | training on a GPU |
+//! | `precision.rs` | training in bf16 |
 //! | `replicas.rs` | training on several replicas |
 
 mod checkpoints;
@@ -13,12 +14,15 @@ mod course;
 mod minutes;
 #[cfg(feature = "wgpu")]
 mod on_wgpu;
+#[cfg(feature = "flex")]
+mod precision;
 mod replicas;
 
 use std::cell::Cell;
 
 use super::*;
 use crate::data::Pair;
+use crate::precision::Precision;
 use crate::run_config::DataConfig;
 use crate::schedule::Schedule;
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -67,6 +71,7 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
         minutes: None,
         steps: None,
         replicas: 1,
+        precision: Precision::F32,
         schedule,
         learning_rate: 1e-2,
         warmup: 5,
@@ -97,8 +102,12 @@ fn start_on(device: &Device, mut config: RunConfig, out: &Path) -> Trainer {
 }
 
 fn resume(out: &Path) -> Trainer {
+    resume_on(&Device::default(), out)
+}
+
+fn resume_on(device: &Device, out: &Path) -> Trainer {
     let checkpoint = Checkpoint::read(&checkpoint::newest(out).unwrap().unwrap()).unwrap();
-    Trainer::resume(&checkpoint, &split(), &Device::default(), out).unwrap()
+    Trainer::resume(&checkpoint, &split(), device, out).unwrap()
 }
 
 /// Burn's generators and the stream of attention dropout belong to the process: runs that must be repeatable take turns.

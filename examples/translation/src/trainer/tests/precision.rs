@@ -1,0 +1,41 @@
+//! Training in bf16.
+
+use super::*;
+
+fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
+    let out = tempfile::tempdir().unwrap();
+    let config = RunConfig {
+        precision,
+        replicas: 2,
+        ..config(3, Schedule::Cosine)
+    };
+    let mut trainer = start_on(&Device::flex(), config, out.path());
+    if let Some(step) = stop {
+        let outcome = trainer.run(&stop_at(step), &Progress::silent()).unwrap();
+        assert!(matches!(outcome, Outcome::Interrupted(_)));
+        trainer = resume_on(&Device::flex(), out.path());
+    }
+    let outcome = trainer.run(&|_| false, &Progress::silent()).unwrap();
+    assert_eq!(outcome, Outcome::Finished);
+    trainer.state.curve
+}
+
+#[test]
+fn the_losses_of_bf16_are_near_those_of_f32() {
+    let _turn = turn();
+    let [wide, half] = [Precision::F32, Precision::Bf16].map(|precision| curve(precision, None));
+    assert_eq!(wide.len(), half.len());
+    for (wide, half) in wide.iter().zip(&half) {
+        for (wide, half) in [(wide.train, half.train), (wide.validation, half.validation)] {
+            let apart = (half / wide - 1.0).abs();
+            assert!(apart > 0.0 && apart < 0.01, "{half} instead of {wide}");
+        }
+    }
+}
+
+#[test]
+fn a_resumed_run_in_bf16_has_the_curve_of_an_uninterrupted_one() {
+    let _turn = turn();
+    let whole = curve(Precision::Bf16, None);
+    assert_eq!(curve(Precision::Bf16, Some(7)), whole);
+}
