@@ -1,6 +1,7 @@
 //! Training in bf16.
 
 use super::*;
+use crate::state::CurvePoint;
 
 fn curve(precision: Precision, stop: Option<usize>) -> Vec<CurvePoint> {
     let out = tempfile::tempdir().unwrap();
