@@ -72,9 +72,7 @@ fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
     }
     let trained = resume(&args, shared, place)?;
     if state.finished {
-        say(&format!(
-            "(delete it, or name another folder with --out, to train anew)"
-        ));
+        say("(delete it, or name another folder with --out, to train anew)");
     }
     Ok(trained)
 }
