@@ -48,6 +48,10 @@
 //! | continue prompts to their end | [`generate`](generate::generate()) |
 //! | handle tokens as they are chosen, or stop early | [`stream`](generate::stream) |
 //! | let new requests join a running batch | [`Stream::join`](generate::Stream::join) |
+//! | answer prompts of strangers without panics | [`try_generate`](generate::try_generate()), [`try_stream`](generate::try_stream()) |
+//! | forbid tokens, or favour them | [`Stream::logits_processor`](generate::Stream::logits_processor) |
+//! | go on with a conversation | [`Stream::into_state`](generate::Stream::into_state) |
+//! | generate faster with a smaller model | [`speculate`](generate::speculate()) |
 //! | find the most probable outputs | [`beam_search`](generate::beam_search) |
 //! | draw tokens at random | [`Sampling`](generate::Sampling) |
 //! | forget the last tokens again | [`LanguageModelState::truncate`](language_model::LanguageModelState::truncate) |

@@ -1,6 +1,6 @@
 //! The new tokens of one generation step, as a causal stack reads them.
 
-use burn::tensor::{Device, Int, Tensor, TensorData};
+use burn::tensor::{Device, Int, Tensor};
 use burn_attn::positions::Positions;
 
 use crate::tokens::padded_tokens;
@@ -56,14 +56,24 @@ impl<'a> NewTokens<'a> {
     /// The states of each row's last token, `[rows, d_model]`, out of `[rows, longest, d_model]`.
     pub(crate) fn last(&self, states: Tensor<3>) -> Tensor<2> {
         let [rows, longest, d_model] = states.dims();
-        let states = states.reshape([rows * longest, d_model]);
         if longest == 1 {
-            return states;
+            return states.reshape([rows, d_model]);
         }
-        let last = self.lengths.iter().enumerate();
-        let last = last.map(|(row, &length)| (row * longest + length - 1) as i32);
-        let last = TensorData::new(last.collect(), [rows]);
-        let last = Tensor::<1, Int>::from_data(last, &states.device());
+        self.last_of_each(states, &vec![1; rows])
+    }
+
+    /// The states of the last `counts[r]` tokens of each row `r`, `[Σ counts, d_model]`, out of `[rows, longest, d_model]`.
+    pub(crate) fn last_of_each(&self, states: Tensor<3>, counts: &[usize]) -> Tensor<2> {
+        let [rows, longest, d_model] = states.dims();
+        let states = states.reshape([rows * longest, d_model]);
+        let rows = self.lengths.iter().zip(counts).enumerate();
+        let last: Vec<i32> = rows
+            .flat_map(|(row, (&length, &count))| {
+                let end = row * longest + length;
+                (end - count..end).map(|at| at as i32)
+            })
+            .collect();
+        let last = Tensor::<1, Int>::from_data(last.as_slice(), &states.device());
         states.select(0, last)
     }
 }

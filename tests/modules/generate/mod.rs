@@ -6,13 +6,15 @@ mod penalty;
 mod processor;
 mod rows;
 mod sampling;
+mod speculative;
 mod turns;
 
 use std::cell::RefCell;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_attn_models::generate::{
-    Autoregressive, BeamOptions, GenerateOptions, Generation, Hypothesis, beam_search, generate,
+    Autoregressive, BeamOptions, GenerateOptions, Generation, Hypothesis, Speculative, beam_search,
+    generate,
 };
 use burn_attn_tests::{devices, numbers::uniform};
 
@@ -103,6 +105,38 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Autoregressive for Scripted<F> {
 
     fn join(&self, state: &mut Self::State, other: Self::State) {
         state.extend(other);
+    }
+}
+
+impl<F: Fn(&[u32]) -> Vec<f32>> Speculative for Scripted<F> {
+    fn advance_last(
+        &self,
+        state: &mut Self::State,
+        tokens: &[&[u32]],
+        counts: &[usize],
+    ) -> Tensor<2> {
+        assert_eq!((state.len(), counts.len()), (tokens.len(), tokens.len()));
+        self.steps.borrow_mut().push(tokens.len());
+        let mut logits = Vec::new();
+        for ((row, new), count) in state.iter_mut().zip(tokens).zip(counts) {
+            for (at, &token) in new.iter().enumerate() {
+                row.push(token);
+                if at + count >= new.len() {
+                    logits.extend((self.rule)(row));
+                }
+            }
+            assert!(self.max_len.is_none_or(|max_len| row.len() <= max_len));
+        }
+        let rows: usize = counts.iter().sum();
+        let width = logits.len() / rows;
+        Tensor::from_data(TensorData::new(logits, [rows, width]), &self.device)
+    }
+
+    fn truncate(&self, state: &mut Self::State, lengths: &[usize]) {
+        for (row, &length) in state.iter_mut().zip(lengths) {
+            assert!(length <= row.len());
+            row.truncate(length);
+        }
     }
 }
 

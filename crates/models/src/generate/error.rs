@@ -60,6 +60,14 @@ pub enum GenerateError {
         /// Tokens that the model knows.
         vocab_size: usize,
     },
+    /// The vocabularies of a model and its draft are not of one size.
+    #[error("generate: the model knows {model} tokens, but its draft {draft}")]
+    Vocabularies {
+        /// Tokens that the model knows.
+        model: usize,
+        /// Tokens that the draft knows.
+        draft: usize,
+    },
     /// Dropout would act, and the graph of all steps would be kept.
     #[error(
         "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \

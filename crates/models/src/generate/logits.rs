@@ -2,6 +2,8 @@
 
 use std::slice::ChunksExact;
 
+use burn::tensor::Tensor;
+
 use super::{Autoregressive, GenerateError};
 
 /// The logits of the next token of every row, on the host.
@@ -22,11 +24,24 @@ impl NextLogits {
         tokens: &[&[u32]],
     ) -> Result<Self, GenerateError> {
         let logits = model.advance(state, tokens);
+        Self::of(model, logits, tokens.len())
+    }
+
+    /// Hands over logits of so many rows.
+    ///
+    /// # Errors
+    ///
+    /// As [`read`](Self::read).
+    pub(super) fn of<M: Autoregressive>(
+        model: &M,
+        logits: Tensor<2>,
+        rows: usize,
+    ) -> Result<Self, GenerateError> {
         // Only the logits tell what kind of device the model is on.
         if logits.device().is_autodiff() {
             return Err(GenerateError::Autodiff);
         }
-        let (found, rows, vocab_size) = (logits.dims(), tokens.len(), model.vocab_size());
+        let (found, vocab_size) = (logits.dims(), model.vocab_size());
         if found != [rows, vocab_size] {
             return Err(GenerateError::Shape {
                 found,

@@ -6,6 +6,7 @@
 //! | [`stream`] | the same as an iterator over the steps, which other prompts may [join](Stream::join) |
 //! | [`beam_search`] | finds the most probable outputs, one or several per prompt |
 //! | [`try_generate`], [`try_stream`], [`try_beam_search`] | the same, with a [`GenerateError`] where these panic |
+//! | [`speculate`] | [`try_generate`] with a smaller model that guesses ahead: the same tokens in less time |
 //! | [`GenerateOptions`], [`BeamOptions`] | when to stop, how wide to search |
 //! | [`Sampling`] | how a token is chosen: greedily, or drawn with temperature, top-k, top-p and min-p |
 //! | [`Autoregressive`] | what a model must be able to do |
@@ -101,13 +102,14 @@
 //! let second = generate(&model, state, &[prompt], &options);
 //!
 //! let history = [&[5, 6], answer.as_slice(), &[7, 8]].concat();
-//! assert_eq!(second, generate(&model, model.start(1), &[history], &options));
+//! let at_once = generate(&model, model.start(1), &[history], &options);
+//! assert_eq!(second[0].tokens, at_once[0].tokens);
 //! ```
 //!
 //! # Rolling back
 //!
 //! [`LanguageModelState::truncate`](crate::language_model::LanguageModelState::truncate) forgets the last tokens of each row. Speculative
-//! decoding, for one, lets the model read several guessed tokens at once and takes back the wrong ones:
+//! decoding ([`speculate`]) lets the model read several guessed tokens at once and takes back the wrong ones:
 //!
 //! ```
 //! # use burn::tensor::Device;
@@ -155,6 +157,7 @@ mod options;
 mod prompts;
 mod row;
 mod sampling;
+mod speculative;
 mod stream;
 
 pub use autoregressive::Autoregressive;
@@ -162,6 +165,7 @@ pub use beam::{Hypothesis, beam_search, try_beam_search};
 pub use error::GenerateError;
 pub use options::{BeamOptions, GenerateOptions};
 pub use sampling::Sampling;
+pub use speculative::{Speculation, Speculative, speculate};
 pub use stream::{
     Choice, Finish, Generation, Stream, Unfinished, generate, stream, try_generate, try_stream,
 };

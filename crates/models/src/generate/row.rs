@@ -10,6 +10,7 @@ use super::{Choice, Finish, GenerateError, GenerateOptions, logits::log_sum_exp}
 pub(super) type Processor<'a> = Box<dyn FnMut(usize, &[u32], &mut [f32]) + 'a>;
 
 /// A row that is being continued.
+#[derive(Clone)]
 pub(super) struct Row {
     /// The number of its prompt.
     pub(super) index: usize,
@@ -52,6 +53,32 @@ impl Row {
         &self.tokens[self.read..]
     }
 
+    /// The prompt and what was chosen.
+    pub(super) fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// How many of its tokens the model has read.
+    pub(super) fn read(&self) -> usize {
+        self.read
+    }
+
+    /// The row of another model, which has read so many of its tokens.
+    pub(super) fn with_read(self, read: usize) -> Self {
+        Self { read, ..self }
+    }
+
+    /// Adds what another model would choose in the place of the row's own, with the same random number.
+    pub(super) fn guess(
+        &mut self,
+        logits: &[f32],
+        options: &GenerateOptions,
+    ) -> Result<(), GenerateError> {
+        let token = self.draw(logits, options, &mut None)?;
+        self.add(token, options);
+        Ok(())
+    }
+
     /// Chooses its next token.
     pub(super) fn choose(
         &mut self,
@@ -60,23 +87,8 @@ impl Row {
         processor: &mut Option<Processor>,
     ) -> Result<Choice, GenerateError> {
         let normaliser = log_sum_exp(logits)?;
-        let token = if options.repetition_penalty.is_none() && processor.is_none() {
-            options.sampling.choose(logits, &mut self.random)?
-        } else {
-            let mut logits = logits.to_vec();
-            if let Some(penalty) = options.repetition_penalty {
-                self.penalise(&mut logits, penalty);
-            }
-            if let Some(processor) = processor {
-                processor(self.index, &self.tokens, &mut logits);
-            }
-            options.sampling.choose(&logits, &mut self.random)?
-        };
-        if options.repetition_penalty.is_some() {
-            self.seen.insert(token);
-        }
-        self.read = self.tokens.len();
-        self.tokens.push(token);
+        let token = self.draw(logits, options, processor)?;
+        self.add(token, options);
         self.room -= 1;
         let mut finish = (self.room == 0).then_some(Finish::Length);
         if options.stop_tokens.contains(&token) {
@@ -89,6 +101,35 @@ impl Row {
             log_probability: f64::from(logits[token as usize]) - normaliser,
             finish,
         })
+    }
+
+    /// The token that these logits lead to.
+    fn draw(
+        &mut self,
+        logits: &[f32],
+        options: &GenerateOptions,
+        processor: &mut Option<Processor>,
+    ) -> Result<u32, GenerateError> {
+        if options.repetition_penalty.is_none() && processor.is_none() {
+            return options.sampling.choose(logits, &mut self.random);
+        }
+        let mut logits = logits.to_vec();
+        if let Some(penalty) = options.repetition_penalty {
+            self.penalise(&mut logits, penalty);
+        }
+        if let Some(processor) = processor {
+            processor(self.index, &self.tokens, &mut logits);
+        }
+        options.sampling.choose(&logits, &mut self.random)
+    }
+
+    /// Adds a token, after which all others are read.
+    fn add(&mut self, token: u32, options: &GenerateOptions) {
+        if options.repetition_penalty.is_some() {
+            self.seen.insert(token);
+        }
+        self.read = self.tokens.len();
+        self.tokens.push(token);
     }
 
     /// Makes the logits of the tokens so far smaller or larger.

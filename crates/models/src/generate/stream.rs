@@ -48,7 +48,7 @@ impl Generation {
         self.log_probabilities.iter().sum()
     }
 
-    fn push(&mut self, choice: &Choice) {
+    pub(super) fn push(&mut self, choice: &Choice) {
         self.log_probabilities.push(choice.log_probability);
         match choice.finish {
             Some(Finish::Stop(token)) => self.finish = Finish::Stop(token),
@@ -165,7 +165,7 @@ pub fn try_stream<'a, M: Autoregressive>(
 }
 
 /// Rows that continue `prompts`, numbered from `first` on.
-fn rows<M: Autoregressive>(
+pub(super) fn rows<M: Autoregressive>(
     model: &M,
     state: &M::State,
     prompts: &[Vec<u32>],

@@ -4,7 +4,10 @@ use burn::tensor::Tensor;
 use burn_attn::{KvCacheConfig, TransformerCache};
 
 use super::LanguageModel;
-use crate::{generate::Autoregressive, new_tokens::NewTokens};
+use crate::{
+    generate::{Autoregressive, Speculative},
+    new_tokens::NewTokens,
+};
 
 /// What [`LanguageModel`] keeps while it generates: the keys and values of the tokens so far.
 #[derive(Clone, Debug)]
@@ -28,6 +31,22 @@ impl LanguageModelState {
 }
 
 impl LanguageModel {
+    /// Lets every row read its tokens; returns their states, `[rows, longest, d_model]`.
+    fn read<'a>(
+        &self,
+        state: &mut LanguageModelState,
+        tokens: &'a [&'a [u32]],
+    ) -> (NewTokens<'a>, Tensor<3>) {
+        let so_far = self.lengths(state);
+        let new = NewTokens::new("LanguageModel", tokens, so_far.len(), self.vocab_size());
+        let device = self.embedding.weight.device();
+        let x = self.embed(new.padded(&device), new.positions(so_far));
+        let states = self
+            .transformer
+            .forward_cached(x, &new.lengths, &mut state.cache);
+        (new, states)
+    }
+
     /// A state of `rows` rows that have read nothing yet, with room for [`max_len`](Self::max_len) tokens each.
     ///
     /// # Example
@@ -75,13 +94,7 @@ impl Autoregressive for LanguageModel {
     }
 
     fn advance(&self, state: &mut LanguageModelState, tokens: &[&[u32]]) -> Tensor<2> {
-        let so_far = self.lengths(state);
-        let new = NewTokens::new("LanguageModel", tokens, so_far.len(), self.vocab_size());
-        let device = self.embedding.weight.device();
-        let x = self.embed(new.padded(&device), new.positions(so_far));
-        let states = self
-            .transformer
-            .forward_cached(x, &new.lengths, &mut state.cache);
+        let (new, states) = self.read(state, tokens);
         self.logits(new.last(states))
     }
 
@@ -91,5 +104,24 @@ impl Autoregressive for LanguageModel {
 
     fn join(&self, state: &mut LanguageModelState, other: LanguageModelState) {
         state.cache.join(other.cache);
+    }
+}
+
+/// # Cost
+///
+/// Only the logits that are asked for are computed.
+impl Speculative for LanguageModel {
+    fn advance_last(
+        &self,
+        state: &mut LanguageModelState,
+        tokens: &[&[u32]],
+        counts: &[usize],
+    ) -> Tensor<2> {
+        let (new, states) = self.read(state, tokens);
+        self.logits(new.last_of_each(states, counts))
+    }
+
+    fn truncate(&self, state: &mut LanguageModelState, lengths: &[usize]) {
+        state.truncate(lengths);
     }
 }
