@@ -25,8 +25,10 @@ fn with_draft(
     .unwrap()
 }
 
+type Rule = Box<dyn Fn(&[u32]) -> Vec<f32>>;
+
 /// Rules of drafts that are right never, sometimes and always.
-fn rules() -> [Box<dyn Fn(&[u32]) -> Vec<f32>>; 4] {
+fn rules() -> [Rule; 4] {
     let often = |tokens: &[u32]| match tokens.len() % 3 {
         0 => clock(tokens),
         _ => arbitrary(7, 3.0)(tokens),
