@@ -2,6 +2,7 @@
 //! whatever does not fit or was made to do harm. `tests/golden/weights/make_weights.py` made the models.
 
 mod dtypes;
+mod gguf;
 mod hostile;
 mod mistakes;
 mod models;

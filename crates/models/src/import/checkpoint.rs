@@ -75,6 +75,7 @@ pub struct Checkpoint {
 pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
     read(path.as_ref(), "PyTorch", |path, format| match format {
         Format::Burnpack => Err("it is a burnpack, which Burn wrote".into()),
+        Format::Gguf => Err("it is GGUF, which llama.cpp reads".into()),
         _ => open(path),
     })
     .map(|weights| Checkpoint::new(Library::Pytorch, weights))
@@ -97,7 +98,7 @@ pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
             Weights::from_burnpack(Bytes::from_bytes_vec(bytes))
         }
         Format::Safetensors => open(path),
-        Format::Other => Err("it is neither a burnpack nor safetensors".into()),
+        Format::Gguf | Format::Other => Err("it is neither a burnpack nor safetensors".into()),
     })
     .map(|weights| Checkpoint::new(Library::BurnNn, weights))
 }

@@ -58,8 +58,9 @@ impl Weights {
     /// Opens a file, or a folder with `model.safetensors`, `model.safetensors.index.json`, `pytorch_model.bin` or
     /// `pytorch_model.bin.index.json`.
     ///
-    /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), or an index of such files in the same
-    /// folder; its first bytes tell which. Nothing in a file is executed, and no index can name a file outside its folder.
+    /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), GGUF, or an index of such files in the same
+    /// folder; its first bytes tell which. Of GGUF's types, F64, F32, F16, BF16, Q8_0 and Q4_0 are read, the last two as f32; its metadata are
+    /// skipped. Nothing in a file is executed, and no index can name a file outside its folder.
     ///
     /// # Errors
     ///

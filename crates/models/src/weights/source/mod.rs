@@ -1,5 +1,6 @@
 //! Named tensors in files. Their numbers stay there until they are read.
 
+mod gguf;
 mod safetensors;
 mod shards;
 
@@ -52,6 +53,13 @@ enum Numbers {
         start: u64,
         len: u64,
     },
+    /// As many bytes of blocks that are read as f32.
+    Blocks {
+        kind: gguf::Quantised,
+        file: Arc<Mutex<File>>,
+        start: u64,
+        len: u64,
+    },
     /// Wherever the reader of the format finds them.
     Pack(PackTensor),
 }
@@ -59,7 +67,9 @@ enum Numbers {
 impl std::fmt::Debug for Numbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File { start, len, .. } => write!(f, "{len} bytes from {start}"),
+            Self::File { start, len, .. } | Self::Blocks { start, len, .. } => {
+                write!(f, "{len} bytes from {start}")
+            }
             Self::Pack(_) => f.write_str("in a pack"),
         }
     }
@@ -85,6 +95,17 @@ impl Stored {
                 at: *start + first as u64,
                 left: len.saturating_sub(first as u64),
             })),
+            Numbers::Blocks {
+                kind,
+                file,
+                start,
+                len,
+            } => Ok(gguf::read_blocks(
+                *kind,
+                file.clone(),
+                (*start, *len),
+                first,
+            )),
             Numbers::Pack(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
                 // Reads the file here, where a failure does not panic.
@@ -157,6 +178,8 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
 pub(crate) enum Format {
     Safetensors,
     Burnpack,
+    /// Of ggml and llama.cpp.
+    Gguf,
     /// An index, what `torch.save` wrote, or an unknown format.
     Other,
 }
@@ -167,6 +190,7 @@ pub(crate) fn format(path: &Path) -> Result<Format, String> {
     Ok(match start.get(8) {
         Some(b'{') => Format::Safetensors,
         _ if start.starts_with(b"NRUB") => Format::Burnpack,
+        _ if start.starts_with(b"GGUF") => Format::Gguf,
         _ => Format::Other,
     })
 }
@@ -194,6 +218,9 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
         let format = format(path)?;
         if format == Format::Safetensors {
             return Ok(safetensors::open(path)?);
+        }
+        if format == Format::Gguf {
+            return Ok(gguf::open(path)?);
         }
         let packs: Vec<(String, PackTensor)> = if format == Format::Burnpack {
             let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
