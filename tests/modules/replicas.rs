@@ -20,12 +20,16 @@ const TEXTS: [&[u32]; 3] = [&[3, 5, 7, 11, 2], &[13, 17, 19], &[23, 1, 4, 9]];
 const TOKENS: usize = 9;
 
 fn model() -> LanguageModel {
+    model_with(0.0)
+}
+
+fn model_with(dropout: f64) -> LanguageModel {
     let config = LanguageModelConfig::new(VOCABULARY)
         .with_d_model(12)
         .with_n_heads(3)
         .with_d_ff(20)
         .with_max_len(11);
-    let block = config.block.clone().with_dropout(0.0);
+    let block = config.block.clone().with_dropout(dropout);
     let device = Device::default().autodiff();
     filled(config.with_block(block).init(&device), 7)
 }
@@ -270,14 +274,7 @@ fn a_panic_in_a_replica_is_that_of_the_step() {
 
 #[test]
 fn a_run_with_dropout_repeats_to_the_bit() {
-    let config = LanguageModelConfig::new(VOCABULARY)
-        .with_d_model(12)
-        .with_n_heads(3)
-        .with_d_ff(20)
-        .with_max_len(11);
-    let block = config.block.clone().with_dropout(0.3);
-    let device = Device::default().autodiff();
-    let first = filled(config.with_block(block).init(&device), 7);
+    let first = model_with(0.3);
     let run = || {
         let replicas = Replicas::new(2);
         let mut optimizers = vec![AdamConfig::new().init(); 2];

@@ -1,6 +1,6 @@
 """A GGUF file of quantised numbers, as ggml's own Python package writes it, and what that package reads them as.
 
-Usage: python make_gguf.py [OUT_DIR] (needs `gguf` 0.17 or later)
+Usage: python make_gguf.py [OUT_DIR] (made with `gguf` 0.19.0)
 """
 
 import sys

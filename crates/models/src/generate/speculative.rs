@@ -23,6 +23,10 @@ pub trait Speculative: Autoregressive {
     ) -> Tensor<2>;
 
     /// Forgets all but the first `lengths[r]` tokens of each row `r`.
+    ///
+    /// # Panics
+    ///
+    /// For the models of this crate, as [`KvCache::truncate`](burn_attn::KvCache::truncate).
     fn truncate(&self, state: &mut Self::State, lengths: &[usize]);
 }
 
@@ -52,6 +56,11 @@ pub struct Speculation {
 /// # Errors
 ///
 /// As [`try_generate`](super::try_generate), for either of the models, and when their vocabularies are not of one size.
+///
+/// # Panics
+///
+/// As [`truncate`](Speculative::truncate). A cache of layers with a window drops what the window has left behind, and cannot forget a wrong guess
+/// after that: a model with windows can speculate only as long as its rows fit into the smallest of them.
 ///
 /// # Cost
 ///

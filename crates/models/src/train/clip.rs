@@ -7,8 +7,8 @@ use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 use burn::tensor::{DType, Tensor};
 
-/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device. The squares are added up in f32, on the
-/// device of the first gradient.
+/// Scales the gradients so that their common norm is at most `limit`. Never waits for the device. The squares are added up in f32, or f64 as the
+/// gradients, on the device of the first.
 ///
 /// PyTorch equivalent: `torch.nn.utils.clip_grad_norm_`.
 ///
@@ -74,12 +74,16 @@ struct Squares<'a> {
 impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            // In half precision, a norm of 256 would already be infinite.
-            let square = gradient.cast(DType::F32).square().sum();
+            // In f16, a norm of 256 would already be infinite.
+            let wide = match gradient.dtype() {
+                DType::F64 => DType::F64,
+                _ => DType::F32,
+            };
+            let square = gradient.cast(wide).square().sum();
             self.sum = Some(match self.sum.take() {
                 Some(sum) => {
-                    let device = sum.device();
-                    sum + square.to_device(&device)
+                    let (device, dtype) = (sum.device(), sum.dtype());
+                    sum + square.to_device(&device).cast(dtype)
                 }
                 None => square,
             });
@@ -127,6 +131,7 @@ mod tests {
         assert!((norm(100.0) - 80f32.sqrt()).abs() < 1e-5);
         assert!((norm(1.5) - 1.5).abs() < 1e-5);
     }
+
     #[test]
     #[should_panic(expected = "clip_by_global_norm: the limit must be above 0, got -1")]
     fn a_limit_below_zero_is_refused() {
