@@ -6,7 +6,15 @@ use std::{
     path::Path,
 };
 
-use burn_attn_models::{bert::Bert, gpt_neox, gpt2, llama, t5, weights::Weights};
+use burn::{
+    module::{Module, Param},
+    tensor::Tensor,
+};
+use burn_attn_models::{
+    bert::Bert,
+    gpt_neox, gpt2, llama, t5,
+    weights::{Table, Weights},
+};
 use burn_attn_tests::{
     devices, golden,
     numbers::{STEP, alone, mixed},
@@ -192,6 +200,33 @@ fn what_pytorch_wrote() {
     survives(folder.path(), "pytorch_model.bin", |folder| {
         let model = gpt2::from_pretrained(folder, &devices::any());
         model.map(drop).map_err(|error| error.to_string())
+    });
+}
+
+#[derive(Module, Debug)]
+struct Matrices {
+    matrices: Vec<Param<Tensor<2>>>,
+}
+
+#[test]
+fn what_ggml_wrote() {
+    const FILE: &str = "quantised.gguf";
+    let folder = tempfile::tempdir().expect("a folder");
+    let original = golden::path("weights").join(FILE);
+    fs::copy(original, folder.path().join(FILE)).expect("copied");
+    let names = ["f16", "q8_0", "q4_0", "expected.q8_0", "expected.q4_0"];
+    let rows = names.iter().enumerate();
+    let table = rows.fold(Table::new(), |table, (at, &name)| {
+        table.row(format!("matrices.{at}"), name)
+    });
+    survives(folder.path(), FILE, |folder| {
+        let zeros = |_| Param::from_tensor(Tensor::<2>::zeros([3, 64], &devices::any()));
+        let mut model = Matrices {
+            matrices: names.iter().map(zeros).collect(),
+        };
+        let weights = Weights::open(folder.join(FILE));
+        let loaded = weights.and_then(|weights| weights.load(&table, &mut model));
+        loaded.map(drop).map_err(|error| error.to_string())
     });
 }
 

@@ -1,10 +1,14 @@
 //! Steps in bf16 with master weights in f32 train as steps in f32 do.
 
+#[cfg(feature = "flex")]
+mod models;
+
 use burn::{
-    module::Module,
+    module::{Module, ModuleVisitor, Param},
+    nn::{BatchNorm, BatchNormConfig},
     optim::{AdamConfig, GradientsParams},
     tensor::{DType, Device, FloatDType, Tensor},
-    train::{InferenceStep, TrainStep},
+    train::{InferenceStep, TrainOutput, TrainStep},
 };
 use burn_attn_models::{
     seq2seq::{Seq2Seq, Seq2SeqConfig},
@@ -13,8 +17,8 @@ use burn_attn_models::{
 use burn_attn_tests::{
     compare::difference_to_largest,
     devices,
-    numbers::{filled, mixed},
-    sentence,
+    numbers::{filled, mixed, tensor},
+    parameters, sentence,
 };
 
 const VOCABULARY: usize = 53;
@@ -62,13 +66,13 @@ fn batch(step: usize, device: &Device) -> Seq2SeqBatch {
     Seq2SeqBatch::new(&sources, &targets, device).smoothing(0.1)
 }
 
-/// The loss of every step in `dtype`, as the translator trains: with Adam, a warm-up, dropout and clipping.
-fn losses(dtype: FloatDType, device: &Device) -> Vec<f64> {
+/// The losses of the first steps in `dtype`, as the translator trains: with Adam, a warm-up, dropout and clipping.
+fn losses(steps: usize, dtype: FloatDType, device: &Device) -> Vec<f64> {
     // Elsewhere, dropout is drawn from the device's generator, which is not the same for every type.
     let dropout = if devices::is_cpu(device) { 0.1 } else { 0.0 };
     let mut model = model(dropout, device);
     let mut optimizer = AdamConfig::new().with_beta_2(0.98).init();
-    let losses = (0..STEPS).map(|step| {
+    let losses = (0..steps).map(|step| {
         let mixed = MixedPrecision::new(model.clone(), dtype);
         let output = TrainStep::step(&mixed, batch(step, device));
         let gradients = clip_by_global_norm(output.grads, &model, 1.0);
@@ -113,7 +117,7 @@ fn in_bf16() -> impl Iterator<Item = devices::Named> {
 fn the_loss_is_within_a_hundredth_of_f32() {
     for (name, device) in in_bf16() {
         let means = |dtype| -> Vec<f64> {
-            let losses = losses(dtype, &device);
+            let losses = losses(STEPS, dtype, &device);
             let windows = losses.chunks(WINDOW);
             windows
                 .map(|window| window.iter().sum::<f64>() / WINDOW as f64)
@@ -135,6 +139,43 @@ fn the_loss_is_within_a_hundredth_of_f32() {
     }
 }
 
+/// Nothing scales the loss for f16, whose numbers end at 6e-8: the gradients of this model are large enough.
+#[cfg(feature = "flex")]
+#[test]
+fn f16_is_near_f32_too() {
+    let device = Device::flex().autodiff();
+    let [wide, half] =
+        [FloatDType::F32, FloatDType::F16].map(|dtype| losses(WINDOW, dtype, &device));
+    let apart = wide.iter().zip(&half).map(|(wide, half)| half / wide - 1.0);
+    let apart: Vec<f64> = apart.map(f64::abs).collect();
+    assert!(
+        apart.iter().all(|apart| *apart < 0.01),
+        "{half:?}, not {wide:?}"
+    );
+    assert!(apart.iter().any(|apart| *apart > 0.0), "{half:?}");
+}
+
+/// The types and numbers of all gradients of a step, in the order of the parameters.
+fn all(gradients: &GradientsParams, model: &Seq2Seq) -> Vec<(DType, Vec<f64>)> {
+    struct All<'a>(&'a GradientsParams, Vec<(DType, Vec<f64>)>);
+    impl ModuleVisitor for All<'_> {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            let gradient = self.0.get::<D>(param.id).expect("it has a gradient");
+            let dtype = gradient.dtype();
+            self.1.push((dtype, gradient.into_data().iter().collect()));
+        }
+    }
+    let mut all = All(gradients, Vec::new());
+    model.visit(&mut all);
+    all.1
+}
+
+/// The Euclidean length of a gradient.
+fn length<'a>(numbers: impl IntoIterator<Item = &'a f64>) -> f64 {
+    let squares = numbers.into_iter().map(|number| number * number);
+    squares.sum::<f64>().sqrt()
+}
+
 #[test]
 fn gradients_fit_the_master_weights() {
     for (name, device) in in_bf16() {
@@ -146,6 +187,15 @@ fn gradients_fit_the_master_weights() {
         ];
         assert_eq!(half.grads.len(), wide.grads.len());
         assert_eq!(mixed.model.embedding.weight.val().dtype(), DType::F32);
+        let [all_wide, all_half] = [&wide, &half].map(|step| all(&step.grads, &model));
+        let whole = length(all_wide.iter().flat_map(|(_, numbers)| numbers));
+        for (number, ((_, wide), (dtype, half))) in all_wide.iter().zip(&all_half).enumerate() {
+            assert_eq!(*dtype, DType::F32, "{name}: parameter {number}");
+            let apart: Vec<f64> = wide.iter().zip(half).map(|(a, b)| a - b).collect();
+            // The gradient of a key's bias is 0 but for rounding.
+            let off = length(&apart) / length(wide).max(0.01 * whole);
+            assert!(off < 0.25, "{name}: parameter {number} is off by {off}");
+        }
         let [wide, half] = [wide, half].map(|step| of_embedding(&step.grads, &model));
         assert_eq!(half.dtype(), DType::F32);
         // It is not that of f32, but near it.
@@ -216,5 +266,57 @@ fn a_device_without_the_type_is_refused() {
             sentence(|| TrainStep::step(&mixed, batch(0, &device))),
             format!("MixedPrecision: {device:?} does not compute in BF16")
         );
+    }
+}
+
+#[test]
+fn metrics_get_logits_in_f32() {
+    for (name, device) in in_bf16() {
+        let model = model(0.0, &device);
+        let mixed = MixedPrecision::new(model.clone(), FloatDType::BF16);
+        let trained = TrainStep::step(&mixed, batch(0, &device)).item;
+        assert_eq!(trained.logits.dtype(), DType::F32, "{name}");
+        let half = parameters::in_dtype(model, DType::BF16).valid();
+        let measured = InferenceStep::step(&half, batch(0, &device.clone().inner()));
+        assert_eq!(measured.logits.dtype(), DType::F32, "{name}");
+    }
+}
+
+/// A batch norm alone, whose running statistics its clones share.
+#[derive(Module, Debug)]
+struct Normed {
+    norm: BatchNorm,
+}
+
+impl TrainStep for Normed {
+    type Input = Tensor<2>;
+    type Output = ();
+
+    fn step(&self, x: Tensor<2>) -> TrainOutput<()> {
+        let loss = self.norm.forward(x).square().sum();
+        TrainOutput::new(self, loss.backward(), ())
+    }
+}
+
+#[test]
+fn running_statistics_are_refused_and_stay_as_they_were() {
+    for (name, device) in in_bf16() {
+        let norm = BatchNormConfig::new(5).init(&device);
+        let model = Normed { norm };
+        let x = || tensor::<2>([7, 5], 3, &device);
+        // In the type of the statistics, the step is the model's own, and updates them.
+        let mixed = |dtype| MixedPrecision::new(model.clone(), dtype);
+        TrainStep::step(&mixed(FloatDType::F32), x());
+        let mean = || model.norm.running_mean.value_sync();
+        let before: Vec<f64> = mean().into_data().iter().collect();
+        assert!(before.iter().any(|mean| *mean != 0.0), "{name}");
+        assert_eq!(
+            sentence(|| TrainStep::step(&mixed(FloatDType::BF16), x())),
+            "MixedPrecision: running statistics, such as those of a batch norm, are not supported",
+            "{name}"
+        );
+        assert_eq!(mean().dtype(), DType::F32, "{name}");
+        let after: Vec<f64> = mean().into_data().iter().collect();
+        assert_eq!(after, before, "{name}");
     }
 }

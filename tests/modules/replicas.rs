@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
-    nn::LinearConfig,
+    nn::{BatchNormConfig, LinearConfig},
     optim::{AdamConfig, GradientsParams},
     tensor::{DType, Device, Tensor},
     train::TrainStep,
@@ -112,6 +112,40 @@ fn clipping_on_all_of_them_is_clipping_on_one() {
     assert!(nothing.is_empty());
 }
 
+/// Both are in the norm, which is added up in the type of the first gradient.
+#[test]
+fn gradients_of_two_types_are_clipped_together() {
+    let device = Device::default();
+    let mut linear = LinearConfig::new(7, 5).init(&device.clone().autodiff());
+    linear.weight = Param::from_tensor(linear.weight.val().cast(DType::F64).detach());
+    let bias = linear.bias.as_ref().expect("it has a bias").id;
+    let weight = linear.weight.id;
+    let clipped = |replicas: Option<usize>| {
+        let mut gradients = GradientsParams::new();
+        let of_weight = Tensor::<2>::full([7, 5], 3.0, &device).cast(DType::F64);
+        gradients.register(weight, of_weight);
+        gradients.register(bias, Tensor::<1>::full([5], 4.0, &device));
+        let clipped = match replicas {
+            None => clip_by_global_norm(gradients, &linear, 0.5),
+            Some(count) => Replicas::new(count).clip_by_global_norm(gradients, &linear, 0.5),
+        };
+        let of_weight = clipped.get::<2>(weight).expect("a gradient");
+        let of_bias = clipped.get::<1>(bias).expect("a gradient");
+        assert_eq!(
+            [of_weight.dtype(), of_bias.dtype()],
+            [DType::F64, DType::F32]
+        );
+        let numbers: Vec<f32> = of_weight.into_data().iter::<f32>().collect();
+        [numbers, of_bias.into_data().iter::<f32>().collect()].concat()
+    };
+    // The norm is the root of 35 · 9 + 5 · 16.
+    let factor = 0.5 / 395f32.sqrt();
+    let expected = [vec![3.0 * factor; 35], vec![4.0 * factor; 5]].concat();
+    for replicas in [None, Some(1), Some(2), Some(3)] {
+        assert_near(&clipped(replicas), &expected, 1e-6);
+    }
+}
+
 #[test]
 fn an_update_by_many_optimizers_is_that_of_one_to_the_bit() {
     let first = model();
@@ -173,6 +207,21 @@ fn a_moving_average_is_between_its_models_and_keeps_their_parameters() {
 }
 
 #[test]
+fn the_clone_of_an_average_has_running_statistics_of_its_own() {
+    let device = Device::default().autodiff();
+    let norm = BatchNormConfig::new(5).init(&device);
+    let first = MovingAverage::new(&norm);
+    norm.running_mean.update(Tensor::ones([5], &device));
+    let _ = norm.running_mean.value_sync();
+    let second = first.clone().updated(&norm, 0.75);
+    let [first, second] = [&first, &second].map(|average| {
+        let mean = average.model().running_mean.value().into_data();
+        mean.iter::<f32>().collect::<Vec<f32>>()
+    });
+    assert_eq!([first, second], [vec![0.0; 5], vec![0.25; 5]]);
+}
+
+#[test]
 fn mistakes_have_their_sentences() {
     let device = Device::default().autodiff();
     let model = model();
@@ -212,6 +261,14 @@ fn mistakes_have_their_sentences() {
             "a loss cannot be divided by 0 tokens",
         ),
         (
+            sentence(|| batch(&TEXTS).smoothing(1.5)),
+            "smoothing must be from 0 to 1, got 1.5",
+        ),
+        (
+            sentence(|| batch(&TEXTS).smoothing(f64::NAN)),
+            "smoothing must be from 0 to 1, got NaN",
+        ),
+        (
             sentence(|| Seq2SeqBatch::new(&[&[3u32][..], &[]], &[[1, 2], [1, 2]], &device)),
             "Seq2SeqBatch: source 1 has no tokens",
         ),
@@ -234,22 +291,23 @@ fn mistakes_have_their_sentences() {
     );
 }
 
+/// In f16, the square of the first norm is infinite, and the factor that limits the second one is 0.
 #[test]
 fn a_norm_that_half_precision_cannot_hold_loses_no_gradient() {
-    let linear = LinearConfig::new(30, 40).init(&Device::default().autodiff());
-    let mut gradients = GradientsParams::new();
-    let large = Tensor::<2>::full([30, 40], 60.0, &Device::default()).cast(DType::BF16);
-    gradients.register(linear.weight.id, large);
-    let clipped = clip_by_global_norm(gradients, &linear, 1.0);
-    let clipped = clipped.get::<2>(linear.weight.id).unwrap();
-    assert_eq!(clipped.dtype(), DType::BF16);
-    let norm = clipped
-        .cast(DType::F32)
-        .square()
-        .sum()
-        .sqrt()
-        .into_scalar::<f32>();
-    assert!((norm - 1.0).abs() < 0.01, "{norm}");
+    let linear = LinearConfig::new(31, 41).init(&Device::default().autodiff());
+    for dtype in [DType::F16, DType::BF16] {
+        for (number, limit) in [(60.0, 1.0), (60_000.0, 0.05)] {
+            let mut gradients = GradientsParams::new();
+            let large = Tensor::<2>::full([31, 41], number, &Device::default()).cast(dtype);
+            gradients.register(linear.weight.id, large);
+            let clipped = clip_by_global_norm(gradients, &linear, limit);
+            let clipped = clipped.get::<2>(linear.weight.id).unwrap();
+            assert_eq!(clipped.dtype(), dtype);
+            let squares = clipped.cast(DType::F32).square().sum();
+            let norm = f64::from(squares.sqrt().into_scalar::<f32>());
+            assert!((norm / limit - 1.0).abs() < 0.01, "{dtype:?}: {norm}");
+        }
+    }
 }
 
 #[test]

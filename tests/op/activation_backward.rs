@@ -273,7 +273,7 @@ fn gradients_wherever_things_lie() {
     }
 }
 
-/// The operations in between would round: `1 + erf(−2)` has two digits in bf16.
+/// The operations in between would round: in bf16, one bit is left of `1 + erf(−2)`.
 #[cfg(feature = "flex")]
 #[test]
 fn half_precision_rounds_once() {
@@ -304,6 +304,52 @@ fn half_precision_rounds_once() {
                         "{activation:?}, gated {gated}, {dtype:?}"
                     );
                 }
+            }
+        }
+    }
+}
+
+/// Burn adds up tensors of one type alone: in half precision, GELU cast a bias in f32, and ReLU failed.
+#[cfg(feature = "flex")]
+#[test]
+fn a_bias_of_another_type_is_cast_and_keeps_its_type_for_its_gradient() {
+    let [rows, width] = [3, 34];
+    let device = Device::flex().autodiff();
+    for [dtype, of_bias] in [
+        [DType::F16, DType::F32],
+        [DType::BF16, DType::F32],
+        [DType::F32, DType::BF16],
+        [DType::F32, DType::F64],
+    ] {
+        for activation in ALL {
+            for gated in [false, true] {
+                let case = format!("{activation:?}, gated {gated}, {dtype:?} and {of_bias:?}");
+                let x: Tensor<2> =
+                    tensor(&uniform_f64(1, rows * width), [rows, width], &device, dtype);
+                let bias = || tensor::<1>(&uniform_f64(2, width), [width], &device, of_bias);
+                let of = |bias: Tensor<1>| activate(x.clone(), Some(bias), activation, gated);
+                let expected = of(bias().cast(dtype));
+                let tracked = bias().require_grad();
+                let actual = of(tracked.clone());
+                assert_eq!(actual.dtype(), dtype, "{case}");
+                assert_eq!(
+                    elements(actual.clone().inner()),
+                    elements(expected.inner()),
+                    "{case}"
+                );
+                let gradient = tracked.grad(&actual.sum().backward()).expect("a gradient");
+                assert_eq!(gradient.dtype(), of_bias, "{case}");
+                // A layer casts it as well.
+                let weight: Tensor<2> =
+                    tensor(&uniform_f64(3, width * 6), [width, 6], &device, dtype);
+                let of_layer = tensor::<1>(&uniform_f64(4, 6), [6], &device, of_bias);
+                let layer = |bias| {
+                    let y =
+                        activated_linear(x.clone(), weight.clone(), Some(bias), activation, gated);
+                    elements(y.inner())
+                };
+                let expected = layer(of_layer.clone().cast(dtype));
+                assert_eq!(layer(of_layer), expected, "{case}");
             }
         }
     }

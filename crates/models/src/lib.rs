@@ -27,7 +27,7 @@
 //!
 //! # Published models
 //!
-//! The `from_pretrained` of a family reads a folder that `transformers` saved, or, with the feature `hub`, a name on the Hugging Face Hub.
+//! The `from_pretrained` of a family, or of [`LanguageModel`](language_model::LanguageModel) for any that continues a text, reads a folder that `transformers` saved, or, with the feature `hub`, a name on the Hugging Face Hub.
 //! With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer. [`pretrained`] says where files are looked for.
 //!
 //! ```no_run

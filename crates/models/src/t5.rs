@@ -106,7 +106,7 @@ pub fn from_pretrained(
     device: &Device,
 ) -> Result<Seq2Seq, PretrainedError> {
     let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "T5")?;
-    let folder = file.folder();
+    let source = file.weights();
     let Found {
         mut config,
         gated,
@@ -116,7 +116,7 @@ pub fn from_pretrained(
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = Weights::open(folder)?;
+    let weights = Weights::open(source)?;
     if may_have_head {
         config.tied = !weights.tensors().any(|(name, _)| name == HEAD);
     }

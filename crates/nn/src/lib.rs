@@ -4,6 +4,7 @@
 mod attention;
 mod cache;
 mod dropout;
+mod embed;
 mod error;
 mod linear;
 mod parameter;
@@ -21,6 +22,7 @@ pub use attention::{
 pub use burn_attn_ops as ops;
 pub use cache::{KvCache, KvCacheConfig};
 pub use dropout::dropout;
+pub use embed::embed;
 pub use error::ConfigError;
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;

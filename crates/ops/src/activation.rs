@@ -22,7 +22,7 @@ pub(crate) mod backward;
 /// # Shapes
 ///
 /// - `x`: `[rows, columns]`, gated `[rows, 2 · columns]`
-/// - `bias`: as wide as `x`
+/// - `bias`: as wide as `x`; one of another type is cast to that of `x`
 /// - output: `[rows, columns]`
 ///
 /// # Panics
@@ -76,11 +76,11 @@ pub fn activate(
     Tensor::from_dispatch(y)
 }
 
-/// `bias`, dequantised to this `dtype` if it is quantised.
+/// `bias` in this `dtype`, dequantised if it is quantised: backends add up tensors of one type alone.
 pub(crate) fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
     match bias.dtype() {
         DType::QFloat(_) => bias.dequantize().cast(dtype),
-        _ => bias,
+        _ => bias.cast(dtype),
     }
 }
 
@@ -124,7 +124,8 @@ pub(crate) fn composed<B: AttentionOps>(
     B::float_reshape(y, Shape::new([rows, width / 2]))
 }
 
-/// Whether there are operations between the operands and the result that half precision would round: in bf16, `1 + erf(−2)` has two digits left.
+/// Whether there are operations between the operands and the result that half precision would round: in bf16, one bit is left of `1 + erf(−2)`,
+/// 1/256 instead of 0.00468.
 fn needs_f32(dtype: DType, activation: Activation, gated: bool) -> bool {
     let is_half = matches!(dtype, DType::F16 | DType::BF16);
     is_half && (gated || !matches!(activation, Activation::Identity | Activation::Relu))

@@ -1,4 +1,4 @@
-"""Converts glassllm's English model: a Llama, whose weights are arrays of NumPy.
+"""Converts glassllm's English model: a Llama, whose weights are arrays of NumPy, and its tokenizer, byte-pair encoding of characters.
 
 It rotates each number with the one beside it, Llamas of `transformers` the first half of a head with the second: the outputs of query and key are
 put in that order.
@@ -12,11 +12,14 @@ from safetensors.numpy import save_file
 
 
 def convert(package, folder):
-    """Writes `config.json` and `model.safetensors` of the unpacked `package` into `folder`."""
-    with np.load(Path(package) / "glassllm" / "weights" / "en.npz") as arrays:
+    """Writes `config.json`, `model.safetensors` and `tokenizer.json` of the unpacked `package` into `folder`."""
+    source = Path(package) / "glassllm" / "weights"
+    write_tokenizer(json.loads((source / "en.tokenizer.json").read_text()), Path(folder) / "tokenizer.json")
+    with np.load(source / "en.npz") as arrays:
         arrays = dict(arrays)
     sizes = json.loads(str(arrays.pop("__config__")))
     config = {
+        "architectures": ["LlamaForCausalLM"],
         "model_type": "llama",
         "vocab_size": sizes["vocab_size"],
         "hidden_size": sizes["d_model"],
@@ -60,3 +63,52 @@ def halves(weight, d_head):
     rows, columns = weight.shape
     pairs = weight.reshape(rows, columns // d_head, d_head // 2, 2)
     return pairs.swapaxes(2, 3).reshape(rows, columns)
+
+
+def write_tokenizer(source, path):
+    """Writes a tokenizer of the library `tokenizers`: spaces are written as a mark, which belongs to the word after them."""
+    special = ["<pad>", "<unk>", "<bos>", "<eos>"]
+    tokens = special + source["alphabet"] + [first + second for first, second in source["merges"]]
+    space = {"type": "Replace", "pattern": {"String": " "}, "content": "\u2581"}
+    tokenizer = {
+        "version": "1.0",
+        "truncation": None,
+        "padding": None,
+        "added_tokens": [
+            {
+                "id": index,
+                "content": token,
+                "single_word": False,
+                "lstrip": False,
+                "rstrip": False,
+                "normalized": False,
+                "special": True,
+            }
+            for index, token in enumerate(special)
+        ],
+        "normalizer": {"type": "Sequence", "normalizers": [{"type": "NFC"}, space]},
+        "pre_tokenizer": {
+            "type": "Split",
+            "pattern": {"Regex": "\n|\u2581*[^\u2581\n]+|\u2581+"},
+            "behavior": "Isolated",
+            "invert": False,
+        },
+        "post_processor": None,
+        "decoder": {
+            "type": "Sequence",
+            "decoders": [{"type": "Replace", "pattern": {"String": "\u2581"}, "content": " "}, {"type": "Fuse"}],
+        },
+        "model": {
+            "type": "BPE",
+            "dropout": None,
+            "unk_token": "<unk>",
+            "continuing_subword_prefix": None,
+            "end_of_word_suffix": None,
+            "fuse_unk": False,
+            "byte_fallback": False,
+            "ignore_merges": False,
+            "vocab": {token: index for index, token in enumerate(tokens)},
+            "merges": source["merges"],
+        },
+    }
+    path.write_text(json.dumps(tokenizer, ensure_ascii=False), encoding="utf-8")

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use example_devices::DeviceArg;
+use example_common::devices::DeviceArg;
 use serde::{Deserialize, Serialize};
 
 /// A language model of any text: trained with Burn's learner on one device or several, and asked to continue a prompt.
@@ -33,7 +33,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "DIR", default_value = "language-model-run")]
     pub out: PathBuf,
     /// Where to train: flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm or cpu, each with its cargo feature; or several with an equal
-    /// part of each batch, as in `flex,flex` or `cuda:0,cuda:1` [default: the fastest one built in]
+    /// part of each batch, as in `flex,flex` or `cuda:0,cuda:1` [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE", value_delimiter = ',')]
     pub devices: Vec<DeviceArg>,
     /// Let several devices exchange gradients among themselves (CUDA alone) instead of sending them to the first one
@@ -83,7 +83,8 @@ pub struct Recipe {
     /// Texts of `len` tokens in a step, on all devices together
     #[arg(long, default_value_t = 16)]
     pub batch: usize,
-    /// Highest learning rate: it rises to here in the first `warmup` steps, then falls along a cosine to a tenth
+    /// Highest learning rate: it rises to here in the first `warmup` steps, then falls along a cosine to a tenth. A run that ends within these
+    /// steps has no cosine, and need not reach it
     #[arg(long, default_value_t = 2e-3)]
     pub learning_rate: f64,
     /// Steps in which the learning rate rises
@@ -102,7 +103,7 @@ pub struct ContinueArgs {
     /// The folder of the run
     #[arg(long, value_name = "DIR", default_value = "language-model-run")]
     pub out: PathBuf,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
     /// New tokens at most

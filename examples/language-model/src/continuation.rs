@@ -18,7 +18,7 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
             args.temperature
         )));
     }
-    let (device, _) = example_devices::choose(args.device)?;
+    let (device, _) = example_common::devices::choose(args.device)?;
     let (model, tokenizer) = Folder::new(&args.out).load(&device)?;
     let prompt = tokenizer.encode(args.prompt.as_str(), false)?;
     let prompt = prompt.get_ids();

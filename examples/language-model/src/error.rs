@@ -38,9 +38,12 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
+    /// A folder cannot be locked: another process trains in it, for example.
+    #[error(transparent)]
+    Lock(#[from] example_common::lock::LockError),
     /// There is no such device.
     #[error(transparent)]
-    Device(#[from] example_devices::DeviceError),
+    Device(#[from] example_common::devices::DeviceError),
     /// The model's configuration contradicts itself.
     #[error(transparent)]
     Model(#[from] burn_attn::ConfigError),

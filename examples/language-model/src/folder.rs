@@ -1,7 +1,7 @@
 //! The folder of a run: the model as `transformers` saves a Llama, and the checkpoints of Burn's learner.
 
 use std::{
-    fs,
+    fs, io,
     path::{Path, PathBuf},
 };
 
@@ -13,6 +13,10 @@ use burn_attn::{
 use burn_attn_models::{
     language_model::{LanguageModel, LanguageModelConfig},
     llama, pretrained, weights,
+};
+use example_common::{
+    files,
+    lock::{self, Lock},
 };
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -36,6 +40,9 @@ pub struct Run {
 /// The file that says so.
 const RUN: &str = "run.json";
 
+/// What the model wrote after each epoch.
+pub const SAMPLES: &str = "samples.txt";
+
 /// The folder of a run.
 #[derive(Clone, Debug)]
 pub struct Folder(PathBuf);
@@ -55,8 +62,13 @@ impl Folder {
     ///
     /// # Errors
     ///
-    /// If there is one with a checkpoint already, or something else.
+    /// If another process trains here, if there is a run with a checkpoint already, or something else.
     pub fn check_free(&self) -> Result<(), Error> {
+        lock::free(&self.0)?;
+        self.check_no_run()
+    }
+
+    fn check_no_run(&self) -> Result<(), Error> {
         let has = |name: &str| self.0.join(name).exists();
         if has(RUN) {
             return match self.newest_checkpoint() {
@@ -81,16 +93,41 @@ impl Folder {
         }
     }
 
-    /// Begins a run.
-    pub fn start(&self, run: &Run, tokenizer: &Tokenizer) -> Result<(), Error> {
-        fs::create_dir_all(&self.0).map_err(Error::file("create", &self.0))?;
+    /// Begins a run, in place of one that was stopped in its first epoch. Nobody else can train here for as long as the lock is there.
+    pub fn start(&self, run: &Run, tokenizer: &Tokenizer) -> Result<Lock, Error> {
+        let lock = lock::lock(&self.0)?;
+        // Until it was locked, another run may have begun and ended.
+        self.check_no_run()?;
+        // Otherwise the learner adds to the logs of the other run, and chooses the best epoch from those of both. What is in a folder without a
+        // run is somebody else's.
+        if self.0.join(RUN).exists() {
+            ["train", "valid", SAMPLES]
+                .into_iter()
+                .try_for_each(|name| self.remove(name))?;
+        }
         let vocabulary = tokenizer.get_vocab_size(true);
         self.write("tokenizer.json", &tokenizer.to_string(false)?)?;
         let class = json!({"tokenizer_class": "PreTrainedTokenizerFast"});
         self.write("tokenizer_config.json", &format!("{class:#}\n"))?;
         let config = config_json(&run.recipe, vocabulary);
         self.write("config.json", &format!("{config:#}\n"))?;
-        self.note(run)
+        self.note(run)?;
+        Ok(lock)
+    }
+
+    /// Removes a file, or a folder with all that is in it, if it is there.
+    fn remove(&self, name: &str) -> Result<(), Error> {
+        let path = self.0.join(name);
+        let removed = match path.is_dir() {
+            true => fs::remove_dir_all(&path),
+            false => fs::remove_file(&path),
+        };
+        match removed {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(Error::file("remove", path)(error))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Writes down what the run is.
@@ -98,8 +135,19 @@ impl Folder {
         self.write(RUN, &format!("{:#}\n", json!(run)))
     }
 
+    /// The run, its vocabulary, the newest epoch whose checkpoint is complete, and the lock that keeps others from training here.
+    pub fn resume(&self) -> Result<(Run, Tokenizer, usize, Lock), Error> {
+        lock::free(&self.0)?;
+        // A folder that may be a typing error is not created.
+        self.newest()?;
+        let lock = lock::lock(&self.0)?;
+        // Until it was locked, another process may have trained on.
+        let (run, tokenizer, epoch) = self.newest()?;
+        Ok((run, tokenizer, epoch, lock))
+    }
+
     /// The run, its vocabulary, and the newest epoch whose checkpoint is complete.
-    pub fn resume(&self) -> Result<(Run, Tokenizer, usize), Error> {
+    pub fn newest(&self) -> Result<(Run, Tokenizer, usize), Error> {
         let path = self.0.join(RUN);
         let file = fs::read(&path).map_err(Error::file("read", &path))?;
         let run = serde_json::from_slice(&file)
@@ -159,10 +207,7 @@ impl Folder {
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         // A kill leaves the old one or the new one.
-        let aside = self.0.join(format!(".unfinished-{name}"));
-        fs::write(&aside, text)
-            .and_then(|()| fs::rename(&aside, &path))
-            .map_err(Error::file("write", &path))
+        files::replace(&path, text.as_bytes()).map_err(Error::file("write", &path))
     }
 
     /// An error about the folder.

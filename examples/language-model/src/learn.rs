@@ -45,10 +45,11 @@ const STOPPED: u8 = 130;
 pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     let folder = Folder::new(&args.out);
     let devices = devices(args)?;
-    let (mut run, tokenizer, epoch) = match args.resume {
+    // Nobody else trains in the folder for as long as it is locked: until the end of this function.
+    let (mut run, tokenizer, epoch, lock) = match args.resume {
         true => {
-            let (run, tokenizer, epoch) = folder.resume()?;
-            (run, Some(tokenizer), Some(epoch))
+            let (run, tokenizer, epoch, lock) = folder.resume()?;
+            (run, Some(tokenizer), Some(epoch), Some(lock))
         }
         false => {
             folder.check_free()?;
@@ -58,7 +59,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
                 text: String::new(),
                 best: None,
             };
-            (run, None, None)
+            (run, None, None, None)
         }
     };
     run.epochs = args.epochs.unwrap_or(run.epochs);
@@ -66,10 +67,10 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     check(&recipe, run.epochs, args.patience, devices.len())?;
     let text = Text::read(&args.text, &recipe, tokenizer)?;
     let config = model_config(&recipe, text.tokenizer.get_vocab_size(true));
-    match epoch {
+    let _lock = match epoch {
         None => {
             run.text.clone_from(&text.fingerprint);
-            folder.start(&run, &text.tokenizer)?;
+            Some(folder.start(&run, &text.tokenizer)?)
         }
         Some(_) if run.text != text.fingerprint => {
             let name = args.text.display();
@@ -84,8 +85,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
             );
             return Ok(0);
         }
-        Some(_) => folder.note(&run)?,
-    }
+        Some(_) => {
+            folder.note(&run)?;
+            lock
+        }
+    };
     let steps = (text.train.len() / recipe.batch).saturating_mul(run.epochs);
 
     let device = devices[0].clone();
@@ -201,7 +205,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     // With the renderer, the dashboard leaves the terminal.
     drop(training.launch(learner));
     let out = folder.path().display();
-    let newest = folder.resume();
+    let newest = folder.newest();
     match end.of_training() {
         (Some(error), _) => return Err(Error::Training(error)),
         (None, true) => {
@@ -254,7 +258,7 @@ fn devices(args: &TrainArgs) -> Result<Vec<Device>, Error> {
         )));
     }
     match &args.devices[..] {
-        [] => Ok(vec![example_devices::choose(None)?.0]),
+        [] => Ok(vec![example_common::devices::choose(None)?.0]),
         devices => Ok(devices
             .iter()
             .map(|device| device.open())

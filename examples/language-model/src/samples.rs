@@ -12,12 +12,13 @@ use burn::{
     train::checkpoint::{Checkpointer, CheckpointerError, FileCheckpointer},
 };
 use burn_attn_models::language_model::LanguageModelConfig;
+use example_common::exit::warn;
 use tokenizers::Tokenizer;
 
 use crate::{
     continuation::{continued, options},
     error::Error,
-    folder::Folder,
+    folder::{Folder, SAMPLES},
 };
 
 /// Tokens of a sample.
@@ -74,7 +75,7 @@ impl Samples {
     /// Writes the sample of an epoch down.
     fn write(&self, epoch: usize) -> Result<(), Error> {
         let sample = format!("epoch {epoch}: {}\n\n", self.sample(epoch)?);
-        let path = self.folder.path().join("samples.txt");
+        let path = self.folder.path().join(SAMPLES);
         let file = File::options().append(true).create(true).open(&path);
         file.and_then(|mut file| file.write_all(sample.as_bytes()))
             .map_err(Error::file("write", path))?;
@@ -90,7 +91,7 @@ impl Checkpointer<ModuleRecord> for Samples {
         self.files.save(epoch, record)?;
         // The checkpoint is saved, whatever becomes of its sample.
         if let Err(error) = self.write(epoch) {
-            let _ = writeln!(std::io::stderr(), "no sample of epoch {epoch}: {error}");
+            warn(&format!("no sample of epoch {epoch}: {error}"));
         }
         Ok(())
     }

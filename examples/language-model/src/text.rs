@@ -54,7 +54,7 @@ impl Text {
             problem,
         };
         let text = String::from_utf8(bytes).map_err(|error| {
-            let at = error.utf8_error().valid_up_to();
+            let at = error.utf8_error().valid_up_to() + 1;
             unfit(format!("byte {at} is not UTF-8"))
         })?;
         let fingerprint = fingerprint(&text);

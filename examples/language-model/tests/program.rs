@@ -189,7 +189,7 @@ fn what_cannot_work_is_said_in_one_sentence() {
     );
 
     fs::write(&path, b"caf\xe9").unwrap();
-    start("cannot train on text.txt: byte 3 is not UTF-8", &[]);
+    start("cannot train on text.txt: byte 4 is not UTF-8", &[]);
     fs::write(&path, "").unwrap();
     start(
         "cannot train on text.txt: it has 0 tokens, but --len 16 and --batch 8 need about 340",
@@ -228,13 +228,52 @@ fn a_run_is_never_overwritten() {
         refused(folder, &["train", "text.txt", "--out", "other"]),
         "error: other: it has a config.json that is of no run: choose another --out\n"
     );
-    // A run that has no checkpoint yet begins anew.
+    // A run that has no checkpoint yet begins anew, without what the old one has written.
     fs::remove_dir_all(folder.join("run/checkpoint")).unwrap();
     assert_eq!(
         refused(folder, &train(&["--resume"])),
         "error: run: it was stopped in its first epoch: train again without --resume\n"
     );
+    let old = ["train/epoch-7", "valid/epoch-7"].map(|log| folder.join("run").join(log));
+    old.iter().for_each(|log| fs::create_dir_all(log).unwrap());
     printed(folder, &train_small(&["--epochs", "1"]));
+    let samples = fs::read_to_string(folder.join("run/samples.txt")).unwrap();
+    assert_eq!(samples.matches("epoch ").count(), 1, "{samples}");
+    assert!(old.iter().all(|log| !log.exists()), "{old:?}");
+}
+
+/// What somebody else keeps under the names of the learner's logs stays.
+#[test]
+fn a_first_run_removes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text(folder);
+    let kept = folder.join("run/train/kept.txt");
+    fs::create_dir_all(kept.parent().unwrap()).unwrap();
+    fs::write(&kept, "somebody else's").unwrap();
+    printed(folder, &train_small(&["--epochs", "1"]));
+    assert!(kept.exists());
+}
+
+#[test]
+fn a_second_training_on_the_folder_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text(folder);
+    let in_use = "error: run is in use: another training writes into it; wait until it has ended, or name another folder with --out\n";
+    // Before there is a checkpoint, and beside one.
+    for more in [&["--epochs", "1"][..], &[]] {
+        let first = example_common::lock::lock(&folder.join("run")).unwrap();
+        assert_eq!(refused(folder, &train_small(&[])), in_use);
+        assert_eq!(refused(folder, &train(&["--resume"])), in_use);
+        drop(first);
+        if !more.is_empty() {
+            printed(folder, &train_small(more));
+        }
+    }
+    // The lock is that of the training, not of the file, which stays.
+    assert!(folder.join("run/.lock").exists());
+    printed(folder, &train(&["--resume", "--epochs", "2"]));
 }
 
 #[test]

@@ -84,8 +84,16 @@ fn tokens(sentence: &str, vocabulary: &mut HashMap<String, u32>) -> Vec<u32> {
 }
 
 fn main() {
-    let steps = std::env::args().nth(1);
-    let steps: usize = steps.map_or(1500, |steps| steps.parse().expect("a number of steps"));
+    let mut arguments = std::env::args().skip(1);
+    let first = arguments.next().map(|steps| steps.parse::<usize>());
+    let steps = match (first, arguments.next()) {
+        (None, _) => 1500,
+        (Some(Ok(steps)), None) => steps,
+        _ => {
+            eprintln!("usage: tiny [STEPS]");
+            std::process::exit(2);
+        }
+    };
     let corpus = ToyCorpus::generate(1);
     let special = ["<pad>", "<begin>", "<end>"].map(String::from);
     let mut vocabulary: HashMap<String, u32> = special.into_iter().zip(0..).collect();

@@ -10,7 +10,9 @@ Needs `torch`, `tokenizers` and `sacrebleu`, and `cargo build --release -p trans
 
 A side is stopped while another one has its turn, so all of them see the same machine, however noisy it is. A side's time is that of its turns:
 loading, checkpoints at the end of a turn, and the translations that are measured do not count. What the translator does at the end of an
-epoch (validation, a sample, a checkpoint) does count, and so does a checkpoint every five minutes; pytorch.py does none of this.
+epoch (validation, a sample, a checkpoint) does count; pytorch.py does none of this. Nor does it write checkpoints in between, as the
+translator does every five minutes: by a clock that runs on while it is stopped, so that with three sides it writes one in about every 100
+seconds of its own time, which counts against it.
 Order, dropout and initial weights are each side's own, and the translator sets 200 sentences of the training part aside, which
 pytorch.py trains on.
 

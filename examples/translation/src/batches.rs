@@ -4,6 +4,7 @@ use burn::tensor::{Device, Int, Tensor};
 use burn::train::SequenceOutput;
 use burn_attn_models::tokens::padded;
 use burn_attn_models::train::{BatchSize, Seq2SeqBatch, batches_by_length};
+use example_common::exit::warn;
 
 use crate::data::Pair;
 use crate::error::Error;
@@ -57,10 +58,10 @@ pub fn samples(
         });
     }
     if skipped > 0 {
-        eprintln!(
+        warn(&format!(
             "{skipped} of {} {part} pairs are longer than the {limit} positions of --max-len and left out",
             pairs.len()
-        );
+        ));
     }
     Ok(samples)
 }

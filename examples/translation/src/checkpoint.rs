@@ -17,12 +17,12 @@ use burn::optim::{ModuleOptimizer, OptimizerRecord};
 use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device};
 use burn_attn_models::seq2seq::Seq2Seq;
+use example_common::files::{self, name};
 use serde::{Deserialize, Serialize};
 
 use self::moment::Moment;
 use crate::data::Fnv;
 use crate::error::Error;
-use crate::files::{self, name};
 use crate::run_config::RunConfig;
 use crate::state::State;
 use crate::vocabulary::Vocabulary;

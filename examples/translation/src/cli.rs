@@ -3,15 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use example_devices::DeviceArg;
+use example_common::devices::DeviceArg;
 
 use crate::precision::Precision;
 use crate::schedule::Schedule;
 
 /// A small translator that is trained on the spot, and shows what each of its attention heads looks at.
 ///
-/// Without a command it tells the whole story: it trains a model on a built-in English–Spanish toy corpus (a few minutes
-/// on two CPU cores), prints how many sentences that it has never seen it translates exactly right, translates some of
+/// Without a command it tells the whole story: it trains a model on a built-in English–Spanish toy corpus (about a
+/// minute on two CPU cores), prints how many sentences that it has never seen it translates exactly right, translates some of
 /// them, and writes an HTML page with the attention of every layer and head for one of them.
 #[derive(Debug, Parser)]
 #[command(name = "translation", version, after_help = EXAMPLES)]
@@ -123,7 +123,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
     pub minutes: Option<f64>,
     /// Steps of training; with the number that --minutes came to, repeats that run exactly. The cosine starts after the warm-up, but not
-    /// before step 50, so that a run of at most 50 steps has none
+    /// before step 50: a run that ends earlier has none
     #[arg(long, value_name = "N", conflicts_with = "minutes")]
     pub steps: Option<usize>,
     /// Sentence pairs per step, of about the same length [default: 32; for --data 64]
@@ -170,7 +170,7 @@ pub struct TrainArgs {
     /// The highest learning rate [default: 0.003; for --data 0.001]
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
-    /// Steps until the learning rate is at its highest [default: 200; for --data 500]
+    /// Steps until the learning rate is at its highest, which a run of fewer steps never reaches [default: 200; for --data 500]
     #[arg(long, value_name = "STEPS")]
     pub warmup: Option<usize>,
     /// Label smoothing, in [0, 1) [default: 0.05; for --data 0.1]
@@ -180,7 +180,7 @@ pub struct TrainArgs {
     #[arg(long, value_name = "NORM", allow_negative_numbers = true)]
     pub clip: Option<f64>,
     /// Translate with a moving average of the parameters over about so many of the last steps: their mean until there are as many, then an
-    /// exponential one
+    /// exponential one. It begins with step 10
     #[arg(long, value_name = "STEPS")]
     pub average: Option<usize>,
 }

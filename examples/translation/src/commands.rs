@@ -7,6 +7,8 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn::ops::in_host_memory;
 use burn_attn_models::train::Replicas;
+use example_common::files;
+use example_common::lock::{self, Lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Cli, Command, Shared, TrainArgs};
@@ -15,8 +17,7 @@ use crate::data::{self, Split};
 use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
-use crate::files;
-use crate::folder::{self, Lock};
+use crate::folder;
 use crate::progress::{Progress, duration, say};
 use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
@@ -43,7 +44,7 @@ pub struct Place {
 
 /// Runs the command and returns the exit code.
 pub fn run(cli: Cli) -> Result<u8, Error> {
-    let (device, name) = example_devices::choose(cli.shared.device)?;
+    let (device, name) = example_common::devices::choose(cli.shared.device)?;
     let place = Place { device, name };
     match cli.command {
         None => story::tell(&cli.shared, &place),
@@ -130,7 +131,7 @@ fn probe_outputs(shared: &Shared) -> Result<(), Error> {
     outputs
         .into_iter()
         .flatten()
-        .try_for_each(|path| files::probe(path))
+        .try_for_each(|path| files::probe(path).map_err(Error::file("write", path)))
 }
 
 /// Refuses the files that a command does not write.
@@ -170,7 +171,7 @@ fn decide_replicas(
 
 /// Starts a run in an empty folder.
 pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
-    folder::free(&shared.out)?;
+    lock::free(&shared.out)?;
     refuse_occupied(&shared.out)?;
     let mut config = args.config()?;
     decide_replicas(&mut config, args.replicas, place)?;
@@ -197,7 +198,7 @@ pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split,
 
 /// Resumes the run of a folder from its newest checkpoint.
 pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
-    folder::free(&shared.out)?;
+    lock::free(&shared.out)?;
     // A folder that may be a typing error is not created.
     newest(&shared.out)?;
     let _lock = prepare(shared)?;

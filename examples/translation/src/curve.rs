@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
+use example_common::files;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::error::Error;
-use crate::files;
 use crate::state::CurvePoint;
 
 /// Its name in the folder of the run.
@@ -15,8 +15,16 @@ pub const FILE: &str = "curve.svg";
 const TRAINING: RGBColor = RGBColor(31, 119, 180);
 const VALIDATION: RGBColor = RGBColor(214, 97, 26);
 
-/// One of the two numbers of a point.
+/// One of the numbers of a point.
 type Number = fn(&CurvePoint) -> Option<f64>;
+
+/// What a picture draws of the training part and of the validation part.
+struct Lines {
+    /// The first one's name: the accuracy of predictions has no smoothing.
+    training: &'static str,
+    of_training: Number,
+    of_validation: Number,
+}
 
 /// Draws the curve as SVG into a file.
 ///
@@ -24,7 +32,7 @@ type Number = fn(&CurvePoint) -> Option<f64>;
 /// If the file cannot be written. The old one is untouched then.
 pub fn draw(curve: &[CurvePoint], path: &Path) -> Result<(), Error> {
     let svg = svg(curve).map_err(|error| Error::Picture(format!("the curve: {error}")))?;
-    files::replace(path, svg.as_bytes())
+    files::replace(path, svg.as_bytes()).map_err(Error::file("write", path))
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -36,13 +44,18 @@ fn svg(curve: &[CurvePoint]) -> Result<String, Box<dyn std::error::Error>> {
         let whole = SVGBackend::with_string(&mut svg, (800, 640)).into_drawing_area();
         whole.fill(&WHITE)?;
         let (above, below) = whole.split_vertically(320);
-        let losses: [Number; 2] = [|point| Some(point.train), |point| Some(point.validation)];
+        let losses = Lines {
+            training: "training, with dropout and smoothing",
+            of_training: |point| Some(point.train),
+            of_validation: |point| Some(point.validation),
+        };
         let corner = SeriesLabelPosition::UpperRight;
         chart(&above, "loss (nats per token)", curve, losses, corner)?;
-        let accuracies: [Number; 2] = [
-            |point| percent(point.train_accuracy.fraction()),
-            |point| percent(point.validation_accuracy.fraction()),
-        ];
+        let accuracies = Lines {
+            training: "training",
+            of_training: |point| percent(point.train_accuracy.fraction()),
+            of_validation: |point| percent(point.validation_accuracy.fraction()),
+        };
         let corner = SeriesLabelPosition::LowerRight;
         chart(
             &below,
@@ -65,11 +78,17 @@ fn chart<'a>(
     area: &Area<'a>,
     title: &str,
     curve: &[CurvePoint],
-    lines: [Number; 2],
+    lines: Lines,
     corner: SeriesLabelPosition,
 ) -> Result<(), Failed<'a>> {
+    let lines = [
+        (lines.training, TRAINING, lines.of_training),
+        ("validation", VALIDATION, lines.of_validation),
+    ];
     let last = curve.last().map_or(1, |point| point.step);
-    let numbers = lines.iter().flat_map(|line| curve.iter().filter_map(line));
+    let numbers = lines
+        .iter()
+        .flat_map(|(_, _, line)| curve.iter().filter_map(line));
     let highest = numbers.fold(1e-3, f64::max);
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 16))
@@ -82,11 +101,7 @@ fn chart<'a>(
         .x_desc("step")
         .light_line_style(TRANSPARENT)
         .draw()?;
-    let parts = [
-        ("training, with dropout and smoothing", TRAINING),
-        ("validation", VALIDATION),
-    ];
-    for ((name, colour), line) in parts.into_iter().zip(lines) {
+    for (name, colour, line) in lines {
         let points = curve
             .iter()
             .filter_map(|point| Some((point.step, line(point)?)));
@@ -126,8 +141,14 @@ mod tests {
         assert!(svg.starts_with("<svg ") && svg.trim_end().ends_with("</svg>"));
         // Two points each of two losses and one accuracy.
         assert_eq!(svg.matches("<circle").count(), 6, "{svg}");
-        for text in ["loss (nats per token)", "training", "validation"] {
-            assert!(svg.contains(text), "{text} is missing");
+        for (text, times) in [
+            ("loss (nats per token)", 1),
+            ("training", 2),
+            // Nothing is smoothed in an accuracy.
+            ("training, with dropout and smoothing", 1),
+            ("validation", 2),
+        ] {
+            assert_eq!(svg.matches(text).count(), times, "{text}: {svg}");
         }
     }
 

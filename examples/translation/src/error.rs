@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use example_common::lock::LockError;
+
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -64,12 +66,9 @@ pub enum Error {
         /// Its newest checkpoint.
         checkpoint: String,
     },
-    /// Another process trains in a folder.
-    #[error(
-        "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
-        .0.display()
-    )]
-    InUse(PathBuf),
+    /// A folder cannot be locked: another process trains in it, for example.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// The corpus of a run has changed.
     #[error(
         "{corpus} (fingerprint {found}) is not the corpus of the run in {}, whose fingerprint is {was}",
@@ -102,7 +101,7 @@ pub enum Error {
     Option(String),
     /// There is no such device.
     #[error(transparent)]
-    Device(#[from] example_devices::DeviceError),
+    Device(#[from] example_common::devices::DeviceError),
     /// The model's configuration contradicts itself.
     #[error(transparent)]
     Model(#[from] burn_attn::ConfigError),
@@ -139,6 +138,9 @@ pub enum Error {
     /// A picture could not be drawn.
     #[error("cannot draw {0}")]
     Picture(String),
+    /// The attention could not be drawn.
+    #[error("cannot draw {0}")]
+    Attention(#[from] example_common::pictures::PictureError),
     /// The terminal, a pipe or Ctrl-C cannot be used.
     #[error("{0}")]
     Stream(String),

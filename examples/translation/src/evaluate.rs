@@ -1,5 +1,7 @@
 //! How good the translations are of sentences that training never saw.
 
+use example_common::exit::warn;
+
 use crate::bleu::corpus_bleu;
 use crate::data::{Example, Split};
 use crate::error::Error;
@@ -77,11 +79,11 @@ fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String
         .collect();
     let too_long = sources.len() - fitting.len();
     if too_long > 0 {
-        eprintln!(
+        warn(&format!(
             "{too_long} of {} sentences are longer than the {} positions of --max-len and count as not translated",
             sources.len(),
             translator.config.model.max_len
-        );
+        ));
     }
     let batch: Vec<Vec<u32>> = fitting
         .iter()

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use burn::tensor::{Int, Tensor, TensorData};
-use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
+use burn_attn_viz::{AttentionGroup, AttentionPage};
+use example_common::{files, pictures::maps};
 
 use crate::batches;
 use crate::error::Error;
-use crate::files;
 use crate::translator::Translator;
 use crate::vocabulary::{BOS, EOS};
 
@@ -19,7 +19,7 @@ pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<S
         .remove(0);
     let translation = translator.vocabulary.decode(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;
-    files::replace(html, page.to_html().as_bytes())?;
+    files::replace(html, page.to_html().as_bytes()).map_err(Error::file("write", html))?;
     Ok(translation)
 }
 
@@ -44,12 +44,6 @@ fn page(
 
     let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
     let written = translator.vocabulary.labels(&input);
-    let maps = |layers: Vec<Tensor<4>>, queries: &[String], keys: &[String]| {
-        let layers = layers.into_iter().enumerate();
-        layers
-            .map(|(index, weights)| map(index, weights, queries, keys))
-            .collect::<Result<Vec<_>, _>>()
-    };
     Ok(AttentionPage::new("What the translator looks at")
         .source(sentence.trim())
         .translation(translation)
@@ -67,21 +61,4 @@ fn page(
             AttentionGroup::new("Cross-attention", maps(attention.cross, &written, &read)?)
                 .note("Each step of the translation looks at the source. Each row is the step that follows its token."),
         ))
-}
-
-/// One layer, `[1, heads, queries, keys]`.
-fn map(
-    index: usize,
-    weights: Tensor<4>,
-    queries: &[String],
-    keys: &[String],
-) -> Result<AttentionMap, Error> {
-    let weights: Vec<f32> = weights.into_data().iter::<f32>().collect();
-    AttentionMap::new(
-        format!("layer {}", index + 1),
-        queries.to_vec(),
-        keys.to_vec(),
-        weights,
-    )
-    .map_err(|error| Error::Picture(format!("the attention of layer {}: {error}", index + 1)))
 }

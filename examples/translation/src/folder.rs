@@ -1,36 +1,14 @@
 //! The folder of a run: one training at a time writes into it, and finds nothing unfinished; others may read meanwhile.
 
-use std::fs::{self, File, TryLockError};
+use std::fs;
 use std::path::{Path, PathBuf};
+
+use example_common::files::{UNFINISHED, name};
+use example_common::lock::{Lock, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::error::Error;
-use crate::files::{UNFINISHED, name};
 use crate::state::State;
-
-/// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
-/// successor.
-const LOCK: &str = ".lock";
-
-/// Keeps other trainings out of a folder. The system gives it back when the process ends, even if that is killed.
-#[must_use = "it is given back when it is dropped"]
-#[derive(Debug)]
-pub struct Lock {
-    _file: File,
-}
-
-/// Makes sure that nothing is training in a folder, without creating anything: the folder may be a typing error.
-///
-/// # Errors
-/// If something is.
-pub fn free(out: &Path) -> Result<(), Error> {
-    match File::open(out.join(LOCK)) {
-        // Two that only look do not hinder each other.
-        Ok(file) => locked(file.try_lock_shared(), out),
-        // Nothing has trained there. If it is there and cannot be opened, `prepare` says why.
-        Err(_) => Ok(()),
-    }
-}
 
 /// Prepares the folder of a run: creates and locks it, removes what killed runs have left unfinished, and makes sure that
 /// checkpoints can be written, before hours of work depend on it.
@@ -38,14 +16,7 @@ pub fn free(out: &Path) -> Result<(), Error> {
 /// # Errors
 /// If something is training there, or the folder cannot be written.
 pub fn prepare(out: &Path) -> Result<Lock, Error> {
-    fs::create_dir_all(out).map_err(Error::file("create", out))?;
-    let file = File::options()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .open(out.join(LOCK))
-        .map_err(Error::file("write into", out))?;
-    locked(file.try_lock(), out)?;
+    let lock = lock(out)?;
     for entry in fs::read_dir(out).map_err(Error::file("read", out))? {
         let entry = entry.map_err(Error::file("read", out))?;
         let path = entry.path();
@@ -63,20 +34,7 @@ pub fn prepare(out: &Path) -> Result<Lock, Error> {
     let probe = out.join(format!("{UNFINISHED}probe"));
     fs::create_dir(&probe).map_err(Error::file("write into", out))?;
     fs::remove_dir(&probe).map_err(Error::file("remove", &probe))?;
-    Ok(Lock { _file: file })
-}
-
-/// What it means that a folder could, or could not, be locked.
-fn locked(result: Result<(), TryLockError>, out: &Path) -> Result<(), Error> {
-    match result {
-        Ok(()) => Ok(()),
-        Err(TryLockError::WouldBlock) => Err(Error::InUse(out.to_path_buf())),
-        // Some file systems in networks have no locks, which is no reason not to train there.
-        Err(TryLockError::Error(error)) if error.kind() == std::io::ErrorKind::Unsupported => {
-            Ok(())
-        }
-        Err(TryLockError::Error(error)) => Err(Error::file("lock", out)(error)),
-    }
+    Ok(lock)
 }
 
 /// The best checkpoint of a run that may be training: its path and its contents.
@@ -126,29 +84,21 @@ mod tests {
             .map(|entry| name(&entry.unwrap().path()))
             .collect();
         left.sort();
-        assert_eq!(left, [LOCK, "report.json"]);
+        assert_eq!(left, [example_common::lock::FILE, "report.json"]);
     }
 
     #[test]
-    fn a_folder_has_one_training_at_a_time() {
+    fn a_second_training_removes_nothing_of_what_the_first_is_writing() {
         let folder = tempfile::tempdir().unwrap();
         let out = folder.path().join("run");
-        free(&out).unwrap();
-        assert!(!out.exists(), "looking creates nothing");
         for _ in 0..2 {
-            let lock = prepare(&out).unwrap();
-            let refused = format!(
-                "{} is in use: another training writes into it; wait until it has ended, or name another folder with --out",
-                out.display()
-            );
-            // What the first is writing stays.
+            let first = prepare(&out).unwrap();
             let unfinished = out.join(format!("{UNFINISHED}epoch-0001"));
             fs::create_dir(&unfinished).unwrap();
-            assert_eq!(free(&out).unwrap_err().to_string(), refused);
-            assert_eq!(prepare(&out).unwrap_err().to_string(), refused);
+            let refused = prepare(&out).unwrap_err().to_string();
+            assert!(refused.contains(" is in use: "), "{refused}");
             assert!(unfinished.exists());
-            drop(lock);
-            free(&out).unwrap();
+            drop(first);
         }
     }
 

@@ -69,7 +69,7 @@ mod tests {
     #[cfg(feature = "ndarray")]
     #[test]
     fn a_device_without_it_is_refused() {
-        #[allow(deprecated, reason = "as in `example_devices`")]
+        #[allow(deprecated, reason = "as in `example_common`")]
         let device = Device::ndarray();
         let check = |precision: Precision| precision.check(&device, "ndarray");
         assert!(check(Precision::F32).is_ok());

@@ -2,12 +2,12 @@
 
 use std::path::Path;
 
+use example_common::files;
 use serde::Serialize;
 
 use crate::data::Example;
 use crate::error::Error;
 use crate::evaluate::Scores;
-use crate::files;
 use crate::progress::say;
 use crate::run_config::RunConfig;
 use crate::state::CurvePoint;
@@ -102,7 +102,7 @@ impl Report<'_> {
     /// Writes the report as JSON.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
         let json = serde_json::to_string_pretty(self).expect("plain data has a JSON form");
-        files::replace(path, (json + "\n").as_bytes())
+        files::replace(path, (json + "\n").as_bytes()).map_err(Error::file("write", path))
     }
 }
 
@@ -124,7 +124,7 @@ pub fn write_translations(
         lines += &columns.join("\t");
         lines.push('\n');
     }
-    files::replace(path, lines.as_bytes())
+    files::replace(path, lines.as_bytes()).map_err(Error::file("write", path))
 }
 
 /// Prints scores and sample translations.

@@ -17,7 +17,8 @@ const FLOOR: f64 = 0.02;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// Along half a cosine, down to 2 % at the end of the epochs, steps or minutes, but not before step 50
+    /// Along half a cosine, down to 2 % at the end of the epochs, steps or minutes, but not before step 50; a run that ends within the
+    /// warm-up, or by step 50, has none
     Cosine,
     /// With one over the square root of the step, so that training needs no end
     Noam,

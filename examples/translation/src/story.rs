@@ -1,5 +1,7 @@
 //! The whole story, told when no command is given.
 
+use example_common::{files, lock};
+
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Shared, TrainArgs};
 use crate::commands::{HELD_OUT, Place, begin, report_run, resume, say_how_to_resume};
@@ -9,7 +11,6 @@ use crate::explain::explain;
 use crate::progress::say;
 use crate::trainer::Outcome;
 use crate::translator::Translator;
-use crate::{files, folder};
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
 ///
@@ -52,7 +53,7 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
 /// # Errors
 /// If the folder holds another run, which the story must not destroy.
 fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
-    folder::free(&shared.out)?;
+    lock::free(&shared.out)?;
     let args = TrainArgs::default();
     let mut story = args.config()?;
     let Some(path) = checkpoint::newest(&shared.out)? else {
@@ -82,6 +83,7 @@ mod tests {
     use burn::tensor::Device;
 
     use super::*;
+    use crate::folder;
     use crate::progress::Progress;
     use crate::trainer::Trainer;
 

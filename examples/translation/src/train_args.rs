@@ -24,7 +24,7 @@ struct Defaults {
     smoothing: f64,
 }
 
-/// For the built-in corpus: tuned so that new sentences are translated right after a few minutes on two CPU cores.
+/// For the built-in corpus: tuned so that new sentences are translated right after about a minute on two CPU cores.
 ///
 /// Its grammar has no exceptions to memorise, so dropout would only cost time.
 const BUILT_IN: Defaults = Defaults {

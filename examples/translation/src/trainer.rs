@@ -63,6 +63,7 @@ pub struct Trainer {
     optimizers: Vec<ModuleOptimizer>,
     /// Made when the last step is known, or known anew.
     scheduler: Option<ModuleLrScheduler>,
+    /// Once there is a model to begin it with: the one of before the first step has learnt nothing.
     average: Option<MovingAverage<Seq2Seq>>,
     train: Vec<Sample>,
     validation: Vec<Sample>,
@@ -92,7 +93,7 @@ impl Trainer {
             replicas: replicas(&config, &device),
             optimizers: vec![optimizer(); config.replicas],
             scheduler: None,
-            average: config.average.map(|_| MovingAverage::new(&model)),
+            average: None,
             config,
             state: State::default(),
             clock: monotonic(),

@@ -2,6 +2,8 @@
 
 use std::io::{self, BufRead, IsTerminal, Write};
 
+use example_common::exit::warn;
+
 use crate::error::Error;
 use crate::translator::{BATCH, Translator};
 
@@ -10,14 +12,14 @@ use crate::translator::{BATCH, Translator};
 /// # Errors
 /// If the sentence cannot be translated, or standard input not be read, or standard output not be written.
 pub fn translate(translator: &Translator, text: Option<&str>) -> Result<u8, Error> {
-    let input = io::stdin();
-    if let Some(text) = text {
-        println!("{}", translator.translate_text(text)?);
-        return Ok(0);
-    }
-    let translated = match input.is_terminal() {
-        true => prompt(translator, input.lock()),
-        false => lines(translator, input.lock(), io::stdout().lock()),
+    let (input, mut output) = (io::stdin(), io::stdout().lock());
+    let translated = match text {
+        Some(text) => {
+            let translation = translator.translate_text(text)?;
+            writeln!(output, "{translation}").map(|()| 0)
+        }
+        None if input.is_terminal() => prompt(translator, input.lock(), output),
+        None => lines(translator, input.lock(), output),
     };
     match translated {
         // A reader that closes the pipe has read enough.
@@ -29,13 +31,17 @@ pub fn translate(translator: &Translator, text: Option<&str>) -> Result<u8, Erro
 }
 
 /// Translates what is typed, until its end (Ctrl-D).
-fn prompt(translator: &Translator, mut input: impl BufRead) -> io::Result<u8> {
+fn prompt(
+    translator: &Translator,
+    mut input: impl BufRead,
+    mut output: impl Write,
+) -> io::Result<u8> {
     loop {
-        eprint!("> ");
-        io::stderr().flush()?;
+        // Without the end of a line, which `warn` adds. Where there can be no prompt, one can type nevertheless.
+        let _ = write!(io::stderr(), "> ");
         let mut typed = Vec::new();
         if input.read_until(b'\n', &mut typed)? == 0 {
-            eprintln!();
+            warn("");
             return Ok(0);
         }
         let sentence = String::from_utf8_lossy(&typed);
@@ -43,8 +49,8 @@ fn prompt(translator: &Translator, mut input: impl BufRead) -> io::Result<u8> {
             continue;
         }
         match translator.translate_text(&sentence) {
-            Ok(translation) => println!("{translation}"),
-            Err(error) => eprintln!("error: {error}"),
+            Ok(translation) => writeln!(output, "{translation}")?,
+            Err(error) => warn(&format!("error: {error}")),
         }
     }
 }
@@ -66,7 +72,7 @@ fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -
             match translator.encode(line) {
                 Ok(tokens) => sentences.push(((translations.len() - 1, number), tokens)),
                 Err(error) => {
-                    eprintln!("error: line {number}: {error}");
+                    warn(&format!("error: line {number}: {error}"));
                     code = 1;
                 }
             }
@@ -78,7 +84,7 @@ fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -
                 // Whatever a model writes, it is one line.
                 Ok(text) => translations[place] = text.replace(['\n', '\r'], " "),
                 Err(error) => {
-                    eprintln!("error: line {number}: {error}");
+                    warn(&format!("error: line {number}: {error}"));
                     code = 1;
                 }
             }

@@ -6,12 +6,13 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn_models::generate::{BeamOptions, beam_search};
 use burn_attn_models::seq2seq::Seq2Seq;
+use example_common::files;
 
 use crate::batches;
 use crate::error::Error;
+use crate::folder;
 use crate::run_config::RunConfig;
 use crate::vocabulary::{BOS, EOS, Vocabulary};
-use crate::{files, folder};
 
 /// Sentences translated at a time.
 pub const BATCH: usize = 64;

@@ -112,6 +112,44 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
 }
 
 #[test]
+#[cfg(unix)]
+fn a_translation_that_nobody_reads_any_more_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    done(train(folder.path(), "run").args(["--steps", "1"]));
+    // A sentence, and the lines of a pipe.
+    for text in [Some("2 dos"), None] {
+        let input = fs::File::open(folder.path().join("pairs.tsv")).unwrap();
+        let mut command = program(folder.path(), "run");
+        let mut translating = command
+            .arg("translate")
+            .args(text)
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        // Long before the model is loaded.
+        drop(translating.stdout.take());
+        assert_eq!(translating.wait().unwrap().code(), Some(0), "{text:?}");
+    }
+}
+
+/// A log on a full disk ends nothing.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_warning_that_cannot_be_printed_is_no_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    done(train(folder.path(), "run").args(["--steps", "1", "--max-len", "11"]));
+    // The second sentence is too long, which is a warning.
+    let pairs = format!("1 uno\tuno\n{}\tdos\n", "uno ".repeat(30));
+    fs::write(folder.path().join("long.tsv"), pairs).unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = program(folder.path(), "run");
+    command.args(["evaluate", "--test", "long.tsv"]);
+    let figures = done(command.stderr(full));
+    assert!(figures.contains("of 2 sentences"), "{figures}");
+}
+
+#[test]
 fn a_report_that_cannot_be_written_is_refused_before_training() {
     let folder = tempfile::tempdir().unwrap();
     let error = refused(train(folder.path(), "run").args([

@@ -7,6 +7,7 @@ mod processor;
 mod rows;
 mod sampling;
 mod speculative;
+mod speculative_caches;
 mod turns;
 
 use std::cell::RefCell;
@@ -27,6 +28,8 @@ struct Scripted<F> {
     device: Device,
     /// Number of rows of every step so far.
     steps: RefCell<Vec<usize>>,
+    /// The lengths of the rows when room was made the last time, and for how many more tokens, as long as nothing was truncated since.
+    reserved: RefCell<Option<(Vec<usize>, usize)>>,
 }
 
 impl<F: Fn(&[u32]) -> Vec<f32>> Scripted<F> {
@@ -36,6 +39,7 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Scripted<F> {
             max_len: None,
             device: devices::any(),
             steps: RefCell::new(Vec::new()),
+            reserved: RefCell::new(None),
         }
     }
 
@@ -53,7 +57,20 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Scripted<F> {
     }
 
     fn start(&self, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {
+        *self.reserved.borrow_mut() = None;
         vec![Vec::new(); prompts.len()]
+    }
+
+    /// Makes sure that there was room for what the rows have read.
+    fn check_room(&self, state: &[Vec<u32>]) {
+        for row in state {
+            assert!(self.max_len.is_none_or(|max_len| row.len() <= max_len));
+        }
+        if let Some((lengths, new)) = &*self.reserved.borrow() {
+            for (row, length) in state.iter().zip(lengths) {
+                assert!(row.len() <= length + new, "room for {new} tokens");
+            }
+        }
     }
 
     /// Log-probability of each of `tokens` after `prompt`, in f64.
@@ -92,15 +109,18 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Autoregressive for Scripted<F> {
         for (row, new) in state.iter_mut().zip(tokens) {
             assert!(!new.is_empty());
             row.extend_from_slice(new);
-            assert!(self.max_len.is_none_or(|max_len| row.len() <= max_len));
             logits.extend((self.rule)(row));
         }
+        self.check_room(state);
         let width = logits.len() / tokens.len();
         Tensor::from_data(TensorData::new(logits, [tokens.len(), width]), &self.device)
     }
 
     fn reorder(&self, state: &mut Self::State, rows: &[usize]) {
         *state = rows.iter().map(|&row| state[row].clone()).collect();
+        if let Some((lengths, _)) = &mut *self.reserved.borrow_mut() {
+            *lengths = rows.iter().map(|&row| lengths[row]).collect();
+        }
     }
 
     fn join(&self, state: &mut Self::State, other: Self::State) {
@@ -125,16 +145,23 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Speculative for Scripted<F> {
                     logits.extend((self.rule)(row));
                 }
             }
-            assert!(self.max_len.is_none_or(|max_len| row.len() <= max_len));
         }
+        self.check_room(state);
         let rows: usize = counts.iter().sum();
         let width = logits.len() / rows;
         Tensor::from_data(TensorData::new(logits, [rows, width]), &self.device)
     }
 
+    fn reserve(&self, state: &mut Self::State, new: usize) {
+        let lengths = state.iter().map(Vec::len).collect();
+        *self.reserved.borrow_mut() = Some((lengths, new));
+    }
+
     fn truncate(&self, state: &mut Self::State, lengths: &[usize]) {
-        for (row, &length) in state.iter_mut().zip(lengths) {
-            assert!(length <= row.len());
+        assert_eq!(state.len(), lengths.len());
+        let (kept, _) = self.reserved.take().expect("room was made before");
+        for ((row, &length), kept) in state.iter_mut().zip(lengths).zip(kept) {
+            assert!(kept <= length && length <= row.len());
             row.truncate(length);
         }
     }

@@ -1,7 +1,10 @@
 //! A draft that guesses ahead changes how long it takes, and nothing else.
 
 use burn_attn_models::{
-    generate::{GenerateError, GenerateOptions, Sampling, Speculation, generate, speculate},
+    generate::{
+        Finish, GenerateError, GenerateOptions, Generation, Sampling, Speculation, generate,
+        speculate,
+    },
     language_model::{LanguageModel, LanguageModelConfig},
 };
 use burn_attn_tests::{devices, numbers::filled};
@@ -50,27 +53,44 @@ fn tokens_are_those_of_the_model_alone() {
         .clone()
         .sampling(Sampling::temperature(0.9).top_k(5))
         .seed(3);
-    for options in [
-        greedy.clone(),
-        greedy.clone().repetition_penalty(1.3),
-        greedy.stop_tokens([2, 5]),
-        drawn.clone(),
-        drawn.clone().repetition_penalty(0.8),
-        drawn.stop_tokens([0]),
+    for (options, stops) in [
+        (greedy.clone(), false),
+        (greedy.clone().repetition_penalty(1.3), false),
+        (greedy.clone().stop_tokens([2, 5]), true),
+        (greedy.repetition_penalty(1.3).stop_tokens([4]), true),
+        (drawn.clone(), false),
+        (drawn.clone().repetition_penalty(0.8), false),
+        (drawn.stop_tokens([0]), true),
     ] {
         let expected = model.generate(&prompts(), &options);
-        for rule in rules() {
+        for (rule, is_model) in rules().into_iter().zip([false, false, false, true]) {
             let draft = Scripted::new(rule);
             for guesses in [0, 1, 2, 5, 40] {
                 let found = with_draft(&model, &draft, &options, guesses);
-                assert_eq!(
-                    found.generations, expected,
-                    "{guesses} guesses, {options:?}"
-                );
-                assert!(found.accepted <= found.guessed);
+                let what = format!("{guesses} guesses, {options:?}");
+                assert_eq!(found.generations, expected, "{what}");
+                assert!(found.accepted <= found.guessed, "{what}");
+                // With the penalties and the random numbers of the model, its own logits lead to its own tokens.
+                if is_model && !stops {
+                    assert_eq!(found.accepted, found.guessed, "{what}");
+                }
             }
         }
     }
+}
+
+#[test]
+fn nothing_to_generate() {
+    let (model, draft) = (Scripted::new(clock), Scripted::new(clock));
+    let found = with_draft(&model, &draft, &GenerateOptions::new(0), 3);
+    let expected = model.generate(&prompts(), &GenerateOptions::new(0));
+    assert_eq!(found.generations, expected);
+    let nothing = |row: &Generation| row.tokens.is_empty() && row.finish == Finish::Length;
+    assert!(expected.len() == 4 && expected.iter().all(nothing));
+    let options = GenerateOptions::new(5);
+    let none = speculate((&model, vec![]), (&draft, vec![]), &[], &options, 3);
+    assert_eq!(none, Ok(Speculation::default()));
+    assert!(model.steps.borrow().is_empty() && draft.steps.borrow().is_empty());
 }
 
 #[test]
@@ -89,15 +109,52 @@ fn a_draft_that_is_right_saves_steps() {
 }
 
 #[test]
-fn the_room_is_that_of_both() {
+fn a_short_draft_does_not_shorten_the_tokens() {
     let options = GenerateOptions::new(30);
-    for (of_model, of_draft) in [(12, 30), (30, 12)] {
+    // The longest prompt has five tokens: the last three drafts cannot read it, nor guess anything as long as its row goes on.
+    for (of_model, of_draft, guesses_at_all) in [
+        (13, 31, true),
+        (31, 13, true),
+        (31, 6, true),
+        (31, 5, true),
+        (31, 4, false),
+        (31, 3, false),
+        (31, 0, false),
+    ] {
         let model = Scripted::new(arbitrary(7, 3.0)).with_max_len(of_model);
-        let draft = Scripted::new(arbitrary(7, 3.0)).with_max_len(of_draft);
-        let expected = Scripted::new(arbitrary(7, 3.0)).with_max_len(12);
-        let found = with_draft(&model, &draft, &options, 4);
-        assert_eq!(found.generations, expected.generate(&prompts(), &options));
+        let expected = model.generate(&prompts(), &options);
+        for (rule, is_model) in rules().into_iter().zip([false, false, false, true]) {
+            let draft = Scripted::new(rule).with_max_len(of_draft);
+            let found = with_draft(&model, &draft, &options, 4);
+            assert_eq!(found.generations, expected, "{of_model}, {of_draft}");
+            assert_eq!(found.guessed > 0, guesses_at_all, "{of_draft}");
+            assert!(!is_model || found.accepted == found.guessed);
+        }
     }
+}
+
+#[test]
+fn a_short_draft_guesses_again_once_long_rows_have_ended() {
+    let model = Scripted::new(clock).with_max_len(31);
+    let draft = Scripted::new(clock).with_max_len(19);
+    // The second row is too long for the draft, and stops at once.
+    let prompts = [vec![3], vec![1; 23]];
+    let options = GenerateOptions::new(11).stop_tokens([2]);
+    let expected = model.generate(&prompts, &options);
+    let states = (model.start(&prompts), draft.start(&prompts));
+    let found = speculate(
+        (&model, states.0),
+        (&draft, states.1),
+        &prompts,
+        &options,
+        3,
+    )
+    .unwrap();
+    assert_eq!(found.generations, expected);
+    // After 3: 4 alone, then 5, 6, 0 and 1, and 2, which ends the row before two more guesses are judged.
+    assert_eq!(expected[0].tokens, [4, 5, 6, 0, 1]);
+    assert_eq!(*draft.steps.borrow(), [1; 6]);
+    assert_eq!((found.guessed, found.accepted), (6, 4));
 }
 
 #[test]
@@ -146,6 +203,65 @@ fn other_vocabularies_and_prompts_are_refused() {
     );
     let refused = speculate(&[vec![1], vec![]], &model);
     assert_eq!(refused, Err(GenerateError::EmptyPrompt { row: 1 }));
+}
+
+#[test]
+fn what_is_wrong_with_the_draft_is_said_of_it() {
+    let model = Scripted::new(clock);
+    let broken = Scripted::new(|_: &[u32]| vec![0.0, 1.0, f32::NAN, 2.0, 0.0, 0.0, 0.0]);
+    let options = GenerateOptions::new(5);
+    let states = (model.start(&prompts()), broken.start(&prompts()));
+    let refused = speculate(
+        (&model, states.0),
+        (&broken, states.1),
+        &prompts(),
+        &options,
+        2,
+    )
+    .unwrap_err();
+    assert!(matches!(refused, GenerateError::Draft(_)), "{refused:?}");
+    let said = "generate: the logit of token 2 is NaN, and the largest must be finite";
+    assert_eq!(refused.to_string(), format!("the draft: {said}"));
+    // Nobody asks it for no guesses.
+    let found = with_draft(&model, &broken, &options, 0);
+    assert_eq!(found.generations, model.generate(&prompts(), &options));
+    // What the model says is not the draft's.
+    let states = (broken.start(&prompts()), model.start(&prompts()));
+    let refused = speculate(
+        (&broken, states.0),
+        (&model, states.1),
+        &prompts(),
+        &options,
+        2,
+    );
+    assert_eq!(refused.unwrap_err().to_string(), said);
+
+    let states = (model.start(&prompts()), vec![vec![]; 3]);
+    let refused = speculate(
+        (&model, states.0),
+        (&model, states.1),
+        &prompts(),
+        &options,
+        2,
+    );
+    assert_eq!(
+        refused.unwrap_err().to_string(),
+        "the draft: generate: 4 prompts for a state of 3 rows"
+    );
+    let mut in_training = Scripted::new(clock);
+    in_training.device = in_training.device.autodiff();
+    let states = (model.start(&prompts()), model.start(&prompts()));
+    let refused = speculate(
+        (&model, states.0),
+        (&in_training, states.1),
+        &prompts(),
+        &options,
+        2,
+    );
+    assert_eq!(
+        refused,
+        Err(GenerateError::Draft(Box::new(GenerateError::Autodiff)))
+    );
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Models that `transformers` saved: what they compute, and what is refused.
 
 mod bert;
+mod gguf;
 mod gpt2;
 mod gpt_neox;
 mod hub;

@@ -5,24 +5,11 @@ use std::{fs, path::Path};
 use burn::module::Module;
 use burn_attn_models::{
     gpt2,
-    weights::{Table, Weights, WeightsError},
+    weights::{Table, Weights},
 };
 use burn_attn_tests::{numbers::filled, parameters};
 
-use super::{contents, folder, golden, model, safetensors, write};
-
-/// What opening `path` says behind its name.
-#[track_caller]
-fn refused(path: &Path) -> String {
-    let error = Weights::open(path).expect_err("a file to refuse");
-    assert!(matches!(error, WeightsError::File { .. }), "{error:?}");
-    let sentence = error.to_string();
-    println!("{sentence}");
-    let (_, reason) = sentence
-        .split_once(" cannot be read as weights: ")
-        .expect("the beginning");
-    reason.to_string()
-}
+use super::{contents, folder, golden, model, refused, safetensors, write};
 
 /// What opening a file of these bytes says.
 #[track_caller]
@@ -125,6 +112,23 @@ fn two_tensors_of_one_name() {
     );
     let sentence = refused_header(&header, 16);
     assert!(sentence.contains("there are two tensors a"), "{sentence}");
+}
+
+#[test]
+fn names_with_line_breaks_and_of_any_length() {
+    let header = format!("{{{}}}", entry("a\\nb", "[2]", [0, 4]));
+    assert_eq!(
+        refused_header(&header, 4),
+        "tensor a\\nb of F32 and shape [2] cannot lie in 4 bytes"
+    );
+    let longest = "a".repeat(1 << 16);
+    let header = format!("{{{}}}", entry(&longest, "[3]", [0, 4]));
+    let sentence = refused_header(&header, 4);
+    assert!(sentence.starts_with("tensor aaa"), "it is read");
+    let header = format!("{{{}}}", entry(&format!("{longest}a"), "[3]", [0, 4]));
+    let sentence = refused_header(&header, 4);
+    let said = "its header is damaged: it has a name of 65537 bytes, and at most 65536 are read";
+    assert!(sentence.starts_with(said), "{sentence}");
 }
 
 #[test]

@@ -54,6 +54,15 @@ fn mistakes_in_tables() {
         table_error(&groups, two()),
         "vectors.1 and a, 5 outputs cannot be divided into groups of [1, 2]"
     );
+    for d_heads in [vec![2], vec![1, 0], vec![5, 0]] {
+        let pairs = row("vectors.1", same("a").rotary_pairs(d_heads.clone()));
+        assert_eq!(
+            table_error(&pairs, two()),
+            format!(
+                "vectors.1 and a, [5] outputs cannot be divided into heads of {d_heads:?} with pairs of numbers"
+            )
+        );
+    }
     let apart = Table::new().row(["matrices.0", "matrices.1"], "a");
     assert_eq!(
         table_error(&apart, two()),

@@ -4,6 +4,7 @@
 mod dtypes;
 mod gguf;
 mod hostile;
+mod hostile_gguf;
 mod mistakes;
 mod models;
 mod rows;
@@ -126,6 +127,19 @@ fn load<M: Module>(table: &Table, path: &Path, model: &mut M) {
     let not_loaded = Weights::open(path).and_then(|weights| weights.load(table, model));
     let not_loaded = not_loaded.unwrap_or_else(|error| panic!("{error}"));
     assert_eq!(not_loaded, Default::default());
+}
+
+/// What opening a file says behind its name.
+#[track_caller]
+fn refused(path: &Path) -> String {
+    let error = Weights::open(path).expect_err("a file to refuse");
+    assert!(matches!(error, WeightsError::File { .. }), "{error:?}");
+    let sentence = error.to_string();
+    println!("{sentence}");
+    let (_, reason) = sentence
+        .split_once(" cannot be read as weights: ")
+        .expect("the beginning");
+    reason.to_string()
 }
 
 /// The sentence of an error.

@@ -1,4 +1,4 @@
-//! The files of `transformers`: what their `config.json` says, and what their tensors are called.
+//! The files of `transformers` and of llama.cpp: what they say of a model, and what their tensors are called.
 
 use std::path::{Path, PathBuf};
 
@@ -64,12 +64,12 @@ impl BertConfig {
             .rename("albert.*", "*")
     }
 
-    /// The configuration that a `config.json` describes, the table of its tensors, and the folder.
+    /// The configuration that a `config.json` or a GGUF file describes, the table of its tensors, and where they are.
     pub(super) fn from_file(source: &Path) -> Result<(Self, Table, PathBuf), PretrainedError> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
         let mut file = ConfigFile::read(source, Wanted::Model, "BERT")?;
-        let folder = file.folder();
+        let (source, is_gguf) = (file.weights(), file.is_gguf());
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
         file.only("is_decoder", json!(false))?;
@@ -135,7 +135,11 @@ impl BertConfig {
             true => Self::albert_table(),
             false => Self::table(),
         };
-        Ok((config, table, folder))
+        let table = match is_gguf {
+            true => gguf(table),
+            false => table,
+        };
+        Ok((config, table, source))
     }
 }
 
@@ -149,4 +153,33 @@ fn embeddings() -> Table {
         .ignore("embeddings.position_ids")
         .ignore("classifier.*")
         .ignore("qa_outputs.*")
+}
+
+/// The table for the names of llama.cpp.
+fn gguf(table: Table) -> Table {
+    let embeddings = [
+        ("token_embd", "embeddings.word_embeddings"),
+        ("token_types", "embeddings.token_type_embeddings"),
+        ("position_embd", "embeddings.position_embeddings"),
+        ("token_embd_norm", "embeddings.LayerNorm"),
+    ];
+    let of_layer = [
+        ("attn_q", "attention.self.query"),
+        ("attn_k", "attention.self.key"),
+        ("attn_v", "attention.self.value"),
+        ("attn_output", "attention.output.dense"),
+        ("attn_output_norm", "attention.output.LayerNorm"),
+        ("ffn_up", "intermediate.dense"),
+        ("ffn_down", "output.dense"),
+        ("layer_output_norm", "output.LayerNorm"),
+    ];
+    let table = embeddings.iter().fold(table, |table, (theirs, name)| {
+        table.rename(&format!("{theirs}.*"), &format!("{name}.*"))
+    });
+    of_layer.iter().fold(table, |table, (theirs, name)| {
+        table.rename(
+            &format!("blk.*.{theirs}.*"),
+            &format!("encoder.layer.*.{name}.*"),
+        )
+    })
 }

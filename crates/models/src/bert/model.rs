@@ -8,7 +8,7 @@ use burn::{
     tensor::{DType, Device, Int, Tensor},
 };
 use burn_attn::{
-    Norm, TransformerEncoder, TransformerEncoderInput, TransformerStackOutput, dropout,
+    Norm, TransformerEncoder, TransformerEncoderInput, TransformerStackOutput, dropout, embed,
     positions::Learned,
 };
 
@@ -93,7 +93,8 @@ impl BertInput {
 
 impl Bert {
     /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with a
-    /// `model_type` of `bert` or `albert`, and `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out.
+    /// `model_type` of `bert` or `albert`, and `model.safetensors`, its shards, or `pytorch_model.bin`. Heads on top are left out. A BERT is also loaded from a
+    /// [GGUF file](crate::pretrained#gguf), which has no pooler.
     ///
     /// # Errors
     ///
@@ -106,8 +107,8 @@ impl Bert {
         source: impl AsRef<Path>,
         device: &Device,
     ) -> Result<Self, PretrainedError> {
-        let (config, table, folder) = BertConfig::from_file(source.as_ref())?;
-        let weights = Weights::open(folder)?;
+        let (config, table, source) = BertConfig::from_file(source.as_ref())?;
+        let weights = Weights::open(source)?;
         let has_pooler = weights.tensors().any(|(name, _)| {
             name.ends_with("pooler.dense.weight") || name.ends_with("pooler.weight")
         });
@@ -255,14 +256,14 @@ impl Bert {
                     segments.dims(),
                     tokens.dims()
                 );
-                self.segments.forward(segments)
+                embed(&self.segments, segments)
             }
             None => {
                 let first = Tensor::<2, Int>::zeros([1, 1], &tokens.device());
-                self.segments.forward(first)
+                embed(&self.segments, first)
             }
         };
-        let x = self.positions.forward(self.tokens.forward(tokens)) + of_segments;
+        let x = self.positions.forward(embed(&self.tokens, tokens)) + of_segments;
         let x = dropout(&self.dropout, self.norm.forward(x));
         let x = match &self.projection {
             // In Burn 0.22.1 a product with an empty batch reads out of bounds on flex.

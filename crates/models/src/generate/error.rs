@@ -74,14 +74,12 @@ pub enum GenerateError {
          model.valid()"
     )]
     Autodiff,
-    /// The model did not give one row of logits for each row of the state.
-    #[error(
-        "generate: the model gave logits {found:?} for {rows} rows and a vocabulary of {vocab_size} tokens"
-    )]
+    /// The model did not give the logits that it was asked for.
+    #[error("generate: the model gave logits {found:?} instead of [{rows}, {vocab_size}]")]
     Shape {
         /// The shape of the logits.
         found: [usize; 2],
-        /// The rows that go on.
+        /// The tokens to choose: one for each row that goes on, or several if guesses are checked.
         rows: usize,
         /// Tokens that the model says it knows.
         vocab_size: usize,
@@ -97,6 +95,9 @@ pub enum GenerateError {
         /// Its logit.
         logit: f32,
     },
+    /// The draft of [`speculate`](super::speculate()) could not begin or go on, for this reason.
+    #[error("the draft: {0}")]
+    Draft(Box<GenerateError>),
 }
 
 impl GenerateError {

@@ -6,7 +6,7 @@
 //! | [`stream`] | the same as an iterator over the steps, which other prompts may [join](Stream::join) |
 //! | [`beam_search`] | finds the most probable outputs, one or several per prompt |
 //! | [`try_generate`], [`try_stream`], [`try_beam_search`] | the same, with a [`GenerateError`] where these panic |
-//! | [`speculate`] | [`try_generate`] with a smaller model that guesses ahead: the same tokens in less time |
+//! | [`speculate`] | [`try_generate`] with a smaller model that guesses ahead: the same tokens, in less time if its guesses are good |
 //! | [`GenerateOptions`], [`BeamOptions`] | when to stop, how wide to search |
 //! | [`Sampling`] | how a token is chosen: greedily, or drawn with temperature, top-k, top-p and min-p |
 //! | [`Autoregressive`] | what a model must be able to do |
@@ -117,6 +117,7 @@
 //! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
 //! let mut state = model.start(1);
 //! model.advance(&mut state, &[&[5, 6, 7]]); // the prompt
+//! state.reserve(3); // only for models with windows, which drop what they have passed
 //! model.advance(&mut state, &[&[8, 9, 10]]); // three guesses, of which the first turns out right
 //! state.truncate(&[4]);
 //! assert_eq!(model.lengths(&state), [4]);

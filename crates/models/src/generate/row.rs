@@ -63,12 +63,26 @@ impl Row {
         self.read
     }
 
-    /// The row of another model, which has read so many of its tokens.
-    pub(super) fn with_read(self, read: usize) -> Self {
-        Self { read, ..self }
+    /// Takes back all guesses but the first `agreed` tokens, which `row` has too, and goes on from where `row` is: with its tokens, which no model has
+    /// read, and its random numbers.
+    pub(super) fn follow(&mut self, row: &Self, agreed: usize) {
+        for token in self.tokens.drain(agreed..) {
+            if !row.seen.contains(&token) {
+                self.seen.remove(&token);
+            }
+        }
+        for &token in &row.tokens[agreed..] {
+            self.tokens.push(token);
+            // None is there unless tokens are penalised.
+            if row.seen.contains(&token) {
+                self.seen.insert(token);
+            }
+        }
+        self.read = self.read.min(agreed);
+        self.random = row.random.clone();
     }
 
-    /// Adds what another model would choose in the place of the row's own, with the same random number.
+    /// Adds what a draft chooses, with the random number that the model would have.
     pub(super) fn guess(
         &mut self,
         logits: &[f32],

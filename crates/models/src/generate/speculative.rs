@@ -22,11 +22,18 @@ pub trait Speculative: Autoregressive {
         counts: &[usize],
     ) -> Tensor<2>;
 
-    /// Forgets all but the first `lengths[r]` tokens of each row `r`.
+    /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
+    ///
+    /// A state that drops what it no longer needs, as a cache does behind a window, drops it here, where all that it has is known to stay, and not
+    /// between these tokens. A state that keeps everything has nothing to do. `new` may be more than a row can take.
+    fn reserve(&self, state: &mut Self::State, new: usize);
+
+    /// Forgets all but the first `lengths[r]` tokens of each row `r`. None of those that it forgets was there at the last
+    /// [`reserve`](Self::reserve).
     ///
     /// # Panics
     ///
-    /// For the models of this crate, as [`KvCache::truncate`](burn_attn::KvCache::truncate).
+    /// For the models of this crate, as [`KvCache::truncate`](burn_attn::KvCache::truncate): never for tokens after [`reserve`](Self::reserve).
     fn truncate(&self, state: &mut Self::State, lengths: &[usize]);
 }
 
@@ -35,9 +42,9 @@ pub trait Speculative: Autoregressive {
 pub struct Speculation {
     /// As of [`generate`](super::generate()).
     pub generations: Vec<Generation>,
-    /// Tokens that the draft guessed.
+    /// Tokens that the draft guessed. Those behind the first wrong one, or behind a stop token, are among them, although nobody judged them.
     pub guessed: usize,
-    /// How many of them the model would have chosen too.
+    /// How many of them were kept: those before the first that the model would not have chosen.
     pub accepted: usize,
 }
 
@@ -46,26 +53,31 @@ pub struct Speculation {
 ///
 /// The tokens are those of the model alone, also if they are drawn at random: the model chooses each of them itself, with the random numbers that it would
 /// have had, and the guesses after the first wrong one are forgotten. Only rounding may differ, as it does with the number of tokens that are read
-/// at once.
+/// at once. A draft with less room than the model ([`max_len`](Autoregressive::max_len)) guesses as long as it can, and the model goes on alone.
+///
+/// There is no [`logits_processor`](super::Stream::logits_processor) here, and no [`stream`](super::stream()): the tokens come all at once, and the
+/// states are not given back. [`Seq2Seq`](crate::seq2seq::Seq2Seq) is not [`Speculative`].
 ///
 /// # Arguments
 ///
 /// - `model` and `draft`, each with its state: one row for each prompt, which has not read the prompt yet
-/// - `guesses`: how many tokens the draft guesses at a time. With a draft that is a tenth as expensive and right four times out of five, about 4
+/// - `guesses`: how many tokens the draft guesses at a time. With a draft that is a tenth as expensive and right four times out of five, about 6, if the
+///   model reads these in the time of one (theorem 3.8 of the paper); less if it does not
 ///
 /// # Errors
 ///
-/// As [`try_generate`](super::try_generate), for either of the models, and when their vocabularies are not of one size.
+/// As [`try_generate`](super::try_generate) for the model. Of the draft, a state of another number of rows, an autodiff device and logits that are NaN
+/// are a [`GenerateError::Draft`].
 ///
-/// # Panics
-///
-/// As [`truncate`](Speculative::truncate). A cache of layers with a window drops what the window has left behind, and cannot forget a wrong guess
-/// after that: a model with windows can speculate only as long as its rows fit into the smallest of them.
+/// Both have to know the same tokens. Only their number is checked: vocabularies of different sizes are refused.
 ///
 /// # Cost
 ///
-/// For each step of the model, `guesses` steps of the draft. A step of the model adds up to `guesses + 1` tokens to a row; all rows guess as many, at
-/// most one less than the row with the least room still needs.
+/// For each step of the model, `guesses` steps of the draft. A step of the model adds up to `guesses + 1` tokens to a row. It reads the logits
+/// `[rows · (guesses + 1), vocab_size]` from the device, and the draft's steps `[rows, vocab_size]` each.
+///
+/// All rows guess as many tokens: at most one less than any of them still needs, and no more than the draft has room for in any of them. So a row near its
+/// end limits all. Rows of which different numbers of guesses are kept soon have unequal lengths, and their caches are then written row by row.
 ///
 /// # Source
 ///
@@ -79,6 +91,7 @@ pub struct Speculation {
 /// use burn_attn_models::{generate::{GenerateOptions, generate, speculate}, language_model::LanguageModelConfig};
 ///
 /// let device = Device::default();
+/// burn_attn::seed(&device, 1);
 /// let model = LanguageModelConfig::new(100).with_d_model(64).with_n_heads(4).init(&device);
 /// let draft = LanguageModelConfig::new(100).with_d_model(16).with_n_heads(2).init(&device);
 /// let prompts = [vec![5, 6, 7], vec![8]];
@@ -96,83 +109,56 @@ pub fn speculate<M: Speculative, D: Speculative>(
     options: &GenerateOptions,
     guesses: usize,
 ) -> Result<Speculation, GenerateError> {
-    let (vocab_size, of_draft) = (model.vocab_size(), draft.vocab_size());
-    if vocab_size != of_draft {
-        return Err(GenerateError::Vocabularies {
-            model: vocab_size,
-            draft: of_draft,
-        });
-    }
-    let of_draft = rows(draft, &draft_state, prompts, options, 0)?;
-    let mut rows: Vec<Pair> = rows(model, &state, prompts, options, 0)?
-        .into_iter()
-        .zip(of_draft)
-        .zip(
-            model
-                .lengths(&state)
-                .into_iter()
-                .zip(draft.lengths(&draft_state)),
-        )
-        .map(|((mut row, of_draft), (before, before_of_draft))| {
-            row.room = row.room.min(of_draft.room);
-            Pair {
-                row,
-                before,
-                read_by_draft: 0,
-                before_of_draft,
-            }
-        })
-        .collect();
+    let mut pairs = pairs((model, &state), (draft, &draft_state), prompts, options)?;
     let mut found = Speculation {
         generations: vec![Generation::default(); prompts.len()],
         ..Speculation::default()
     };
+    // How many tokens were guessed the last time.
+    let mut count = 0;
     loop {
-        let live: Vec<usize> = (0..rows.len())
-            .filter(|&at| rows[at].row.room > 0)
+        let live: Vec<usize> = (0..pairs.len())
+            .filter(|&at| pairs[at].row.room > 0)
             .collect();
         if live.is_empty() {
             return Ok(found);
         }
-        if live.len() < rows.len() {
+        if live.len() < pairs.len() {
             model.reorder(&mut state, &live);
             draft.reorder(&mut draft_state, &live);
-            rows.retain(|pair| pair.row.room > 0);
+            pairs.retain(|pair| pair.row.room > 0);
         }
-        // The last token of a row is chosen, never guessed.
-        let room = rows.iter().map(|pair| pair.row.room - 1).min();
-        let count = guesses.min(room.unwrap_or(0));
-
-        let mut guessed: Vec<Row> = rows.iter().map(Pair::as_the_draft_sees_it).collect();
-        for _ in 0..count {
-            let unread: Vec<&[u32]> = guessed.iter().map(Row::unread).collect();
-            let logits = NextLogits::read(draft, &mut draft_state, &unread)?;
-            for (row, logits) in guessed.iter_mut().zip(logits.rows()) {
-                row.guess(logits, options)?;
-            }
+        if count > 0 {
+            let read = pairs.iter().map(|pair| pair.before + pair.row.read());
+            model.truncate(&mut state, &read.collect::<Vec<_>>());
+            let read = pairs
+                .iter()
+                .map(|pair| pair.before_of_draft + pair.guessed.read());
+            draft.truncate(&mut draft_state, &read.collect::<Vec<_>>());
         }
 
-        let known: Vec<usize> = rows.iter().map(|pair| pair.row.tokens().len()).collect();
-        let unread: Vec<Vec<u32>> = rows
+        let room = pairs.iter().map(|pair| pair.room(draft.max_len())).min();
+        count = guesses.min(room.unwrap_or(0));
+        guess(draft, &mut draft_state, &mut pairs, options, count)
+            .map_err(|error| GenerateError::Draft(Box::new(error)))?;
+
+        let unread: Vec<&[u32]> = pairs
             .iter()
-            .zip(&guessed)
-            .zip(&known)
-            .map(|((pair, guessed), &known)| {
-                [pair.row.unread(), &guessed.tokens()[known..]].concat()
-            })
+            .map(|pair| &pair.guessed.tokens()[pair.row.read()..])
             .collect();
-        let unread: Vec<&[u32]> = unread.iter().map(Vec::as_slice).collect();
-        let logits = model.advance_last(&mut state, &unread, &vec![count + 1; rows.len()]);
-        let logits = NextLogits::of(model, logits, rows.len() * (count + 1))?;
+        model.reserve(&mut state, longest(&unread));
+        let logits = model.advance_last(&mut state, &unread, &vec![count + 1; pairs.len()]);
+        let logits = NextLogits::of(model, logits, pairs.len() * (count + 1))?;
         let mut logits = logits.rows();
-        for ((pair, guessed), known) in rows.iter_mut().zip(&guessed).zip(known) {
-            let guesses = &guessed.tokens()[known..];
+        for pair in &mut pairs {
+            let known = pair.row.tokens().len();
             let mut of_row = logits.by_ref().take(count + 1);
             let mut accepted = 0;
-            for (at, logits) in of_row.by_ref().enumerate() {
+            for logits in of_row.by_ref() {
                 let choice = pair.row.choose(logits, options, &mut None)?;
                 found.generations[choice.row].push(&choice);
-                let is_guessed = guesses.get(at) == Some(&choice.token);
+                let guess = pair.guessed.tokens().get(known + accepted);
+                let is_guessed = guess == Some(&choice.token);
                 accepted += usize::from(is_guessed);
                 if choice.finish.is_some() || !is_guessed {
                     break;
@@ -181,33 +167,92 @@ pub fn speculate<M: Speculative, D: Speculative>(
             of_row.for_each(drop);
             found.guessed += count;
             found.accepted += accepted;
-            // The draft has not read its own last guess.
-            if count > 0 {
-                pair.read_by_draft = (known + accepted).min(known + count - 1);
-            }
+            pair.guessed.follow(&pair.row, known + accepted);
         }
-        let read = rows.iter().map(|pair| pair.before + pair.row.read());
-        model.truncate(&mut state, &read.collect::<Vec<_>>());
-        let read = rows
-            .iter()
-            .map(|pair| pair.before_of_draft + pair.read_by_draft);
-        draft.truncate(&mut draft_state, &read.collect::<Vec<_>>());
     }
 }
 
 /// A row of both models.
 struct Pair {
     row: Row,
+    /// The row with the guesses of the draft, which has read so much of it.
+    guessed: Row,
     /// Tokens that the model's state had read before.
     before: usize,
-    /// How many tokens of the row the draft has read.
-    read_by_draft: usize,
     /// Tokens that the draft's state had read before.
     before_of_draft: usize,
 }
 
 impl Pair {
-    fn as_the_draft_sees_it(&self) -> Row {
-        self.row.clone().with_read(self.read_by_draft)
+    /// How many tokens may be guessed, if the draft holds at most `max_len`.
+    fn room(&self, max_len: Option<usize>) -> usize {
+        // It reads the row and all of its guesses but the last.
+        let of_draft = max_len.map_or(usize::MAX, |max_len| {
+            let read = self.before_of_draft + self.row.tokens().len();
+            max_len.saturating_add(1).saturating_sub(read)
+        });
+        // The last token of a row is chosen, never guessed.
+        of_draft.min(self.row.room - 1)
     }
+}
+
+/// The rows of both models.
+fn pairs<M: Speculative, D: Speculative>(
+    (model, state): (&M, &M::State),
+    (draft, draft_state): (&D, &D::State),
+    prompts: &[Vec<u32>],
+    options: &GenerateOptions,
+) -> Result<Vec<Pair>, GenerateError> {
+    let (vocab_size, of_draft) = (model.vocab_size(), draft.vocab_size());
+    if vocab_size != of_draft {
+        return Err(GenerateError::Vocabularies {
+            model: vocab_size,
+            draft: of_draft,
+        });
+    }
+    let rows = rows(model, state, prompts, options, 0)?;
+    let [before, before_of_draft] = [model.lengths(state), draft.lengths(draft_state)];
+    if before_of_draft.len() != prompts.len() {
+        let error = GenerateError::Rows {
+            prompts: prompts.len(),
+            rows: before_of_draft.len(),
+        };
+        return Err(GenerateError::Draft(Box::new(error)));
+    }
+    let rows = rows.into_iter().zip(before).zip(before_of_draft);
+    Ok(rows
+        .map(|((row, before), before_of_draft)| Pair {
+            guessed: row.clone(),
+            row,
+            before,
+            before_of_draft,
+        })
+        .collect())
+}
+
+/// Lets the draft guess `count` more tokens of every row.
+fn guess<D: Speculative>(
+    draft: &D,
+    state: &mut D::State,
+    pairs: &mut [Pair],
+    options: &GenerateOptions,
+    count: usize,
+) -> Result<(), GenerateError> {
+    for at in 0..count {
+        let unread: Vec<&[u32]> = pairs.iter().map(|pair| pair.guessed.unread()).collect();
+        if at == 0 {
+            // And then its guesses, but not the last one.
+            draft.reserve(state, longest(&unread) + count - 1);
+        }
+        let logits = NextLogits::read(draft, state, &unread)?;
+        for (pair, logits) in pairs.iter_mut().zip(logits.rows()) {
+            pair.guessed.guess(logits, options)?;
+        }
+    }
+    Ok(())
+}
+
+/// The most tokens of a row.
+fn longest(rows: &[&[u32]]) -> usize {
+    rows.iter().map(|tokens| tokens.len()).max().unwrap_or(0)
 }

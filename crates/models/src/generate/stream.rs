@@ -286,6 +286,8 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     /// If the stream has been given `n` prompts before, new row `r` is row `n + r`. Its tokens are those that it would have had if it had been
     /// row `n + r` from the start.
     ///
+    /// If all rows that are there have ended, they are dropped, and [`into_state`](Self::into_state) no longer returns them.
+    ///
     /// # Panics
     ///
     /// As [`stream`], and as the model's [`join`](Autoregressive::join).
@@ -317,7 +319,9 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     ///
     /// # Errors
     ///
-    /// In place of the panics of [`stream`]. The rows that are there go on as if nobody had asked.
+    /// In place of the panics of [`stream`]. The rows that are there go on as if nobody had asked. A
+    /// [`logits_processor`](Self::logits_processor) may have been called for some of the new rows by then: one that keeps something for each row has to
+    /// forget it, because the next rows to join get the same numbers.
     ///
     /// # Panics
     ///

@@ -16,11 +16,30 @@ pub struct LanguageModelState {
 }
 
 impl LanguageModelState {
+    /// Makes room for `new` more tokens of every row, so that [`truncate`](Self::truncate) can forget any of them, in however many calls they are read.
+    /// Without windows it always can.
+    ///
+    /// # Cost
+    ///
+    /// As [`KvCache::reserve`](burn_attn::KvCache::reserve), for every layer.
+    ///
+    /// # Example
+    ///
+    /// See [`generate`](crate::generate#rolling-back).
+    pub fn reserve(&mut self, new: usize) {
+        self.cache.reserve(new);
+    }
+
+    /// Whether [`truncate`](Self::truncate) to these lengths is possible: layers with a window may have dropped what the next token would see.
+    pub fn can_truncate(&self, lengths: &[usize]) -> bool {
+        self.cache.can_truncate(lengths)
+    }
+
     /// Forgets all but the first `lengths[r]` tokens of each row `r`, for example after wrong guesses in speculative decoding.
     ///
     /// # Panics
     ///
-    /// As [`KvCache::truncate`](burn_attn::KvCache::truncate).
+    /// As [`KvCache::truncate`](burn_attn::KvCache::truncate), but not for tokens after [`reserve`](Self::reserve).
     ///
     /// # Example
     ///
@@ -119,6 +138,10 @@ impl Speculative for LanguageModel {
     ) -> Tensor<2> {
         let (new, states) = self.read(state, tokens);
         self.logits(new.last_of_each(states, counts))
+    }
+
+    fn reserve(&self, state: &mut LanguageModelState, new: usize) {
+        state.reserve(new);
     }
 
     fn truncate(&self, state: &mut LanguageModelState, lengths: &[usize]) {

@@ -6,7 +6,7 @@ use burn_attn::{
 };
 use serde_json::json;
 
-use super::{Family, experts, rotary};
+use super::{FAMILIES, Family, experts, rotary};
 use crate::{
     language_model::LanguageModelConfig,
     pretrained::{ConfigFile, PretrainedError},
@@ -16,21 +16,7 @@ use crate::{
 pub(super) fn read(
     file: &mut ConfigFile,
 ) -> Result<(Family, LanguageModelConfig), PretrainedError> {
-    let family = file.choice(
-        "model_type",
-        &[
-            ("llama", Family::Llama),
-            ("mistral", Family::Mistral),
-            ("qwen2", Family::Qwen2),
-            ("qwen3", Family::Qwen3),
-            ("gemma2", Family::Gemma2),
-            ("gemma3_text", Family::Gemma3),
-            ("olmo2", Family::Olmo2),
-            ("mixtral", Family::Mixtral),
-            ("qwen3_moe", Family::Qwen3Moe),
-            ("gpt_oss", Family::GptOss),
-        ],
-    )?;
+    let family = file.choice("model_type", &FAMILIES)?;
     if file.has("quantization_config") {
         return Err(file.unsupported("quantization_config", "floating-point weights"));
     }

@@ -30,7 +30,7 @@ use crate::{
 
 /// The family, by its `model_type`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Family {
+pub(crate) enum Family {
     Llama,
     Mistral,
     Qwen2,
@@ -43,6 +43,20 @@ enum Family {
     GptOss,
 }
 
+/// The families by their `model_type`.
+pub(crate) const FAMILIES: [(&str, Family); 10] = [
+    ("llama", Family::Llama),
+    ("mistral", Family::Mistral),
+    ("qwen2", Family::Qwen2),
+    ("qwen3", Family::Qwen3),
+    ("gemma2", Family::Gemma2),
+    ("gemma3_text", Family::Gemma3),
+    ("olmo2", Family::Olmo2),
+    ("mixtral", Family::Mixtral),
+    ("qwen3_moe", Family::Qwen3Moe),
+    ("gpt_oss", Family::GptOss),
+];
+
 impl Family {
     fn is_gemma(self) -> bool {
         matches!(self, Self::Gemma2 | Self::Gemma3)
@@ -54,7 +68,8 @@ impl Family {
 }
 
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
-/// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`.
+/// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`; or from a [GGUF file](crate::pretrained#gguf) of a
+/// `llama`, `qwen2` or `qwen3`.
 ///
 /// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN scales to, if that is more.
 ///
@@ -88,7 +103,11 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let (file, config, table) = read(source.as_ref(), Wanted::Model)?;
+    let (file, family, config) = read(source.as_ref(), Wanted::Model)?;
+    let table = match file.is_gguf() {
+        true => table::gguf(family, &config),
+        false => table::table(family, &config),
+    };
     pretrained::load(file, &config, &table, device)
 }
 
@@ -99,17 +118,16 @@ pub fn from_pretrained(
 ///
 /// As [`from_pretrained`], but only `config.json` is read.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
-    let (file, _, table) = read(source.as_ref(), Wanted::Config)?;
+    let (file, family, config) = read(source.as_ref(), Wanted::Config)?;
     file.finish()?;
-    Ok(table)
+    Ok(table::table(family, &config))
 }
 
 fn read(
     source: &Path,
     wanted: Wanted,
-) -> Result<(ConfigFile, LanguageModelConfig, Table), PretrainedError> {
+) -> Result<(ConfigFile, Family, LanguageModelConfig), PretrainedError> {
     let mut file = ConfigFile::read(source, wanted, "the Llama family")?;
     let (family, config) = config::read(&mut file)?;
-    let table = table::table(family, &config);
-    Ok((file, config, table))
+    Ok((file, family, config))
 }

@@ -3,18 +3,24 @@
 use super::{Family, experts};
 use crate::{
     language_model::LanguageModelConfig,
-    weights::{Table, same, transposed},
+    weights::{Table, Theirs, same, transposed},
 };
+
+const PROJECTIONS: [&str; 3] = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"];
 
 /// The table of `LlamaForCausalLM` and its relatives.
 pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
+    let projections = same(PROJECTIONS);
+    table_with(family, config, projections)
+}
+
+fn table_with(family: Family, config: &LanguageModelConfig, projections: Theirs) -> Table {
     let n_heads = config.n_heads;
     let n_kv_heads = config.block.heads.n_kv_heads.unwrap_or(n_heads);
-    let projections = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"];
     let layer = Table::new()
         .linear(
             "self_attention.query_key_value",
-            same(projections).shares([n_heads, n_kv_heads, n_kv_heads]),
+            projections.shares([n_heads, n_kv_heads, n_kv_heads]),
         )
         .linear("self_attention.output", "self_attn.o_proj")
         .row("self_attention.heads.sinks", "self_attn.sinks")
@@ -65,4 +71,45 @@ pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
         true => table.tied("lm_head.weight", "model.embed_tokens.weight"),
         false => table.row("head.weight", transposed("lm_head.weight")),
     }
+}
+
+/// The table of the same models in a GGUF file of llama.cpp.
+pub(super) fn gguf(family: Family, config: &LanguageModelConfig) -> Table {
+    let projections = match family {
+        // Its converter reorders their queries and keys.
+        Family::Llama => {
+            let d_head = config.block.heads.d_head;
+            let d_head = d_head.unwrap_or(config.d_model / config.n_heads.max(1));
+            same(PROJECTIONS).rotary_pairs([d_head, d_head, 0])
+        }
+        _ => same(PROJECTIONS),
+    };
+    let of_model = [
+        ("token_embd", "model.embed_tokens"),
+        ("output_norm", "model.norm"),
+        ("output", "lm_head"),
+    ];
+    let of_layer = [
+        ("attn_norm", "input_layernorm"),
+        ("attn_q", "self_attn.q_proj"),
+        ("attn_k", "self_attn.k_proj"),
+        ("attn_v", "self_attn.v_proj"),
+        ("attn_q_norm", "self_attn.q_norm"),
+        ("attn_k_norm", "self_attn.k_norm"),
+        ("attn_output", "self_attn.o_proj"),
+        ("ffn_norm", "post_attention_layernorm"),
+        ("ffn_gate", "mlp.gate_proj"),
+        ("ffn_up", "mlp.up_proj"),
+        ("ffn_down", "mlp.down_proj"),
+    ];
+    let table = table_with(family, config, projections);
+    let table = of_model.iter().fold(table, |table, (theirs, name)| {
+        table.rename(&format!("{theirs}.*"), &format!("{name}.*"))
+    });
+    of_layer.iter().fold(table, |table, (theirs, name)| {
+        table.rename(
+            &format!("blk.*.{theirs}.*"),
+            &format!("model.layers.*.{name}.*"),
+        )
+    })
 }

@@ -1,4 +1,5 @@
-//! A `config.json` of Hugging Face's `transformers`. Each of its fields is used, known to change nothing, or refused by name.
+//! A `config.json` of Hugging Face's `transformers`, or the same fields from the metadata of a GGUF file. Each of the fields is used, known to change
+//! nothing, or refused by name.
 
 use std::{
     collections::BTreeSet,
@@ -12,8 +13,10 @@ use serde_json::{Map, Value};
 use super::{
     PretrainedError,
     fields::of_no_matter,
+    gguf,
     source::{self, Wanted},
 };
+use crate::weights::{Format, format};
 
 /// The activations of feed-forward networks, by their names in `transformers`.
 const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
@@ -46,18 +49,22 @@ pub(crate) const MOST_POSITIONS: usize = 1 << 24;
 /// The fields of a `config.json`, all of which have to be read.
 pub(crate) struct ConfigFile {
     path: PathBuf,
+    is_gguf: bool,
     family: &'static str,
     fields: Map<String, Value>,
     known: BTreeSet<String>,
 }
 
 impl ConfigFile {
-    /// The `config.json` of a folder or of a name on the Hub, for a model of this family.
+    /// The `config.json` of a folder or of a name on the Hub, or what a GGUF file says itself, for a model of this family.
     pub(crate) fn read(
         source: &Path,
         wanted: Wanted,
         family: &'static str,
     ) -> Result<Self, PretrainedError> {
+        if source.is_file() {
+            return Self::of_gguf(source, family);
+        }
         let path = source::folder(source, wanted)?.join(wanted.file());
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
@@ -73,6 +80,7 @@ impl ConfigFile {
         match serde_json::from_str(&text).map_err(|error| failed(error.to_string()))? {
             Value::Object(fields) => Ok(Self {
                 path,
+                is_gguf: false,
                 family,
                 known: of_no_matter(&fields),
                 fields,
@@ -81,9 +89,37 @@ impl ConfigFile {
         }
     }
 
-    /// Where the model's other files are.
-    pub(crate) fn folder(&self) -> PathBuf {
-        self.path.parent().unwrap_or(Path::new("")).into()
+    fn of_gguf(path: &Path, family: &'static str) -> Result<Self, PretrainedError> {
+        let failed = |reason: String| PretrainedError::File {
+            path: path.into(),
+            reason,
+        };
+        if format(path).map_err(failed)? != Format::Gguf {
+            return Err(failed(
+                "it is no GGUF file; a model of transformers is named by its folder".into(),
+            ));
+        }
+        let fields = gguf::fields(path).map_err(failed)?;
+        Ok(Self {
+            path: path.into(),
+            is_gguf: true,
+            family,
+            known: BTreeSet::new(),
+            fields,
+        })
+    }
+
+    /// Whether the fields and the tensors are those of llama.cpp.
+    pub(crate) fn is_gguf(&self) -> bool {
+        self.is_gguf
+    }
+
+    /// Where the weights are: the folder, or the GGUF file.
+    pub(crate) fn weights(&self) -> PathBuf {
+        match self.is_gguf {
+            true => self.path.clone(),
+            false => self.path.parent().unwrap_or(Path::new("")).into(),
+        }
     }
 
     /// A field, if it is there and not null.
@@ -197,6 +233,7 @@ impl ConfigFile {
         let fields = self.parsed(field, "an object", |value| value.as_object().cloned())?;
         Ok(fields.map(|fields| Self {
             path: self.path.clone(),
+            is_gguf: self.is_gguf,
             family: self.family,
             fields,
             known: BTreeSet::new(),

@@ -1,12 +1,63 @@
 //! What all families whose model is a [`LanguageModel`] share.
 
+use std::path::Path;
+
 use burn::tensor::Device;
 
-use super::{ConfigFile, PretrainedError};
+use super::{ConfigFile, PretrainedError, Wanted};
 use crate::{
+    gpt_neox, gpt2,
     language_model::{LanguageModel, LanguageModelConfig},
+    llama,
     weights::{Table, Weights},
 };
+
+type FromPretrained = fn(&Path, &Device) -> Result<LanguageModel, PretrainedError>;
+
+impl LanguageModel {
+    /// Loads a model of any family that this crate knows, by the `model_type` of `config.json`: as [`gpt2::from_pretrained`],
+    /// [`gpt_neox::from_pretrained`] or [`llama::from_pretrained`].
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
+    ///
+    /// # Cost
+    ///
+    /// That of the family's own function.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// // Not run: it reads half a gigabyte.
+    /// use burn::tensor::Device;
+    /// use burn_attn_models::language_model::LanguageModel;
+    ///
+    /// let model = LanguageModel::from_pretrained("openai-community/gpt2", &Device::default())?;
+    /// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
+    /// ```
+    pub fn from_pretrained(
+        source: impl AsRef<Path>,
+        device: &Device,
+    ) -> Result<Self, PretrainedError> {
+        let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "LanguageModel")?;
+        file.needs("model_type")?;
+        let gpt: [(&str, FromPretrained); 2] = [
+            ("gpt2", |folder, device| {
+                gpt2::from_pretrained(folder, device)
+            }),
+            ("gpt_neox", |folder, device| {
+                gpt_neox::from_pretrained(folder, device)
+            }),
+        ];
+        let of_llama: FromPretrained = |folder, device| llama::from_pretrained(folder, device);
+        let llamas = llama::FAMILIES.iter().map(|(name, _)| (*name, of_llama));
+        let families: Vec<_> = gpt.into_iter().chain(llamas).collect();
+        let from_pretrained = file.choice("model_type", &families)?;
+        // Not the source: a name on the Hub has been looked up.
+        from_pretrained(&file.weights(), device)
+    }
+}
 
 /// Numbers that any model may have in its table of positions: 64 MiB.
 const SMALL_TABLE: usize = 1 << 24;
@@ -18,12 +69,12 @@ pub(crate) fn load(
     table: &Table,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let folder = file.folder();
+    let source = file.weights();
     let path = file.finish()?;
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = Weights::open(folder)?;
+    let weights = Weights::open(source)?;
     // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));

@@ -1,8 +1,10 @@
-//! Published models, from a folder that Hugging Face's `transformers` saved (`config.json` and the weights), or from the Hugging Face Hub.
+//! Published models, from a folder that Hugging Face's `transformers` saved (`config.json` and the weights), from the Hugging Face Hub, or from a GGUF file
+//! of llama.cpp.
 //!
 //! | call | `model_type` of `config.json` |
 //! | --- | --- |
 //! | [`Bert::from_pretrained`](crate::bert::Bert::from_pretrained) | `bert`, `albert` |
+//! | [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained) | any of the next three rows |
 //! | [`gpt2::from_pretrained`](crate::gpt2::from_pretrained) | `gpt2` |
 //! | [`gpt_neox::from_pretrained`](crate::gpt_neox::from_pretrained) | `gpt_neox` |
 //! | [`llama::from_pretrained`](crate::llama::from_pretrained) | [ten families](crate::llama) |
@@ -10,6 +12,12 @@
 //!
 //! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. With the feature `tokenizers`, this module
 //! also has `tokenizer`, which reads `tokenizer.json`.
+//!
+//! # GGUF
+//!
+//! A source that is a file is a GGUF file, as llama.cpp's converter writes it of BERT, Llama, Mistral, Qwen 2 and Qwen 3: `"model-Q8_0.gguf"`. Tensors in F64, F32, F16,
+//! BF16, Q8_0 and Q4_0 become f32 parameters; other types are refused by name. So are the scaled rotary positions of Llama 3.1, which the
+//! converter writes as a tensor. The tokenizer inside the file is not read: put `tokenizer.json` beside it.
 //!
 //! # Names on the Hub
 //!
@@ -31,6 +39,7 @@
 mod config_file;
 mod error;
 mod fields;
+mod gguf;
 #[cfg(feature = "hub")]
 mod hub;
 mod language_model;

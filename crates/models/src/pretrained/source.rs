@@ -66,8 +66,11 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(is_allowed) && !part.starts_with('.')
 }
 
-/// The folder with the files of a model: `source` itself, or where the files of this name on the Hub are.
+/// The folder with the files of a model: `source` itself, that of a GGUF file, or where the files of this name on the Hub are.
 pub(crate) fn folder(source: &Path, wanted: Wanted) -> Result<PathBuf, PretrainedError> {
+    if source.is_file() {
+        return Ok(source.parent().unwrap_or(Path::new("")).into());
+    }
     if source.exists() {
         return Ok(source.into());
     }

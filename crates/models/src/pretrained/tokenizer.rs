@@ -9,7 +9,7 @@ use super::{
     source::{self, Wanted},
 };
 
-/// Reads the `tokenizer.json` of a folder, or of a [name on the Hub](super).
+/// Reads the `tokenizer.json` of a folder, of that of a GGUF file, or of a [name on the Hub](super).
 ///
 /// The result is a tokenizer of the crate `tokenizers` 0.23. Its file decides whether it pads or truncates texts, and to which length; those of
 /// sentence encoders often do both. Change that with [`with_padding`](tokenizers::TokenizerImpl::with_padding) and

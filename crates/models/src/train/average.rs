@@ -25,9 +25,20 @@ use super::shares::Parameters;
 /// average.model().weight.val().into_data().assert_approx_eq::<f32>(&expected.into_data(), Default::default());
 /// # }
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct MovingAverage<M: Module> {
     model: M,
+}
+
+/// A clone is an average of its own. The clone of a module would share the running statistics of a batch norm with it, and an update of one
+/// would change both.
+impl<M: Module> Clone for MovingAverage<M> {
+    fn clone(&self) -> Self {
+        Self {
+            // Makes running statistics anew, and leaves everything else as it is, which has no autodiff any more.
+            model: self.model.valid(),
+        }
+    }
 }
 
 impl<M: Module> MovingAverage<M> {

@@ -18,7 +18,7 @@ use burn::tensor::{DType, Tensor};
 ///
 /// # Cost
 ///
-/// Four passes over the gradients.
+/// Four passes over the gradients, and two more over those in half precision.
 pub fn clip_by_global_norm<M: Module>(
     gradients: GradientsParams,
     module: &M,
@@ -54,6 +54,21 @@ pub(super) fn factor(sum: Tensor<1>, limit: f64) -> Tensor<1> {
     (sum.sqrt() + 1e-6).recip().mul_scalar(limit).clamp_max(1.0)
 }
 
+/// A sum and another one, on the device and in the type of the first.
+pub(super) fn plus(sum: Tensor<1>, more: Tensor<1>) -> Tensor<1> {
+    let (device, dtype) = (sum.device(), sum.dtype());
+    sum + more.to_device(&device).cast(dtype)
+}
+
+/// The type to compute in with gradients of this type: in f16, a norm of 256 would already be infinite, and the factor that limits a large
+/// one 0.
+fn wide(dtype: DType) -> DType {
+    match dtype {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    }
+}
+
 /// The gradients multiplied by a number.
 pub(super) fn scaled<M: Module>(
     gradients: GradientsParams,
@@ -74,17 +89,10 @@ struct Squares<'a> {
 impl ModuleVisitor for Squares<'_> {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.get::<D>(param.id) {
-            // In f16, a norm of 256 would already be infinite.
-            let wide = match gradient.dtype() {
-                DType::F64 => DType::F64,
-                _ => DType::F32,
-            };
-            let square = gradient.cast(wide).square().sum();
+            let computed = wide(gradient.dtype());
+            let square = gradient.cast(computed).square().sum();
             self.sum = Some(match self.sum.take() {
-                Some(sum) => {
-                    let (device, dtype) = (sum.device(), sum.dtype());
-                    sum + square.to_device(&device).cast(dtype)
-                }
+                Some(sum) => plus(sum, square),
                 None => square,
             });
         }
@@ -100,9 +108,12 @@ struct Scaling {
 impl ModuleVisitor for Scaling {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         if let Some(gradient) = self.gradients.remove::<D>(param.id) {
+            let dtype = gradient.dtype();
+            let computed = wide(dtype);
             let scale = self.scale.clone().to_device(&gradient.device());
-            let scale = scale.cast(gradient.dtype()).unsqueeze();
-            self.gradients.register(param.id, gradient * scale);
+            let scale: Tensor<D> = scale.cast(computed).unsqueeze();
+            let scaled = gradient.cast(computed) * scale;
+            self.gradients.register(param.id, scaled.cast(dtype));
         }
     }
 }

@@ -3,9 +3,11 @@
 use burn::{
     module::{Module, ModuleDisplay, ModuleMapper, ModuleVisitor, Param},
     optim::GradientsParams,
-    tensor::{FloatDType, Tensor},
+    tensor::{DType, FloatDType, Tensor},
     train::{InferenceStep, TrainOutput, TrainStep},
 };
+
+use super::shares::Parameters;
 
 #[doc = include_str!("half_precision.md")]
 #[derive(Module, Debug)]
@@ -28,13 +30,28 @@ impl<M: Module> MixedPrecision<M> {
     pub fn dtype(&self) -> FloatDType {
         self.dtype
     }
+
+    /// The model with copies of its parameters in the type.
+    fn cast(&self) -> M {
+        let (masters, types) = (Parameters::of(&self.model), Types::of(&self.model));
+        let copy = self.model.clone().map(&mut Cast { dtype: self.dtype });
+        // A clone shares running statistics with the model, so casting them cast the model's own.
+        if Types::of(&self.model) != types {
+            drop(masters.put_into(self.model.clone()));
+            panic!(
+                "MixedPrecision: running statistics, such as those of a batch norm, are not supported"
+            );
+        }
+        copy
+    }
 }
 
 /// Gradients are in the types of the master weights.
 ///
 /// # Panics
 ///
-/// When a device of the model does not compute in the type.
+/// When a device of the model does not compute in the type; when the model has running statistics, such as those of a batch norm, and the type
+/// is not theirs. They are left as they were.
 ///
 /// # Cost
 ///
@@ -54,8 +71,7 @@ where
                 self.dtype
             );
         }
-        let model = self.model.clone().map(&mut Cast { dtype: self.dtype });
-        let TrainOutput { item, grads } = model.step(batch);
+        let TrainOutput { item, grads } = self.cast().step(batch);
         let mut widen = Widen { gradients: grads };
         self.model.visit(&mut widen);
         TrainOutput {
@@ -95,6 +111,24 @@ impl ModuleMapper for Cast {
             let copy = master.cast(self.dtype).detach();
             copy.set_require_grad(tracked)
         })
+    }
+}
+
+/// The types of a model's float tensors, in their order.
+#[derive(Default, PartialEq)]
+struct Types(Vec<DType>);
+
+impl Types {
+    fn of<M: Module>(model: &M) -> Self {
+        let mut all = Self::default();
+        model.visit(&mut all);
+        all
+    }
+}
+
+impl ModuleVisitor for Types {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        self.0.push(param.dtype());
     }
 }
 

@@ -50,7 +50,7 @@
 //!
 //! The loss that metrics see is the mean over the tokens of a batch, smoothed in training if the batch says so; `LossMetric` gives all
 //! batches the same weight. `AccuracyMetric` and `PerplexityMetric` also count padding, unless `with_pad_token(0)` makes them leave out
-//! token 0.
+//! token 0. They get logits in f32, also those of a step in half precision.
 
 mod average;
 mod batch;

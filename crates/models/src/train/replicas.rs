@@ -16,7 +16,8 @@ use super::{
     shares::{Parameters, Shares},
 };
 
-/// Replicas of a model that share the work of a step, each with an equal share of the CPU's threads, at least one.
+/// Replicas of a model that share the work of a step. The CPU's threads are divided among them as equally as possible, and each has at least
+/// one.
 ///
 /// Most of a step of a small model is not in matrix products, and on flex and ndarray what is not runs on one thread. Replicas run it
 /// side by side, each on a part of the batch. Their gradients are added up in the order of the parts, so a run repeats to the bit. With one
@@ -42,7 +43,7 @@ use super::{
 #[derive(Debug)]
 pub struct Replicas {
     count: usize,
-    /// None for a single one, which has all threads anyway.
+    /// Empty for a single one, which has all threads anyway.
     pools: Vec<ThreadPool>,
 }
 
@@ -54,12 +55,14 @@ impl Replicas {
     /// When `count` is 0, or the system has no threads left.
     pub fn new(count: usize) -> Self {
         assert!(count > 0, "Replicas: there must be at least one, got 0");
-        let threads = rayon::current_num_threads();
-        let threads = threads.div_ceil(count);
-        let pool = |_| {
+        let all = rayon::current_num_threads();
+        let pool = |replica: usize| {
+            let threads = (all / count + usize::from(replica < all % count)).max(1);
             let pool = ThreadPoolBuilder::new().num_threads(threads).build();
             pool.unwrap_or_else(|error| {
-                panic!("Replicas: cannot start {threads} threads for each of {count}: {error}")
+                panic!(
+                    "Replicas: cannot start {threads} threads for replica {replica} of {count}: {error}"
+                )
             })
         };
         let pools = if count > 1 { count } else { 0 };
@@ -131,7 +134,7 @@ impl Replicas {
             (clip::squares(&gradients, &model), gradients)
         });
         let (squares, divided): (Vec<_>, Vec<_>) = squares.into_iter().unzip();
-        let Some(sum) = squares.into_iter().flatten().reduce(|sum, more| sum + more) else {
+        let Some(sum) = squares.into_iter().flatten().reduce(clip::plus) else {
             return GradientsParams::new();
         };
         let factor = clip::factor(sum, limit);
@@ -280,5 +283,24 @@ impl ModuleVisitor for Sum {
             };
             self.sum.register(param.id, sum);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_threads_are_started_than_there_are_unless_each_has_one() {
+        let five = ThreadPoolBuilder::new().num_threads(5).build().unwrap();
+        let threads = |count: usize| -> Vec<usize> {
+            let replicas = five.install(|| Replicas::new(count));
+            let pools = replicas.pools.iter();
+            pools.map(|pool| pool.current_num_threads()).collect()
+        };
+        assert!(threads(1).is_empty());
+        assert_eq!(threads(2), [3, 2]);
+        assert_eq!(threads(3), [2, 2, 1]);
+        assert_eq!(threads(7), [1; 7]);
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module,
-    tensor::Tensor,
+    tensor::{DType, Tensor},
     train::{InferenceStep, SequenceOutput, TrainOutput, TrainStep},
 };
 use burn_attn::with_dropout_seed;
@@ -77,7 +77,7 @@ fn step<M: Module>(
     let loss = smoothed_cross_entropy(logits.clone(), tokens.clone(), weights, divisor, smoothing);
     let output = SequenceOutput::new(
         loss.value * (divisor as f64 / count as f64),
-        logits.inner(),
+        for_metrics(logits.inner()),
         None,
         tokens,
     );
@@ -92,5 +92,13 @@ fn validation(logits: Tensor<3>, targets: Targets) -> SequenceOutput {
         ..
     } = targets;
     let loss = validation_loss(logits.clone(), tokens.clone(), weights, count);
-    SequenceOutput::new(loss, logits, None, tokens)
+    SequenceOutput::new(loss, for_metrics(logits), None, tokens)
+}
+
+/// Burn's metrics compute in the type of the logits, and half precision has too few digits for a perplexity.
+fn for_metrics(logits: Tensor<3>) -> Tensor<3> {
+    match logits.dtype() {
+        DType::F16 | DType::BF16 => logits.cast(DType::F32),
+        _ => logits,
+    }
 }

@@ -32,7 +32,7 @@ pub enum WeightsError {
         reason: String,
     },
     /// The numbers of a tensor cannot be read.
-    #[error("the numbers of tensor {name} cannot be read: {reason}")]
+    #[error("the numbers of tensor {name} cannot be read: {reason}", name = name.escape_debug())]
     Numbers {
         /// The tensor.
         name: String,

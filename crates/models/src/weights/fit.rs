@@ -128,7 +128,8 @@ fn renamed<'a>(
         match named.entry(renamed) {
             Entry::Vacant(entry) => entry.insert(Found { name, stored }),
             Entry::Occupied(entry) => {
-                let (other, renamed) = (entry.get().name, entry.key());
+                let [other, name, renamed] =
+                    [entry.get().name, name.as_str(), entry.key().as_str()].map(str::escape_debug);
                 return Err(wrong(format!(
                     "tensors {other} and {name} are both renamed to {renamed}"
                 )));

@@ -1,12 +1,13 @@
 //! Where the numbers of our parameters are in their tensors, for reading and for writing.
 
+mod columns;
+
 use std::ops::Range;
+
+use columns::{divided, groups, pairs, runs};
 
 /// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
 const BLOCK: usize = 1 << 18;
-
-/// The most groups of outputs accepted: published models have a few thousand, and each takes memory before any tensor is read.
-const MOST_GROUPS: usize = (1 << 16) - 1;
 
 /// How parameters that are side by side correspond to tensors that are side by side.
 ///
@@ -51,6 +52,8 @@ pub(super) struct Arrangement<'a> {
     pub(super) tensors: usize,
     pub(super) shares: &'a [usize],
     pub(super) interleaved: &'a [usize],
+    /// The width of a head for each tensor whose rotary pairs are beside each other; 0 for the others, empty if there is none.
+    pub(super) rotary_pairs: &'a [usize],
 }
 
 /// Contiguous numbers of one of their tensors.
@@ -114,6 +117,10 @@ impl Layout {
             .collect();
         let columns = ours.iter().sum();
         let theirs = divided(columns, arrangement)?;
+        let groups = match arrangement.rotary_pairs {
+            [] => groups(columns, arrangement.interleaved)?,
+            d_heads => pairs(&theirs, d_heads)?,
+        };
         let column_axis = outer.len() + usize::from(!arrangement.transposed && !inner.is_empty());
         Ok(Self {
             files,
@@ -123,7 +130,7 @@ impl Layout {
             transposed: arrangement.transposed,
             shape: inner.to_vec(),
             column_axis,
-            runs: runs(&ours, &theirs, &groups(columns, arrangement.interleaved)?),
+            runs: runs(&ours, &theirs, &groups),
             ours,
             theirs,
         })
@@ -280,87 +287,4 @@ fn copy_each<const W: usize>(
     let from = from.as_chunks::<W>().0.iter().step_by(from_step);
     let to = to.as_chunks_mut::<W>().0.iter_mut().step_by(to_step);
     to.zip(from).take(len).for_each(|(to, from)| *to = *from);
-}
-
-/// How many columns each tensor of theirs has.
-fn divided(columns: usize, arrangement: &Arrangement) -> Result<Vec<usize>, String> {
-    let (tensors, shares) = (arrangement.tensors, arrangement.shares);
-    let shares = match shares {
-        [] => vec![1; tensors],
-        shares => shares.to_vec(),
-    };
-    let whole: usize = shares.iter().sum();
-    if shares.len() != tensors || whole == 0 || !columns.is_multiple_of(whole) {
-        return Err(format!(
-            "{columns} outputs cannot be divided among {tensors} tensors as {shares:?}"
-        ));
-    }
-    let one = columns / whole;
-    Ok(shares.into_iter().map(|share| share * one).collect())
-}
-
-/// Columns that are contiguous in ours and in theirs, counted through all parameters and tensors: first of ours, first of theirs, how many.
-fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
-    if widths.is_empty() {
-        return Ok(vec![[0, 0, columns]]);
-    }
-    let group: usize = widths.iter().sum();
-    if group == 0 || !columns.is_multiple_of(group) {
-        return Err(format!(
-            "{columns} outputs cannot be divided into groups of {widths:?}"
-        ));
-    }
-    let count = columns / group;
-    if count > MOST_GROUPS {
-        return Err(format!(
-            "{columns} outputs are more than {MOST_GROUPS} groups of {widths:?}"
-        ));
-    }
-    let mut runs = Vec::with_capacity(count * widths.len());
-    let mut before = 0;
-    for &width in widths {
-        runs.extend((0..count).map(|index| {
-            [
-                count * before + index * width,
-                index * group + before,
-                width,
-            ]
-        }));
-        before += width;
-    }
-    Ok(runs)
-}
-
-/// Cuts groups wherever one of ours or one of theirs ends.
-fn runs(ours: &[usize], theirs: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
-    let starts = |widths: &[usize]| -> Vec<usize> {
-        let ends = widths.iter().scan(0, |end, width| {
-            *end += width;
-            Some(*end)
-        });
-        std::iter::once(0).chain(ends).collect()
-    };
-    let [our_starts, their_starts] = [starts(ours), starts(theirs)];
-    // The one that contains a column; it is not empty.
-    let find = |starts: &[usize], column| starts.partition_point(|&start| start <= column) - 1;
-    let mut runs = Vec::new();
-    for &[our_first, their_first, len] in groups {
-        let mut done = 0;
-        while done < len {
-            let [our, their] = [our_first + done, their_first + done];
-            let [a, b] = [find(&our_starts, our), find(&their_starts, their)];
-            let len = (len - done)
-                .min(our_starts[a + 1] - our)
-                .min(their_starts[b + 1] - their);
-            runs.push(Run {
-                ours: a,
-                our_column: our - our_starts[a],
-                theirs: b,
-                their_column: their - their_starts[b],
-                len,
-            });
-            done += len;
-        }
-    }
-    runs
 }

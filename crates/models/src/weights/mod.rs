@@ -11,6 +11,7 @@
 //! | several of theirs, of different widths | `.linear("query_key_value", same(["q", "k", "v"]).shares([8, 2, 2]))` |
 //! | a part of one of theirs | `.linear(["query", "key", "value"], "qkv")` |
 //! | interleaved in theirs | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
+//! | rotated in pairs beside each other in theirs | `.linear("query_key_value", same(["q", "k", "v"]).rotary_pairs([64, 64, 0]))` |
 //! | a tensor of theirs plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
 //! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |
 //! | in one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
@@ -39,7 +40,7 @@ pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
 pub(crate) use load::below;
 pub use load::{NotLoaded, Weights};
 pub use save::save;
-pub(crate) use source::{Format, format};
+pub(crate) use source::{Format, format, gguf_metadata};
 #[cfg(feature = "hub")]
 pub(crate) use source::{WEIGHT_FILES, shards};
 pub use table::{Names, Table, Theirs, ZEROS, same, transposed};

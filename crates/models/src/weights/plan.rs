@@ -228,6 +228,7 @@ impl Job {
             tensors: names.len(),
             shares: &theirs.shares,
             interleaved: &theirs.interleaved,
+            rotary_pairs: &theirs.rotary_pairs,
         };
         let layout = Layout::new(&shapes, &arrangement).map_err(|reason| wrong(row, reason))?;
         let theirs = names.into_iter().map(|name| match name {

@@ -40,6 +40,8 @@ pub struct Theirs {
     pub(super) shares: Vec<usize>,
     /// Empty if they are not interleaved.
     pub(super) interleaved: Vec<usize>,
+    /// Empty if no rotary pair is interleaved.
+    pub(super) rotary_pairs: Vec<usize>,
     pub(super) plus_one: bool,
     /// The placeholder in our names that their first axis counts.
     pub(super) stacked: Option<String>,
@@ -52,6 +54,7 @@ pub fn same(names: impl Into<Names>) -> Theirs {
         transposed: false,
         shares: Vec::new(),
         interleaved: Vec::new(),
+        rotary_pairs: Vec::new(),
         plus_one: false,
         stacked: None,
     }
@@ -83,6 +86,14 @@ impl Theirs {
     /// alternate (gpt-oss).
     pub fn interleaved(mut self, widths: impl Into<Vec<usize>>) -> Self {
         self.interleaved = widths.into();
+        self
+    }
+
+    /// Declares that in each head of theirs, the two numbers that rotary positions turn together are beside each other, while in ours they are half
+    /// a head apart: the queries and keys of a Llama in llama.cpp's files. Says the width of a head for each of the names, 0 where
+    /// nothing is rotated: `[d_head, d_head, 0]`.
+    pub fn rotary_pairs(mut self, d_heads: impl Into<Vec<usize>>) -> Self {
+        self.rotary_pairs = d_heads.into();
         self
     }
 

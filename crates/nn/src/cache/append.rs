@@ -64,7 +64,47 @@ impl KvCache {
         }
     }
 
-    /// Makes room for `new` more tokens of every sequence.
+    /// Makes room for `new` more tokens of every sequence, padding included, in however many calls they come: the memory neither grows nor moves until
+    /// then.
+    ///
+    /// With a window, it moves by dropping what the window has passed. Done here, where all tokens are known to stay, this leaves whatever
+    /// [`truncate`](Self::truncate) needs to take back any of the new ones. Without a window it always can.
+    ///
+    /// `new` may be more than a sequence has room for, but only `max_len` count.
+    ///
+    /// # Cost
+    ///
+    /// Nothing if there is room; otherwise memory for the tokens, and a copy of what the cache has, or of the window.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+    ///
+    /// let device = Device::default();
+    /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).with_window(4).init(&device);
+    /// let next = || SelfAttentionInput::new(Tensor::random([2, 1, 32], Distribution::Default, &device));
+    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100).with_initial_len(2));
+    /// for _ in 0..9 {
+    ///     attention.forward_cached(next(), &mut cache);
+    /// }
+    /// cache.reserve(5);
+    /// for _ in 0..5 {
+    ///     attention.forward_cached(next(), &mut cache); // five guesses, one by one
+    /// }
+    /// cache.truncate(&[9, 11]); // the first sequence keeps none of them, the second one two
+    /// assert_eq!(cache.lengths(), [9, 11]);
+    /// ```
+    pub fn reserve(&mut self, new: usize) {
+        let new = new.min(self.max_len);
+        // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu.
+        if self.batch() > 0 {
+            self.make_room(new, &vec![new; self.batch()]);
+        }
+    }
+
+    /// Makes room for `new` more tokens of every sequence, of which `counts[b]` are those of sequence `b`.
     fn make_room(&mut self, new: usize, counts: &[usize]) {
         let longest = self.stored.iter().copied().max().unwrap_or(0);
         // Sequences of one length are written all at once, with the padding of those that get fewer tokens.

@@ -3,7 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `mod.rs` | [`KvCache`]: the tokens of each sequence; reordering and truncation |
-//! | `append.rs` | adding tokens, and growing |
+//! | `append.rs` | adding tokens, and room for them |
 //! | `check.rs` | what is refused: tokens of another layer, and too many tokens |
 //! | `buffer.rs` | the memory, exact or in 8 bits |
 //! | `join.rs` | appending the sequences of another cache |
@@ -137,13 +137,15 @@ impl KvCache {
             return;
         }
         self.settled = true;
+        // There may be more than at first: `reserve` comes before the first keys.
+        let capacity = self.capacity();
         for (buffer, layout) in [
             (&mut self.keys, &mut self.key_layout),
             (&mut self.values, &mut self.value_layout),
         ] {
             if layout.dtype != dtype {
                 layout.dtype = dtype;
-                *buffer = Some(Buffer::new(layout, self.initial_len));
+                *buffer = Some(Buffer::new(layout, capacity));
             }
         }
     }
@@ -234,13 +236,30 @@ impl KvCache {
         self.values = self.values.take().map(|values| values.select(items));
     }
 
+    /// Whether [`truncate`](Self::truncate) to these lengths would not panic.
+    pub fn can_truncate(&self, lengths: &[usize]) -> bool {
+        let (stored, dropped) = (self.stored.iter(), self.dropped.iter());
+        let sequences = stored.zip(dropped).zip(lengths);
+        lengths.len() == self.batch()
+            && sequences.into_iter().all(|((&stored, &dropped), &length)| {
+                let is_there = length == 0 || dropped <= self.first_needed(length);
+                length <= stored + dropped && is_there
+            })
+    }
+
+    /// The first token that the next one of a sequence of this length sees: its window before it.
+    fn first_needed(&self, length: usize) -> usize {
+        length.saturating_sub(self.window.unwrap_or(usize::MAX))
+    }
+
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`: takes back tokens that a draft model guessed wrong, for
     /// example. The [crate's page](crate#speculative-decoding) has speculative decoding as a whole.
     ///
     /// # Panics
     ///
     /// When there is not one length per sequence, a length is beyond what the sequence has, or the next token's window would
-    /// need tokens that have been dropped. A length of 0 is always possible.
+    /// need tokens that have been dropped. A length of 0 is always possible, and so is one that the sequence had at the last
+    /// [`reserve`](Self::reserve) or has reached since, with the tokens that there was room made for.
     ///
     /// # Cost
     ///
@@ -276,8 +295,7 @@ impl KvCache {
                 "KvCache: sequence {b} has {} tokens and cannot be truncated to {length}",
                 stored + dropped
             );
-            // Its next token sees the window before it.
-            let needed = length.saturating_sub(self.window.unwrap_or(usize::MAX));
+            let needed = self.first_needed(length);
             assert!(
                 length == 0 || dropped <= needed,
                 "KvCache: sequence {b} cannot be truncated to {length} tokens: its window would need tokens from \

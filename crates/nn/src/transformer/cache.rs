@@ -80,6 +80,15 @@ impl LayerCache {
         self.tokens.join(other.tokens);
     }
 
+    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can take back. See [`KvCache::reserve`].
+    ///
+    /// # Cost
+    ///
+    /// As [`KvCache::reserve`].
+    pub fn reserve(&mut self, new: usize) {
+        self.tokens.reserve(new);
+    }
+
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory. See [`KvCache::truncate`].
     ///
     /// # Panics
@@ -208,6 +217,23 @@ impl TransformerCache {
             (Some(own), Some(others)) => Some(Tensor::cat(vec![own, others], 0)),
             (own, others) => own.or(others),
         };
+    }
+
+    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can take back. See [`KvCache::reserve`].
+    ///
+    /// # Cost
+    ///
+    /// As [`KvCache::reserve`], for every layer.
+    pub fn reserve(&mut self, new: usize) {
+        for layer in &mut self.layers {
+            layer.tokens.reserve(new);
+        }
+    }
+
+    /// Whether [`truncate`](Self::truncate) to these lengths would not panic.
+    pub fn can_truncate(&self, lengths: &[usize]) -> bool {
+        let mut layers = self.layers.iter();
+        layers.all(|layer| layer.tokens.can_truncate(lengths))
     }
 
     /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: takes back rejected drafts, for example.

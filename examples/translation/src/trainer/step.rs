@@ -2,7 +2,10 @@
 
 use burn::optim::GradientsParams;
 use burn::tensor::Tensor;
-use burn_attn_models::{seq2seq::Seq2Seq, train::MixedPrecision};
+use burn_attn_models::{
+    seq2seq::Seq2Seq,
+    train::{MixedPrecision, MovingAverage},
+};
 
 use super::{Trainer, mix};
 use crate::batches::{self, Sample};
@@ -97,16 +100,20 @@ impl Trainer {
     /// Adds the model after a step to the moving average, if there is one, and if it is its turn.
     fn add_to_average(&mut self, model: &Seq2Seq) {
         let step = self.state.step + 1;
-        let (Some(average), Some(steps)) = (self.average.take(), self.config.average) else {
+        let Some(steps) = self.config.average else {
             return;
         };
-        self.average = Some(if step.is_multiple_of(AVERAGE_EVERY) {
-            // The mean of all models so far, without the one of before the first step, until there are as many as were asked for.
-            let models = (step / AVERAGE_EVERY) as f64;
-            let most = 1.0 - AVERAGE_EVERY as f64 / steps as f64;
-            average.updated(model, most.min((models - 1.0) / models))
-        } else {
-            average
+        if !step.is_multiple_of(AVERAGE_EVERY) {
+            return;
+        }
+        self.average = Some(match self.average.take() {
+            Some(average) => {
+                // The mean of all models so far, until there are as many as were asked for.
+                let models = (step / AVERAGE_EVERY) as f64;
+                let most = 1.0 - AVERAGE_EVERY as f64 / steps as f64;
+                average.updated(model, most.min((models - 1.0) / models))
+            }
+            None => MovingAverage::new(model),
         });
     }
 

@@ -1,9 +1,11 @@
 //! Named tensors in files. Their numbers stay there until they are read.
 
+mod blocks;
 mod gguf;
 mod safetensors;
 mod shards;
 
+pub(crate) use gguf::metadata as gguf_metadata;
 #[cfg(feature = "hub")]
 pub(crate) use shards::shards;
 
@@ -24,12 +26,16 @@ use burn_store::{
 };
 
 use super::WeightsError;
+use blocks::{Blocks, Quantised};
 
 /// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
 const MAX_TENSORS: usize = 250_000;
 
 /// The longest header or index accepted, in bytes: the limit of safetensors.
 const MAX_HEADER: u64 = 100_000_000;
+
+/// The longest name of a tensor accepted, in bytes; published ones have fewer than 200.
+const MAX_NAME: usize = 1 << 16;
 
 /// Tensors by their names.
 pub(super) type Tensors = BTreeMap<String, Stored>;
@@ -52,13 +58,8 @@ enum Numbers {
         file: Arc<Mutex<File>>,
         start: u64,
         len: u64,
-    },
-    /// As many bytes of blocks that are read as f32.
-    Blocks {
-        kind: gguf::Quantised,
-        file: Arc<Mutex<File>>,
-        start: u64,
-        len: u64,
+        /// What these are the blocks of, if they are read as f32.
+        blocks: Option<Quantised>,
     },
     /// Wherever the reader of the format finds them.
     Pack(PackTensor),
@@ -67,9 +68,7 @@ enum Numbers {
 impl std::fmt::Debug for Numbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File { start, len, .. } | Self::Blocks { start, len, .. } => {
-                write!(f, "{len} bytes from {start}")
-            }
+            Self::File { start, len, .. } => write!(f, "{len} bytes from {start}"),
             Self::Pack(_) => f.write_str("in a pack"),
         }
     }
@@ -87,25 +86,27 @@ impl Stored {
         }
     }
 
-    /// Its numbers, little-endian, without the first `first` bytes.
+    /// Its numbers, little-endian, without the first `first` bytes: whole rows.
     pub(super) fn read_from(&self, first: usize) -> Result<Box<dyn Read>, String> {
         match &self.numbers {
-            Numbers::File { file, start, len } => Ok(Box::new(FilePart {
-                file: file.clone(),
-                at: *start + first as u64,
-                left: len.saturating_sub(first as u64),
-            })),
-            Numbers::Blocks {
-                kind,
+            Numbers::File {
                 file,
                 start,
                 len,
-            } => Ok(gguf::read_blocks(
-                *kind,
-                file.clone(),
-                (*start, *len),
-                first,
-            )),
+                blocks,
+            } => {
+                let skipped = blocks.map_or(first, |kind| kind.place(first)) as u64;
+                let part = FilePart {
+                    file: file.clone(),
+                    at: start + skipped,
+                    left: len.saturating_sub(skipped),
+                };
+                let reader: Box<dyn Read> = match *blocks {
+                    None => Box::new(part),
+                    Some(kind) => Box::new(Blocks::new(kind, part)),
+                };
+                Ok(reader)
+            }
             Numbers::Pack(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
                 // Reads the file here, where a failure does not panic.
@@ -131,6 +132,15 @@ impl Read for FilePart {
         let mut file = file.map_err(|_| io::Error::other("another reader of the file panicked"))?;
         file.seek(SeekFrom::Start(self.at))?;
         let count = Read::by_ref(&mut *file).take(self.left).read(buffer)?;
+        if count == 0 && self.left > 0 && !buffer.is_empty() {
+            return Err(io::Error::new(
+                io::ErrorKind::UnexpectedEof,
+                format!(
+                    "the file has become shorter, and the last {} bytes of the tensor are missing",
+                    self.left
+                ),
+            ));
+        }
         self.at += count as u64;
         self.left -= count as u64;
         Ok(count)
@@ -187,10 +197,12 @@ pub(crate) enum Format {
 /// The format of a file, by its first bytes.
 pub(crate) fn format(path: &Path) -> Result<Format, String> {
     let start = start(path).map_err(|error| error.to_string())?;
+    // First the formats that begin with a name, behind which any byte may follow. Safetensors begin with the length of their header, and none is so
+    // long that its length reads like a name.
     Ok(match start.get(8) {
-        Some(b'{') => Format::Safetensors,
         _ if start.starts_with(b"NRUB") => Format::Burnpack,
         _ if start.starts_with(b"GGUF") => Format::Gguf,
+        Some(b'{') => Format::Safetensors,
         _ => Format::Other,
     })
 }

@@ -16,7 +16,7 @@ use serde::{
     de::{Error as _, IgnoredAny, MapAccess, Visitor},
 };
 
-use super::{MAX_HEADER, MAX_TENSORS, Numbers, Stored, Tensors};
+use super::{MAX_HEADER, MAX_NAME, MAX_TENSORS, Numbers, Stored, Tensors};
 
 /// The names, dtypes, shapes and places of all tensors. The reader of the `safetensors` crate needs the whole file in memory, and of two
 /// tensors with one name it silently keeps the last.
@@ -49,9 +49,15 @@ impl<'de> Visitor<'de> for HeaderVisitor {
                     "it has more than {MAX_TENSORS} tensors"
                 )));
             }
+            if name.len() > MAX_NAME {
+                return Err(A::Error::custom(format!(
+                    "it has a name of {} bytes, and at most {MAX_NAME} are read",
+                    name.len()
+                )));
+            }
             match tensors.entry(name) {
                 Entry::Occupied(entry) => {
-                    let name = entry.key();
+                    let name = entry.key().escape_debug();
                     return Err(A::Error::custom(format!("there are two tensors {name}")));
                 }
                 Entry::Vacant(entry) => entry.insert(map.next_value()?),
@@ -92,6 +98,7 @@ pub(super) fn open(path: &Path) -> Result<Tensors, String> {
                 file: file.clone(),
                 start: start + first as u64,
                 len: (last - first) as u64,
+                blocks: None,
             },
         };
         (name, stored)
@@ -116,7 +123,7 @@ fn check_places(tensors: &BTreeMap<String, TensorInfo>, len: u64) -> Result<(), 
     let mut end = 0;
     for (name, info) in places {
         let (first, last) = info.data_offsets;
-        let (shape, dtype) = (&info.shape, info.dtype);
+        let (name, shape, dtype) = (name.escape_debug(), &info.shape, info.dtype);
         if last as u64 > len {
             return Err(format!("tensor {name} ends at byte {last} of {len}"));
         }

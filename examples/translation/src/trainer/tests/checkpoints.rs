@@ -101,6 +101,52 @@ fn one_state_can_be_saved_twice() {
     assert_eq!(trainer.save().unwrap(), "epoch-0000-step-000003-again-12");
 }
 
+/// An epoch has five steps, and the first model is added to an average after ten.
+#[test]
+fn a_run_that_is_too_short_for_an_average_translates_with_its_model() {
+    let _turn = turn();
+    let run = |average: Option<usize>| {
+        let out = tempfile::tempdir().unwrap();
+        let config = RunConfig {
+            average,
+            ..config(1, Schedule::Noam)
+        };
+        let mut trainer = start_with(config, out.path());
+        trainer.run(&|_| false, &Progress::silent()).unwrap();
+        assert_eq!(trainer.state.step, 5);
+        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
+        assert!(!newest.join("average.bpk").exists(), "{average:?}");
+        let device = Device::default();
+        let translator = crate::translator::Translator::load(out.path(), &device, 1).unwrap();
+        let weight = translator.model.embedding.weight.val().into_data();
+        let weight: Vec<f32> = weight.iter::<f32>().collect();
+        (trainer.state.curve, weight)
+    };
+    assert_eq!(run(Some(20)), run(None));
+}
+
+#[test]
+fn a_run_that_was_stopped_before_its_average_began_begins_it_later() {
+    let _turn = turn();
+    let progress = Progress::silent();
+    let with_average = RunConfig {
+        average: Some(20),
+        ..config(3, Schedule::Noam)
+    };
+    let straight = tempfile::tempdir().unwrap();
+    let mut whole = start_with(with_average.clone(), straight.path());
+    whole.run(&|_| false, &progress).unwrap();
+    let pieces = tempfile::tempdir().unwrap();
+    start_with(with_average, pieces.path())
+        .run(&stop_at(7), &progress)
+        .unwrap();
+    let mut last = resume(pieces.path());
+    assert!(last.average.is_none());
+    last.run(&|_| false, &progress).unwrap();
+    assert!(last.average.is_some());
+    assert_eq!(last.state.curve, whole.state.curve);
+}
+
 #[test]
 fn the_average_is_that_of_its_models_and_translates() {
     let _turn = turn();

@@ -1,0 +1,35 @@
+//! Burn's embedding layer, with gradients that half precision does not cut short.
+
+use burn::{
+    nn::Embedding,
+    tensor::{Int, Tensor, module},
+};
+
+use crate::parameter::select_rows;
+
+/// The result of `layer.forward(tokens)`. In training in half precision, the gradient of a row, a sum over all tokens that take it, is added up
+/// in f32; burn-nn's own stops growing in bf16, from about 256 tokens on.
+///
+/// # Shapes
+///
+/// - tokens: `[batch, len]`, each below the layer's `n_embedding`
+/// - output: `[batch, len, d_model]`
+///
+/// Tokens at or beyond `n_embedding` are not looked for: Burn's CPU backends panic, a GPU gives rows without a meaning.
+///
+/// # Cost
+///
+/// A copy of the rows. In training, a table in half precision is cast to f32 first.
+///
+/// ```
+/// use burn::{nn::EmbeddingConfig, tensor::{Device, Int, Tensor}};
+///
+/// let device = Device::default();
+/// let layer = EmbeddingConfig::new(7, 5).init(&device);
+/// let tokens = Tensor::<2, Int>::from_data([[3, 0, 6]], &device);
+/// let rows = burn_attn::embed(&layer, tokens.clone());
+/// rows.into_data().assert_eq(&layer.forward(tokens).into_data(), true);
+/// ```
+pub fn embed(layer: &Embedding, tokens: Tensor<2, Int>) -> Tensor<3> {
+    select_rows(layer.weight.val(), |table| module::embedding(table, tokens))
+}

@@ -1,0 +1,7 @@
+//! What the examples share.
+
+pub mod devices;
+pub mod exit;
+pub mod files;
+pub mod lock;
+pub mod pictures;
