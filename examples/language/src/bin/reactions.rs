@@ -1,0 +1,181 @@
+//! Says which atom of a product was which atom of the reactants, by one attention head of rxnmapper's ALBERT.
+
+use std::{
+    collections::HashMap,
+    fs,
+    io::{self, BufRead},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use burn::tensor::Device;
+use burn_attn_models::{
+    bert::{Bert, BertInput},
+    tokens::padded,
+};
+use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
+use clap::Parser;
+use example_common::{
+    devices::{self, DeviceArg},
+    exit,
+    pictures::maps,
+};
+use language::{
+    Error,
+    atom_map::AtomMap,
+    pictures::{Head, Pictures},
+    smiles::Reaction,
+    weights::RXNMAPPER,
+};
+
+/// Numbers the atoms of reactions in SMILES: the same number before and after the arrow is the same atom.
+#[derive(Parser)]
+#[command(name = "reactions", version)]
+struct Cli {
+    /// Reactions such as "CC(=O)Cl.OCC>>CC(=O)OCC" [default: each line of standard input]
+    reactions: Vec<String>,
+    /// The layer and head to ask, both counted from 1
+    #[arg(long, value_name = "LAYER:HEAD", default_value = "11:6")]
+    head: Head,
+    /// The model: a folder that transformers saved, with vocab.txt [default: rxnmapper's, fetched by cargo xtask fetch rxnmapper]
+    #[arg(long, value_name = "FOLDER")]
+    model: Option<PathBuf>,
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceArg>,
+    /// Pictures of the first reaction
+    #[command(flatten)]
+    pictures: Pictures,
+}
+
+/// The model and its tokens.
+struct Mapper {
+    bert: Bert,
+    vocabulary: HashMap<String, u32>,
+    device: Device,
+    head: Head,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    exit::run(|| run(&cli))
+}
+
+fn run(cli: &Cli) -> Result<u8, Error> {
+    cli.pictures.probe()?;
+    let source = RXNMAPPER.or(cli.model.as_deref())?;
+    let (device, _) = devices::choose(cli.device)?;
+    let mapper = Mapper::load(&source, device, cli.head)?;
+    if let Some((first, others)) = cli.reactions.split_first() {
+        let layers = print_one(&mapper, first)?;
+        if cli.pictures.are_wanted() {
+            let page = AttentionPage::new("What the atoms look at")
+                .source(first)
+                .group(AttentionGroup::new("Self-attention", layers.clone()));
+            cli.pictures.draw(&page, &layers)?;
+        }
+        for reaction in others {
+            print_one(&mapper, reaction)?;
+        }
+        return Ok(0);
+    }
+    if cli.pictures.are_wanted() {
+        return Err(Error::Option(
+            "--html and --text draw a reaction of the command line, and there is none".into(),
+        ));
+    }
+    // A line that is no reaction does not keep the others waiting.
+    let mut code = 0;
+    for (number, line) in (1..).zip(io::stdin().lock().lines()) {
+        let line = line.map_err(Error::file("read", "standard input"))?;
+        if line.trim().is_empty() {
+            continue;
+        }
+        if let Err(error) = print_one(&mapper, &line) {
+            eprintln!("error: line {number}: {error}");
+            code = 1;
+        }
+    }
+    Ok(code)
+}
+
+/// Prints the numbered reaction and how sure the model is; returns its attention.
+fn print_one(mapper: &Mapper, text: &str) -> Result<Vec<AttentionMap>, Error> {
+    let reaction = Reaction::parse(text)?;
+    let layers = mapper.attention(&reaction)?;
+    let Head { layer, head } = mapper.head;
+    let map = AtomMap::of(&reaction, &layers[layer - 1], head - 1);
+    println!("{}\t{:.6}", map.written(&reaction), map.confidence);
+    Ok(layers)
+}
+
+impl Mapper {
+    fn load(source: &Path, device: Device, head: Head) -> Result<Self, Error> {
+        let bert = Bert::from_pretrained(source, &device)?;
+        let path = source.join("vocab.txt");
+        let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+        let vocabulary: HashMap<String, u32> = text.lines().map(String::from).zip(0..).collect();
+        let mapper = Self {
+            bert,
+            vocabulary,
+            device,
+            head,
+        };
+        let [vocab_size, _] = mapper.bert.tokens.weight.dims();
+        let special = ["[CLS]", "[SEP]", "[UNK]"];
+        if let Some(missing) = special
+            .iter()
+            .find(|token| !mapper.vocabulary.contains_key(**token))
+        {
+            return Err(Error::Option(format!(
+                "{} has no token {missing}",
+                path.display()
+            )));
+        }
+        if mapper
+            .vocabulary
+            .values()
+            .any(|&token| token as usize >= vocab_size)
+        {
+            let lines = mapper.vocabulary.len();
+            return Err(Error::Option(format!(
+                "{} has {lines} tokens, but the model knows {vocab_size}",
+                path.display()
+            )));
+        }
+        // One token, to see how many layers and heads there are.
+        let layers = mapper.layers(&["[CLS]".into()])?;
+        match layers.get(head.layer - 1) {
+            Some(map) if head.head <= map.heads() => Ok(mapper),
+            _ => Err(Error::Option(format!(
+                "--head {head}: the model has {} layers of {} heads",
+                layers.len(),
+                layers.first().map_or(0, AttentionMap::heads)
+            ))),
+        }
+    }
+
+    /// The attention of every layer and head while the model reads a reaction.
+    fn attention(&self, reaction: &Reaction) -> Result<Vec<AttentionMap>, Error> {
+        let ends = ["[CLS]", "[SEP]"].map(String::from);
+        let tokens = [&ends[..1], &reaction.tokens, &ends[1..]].concat();
+        let (len, most) = (tokens.len(), self.bert.max_len());
+        if len > most {
+            let problem =
+                format!("this reaction has {len} tokens, but the model reads at most {most}");
+            return Err(Error::text(&reaction.tokens.concat(), problem));
+        }
+        self.layers(&tokens)
+    }
+
+    fn layers(&self, tokens: &[String]) -> Result<Vec<AttentionMap>, Error> {
+        let unknown = self.vocabulary["[UNK]"];
+        let ids: Vec<u32> = tokens
+            .iter()
+            .map(|token| self.vocabulary.get(token).copied().unwrap_or(unknown))
+            .collect();
+        let (ids, _) = padded(&[ids], &self.device);
+        let output = self.bert.forward_with_weights(BertInput::new(ids));
+        Ok(maps(output.self_weights, tokens, tokens)?)
+    }
+}

@@ -1,0 +1,203 @@
+//! Writes a title or a summary of a text with a T5.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use burn::tensor::Device;
+use burn_attn_models::{
+    generate::{BeamOptions, GenerateOptions, try_beam_search, try_generate},
+    pretrained,
+    seq2seq::Seq2Seq,
+    t5,
+    tokens::padded,
+};
+use burn_attn_viz::{AttentionGroup, AttentionPage};
+use clap::Parser;
+use example_common::{
+    devices::{self, DeviceArg},
+    exit,
+    pictures::maps,
+};
+use language::{Error, pictures::Pictures, weights::TITLES};
+use tokenizers::Tokenizer;
+
+/// T5's tokens of the beginning and the end of an output.
+const BEGIN: u32 = 0;
+const END: u32 = 1;
+/// Tokens that T5 was trained to read.
+const READS: usize = 512;
+
+/// Writes a title for a text, or whatever else a T5 was trained to make of one.
+#[derive(Parser)]
+#[command(name = "summarize", version)]
+struct Cli {
+    /// The text, in UTF-8 [default: standard input]
+    file: Option<PathBuf>,
+    /// What the model was trained to be asked, before the text
+    #[arg(long, value_name = "TEXT", default_value = "summarize: ")]
+    prefix: String,
+    /// New tokens at most
+    #[arg(long, default_value_t = 48)]
+    tokens: usize,
+    /// Outputs that are followed side by side; 1 always takes the most probable token
+    #[arg(long, default_value_t = 1)]
+    beam: usize,
+    /// Outputs to print, the most probable first; at most the beam
+    #[arg(long, default_value_t = 1)]
+    best: usize,
+    /// Tokens of the text that are read at most; the rest is left out
+    #[arg(long, default_value_t = READS)]
+    longest: usize,
+    /// The model: a folder that transformers saved, with tokenizer.json [default: one that writes titles, fetched by cargo xtask fetch t5]
+    #[arg(long, value_name = "FOLDER")]
+    model: Option<PathBuf>,
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<DeviceArg>,
+    /// Pictures of the first output; --text draws what it looks at in the text
+    #[command(flatten)]
+    pictures: Pictures,
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    exit::run(|| run(&cli).map(|()| 0))
+}
+
+fn run(cli: &Cli) -> Result<(), Error> {
+    if cli.beam == 0 || !(1..=cli.beam).contains(&cli.best) {
+        return Err(Error::Option(format!(
+            "--best {} must be at least 1 and at most --beam {}",
+            cli.best, cli.beam
+        )));
+    }
+    cli.pictures.probe()?;
+    let source = TITLES.or(cli.model.as_deref())?;
+    let (device, _) = devices::choose(cli.device)?;
+    let (name, text) = read(cli.file.as_deref())?;
+    let model = t5::from_pretrained(&source, &device)?;
+    let mut tokenizer = pretrained::tokenizer(&source)?;
+    tokenizer.with_padding(None);
+    tokenizer.with_truncation(None)?;
+
+    let tokens = source_tokens(cli, &name, &text, &tokenizer)?;
+    let outputs = outputs(cli, &model, &tokens, &device)?;
+    for output in &outputs {
+        println!("{}", tokenizer.decode(output, true)?.trim());
+    }
+    match cli.pictures.are_wanted() {
+        true => draw(cli, &model, &tokenizer, &tokens, &outputs[0], &device),
+        false => Ok(()),
+    }
+}
+
+/// A text and what to call it.
+fn read(file: Option<&Path>) -> Result<(String, String), Error> {
+    let mut text = String::new();
+    let name = match file {
+        Some(path) => {
+            text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+            path.display().to_string()
+        }
+        None => {
+            let read = io::stdin().read_to_string(&mut text);
+            read.map_err(Error::file("read", "standard input"))?;
+            "standard input".into()
+        }
+    };
+    Ok((name, text))
+}
+
+/// What the model reads: the prefix, the text as far as it fits, and the end.
+fn source_tokens(
+    cli: &Cli,
+    name: &str,
+    text: &str,
+    tokenizer: &Tokenizer,
+) -> Result<Vec<u32>, Error> {
+    if tokenizer.encode(text, false)?.is_empty() {
+        return Err(Error::Option(format!("there is no text in {name}")));
+    }
+    let tokens = tokenizer.encode(format!("{}{text}", cli.prefix), false)?;
+    let mut tokens = tokens.get_ids().to_vec();
+    let room = cli.longest.saturating_sub(1).max(1);
+    if tokens.len() > room {
+        let len = tokens.len();
+        eprintln!(
+            "{name} has {len} tokens with its prefix: only the first {room} are read (--longest)"
+        );
+        tokens.truncate(room);
+    }
+    tokens.push(END);
+    Ok(tokens)
+}
+
+/// The tokens of the best outputs.
+fn outputs(
+    cli: &Cli,
+    model: &Seq2Seq,
+    source: &[u32],
+    device: &Device,
+) -> Result<Vec<Vec<u32>>, Error> {
+    let (source, lengths) = padded(&[source], device);
+    let start = model.start(source, lengths);
+    let prompt = [vec![BEGIN]];
+    if cli.beam == 1 {
+        let options = GenerateOptions::new(cli.tokens).stop_tokens([END]);
+        let found = try_generate(model, start, &prompt, &options)?;
+        return Ok(found.into_iter().map(|output| output.tokens).collect());
+    }
+    let options = BeamOptions::new(cli.beam, cli.tokens)
+        .stop_tokens([END])
+        .n_best(cli.best);
+    let found = try_beam_search(model, start, &prompt, &options)?;
+    Ok(found
+        .into_iter()
+        .flatten()
+        .map(|output| output.generation.tokens)
+        .collect())
+}
+
+/// Draws every layer and head, or where a head of the cross-attention looks.
+fn draw(
+    cli: &Cli,
+    model: &Seq2Seq,
+    tokenizer: &Tokenizer,
+    source: &[u32],
+    output: &[u32],
+    device: &Device,
+) -> Result<(), Error> {
+    let labels = |tokens: &[u32]| -> Vec<String> {
+        let token = |&token| {
+            tokenizer
+                .id_to_token(token)
+                .unwrap_or_else(|| format!("<{token}>"))
+        };
+        tokens.iter().map(token).collect()
+    };
+    // What the decoder reads is one token behind what it writes: a row is named after the token before the one it chose.
+    let written = [&[BEGIN], output].concat();
+    let (ids, lengths) = padded(&[source], device);
+    let (target, _) = padded(&[&written], device);
+    let attention = model.attention(ids, lengths, target);
+    let (read, written) = (labels(source), labels(&written));
+    let cross = maps(attention.cross, &written, &read)?;
+    let page = AttentionPage::new("What the summary looks at")
+        .group(AttentionGroup::new(
+            "Encoder self-attention",
+            maps(attention.encoder, &read, &read)?,
+        ))
+        .group(AttentionGroup::new(
+            "Decoder self-attention",
+            maps(attention.decoder, &written, &written)?,
+        ))
+        .group(
+            AttentionGroup::new("Cross-attention", cross.clone())
+                .note("Each row is the step that follows its token."),
+        );
+    cli.pictures.draw(&page, &cross)
+}

@@ -1,0 +1,215 @@
+//! A conversation with a language model, which reads each token once: its state goes on from turn to turn.
+
+use burn_attn_models::{
+    generate::{Autoregressive, Finish, GenerateOptions, try_stream},
+    language_model::{LanguageModel, LanguageModelState},
+};
+use tokenizers::Tokenizer;
+
+use crate::{
+    Error,
+    template::{Message, Template},
+};
+
+/// What a turn took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// Tokens that the model read before it answered. Those of former turns are not among them.
+    pub read: usize,
+    /// Tokens of its answer, the end included.
+    pub written: usize,
+    /// Tokens of former turns that no longer fit, and were forgotten.
+    pub forgotten: usize,
+}
+
+/// A conversation.
+///
+/// With the model's chat template, all messages are one text, and what of its tokens the model has read before is not read again. Without one,
+/// the tokens of what is said simply follow those of the last answer.
+pub struct Conversation<'a> {
+    model: &'a LanguageModel,
+    tokenizer: &'a Tokenizer,
+    template: Option<Template>,
+    messages: Vec<Message>,
+    state: LanguageModelState,
+    /// All tokens so far. The state has read the first ones of them, often all but the last.
+    tokens: Vec<u32>,
+}
+
+impl<'a> Conversation<'a> {
+    /// A conversation in which nothing has been said. A model without a chat template is only asked to continue.
+    pub fn new(
+        model: &'a LanguageModel,
+        tokenizer: &'a Tokenizer,
+        template: Option<Template>,
+    ) -> Self {
+        Self {
+            model,
+            tokenizer,
+            template,
+            messages: Vec::new(),
+            state: model.start(1),
+            tokens: Vec::new(),
+        }
+    }
+
+    /// The same with a message of the system, which is never forgotten.
+    ///
+    /// # Errors
+    /// If the model has no chat template.
+    pub fn with_system(mut self, content: &str) -> Result<Self, Error> {
+        if self.template.is_none() {
+            return Err(Error::Option(
+                "--system needs a model with a chat template, and this one has none".into(),
+            ));
+        }
+        let content = content.into();
+        self.messages.push(Message {
+            role: "system",
+            content,
+        });
+        Ok(self)
+    }
+
+    /// All tokens so far, answers included.
+    pub fn tokens(&self) -> &[u32] {
+        &self.tokens
+    }
+
+    /// Says something and hands on the answer piece by piece, until `go_on` is false.
+    ///
+    /// # Errors
+    /// If what is said has no tokens or does not fit into the model, or the template refuses it. The conversation is then what it was before.
+    pub fn say(
+        &mut self,
+        text: &str,
+        options: &GenerateOptions,
+        mut go_on: impl FnMut(&str) -> bool,
+    ) -> Result<Turn, Error> {
+        if self.tokenizer.encode(text, false)?.is_empty() {
+            return Err(Error::text(text, "this text has no tokens"));
+        }
+        let (tokens, messages, forgotten) = match &self.template {
+            Some(template) => self.by_template(template, text)?,
+            None => self.continued(text)?,
+        };
+        let known = self.rewind(&tokens);
+        let mut turn = Turn {
+            read: tokens.len() - known,
+            written: 0,
+            forgotten,
+        };
+        (self.tokens, self.messages) = (tokens, messages);
+        let state = std::mem::replace(&mut self.state, self.model.start(1));
+        let prompt = [self.tokens[known..].to_vec()];
+        let mut steps = try_stream(self.model, state, &prompt, options)?;
+        let mut answer = String::new();
+        let mut decoder = self.tokenizer.decode_stream(true);
+        'turn: while let Some(choices) = steps.try_next()? {
+            for choice in choices {
+                self.tokens.push(choice.token);
+                turn.written += 1;
+                if matches!(choice.finish, Some(Finish::Stop(_))) {
+                    break 'turn;
+                }
+                if let Some(piece) = decoder.step(choice.token)? {
+                    answer.push_str(&piece);
+                    if !go_on(&piece) {
+                        break 'turn;
+                    }
+                }
+            }
+        }
+        self.state = steps.into_state().0;
+        self.messages.push(Message {
+            role: "assistant",
+            content: answer,
+        });
+        Ok(turn)
+    }
+
+    /// The tokens of all messages and of this one, the messages, and how many tokens were forgotten: if they leave no room for an answer, the
+    /// oldest messages are left out.
+    fn by_template(
+        &self,
+        template: &Template,
+        said: &str,
+    ) -> Result<(Vec<u32>, Vec<Message>, usize), Error> {
+        let mut messages = self.messages.clone();
+        messages.push(Message {
+            role: "user",
+            content: said.into(),
+        });
+        let system = messages
+            .iter()
+            .take_while(|message| message.role == "system")
+            .count();
+        let mut at_first = None;
+        loop {
+            // The template writes the special tokens.
+            let tokens = self.tokenizer.encode(template.text(&messages)?, false)?;
+            let len = tokens.len();
+            let forgotten = *at_first.get_or_insert(len) - len;
+            if len < self.model.max_len() {
+                return Ok((tokens.get_ids().to_vec(), messages, forgotten));
+            }
+            if messages.len() < system + 3 {
+                return Err(self.too_long(said, len));
+            }
+            // What was said, and its answer.
+            messages.drain(system..system + 2);
+        }
+    }
+
+    /// The tokens so far and those of this text, the messages, and how many tokens were forgotten: if they leave no room for an answer, the
+    /// first half of what the model could read.
+    fn continued(&self, said: &str) -> Result<(Vec<u32>, Vec<Message>, usize), Error> {
+        let new = match self.tokens.is_empty() {
+            true => self.tokenizer.encode(said, true)?,
+            false => self.tokenizer.encode(format!(" {said}"), false)?,
+        };
+        let new = new.get_ids();
+        let most = self.model.max_len();
+        if new.len() >= most {
+            return Err(self.too_long(said, new.len()));
+        }
+        let mut tokens = [&self.tokens, new].concat();
+        let mut forgotten = 0;
+        if tokens.len() >= most {
+            let kept = (most / 2).max(new.len());
+            forgotten = tokens.len() - kept;
+            tokens.drain(..forgotten);
+        }
+        Ok((tokens, self.messages.clone(), forgotten))
+    }
+
+    fn too_long(&self, said: &str, len: usize) -> Error {
+        let most = self.model.max_len() - 1;
+        Error::text(
+            said,
+            format!("this makes {len} tokens, but the model reads at most {most} and answers"),
+        )
+    }
+
+    /// Lets the state forget what is not the beginning of `tokens`, and the last of them; returns how many of them it has read then.
+    fn rewind(&mut self, tokens: &[u32]) -> usize {
+        let read = self.model.lengths(&self.state)[0];
+        let same = self.tokens[..read].iter().zip(tokens);
+        let same = same.take_while(|(read, token)| read == token).count();
+        let known = same.min(tokens.len() - 1);
+        if known == read {
+            return known;
+        }
+        // Layers with windows may have dropped what they would need: then everything is read again.
+        match self.state.can_truncate(&[known]) {
+            true => {
+                self.state.truncate(&[known]);
+                known
+            }
+            false => {
+                self.state = self.model.start(1);
+                0
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What can go wrong, one sentence each.
+
+use std::{io, path::PathBuf};
+
+use burn_attn_models::{generate::GenerateError, pretrained::PretrainedError};
+use example_common::{devices::DeviceError, pictures::PictureError};
+
+use crate::smiles::SmilesError;
+
+/// An error of one of the programs.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        source: io::Error,
+    },
+    /// The default model is not there.
+    #[error(
+        "{} is not there: in the folder of the repository, `cargo xtask fetch {name}` fetches it; or name another model with --model",
+        path.display()
+    )]
+    NotFetched {
+        /// Where it would be.
+        path: PathBuf,
+        /// What to fetch.
+        name: &'static str,
+    },
+    /// Options that cannot work, or contradict each other.
+    #[error("{0}")]
+    Option(String),
+    /// A text cannot be read by the model.
+    #[error("{}: {problem}", shortened(text))]
+    Text {
+        /// The text.
+        text: String,
+        /// Why not.
+        problem: String,
+    },
+    /// The index on the disk cannot be used.
+    #[error("{} is not an index of this program: {problem}; remove it to make a new one", path.display())]
+    Index {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A chat template cannot be used.
+    #[error("the chat template of {}: {problem}", path.display())]
+    Template {
+        /// The file that has it.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A reaction cannot be read.
+    #[error(transparent)]
+    Smiles(#[from] SmilesError),
+    /// There is no such device.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// The source does not hold such a model.
+    #[error(transparent)]
+    Pretrained(#[from] PretrainedError),
+    /// Nothing can be generated.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
+    /// The tokenizer failed.
+    #[error("the tokenizer failed: {0}")]
+    Tokenizer(#[from] tokenizers::Error),
+    /// The attention cannot be drawn.
+    #[error("cannot draw {0}")]
+    Picture(#[from] PictureError),
+}
+
+impl Error {
+    /// Wraps an I/O error with the path it is about, for `map_err`.
+    pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+
+    /// An error about a text.
+    pub fn text(text: &str, problem: impl Into<String>) -> Self {
+        Self::Text {
+            text: text.into(),
+            problem: problem.into(),
+        }
+    }
+}
+
+/// The beginning of a text, in quotation marks.
+fn shortened(text: &str) -> String {
+    const MOST: usize = 60;
+    match text.char_indices().nth(MOST) {
+        Some((end, _)) => format!("{:?}…", &text[..end]),
+        None => format!("{text:?}"),
+    }
+}

@@ -1,0 +1,215 @@
+//! `chat`.
+
+use std::fs;
+
+use burn::tensor::Device;
+use burn_attn_models::{
+    generate::{GenerateOptions, generate},
+    language_model::LanguageModel,
+    pretrained,
+};
+use language::{conversation::Conversation, template::Template};
+
+use super::{printed, program, refused, small};
+
+const CHAT: &str = env!("CARGO_BIN_EXE_chat");
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    small::gpt(folder.path());
+    folder
+}
+
+/// How many tokens the model read and wrote in each turn.
+fn counts(error: &str) -> Vec<(usize, usize)> {
+    let turns = error.lines().filter(|line| line.starts_with('['));
+    let numbers = turns.map(|line| {
+        let mut numbers = line
+            .split(|c: char| !c.is_ascii_digit())
+            .filter_map(|number| number.parse().ok());
+        // Between them stands a time.
+        let read = numbers.next().unwrap();
+        (read, numbers.nth(1).unwrap())
+    });
+    numbers.collect()
+}
+
+#[test]
+fn a_turn_reads_only_what_is_new() {
+    let folder = folder();
+    let args = [
+        "--model",
+        ".",
+        "--tokens",
+        "4",
+        "the cat eats",
+        "two",
+        "a bird",
+    ];
+    let output = program(CHAT, folder.path(), &args, "");
+    let error = String::from_utf8(output.stderr).unwrap();
+    // The last token of an answer is read in the next turn.
+    assert_eq!(counts(&error), [(3, 4), (2, 4), (3, 4)], "{error}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.starts_with("> the cat eats\n"), "{text}");
+
+    // The same from a pipe, and again.
+    let piped = printed(
+        CHAT,
+        folder.path(),
+        &args[..4],
+        "the cat eats\n\ntwo\na bird\n",
+    );
+    let answers: Vec<&str> = text.lines().filter(|line| !line.starts_with('>')).collect();
+    assert_eq!(piped.lines().collect::<Vec<_>>(), answers);
+}
+
+#[test]
+fn an_answer_is_what_the_model_would_write_after_the_whole_conversation() {
+    let folder = folder();
+    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
+    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let options = GenerateOptions::new(5);
+    let mut conversation = Conversation::new(&model, &tokenizer, None);
+    conversation
+        .say("the cat eats", &options, |_| true)
+        .unwrap();
+    let before = conversation.tokens().to_vec();
+    conversation.say("two fish", &options, |_| true).unwrap();
+    let after = conversation.tokens();
+
+    let prompt = &after[..before.len() + 2];
+    assert_eq!(&prompt[..before.len()], before);
+    let expected = generate(&model, model.start(1), &[prompt.to_vec()], &options);
+    assert_eq!(after[prompt.len()..], expected[0].tokens);
+}
+
+#[test]
+fn a_chat_template_is_followed() {
+    let folder = folder();
+    let template = "{% for message in messages %}{{ 'a ' if message.role == 'user' else 'two ' }}{{ message.content }} {% endfor %}sun";
+    fs::write(folder.path().join("chat_template.jinja"), template).unwrap();
+    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
+    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let template = Template::of(folder.path()).unwrap();
+    let mut conversation = Conversation::new(&model, &tokenizer, template)
+        .with_system("fish")
+        .unwrap();
+    let mut say = |text: &str| {
+        let turn = conversation
+            .say(text, &GenerateOptions::new(3), |_| true)
+            .unwrap();
+        (turn.read, turn.forgotten, conversation.tokens().len())
+    };
+    // two fish a dog sun
+    assert_eq!(say("dog"), (5, 0, 8));
+    // With two more for what is said, two and at most three for each answer, no tenth turn fits: the first ones are forgotten.
+    let turns: Vec<_> = (0..9).map(|_| say("cat")).collect();
+    // The last token that is chosen need not be read.
+    assert_eq!(turns[0].1, 0);
+    assert!(
+        turns.iter().any(|&(_, forgotten, _)| forgotten > 0),
+        "{turns:?}"
+    );
+    assert!(
+        turns.iter().all(|&(_, _, tokens)| tokens <= 24),
+        "{turns:?}"
+    );
+}
+
+#[test]
+fn the_oldest_tokens_make_room() {
+    let folder = folder();
+    let turns = [
+        "the cat eats two fish in the sun",
+        "a bird sleeps in the home",
+        "the dog goes home",
+    ];
+    let args = [&["--model", ".", "--tokens", "5"], &turns[..]].concat();
+    let output = program(CHAT, folder.path(), &args, "");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{error}");
+    // 8 + 5 + 6 + 4, as far as 23 go, and 4 more: 11 stay.
+    assert!(
+        error
+            .lines()
+            .last()
+            .unwrap()
+            .contains("tokens are forgotten"),
+        "{error}"
+    );
+}
+
+#[test]
+fn the_attention_of_the_conversation_is_drawn() {
+    let folder = folder();
+    let args = [
+        "--model",
+        ".",
+        "--tokens",
+        "40",
+        "the cat",
+        "--html",
+        "page.html",
+        "--text",
+        "1:2",
+    ];
+    let text = printed(CHAT, folder.path(), &args, "");
+    assert!(text.contains("layer 1, head 2 of 3"), "{text}");
+    assert!(
+        fs::read_to_string(folder.path().join("page.html"))
+            .unwrap()
+            .contains("Self-attention")
+    );
+}
+
+#[test]
+fn what_cannot_work_is_one_sentence() {
+    let folder = folder();
+    let error =
+        |args: &[&str]| refused(CHAT, folder.path(), &[&["--model", "."], args].concat(), "");
+    let last = |text: String| text.lines().last().unwrap().to_string();
+    assert_eq!(last(error(&[""])), "error: \"\": this text has no tokens");
+    let long = "cat ".repeat(23);
+    let sentence = format!(
+        "error: {:?}…: this makes 23 tokens, but the model reads at most 22 and answers",
+        &long[..60]
+    );
+    assert_eq!(last(error(&[&long])), sentence);
+    assert_eq!(
+        error(&["cat", "--system", "be kind"]),
+        "error: --system needs a model with a chat template, and this one has none\n"
+    );
+    for (options, sentence) in [
+        (
+            ["--temperature", "-1"],
+            "--temperature must be 0 or more, got -1",
+        ),
+        (
+            ["--temperature", "nan"],
+            "--temperature must be 0 or more, got NaN",
+        ),
+        (["--top-k", "0"], "--top-k must be at least 1, got 0"),
+        (
+            ["--top-p", "0"],
+            "--top-p must be above 0 and at most 1, got 0",
+        ),
+        (["--min-p", "2"], "--min-p must be between 0 and 1, got 2"),
+        (
+            ["--repetition-penalty", "0"],
+            "--repetition-penalty must be above 0, got 0",
+        ),
+    ] {
+        let option = format!("{}={}", options[0], options[1]);
+        assert_eq!(error(&["cat", &option]), format!("error: {sentence}\n"));
+    }
+    let other = error(&["cat", "--temperature", "0", "--top-k", "5"]);
+    assert!(other.contains("but --temperature 0 does not"), "{other}");
+    assert!(refused(CHAT, folder.path(), &["cat"], "").contains("`cargo xtask fetch glassllm`"));
+    small::bert(folder.path());
+    let family = error(&["cat"]);
+    assert!(
+        family.contains("model_type is \"bert\", but LanguageModel supports gpt2, gpt_neox, llama"),
+        "{family}"
+    );
+}

@@ -1,0 +1,50 @@
+//! The programs as people run them: with small models made on the spot, and with published ones where `cargo xtask fetch` has put them.
+
+mod chat;
+#[cfg(feature = "wgpu")]
+#[allow(dead_code, reason = "the suites of `tests` use all of it")]
+#[path = "../../../../tests/src/devices.rs"]
+mod devices;
+mod published;
+mod reactions;
+mod search;
+mod small;
+mod summarize;
+
+use std::{
+    io::Write,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+/// Runs a program in a folder.
+fn program(path: &str, folder: &Path, args: &[&str], input: &str) -> Output {
+    let mut child = Command::new(path)
+        .current_dir(folder)
+        .env("BURN_DEVICE", "flex")
+        .env_remove("RUST_BACKTRACE")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // A program that does not read it may be gone already.
+    let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
+    child.wait_with_output().unwrap()
+}
+
+/// What a program that succeeds prints.
+fn printed(path: &str, folder: &Path, args: &[&str], input: &str) -> String {
+    let output = program(path, folder, args, input);
+    let error = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{args:?}: {error}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The error of a program that fails.
+fn refused(path: &str, folder: &Path, args: &[&str], input: &str) -> String {
+    let output = program(path, folder, args, input);
+    assert_eq!(output.status.code(), Some(1), "{args:?}");
+    String::from_utf8(output.stderr).unwrap()
+}

@@ -1,0 +1,238 @@
+//! `search`.
+
+use std::{fs, path::Path};
+
+use super::{printed, program, refused, small};
+
+const SEARCH: &str = env!("CARGO_BIN_EXE_search");
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("model")).unwrap();
+    small::bert(&folder.path().join("model"));
+    folder
+}
+
+fn cosines(text: &str) -> Vec<f64> {
+    let lines = text.lines().map(|line| line.split('\t').next().unwrap());
+    lines.map(|number| number.parse().unwrap()).collect()
+}
+
+#[test]
+fn texts_are_compared_in_pairs() {
+    let folder = folder();
+    let texts = [
+        "compare",
+        "--model",
+        "model",
+        "the cat sleeps",
+        "the  Cat sleeps",
+        "two fish",
+    ];
+    let text = printed(SEARCH, folder.path(), &texts, "");
+    assert!(
+        text.starts_with("1.000000\tthe cat sleeps\tthe  Cat sleeps\n"),
+        "{text}"
+    );
+    let found = cosines(&text);
+    assert_eq!(found.len(), 3);
+    assert!(
+        (found[1] - found[2]).abs() < 1e-6 && found[1] < 0.999,
+        "{text}"
+    );
+}
+
+#[test]
+fn the_attention_is_drawn() {
+    let folder = folder();
+    let args = [
+        "compare",
+        "--model",
+        "model",
+        "a dog eats",
+        "the sun",
+        "--html",
+        "page.html",
+        "--text",
+        "2:3",
+    ];
+    let text = printed(SEARCH, folder.path(), &args, "");
+    assert!(
+        text.contains("layer 2, head 3 of 3: rows are queries"),
+        "{text}"
+    );
+    assert!(text.contains("[CLS]") && text.contains("dog"), "{text}");
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("a dog eats"));
+}
+
+/// The passages that a query finds, without their cosines.
+fn found(folder: &Path, args: &[&str]) -> Vec<String> {
+    let args = [&["find", "texts", "--model", "model"], args].concat();
+    let text = printed(SEARCH, folder, &args, "");
+    let lines = text
+        .lines()
+        .map(|line| line.split_once('\t').unwrap().1.to_string());
+    lines.collect()
+}
+
+#[test]
+fn a_folder_is_searched_and_only_what_changed_is_read_again() {
+    let folder = folder();
+    let texts = folder.path().join("texts");
+    fs::create_dir_all(texts.join("more")).unwrap();
+    fs::write(texts.join("one.txt"), "The cat sleeps.\n\nTwo\nfish.\n").unwrap();
+    fs::write(texts.join("more/two.md"), "A bird goes home in the sun").unwrap();
+    fs::write(texts.join("more/no.rs"), "the dog eats").unwrap();
+    fs::write(texts.join("bad.txt"), b"\xff\xfe").unwrap();
+    fs::write(texts.join(".hidden.txt"), "the dog eats").unwrap();
+
+    let args = [
+        "find",
+        "texts",
+        "Two fish.",
+        "--model",
+        "model",
+        "--top",
+        "2",
+    ];
+    let first = program(SEARCH, folder.path(), &args, "");
+    let error = String::from_utf8(first.stderr).unwrap();
+    assert!(
+        error.contains("read 2 texts, kept 0, skipped 1 that are not UTF-8: 3 passages in texts/.search-index.safetensors"),
+        "{error}"
+    );
+    let text = String::from_utf8(first.stdout).unwrap();
+    assert!(text.starts_with("1.0000\tone.txt:3\tTwo fish.\n"), "{text}");
+    assert_eq!(text.lines().count(), 2);
+
+    // A longer text, in pieces; another one is gone.
+    fs::write(texts.join("more/two.md"), "The dog eats. ".repeat(5)).unwrap();
+    fs::remove_file(texts.join("bad.txt")).unwrap();
+    fs::write(texts.join("three.txt"), "a cat").unwrap();
+    let again = program(SEARCH, folder.path(), &args, "");
+    let error = String::from_utf8(again.stderr).unwrap();
+    assert!(error.contains("read 2 texts, kept 1, skipped 0"), "{error}");
+    assert_eq!(found(folder.path(), &["a cat"])[0], "three.txt:1\ta cat");
+    fs::remove_file(texts.join("three.txt")).unwrap();
+    assert!(
+        !found(folder.path(), &["a cat", "--top", "50"])
+            .iter()
+            .any(|line| line.contains("three"))
+    );
+
+    // Lines of a pipe.
+    let args = ["find", "texts", "--model", "model", "--top", "1"];
+    let text = printed(SEARCH, folder.path(), &args, "two fish\n\nthe cat sleeps\n");
+    assert_eq!(text.lines().count(), 2);
+}
+
+#[test]
+fn another_model_makes_another_index() {
+    let folder = folder();
+    fs::create_dir(folder.path().join("texts")).unwrap();
+    fs::write(folder.path().join("texts/one.txt"), "the cat\n\ntwo dog").unwrap();
+    let expected = found(folder.path(), &["the cat"]);
+    // The same sizes, other numbers.
+    let weights = folder.path().join("model/model.safetensors");
+    let mut bytes = fs::read(&weights).unwrap();
+    let middle = bytes.len() / 2;
+    for number in bytes[middle..].chunks_exact_mut(4) {
+        let value = f32::from_le_bytes(number.try_into().unwrap());
+        number.copy_from_slice(&(-value).to_le_bytes());
+    }
+    fs::write(&weights, bytes).unwrap();
+    let args = ["find", "texts", "the cat", "--model", "model"];
+    let output = program(SEARCH, folder.path(), &args, "");
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(error.contains("read 1 texts, kept 0"), "{error}");
+    assert_eq!(found(folder.path(), &["the cat"])[0], expected[0]);
+}
+
+#[test]
+fn what_cannot_work_is_one_sentence() {
+    let folder = folder();
+    let here = folder.path();
+    let compare = ["compare", "--model", "model"];
+    let error = |args: &[&str]| refused(SEARCH, here, &[&compare[..], args].concat(), "");
+    assert_eq!(
+        error(&["the cat", ""]),
+        "error: \"\": this text has no tokens\n"
+    );
+    let long = "cat ".repeat(10);
+    assert_eq!(
+        error(&["the cat", &long]),
+        format!("error: {long:?}: this text has 12 tokens, but the model reads at most 11\n")
+    );
+    assert_eq!(
+        error(&["the cat", "a dog", "--text", "3:1"])
+            .lines()
+            .last()
+            .unwrap(),
+        "error: --text 3:1: the model has 2 layers of 3 heads"
+    );
+    assert!(
+        error(&["a", "b", "--html", "missing/page.html"])
+            .starts_with("error: cannot write missing/page.html: ")
+    );
+
+    let error = |args: &[&str]| refused(SEARCH, here, args, "");
+    let missing = error(&["compare", "the cat", "a dog"]);
+    assert!(
+        missing.contains("target/weights/minilm") && missing.contains("`cargo xtask fetch minilm`"),
+        "{missing}"
+    );
+    fs::create_dir(here.join("empty")).unwrap();
+    let nothing = error(&["find", "empty", "cat", "--model", "model"]);
+    assert!(
+        nothing.contains("there is no text in empty: no file with the extension txt or md has any"),
+        "{nothing}"
+    );
+    fs::remove_file(here.join("empty/.search-index.safetensors")).unwrap();
+    fs::write(here.join("empty/.search-index.safetensors"), "no").unwrap();
+    let broken = error(&["find", "empty", "cat", "--model", "model"]);
+    assert!(
+        broken.contains("is not an index of this program") && broken.contains("remove it"),
+        "{broken}"
+    );
+    let other = error(&["find", "missing", "cat", "--model", "model"]);
+    assert!(other.starts_with("error: cannot read missing: "), "{other}");
+
+    small::gpt(&here.join("model"));
+    let family = error(&["compare", "a", "b", "--model", "model"]);
+    assert!(
+        family.contains("model_type is \"gpt2\", but BERT supports bert, albert"),
+        "{family}"
+    );
+}
+
+/// On a GPU the cosines are those of the CPU.
+#[cfg(feature = "wgpu")]
+mod on_wgpu {
+    use super::*;
+    use crate::devices;
+
+    #[test]
+    fn texts_are_compared_on_wgpu() {
+        if devices::wgpu().is_none() {
+            println!("skipped: no adapter");
+            return;
+        }
+        let folder = folder();
+        let texts = [
+            "compare",
+            "--model",
+            "model",
+            "the cat sleeps",
+            "a bird goes home",
+            "two fish",
+        ];
+        let on = |device: &str| {
+            let args = [&texts[..], &["--device", device]].concat();
+            cosines(&printed(SEARCH, folder.path(), &args, ""))
+        };
+        for (cpu, gpu) in on("flex").iter().zip(on("wgpu")) {
+            assert!((cpu - gpu).abs() < 1e-4, "{cpu} on the CPU, {gpu} on wgpu");
+        }
+    }
+}

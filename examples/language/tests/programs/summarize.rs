@@ -1,0 +1,107 @@
+//! `summarize`.
+
+use std::fs;
+
+use super::{printed, program, refused, small};
+
+const SUMMARIZE: &str = env!("CARGO_BIN_EXE_summarize");
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    small::t5(folder.path());
+    fs::write(
+        folder.path().join("text.txt"),
+        "The cat eats two fish.\nA bird sleeps.",
+    )
+    .unwrap();
+    folder
+}
+
+#[test]
+fn a_file_and_a_pipe_give_the_same() {
+    let folder = folder();
+    let args = ["--model", ".", "--tokens", "7"];
+    let text = fs::read_to_string(folder.path().join("text.txt")).unwrap();
+    let of_file = printed(
+        SUMMARIZE,
+        folder.path(),
+        &[&["text.txt"], &args[..]].concat(),
+        "",
+    );
+    assert_eq!(printed(SUMMARIZE, folder.path(), &args, &text), of_file);
+    assert_eq!(of_file.lines().count(), 1);
+
+    let beams = [&["text.txt"], &args[..], &["--beam", "3", "--best", "2"]].concat();
+    assert_eq!(
+        printed(SUMMARIZE, folder.path(), &beams, "")
+            .lines()
+            .count(),
+        2
+    );
+}
+
+#[test]
+fn the_attention_is_drawn() {
+    let folder = folder();
+    let args = [
+        "text.txt",
+        "--model",
+        ".",
+        "--tokens",
+        "5",
+        "--html",
+        "page.html",
+        "--text",
+        "2:1",
+    ];
+    let text = printed(SUMMARIZE, folder.path(), &args, "");
+    assert!(
+        text.contains("layer 2, head 1 of 3") && text.contains("fish"),
+        "{text}"
+    );
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("Cross-attention") && page.contains("Encoder self-attention"));
+}
+
+#[test]
+fn what_does_not_fit_is_left_out_and_said() {
+    let folder = folder();
+    let args = ["--model", ".", "--longest", "7", "--tokens", "3"];
+    let output = program(
+        SUMMARIZE,
+        folder.path(),
+        &args,
+        &"the cat sleeps ".repeat(9),
+    );
+    let error = String::from_utf8(output.stderr).unwrap();
+    // Two of the prefix: a word, and a colon.
+    assert_eq!(
+        error,
+        "standard input has 29 tokens with its prefix: only the first 6 are read (--longest)\n"
+    );
+    assert!(output.status.success());
+}
+
+#[test]
+fn what_cannot_work_is_one_sentence() {
+    let folder = folder();
+    let error = |args: &[&str]| refused(SUMMARIZE, folder.path(), args, " \n");
+    assert_eq!(
+        error(&["--model", "."]),
+        "error: there is no text in standard input\n"
+    );
+    assert!(
+        error(&["missing.txt", "--model", "."]).starts_with("error: cannot read missing.txt: ")
+    );
+    assert_eq!(
+        error(&["text.txt", "--model", ".", "--beam", "2", "--best", "3"]),
+        "error: --best 3 must be at least 1 and at most --beam 2\n"
+    );
+    assert!(error(&["text.txt"]).contains("`cargo xtask fetch t5`"));
+    small::gpt(folder.path());
+    let family = error(&["text.txt", "--model", "."]);
+    assert!(
+        family.contains("model_type is \"gpt2\", but T5 supports \"t5\""),
+        "{family}"
+    );
+}
