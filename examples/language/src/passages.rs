@@ -19,7 +19,9 @@ pub struct Passage {
 /// If the tokenizer fails.
 pub fn passages(text: &str, encoder: &SentenceEncoder) -> Result<Vec<(Passage, Vec<u32>)>, Error> {
     let mut found = Vec::new();
-    for (line, paragraph) in paragraphs(text) {
+    for (mut line, paragraph) in paragraphs(text) {
+        // Where lines have been counted to.
+        let mut counted = 0;
         let words = encoder.words(paragraph)?;
         // Two tokens stand at the ends.
         let most = encoder.max_len().saturating_sub(2).max(1);
@@ -34,7 +36,8 @@ pub fn passages(text: &str, encoder: &SentenceEncoder) -> Result<Vec<(Passage, V
             let mut tokens = encoder.unlimited_tokens(piece)?.get_ids().to_vec();
             // A piece by itself may be divided in another way.
             tokens.truncate(encoder.max_len());
-            let line = line + paragraph[..*start].matches('\n').count();
+            line += paragraph[counted..*start].matches('\n').count();
+            counted = *start;
             let text = piece.to_string();
             found.push((Passage { line, text }, tokens));
         }

@@ -4,7 +4,7 @@ use std::{fmt, path::PathBuf, str::FromStr};
 
 use burn_attn_viz::{AttentionMap, AttentionPage, TextOptions, render_text};
 use clap::Args;
-use example_common::files;
+use example_common::{exit, files};
 
 use crate::Error;
 
@@ -75,7 +75,7 @@ impl Pictures {
         }
         if let Some(path) = &self.html {
             files::replace(path, page.to_html().as_bytes()).map_err(Error::file("write", path))?;
-            eprintln!("the attention is in {}", path.display());
+            exit::warn(&format!("the attention is in {}", path.display()));
         }
         Ok(())
     }

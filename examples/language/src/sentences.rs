@@ -5,18 +5,19 @@ use std::path::Path;
 use burn::tensor::Device;
 use burn_attn_models::{
     bert::{Bert, BertInput},
-    pretrained::{self, PretrainedError},
+    pretrained,
     tokens::padded,
 };
 use burn_attn_viz::AttentionMap;
 use example_common::pictures::maps;
+use serde_json::Value;
 use tokenizers::{Encoding, Tokenizer};
 
-use crate::Error;
+use crate::{Error, template::fields_if_any, tokens};
 
 /// Texts that are encoded together.
 const BATCH: usize = 32;
-/// Tokens of a text at most: MiniLM was trained on 128 and is published with this limit.
+/// Tokens of a text at most, if nothing else is said: MiniLM's limit.
 const LONGEST: usize = 256;
 
 /// A BERT and its tokenizer.
@@ -25,6 +26,47 @@ pub struct SentenceEncoder {
     bert: Bert,
     tokenizer: Tokenizer,
     device: Device,
+    longest: usize,
+    pooling: Pooling,
+}
+
+/// How the states of a text become its vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Pooling {
+    /// Their mean, as in MiniLM.
+    Mean,
+    /// The first one.
+    First,
+}
+
+impl Pooling {
+    /// By the file of `sentence-transformers`; the mean if there is none.
+    fn of(folder: &Path) -> Result<Self, Error> {
+        let path = folder.join("1_Pooling/config.json");
+        let Some(fields) = fields_if_any(&path)? else {
+            return Ok(Self::Mean);
+        };
+        let modes: Vec<&String> = fields
+            .iter()
+            .filter(|(name, value)| name.starts_with("pooling_mode_") && **value == true)
+            .map(|(name, _)| name)
+            .collect();
+        match modes[..] {
+            [mode] if mode == "pooling_mode_mean_tokens" => Ok(Self::Mean),
+            [mode] if mode == "pooling_mode_cls_token" => Ok(Self::First),
+            _ => Err(Error::Option(format!(
+                "{} asks for {modes:?}, and this program knows pooling_mode_mean_tokens or pooling_mode_cls_token alone",
+                path.display()
+            ))),
+        }
+    }
+}
+
+/// Tokens of a text at most, by the file of `sentence-transformers`.
+fn longest(folder: &Path) -> Result<usize, Error> {
+    let fields = fields_if_any(&folder.join("sentence_bert_config.json"))?.unwrap_or_default();
+    let longest = fields.get("max_seq_length").and_then(Value::as_u64);
+    Ok(longest.map_or(LONGEST, |longest| longest as usize).max(3))
 }
 
 impl SentenceEncoder {
@@ -34,29 +76,23 @@ impl SentenceEncoder {
     /// If it is not a BERT or ALBERT with its tokenizer.
     pub fn load(source: &Path, device: Device) -> Result<Self, Error> {
         let bert = Bert::from_pretrained(source, &device)?;
-        let mut tokenizer = pretrained::tokenizer(source)?;
         let [vocab_size, _] = bert.tokens.weight.dims();
-        let largest = tokenizer.get_vocab(true).into_values().max();
-        if let Some(token) = largest.filter(|&token| token as usize >= vocab_size) {
-            return Err(PretrainedError::Tokenizer {
-                path: source.into(),
-                reason: format!("it has a token {token}, but the model knows {vocab_size}"),
-            }
-            .into());
-        }
-        // The file may cut texts, or fill them up.
-        tokenizer.with_padding(None);
-        tokenizer.with_truncation(None)?;
+        let tokenizer = tokens::tokenizer(source, vocab_size)?;
+        let folder = pretrained::folder(source)?;
+        let longest = longest(&folder)?.min(bert.max_len());
+        let pooling = Pooling::of(&folder)?;
         Ok(Self {
             bert,
             tokenizer,
             device,
+            longest,
+            pooling,
         })
     }
 
     /// Longest text (tokens), those at its ends included.
     pub fn max_len(&self) -> usize {
-        self.bert.max_len().min(LONGEST)
+        self.longest
     }
 
     /// The tokens of a text, without those at its ends.
@@ -78,7 +114,8 @@ impl SentenceEncoder {
         let tokens = self.unlimited_tokens(text)?;
         if tokens.len() > self.max_len() {
             let (len, most) = (tokens.len(), self.max_len());
-            let problem = format!("this text has {len} tokens, but the model reads at most {most}");
+            let problem =
+                format!("this text has {len} tokens, but this encoder reads at most {most}");
             return Err(Error::text(text, problem));
         }
         Ok(tokens)
@@ -106,6 +143,14 @@ impl SentenceEncoder {
             let lengths: Vec<usize> = tokens.iter().map(|row| row.len()).collect();
             let (tokens, _) = padded(&tokens, &self.device);
             let states = self.bert.forward(BertInput::new(tokens).lengths(&lengths));
+            let states = match self.pooling {
+                Pooling::Mean => states,
+                Pooling::First => states.narrow(1, 0, 1),
+            };
+            let lengths = match self.pooling {
+                Pooling::Mean => lengths,
+                Pooling::First => vec![1; batch.len()],
+            };
             let found = self.bert.sentence_vectors(states, &lengths).into_data();
             let found: Vec<f32> = found.iter::<f32>().collect();
             for (&row, vector) in batch.iter().zip(found.chunks(found.len() / batch.len())) {

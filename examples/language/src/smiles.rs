@@ -1,7 +1,9 @@
 //! Reactions in SMILES (Simplified Molecular Input Line Entry System, <http://opensmiles.org>): their tokens, and the atoms and bonds that they
 //! mean.
 
-use std::ops::Range;
+mod grammar;
+
+use grammar::{molecule, tokens};
 
 /// Why a reaction cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -86,6 +88,11 @@ impl Reaction {
         if n_reactant_atoms == 0 || n_reactant_atoms == atoms.len() {
             return Err("it needs an atom on each side of `>>`".into());
         }
+        // Numbers from before are no part of what a model has learned to read.
+        let mut tokens = tokens;
+        for atom in &atoms {
+            tokens[atom.token] = atom.without_number(&tokens[atom.token]);
+        }
         Ok(Self {
             tokens,
             atoms,
@@ -114,6 +121,25 @@ impl Reaction {
 }
 
 impl Atom {
+    /// The token of the atom without a number: in brackets only if its hydrogens would not be known otherwise, where it had one.
+    fn without_number(&self, token: &str) -> String {
+        let Some((bare, _)) = token.trim_matches(['[', ']']).split_once(':') else {
+            return token.into();
+        };
+        let symbol = bare.split('H').next().unwrap_or(bare);
+        let is_organic = ORGANIC.iter().any(|(element, _)| *element == self.element);
+        let written = match self.hydrogens() {
+            0 => symbol.to_string(),
+            1 => format!("{symbol}H"),
+            more => format!("{symbol}H{more}"),
+        };
+        let is_symbol = symbol.eq_ignore_ascii_case(&self.element);
+        match is_organic && is_symbol && written == bare {
+            true => symbol.into(),
+            false => format!("[{bare}]"),
+        }
+    }
+
     /// The token of the atom with this number.
     fn written(&self, token: &str, number: Option<usize>) -> String {
         let bare = match token
@@ -158,154 +184,11 @@ fn with_agents_as_reactants(text: &str) -> String {
     let arrows = arrows.filter(|&(at, c)| c == '>' && !text[..at].ends_with('-'));
     let [first, second] = [0, 1].map(|arrow| arrows.clone().nth(arrow).map_or(0, |(at, _)| at));
     let (reactants, agents) = (&text[..first], &text[first + 1..second]);
-    format!("{reactants}.{agents}>>{}", &text[second + 1..])
-}
-
-/// Divides a text into atoms, bonds, brackets, ring bonds, dots and the arrow.
-fn tokens(text: &str) -> Result<Vec<String>, String> {
-    let mut tokens = Vec::new();
-    let mut rest = text;
-    while let Some(first) = rest.chars().next() {
-        let starts = |token: &str| rest.starts_with(token).then_some(token.len());
-        let len = match first {
-            '[' => rest.find(']').filter(|&end| end > 1).map(|end| end + 1),
-            'B' => starts("Br").or(Some(1)),
-            'C' => starts("Cl").or(Some(1)),
-            '>' => starts(">>").or(Some(1)),
-            '%' => {
-                let digits = rest.as_bytes().get(1..3);
-                digits
-                    .filter(|digits| digits.iter().all(u8::is_ascii_digit))
-                    .map(|_| 3)
-            }
-            'N'
-            | 'O'
-            | 'S'
-            | 'P'
-            | 'F'
-            | 'I'
-            | 'b'
-            | 'c'
-            | 'n'
-            | 'o'
-            | 's'
-            | 'p'
-            | '('
-            | ')'
-            | '.'
-            | '='
-            | '#'
-            | '-'
-            | '+'
-            | '\\'
-            | '/'
-            | ':'
-            | '~'
-            | '@'
-            | '?'
-            | '*'
-            | '$'
-            | '0'..='9' => Some(1),
-            _ => None,
-        };
-        let Some(len) = len else {
-            let at = text.chars().count() - rest.chars().count() + 1;
-            return Err(match first {
-                '[' => format!("the bracket at character {at} is empty or not closed"),
-                _ => format!("{first:?} at character {at} is not part of SMILES"),
-            });
-        };
-        tokens.push(rest[..len].to_string());
-        rest = &rest[len..];
-    }
-    Ok(tokens)
-}
-
-/// Reads the molecule of these tokens.
-fn molecule(tokens: &[String], range: Range<usize>, atoms: &mut Vec<Atom>) -> Result<(), String> {
-    let written = tokens[range.clone()].concat();
-    let mut branches: Vec<Option<usize>> = Vec::new();
-    let mut rings: Vec<(&str, usize, Option<usize>)> = Vec::new();
-    let mut last: Option<usize> = None;
-    let mut bond: Option<usize> = None;
-    for at in range {
-        let token = tokens[at].as_str();
-        if is_atom(token) {
-            atoms.push(Atom::new(at, token));
-            let new = atoms.len() - 1;
-            if let Some(last) = last.replace(new) {
-                bind(atoms, last, new, bond.take());
-            }
-            continue;
-        }
-        let outside = || format!("{token:?} stands before the first atom of {written:?}");
-        match token {
-            "(" => branches.push(Some(last.ok_or_else(outside)?)),
-            ")" => {
-                last = branches
-                    .pop()
-                    .ok_or_else(|| format!("{written:?} closes a branch that was not opened"))?
-            }
-            _ if order(token).is_some() => {
-                last.ok_or_else(outside)?;
-                bond = order(token);
-            }
-            _ if token.starts_with(|c: char| c == '%' || c.is_ascii_digit()) => {
-                let from = last.ok_or_else(outside)?;
-                let label = token.trim_start_matches('%');
-                let label = label
-                    .strip_prefix('0')
-                    .filter(|label| !label.is_empty())
-                    .unwrap_or(label);
-                match rings.iter().position(|(open, ..)| *open == label) {
-                    Some(open) => {
-                        let (_, to, other) = rings.remove(open);
-                        bind(atoms, from, to, bond.take().or(other));
-                    }
-                    None => rings.push((label, from, bond.take())),
-                }
-            }
-            _ => {
-                return Err(format!(
-                    "{token:?} in {written:?} is neither an atom nor a bond"
-                ));
-            }
-        }
-    }
-    if let Some((label, ..)) = rings.first() {
-        return Err(format!("ring bond {label} of {written:?} is not closed"));
-    }
-    if !branches.is_empty() {
-        return Err(format!("a branch of {written:?} is not closed"));
-    }
-    match bond {
-        None => Ok(()),
-        Some(_) => Err(format!("a bond of {written:?} leads nowhere")),
-    }
-}
-
-fn bind(atoms: &mut [Atom], a: usize, b: usize, bond: Option<usize>) {
-    for (from, to) in [(a, b), (b, a)] {
-        atoms[from].valence += bond.unwrap_or(1);
-        atoms[from].neighbors.push(to);
-    }
-}
-
-/// The order of a bond by its sign.
-fn order(token: &str) -> Option<usize> {
-    match token {
-        // Fragments that belong together, and the head of a dative bond.
-        "~" | ">" => Some(0),
-        "-" | "/" | "\\" | ":" => Some(1),
-        "=" => Some(2),
-        "#" => Some(3),
-        "$" => Some(4),
-        _ => None,
-    }
-}
-
-fn is_atom(token: &str) -> bool {
-    token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[' || c == '*')
+    let before = [reactants, agents]
+        .into_iter()
+        .filter(|part| !part.is_empty());
+    let before: Vec<&str> = before.collect();
+    format!("{}>>{}", before.join("."), &text[second + 1..])
 }
 
 impl Atom {

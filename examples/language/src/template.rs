@@ -1,6 +1,7 @@
 //! How a conversation becomes one text: by the chat template that a model was trained with, written in Jinja.
 
 use std::{
+    fmt::Write,
     fs,
     path::{Path, PathBuf},
 };
@@ -42,10 +43,11 @@ impl Template {
     /// If a file cannot be read, or its template not be compiled.
     pub fn of(folder: &Path) -> Result<Option<Self>, Error> {
         let config = folder.join("tokenizer_config.json");
-        let fields = match config.exists() {
-            true => fields(&config)?,
-            false => Map::new(),
-        };
+        let mut fields = fields_if_any(&config)?.unwrap_or_default();
+        let more = fields_if_any(&folder.join("special_tokens_map.json"))?;
+        for (name, token) in more.unwrap_or_default() {
+            fields.entry(name).or_insert(token);
+        }
         let alone = folder.join("chat_template.jinja");
         let (path, source) = if alone.exists() {
             let source = fs::read_to_string(&alone).map_err(Error::file("read", &alone))?;
@@ -72,7 +74,19 @@ impl Template {
         let compiled = syntax.and_then(|syntax| {
             // As transformers sets it: a line with nothing but a tag leaves no trace.
             environment.set_syntax(syntax);
-            environment.add_template_owned(NAME, source)
+            environment.add_template_owned(NAME, without_generation_tags(&source))
+        });
+        environment.add_function("strftime_now", |format: String| {
+            let now = chrono::Local::now();
+            let mut text = String::new();
+            // A format that cannot be is an error here, and a panic in `to_string`.
+            match write!(text, "{}", now.format(&format)) {
+                Ok(()) => Ok(text),
+                Err(_) => Err(minijinja::Error::new(
+                    ErrorKind::InvalidOperation,
+                    format!("strftime_now does not know {format:?}"),
+                )),
+            }
         });
         if let Err(error) = compiled {
             return Err(Error::Template {
@@ -104,6 +118,8 @@ impl Template {
             template.render(context! {
                 messages => Serde(messages),
                 add_generation_prompt => true,
+                tools => (),
+                documents => (),
                 ..Serde(&self.tokens)
             })
         });
@@ -114,18 +130,38 @@ impl Template {
     }
 }
 
+/// The template without `{% generation %}` and `{% endgeneration %}`, which transformers has for training and Jinja has not.
+fn without_generation_tags(source: &str) -> String {
+    let mut kept = String::new();
+    let mut rest = source;
+    while let Some(start) = rest.find("{%") {
+        let Some(len) = rest[start..].find("%}") else {
+            break;
+        };
+        let (tag, end) = (&rest[start + 2..start + len], start + len + 2);
+        let word = tag.trim_matches(|c: char| c == '-' || c == '+' || c.is_whitespace());
+        let is_generation = ["generation", "endgeneration"].contains(&word);
+        kept.push_str(if is_generation {
+            &rest[..start]
+        } else {
+            &rest[..end]
+        });
+        rest = &rest[end..];
+    }
+    kept + rest
+}
+
 /// The tokens that end a text, by `generation_config.json` or else `config.json`.
 ///
 /// # Errors
 /// If a file is there and cannot be read.
 pub fn end_tokens(folder: &Path) -> Result<Vec<u32>, Error> {
     for name in ["generation_config.json", "config.json"] {
-        let path = folder.join(name);
-        if !path.exists() {
+        let Some(fields) = fields_if_any(&folder.join(name))? else {
             continue;
-        }
+        };
         let number = |value: &Value| value.as_u64().and_then(|token| u32::try_from(token).ok());
-        match fields(&path)?.get("eos_token_id") {
+        match fields.get("eos_token_id") {
             Some(Value::Array(tokens)) => return Ok(tokens.iter().filter_map(number).collect()),
             Some(token) if token.is_number() => return Ok(number(token).into_iter().collect()),
             _ => {}
@@ -134,9 +170,14 @@ pub fn end_tokens(folder: &Path) -> Result<Vec<u32>, Error> {
     Ok(Vec::new())
 }
 
-fn fields(path: &Path) -> Result<Map<String, Value>, Error> {
+/// The fields of a file in JSON, if it is there.
+pub(crate) fn fields_if_any(path: &Path) -> Result<Option<Map<String, Value>>, Error> {
+    if !path.exists() {
+        return Ok(None);
+    }
     let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
-    serde_json::from_str(&text).map_err(|error| Error::file("read", path)(error.into()))
+    let fields = serde_json::from_str(&text);
+    fields.map_err(|error| Error::file("read", path)(error.into()))
 }
 
 /// `chat_template`: a text, or a list of named ones of which `default` is meant.
@@ -226,6 +267,24 @@ mod tests {
         assert_eq!(text(), "Once");
         let empty = tempfile::tempdir().unwrap();
         assert!(Template::of(empty.path()).unwrap().is_none());
+    }
+
+    #[test]
+    fn what_transformers_adds_to_jinja_is_there() {
+        let source = "{% generation %}{{ strftime_now('%Y')|length }}{%- endgeneration -%}{{ tools is none }}{{ documents is none }}";
+        let folder = folder(&serde_json::json!({"chat_template": source}));
+        fs::write(
+            folder.path().join("special_tokens_map.json"),
+            r#"{"bos_token": "<s>"}"#,
+        )
+        .unwrap();
+        let template = Template::of(folder.path()).unwrap().unwrap();
+        assert_eq!(template.text(&[]).unwrap(), "4TrueTrue");
+        assert_eq!(template.tokens["bos_token"], "<s>");
+        assert_eq!(
+            without_generation_tags("{{ a }}{% if b %}{%+ generation %} c"),
+            "{{ a }}{% if b %} c"
+        );
     }
 
     #[test]

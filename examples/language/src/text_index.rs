@@ -2,12 +2,12 @@
 
 use std::{
     collections::HashMap,
-    fs,
+    fs, io,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use example_common::files;
+use example_common::{exit, files};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 use walkdir::{DirEntry, WalkDir};
@@ -26,8 +26,9 @@ const PROBED: &str = "probe";
 const PROBE: &str = "The same encoder gives the same vector.";
 /// How much its numbers may differ: from one device to another, not from one encoder to another.
 const SAME: f32 = 1e-3;
-/// The field of the file's metadata with the passages.
+/// The fields of the file's metadata: the passages, and the folder that they are of.
 const TEXTS: &str = "texts";
+const FOLDER: &str = "folder";
 
 /// A text and its passages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,6 +48,8 @@ pub struct TextIndex {
     texts: Vec<Text>,
     /// Of all passages, one after the other.
     vectors: Vec<Vec<f32>>,
+    /// Texts that are there, but were not asked for this time.
+    others: Vec<(Text, Vec<Vec<f32>>)>,
 }
 
 /// Texts by path, with their vectors.
@@ -70,7 +73,7 @@ pub struct Update {
     pub kept: usize,
     /// Texts that were read.
     pub read: usize,
-    /// Files that are no texts in UTF-8.
+    /// Files that are not in UTF-8, or whose names are not.
     pub skipped: usize,
 }
 
@@ -91,14 +94,16 @@ impl TextIndex {
         probe.truncate(encoder.max_len());
         let probe = encoder.vectors(&[probe], |_| {}).remove(0);
         let mut known = match file.exists() {
-            true => Self::open(file, &probe)?,
+            true => Self::open(folder, file, &probe)?,
             false => HashMap::new(),
         };
         let mut done = Update::default();
         let (mut texts, mut vectors) = (Vec::new(), Vec::new());
         // Of the texts that have to be read: the place of the first vector, and the tokens.
         let mut unread: Vec<(usize, Vec<u32>)> = Vec::new();
-        for path in found(folder, extensions)? {
+        let (paths, unnamed) = found(folder, extensions)?;
+        done.skipped += unnamed;
+        for path in paths {
             let whole = folder.join(&path);
             let failed = |error| Error::file("read", &whole)(error);
             let metadata = fs::metadata(&whole).map_err(failed)?;
@@ -138,10 +143,21 @@ impl TextIndex {
         for (place, vector) in places.into_iter().zip(new) {
             vectors[place] = vector;
         }
-        let index = Self { texts, vectors };
-        // Of what is left in `known`, the files are gone.
-        if done.read > 0 || !known.is_empty() || !file.exists() {
-            index.save(file, &probe)?;
+        // Of what is left, files are gone, or have other extensions.
+        let left = known.len();
+        let others = known.into_values();
+        let others: Vec<_> = others
+            .filter(|(text, _)| folder.join(&text.path).exists())
+            .collect();
+        let has_changed = done.read > 0 || others.len() < left || !file.exists();
+        let index = Self {
+            texts,
+            vectors,
+            others,
+        };
+        // A search need not fail because the next one will take longer.
+        if has_changed && let Err(error) = index.save(folder, file, &probe) {
+            exit::warn(&format!("the passages are not kept: {error}"));
         }
         Ok((index, done))
     }
@@ -178,8 +194,8 @@ impl TextIndex {
         hits
     }
 
-    /// The texts of a file by path, with their vectors; none if another encoder made them.
-    fn open(file: &Path, probe: &[f32]) -> Result<Known, Error> {
+    /// The texts of a file by path, with their vectors; none if another encoder made them, or of another folder.
+    fn open(folder: &Path, file: &Path, probe: &[f32]) -> Result<Known, Error> {
         let refused = |problem: String| Error::Index {
             path: file.into(),
             problem,
@@ -208,7 +224,11 @@ impl TextIndex {
         let (vectors, probed) = (numbers(VECTORS)?, numbers(PROBED)?);
         let is_same = probed.len() == probe.len()
             && probed.iter().zip(probe).all(|(a, b)| (a - b).abs() < SAME);
-        if !is_same {
+        let of = header
+            .metadata()
+            .as_ref()
+            .and_then(|fields| fields.get(FOLDER));
+        if !is_same || of != Some(&whole(folder)) {
             return Ok(HashMap::new());
         }
         let passages: usize = texts.iter().map(|text| text.passages.len()).sum();
@@ -226,38 +246,56 @@ impl TextIndex {
         Ok(texts.collect())
     }
 
-    fn save(&self, file: &Path, probe: &[f32]) -> Result<(), Error> {
-        let refused = |problem: String| Error::Index {
-            path: file.into(),
-            problem,
-        };
+    fn save(&self, folder: &Path, file: &Path, probe: &[f32]) -> Result<(), Error> {
+        let refused = |problem: String| Error::file("write", file)(io::Error::other(problem));
         let bytes = |numbers: &[f32]| -> Vec<u8> {
             numbers
                 .iter()
                 .flat_map(|number| number.to_le_bytes())
                 .collect()
         };
-        let vectors = bytes(&self.vectors.concat());
+        let others = self.others.iter().flat_map(|(_, vectors)| vectors);
+        let vectors: Vec<&[f32]> = self
+            .vectors
+            .iter()
+            .chain(others)
+            .map(Vec::as_slice)
+            .collect();
+        let rows = vectors.len();
+        let vectors = bytes(&vectors.concat());
         let probed = bytes(probe);
         let view = |rows: usize, bytes| {
             TensorView::new(Dtype::F32, vec![rows, probe.len()], bytes)
                 .map_err(|error| refused(error.to_string()))
         };
         let tensors = [
-            (VECTORS, view(self.vectors.len(), &vectors)?),
+            (VECTORS, view(rows, &vectors)?),
             (PROBED, view(1, &probed)?),
         ];
-        let texts =
-            serde_json::to_string(&self.texts).map_err(|error| refused(error.to_string()))?;
-        let metadata = HashMap::from([(TEXTS.to_string(), texts)]);
+        let texts: Vec<&Text> = self
+            .texts
+            .iter()
+            .chain(self.others.iter().map(|(text, _)| text))
+            .collect();
+        let texts = serde_json::to_string(&texts).map_err(|error| refused(error.to_string()))?;
+        let metadata = HashMap::from([
+            (TEXTS.to_string(), texts),
+            (FOLDER.to_string(), whole(folder)),
+        ]);
         let bytes = safetensors::serialize(tensors, Some(metadata))
             .map_err(|error| refused(error.to_string()))?;
         files::replace(file, &bytes).map_err(Error::file("write", file))
     }
 }
 
-/// The files below a folder with one of these extensions, in the order of their names.
-fn found(folder: &Path, extensions: &[String]) -> Result<Vec<PathBuf>, Error> {
+/// The whole path of a folder.
+fn whole(folder: &Path) -> String {
+    let whole = fs::canonicalize(folder).unwrap_or(folder.into());
+    whole.to_string_lossy().into_owned()
+}
+
+/// The files below a folder with one of these extensions, in the order of their names, and how many names are not UTF-8.
+fn found(folder: &Path, extensions: &[String]) -> Result<(Vec<PathBuf>, usize), Error> {
     let is_hidden = |entry: &DirEntry| {
         entry.depth() > 0 && entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -265,21 +303,24 @@ fn found(folder: &Path, extensions: &[String]) -> Result<Vec<PathBuf>, Error> {
         let extension = path.extension().unwrap_or_default().to_string_lossy();
         extensions
             .iter()
-            .any(|wanted| extension.eq_ignore_ascii_case(wanted))
+            .any(|wanted| extension.eq_ignore_ascii_case(wanted.trim_start_matches('.')))
     };
     let entries = WalkDir::new(folder).sort_by_file_name();
-    let mut found = Vec::new();
+    let (mut found, mut unnamed) = (Vec::new(), 0);
     for entry in entries.into_iter().filter_entry(|entry| !is_hidden(entry)) {
         let entry = entry.map_err(|error| {
             let path = error.path().unwrap_or(folder).to_path_buf();
-            Error::file("read", path)(error.into())
+            Error::file("read", path)(error.into_io_error().unwrap_or(io::ErrorKind::Other.into()))
         })?;
         if entry.file_type().is_file() && is_wanted(entry.path()) {
             let path = entry.path().strip_prefix(folder).unwrap_or(entry.path());
-            found.push(path.into());
+            match path.to_str() {
+                Some(_) => found.push(path.into()),
+                None => unnamed += 1,
+            }
         }
     }
-    Ok(found)
+    Ok((found, unnamed))
 }
 
 fn nanoseconds(time: SystemTime) -> u64 {

@@ -307,3 +307,17 @@ fn what_ggml_wrote_is_what_it_reads() {
     assert!(0.0 < apart(&q8) && apart(&q8) < 0.02, "{}", apart(&q8));
     assert!(0.02 < apart(&q4) && apart(&q4) < 0.4, "{}", apart(&q4));
 }
+
+/// llama.cpp's own quantiser writes one tensor of most Q4_0 files in this type.
+#[test]
+fn six_bits_are_what_ggml_reads() {
+    let path = golden::path("weights").join("quantised_k.gguf");
+    let mut model = model(&[], &[[3, 512]; 2], &[]);
+    let table = Table::new()
+        .row("matrices.0", "q6_k")
+        .row("matrices.1", "expected.q6_k");
+    load(&table, &path, &mut model);
+    let [found, expected] = [0, 1].map(|at| matrix(&model, at));
+    assert!(expected.iter().any(|number| number.abs() > 1000.0));
+    assert_eq!(found, expected);
+}

@@ -243,7 +243,6 @@ fn types_that_are_not_read_are_named() {
         (11, "Q3_K"),
         (12, "Q4_K"),
         (13, "Q5_K"),
-        (14, "Q6_K"),
         (15, "Q8_K"),
         (16, "IQ2_XXS"),
         (23, "IQ4_XS"),

@@ -65,7 +65,7 @@ impl ConfigFile {
         if source.is_file() {
             return Self::of_gguf(source, family);
         }
-        let path = source::folder(source, wanted)?.join(wanted.file());
+        let path = source::folder_with(source, wanted)?.join(wanted.file());
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
             reason,

@@ -21,6 +21,15 @@ use hf_hub::{
 use super::source::{Name, Wanted};
 use crate::weights::{WEIGHT_FILES, shards};
 
+/// What is downloaded with a model, where it is there.
+const BESIDE: [&str; 5] = [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "chat_template.jinja",
+    "generation_config.json",
+];
+
 /// The folder with the wanted files of a model, after downloading what the cache lacks.
 pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
     let Name {
@@ -123,8 +132,8 @@ impl Cached<'_> {
         };
         remote.get(wanted.file(), &snapshot)?;
         if let Some(weights) = weights {
-            if has("tokenizer.json") {
-                remote.get("tokenizer.json", &snapshot)?;
+            for file in BESIDE.into_iter().filter(|file| has(file)) {
+                remote.get(file, &snapshot)?;
             }
             remote.get(weights, &snapshot)?;
             for shard in shards_of(&snapshot.join(weights))? {

@@ -16,7 +16,7 @@
 //! # GGUF
 //!
 //! A source that is a file is a GGUF file, as llama.cpp's converter writes it of BERT, Llama, Mistral, Qwen 2 and Qwen 3: `"model-Q8_0.gguf"`. Tensors in F64, F32, F16,
-//! BF16, Q8_0 and Q4_0 become f32 parameters; other types are refused by name. So are the scaled rotary positions of Llama 3.1, which the
+//! BF16, Q8_0, Q4_0 and Q6_K become f32 parameters; other types are refused by name. So are the scaled rotary positions of Llama 3.1, which the
 //! converter writes as a tensor. The tokenizer inside the file is not read: put `tokenizer.json` beside it.
 //!
 //! # Names on the Hub
@@ -25,7 +25,7 @@
 //! or, with a branch, a tag or a commit, `"openai-community/gpt2@607a30d783dfa663caf39e06633721c8d4cfcd7e"`. The default is `main`.
 //!
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
-//! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json`, `tokenizer.json` if there is one, and the weights (`model.safetensors`, its shards, or
+//! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json`, the files of tokenizer and chat if there are any, and the weights (`model.safetensors`, its shards, or
 //! `pytorch_model.bin`) are downloaded, without a sign of progress. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
 //!
@@ -51,5 +51,6 @@ pub(crate) use config_file::{ConfigFile, MOST_POSITIONS};
 pub use error::PretrainedError;
 pub(crate) use language_model::load;
 pub(crate) use source::Wanted;
+pub use source::folder;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};

@@ -66,8 +66,18 @@ fn is_part(part: &str) -> bool {
     !part.is_empty() && part.chars().all(is_allowed) && !part.starts_with('.')
 }
 
-/// The folder with the files of a model: `source` itself, that of a GGUF file, or where the files of this name on the Hub are.
-pub(crate) fn folder(source: &Path, wanted: Wanted) -> Result<PathBuf, PretrainedError> {
+/// The folder with the files of a model: `source` itself, that of a GGUF file, or where the files of a [name on the Hub](super) are. It is where to
+/// look for files that this crate does not read, such as a chat template.
+///
+/// # Errors
+///
+/// When the source is a name whose `config.json` can be found neither in the cache nor on the Hub.
+pub fn folder(source: impl AsRef<Path>) -> Result<PathBuf, PretrainedError> {
+    folder_with(source.as_ref(), Wanted::Config)
+}
+
+/// The folder with the files of a model, of which these are wanted.
+pub(crate) fn folder_with(source: &Path, wanted: Wanted) -> Result<PathBuf, PretrainedError> {
     if source.is_file() {
         return Ok(source.parent().unwrap_or(Path::new("")).into());
     }

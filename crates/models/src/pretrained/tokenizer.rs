@@ -52,7 +52,8 @@ use super::{
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub fn tokenizer(source: impl AsRef<Path>) -> Result<Tokenizer, PretrainedError> {
-    let path = source::folder(source.as_ref(), Wanted::Tokenizer)?.join(Wanted::Tokenizer.file());
+    let path =
+        source::folder_with(source.as_ref(), Wanted::Tokenizer)?.join(Wanted::Tokenizer.file());
     Tokenizer::from_file(&path).map_err(|error| PretrainedError::Tokenizer {
         path,
         reason: error.to_string(),

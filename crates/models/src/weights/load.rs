@@ -61,11 +61,12 @@ impl Weights {
     /// A file is safetensors, what `torch.save` wrote (`.pt`, `.pth`, `.bin`), a burnpack (`.bpk`), GGUF, or an index of such files in the same
     /// folder; its first bytes tell which. Nothing in a file is executed, and no index can name a file outside its folder.
     ///
-    /// Of GGUF's types, F64, F32, F16, BF16, Q8_0 and Q4_0 are read, the last two as f32; its metadata are skipped, but for an alignment of at most
+    /// Of GGUF's types, F64, F32, F16, BF16, Q8_0, Q4_0 and Q6_K are read, the last three as f32; its metadata are skipped, but for an alignment of at most
     /// 1 MiB. Its tensors are as llama.cpp has them, whose converter renames those of `transformers` and changes some: it permutes the rows of query and
     /// key of Llama, Mistral and Mixtral, and adds 1 to the norms of Gemma. The tables of this crate are for the files of `transformers`
     /// ([`llama::table`](crate::llama::table()), for one). With [renamed](Self::rename) tensors they would load the changed ones as they are, and the
-    /// model would compute something else: such a file needs a table of its own.
+    /// model would compute something else: such a file needs a table of its own, with [`rotary_pairs`](super::Theirs::rotary_pairs);
+    /// [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
     ///
     /// # Errors
     ///

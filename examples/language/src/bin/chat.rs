@@ -1,8 +1,8 @@
 //! Talks with a language model, or lets it continue a text.
 
 use std::{
-    io::{self, BufRead, IsTerminal, Write},
-    path::{Path, PathBuf},
+    io::{self, Write},
+    path::PathBuf,
     process::ExitCode,
     time::Instant,
 };
@@ -24,8 +24,10 @@ use example_common::{
 use language::{
     Error,
     conversation::Conversation,
+    input::{self, at_least_one},
     pictures::Pictures,
     template::{Template, end_tokens},
+    tokens::{self, labels},
     weights::GLASSLLM,
 };
 use tokenizers::Tokenizer;
@@ -45,10 +47,14 @@ struct Cli {
     /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
-    #[command(flatten)]
+    /// How tokens are chosen.
+    #[command(flatten, next_help_heading = "How tokens are chosen")]
     sampling: SamplingArgs,
-    /// Pictures of the whole conversation, at its end
-    #[command(flatten)]
+    /// Pictures of the conversation.
+    #[command(
+        flatten,
+        next_help_heading = "Pictures of the conversation, as far as it is remembered at its end"
+    )]
     pictures: Pictures,
 }
 
@@ -56,7 +62,7 @@ struct Cli {
 #[derive(Args)]
 struct SamplingArgs {
     /// New tokens of a turn at most
-    #[arg(long, default_value_t = 200)]
+    #[arg(long, default_value_t = 200, value_parser = at_least_one)]
     tokens: usize,
     /// 1 draws from the model's own probabilities, less prefers the probable ones, 0 always takes the most probable one
     #[arg(long, default_value_t = 0.8)]
@@ -70,7 +76,7 @@ struct SamplingArgs {
     /// Draw among the tokens with at least this part of the largest probability
     #[arg(long)]
     min_p: Option<f64>,
-    /// Above 1, tokens that are there already become less probable
+    /// Above 1, tokens that this turn has already become less probable
     #[arg(long, default_value_t = 1.0)]
     repetition_penalty: f64,
     /// Seed of the draws
@@ -80,25 +86,23 @@ struct SamplingArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    exit::run(|| run(&cli).map(|()| 0))
+    exit::run(|| run(&cli))
 }
 
-fn run(cli: &Cli) -> Result<(), Error> {
+fn run(cli: &Cli) -> Result<u8, Error> {
     cli.sampling.check()?;
     cli.pictures.probe()?;
     let source = GLASSLLM.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
     let model = LanguageModel::from_pretrained(&source, &device)?;
-    let mut tokenizer = pretrained::tokenizer(&source)?;
-    tokenizer.with_padding(None);
-    tokenizer.with_truncation(None)?;
-    // Of a GGUF file, what lies beside it.
-    let folder = match source.is_file() {
-        true => source.parent().unwrap_or(Path::new("")),
-        false => &source,
-    };
-    let ends = end_tokens(folder)?;
-    let mut conversation = Conversation::new(&model, &tokenizer, Template::of(folder)?);
+    let [vocab_size, _] = model.embedding.weight.dims();
+    let tokenizer = tokens::tokenizer(&source, vocab_size)?;
+    let folder = pretrained::folder(&source)?;
+    let (template, ends) = (Template::of(&folder)?, end_tokens(&folder)?);
+    if template.is_none() {
+        exit::warn("this model has no chat template: it continues what is said");
+    }
+    let mut conversation = Conversation::new(&model, &tokenizer, template, cli.sampling.tokens);
     if let Some(system) = &cli.system {
         conversation = conversation.with_system(system)?;
     }
@@ -109,75 +113,54 @@ fn run(cli: &Cli) -> Result<(), Error> {
         let options = cli.sampling.options(turn).stop_tokens(ends.iter().copied());
         answered(&mut conversation, text, &options)
     };
-    if cli.turns.is_empty() {
-        typed(&mut say)?;
+    let code = match &cli.turns[..] {
+        [] => input::each_line(say)?,
+        turns => {
+            for text in turns {
+                println!("> {text}");
+                say(text)?;
+            }
+            0
+        }
+    };
+    if cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
+        draw(cli, &model, &tokenizer, conversation.tokens(), &device)?;
     }
-    for text in &cli.turns {
-        println!("> {text}");
-        say(text)?;
-    }
-    match cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
-        true => draw(cli, &model, &tokenizer, conversation.tokens(), &device),
-        false => Ok(()),
-    }
+    Ok(code)
 }
 
-/// Reads what is said from standard input, until its end (Ctrl-D).
-fn typed(say: &mut impl FnMut(&str) -> Result<bool, Error>) -> Result<(), Error> {
-    let is_typed = io::stdin().is_terminal();
-    loop {
-        if is_typed {
-            eprint!("> ");
-        }
-        let mut line = String::new();
-        let read = io::stdin().lock().read_line(&mut line);
-        if read.map_err(Error::file("read", "standard input"))? == 0 {
-            return Ok(());
-        }
-        if line.trim().is_empty() {
-            continue;
-        }
-        match say(line.trim()) {
-            Ok(true) => {}
-            // A reader that closes the pipe has read enough.
-            Ok(false) => return Ok(()),
-            Err(error) if is_typed => eprintln!("error: {error}"),
-            Err(error) => return Err(error),
-        }
-    }
-}
-
-/// Prints the answer while it grows, and how fast it came; false if nobody reads it.
+/// Prints the answer while it grows, and how fast it came.
 fn answered(
     conversation: &mut Conversation,
     text: &str,
     options: &GenerateOptions,
-) -> Result<bool, Error> {
-    let mut out = io::stdout();
-    let mut is_read = true;
-    let mut first = None;
+) -> Result<(), Error> {
     let started = Instant::now();
+    let mut out = io::stdout();
+    let mut failed = None;
     let turn = conversation.say(text, options, |piece| {
-        first.get_or_insert_with(Instant::now);
-        is_read = write!(out, "{piece}").and_then(|()| out.flush()).is_ok();
-        is_read
+        print!("{piece}");
+        failed = out.flush().err();
+        failed.is_none()
     })?;
-    let _ = writeln!(out);
-    let first = first.map_or(started.elapsed(), |first| first - started);
-    let rest = started.elapsed().saturating_sub(first).as_secs_f64();
-    // The first token waits for what is read.
-    let speed = (turn.written.saturating_sub(1)) as f64 / rest.max(1e-9);
-    eprintln!(
-        "[{} tokens read, the first answered after {:.0} ms; {} tokens, {speed:.0} a second{}]",
+    if let Some(error) = failed {
+        return Err(Error::file("write", "standard output")(error));
+    }
+    println!();
+    let mut line = format!(
+        "[{} tokens read, {} written, {:.0} tokens a second",
         turn.read,
-        first.as_secs_f64() * 1e3,
         turn.written,
-        match turn.forgotten {
-            0 => String::new(),
-            forgotten => format!("; the oldest {forgotten} tokens are forgotten"),
-        }
+        (turn.read + turn.written) as f64 / started.elapsed().as_secs_f64().max(1e-9)
     );
-    Ok(is_read)
+    if turn.forgotten > 0 {
+        line += &format!("; {} tokens of former turns are forgotten", turn.forgotten);
+    }
+    if turn.is_full {
+        line += "; the answer ends because the model is full";
+    }
+    exit::warn(&(line + "]"));
+    Ok(())
 }
 
 impl SamplingArgs {
@@ -244,12 +227,7 @@ fn draw(
 ) -> Result<(), Error> {
     // The last one may have been chosen when there was no room to read it.
     let tokens = &tokens[..tokens.len().min(model.max_len())];
-    let token = |&token| {
-        tokenizer
-            .id_to_token(token)
-            .unwrap_or_else(|| format!("<{token}>"))
-    };
-    let labels: Vec<String> = tokens.iter().map(token).collect();
+    let labels = labels(tokenizer, tokens);
     let (ids, _) = padded(&[tokens], device);
     let layers = maps(model.attention(ids), &labels, &labels)?;
     let page = AttentionPage::new("What the language model looks at").group(

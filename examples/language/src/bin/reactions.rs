@@ -3,7 +3,6 @@
 use std::{
     collections::HashMap,
     fs,
-    io::{self, BufRead},
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -11,6 +10,7 @@ use std::{
 use burn::tensor::Device;
 use burn_attn_models::{
     bert::{Bert, BertInput},
+    pretrained,
     tokens::padded,
 };
 use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
@@ -23,6 +23,7 @@ use example_common::{
 use language::{
     Error,
     atom_map::AtomMap,
+    input,
     pictures::{Head, Pictures},
     smiles::Reaction,
     weights::RXNMAPPER,
@@ -43,8 +44,8 @@ struct Cli {
     /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
-    /// Pictures of the first reaction
-    #[command(flatten)]
+    /// Pictures of the first reaction.
+    #[command(flatten, next_help_heading = "Pictures of the first reaction")]
     pictures: Pictures,
 }
 
@@ -66,34 +67,30 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let source = RXNMAPPER.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
     let mapper = Mapper::load(&source, device, cli.head)?;
-    if let Some((first, others)) = cli.reactions.split_first() {
-        let layers = print_one(&mapper, first)?;
-        if cli.pictures.are_wanted() {
-            let page = AttentionPage::new("What the atoms look at")
-                .source(first)
-                .group(AttentionGroup::new("Self-attention", layers.clone()));
-            cli.pictures.draw(&page, &layers)?;
-        }
-        for reaction in others {
-            print_one(&mapper, reaction)?;
-        }
-        return Ok(0);
-    }
-    if cli.pictures.are_wanted() {
+    if cli.reactions.is_empty() && cli.pictures.are_wanted() {
         return Err(Error::Option(
             "--html and --text draw a reaction of the command line, and there is none".into(),
         ));
     }
-    // A line that is no reaction does not keep the others waiting.
+    let Some(first) = cli.reactions.first() else {
+        return input::each_line(|line| print_one(&mapper, line).map(drop));
+    };
     let mut code = 0;
-    for (number, line) in (1..).zip(io::stdin().lock().lines()) {
-        let line = line.map_err(Error::file("read", "standard input"))?;
-        if line.trim().is_empty() {
-            continue;
-        }
-        if let Err(error) = print_one(&mapper, &line) {
-            eprintln!("error: line {number}: {error}");
-            code = 1;
+    for reaction in &cli.reactions {
+        let layers = match print_one(&mapper, reaction) {
+            Ok(layers) => layers,
+            // One that is no reaction does not keep the others waiting.
+            Err(error) => {
+                exit::warn(&format!("error: {error}"));
+                code = 1;
+                continue;
+            }
+        };
+        if cli.pictures.are_wanted() && reaction == first {
+            let page = AttentionPage::new("What the atoms look at")
+                .source(first)
+                .group(AttentionGroup::new("Self-attention", layers.clone()));
+            cli.pictures.draw(&page, &layers)?;
         }
     }
     Ok(code)
@@ -112,7 +109,7 @@ fn print_one(mapper: &Mapper, text: &str) -> Result<Vec<AttentionMap>, Error> {
 impl Mapper {
     fn load(source: &Path, device: Device, head: Head) -> Result<Self, Error> {
         let bert = Bert::from_pretrained(source, &device)?;
-        let path = source.join("vocab.txt");
+        let path = pretrained::folder(source)?.join("vocab.txt");
         let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
         let vocabulary: HashMap<String, u32> = text.lines().map(String::from).zip(0..).collect();
         let mapper = Self {
@@ -164,6 +161,12 @@ impl Mapper {
             let problem =
                 format!("this reaction has {len} tokens, but the model reads at most {most}");
             return Err(Error::text(&reaction.tokens.concat(), problem));
+        }
+        let mut unknown = reaction.tokens.iter();
+        if let Some(token) = unknown.find(|token| !self.vocabulary.contains_key(*token)) {
+            exit::warn(&format!(
+                "the model does not know {token:?}, and reads it as an unknown token"
+            ));
         }
         self.layers(&tokens)
     }

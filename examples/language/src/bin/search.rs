@@ -1,20 +1,17 @@
 //! Compares texts by their meaning, and searches a folder of texts, with a sentence encoder such as MiniLM.
 
-use std::{
-    io::{self, BufRead, IsTerminal},
-    path::PathBuf,
-    process::ExitCode,
-};
+use std::{path::PathBuf, process::ExitCode};
 
 use burn_attn_viz::{AttentionGroup, AttentionPage};
 use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
-    exit,
+    exit, files,
 };
 use indicatif::{ProgressBar, ProgressStyle};
 use language::{
     Error,
+    input::{self, at_least_one},
     pictures::Pictures,
     sentences::{SentenceEncoder, cosine},
     text_index::{self, TextIndex},
@@ -48,8 +45,8 @@ struct CompareArgs {
     /// The texts
     #[arg(required = true, num_args = 2..)]
     texts: Vec<String>,
-    /// Pictures of the first text
-    #[command(flatten)]
+    /// Pictures of the first text.
+    #[command(flatten, next_help_heading = "Pictures of the first text")]
     pictures: Pictures,
 }
 
@@ -60,7 +57,7 @@ struct FindArgs {
     /// The query [default: each line of standard input]
     query: Option<String>,
     /// Passages to print at most
-    #[arg(long, default_value_t = 5)]
+    #[arg(long, default_value_t = 5, value_parser = at_least_one)]
     top: usize,
     /// Which files are texts, by their extensions
     #[arg(long, value_delimiter = ',', default_value = "txt,md")]
@@ -72,15 +69,15 @@ struct FindArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    exit::run(|| run(&cli).map(|()| 0))
+    exit::run(|| run(&cli))
 }
 
-fn run(cli: &Cli) -> Result<(), Error> {
+fn run(cli: &Cli) -> Result<u8, Error> {
     let source = MINILM.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
     let encoder = SentenceEncoder::load(&source, device)?;
     match &cli.command {
-        Command::Compare(args) => compare(args, &encoder),
+        Command::Compare(args) => compare(args, &encoder).map(|()| 0),
         Command::Find(args) => find(args, &encoder),
     }
 }
@@ -106,7 +103,7 @@ fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
     Ok(())
 }
 
-fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
+fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
     let file = match &args.index {
         Some(file) => file.clone(),
         None => args.folder.join(text_index::FILE),
@@ -115,6 +112,19 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
         ProgressStyle::with_template("{wide_bar} {pos} of {len} passages, {eta} left")
             .unwrap_or(ProgressStyle::default_bar()),
     );
+    if !args.folder.is_dir() {
+        return Err(Error::Option(format!(
+            "{} is not a folder",
+            args.folder.display()
+        )));
+    }
+    // Before an hour of reading depends on it.
+    files::probe(&file).map_err(|error| {
+        let file = file.display();
+        Error::Option(format!(
+            "cannot write {file}: {error}; --index names another place"
+        ))
+    })?;
     let (index, update) = TextIndex::update(
         &args.folder,
         &args.extensions,
@@ -127,14 +137,14 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
     )?;
     bar.finish_and_clear();
     if update.read + update.skipped > 0 {
-        eprintln!(
-            "read {} texts, kept {}, skipped {} that are not UTF-8: {} passages in {}",
+        exit::warn(&format!(
+            "texts read: {}, kept: {}, skipped because they or their names are not UTF-8: {}; {} passages in {}",
             update.read,
             update.kept,
             update.skipped,
             index.len(),
             file.display()
-        );
+        ));
     }
     if index.is_empty() {
         return Err(Error::Option(format!(
@@ -143,24 +153,9 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
             args.extensions.join(" or ")
         )));
     }
-    if let Some(query) = &args.query {
-        return answer(query, args.top, &index, encoder);
-    }
-    let is_typed = io::stdin().is_terminal();
-    loop {
-        if is_typed {
-            eprint!("> ");
-        }
-        let mut query = String::new();
-        let read = io::stdin().lock().read_line(&mut query);
-        match read.map_err(Error::file("read", "standard input"))? {
-            0 => return Ok(()),
-            _ if query.trim().is_empty() => {}
-            _ => match answer(query.trim(), args.top, &index, encoder) {
-                Err(error) if is_typed => eprintln!("error: {error}"),
-                other => other?,
-            },
-        }
+    match &args.query {
+        Some(query) => answer(query, args.top, &index, encoder).map(|()| 0),
+        None => input::each_line(|query| answer(query, args.top, &index, encoder)),
     }
 }
 

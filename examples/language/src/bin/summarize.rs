@@ -10,7 +10,6 @@ use std::{
 use burn::tensor::Device;
 use burn_attn_models::{
     generate::{BeamOptions, GenerateOptions, try_beam_search, try_generate},
-    pretrained,
     seq2seq::Seq2Seq,
     t5,
     tokens::padded,
@@ -22,7 +21,13 @@ use example_common::{
     exit,
     pictures::maps,
 };
-use language::{Error, pictures::Pictures, weights::TITLES};
+use language::{
+    Error,
+    input::{at_least_one, at_least_two},
+    pictures::Pictures,
+    tokens::{self, labels},
+    weights::TITLES,
+};
 use tokenizers::Tokenizer;
 
 /// T5's tokens of the beginning and the end of an output.
@@ -30,6 +35,8 @@ const BEGIN: u32 = 0;
 const END: u32 = 1;
 /// Tokens that T5 was trained to read.
 const READS: usize = 512;
+/// The widest beam: each of its outputs has a cache.
+const WIDEST: usize = 256;
 
 /// Writes a title for a text, or whatever else a T5 was trained to make of one.
 #[derive(Parser)]
@@ -41,16 +48,16 @@ struct Cli {
     #[arg(long, value_name = "TEXT", default_value = "summarize: ")]
     prefix: String,
     /// New tokens at most
-    #[arg(long, default_value_t = 48)]
+    #[arg(long, default_value_t = 48, value_parser = at_least_one)]
     tokens: usize,
     /// Outputs that are followed side by side; 1 always takes the most probable token
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     beam: usize,
     /// Outputs to print, the most probable first; at most the beam
-    #[arg(long, default_value_t = 1)]
+    #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     best: usize,
     /// Tokens of the text that are read at most; the rest is left out
-    #[arg(long, default_value_t = READS)]
+    #[arg(long, default_value_t = READS, value_parser = at_least_two)]
     longest: usize,
     /// The model: a folder that transformers saved, with tokenizer.json [default: one that writes titles, fetched by cargo xtask fetch t5]
     #[arg(long, value_name = "FOLDER")]
@@ -58,8 +65,11 @@ struct Cli {
     /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
-    /// Pictures of the first output; --text draws what it looks at in the text
-    #[command(flatten)]
+    /// Pictures of the first output.
+    #[command(
+        flatten,
+        next_help_heading = "Pictures of the first output (--text: what it looks at in the text)"
+    )]
     pictures: Pictures,
 }
 
@@ -69,10 +79,16 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: &Cli) -> Result<(), Error> {
-    if cli.beam == 0 || !(1..=cli.beam).contains(&cli.best) {
+    if cli.best > cli.beam {
         return Err(Error::Option(format!(
-            "--best {} must be at least 1 and at most --beam {}",
+            "--best {} must be at most --beam {}",
             cli.best, cli.beam
+        )));
+    }
+    if cli.beam > WIDEST {
+        return Err(Error::Option(format!(
+            "--beam must be at most {WIDEST}, got {}",
+            cli.beam
         )));
     }
     cli.pictures.probe()?;
@@ -80,9 +96,8 @@ fn run(cli: &Cli) -> Result<(), Error> {
     let (device, _) = devices::choose(cli.device)?;
     let (name, text) = read(cli.file.as_deref())?;
     let model = t5::from_pretrained(&source, &device)?;
-    let mut tokenizer = pretrained::tokenizer(&source)?;
-    tokenizer.with_padding(None);
-    tokenizer.with_truncation(None)?;
+    let [vocab_size, _] = model.embedding.weight.dims();
+    let tokenizer = tokens::tokenizer(&source, vocab_size)?;
 
     let tokens = source_tokens(cli, &name, &text, &tokenizer)?;
     let outputs = outputs(cli, &model, &tokens, &device)?;
@@ -124,12 +139,12 @@ fn source_tokens(
     }
     let tokens = tokenizer.encode(format!("{}{text}", cli.prefix), false)?;
     let mut tokens = tokens.get_ids().to_vec();
-    let room = cli.longest.saturating_sub(1).max(1);
+    let room = cli.longest - 1;
     if tokens.len() > room {
         let len = tokens.len();
-        eprintln!(
+        exit::warn(&format!(
             "{name} has {len} tokens with its prefix: only the first {room} are read (--longest)"
-        );
+        ));
         tokens.truncate(room);
     }
     tokens.push(END);
@@ -171,20 +186,12 @@ fn draw(
     output: &[u32],
     device: &Device,
 ) -> Result<(), Error> {
-    let labels = |tokens: &[u32]| -> Vec<String> {
-        let token = |&token| {
-            tokenizer
-                .id_to_token(token)
-                .unwrap_or_else(|| format!("<{token}>"))
-        };
-        tokens.iter().map(token).collect()
-    };
     // What the decoder reads is one token behind what it writes: a row is named after the token before the one it chose.
     let written = [&[BEGIN], output].concat();
     let (ids, lengths) = padded(&[source], device);
     let (target, _) = padded(&[&written], device);
     let attention = model.attention(ids, lengths, target);
-    let (read, written) = (labels(source), labels(&written));
+    let (read, written) = (labels(tokenizer, source), labels(tokenizer, &written));
     let cross = maps(attention.cross, &written, &read)?;
     let page = AttentionPage::new("What the summary looks at")
         .group(AttentionGroup::new(

@@ -91,6 +91,17 @@ fn what_is_no_reaction_is_refused() {
         ("C)C>>C", "\"C)C\" closes a branch that was not opened"),
         ("1CC>>C", "\"1\" stands before the first atom of \"1CC\""),
         ("C+C>>C", "\"+\" in \"C+C\" is neither an atom nor a bond"),
+        ("C==C>>C", "\"=\" in \"C==C\" is not where a bond can be"),
+        ("CC>C>>C", "\">\" in \"CC>C\" is not where a bond can be"),
+        ("CC>>C>C", "\">\" in \"C>C\" is not where a bond can be"),
+        ("C()C>>C", "a branch of \"C()C\" is empty"),
+        ("C(C=)C>>C", "a bond of \"C(C=)C\" leads nowhere"),
+        (
+            "C11>>C",
+            "ring bond 1 of \"C11\" begins and ends at one atom",
+        ),
+        ("[SEP]>>C", "\"[SEP]\" in \"[SEP]\" is not an atom"),
+        ("C[hello]>>C", "\"[hello]\" in \"C[hello]\" is not an atom"),
         ("Cé>>C", "'é' at character 2 is not part of SMILES"),
     ];
     for (text, problem) in cases {
@@ -100,4 +111,26 @@ fn what_is_no_reaction_is_refused() {
             format!("the reaction {text:?} cannot be read: {problem}")
         );
     }
+}
+
+#[test]
+fn numbers_from_before_are_forgotten() {
+    let reaction = Reaction::parse(
+        "[CH3:1][OH:2].[Na+:3].[13CH4:4].[nH:5]1[cH:6][cH:7][cH:8][cH:9]1>>[CH3:7][CH2:1][OH:8]",
+    );
+    assert_eq!(
+        reaction.unwrap().tokens.concat(),
+        "CO.[Na+].[13CH4].[nH]1cccc1>>CCO"
+    );
+    // A radical has to say so.
+    let reaction = Reaction::parse("[CH2:1][Cl:2]>>[C:3]#[N:4]").unwrap();
+    assert_eq!(reaction.tokens.concat(), "[CH2]Cl>>[C]#N");
+}
+
+#[test]
+fn agents_without_reactants_stand_alone() {
+    assert_eq!(
+        Reaction::parse(">[Na+]>CC").unwrap().tokens.concat(),
+        "[Na+]>>CC"
+    );
 }

@@ -27,9 +27,7 @@ fn counts(error: &str) -> Vec<(usize, usize)> {
         let mut numbers = line
             .split(|c: char| !c.is_ascii_digit())
             .filter_map(|number| number.parse().ok());
-        // Between them stands a time.
-        let read = numbers.next().unwrap();
-        (read, numbers.nth(1).unwrap())
+        (numbers.next().unwrap(), numbers.next().unwrap())
     });
     numbers.collect()
 }
@@ -70,7 +68,7 @@ fn an_answer_is_what_the_model_would_write_after_the_whole_conversation() {
     let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
     let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
     let options = GenerateOptions::new(5);
-    let mut conversation = Conversation::new(&model, &tokenizer, None);
+    let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
     conversation
         .say("the cat eats", &options, |_| true)
         .unwrap();
@@ -85,6 +83,46 @@ fn an_answer_is_what_the_model_would_write_after_the_whole_conversation() {
 }
 
 #[test]
+fn a_turn_that_fails_leaves_no_trace() {
+    let folder = folder();
+    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
+    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let options = GenerateOptions::new(5);
+    let after = |fails: bool| {
+        let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
+        conversation
+            .say("the cat eats", &options, |_| true)
+            .unwrap();
+        if fails {
+            let wrong = options.clone().stop_tokens([99]);
+            assert!(conversation.say("a bird", &wrong, |_| true).is_err());
+            assert!(conversation.say(" ", &options, |_| true).is_err());
+        }
+        conversation.say("two fish", &options, |_| true).unwrap();
+        conversation.tokens().to_vec()
+    };
+    assert_eq!(after(true), after(false));
+}
+
+#[test]
+fn an_end_is_no_part_of_what_goes_on() {
+    let folder = folder();
+    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
+    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
+    let options = GenerateOptions::new(5);
+    conversation
+        .say("the cat eats", &options, |_| true)
+        .unwrap();
+    let first = conversation.tokens()[3];
+    let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
+    let turn = conversation
+        .say("the cat eats", &options.stop_tokens([first]), |_| true)
+        .unwrap();
+    assert_eq!((turn.written, conversation.tokens().len()), (1, 3));
+}
+
+#[test]
 fn a_chat_template_is_followed() {
     let folder = folder();
     let template = "{% for message in messages %}{{ 'a ' if message.role == 'user' else 'two ' }}{{ message.content }} {% endfor %}sun";
@@ -92,13 +130,15 @@ fn a_chat_template_is_followed() {
     let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
     let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
     let template = Template::of(folder.path()).unwrap();
-    let mut conversation = Conversation::new(&model, &tokenizer, template)
+    let mut conversation = Conversation::new(&model, &tokenizer, template, 3)
         .with_system("fish")
         .unwrap();
     let mut say = |text: &str| {
         let turn = conversation
             .say(text, &GenerateOptions::new(3), |_| true)
             .unwrap();
+        // Two fish: what the system said is never forgotten.
+        assert_eq!(conversation.tokens()[..2], [16, 9]);
         (turn.read, turn.forgotten, conversation.tokens().len())
     };
     // two fish a dog sun
@@ -135,7 +175,7 @@ fn the_oldest_tokens_make_room() {
             .lines()
             .last()
             .unwrap()
-            .contains("tokens are forgotten"),
+            .contains("tokens of former turns are forgotten"),
         "{error}"
     );
 }
@@ -177,8 +217,8 @@ fn what_cannot_work_is_one_sentence() {
     );
     assert_eq!(last(error(&[&long])), sentence);
     assert_eq!(
-        error(&["cat", "--system", "be kind"]),
-        "error: --system needs a model with a chat template, and this one has none\n"
+        last(error(&["cat", "--system", "be kind"])),
+        "error: --system needs a model with a chat template, and this one has none"
     );
     for (options, sentence) in [
         (

@@ -99,7 +99,7 @@ fn a_folder_is_searched_and_only_what_changed_is_read_again() {
     let first = program(SEARCH, folder.path(), &args, "");
     let error = String::from_utf8(first.stderr).unwrap();
     assert!(
-        error.contains("read 2 texts, kept 0, skipped 1 that are not UTF-8: 3 passages in texts/.search-index.safetensors"),
+        error.contains("texts read: 2, kept: 0, skipped because they or their names are not UTF-8: 1; 3 passages in texts/.search-index.safetensors"),
         "{error}"
     );
     let text = String::from_utf8(first.stdout).unwrap();
@@ -112,7 +112,7 @@ fn a_folder_is_searched_and_only_what_changed_is_read_again() {
     fs::write(texts.join("three.txt"), "a cat").unwrap();
     let again = program(SEARCH, folder.path(), &args, "");
     let error = String::from_utf8(again.stderr).unwrap();
-    assert!(error.contains("read 2 texts, kept 1, skipped 0"), "{error}");
+    assert!(error.contains("texts read: 2, kept: 1, skipped"), "{error}");
     assert_eq!(found(folder.path(), &["a cat"])[0], "three.txt:1\ta cat");
     fs::remove_file(texts.join("three.txt")).unwrap();
     assert!(
@@ -145,7 +145,7 @@ fn another_model_makes_another_index() {
     let args = ["find", "texts", "the cat", "--model", "model"];
     let output = program(SEARCH, folder.path(), &args, "");
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("read 1 texts, kept 0"), "{error}");
+    assert!(error.contains("texts read: 1, kept: 0"), "{error}");
     assert_eq!(found(folder.path(), &["the cat"])[0], expected[0]);
 }
 
@@ -162,7 +162,7 @@ fn what_cannot_work_is_one_sentence() {
     let long = "cat ".repeat(10);
     assert_eq!(
         error(&["the cat", &long]),
-        format!("error: {long:?}: this text has 12 tokens, but the model reads at most 11\n")
+        format!("error: {long:?}: this text has 12 tokens, but this encoder reads at most 11\n")
     );
     assert_eq!(
         error(&["the cat", "a dog", "--text", "3:1"])
@@ -196,7 +196,7 @@ fn what_cannot_work_is_one_sentence() {
         "{broken}"
     );
     let other = error(&["find", "missing", "cat", "--model", "model"]);
-    assert!(other.starts_with("error: cannot read missing: "), "{other}");
+    assert_eq!(other, "error: missing is not a folder\n");
 
     small::gpt(&here.join("model"));
     let family = error(&["compare", "a", "b", "--model", "model"]);
@@ -204,6 +204,37 @@ fn what_cannot_work_is_one_sentence() {
         family.contains("model_type is \"gpt2\", but BERT supports bert, albert"),
         "{family}"
     );
+}
+
+#[test]
+fn texts_of_other_extensions_are_kept() {
+    let folder = folder();
+    let texts = folder.path().join("texts");
+    fs::create_dir(&texts).unwrap();
+    fs::write(texts.join("one.txt"), "the cat").unwrap();
+    fs::write(texts.join("two.md"), "two dog").unwrap();
+    let said = |extensions: &str| {
+        let args = [
+            "find",
+            "texts",
+            "cat",
+            "--model",
+            "model",
+            "--extensions",
+            extensions,
+        ];
+        let output = program(SEARCH, folder.path(), &args, "");
+        let text = String::from_utf8(output.stdout).unwrap();
+        (
+            text.lines().count(),
+            String::from_utf8(output.stderr).unwrap(),
+        )
+    };
+    assert!(said("txt").1.contains("texts read: 1, kept: 0"));
+    assert!(said(".md").1.contains("texts read: 1, kept: 0"));
+    // Nothing is read, and so nothing said.
+    assert_eq!(said("txt"), (1, String::new()));
+    assert_eq!(said("txt,md"), (2, String::new()));
 }
 
 /// On a GPU the cosines are those of the CPU.

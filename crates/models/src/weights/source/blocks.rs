@@ -8,49 +8,64 @@ use burn::tensor::f16;
 
 use super::FilePart;
 
-/// Numbers of a block.
-pub(super) const BLOCK: usize = 32;
+/// Numbers decoded at a time: a mebibyte of f32.
+const MANY: usize = 1 << 18;
 
-/// Blocks decoded at a time: a mebibyte of f32.
-const MANY: u64 = 8192;
-
-/// A type of blocks of 32 numbers with a factor in f16.
+/// A type of blocks with factors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantised {
-    /// Numbers of 8 bits.
+    /// 32 numbers of 8 bits behind a factor in f16.
     Q8,
-    /// Numbers of 4 bits, from −8 to 7: the low halves of 16 bytes, then the high ones.
+    /// 32 numbers of 4 bits, from −8 to 7, behind a factor in f16: the low halves of 16 bytes, then the high ones.
     Q4,
+    /// 256 numbers of 6 bits, from −32 to 31: 128 bytes with four bits of each, 64 with two, a factor of 8 bits for every 16, one in f16 for all.
+    Q6K,
 }
 
 impl Quantised {
+    /// Numbers of a block.
+    pub(super) fn numbers(self) -> usize {
+        match self {
+            Self::Q8 | Self::Q4 => 32,
+            Self::Q6K => 256,
+        }
+    }
+
     /// Bytes of a block.
     pub(super) fn bytes(self) -> usize {
         match self {
-            Self::Q8 => 2 + BLOCK,
-            Self::Q4 => 2 + BLOCK / 2,
+            Self::Q8 => 2 + 32,
+            Self::Q4 => 2 + 16,
+            Self::Q6K => 128 + 64 + 16 + 2,
         }
     }
 
     /// The place of the block whose first number, as f32, is at byte `first`: blocks lie in rows, so every row begins with one.
     pub(super) fn place(self, first: usize) -> usize {
-        let of_block = BLOCK * size_of::<f32>();
+        let of_block = self.numbers() * size_of::<f32>();
         debug_assert!(first.is_multiple_of(of_block));
         first / of_block * self.bytes()
     }
 
-    /// The numbers of a block.
-    fn decode(self, block: &[u8]) -> [f32; BLOCK] {
-        let factor = f16::from_le_bytes([block[0], block[1]]).to_f32();
-        let packed = &block[2..];
-        std::array::from_fn(|at| {
-            let number = match self {
-                Self::Q8 => i32::from(packed[at] as i8),
-                Self::Q4 if at < BLOCK / 2 => i32::from(packed[at] & 15) - 8,
-                Self::Q4 => i32::from(packed[at - BLOCK / 2] >> 4) - 8,
-            };
-            factor * number as f32
-        })
+    /// Appends the numbers of a block.
+    fn decode(self, block: &[u8], decoded: &mut Vec<u8>) {
+        let factor = |at: usize| f16::from_le_bytes([block[at], block[at + 1]]).to_f32();
+        let number = |at: usize| match self {
+            Self::Q8 => factor(0) * f32::from(block[2 + at] as i8),
+            Self::Q4 if at < 16 => factor(0) * (f32::from(block[2 + at] & 15) - 8.0),
+            Self::Q4 => factor(0) * (f32::from(block[2 + at - 16] >> 4) - 8.0),
+            Self::Q6K => {
+                let (half, quarter, within) = (at / 128, at / 32 % 4, at % 32);
+                let low = block[half * 64 + quarter % 2 * 32 + within] >> (quarter / 2 * 4) & 15;
+                let high = block[128 + half * 32 + within] >> (quarter * 2) & 3;
+                let scale = f32::from(block[192 + at / 16] as i8);
+                // In this order, as ggml rounds.
+                factor(208) * scale * (f32::from(low | high << 4) - 32.0)
+            }
+        };
+        for at in 0..self.numbers() {
+            decoded.extend_from_slice(&number(at).to_le_bytes());
+        }
     }
 }
 
@@ -79,16 +94,16 @@ impl Blocks {
     /// Reads and decodes the next blocks, if there are any.
     fn refill(&mut self) -> io::Result<()> {
         let bytes = self.kind.bytes();
-        let count = MANY.min(self.file.left / bytes as u64) as usize;
+        let many = (MANY / self.kind.numbers()) as u64;
+        let count = many.min(self.file.left / bytes as u64) as usize;
         self.packed.resize(count * bytes, 0);
         self.file.read_exact(&mut self.packed)?;
         self.decoded.clear();
         self.at = 0;
-        self.decoded.reserve(count * BLOCK * size_of::<f32>());
+        self.decoded
+            .reserve(count * self.kind.numbers() * size_of::<f32>());
         for block in self.packed.chunks_exact(bytes) {
-            for number in self.kind.decode(block) {
-                self.decoded.extend_from_slice(&number.to_le_bytes());
-            }
+            self.kind.decode(block, &mut self.decoded);
         }
         Ok(())
     }

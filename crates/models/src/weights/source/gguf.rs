@@ -17,10 +17,7 @@ use std::{
 use burn::tensor::DType;
 use serde_json::{Map, Value};
 
-use super::{
-    Numbers, Stored, Tensors,
-    blocks::{BLOCK, Quantised},
-};
+use super::{Numbers, Stored, Tensors, blocks::Quantised};
 use header::{Contents, Header};
 
 /// What a tensor's numbers are.
@@ -39,6 +36,7 @@ fn kind(number: u32) -> (String, Kind) {
         1 => Kind::Float(DType::F16),
         2 => Kind::Quantised(Quantised::Q4),
         8 => Kind::Quantised(Quantised::Q8),
+        14 => Kind::Quantised(Quantised::Q6K),
         28 => Kind::Float(DType::F64),
         30 => Kind::Float(DType::BF16),
         _ => Kind::Other,
@@ -98,7 +96,10 @@ pub(super) fn open(path: &Path) -> Result<Tensors, String> {
         let (dtype_name, kind) = kind(info.kind);
         let (dtype, bytes) = match kind {
             Kind::Float(dtype) => (Some(dtype), size(&info.shape, 1, dtype.size())),
-            Kind::Quantised(kind) => (Some(DType::F32), size(&info.shape, BLOCK, kind.bytes())),
+            Kind::Quantised(kind) => (
+                Some(DType::F32),
+                size(&info.shape, kind.numbers(), kind.bytes()),
+            ),
             Kind::Other => (None, Some(0)),
         };
         let Some(bytes) = bytes else {
@@ -157,7 +158,7 @@ pub(super) fn open(path: &Path) -> Result<Tensors, String> {
     Ok(tensors)
 }
 
-/// The values of a file's metadata by key, but for arrays.
+/// The values of a file's metadata by key; arrays are empty, and long texts left out.
 pub(crate) fn metadata(path: &Path) -> Result<Map<String, Value>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let file_len = file.metadata().map_err(|error| error.to_string())?.len();

@@ -37,7 +37,7 @@ pub(super) struct Info {
 
 /// What was read.
 pub(super) struct Contents {
-    /// The values of the metadata by key, without arrays and long texts.
+    /// The values of the metadata by key, arrays empty, without long texts.
     pub(super) metadata: Map<String, Value>,
     pub(super) tensors: BTreeMap<String, Info>,
     /// Where the numbers begin.
@@ -157,7 +157,7 @@ impl<'a> Header<'a> {
         })
     }
 
-    /// A value of the metadata; none if it is an array or a long text.
+    /// A value of the metadata; an empty array for any, none for a long text.
     fn value(&mut self, kind: u32) -> Result<Option<Value>, String> {
         let value = match kind {
             0 => json!(u8::from_le_bytes(self.bytes()?)),
@@ -171,7 +171,8 @@ impl<'a> Header<'a> {
             TEXT => return self.text(),
             ARRAY => {
                 let (kind, count) = (self.u32()?, self.u64()?);
-                return self.skip_values(kind, count).map(|()| None);
+                // Its place is known, so that nobody takes a default for it.
+                return self.skip_values(kind, count).map(|()| Some(json!([])));
             }
             10 => json!(self.u64()?),
             11 => json!(i64::from_le_bytes(self.bytes()?)),

@@ -1,0 +1,221 @@
+//! What may stand where in SMILES.
+
+use std::ops::Range;
+
+use super::Atom;
+
+/// Divides a text into atoms, bonds, brackets, ring bonds, dots and the arrow.
+pub(super) fn tokens(text: &str) -> Result<Vec<String>, String> {
+    let mut tokens = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let starts = |token: &str| rest.starts_with(token).then_some(token.len());
+        let len = match first {
+            '[' => rest.find(']').filter(|&end| end > 1).map(|end| end + 1),
+            'B' => starts("Br").or(Some(1)),
+            'C' => starts("Cl").or(Some(1)),
+            '>' => starts(">>").or(Some(1)),
+            '%' => {
+                let digits = rest.as_bytes().get(1..3);
+                digits
+                    .filter(|digits| digits.iter().all(u8::is_ascii_digit))
+                    .map(|_| 3)
+            }
+            'N'
+            | 'O'
+            | 'S'
+            | 'P'
+            | 'F'
+            | 'I'
+            | 'b'
+            | 'c'
+            | 'n'
+            | 'o'
+            | 's'
+            | 'p'
+            | '('
+            | ')'
+            | '.'
+            | '='
+            | '#'
+            | '-'
+            | '+'
+            | '\\'
+            | '/'
+            | ':'
+            | '~'
+            | '@'
+            | '?'
+            | '*'
+            | '$'
+            | '0'..='9' => Some(1),
+            _ => None,
+        };
+        let Some(len) = len else {
+            let at = text.chars().count() - rest.chars().count() + 1;
+            return Err(match first {
+                '[' => format!("the bracket at character {at} is empty or not closed"),
+                _ => format!("{first:?} at character {at} is not part of SMILES"),
+            });
+        };
+        tokens.push(rest[..len].to_string());
+        rest = &rest[len..];
+    }
+    Ok(tokens)
+}
+
+/// Reads the molecule of these tokens.
+pub(super) fn molecule(
+    tokens: &[String],
+    range: Range<usize>,
+    atoms: &mut Vec<Atom>,
+) -> Result<(), String> {
+    let written = tokens[range.clone()].concat();
+    let mut branches: Vec<Option<usize>> = Vec::new();
+    let mut rings: Vec<(&str, usize, Option<usize>)> = Vec::new();
+    let mut last: Option<usize> = None;
+    let mut bond: Option<usize> = None;
+    for at in range {
+        let token = tokens[at].as_str();
+        if is_atom(token) {
+            if !is_known_atom(token) {
+                return Err(format!("{token:?} in {written:?} is not an atom"));
+            }
+            atoms.push(Atom::new(at, token));
+            let new = atoms.len() - 1;
+            if let Some(last) = last.replace(new) {
+                bind(atoms, last, new, bond.take());
+            }
+            continue;
+        }
+        let outside = || format!("{token:?} stands before the first atom of {written:?}");
+        match token {
+            "(" | ")" if bond.is_some() => {
+                return Err(format!("a bond of {written:?} leads nowhere"));
+            }
+            "(" => branches.push(Some(last.ok_or_else(outside)?)),
+            ")" if at > 0 && tokens[at - 1] == "(" => {
+                return Err(format!("a branch of {written:?} is empty"));
+            }
+            ")" => {
+                last = branches
+                    .pop()
+                    .ok_or_else(|| format!("{written:?} closes a branch that was not opened"))?
+            }
+            _ if order(token).is_some() => {
+                last.ok_or_else(outside)?;
+                // The head of a dative bond comes behind its line, and nothing else behind a bond.
+                let is_head = token == ">" && tokens[at - 1] == "-";
+                if bond.is_some() != is_head || (token == ">") != is_head {
+                    return Err(format!(
+                        "{token:?} in {written:?} is not where a bond can be"
+                    ));
+                }
+                bond = order(token);
+            }
+            _ if token.starts_with(|c: char| c == '%' || c.is_ascii_digit()) => {
+                let from = last.ok_or_else(outside)?;
+                let label = token.trim_start_matches('%');
+                let label = label
+                    .strip_prefix('0')
+                    .filter(|label| !label.is_empty())
+                    .unwrap_or(label);
+                match rings.iter().position(|(open, ..)| *open == label) {
+                    Some(open) => {
+                        let (_, to, other) = rings.remove(open);
+                        if from == to {
+                            return Err(format!(
+                                "ring bond {label} of {written:?} begins and ends at one atom"
+                            ));
+                        }
+                        bind(atoms, from, to, bond.take().or(other));
+                    }
+                    None => rings.push((label, from, bond.take())),
+                }
+            }
+            _ => {
+                return Err(format!(
+                    "{token:?} in {written:?} is neither an atom nor a bond"
+                ));
+            }
+        }
+    }
+    if let Some((label, ..)) = rings.first() {
+        return Err(format!("ring bond {label} of {written:?} is not closed"));
+    }
+    if !branches.is_empty() {
+        return Err(format!("a branch of {written:?} is not closed"));
+    }
+    match bond {
+        None => Ok(()),
+        Some(_) => Err(format!("a bond of {written:?} leads nowhere")),
+    }
+}
+
+fn bind(atoms: &mut [Atom], a: usize, b: usize, bond: Option<usize>) {
+    for (from, to) in [(a, b), (b, a)] {
+        atoms[from].valence += bond.unwrap_or(1);
+        atoms[from].neighbors.push(to);
+    }
+}
+
+/// Whether a token is an atom: `isotope? element chirality? hydrogens? charge?` in brackets, a number behind them, or an element that needs none.
+fn is_known_atom(token: &str) -> bool {
+    let Some(inside) = token
+        .strip_prefix('[')
+        .and_then(|token| token.strip_suffix(']'))
+    else {
+        return true;
+    };
+    let rest = after_digits(inside);
+    let lengths = [2, 1].into_iter();
+    let mut lengths = lengths.filter(|&len| rest.len() >= len && rest.is_char_boundary(len));
+    let Some(len) = lengths.find(|&len| is_element(&rest[..len])) else {
+        return false;
+    };
+    let rest = rest[len..].trim_start_matches('@');
+    let rest = rest.strip_prefix('H').map_or(rest, after_digits);
+    let charge = rest.trim_start_matches(['+', '-']);
+    let rest = match charge.len() < rest.len() {
+        true => after_digits(charge),
+        false => rest,
+    };
+    match rest.strip_prefix(':') {
+        Some(number) => !number.is_empty() && after_digits(number).is_empty(),
+        None => rest.is_empty(),
+    }
+}
+
+fn after_digits(text: &str) -> &str {
+    text.trim_start_matches(|c: char| c.is_ascii_digit())
+}
+
+/// Whether it is the symbol of an element, a small one if it is aromatic.
+fn is_element(symbol: &str) -> bool {
+    match symbol.starts_with(|c: char| c.is_ascii_lowercase()) {
+        true => ["b", "c", "n", "o", "p", "s", "se", "as", "te"].contains(&symbol),
+        false => symbol == "*" || ELEMENTS.split(' ').any(|element| element == symbol),
+    }
+}
+
+/// The order of a bond by its sign.
+fn order(token: &str) -> Option<usize> {
+    match token {
+        // Fragments that belong together, and the head of a dative bond.
+        "~" | ">" => Some(0),
+        "-" | "/" | "\\" | ":" => Some(1),
+        "=" => Some(2),
+        "#" => Some(3),
+        "$" => Some(4),
+        _ => None,
+    }
+}
+
+fn is_atom(token: &str) -> bool {
+    token.starts_with(|c: char| c.is_ascii_alphabetic() || c == '[' || c == '*')
+}
+
+/// The elements.
+const ELEMENTS: &str = "H He Li Be B C N O F Ne Na Mg Al Si P S Cl Ar K Ca Sc Ti V Cr Mn Fe Co Ni Cu Zn Ga Ge As Se Br Kr Rb Sr Y Zr \
+    Nb Mo Tc Ru Rh Pd Ag Cd In Sn Sb Te I Xe Cs Ba La Ce Pr Nd Pm Sm Eu Gd Tb Dy Ho Er Tm Yb Lu Hf Ta W Re Os Ir Pt Au Hg Tl Pb Bi Po \
+    At Rn Fr Ra Ac Th Pa U Np Pu Am Cm Bk Cf Es Fm Md No Lr Rf Db Sg Bh Hs Mt Ds Rg Cn Nh Fl Mc Lv Ts Og";
