@@ -212,9 +212,10 @@ impl<'a> Conversation<'a> {
             } else {
                 0
             };
+            // What was said is never cut.
+            let begin = begin.min(self.model.max_len() - 1 - new.len());
             let kept = (self.model.max_len() / 2).max(new.len());
-            let kept = kept.min(self.model.max_len() - 1 - begin);
-            forgotten = tokens.len() - kept - begin;
+            forgotten = tokens.len().saturating_sub(kept + begin);
             tokens.drain(begin..begin + forgotten);
         }
         Ok((tokens, self.messages.clone(), forgotten))

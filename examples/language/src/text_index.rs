@@ -82,7 +82,7 @@ impl TextIndex {
     /// written, and writes it. `progress` hears how many passages are read, of how many.
     ///
     /// # Errors
-    /// If the folder or a file cannot be read, or the index not be used or written.
+    /// If the folder or a file cannot be read, or the index not be used. That it cannot be written is only a warning.
     pub fn update(
         folder: &Path,
         extensions: &[String],

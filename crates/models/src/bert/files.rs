@@ -173,13 +173,7 @@ fn gguf(table: Table) -> Table {
         ("ffn_down", "output.dense"),
         ("layer_output_norm", "output.LayerNorm"),
     ];
-    let table = embeddings.iter().fold(table, |table, (theirs, name)| {
-        table.rename(&format!("{theirs}.*"), &format!("{name}.*"))
-    });
-    of_layer.iter().fold(table, |table, (theirs, name)| {
-        table.rename(
-            &format!("blk.*.{theirs}.*"),
-            &format!("encoder.layer.*.{name}.*"),
-        )
-    })
+    table
+        .rename_all(&embeddings, ["", ""])
+        .rename_all(&of_layer, ["blk.*.", "encoder.layer.*."])
 }

@@ -102,14 +102,7 @@ pub(super) fn gguf(family: Family, config: &LanguageModelConfig) -> Table {
         ("ffn_up", "mlp.up_proj"),
         ("ffn_down", "mlp.down_proj"),
     ];
-    let table = table_with(family, config, projections);
-    let table = of_model.iter().fold(table, |table, (theirs, name)| {
-        table.rename(&format!("{theirs}.*"), &format!("{name}.*"))
-    });
-    of_layer.iter().fold(table, |table, (theirs, name)| {
-        table.rename(
-            &format!("blk.*.{theirs}.*"),
-            &format!("model.layers.*.{name}.*"),
-        )
-    })
+    table_with(family, config, projections)
+        .rename_all(&of_model, ["", ""])
+        .rename_all(&of_layer, ["blk.*.", "model.layers.*."])
 }

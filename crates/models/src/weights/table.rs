@@ -225,6 +225,15 @@ impl Table {
     }
 }
 
+impl Table {
+    /// [`rename`](Self::rename) for each pair of modules, below these prefixes.
+    pub(crate) fn rename_all(self, pairs: &[(&str, &str)], [from, to]: [&str; 2]) -> Self {
+        pairs.iter().fold(self, |table, (theirs, name)| {
+            table.rename(&format!("{from}{theirs}.*"), &format!("{to}{name}.*"))
+        })
+    }
+}
+
 impl Names {
     /// `name` in each of them.
     fn below(&self, name: &str) -> Self {
