@@ -10,6 +10,9 @@ use std::{
 /// How the panic of `println!` begins.
 const PRINTING: &str = "failed printing to stdout: ";
 
+/// Exit code of a program that Ctrl-C has stopped.
+pub const STOPPED: u8 = 130;
+
 /// Runs a program that returns its exit code. An error becomes one sentence and exit code 1. So does a panic, of Burn where there is
 /// no GPU for example, unless `RUST_BACKTRACE` asks for more. A reader that closes the pipe has read enough: then the code is 0.
 pub fn run<E: Display>(program: impl FnOnce() -> Result<u8, E>) -> ExitCode {

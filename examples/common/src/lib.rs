@@ -3,5 +3,7 @@
 pub mod devices;
 pub mod exit;
 pub mod files;
+#[cfg(feature = "train")]
+pub mod learner;
 pub mod lock;
 pub mod pictures;

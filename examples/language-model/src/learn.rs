@@ -22,13 +22,13 @@ use burn::{
 };
 
 use burn_attn_models::{language_model::LanguageModelConfig, train::warmup_cosine};
+use example_common::{exit::STOPPED, learner};
 
 use crate::{
     checkpoints::{BestAndNewest, End, Guarded, Watch},
     cli::{Recipe, TrainArgs},
     error::Error,
     folder::{Folder, Run, model_config},
-    plain,
     samples::Samples,
     text::{Text, WindowBatcher},
 };
@@ -37,9 +37,6 @@ use crate::{
 const PROMPT: usize = 12;
 /// Passes over the text at most, unless it is said.
 const EPOCHS: usize = 10;
-
-/// Exit code of a run that was stopped.
-const STOPPED: u8 = 130;
 
 /// Trains a model and saves it; returns the exit code.
 pub fn train(args: &TrainArgs) -> Result<u8, Error> {
@@ -180,17 +177,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
     };
     let interrupter = training.interrupter();
     end.stop_by(interrupter.clone());
-    let training = plain::instead_of_the_dashboard(training).with_progress_logger(Watch {
+    let training = learner::instead_of_the_dashboard(training).with_progress_logger(Watch {
         interrupter: interrupter.clone(),
         end: end.clone(),
     });
-    // A second Ctrl-C does not wait for the step under way. If there can be no handler, the first ends the program.
-    let _ = ctrlc::set_handler(move || {
-        if interrupter.should_stop() {
-            std::process::exit(STOPPED.into());
-        }
-        interrupter.stop(Some("Ctrl-C"));
-    });
+    learner::stop_by_ctrl_c(interrupter);
 
     let optimizer = AdamWConfig::new()
         .with_beta_2(0.95)

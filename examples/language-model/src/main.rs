@@ -6,7 +6,6 @@ mod continuation;
 mod error;
 mod folder;
 mod learn;
-mod plain;
 mod samples;
 mod text;
 

@@ -7,6 +7,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn::ops::in_host_memory;
 use burn_attn_models::train::Replicas;
+use example_common::exit::STOPPED;
 use example_common::files;
 use example_common::lock::{self, Lock};
 
@@ -240,7 +241,7 @@ fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
     ctrlc::set_handler(|| {
         let impatient = STOP.swap(true, Ordering::Relaxed);
         if impatient || !TRAINING.load(Ordering::Relaxed) {
-            std::process::exit(130);
+            std::process::exit(STOPPED.into());
         }
     })
     .map_err(|error| Error::Stream(format!("cannot listen for Ctrl-C: {error}")))?;
@@ -258,7 +259,7 @@ pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
         "stopped; train --resume --out {} goes on from {name}",
         out.display()
     ));
-    130
+    STOPPED
 }
 
 /// Evaluates a run, writes the figures where `--report` says and the translations where `--translations` says, and prints the figures.

@@ -19,9 +19,9 @@ use crate::translator::Translator;
 pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     let (split, outcome) = train(shared, place)?;
     if let Outcome::Interrupted(name) = outcome {
-        say_how_to_resume(&name, &shared.out);
+        let code = say_how_to_resume(&name, &shared.out);
         say("(or run the same command again)");
-        return Ok(130);
+        return Ok(code);
     }
     let translator = Translator::load(&shared.out, &place.device, 1)?;
     report_run(&translator, &split, HELD_OUT, shared, place)?;

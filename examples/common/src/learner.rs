@@ -1,4 +1,4 @@
-//! What there is to see without a terminal: Burn's own renderer would print a line for every step.
+//! What Burn's learner prints where there is no dashboard: its own renderer would print a line for every step. And how Ctrl-C stops it.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -7,7 +7,7 @@ use std::{
 };
 
 use burn::train::{
-    LearnerModel, LearnerSummary, SupervisedTraining,
+    Interrupter, LearnerModel, LearnerSummary, SupervisedTraining,
     logger::{EvaluationProgressLogger, TrainingProgressLogger},
     metric::{MetricDefinition, MetricEntry, MetricId},
     renderer::{
@@ -16,8 +16,22 @@ use burn::train::{
     },
 };
 
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::exit;
+
 /// How often a line says how far it is.
 const EVERY: Duration = Duration::from_secs(30);
+
+/// The first Ctrl-C stops a training after the step under way, the second ends the program. If there can be no handler, the first does.
+pub fn stop_by_ctrl_c(interrupter: Interrupter) {
+    let _ = ctrlc::set_handler(move || {
+        if interrupter.should_stop() {
+            std::process::exit(exit::STOPPED.into());
+        }
+        interrupter.stop(Some("Ctrl-C"));
+    });
+}
 
 /// Leaves a terminal to the dashboard, and gives anything else a line now and then.
 pub fn instead_of_the_dashboard<M: LearnerModel>(
@@ -25,13 +39,21 @@ pub fn instead_of_the_dashboard<M: LearnerModel>(
 ) -> SupervisedTraining<M> {
     match std::io::stdout().is_terminal() {
         true => training,
-        false => training.renderer(Box::new(Lines::default())),
+        false => without_dashboard(training),
     }
 }
 
-/// One line for each half minute, and one at the end of each part of an epoch, training and validation.
-#[derive(Default)]
+/// Gives a terminal a progress bar, and anything else a line now and then.
+pub fn without_dashboard<M: LearnerModel>(
+    training: SupervisedTraining<M>,
+) -> SupervisedTraining<M> {
+    training.renderer(Box::new(Lines::default()))
+}
+
+/// One line for each half minute, or a progress bar where both streams are a terminal, and one line at the end of each part of an epoch, training and validation.
 struct Lines {
+    /// Not drawn where standard error is no terminal.
+    bar: ProgressBar,
     epochs: usize,
     epoch: usize,
     split: String,
@@ -40,6 +62,22 @@ struct Lines {
     names: HashMap<MetricId, String>,
     /// The newest values, by name.
     values: BTreeMap<String, String>,
+}
+
+impl Default for Lines {
+    fn default() -> Self {
+        let style = ProgressStyle::with_template("{wide_bar} {msg} {pos} of {len}, {eta} left");
+        Self {
+            bar: ProgressBar::no_length().with_style(style.unwrap_or(ProgressStyle::default_bar())),
+            epochs: 0,
+            epoch: 0,
+            split: String::new(),
+            items: 0,
+            said: None,
+            names: HashMap::new(),
+            values: BTreeMap::new(),
+        }
+    }
 }
 
 impl Lines {
@@ -64,12 +102,9 @@ impl Lines {
             .values
             .iter()
             .map(|(name, value)| format!(", {} {value}", name.to_lowercase()));
-        println!(
-            "epoch {}/{}: {what}{}",
-            self.epoch,
-            self.epochs,
-            values.collect::<String>()
-        );
+        let values: String = values.collect();
+        self.bar
+            .suspend(|| println!("epoch {}/{}: {what}{values}", self.epoch, self.epochs));
     }
 }
 
@@ -99,10 +134,18 @@ impl TrainingProgressLogger for Lines {
     fn start_split(&mut self, split: &str, items: usize) {
         (self.split, self.items) = (split.to_lowercase(), items);
         self.values.clear();
+        self.bar.set_length(items as u64);
+        self.bar.set_message(format!(
+            "epoch {}/{}: {}",
+            self.epoch, self.epochs, self.split
+        ));
+        self.bar.reset();
     }
 
     fn update_split(&mut self, items: usize) {
-        if self.said.is_none_or(|said| said.elapsed() > EVERY) {
+        self.bar.set_position(items as u64);
+        let is_seen = !self.bar.is_hidden() && std::io::stdout().is_terminal();
+        if !is_seen && self.said.is_none_or(|said| said.elapsed() > EVERY) {
             self.say(&format!("{} {items} of {}", self.split, self.items));
             self.said = Some(Instant::now());
         }
@@ -117,7 +160,9 @@ impl TrainingProgressLogger for Lines {
         self.epoch = epoch + 1;
     }
 
-    fn end(&mut self) {}
+    fn end(&mut self) {
+        self.bar.finish_and_clear();
+    }
 
     fn log_event_training(&mut self, _: String) {}
 }
