@@ -50,9 +50,14 @@ impl Bilingual {
         self.spanish.extend(&other.spanish);
     }
 
+    /// The English words of a phrase.
+    pub(super) fn english(&self) -> String {
+        with_an(&words(&self.english)).join(" ")
+    }
+
     /// The pair as normal written text.
     pub(super) fn written(&self, mark: Mark) -> Pair {
-        let english = capitalised(&with_an(&words(&self.english)).join(" "));
+        let english = capitalised(&self.english());
         let spanish = capitalised(&contracted(&words(&self.spanish)).join(" "));
         match mark {
             Mark::Stop => Pair {
@@ -77,7 +82,7 @@ fn words(pieces: &[&'static str]) -> Vec<&'static str> {
 /// "an" before a vowel. The lexicon has no word whose first sound and first letter disagree.
 fn with_an(words: &[&'static str]) -> Vec<&'static str> {
     let mut out = words.to_vec();
-    for (word, next) in out.iter_mut().zip(&words[1..]) {
+    for (word, next) in out.iter_mut().zip(words.iter().skip(1)) {
         if *word == "a" && next.starts_with(['a', 'e', 'i', 'o', 'u']) {
             *word = "an";
         }

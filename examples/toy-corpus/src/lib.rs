@@ -1,4 +1,4 @@
-//! A toy corpus of English and Spanish sentences, made by a grammar from a seed.
+//! A toy corpus of English and Spanish sentences, made by a grammar from a seed; and stories with questions about them, in the same English.
 //!
 //! Every English sentence has one Spanish translation, and only one. The rules that make it so:
 //! - "you" is one friend ("tú"); "they" is "ellos"; "his", "her" and "their" are all "su".
@@ -18,6 +18,10 @@ mod sampling;
 
 #[cfg(test)]
 mod tests;
+
+use std::ops::Range;
+
+use self::{draw::Draw, grammar::Composer};
 
 /// A sentence and its translation, as written text.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -49,5 +53,33 @@ impl ToyCorpus {
     /// `O(sentences)`: about 20,000 sentences are made and checked, a fraction of a second.
     pub fn generate(seed: u64) -> Self {
         sampling::generate(seed)
+    }
+}
+
+/// A short English story, and questions that phrases of it answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Story {
+    /// Four to seven sentences.
+    pub text: String,
+    /// At most four.
+    pub questions: Vec<Question>,
+}
+
+/// A question about a story.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// The question.
+    pub text: String,
+    /// Which bytes of the story answer it.
+    pub answer: Range<usize>,
+}
+
+impl Story {
+    /// Makes stories from a seed, in the words of the corpus: who did what, where, when, with whom and why.
+    ///
+    /// The same seed gives the same stories on every machine, as long as the tables of words and the grammar stay as they are.
+    pub fn generate(seed: u64, count: usize) -> Vec<Self> {
+        let mut composer = Composer::new(Draw::new(seed));
+        (0..count).map(|_| composer.story()).collect()
     }
 }

@@ -276,7 +276,7 @@ impl Composer {
     }
 
     /// A relative, or a person by name if the subject has no name.
-    fn someone(&mut self, subject: &NounPhrase) -> Bilingual {
+    pub(super) fn someone(&mut self, subject: &NounPhrase) -> Bilingual {
         let named =
             subject.noun.is_none() && matches!(subject.person, Person::Singular | Person::Plural);
         if !named && self.draw.percent(40) {
@@ -312,7 +312,7 @@ impl Composer {
     }
 
     /// A time that suits the tense, with a chance in percent.
-    fn time_of(&mut self, group: &VerbGroup<'_>, chance: usize) -> Bilingual {
+    pub(super) fn time_of(&mut self, group: &VerbGroup<'_>, chance: usize) -> Bilingual {
         if group.verb.has(Property::Possession) || !self.draw.percent(chance) {
             return Bilingual::default();
         }

@@ -5,6 +5,8 @@ mod clause;
 mod liking;
 mod noun_phrase;
 mod place;
+mod question;
+mod story;
 mod verb_group;
 
 use std::collections::VecDeque;

@@ -1,0 +1,337 @@
+//! Questions about stories. No question has two answers.
+
+use std::ops::Range;
+
+use super::Composer;
+use super::noun_phrase::NounPhrase;
+use super::story::{Event, Part, Phrase, capitalise};
+use super::verb_group::{Tense, VerbGroup};
+use crate::Question;
+use crate::lexicon::{BE, BE_PAST, Kind, Number, Person, Property, VERBS};
+
+impl Composer {
+    /// The questions about a story in which this happens.
+    pub(super) fn questions(&mut self, text: &str, events: &[Event]) -> Vec<Question> {
+        let mut questions = Vec::new();
+        for (number, event) in events.iter().enumerate() {
+            let others: Vec<&Event> = (events.iter().enumerate())
+                .filter_map(|(other, event)| (other != number).then_some(event))
+                .collect();
+            let found = match event.verb {
+                Some(verb) => self.about_happening(text, event, verb, &others),
+                None => about_being(text, event, &others),
+            };
+            questions.extend(found);
+        }
+        questions
+    }
+
+    fn about_happening(
+        &mut self,
+        text: &str,
+        event: &Event,
+        verb: usize,
+        others: &[&Event],
+    ) -> Vec<Question> {
+        let alike: Vec<&&Event> = (others.iter())
+            .filter(|other| other.verb == Some(verb))
+            .collect();
+        let group = VerbGroup {
+            verb: &VERBS[verb],
+            tense: event.tense,
+            person: event.subject.person,
+        };
+        let object = event.phrase(text, Part::Object);
+        // What the story has told of is "the hat" from then on; but who had "a sister"?
+        let object = object.map(|object| match group.verb.has(Property::Possession) {
+            true => object.to_string(),
+            false => definite(object),
+        });
+        let mut found = Vec::new();
+        if alike.iter().all(|other| !event.is_about_same(other)) {
+            let asked = group.question(&event.subject).english();
+            for phrase in &event.phrases {
+                found.extend(self.about_phrase(text, event, phrase, &asked, object.as_deref()));
+            }
+            found.extend(how_many(text, event, &asked));
+        }
+        let is_told_apart = |other: &&&Event| match (&event.object, &other.object) {
+            (Some(one), Some(other)) => one.noun != other.noun,
+            _ => false,
+        };
+        if alike.iter().all(is_told_apart) {
+            let group = VerbGroup {
+                person: asked_for(&event.subject),
+                ..group
+            };
+            let word = who(&event.subject);
+            let mut question = [word, &group.affirmative().english()].join(" ");
+            question = extended(question, object.as_deref());
+            if let Some(company) = &event.company {
+                question = format!("{question} with {company}");
+            }
+            if object.is_none() || self.draw.percent(40) {
+                question = extended(question, event.phrase(text, Part::Place));
+            }
+            if self.draw.percent(30) {
+                question = extended(question, event.phrase(text, Part::Time));
+            }
+            found.push(Question::new(question, event.named.clone()));
+        }
+        found
+    }
+
+    /// The question that a phrase answers, of "did Ana buy" and "the hat".
+    fn about_phrase(
+        &mut self,
+        text: &str,
+        event: &Event,
+        Phrase { part, at }: &Phrase,
+        asked: &str,
+        object: Option<&str>,
+    ) -> Option<Question> {
+        let verb = event.verb.map(|verb| &VERBS[verb]);
+        let has = |property| verb.is_some_and(|verb| verb.has(property));
+        let goes = verb.is_some_and(|verb| verb.english[0] == "go");
+        let of = |word: &str| format!("{word} {asked}");
+        let with_object = |word: &str| extended(of(word), object);
+        let question = match part {
+            Part::Object => {
+                let object = event.object.as_ref()?;
+                match object.kind.is_human() {
+                    // "Who did Ana have?"
+                    true if has(Property::Possession) => return None,
+                    true => of("who"),
+                    false => of("what"),
+                }
+            }
+            Part::Company => format!("{} with", with_object("who")),
+            Part::Beneficiary => format!("{} for", with_object("who")),
+            // "Where did Ana come?"
+            Part::Place if has(Property::Motion) && !goes => return None,
+            Part::Place => with_object("where"),
+            Part::Time => with_object("when"),
+            Part::Reason => with_object("why"),
+        };
+        // "When did Ana swim at the lake?"
+        let more = match part {
+            Part::Object | Part::Time | Part::Reason if self.draw.percent(40) => Some(Part::Place),
+            Part::Place if self.draw.percent(30) => Some(Part::Time),
+            _ => None,
+        };
+        let more = more.and_then(|part| event.phrase(text, part));
+        Some(Question::new(extended(question, more), at.clone()))
+    }
+}
+
+impl Event {
+    /// Whether someone does what both sentences tell: the subject of one, or who is with it.
+    fn is_about_same(&self, other: &Self) -> bool {
+        let is_same = match (self.subject.noun, other.subject.noun) {
+            (None, None) => self.subject.text.english() == other.subject.text.english(),
+            (one, other) => one == other,
+        };
+        is_same || self.is_with(&other.subject) || other.is_with(&self.subject)
+    }
+
+    /// Whether the company may be this one.
+    fn is_with(&self, one: &NounPhrase) -> bool {
+        let last_word = |text: &str| text.split(' ').next_back().map(String::from);
+        let name = last_word(&one.text.english());
+        self.company
+            .as_deref()
+            .is_some_and(|company| last_word(company) == name)
+    }
+}
+
+impl Question {
+    fn new(mut question: String, answer: Range<usize>) -> Self {
+        capitalise(&mut question, 0);
+        question.push('?');
+        Self {
+            text: question,
+            answer,
+        }
+    }
+}
+
+/// "How many red hats did Ana buy?", of "two red hats".
+fn how_many(text: &str, event: &Event, asked: &str) -> Option<Question> {
+    let object = event
+        .phrases
+        .iter()
+        .find(|phrase| phrase.part == Part::Object)?;
+    let start = object.at.start;
+    let (number, counted) = text[object.at.clone()].split_once(' ')?;
+    ["two", "three", "many"].contains(&number).then(|| {
+        let question = format!("how many {counted} {asked}");
+        Question::new(question, start..start + number.len())
+    })
+}
+
+/// "Where was the book?" and "What was on the table?", if no other sentence has the book or the table.
+fn about_being(text: &str, event: &Event, others: &[&Event]) -> Vec<Question> {
+    let mut found = Vec::new();
+    let be = if event.tense == Tense::Past {
+        BE_PAST
+    } else {
+        BE
+    };
+    let is_new = |noun: Option<usize>| {
+        noun.is_some_and(|noun| others.iter().all(|other| !other.nouns.contains(&noun)))
+    };
+    let Some(place) = event.phrases.first() else {
+        return found;
+    };
+    if is_new(event.subject.noun) {
+        let subject = event.subject.text.english();
+        let question = format!("where {} {subject}", be[event.subject.person as usize]);
+        found.push(Question::new(question, place.at.clone()));
+    }
+    // The last noun of the sentence is the place.
+    if is_new(event.nouns.last().copied()) {
+        let (word, be) = (who(&event.subject), be[asked_for(&event.subject) as usize]);
+        let question = format!("{word} {be} {}", &text[place.at.clone()]);
+        found.push(Question::new(question, event.named.clone()));
+    }
+    found
+}
+
+/// "Who" is singular, whoever it is.
+fn asked_for(subject: &NounPhrase) -> Person {
+    match subject.kind {
+        Kind::Animal => subject.person,
+        _ => Person::Singular,
+    }
+}
+
+fn who(subject: &NounPhrase) -> &'static str {
+    match (subject.kind, subject.number) {
+        (Kind::Animal, Number::Singular) => "which animal",
+        (Kind::Animal, Number::Plural) => "which animals",
+        (kind, _) if kind.is_human() => "who",
+        _ => "what",
+    }
+}
+
+/// "the hat" for "a hat".
+fn definite(object: &str) -> String {
+    match object.split_once(' ') {
+        Some(("a" | "an", rest)) => format!("the {rest}"),
+        _ => object.to_string(),
+    }
+}
+
+fn extended(question: String, phrase: Option<&str>) -> String {
+    let Some(phrase) = phrase else {
+        return question;
+    };
+    let mut chars = phrase.chars();
+    match chars.next() {
+        // A time that begins its sentence is capitalised there.
+        Some(first) => format!(
+            "{question} {}{}",
+            first.to_ascii_lowercase(),
+            chars.as_str()
+        ),
+        None => question,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use crate::Story;
+    use crate::lexicon::{Gender, NOUNS};
+
+    #[test]
+    fn nouns_of_people_have_their_gender() {
+        let women = [
+            "girl",
+            "woman",
+            "queen",
+            "actress",
+            "sister",
+            "aunt",
+            "grandmother",
+        ];
+        for noun in NOUNS.iter().filter(|noun| noun.kind.is_human()) {
+            let is_woman = women.contains(&noun.english[0]);
+            assert_eq!(noun.gender == Gender::Feminine, is_woman, "{noun:?}");
+        }
+    }
+
+    #[test]
+    fn answers_are_whole_words_of_the_story() {
+        let stories = Story::generate(1, 500);
+        let mut beginnings = BTreeSet::new();
+        for Story { text, questions } in &stories {
+            assert!((4..=7).contains(&text.matches('.').count()), "{text}");
+            assert!(questions.len() <= 4, "{text}");
+            let different: BTreeSet<_> = questions.iter().map(|question| &question.text).collect();
+            assert_eq!(different.len(), questions.len(), "{text}: {questions:?}");
+            for question in questions {
+                assert!(!question.text.contains("  ") && !question.text.contains(" ?"));
+                let (before, rest) = text.split_at(question.answer.start);
+                let (answer, after) = rest.split_at(question.answer.len());
+                assert!(
+                    before.is_empty() || before.ends_with(' '),
+                    "{text}: {question:?}"
+                );
+                assert!(after.starts_with([' ', '.']), "{text}: {question:?}");
+                let is_a_phrase = answer.starts_with(char::is_alphabetic)
+                    && answer.ends_with(char::is_alphabetic)
+                    && !answer.contains('.');
+                assert!(is_a_phrase, "{answer:?} in {text}");
+                beginnings.insert(question.text.split(' ').next().unwrap());
+            }
+        }
+        let all = ["How", "What", "When", "Where", "Which", "Who", "Why"];
+        assert_eq!(beginnings, all.into());
+        let questions = stories.iter().map(|story| story.questions.len());
+        assert!(questions.sum::<usize>() > 1800);
+    }
+
+    #[test]
+    fn who_does_something_with_someone_is_asked_with_both() {
+        let mut asked = 0;
+        for Story { text, questions } in Story::generate(4, 300) {
+            for question in &questions {
+                let mut words = question.text.split([' ', '?']);
+                let (Some("Who"), Some(verb)) = (words.next(), words.next()) else {
+                    continue;
+                };
+                if verb == "is" {
+                    continue;
+                }
+                let answer = &text[question.answer.clone()];
+                let of_answer = format!("{answer} {verb} ");
+                let with_others = (text.split('.'))
+                    .any(|sentence| sentence.contains(&of_answer) && sentence.contains(" with "));
+                if with_others {
+                    assert!(question.text.contains(" with "), "{text} {question:?}");
+                    asked += 1;
+                }
+            }
+        }
+        assert!(asked > 10, "{asked}");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_stories() {
+        assert_eq!(Story::generate(2, 20), Story::generate(2, 20));
+        assert_ne!(Story::generate(2, 20), Story::generate(3, 20));
+        // A longer list begins with the shorter one.
+        assert_eq!(Story::generate(2, 30)[..20], Story::generate(2, 20));
+        // FNV-1a, 64 bits, of those that `answer` holds out: what it prints is about them.
+        let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+        for Story { text, questions } in Story::generate(u64::MAX, 200) {
+            let questions = questions.iter().flat_map(|question| question.text.bytes());
+            for byte in text.bytes().chain(questions) {
+                hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+            }
+        }
+        assert_eq!(hash, 0x9b6e_ce43_8bc9_1d84, "{hash:#018x}");
+    }
+}

@@ -1,0 +1,326 @@
+//! Short English stories, and questions that phrases of them answer.
+
+use std::ops::{Range, RangeInclusive};
+
+use super::noun_phrase::{NounPhrase, Request, Slot};
+use super::verb_group::{Tense, VerbGroup};
+use super::{Composer, PEOPLE};
+use crate::Story;
+use crate::bilingual::Bilingual;
+use crate::lexicon::{
+    ADJECTIVES, BE, BE_PAST, Copula, Gender, Kind, Number, Person, Property, VERBS,
+};
+
+/// Sentences of a story.
+const SENTENCES: RangeInclusive<usize> = 4..=7;
+/// Questions about a story at most.
+const QUESTIONS: usize = 4;
+
+/// What a phrase says about what happens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    Object,
+    /// With whom.
+    Company,
+    /// For whom.
+    Beneficiary,
+    Place,
+    Time,
+    Reason,
+}
+
+/// A phrase of a story, without the preposition or conjunction that no answer begins with.
+#[derive(Clone, Debug)]
+pub(super) struct Phrase {
+    pub(super) part: Part,
+    pub(super) at: Range<usize>,
+}
+
+/// What a sentence of a story tells.
+#[derive(Debug)]
+pub(super) struct Event {
+    /// None is "to be".
+    pub(super) verb: Option<usize>,
+    pub(super) tense: Tense,
+    /// Who or what it is about, even where the story says "she".
+    pub(super) subject: NounPhrase,
+    /// Where the story names the subject.
+    pub(super) named: Range<usize>,
+    pub(super) object: Option<NounPhrase>,
+    /// Who does the same with the subject, as the story says it.
+    pub(super) company: Option<String>,
+    pub(super) phrases: Vec<Phrase>,
+    /// All nouns of the sentence.
+    pub(super) nouns: Vec<usize>,
+}
+
+impl Composer {
+    /// The next story.
+    pub(crate) fn story(&mut self) -> Story {
+        let sentences = SENTENCES.count();
+        let sentences = SENTENCES.start() + self.draw.below(sentences);
+        let mut text = String::new();
+        let mut events: Vec<Event> = Vec::new();
+        for _ in 0..sentences {
+            if !text.is_empty() {
+                text.push(' ');
+            }
+            self.record = super::Record::default();
+            let event = match self.draw.percent(20) {
+                true => self.being_somewhere(&mut text),
+                false => self.happening(&mut text, events.last()),
+            };
+            events.push(event);
+        }
+        let mut questions = self.questions(&text, &events);
+        self.draw.shuffle(&mut questions);
+        questions.truncate(QUESTIONS);
+        Story { text, questions }
+    }
+
+    /// "The red book was on the table."
+    fn being_somewhere(&mut self, text: &mut String) -> Event {
+        let kinds = [
+            PEOPLE,
+            &[Kind::Animal, Kind::Text, Kind::Small, Kind::Clothing],
+        ]
+        .concat();
+        let subject = self.noun_phrase(Request {
+            kinds: &kinds,
+            slot: Slot::Known,
+            number: None,
+            adjective: 30,
+        });
+        let past = self.draw.percent(70);
+        let start = text.len();
+        let named = add(text, &subject.text.english());
+        let be = if past { BE_PAST } else { BE }[subject.person as usize];
+        add(text, be);
+        let place = self.whereabouts(subject.kind);
+        let at = add(text, &place.english());
+        end_sentence(text, start);
+        Event {
+            verb: None,
+            tense: if past { Tense::Past } else { Tense::Present },
+            subject,
+            named,
+            object: None,
+            company: None,
+            phrases: vec![Phrase {
+                part: Part::Place,
+                at,
+            }],
+            nouns: self.record.nouns.clone(),
+        }
+    }
+
+    /// "Yesterday Ana bought a hat for my sister because she was happy."
+    fn happening(&mut self, text: &mut String, before: Option<&Event>) -> Event {
+        let verb = self.draw.below(VERBS.len());
+        let tense = self.draw.weighted(&[
+            (70, Tense::Past),
+            (20, Tense::Present),
+            (10, Tense::GoingTo),
+        ]);
+        let again = before
+            .filter(|event| self.draw.percent(30) && event.can_be_a_pronoun())
+            .map(|event| (event.subject.clone(), event.named.clone()));
+        let (subject, named_before) = match again {
+            Some((subject, named)) => {
+                // Nobody helps herself.
+                self.record.nouns.extend(subject.noun);
+                (subject, Some(named))
+            }
+            None => (self.protagonist(verb), None),
+        };
+        let group = VerbGroup {
+            verb: &VERBS[verb],
+            tense,
+            person: subject.person,
+        };
+        let object = self.object_phrase(verb, &subject);
+        let company = (subject.kind != Kind::Animal)
+            .then(|| self.company(verb, &subject))
+            .flatten();
+        let chance = match group.verb.objects.is_empty() {
+            true => 60,
+            false => 40,
+        };
+        let chance = if group.verb.has(Property::Motion) {
+            100
+        } else {
+            chance
+        };
+        let place = self.place_of(group.verb, subject.kind, chance);
+        let time = self.time_of(&group, 50);
+        let time_first = self.draw.percent(25);
+        let reason = (subject.kind.is_human() && self.draw.percent(18))
+            .then(|| self.reason(&subject, tense));
+
+        let start = text.len();
+        let mut phrases = Vec::new();
+        let mut say = |text: &mut String, part: Part, phrase: &str| {
+            if !phrase.is_empty() {
+                let at = add(text, phrase);
+                phrases.push(Phrase { part, at });
+            }
+        };
+        if time_first {
+            say(text, Part::Time, &time.english());
+        }
+        let named = match named_before {
+            Some(named) => {
+                add(text, pronoun(&subject));
+                named
+            }
+            None => add(text, &subject.text.english()),
+        };
+        add(text, &group.affirmative().english());
+        if let Some(object) = &object {
+            say(text, Part::Object, &object.text.english());
+        }
+        let other = company.map(|(part, person)| (part, person.english()));
+        if let Some((part, person)) = &other {
+            add(
+                text,
+                if *part == Part::Company {
+                    "with"
+                } else {
+                    "for"
+                },
+            );
+            say(text, *part, person);
+        }
+        say(text, Part::Place, &place.english());
+        if !time_first {
+            say(text, Part::Time, &time.english());
+        }
+        if let Some(reason) = reason {
+            add(text, "because");
+            say(text, Part::Reason, &reason);
+        }
+        end_sentence(text, start);
+        Event {
+            verb: Some(verb),
+            tense,
+            subject,
+            named,
+            object,
+            company: other.and_then(|(part, person)| (part == Part::Company).then_some(person)),
+            phrases,
+            nouns: self.record.nouns.clone(),
+        }
+    }
+
+    fn protagonist(&mut self, verb: usize) -> NounPhrase {
+        if self.draw.percent(45) {
+            return self.name();
+        }
+        let kinds = match VERBS[verb].has(Property::Animals) {
+            true => [PEOPLE, &[Kind::Animal]].concat(),
+            false => PEOPLE.to_vec(),
+        };
+        self.noun_phrase(Request {
+            kinds: &kinds,
+            slot: Slot::Known,
+            number: None,
+            adjective: 30,
+        })
+    }
+
+    fn object_phrase(&mut self, verb: usize, subject: &NounPhrase) -> Option<NounPhrase> {
+        let verb = &VERBS[verb];
+        let kinds = match subject.kind {
+            Kind::Animal => &verb.animal_objects,
+            _ => &verb.objects,
+        };
+        let slot = match verb.has(Property::Possession) {
+            true => Slot::Unknown,
+            false => Slot::Object,
+        };
+        (!kinds.is_empty()).then(|| {
+            self.noun_phrase(Request {
+                kinds,
+                slot,
+                number: None,
+                adjective: 45,
+            })
+        })
+    }
+
+    fn company(&mut self, verb: usize, subject: &NounPhrase) -> Option<(Part, Bilingual)> {
+        let verb = &VERBS[verb];
+        let part = match (
+            verb.has(Property::WithCompany),
+            verb.has(Property::ForSomeone),
+        ) {
+            (true, _) if self.draw.percent(25) => Part::Company,
+            (_, true) if self.draw.percent(30) => Part::Beneficiary,
+            _ => return None,
+        };
+        Some((part, self.someone(subject)))
+    }
+
+    /// "she was tired"
+    fn reason(&mut self, subject: &NounPhrase, tense: Tense) -> String {
+        let moods: Vec<&str> = ADJECTIVES
+            .iter()
+            .filter(|mood| mood.copula == Copula::Estar && mood.kinds.contains(&subject.kind))
+            .map(|mood| mood.english)
+            .collect();
+        let be = if tense == Tense::Past { BE_PAST } else { BE }[subject.person as usize];
+        let mood = self.draw.pick(&moods);
+        format!("{} {be} {mood}", pronoun(subject))
+    }
+}
+
+impl Event {
+    /// Whether "he" or "she" in the next sentence can be nobody but its subject.
+    fn can_be_a_pronoun(&self) -> bool {
+        let only_person = self
+            .object
+            .as_ref()
+            .is_none_or(|object| !object.kind.is_human())
+            && !self
+                .phrases
+                .iter()
+                .any(|phrase| matches!(phrase.part, Part::Company | Part::Beneficiary));
+        only_person && self.subject.kind.is_human() && self.subject.person == Person::Singular
+    }
+
+    pub(super) fn phrase<'a>(&self, text: &'a str, wanted: Part) -> Option<&'a str> {
+        let phrase = self.phrases.iter().find(|phrase| phrase.part == wanted)?;
+        Some(&text[phrase.at.clone()])
+    }
+}
+
+/// "he", "she" or "they". The nouns of people have the gender of whom they name.
+fn pronoun(subject: &NounPhrase) -> &'static str {
+    match (subject.number, subject.gender) {
+        (Number::Plural, _) => "they",
+        (Number::Singular, Gender::Masculine) => "he",
+        (Number::Singular, Gender::Feminine) => "she",
+    }
+}
+
+/// Adds words to a story, and says where they are.
+fn add(text: &mut String, words: &str) -> Range<usize> {
+    if !text.is_empty() && !text.ends_with(' ') {
+        text.push(' ');
+    }
+    let start = text.len();
+    text.push_str(words);
+    start..text.len()
+}
+
+fn end_sentence(text: &mut String, start: usize) {
+    capitalise(text, start);
+    text.push('.');
+}
+
+/// The letters of the toy English are ASCII, so no position moves.
+pub(super) fn capitalise(text: &mut str, at: usize) {
+    if let Some(first) = text.get_mut(at..at + 1) {
+        first.make_ascii_uppercase();
+    }
+}
