@@ -20,9 +20,9 @@ pub enum Error {
         /// Why not.
         source: io::Error,
     },
-    /// The default model is not there.
+    /// A default model or file is not there.
     #[error(
-        "{} is not there: in the folder of the repository, `cargo xtask fetch {name}` fetches it; or name another model with --model",
+        "{} is not there: in the folder of the repository, `cargo xtask fetch {name}` fetches it; or name {instead}",
         path.display()
     )]
     NotFetched {
@@ -30,7 +30,28 @@ pub enum Error {
         path: PathBuf,
         /// What to fetch.
         name: &'static str,
+        /// What else can be named.
+        instead: &'static str,
     },
+    /// There is no fine-tuned model.
+    #[error("there is no model in {}: `{program} train` makes one; --model names another folder", path.display())]
+    NotTrained {
+        /// Where it would be.
+        path: PathBuf,
+        /// What makes it.
+        program: &'static str,
+    },
+    /// A fine-tuned model cannot be read or written.
+    #[error("{}: {problem}", path.display())]
+    Model {
+        /// The folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Training failed.
+    #[error("training failed: {0}")]
+    Training(String),
     /// Options that cannot work, or contradict each other.
     #[error("{0}")]
     Option(String),

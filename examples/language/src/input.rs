@@ -1,8 +1,13 @@
-//! What a user gives: lines of standard input, and numbers.
+//! What a user gives, lines and numbers; and a progress bar meanwhile.
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::{
+    fs,
+    io::{self, BufRead, IsTerminal, Write},
+    path::Path,
+};
 
 use example_common::exit;
+use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Error;
 
@@ -40,6 +45,43 @@ pub fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, 
     Ok(code)
 }
 
+/// What each line of a file says, which `parsed` knows.
+///
+/// # Errors
+/// If the file cannot be read, or lines are not `what` they should be; names the first ones, and says how many there are.
+pub fn lines<T>(
+    path: &Path,
+    parsed: impl Fn(&str) -> Option<T>,
+    what: &str,
+) -> Result<Vec<T>, Error> {
+    const SHOWN: usize = 5;
+    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let mut bad = Vec::new();
+    let mut found = Vec::new();
+    for (number, line) in (1..).zip(text.lines()) {
+        match parsed(line) {
+            Some(line) => found.push(line),
+            None => bad.push(number),
+        }
+    }
+    let path = path.display();
+    let numbers: Vec<String> = bad.iter().take(SHOWN).map(usize::to_string).collect();
+    let numbers = numbers.join(", ");
+    Err(Error::Option(match bad.len() {
+        0 => return Ok(found),
+        1 => format!("{path}: line {numbers} is not {what}"),
+        2..=SHOWN => format!("{path}: lines {numbers} are not {what}"),
+        bad => format!("{path}: {bad} lines are not {what}: {numbers}, ..."),
+    }))
+}
+
+/// A progress bar for so many of something.
+pub fn progress(len: usize, what: &str) -> ProgressBar {
+    let style = format!("{{wide_bar}} {{pos}} of {{len}} {what}, {{eta}} left");
+    ProgressBar::new(len as u64)
+        .with_style(ProgressStyle::with_template(&style).unwrap_or(ProgressStyle::default_bar()))
+}
+
 /// Parses a number of the command line that cannot be 0.
 ///
 /// # Errors
@@ -60,6 +102,18 @@ fn at_least(least: usize, text: &str) -> Result<usize, String> {
     match text.parse::<usize>() {
         Ok(number) if number >= least => Ok(number),
         Ok(_) => Err(format!("it must be at least {least}")),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+/// Parses a learning rate of the command line.
+///
+/// # Errors
+/// If it is not above 0 and at most 1.
+pub fn learning_rate(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= 1.0 => Ok(rate),
+        Ok(_) => Err("it must be above 0 and at most 1".into()),
         Err(error) => Err(format!("{error}")),
     }
 }

@@ -2,12 +2,18 @@
 
 pub mod atom_map;
 pub mod conversation;
+pub mod encoder;
 pub mod error;
+pub mod fine_tuning;
 pub mod input;
 pub mod passages;
 pub mod pictures;
+pub mod questions;
+pub mod reviews;
 pub mod sentences;
+pub mod sentiment;
 pub mod smiles;
+pub mod span_reader;
 pub mod template;
 pub mod text_index;
 pub mod tokens;

@@ -9,11 +9,10 @@ use burn_attn_models::{
     tokens::padded,
 };
 use burn_attn_viz::AttentionMap;
-use example_common::pictures::maps;
 use serde_json::Value;
 use tokenizers::{Encoding, Tokenizer};
 
-use crate::{Error, template::fields_if_any, tokens};
+use crate::{Error, encoder, template::fields_if_any, tokens};
 
 /// Texts that are encoded together.
 const BATCH: usize = 32;
@@ -108,17 +107,7 @@ impl SentenceEncoder {
     /// # Errors
     /// If it has none, or too many.
     pub fn tokens(&self, text: &str) -> Result<Encoding, Error> {
-        if self.words(text)?.is_empty() {
-            return Err(Error::text(text, "this text has no tokens"));
-        }
-        let tokens = self.unlimited_tokens(text)?;
-        if tokens.len() > self.max_len() {
-            let (len, most) = (tokens.len(), self.max_len());
-            let problem =
-                format!("this text has {len} tokens, but this encoder reads at most {most}");
-            return Err(Error::text(text, problem));
-        }
-        Ok(tokens)
+        tokens::encoded(&self.tokenizer, text, self.max_len())
     }
 
     /// As [`tokens`](Self::tokens), but of any length.
@@ -129,7 +118,7 @@ impl SentenceEncoder {
         Ok(self.tokenizer.encode(text, true)?)
     }
 
-    /// A vector of length 1 for each row of tokens, in the same order. `done` hears how many more there are.
+    /// A vector of length 1 for each row of tokens, in the same order. `done` is called with the number of rows just encoded.
     ///
     /// # Shapes
     /// `[rows][d_model]`
@@ -166,10 +155,7 @@ impl SentenceEncoder {
     /// # Errors
     /// If a weight is not a number.
     pub fn attention(&self, text: &Encoding) -> Result<Vec<AttentionMap>, Error> {
-        let (tokens, _) = padded(&[text.get_ids()], &self.device);
-        let output = self.bert.forward_with_weights(BertInput::new(tokens));
-        let labels = text.get_tokens();
-        Ok(maps(output.self_weights, labels, labels)?)
+        encoder::attention(&self.bert, text)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use burn_attn_models::pretrained::{self, PretrainedError};
-use tokenizers::Tokenizer;
+use tokenizers::{Encoding, Tokenizer};
 
 use crate::Error;
 
@@ -24,6 +24,23 @@ pub fn tokenizer(source: &Path, vocab_size: usize) -> Result<Tokenizer, Error> {
     tokenizer.with_padding(None);
     tokenizer.with_truncation(None)?;
     Ok(tokenizer)
+}
+
+/// The tokens of a text, including the special ones at its ends.
+///
+/// # Errors
+/// If it has none, or more than `most`.
+pub fn encoded(tokenizer: &Tokenizer, text: &str, most: usize) -> Result<Encoding, Error> {
+    if tokenizer.encode(text, false)?.is_empty() {
+        return Err(Error::text(text, "this text has no tokens"));
+    }
+    let tokens = tokenizer.encode(text, true)?;
+    if tokens.len() > most {
+        let len = tokens.len();
+        let problem = format!("this text has {len} tokens, but this encoder reads at most {most}");
+        return Err(Error::text(text, problem));
+    }
+    Ok(tokens)
 }
 
 /// What pictures call these tokens.

@@ -8,7 +8,6 @@ use example_common::{
     devices::{self, DeviceArg},
     exit, files,
 };
-use indicatif::{ProgressBar, ProgressStyle};
 use language::{
     Error,
     input::{self, at_least_one},
@@ -108,10 +107,7 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
         Some(file) => file.clone(),
         None => args.folder.join(text_index::FILE),
     };
-    let bar = ProgressBar::no_length().with_style(
-        ProgressStyle::with_template("{wide_bar} {pos} of {len} passages, {eta} left")
-            .unwrap_or(ProgressStyle::default_bar()),
-    );
+    let bar = input::progress(0, "passages");
     if !args.folder.is_dir() {
         return Err(Error::Option(format!(
             "{} is not a folder",

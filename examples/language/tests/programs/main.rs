@@ -1,5 +1,6 @@
 //! The programs as people run them: with small models made on the spot, and with published ones where `cargo xtask fetch` has put them.
 
+mod answer;
 mod chat;
 #[cfg(feature = "wgpu")]
 #[allow(dead_code, reason = "the suites of `tests` use all of it")]
@@ -8,6 +9,7 @@ mod devices;
 mod published;
 mod reactions;
 mod search;
+mod sentiment;
 mod small;
 mod summarize;
 

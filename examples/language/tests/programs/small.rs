@@ -4,7 +4,8 @@ use std::{fs, path::Path};
 
 use burn::tensor::Device;
 use burn_attn::{
-    BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, positions::PositionEncoding,
+    BlockConfig, FeedForwardActivation, LayerPattern, NormConfig, NormPlacement,
+    positions::PositionEncoding,
 };
 use burn_attn_models::{
     bert::BertConfig,
@@ -41,10 +42,11 @@ fn tokenizer(folder: &Path, with_ends: bool) {
     let special = |token: &str, id: usize| json!({"id": token, "ids": [id], "tokens": [token]});
     let part = |token: &str| json!({"SpecialToken": {"id": token, "type_id": 0}});
     let text = json!({"Sequence": {"id": "A", "type_id": 0}});
+    let second = json!({"Sequence": {"id": "B", "type_id": 1}});
     let ends = json!({
         "type": "TemplateProcessing",
         "single": [part("[CLS]"), text, part("</s>")],
-        "pair": [part("[CLS]"), text, part("</s>")],
+        "pair": [part("[CLS]"), text, part("</s>"), second, part("</s>")],
         "special_tokens": {"[CLS]": special("[CLS]", 3), "</s>": special("</s>", 1)}
     });
     let added = SPECIAL.iter().enumerate().map(|(id, token)| {
@@ -63,17 +65,47 @@ fn tokenizer(folder: &Path, with_ends: bool) {
 
 /// A BERT of 2 layers and 3 heads that reads at most 11 tokens.
 pub fn bert(folder: &Path) {
+    bert_of_len(folder, 11);
+}
+
+/// The same that reads at most so many tokens.
+pub fn bert_of_len(folder: &Path, max_len: usize) {
     let config = BertConfig::new(VOCAB_SIZE)
         .with_d_model(24)
         .with_n_heads(3)
         .with_n_layers(2)
         .with_d_ff(31)
-        .with_max_len(11);
+        .with_max_len(max_len);
     let weights = folder.join("model.safetensors");
     save(&BertConfig::table(), &config.init(&device()), weights).unwrap();
     let fields = json!({
         "model_type": "bert", "vocab_size": VOCAB_SIZE, "hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2,
-        "intermediate_size": 31, "max_position_embeddings": 11
+        "intermediate_size": 31, "max_position_embeddings": max_len
+    });
+    write(folder, "config.json", &fields);
+    tokenizer(folder, true);
+}
+
+/// An ALBERT of 2 layers with the same weights and 3 heads.
+pub fn albert(folder: &Path) {
+    let config = BertConfig::new(VOCAB_SIZE)
+        .with_d_model(24)
+        .with_n_heads(3)
+        .with_n_layers(2)
+        .with_d_ff(31)
+        .with_max_len(11)
+        .with_d_embedding(Some(13))
+        .with_pattern(LayerPattern::Shared(1));
+    let weights = folder.join("model.safetensors");
+    save(
+        &BertConfig::albert_table(),
+        &config.init(&device()),
+        weights,
+    )
+    .unwrap();
+    let fields = json!({
+        "model_type": "albert", "vocab_size": VOCAB_SIZE, "hidden_size": 24, "num_attention_heads": 3, "num_hidden_layers": 2,
+        "intermediate_size": 31, "max_position_embeddings": 11, "embedding_size": 13
     });
     write(folder, "config.json", &fields);
     tokenizer(folder, true);

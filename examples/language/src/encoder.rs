@@ -1,0 +1,214 @@
+//! A BERT with a linear layer on top, in the files of `transformers`.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use burn::{
+    module::Module,
+    nn::{Linear, LinearConfig},
+    tensor::{Device, Int, Tensor},
+};
+use burn_attn_models::{
+    bert::{Bert, BertConfig, BertInput},
+    pretrained,
+    tokens::padded,
+    weights::{Table, Weights, save},
+};
+use burn_attn_viz::AttentionMap;
+use example_common::{files, pictures::maps};
+use serde_json::{Value, json};
+use tokenizers::{Encoding, Tokenizer};
+
+use crate::{Error, tokens};
+
+/// The files of a model.
+const CONFIG: &str = "config.json";
+const TOKENIZER: &str = "tokenizer.json";
+const WEIGHTS: &str = "model.safetensors";
+
+/// What a head is for.
+#[derive(Clone, Copy, Debug)]
+pub struct Task {
+    /// The class of `transformers`, without the name of the encoder.
+    pub class: &'static str,
+    /// What the head is called in its files.
+    pub head: &'static str,
+    /// How many numbers it has for a text or a token.
+    pub outputs: usize,
+    /// Whether it needs the encoder's pooler, which makes one vector of a text.
+    pub pooled: bool,
+    /// The program that trains such a model.
+    pub program: &'static str,
+}
+
+/// An encoder and its head.
+#[derive(Module, Debug)]
+pub struct Encoder {
+    /// The encoder.
+    pub bert: Bert,
+    /// `[d_model, outputs]`
+    pub head: Linear,
+}
+
+impl Encoder {
+    /// The encoder of a folder, or of a name on the Hub, with a head of random numbers, and its tokenizer.
+    ///
+    /// # Errors
+    /// If it is not a BERT or ALBERT with its tokenizer, or has no pooler where the task needs it.
+    pub fn with_new_head(
+        source: &Path,
+        task: Task,
+        device: &Device,
+    ) -> Result<(Self, Tokenizer), Error> {
+        let mut bert = Bert::from_pretrained(source, device)?;
+        match (task.pooled, &bert.pooler) {
+            (true, None) => {
+                return Err(unfit(
+                    source,
+                    "this encoder has no pooler, which makes one vector of a text",
+                ));
+            }
+            (true, Some(_)) => {}
+            (false, _) => bert.pooler = None,
+        }
+        let [vocab_size, d_embedding] = bert.tokens.weight.dims();
+        let projected = bert
+            .projection
+            .as_ref()
+            .map(|projection| projection.weight.dims());
+        let d_model = projected.map_or(d_embedding, |[_, d_model]| d_model);
+        let head = LinearConfig::new(d_model, task.outputs).init(device);
+        let tokenizer = tokens::tokenizer(source, vocab_size)?;
+        Ok((Self { bert, head }, tokenizer))
+    }
+
+    /// A model that was fine-tuned for the task, and its tokenizer.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn load(folder: &Path, task: Task, device: &Device) -> Result<(Self, Tokenizer), Error> {
+        if !folder.join(CONFIG).exists() {
+            return Err(Error::NotTrained {
+                path: folder.into(),
+                program: task.program,
+            });
+        }
+        let (mut model, tokenizer) = Self::with_new_head(folder, task, device)?;
+        let table = model.table(task);
+        let weights = Weights::open(folder).map_err(|error| unfit(folder, error))?;
+        let weights = match task.pooled {
+            true => weights,
+            // Older versions of transformers wrote it all the same.
+            false => weights.ignore("*.pooler.*"),
+        };
+        weights
+            .load(&table, &mut model)
+            .map_err(|error| unfit(folder, error))?;
+        Ok((model, tokenizer))
+    }
+
+    /// Saves the model in a folder that has none, with the configuration and the tokenizer of the model that it was made from.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn save(&self, source: &Path, task: Task, folder: &Path) -> Result<(), Error> {
+        let mut config = configuration(source)?;
+        if let Some(config) = config.as_object_mut() {
+            let architecture = match self.bert.projection {
+                Some(_) => format!("AlbertFor{}", task.class),
+                None => format!("BertFor{}", task.class),
+            };
+            config.insert("architectures".into(), json!([architecture]));
+            let labels: serde_json::Map<_, _> = (0..task.outputs)
+                .map(|label| (label.to_string(), json!(format!("LABEL_{label}"))))
+                .collect();
+            config.insert("id2label".into(), labels.into());
+        }
+        let tokenizer = pretrained::folder(source)?.join(TOKENIZER);
+        let bytes = fs::read(&tokenizer).map_err(Error::file("read", &tokenizer))?;
+        let weights = folder.join(WEIGHTS);
+        save(&self.table(task), self, &weights).map_err(|error| unfit(folder, error))?;
+        let text = format!("{config:#}\n");
+        // The configuration last: a folder with one is a whole model.
+        for (name, bytes) in [(TOKENIZER, bytes), (CONFIG, text.into_bytes())] {
+            let path = folder.join(name);
+            files::replace(&path, &bytes).map_err(Error::file("write", path))?;
+        }
+        Ok(())
+    }
+
+    /// The attention of every layer and head while the model reads a text.
+    ///
+    /// # Errors
+    /// If a weight is not a number.
+    pub fn attention(&self, text: &Encoding) -> Result<Vec<AttentionMap>, Error> {
+        attention(&self.bert, text)
+    }
+
+    fn table(&self, task: Task) -> Table {
+        let (encoder, name) = match self.bert.projection {
+            Some(_) => (BertConfig::albert_table(), "albert"),
+            None => (BertConfig::table(), "bert"),
+        };
+        Table::new()
+            .part("bert", name, encoder)
+            .linear("head", task.head)
+    }
+}
+
+/// What `transformers` says of a model.
+fn configuration(source: &Path) -> Result<Value, Error> {
+    let path = pretrained::folder(source)?.join(CONFIG);
+    let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+    serde_json::from_str(&text).map_err(|error| {
+        let path = path.display();
+        Error::Option(format!("{path}: {error}"))
+    })
+}
+
+/// Makes sure that a model can be saved in a folder, before it is trained for that: one that is not there, or one without a model.
+///
+/// # Errors
+/// If not, or if the source has no such files.
+pub fn probe(source: &Path, folder: &Path) -> Result<(), Error> {
+    configuration(source)?;
+    if folder.join(CONFIG).exists() {
+        return Err(Error::Option(format!(
+            "there is a model in {} already: choose another --out",
+            folder.display()
+        )));
+    }
+    fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
+    let path = folder.join(WEIGHTS);
+    files::probe(&path).map_err(Error::file("write", path))
+}
+
+/// The attention of every layer and head of an encoder while it reads a text.
+///
+/// # Errors
+/// If a weight is not a number.
+pub fn attention(bert: &Bert, text: &Encoding) -> Result<Vec<AttentionMap>, Error> {
+    let device = bert.tokens.weight.device();
+    let output = bert.forward_with_weights(input(&[text], &device));
+    let labels = text.get_tokens();
+    Ok(maps(output.self_weights, labels, labels)?)
+}
+
+/// What an encoder reads of texts.
+pub fn input(texts: &[&Encoding], device: &Device) -> BertInput {
+    let tokens: Vec<&[u32]> = texts.iter().map(|text| text.get_ids()).collect();
+    let segments: Vec<&[u32]> = texts.iter().map(|text| text.get_type_ids()).collect();
+    let lengths: Vec<usize> = texts.iter().map(|text| text.len()).collect();
+    let (tokens, _) = padded(&tokens, device);
+    let (segments, _): (Tensor<2, Int>, _) = padded(&segments, device);
+    BertInput::new(tokens).segments(segments).lengths(&lengths)
+}
+
+fn unfit(folder: &Path, error: impl ToString) -> Error {
+    Error::Model {
+        path: PathBuf::from(folder),
+        problem: error.to_string(),
+    }
+}

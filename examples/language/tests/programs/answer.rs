@@ -1,0 +1,128 @@
+//! `answer`.
+
+use std::{fs, path::Path};
+
+use super::{printed, refused, small};
+
+const ANSWER: &str = env!("CARGO_BIN_EXE_answer");
+const TRAIN: [&str; 9] = [
+    "train",
+    "--model",
+    ".",
+    "--out",
+    "trained",
+    "--stories",
+    "6",
+    "--epochs",
+    "1",
+];
+
+fn folder() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    // Most words of the stories are unknown to its tokenizer, but they count.
+    small::bert_of_len(folder.path(), 140);
+    fs::write(
+        folder.path().join("passage.txt"),
+        "The cat eats two fish.\nA bird sleeps in the sun.\n",
+    )
+    .unwrap();
+    folder
+}
+
+fn weights(folder: &Path) -> Vec<u8> {
+    fs::read(folder.join("model.safetensors")).unwrap()
+}
+
+#[test]
+fn a_reader_is_trained_evaluated_and_asked() {
+    let folder = folder();
+    let text = printed(ANSWER, folder.path(), &TRAIN, "");
+    let last = text.lines().last().unwrap();
+    assert!(last.contains(" questions: exact match "), "{text}");
+    let evaluate = ["evaluate", "--model", "trained"];
+    let again = printed(ANSWER, folder.path(), &evaluate, "");
+    assert_eq!(again.trim_end(), last);
+
+    let ask = ["ask", "passage.txt", "--model", "trained"];
+    let questions = ["who sleeps?", "where?"];
+    let answers = printed(ANSWER, folder.path(), &[&ask[..], &questions].concat(), "");
+    assert_eq!(answers.lines().count(), 2);
+    for (line, question) in answers.lines().zip(questions) {
+        let columns: Vec<&str> = line.split('\t').collect();
+        let passage = "The cat eats two fish. A bird sleeps in the sun.";
+        assert!(passage.contains(columns[1]), "{line}");
+        assert!((0.0..=1.0).contains(&columns[0].parse::<f64>().unwrap()));
+        assert_eq!(columns[2], question);
+    }
+    // The same from a pipe.
+    assert_eq!(
+        printed(ANSWER, folder.path(), &ask, "who sleeps?\nwhere?\n"),
+        answers
+    );
+
+    let pictures = ["--html", "page.html", "--text", "1:1"];
+    let drawn = [&ask[..], &questions[..1], &pictures].concat();
+    let drawn = printed(ANSWER, folder.path(), &drawn, "");
+    assert!(drawn.contains("layer 1, head 1 of 3"), "{drawn}");
+    let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.contains("What the reader looks at"));
+}
+
+#[test]
+fn passages_of_a_file_are_evaluated_and_shown() {
+    let folder = folder();
+    let passage = "the cat eats two fish in the sun";
+    let lines = format!("{passage}\twho eats?\tthe cat\n{passage}\twhere?\tin the sun\n");
+    fs::write(folder.path().join("passages.tsv"), lines).unwrap();
+    printed(ANSWER, folder.path(), &TRAIN, "");
+    let args = ["evaluate", "passages.tsv", "--model", "trained", "--show"];
+    let text = printed(ANSWER, folder.path(), &args, "");
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(lines.len(), 3, "{text}");
+    assert!(lines[0].starts_with("who eats?\t") && lines[0].ends_with("\tthe cat"));
+    assert!(lines[2].starts_with("2 questions: exact match "));
+}
+
+#[test]
+fn a_seed_gives_the_same_model() {
+    let folder = folder();
+    printed(ANSWER, folder.path(), &TRAIN, "");
+    let one = weights(&folder.path().join("trained"));
+    fs::remove_dir_all(folder.path().join("trained")).unwrap();
+    printed(ANSWER, folder.path(), &TRAIN, "");
+    assert!(one == weights(&folder.path().join("trained")));
+}
+
+#[test]
+fn what_cannot_work_is_one_sentence() {
+    let folder = folder();
+    let error = |args: &[&str]| refused(ANSWER, folder.path(), args, "");
+    assert_eq!(
+        error(&["ask", "passage.txt", "who?"]),
+        "error: there is no model in answer-model: `answer train` makes one; --model names another folder\n"
+    );
+    printed(ANSWER, folder.path(), &TRAIN, "");
+    assert_eq!(
+        error(&TRAIN),
+        "error: there is a model in trained already: choose another --out\n"
+    );
+    let ask = |file: &str, question: &str| error(&["ask", file, question, "--model", "trained"]);
+    assert_eq!(
+        ask("passage.txt", " "),
+        "error: \" \": this text has no tokens\n"
+    );
+    assert!(ask("missing.txt", "who?").starts_with("error: cannot read missing.txt: "));
+    fs::write(folder.path().join("empty.txt"), "\n").unwrap();
+    assert_eq!(
+        ask("empty.txt", "who?"),
+        "error: \"\\n\": this text has no tokens\n"
+    );
+    fs::write(folder.path().join("long.txt"), "cat ".repeat(140)).unwrap();
+    assert_eq!(
+        ask("long.txt", "who?"),
+        "error: \"who?\": this question and its passage have 145 tokens, but this encoder reads at most 140\n"
+    );
+    fs::write(folder.path().join("passages.tsv"), "A cat.\tWho?\tA dog\n").unwrap();
+    let args = ["evaluate", "passages.tsv", "--model", "trained"];
+    assert!(error(&args).contains("line 1 is not a passage, a question and an answer"));
+}
