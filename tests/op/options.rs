@@ -86,6 +86,33 @@ fn key_lengths_may_be_of_a_type_too_narrow_to_count_the_keys() {
 }
 
 #[test]
+fn key_lengths_of_two_types_are_both_kept() {
+    let case = Case::new("two types", [2, 1, 1, 3, 300, 2, 5]);
+    for device in devices::all() {
+        let types = [DType::U8, DType::I8];
+        if !types.iter().all(|&dtype| device.supports_dtype(dtype)) {
+            continue;
+        }
+        let run = |mask| {
+            let [query, key] = [case.query(&device, F32), case.key(&device, F32)];
+            let options = AttentionOptions::default().mask(mask);
+            let (output, _) =
+                attention_with_logsumexp(query, key, case.value(&device, F32), options);
+            output.into_data().iter::<f32>().collect::<Vec<_>>()
+        };
+        let lengths = |lengths: [i64; 2], dtype| {
+            let lengths = TensorData::from(lengths).convert_dtype(dtype);
+            AttentionMask::key_lengths(Tensor::from_data(lengths, (&device, dtype)))
+        };
+        let expected = run(lengths([100, 7], DType::I32));
+        let longer = || lengths([200, 7], DType::U8);
+        let shorter = || lengths([100, 9], DType::I8);
+        assert_eq!(run(longer().and(shorter())), expected, "{device:?}");
+        assert_eq!(run(shorter().and(longer())), expected, "{device:?}");
+    }
+}
+
+#[test]
 fn scores_below_every_f32_are_scores_in_f64() {
     let case = Case::usual("far below");
     for device in devices::with(DType::F64) {

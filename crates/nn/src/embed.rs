@@ -1,11 +1,12 @@
 //! Burn's embedding layer, with gradients that half precision does not cut short.
 
 use burn::{
+    module::Param,
     nn::Embedding,
     tensor::{Int, Tensor, module},
 };
 
-use crate::parameter::select_rows;
+use crate::parameter::{floats, select_rows};
 
 /// The result of `layer.forward(tokens)`. In training in half precision, the gradient of a row, a sum over all tokens that take it, is added up
 /// in f32; burn-nn's own stops growing in bf16, from about 256 tokens on.
@@ -31,5 +32,17 @@ use crate::parameter::select_rows;
 /// rows.into_data().assert_eq(&layer.forward(tokens).into_data(), true);
 /// ```
 pub fn embed(layer: &Embedding, tokens: Tensor<2, Int>) -> Tensor<3> {
-    select_rows(layer.weight.val(), |table| module::embedding(table, tokens))
+    rows(&layer.weight, tokens)
+}
+
+/// A row of `weight` for each token.
+pub(crate) fn rows(weight: &Param<Tensor<2>>, tokens: Tensor<2, Int>) -> Tensor<3> {
+    let [_, d_model] = weight.dims();
+    let [batch, len] = tokens.dims();
+    // In Burn 0.22.1 nothing can be selected with no indices on wgpu.
+    if batch == 0 || len == 0 {
+        let dtype = floats(weight).dtype();
+        return Tensor::zeros([batch, len, d_model], (&tokens.device(), dtype));
+    }
+    select_rows(weight.val(), |table| module::embedding(table, tokens))
 }

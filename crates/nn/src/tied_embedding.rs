@@ -3,13 +3,14 @@
 use burn::{
     module::{Module, Param},
     nn::Initializer,
-    tensor::{Device, Int, Tensor, assert_shape, module::embedding},
+    tensor::{Device, Int, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
 
 use crate::{
+    embed,
     error::{ConfigError, expect_valid},
-    parameter::{floats, select_rows},
+    parameter::floats,
 };
 
 /// Configuration of [`TiedEmbedding`].
@@ -137,14 +138,7 @@ impl TiedEmbedding {
     /// A copy of the rows; no operation but the factor. In training, a table in half precision is cast to f32, so that its gradient is
     /// added up there.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
-        let [_, d_model] = self.weight.dims();
-        let [batch, len] = tokens.dims();
-        if batch == 0 || len == 0 {
-            let dtype = floats(&self.weight).dtype();
-            return Tensor::zeros([batch, len, d_model], (&tokens.device(), dtype));
-        }
-        let rows = select_rows(self.weight.val(), |table| embedding(table, tokens));
-        times(rows, self.input_factor)
+        times(embed::rows(&self.weight, tokens), self.input_factor)
     }
 
     /// The logits of every token of the vocabulary for each state.

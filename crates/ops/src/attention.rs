@@ -9,7 +9,7 @@ use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 use crate::{
     AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, Body, MaskInputs,
     OptionalBool, OptionalFloat, OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check,
-    composed, composed::statistics_dtype, distance::distance_bias, mask::Segments,
+    composed, composed::statistics_dtype, distance::distance_bias, segments::Segments,
 };
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with the masks, biases, softcap, sinks and
@@ -26,14 +26,22 @@ use crate::{
 ///
 /// # Panics
 ///
-/// When the shapes do not fit each other or the options, with one sentence that names them.
+/// When the shapes do not fit each other or the options, query, key and value differ in dtype, or a number of the options is out of
+/// range, with one sentence that names them.
 ///
 /// # Cost
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
-/// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have kernels of their own; elsewhere, and on
-/// GPUs for single queries, heads wider than 256 and f64, the backend's operations compute block by block, including the hidden
-/// pairs of a block.
+/// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have kernels of their own; elsewhere, the
+/// backend's operations compute block by block, including the hidden pairs of a block. On GPUs they also compute
+///
+/// - single queries, and heads wider than 256;
+/// - queries in f64, or any type but f32, f16 and bf16, or in one of these that the device does not have, and dense biases in flex32;
+/// - key lengths, query offsets or segments in i64, u32 or u64, and a mask and a block table in bools of two types;
+/// - calls with a tensor, the output included, of 2³¹ elements or more, or without elements;
+/// - lengths over 32 times the cubes that a launch may have in its first dimension;
+/// - more tensors than the device binds: 8, and one for each kind of mask, bias or option that is a tensor, two for segments;
+/// - every call on a device that allows a cube less than 256 units or 8,320 bytes of shared memory.
 ///
 /// # Source
 ///

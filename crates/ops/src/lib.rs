@@ -18,7 +18,7 @@
 //! | to inspect the weights | [`attention_weights`] |
 //! | to say which keys each query sees | [`AttentionMask`] |
 //! | to add to the scores: a tensor, ALiBi, T5's relative bias | [`AttentionBias`] |
-//! | everything else (scale, softcap, sinks, dropout) | [`AttentionOptions`] |
+//! | everything else (scale, softcap, sinks, query offsets, dropout) | [`AttentionOptions`] |
 //! | the heads of a packed projection | [`split_heads`] |
 //! | rotary positions | [`rotate`] |
 //! | a linear layer, fast for the few rows of decoding too; the same with an activation | [`linear`], [`activated_linear`] |
@@ -67,6 +67,7 @@ mod options;
 pub mod pytorch {}
 mod rotation;
 mod seed;
+mod segments;
 
 pub use activation::{Activation, activate};
 pub use attention::{attention, attention_weights, attention_with_logsumexp};

@@ -22,7 +22,8 @@ use crate::{Activation, AttentionOps, OptionalFloat, activate, activation::float
 ///
 /// # Panics
 ///
-/// When the widths do not match.
+/// When the widths do not match; on the CPU backends also when `x` and the weight differ in dtype, unless the weight is quantised. A
+/// bias of another dtype is cast.
 ///
 /// # Cost
 ///

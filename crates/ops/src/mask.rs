@@ -1,9 +1,12 @@
 //! Which keys a query may see, as a value that composes.
 
-use burn::tensor::{Bool, DType, Device, Int, Tensor, kind::Basic};
+use burn::tensor::{Bool, Device, Int, Tensor, kind::Basic};
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
-use crate::blocks::VisibleBlocks;
+use crate::{
+    blocks::VisibleBlocks,
+    segments::{Segments, common_type},
+};
 
 /// Which keys each query may see: a conjunction of parts. A key is visible if no part hides it.
 ///
@@ -38,32 +41,6 @@ pub struct AttentionMask {
     pub(crate) segments: Option<Segments>,
     pub(crate) visible_blocks: Vec<VisibleBlocks>,
     pub(crate) masked: Option<Tensor<4, Bool>>,
-}
-
-/// Sequences packed into one row: a query sees only the keys of its own segment.
-#[derive(Clone, Debug)]
-pub(crate) struct Segments {
-    pub(crate) query: Tensor<2, Int>,
-    pub(crate) key: Tensor<2, Int>,
-}
-
-impl Segments {
-    /// With one integer type on both sides, so that they can be compared.
-    pub(crate) fn of_one_type(self) -> Self {
-        let dtype = wider(self.query.dtype(), self.key.dtype());
-        Self {
-            query: self.query.cast(dtype),
-            key: self.key.cast(dtype),
-        }
-    }
-}
-
-/// The wider of two integer types.
-fn wider(first: DType, second: DType) -> DType {
-    match first.size() >= second.size() {
-        true => first,
-        false => second,
-    }
 }
 
 impl AttentionMask {
@@ -223,7 +200,7 @@ impl AttentionMask {
     /// # Cost
     ///
     /// On the CPU backends, time in proportion to what is visible, for blocks of 32 keys or more; the table is never expanded.
-    /// The other backends expand it block by block.
+    /// The kernels of GPUs read it in place and skip nothing by it; the other backends expand it block by block.
     ///
     /// # Source
     ///
@@ -321,7 +298,7 @@ impl AttentionMask {
                     first_batch == second_batch,
                     "masks of {first_batch} and {second_batch} key lengths belong to different batches"
                 );
-                let dtype = wider(first.dtype(), second.dtype());
+                let dtype = common_type(first.dtype(), second.dtype());
                 first.cast(dtype).min_pair(second.cast(dtype))
             }),
             segments,

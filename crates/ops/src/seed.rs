@@ -62,8 +62,8 @@ fn mix(state: u64) -> u64 {
 /// Runs `work` with a stream of dropout seeds of its own, which nothing on another thread moves on.
 ///
 /// So replicas of a model that are trained on threads side by side drop the same numbers in every run, where both kinds of dropout are
-/// made of these seeds: on flex and ndarray. Elsewhere [`dropout`](crate::dropout) draws from Burn's generators, which belong to the process,
-/// as parameters do everywhere. Neither [`seed`] nor a thread that `work` starts touches this stream.
+/// made of these seeds: on flex and ndarray. Elsewhere [`dropout`](crate::dropout) draws from Burn's generators, which belong to the process;
+/// so does the initialisation of parameters, on every backend. Neither [`seed`] nor a thread that `work` starts touches this stream.
 ///
 /// ```
 /// use burn_attn_ops::{next_dropout_seed, with_dropout_seed};

@@ -97,6 +97,15 @@ fn truncated_targets_go_on_where_they_were_cut() {
 }
 
 #[test]
+fn no_sequence_may_go_on() {
+    for mut decoding in decodings(&devices::any()) {
+        decoding.read(&[0, 1], 0, 5);
+        decoding.cache.reorder(&[]);
+        assert!(decoding.cache.lengths().is_empty());
+    }
+}
+
+#[test]
 fn a_reordered_target_keeps_its_memory() {
     for mut decoding in decodings(&devices::any()) {
         decoding.read(&[0, 1], 0, 5);

@@ -214,8 +214,10 @@ impl CrossAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, the batch sizes differ, the mask or the bias does not fit, or another module
-    /// projected the memory.
+    /// When a width is not the module's, the batch sizes differ, the mask, the bias or an embedding does not fit, a position is beyond
+    /// a rotary table, there is an offset with ALiBi or a relative bias, or a projected memory comes with an embedding of its keys, has
+    /// other heads or widths than the module, or another dtype than the query. Nothing else is compared: a memory that another module
+    /// of equal sizes projected cannot be told apart.
     ///
     /// # Cost
     ///
@@ -229,7 +231,8 @@ impl CrossAttention {
         apply(&self.output, context)
     }
 
-    /// The context and the weights of every head. The context is the same as that of [`forward`](Self::forward).
+    /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
+    /// training each call draws its own dropout.
     ///
     /// # Shapes
     ///

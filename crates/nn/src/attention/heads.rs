@@ -183,7 +183,7 @@ impl Heads {
         position.rotate(key, positions)
     }
 
-    /// Queries and keys of one sequence, from its start.
+    /// Queries and keys, both from position 0: if their numbers differ, as they may in `MultiHeadAttention`, the first tokens are aligned.
     fn prepare(&self, [query, key, value]: Projected, position: &Position) -> Projected {
         let start = Positions::default();
         [

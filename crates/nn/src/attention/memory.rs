@@ -35,7 +35,7 @@ impl ProjectedMemory {
     ///
     /// # Panics
     ///
-    /// When the two have different heads, dtypes or devices.
+    /// When the two differ in heads, widths or dtype. Devices are not compared here: both memories must be on the same one.
     ///
     /// # Cost
     ///
@@ -55,9 +55,17 @@ impl ProjectedMemory {
     ///
     /// A copy of the result.
     pub fn select(&self, items: Tensor<1, Int>) -> Self {
+        // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu when something is selected.
+        let selected = |from: &Tensor<4>| match items.dims() {
+            [0] => {
+                let [_, heads, len, dim] = from.dims();
+                Tensor::zeros([0, heads, len, dim], (&from.device(), from.dtype()))
+            }
+            _ => from.clone().select(0, items.clone()),
+        };
         Self {
-            key: self.key.clone().select(0, items.clone()),
-            value: self.value.clone().select(0, items),
+            key: selected(&self.key),
+            value: selected(&self.value),
         }
     }
 }

@@ -206,6 +206,12 @@ impl MultiHeadAttentionInput {
 impl MultiHeadAttention {
     /// The context of every query.
     ///
+    /// A rotary encoding rotates queries and keys both from position 0: with `len_q != len_kv` their first tokens are aligned, while
+    /// [`AttentionMask::causal`], windows, ALiBi and the relative bias align the last query with the last key, unless
+    /// [`AttentionMask::causal_aligned`] says top-left. Where the first query is later than the first key, take a
+    /// [`CrossAttention`](crate::CrossAttention) with an [`offset`](crate::CrossAttentionInput::offset), or a cache:
+    /// [`forward_cached`](Self::forward_cached), or that of a [`SelfAttention`](crate::SelfAttention).
+    ///
     /// # Shapes
     ///
     /// - query: `[batch, len_q, d_model]`
@@ -230,7 +236,8 @@ impl MultiHeadAttention {
         apply(&self.output, context)
     }
 
-    /// The context and the weights of every head. The context is the same as that of [`forward`](Self::forward).
+    /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
+    /// training each call draws its own dropout.
     ///
     /// # Shapes
     ///
@@ -280,13 +287,20 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, lengths differ, the input has a mask or a bias, or the cache is full, belongs to
-    /// another layer, or has another batch size, dtype or window.
+    /// When a width is not the module's, query, key and value differ in batch size or length, the input has a mask or a bias, its
+    /// lengths do not fit, a token is beyond a rotary table, or the cache is full, has a window, or differs from the new keys and values
+    /// in batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
+    /// be told apart.
     ///
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far. Beyond the cache, no memory that grows with it.
+    /// where `len_kv` counts the tokens so far.
+    ///
+    /// Beyond the cache, one token per sequence takes no memory that grows with `len_kv` on flex; several take `batch · n_kv_heads · len_kv`
+    /// bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
+    /// what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which
+    /// a backend has no kernel, such as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
     ///
     /// # Example
     ///

@@ -236,7 +236,8 @@ impl SelfAttention {
         apply(&self.output, context)
     }
 
-    /// The context and the weights of every head. The context is the same as that of [`forward`](Self::forward).
+    /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
+    /// training each call draws its own dropout.
     ///
     /// # Shapes
     ///
@@ -286,13 +287,20 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, the input has a mask or a bias, or the cache is full, belongs to another layer, or has
-    /// another batch size, dtype or window.
+    /// When the module is not causal, the width is not `d_model`, the input has a mask or a bias, its lengths or its embedding do
+    /// not fit, a token is beyond a rotary table, or the cache is full, has another window, or differs from the new keys and values in
+    /// batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
+    /// be told apart.
     ///
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far, as far as a window reaches. Beyond the cache, no memory that grows with it.
+    /// where `len_kv` counts the tokens so far, as far as a window reaches.
+    ///
+    /// Beyond the cache, one token per sequence takes no memory that grows with `len_kv` on flex; several take `batch · n_kv_heads · len_kv`
+    /// bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
+    /// what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which
+    /// a backend has no kernel, such as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
     ///
     /// # Example
     ///

@@ -7,8 +7,7 @@ impl KvCache {
     ///
     /// # Panics
     ///
-    /// When the two caches were made for different layers, with another `max_len` or `quantized`, in different dtypes, or
-    /// on different devices.
+    /// When the two caches differ in heads, widths, window, `max_len`, `quantized`, dtype or device.
     ///
     /// # Cost
     ///

@@ -4,7 +4,7 @@
 //! | --- | --- |
 //! | `mod.rs` | [`KvCache`]: the tokens of each sequence; reordering and truncation |
 //! | `append.rs` | adding tokens, and room for them |
-//! | `check.rs` | what is refused: tokens of another layer, and too many tokens |
+//! | `check.rs` | what is refused: tokens of a layer of other sizes, and too many tokens |
 //! | `buffer.rs` | the memory, exact or in 8 bits |
 //! | `join.rs` | appending the sequences of another cache |
 //! | `bias.rs` | position biases of the newest queries |

@@ -27,7 +27,8 @@ pub enum PositionEncoding {
     /// None: positions were added to the embeddings, or order does not matter.
     #[default]
     None,
-    /// Queries and keys are rotated: [`Rotary`].
+    /// Queries and keys are rotated: [`Rotary`]. [`MultiHeadAttention`](crate::MultiHeadAttention) rotates both from position 0, so if
+    /// their numbers differ, the first tokens are aligned; its [`forward`](crate::MultiHeadAttention::forward) says what to take instead.
     Rotary(RotaryConfig),
     /// Distant keys get lower scores: [`Alibi`].
     Alibi(AlibiConfig),

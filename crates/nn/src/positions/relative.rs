@@ -26,7 +26,8 @@ pub struct RelativeBiasConfig {
     /// unless the module is known to be causal; [`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention and this
     /// module on its own do not know.
     ///
-    /// `Some(true)` in a causal module is what files from before this field mean: the half of the table for later keys is never read.
+    /// With `Some(true)` in a causal module, the half of the table for later keys is never read. Files from when this field was a plain
+    /// bool say `true`, its default then, or `false`, and keep that direction; a file without it means `None`.
     pub bidirectional: Option<bool>,
     /// How the table is initialised.
     #[config(default = "Initializer::Normal { mean: 0.0, std: 0.02 }")]

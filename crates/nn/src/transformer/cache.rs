@@ -4,7 +4,10 @@ use burn::tensor::{Int, Tensor};
 use burn_attn_ops::AttentionMask;
 
 use super::{LayerContext, TransformerStack};
-use crate::{KvCache, KvCacheConfig, ProjectedMemory, positions::indices};
+use crate::{
+    KvCache, KvCacheConfig, ProjectedMemory,
+    positions::{indices, select},
+};
 
 /// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens, and those of the memory
 /// if it has cross-attention. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
@@ -186,8 +189,7 @@ impl TransformerCache {
             layer.reorder(rows);
         }
         if let Some(lengths) = self.memory_lengths.as_mut().filter(|_| !stays) {
-            let items = indices(rows.iter().copied(), &lengths.device());
-            *lengths = lengths.clone().select(0, items);
+            *lengths = select(lengths, rows);
         }
     }
 
@@ -265,9 +267,9 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, it asks for 8 bits on a device without 8-bit integers, or its `max_len` is more than
-    /// the positions of a rotary encoding; when the layers have cross-attention
-    /// ([`cache_with_memory`](Self::cache_with_memory) is for those).
+    /// When the stack is not causal, as a [`TransformerEncoder`](crate::TransformerEncoder) is not; when a size of `config` is zero, it asks
+    /// for 8 bits on a device without 8-bit integers, or its `max_len` is more than the positions of a rotary encoding; when the layers
+    /// have cross-attention ([`cache_with_memory`](Self::cache_with_memory) is for those).
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
         self.new_cache(batch, None, config)
     }
@@ -348,7 +350,9 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When a layer is not causal, or the cache is full, belongs to another stack, or has another batch size or dtype.
+    /// As [`SelfAttention::forward_cached`](crate::SelfAttention::forward_cached), and when the cache has another number of layers, its
+    /// layers have unequal numbers of tokens, or its memory does not fit the cross-attention, or there is only one of these two.
+    /// Nothing else is compared: stacks of equal sizes cannot be told apart.
     ///
     /// # Cost
     ///

@@ -195,6 +195,11 @@ impl Transformer {
     /// # Panics
     ///
     /// As [`forward`](Self::forward).
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward), and all scores once more. The output holds `batch · heads · len_source²` weights for each layer of
+    /// the encoder, and `batch · heads · len_target · (len_target + len_source)` for each layer of the decoder.
     pub fn forward_with_weights(&self, input: TransformerInput) -> TransformerOutput {
         let encoded = self.encoder.forward_with_weights(
             TransformerEncoderInput::new(input.source).mask(input.source_mask.clone()),

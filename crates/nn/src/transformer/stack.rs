@@ -249,6 +249,11 @@ impl TransformerStack {
     /// # Shapes and panics
     ///
     /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
+    ///
+    /// # Cost
+    ///
+    /// That of [`forward`](Self::forward), and all scores again. The output holds `batch · heads · len · (len + len_kv)` weights per layer
+    /// with cross-attention, and `batch · heads · len²` per layer without it.
     pub fn forward_with_weights(
         &self,
         input: impl Into<TransformerStackInput>,

@@ -13,7 +13,7 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, Device, FloatTensor},
     },
-    tensor::Shape,
+    tensor::{DType, Shape},
 };
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
@@ -68,6 +68,11 @@ impl<B: Backend> Hidden<B> {
             let dtype = settings.int_dtype;
             let keys = part.keys.start as i64..part.keys.end as i64;
             let keys = range::<B>(keys, [1, 1, 1, len_kv], device, dtype);
+            // Before a cast that could turn a length beyond the keys into a negative one.
+            let lengths = match lengths.dtype().size() > DType::from(dtype).size() {
+                true => B::int_clamp_max(lengths, (part.keys.end as i64).into()),
+                false => lengths,
+            };
             let lengths = in_type::<B>(lengths, dtype);
             let lengths = B::int_reshape(lengths, Shape::new([batch, 1, 1, 1]));
             let shape = [batch, 1, 1, len_kv];

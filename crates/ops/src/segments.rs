@@ -1,0 +1,60 @@
+//! Packed sequences, and integers of different types.
+
+use burn::tensor::{DType, Int, Tensor};
+
+/// Sequences packed into one row: a query sees only the keys of its own segment.
+#[derive(Clone, Debug)]
+pub(crate) struct Segments {
+    pub(crate) query: Tensor<2, Int>,
+    pub(crate) key: Tensor<2, Int>,
+}
+
+impl Segments {
+    /// With one integer type on both sides, so that they can be compared.
+    pub(crate) fn of_one_type(self) -> Self {
+        let dtype = common_type(self.query.dtype(), self.key.dtype());
+        Self {
+            query: self.query.cast(dtype),
+            key: self.key.cast(dtype),
+        }
+    }
+}
+
+/// An integer type that holds what either of two types holds. A signed and an unsigned one become i32, or i64 if one of them has 64 bits: GPUs
+/// have few types in between, and no length or segment comes near 2³¹.
+pub(crate) fn common_type(first: DType, second: DType) -> DType {
+    use DType::{I8, I16, I32, I64};
+
+    let is_signed = |dtype| matches!(dtype, I8 | I16 | I32 | I64);
+    let size = first.size().max(second.size());
+    match is_signed(first) == is_signed(second) {
+        true if first.size() == size => first,
+        true => second,
+        false if size < I64.size() => I32,
+        false => I64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_number_changes_in_the_common_type() {
+        use DType::{I8, I16, I32, I64, U8, U16, U32};
+
+        for (first, second, expected) in [
+            (I8, I8, I8),
+            (I8, I64, I64),
+            (U16, U8, U16),
+            (I8, U8, I32),
+            (I8, U16, I32),
+            (I16, U8, I32),
+            (U32, I32, I32),
+            (U8, I64, I64),
+        ] {
+            assert_eq!(common_type(first, second), expected);
+            assert_eq!(common_type(second, first), expected);
+        }
+    }
+}
