@@ -6,7 +6,7 @@ Needs `torch`, `tokenizers` and `sacrebleu`, and `cargo build --release -p trans
 
     pytorch   pytorch.py
     same      the translator with the same recipe
-    best      the translator with the recipe of BEST, which is trained for --best-minutes: does it get as far in fewer minutes?
+    best      the translator with the recipe of BEST, which ends after --best-steps: does it get as far in fewer minutes?
 
 A side is stopped while another one has its turn, so all of them see the same machine, however noisy it is. A side's time is that of its turns:
 loading, checkpoints at the end of a turn, and the translations that are measured do not count. What the translator does at the end of an
@@ -38,8 +38,6 @@ OWN_HELD_OUT = 100
 RECIPE = ["--schedule", "noam", "--learning-rate", "0.001", "--warmup", "1000"]
 BEST = ["--batch-tokens", "1400", "--average", "400", "--learning-rate", "0.001", "--warmup", "500"]
 READY = [b"training on", b"going on from"]
-# The translator has turned its minutes into steps.
-DECIDED = b" steps at this speed"
 # How a side ends that was interrupted, and had written a checkpoint.
 INTERRUPTED = {0, 130}
 
@@ -121,9 +119,6 @@ class Side:
             time.sleep(0.05)
         self.process.send_signal(signal.SIGSTOP)
 
-    def must_go_on(self):
-        return False
-
     def turn(self, seconds):
         """Trains for so long."""
         if self.process is None:
@@ -131,7 +126,7 @@ class Side:
         started = time.monotonic()
         self.process.send_signal(signal.SIGCONT)
         while self.process.poll() is None:
-            if time.monotonic() - started >= seconds and not self.must_go_on():
+            if time.monotonic() - started >= seconds:
                 break
             time.sleep(0.02)
         self.seconds += time.monotonic() - started
@@ -180,10 +175,6 @@ class Ours(Side):
         if newest_checkpoint(self.folder):
             return train + ["--resume"]
         return train + corpus(self.out) + self.options
-
-    def must_go_on(self):
-        """Its first turn lasts until it has turned its minutes into steps: it would count a stop as its own time."""
-        return "--minutes" in self.options and DECIDED not in self.printed(0)
 
     def state(self):
         return json.loads((newest_checkpoint(self.folder) / "state.json").read_text())["state"]
@@ -275,7 +266,7 @@ def main():
     parser.add_argument("--out", required=True, help="the folder of the comparison")
     parser.add_argument("--sides", default="pytorch,same,best", help="[default: %(default)s]")
     parser.add_argument("--minutes", default="10,20,40", help="when to translate [default: %(default)s]")
-    parser.add_argument("--best-minutes", type=float, default=34, help="[default: %(default)s]")
+    parser.add_argument("--best-steps", type=int, default=5000, help="[default: %(default)s]")
     parser.add_argument("--turn", type=float, default=60, help="seconds of a turn [default: %(default)s]")
     parser.add_argument("--binary", default=str(BINARY), help="the translator [default: %(default)s]")
     arguments = parser.parse_args()
@@ -285,8 +276,8 @@ def main():
     out.mkdir(parents=True, exist_ok=True)
     test = divide(arguments.pairs, out, arguments.binary)
     milestones = [60 * float(minutes) for minutes in arguments.minutes.split(",")]
-    # It ends by itself; how fast it is decides after how many steps.
-    limit = ["--minutes", str(arguments.best_minutes)]
+    # Its learning rate falls until it ends.
+    limit = ["--steps", str(arguments.best_steps)]
     endless = ["--steps", "1000000000"]
     sides = {
         "pytorch": lambda: PyTorch("pytorch", out, milestones),
