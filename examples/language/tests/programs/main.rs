@@ -6,6 +6,7 @@ mod chat;
 #[allow(dead_code, reason = "the suites of `tests` use all of it")]
 #[path = "../../../../tests/src/devices.rs"]
 mod devices;
+mod heads;
 mod published;
 mod reactions;
 mod search;

@@ -34,7 +34,8 @@ fn write(folder: &Path, name: &str, fields: &serde_json::Value) {
     fs::write(folder.join(name), fields.to_string()).unwrap();
 }
 
-fn tokenizer(folder: &Path, with_ends: bool) {
+/// The tokenizer, with tokens at the ends of a text or without.
+pub fn tokenizer(folder: &Path, with_ends: bool) {
     let words = SPECIAL.iter().chain(&WORDS).enumerate();
     let vocabulary: serde_json::Map<_, _> = words
         .map(|(id, word)| (word.to_string(), json!(id)))
