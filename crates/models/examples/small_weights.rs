@@ -16,7 +16,7 @@ use std::{
 };
 
 use burn::{
-    module::{Module, Quantizer},
+    module::{Module, ModuleVisitor, Param, Quantizer},
     tensor::{
         Device, Tensor,
         activation::log_softmax,
@@ -121,8 +121,15 @@ fn variants<M: Module>(
     let numbers = exact.num_params() as u64;
     let scheme = QuantScheme::default()
         .with_value(QuantValue::Q8S)
-        .with_store(QuantStore::Native)
-        .per_block([BLOCK], ScaleDtype::F32);
+        .with_store(QuantStore::Native);
+    // Burn refuses blocks that do not fill the rows; then all numbers of a tensor share a scale.
+    let (scheme, scales) = match has_whole_blocks(&exact) {
+        true => {
+            let scheme = scheme.per_block([BLOCK], ScaleDtype::F32);
+            (scheme, numbers / u64::from(BLOCK))
+        }
+        false => (scheme, 0),
+    };
     let packed = exact
         .clone()
         .quantize_weights(&mut Quantizer::new(Calibration::MinMax, scheme));
@@ -131,7 +138,7 @@ fn variants<M: Module>(
         model,
         bytes,
     };
-    let packed_bytes = numbers + 4 * numbers / u64::from(BLOCK);
+    let packed_bytes = numbers + 4 * scales;
     let mut variants = vec![
         variant("f32", exact, 4 * numbers),
         variant("int8, `quantize_weights`", packed, packed_bytes),
@@ -143,6 +150,21 @@ fn variants<M: Module>(
         variants.push(variant(&name.to_string_lossy(), model, bytes));
     }
     Ok(variants)
+}
+
+/// Whether every matrix and vector consists of whole blocks.
+fn has_whole_blocks<M: Module>(model: &M) -> bool {
+    struct Whole(bool);
+
+    impl ModuleVisitor for Whole {
+        fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+            self.0 &= param.dims()[D - 1].is_multiple_of(usize::from(BLOCK));
+        }
+    }
+
+    let mut whole = Whole(true);
+    model.visit(&mut whole);
+    whole.0
 }
 
 /// Lets all compute in turn, and prints what it costs.
