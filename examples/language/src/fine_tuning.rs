@@ -11,10 +11,11 @@ use burn::{
     optim::AdamWConfig,
     tensor::{Device, Tensor},
     train::{
-        ExecutionStrategy, InferenceStep, Learner, LearnerModel, SupervisedTraining, TrainStep,
+        ExecutionStrategy, InferenceStep, Learner, LearnerModel, SupervisedTraining, TrainOutput,
+        TrainStep,
     },
 };
-use burn_attn_models::train::{BatchSize, batches_by_length, warmup_cosine};
+use burn_attn_models::train::{BatchSize, batches_by_length, clip_by_global_norm, warmup_cosine};
 use clap::Args;
 use example_common::learner;
 
@@ -137,6 +138,15 @@ impl FineTuning {
             return Err(Error::Training(problem.into()));
         }
         Ok(Some(model))
+    }
+}
+
+/// The step of a model: the gradients of its loss, with a common norm of at most 1, and what the metrics see.
+pub fn step<M: Module, O>(model: &M, loss: &Tensor<1>, output: O) -> TrainOutput<O> {
+    let step = TrainOutput::new(model, loss.backward(), output);
+    TrainOutput {
+        grads: clip_by_global_norm(step.grads, model, 1.0),
+        ..step
     }
 }
 

@@ -16,14 +16,14 @@ use burn::{
 };
 use burn_attn_models::{
     bert::BertInput,
-    train::{BatchSize, batches_by_length, clip_by_global_norm},
+    train::{BatchSize, batches_by_length},
 };
 use tokenizers::{Encoding, Tokenizer};
 
 use crate::{
     Error,
     encoder::{Encoder, Task, input},
-    fine_tuning::FineTuning,
+    fine_tuning::{self, FineTuning},
     reviews::Review,
     tokens,
 };
@@ -178,10 +178,7 @@ impl TrainStep for SentimentModel {
 
     fn step(&self, batch: ReviewBatch) -> TrainOutput<ClassificationOutput> {
         let output = self.output(self.forward(batch.texts.clone()), batch);
-        let gradients = output.loss.backward();
-        let mut step = TrainOutput::new(self, gradients, output);
-        step.grads = clip_by_global_norm(step.grads, self, 1.0);
-        step
+        fine_tuning::step(self, &output.loss.clone(), output)
     }
 }
 

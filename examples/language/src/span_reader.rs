@@ -13,14 +13,14 @@ use burn::{
 };
 use burn_attn_models::{
     bert::BertInput,
-    train::{BatchSize, batches_by_length, clip_by_global_norm},
+    train::{BatchSize, batches_by_length},
 };
 use tokenizers::{Encoding, Tokenizer};
 
 use crate::{
     Error,
     encoder::{Encoder, Task, input},
-    fine_tuning::FineTuning,
+    fine_tuning::{self, FineTuning},
     questions::Example,
 };
 
@@ -272,10 +272,7 @@ impl TrainStep for SpanReader {
 
     fn step(&self, batch: SpanBatch) -> TrainOutput<SequenceOutput> {
         let output = self.output(batch);
-        let gradients = output.loss.backward();
-        let mut step = TrainOutput::new(self, gradients, output);
-        step.grads = clip_by_global_norm(step.grads, self, 1.0);
-        step
+        fine_tuning::step(self, &output.loss.clone(), output)
     }
 }
 

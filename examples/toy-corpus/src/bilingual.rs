@@ -103,7 +103,7 @@ fn contracted(words: &[&'static str]) -> Vec<&'static str> {
     out
 }
 
-fn capitalised(text: &str) -> String {
+pub(super) fn capitalised(text: &str) -> String {
     let mut chars = text.chars();
     chars.next().map_or_else(String::new, |first| {
         first.to_uppercase().chain(chars).collect()

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use super::Composer;
 use super::noun_phrase::NounPhrase;
-use super::story::{Event, Part, Phrase, capitalise};
+use super::story::{Event, Part, Phrase};
 use super::verb_group::{Tense, VerbGroup};
 use crate::Question;
+use crate::bilingual::capitalised;
 use crate::lexicon::{BE, BE_PAST, Kind, Number, Person, Property, VERBS};
 
 impl Composer {
@@ -145,13 +146,9 @@ impl Event {
 }
 
 impl Question {
-    fn new(mut question: String, answer: Range<usize>) -> Self {
-        capitalise(&mut question, 0);
-        question.push('?');
-        Self {
-            text: question,
-            answer,
-        }
+    fn new(question: String, answer: Range<usize>) -> Self {
+        let text = format!("{}?", capitalised(&question));
+        Self { text, answer }
     }
 }
 

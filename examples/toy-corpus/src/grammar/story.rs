@@ -142,14 +142,13 @@ impl Composer {
         let company = (subject.kind != Kind::Animal)
             .then(|| self.company(verb, &subject))
             .flatten();
-        let chance = match group.verb.objects.is_empty() {
-            true => 60,
-            false => 40,
-        };
-        let chance = if group.verb.has(Property::Motion) {
-            100
-        } else {
-            chance
+        let chance = match (
+            group.verb.has(Property::Motion),
+            group.verb.objects.is_empty(),
+        ) {
+            (true, _) => 100,
+            (false, true) => 60,
+            (false, false) => 40,
         };
         let place = self.place_of(group.verb, subject.kind, chance);
         let time = self.time_of(&group, 50);
@@ -319,7 +318,7 @@ fn end_sentence(text: &mut String, start: usize) {
 }
 
 /// The letters of the toy English are ASCII, so no position moves.
-pub(super) fn capitalise(text: &mut str, at: usize) {
+fn capitalise(text: &mut str, at: usize) {
     if let Some(first) = text.get_mut(at..at + 1) {
         first.make_ascii_uppercase();
     }
