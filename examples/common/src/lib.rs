@@ -6,4 +6,5 @@ pub mod files;
 #[cfg(feature = "train")]
 pub mod learner;
 pub mod lock;
+pub mod memory;
 pub mod pictures;

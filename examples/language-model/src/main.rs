@@ -17,6 +17,7 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    example_common::memory::keep_freed();
     example_common::exit::run(|| match cli.command {
         Command::Train(args) => learn::train(&args),
         Command::Continue(args) => continuation::print(&args).map(|()| 0),

@@ -17,7 +17,7 @@ use burn::{
 };
 use burn_attn_models::train::{BatchSize, batches_by_length, clip_by_global_norm, warmup_cosine};
 use clap::Args;
-use example_common::learner;
+use example_common::{learner, memory};
 
 use crate::{
     Error,
@@ -92,6 +92,7 @@ impl FineTuning {
         I: Clone + Debug + Send + 'static,
         E: Clone + Debug + Send + Sync + 'static,
     {
+        memory::keep_freed();
         let rate = self
             .learning_rate
             .unwrap_or(RATES[usize::from(self.lora.is_some())]);

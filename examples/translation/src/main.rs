@@ -32,5 +32,6 @@ use clap::Parser;
 
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
+    example_common::memory::keep_freed();
     example_common::exit::run(|| commands::run(cli))
 }
