@@ -6,7 +6,7 @@ Needs `torch`, `tokenizers` and `sacrebleu`, and `cargo build --release -p trans
 
     pytorch   pytorch.py
     same      the translator with the same recipe
-    best      the translator with the recipe of BEST, which ends after --best-steps: does it get as far in fewer minutes?
+    best      the translator with the recipe of BEST, for --best-minutes: does it get as far in fewer minutes?
 
 A side is stopped while another one has its turn, so all of them see the same machine, however noisy it is. A side's time is that of its turns:
 loading, checkpoints at the end of a turn, and the translations that are measured do not count. What the translator does at the end of an
@@ -36,7 +36,8 @@ HELD_OUT = 1000
 # What the translator sets aside of the rest, for its own figures and for validation.
 OWN_HELD_OUT = 100
 RECIPE = ["--schedule", "noam", "--learning-rate", "0.001", "--warmup", "1000"]
-BEST = ["--batch-tokens", "1400", "--average", "400", "--learning-rate", "0.001", "--warmup", "500"]
+# Its learning rate does not fall to an end: how many steps an hour has differs by a factor of two.
+BEST = RECIPE + ["--batch-tokens", "1400", "--average", "400"]
 READY = [b"training on", b"going on from"]
 # How a side ends that was interrupted, and had written a checkpoint.
 INTERRUPTED = {0, 130}
@@ -79,28 +80,23 @@ class Side:
         self.progress = out / f"{name}.json"
         saved = json.loads(self.progress.read_text()) if self.progress.exists() else {}
         self.seconds = saved.get("seconds", 0.0)
-        # How many milestones are measured, and whether the run has ended by itself.
+        # How many milestones are measured.
         self.measured = saved.get("measured", 0)
-        self.ended = saved.get("ended", False)
 
     def save(self):
-        saved = {"seconds": self.seconds, "measured": self.measured, "ended": self.ended}
+        saved = {"seconds": self.seconds, "measured": self.measured}
         write(self.progress, json.dumps(saved))
 
     def is_over(self):
-        is_last = bool(self.milestones) and self.measured == len(self.milestones)
-        return is_last or (self.ended and self.measured > 0)
+        return self.measured == len(self.milestones)
 
     def goal(self, turn):
         """When the coming turn ends, in seconds of this side."""
-        end = self.seconds + turn
-        ahead = self.milestones[self.measured :]
-        return min(end, ahead[0]) if ahead else end
+        return min(self.seconds + turn, self.milestones[self.measured])
 
     def is_due(self):
         """Whether there is something to measure."""
-        ahead = self.milestones[self.measured :]
-        return self.ended or (bool(ahead) and self.seconds >= ahead[0] - 0.5)
+        return self.seconds >= self.milestones[self.measured] - 0.5
 
     def printed(self, since):
         with self.log.open("rb") as log:
@@ -130,12 +126,9 @@ class Side:
                 break
             time.sleep(0.02)
         self.seconds += time.monotonic() - started
-        if self.process.poll() is None:
-            self.process.send_signal(signal.SIGSTOP)
-        elif self.process.returncode == 0:
-            self.ended = True
-        else:
-            sys.exit(f"{self.name} failed with {self.process.returncode}; see {self.log}")
+        if self.process.poll() is not None:
+            sys.exit(f"{self.name} ended with {self.process.returncode}; see {self.log}")
+        self.process.send_signal(signal.SIGSTOP)
 
     def checkpoint(self):
         """Ends the process, with a checkpoint."""
@@ -193,6 +186,10 @@ class Ours(Side):
         lines = (line.split("\t") for line in read_lines(found))
         translations = {line[0]: line[1] for line in lines}
         return [translations[source] for source in test]
+
+
+def read_minutes(listed):
+    return [60 * float(minutes) for minutes in listed.split(",")]
 
 
 def newest_checkpoint(folder):
@@ -266,7 +263,7 @@ def main():
     parser.add_argument("--out", required=True, help="the folder of the comparison")
     parser.add_argument("--sides", default="pytorch,same,best", help="[default: %(default)s]")
     parser.add_argument("--minutes", default="10,20,40", help="when to translate [default: %(default)s]")
-    parser.add_argument("--best-steps", type=int, default=5000, help="[default: %(default)s]")
+    parser.add_argument("--best-minutes", default="10,20,34", help="when to translate with BEST [default: %(default)s]")
     parser.add_argument("--turn", type=float, default=60, help="seconds of a turn [default: %(default)s]")
     parser.add_argument("--binary", default=str(BINARY), help="the translator [default: %(default)s]")
     arguments = parser.parse_args()
@@ -275,14 +272,13 @@ def main():
     out = Path(arguments.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     test = divide(arguments.pairs, out, arguments.binary)
-    milestones = [60 * float(minutes) for minutes in arguments.minutes.split(",")]
-    # Its learning rate falls until it ends.
-    limit = ["--steps", str(arguments.best_steps)]
+    milestones = read_minutes(arguments.minutes)
+    best_milestones = read_minutes(arguments.best_minutes)
     endless = ["--steps", "1000000000"]
     sides = {
         "pytorch": lambda: PyTorch("pytorch", out, milestones),
         "same": lambda: Ours("same", out, milestones, arguments.binary, RECIPE + endless),
-        "best": lambda: Ours("best", out, [], arguments.binary, BEST + limit),
+        "best": lambda: Ours("best", out, best_milestones, arguments.binary, BEST + endless),
     }
     sides = [sides[name]() for name in arguments.sides.split(",")]
     results = out / "results.jsonl"
