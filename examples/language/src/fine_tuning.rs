@@ -61,11 +61,10 @@ impl FineTuning {
             .collect()
     }
 
-    /// The model with what is to be trained of it: everything but the token embeddings, which are half of MiniLM and of which few examples see
-    /// more than a part; or adapters of the encoder's layers, and what is above them.
+    /// The model with what is to be trained of it: everything; or adapters of the encoder's layers, and what is above them.
     fn prepared<M: Module>(&self, model: M) -> M {
         let Some(rank) = self.lora else {
-            return model.freeze_group(ParamGroup::from_predicate("bert.tokens"));
+            return model;
         };
         let of_layers = ParamGroup::from_predicate("encoder.layers");
         let above = ParamGroup::from_any_predicates(vec!["bert.pooler", "encoder.head"]);
