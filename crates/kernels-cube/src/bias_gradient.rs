@@ -8,8 +8,9 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::dropped,
-    score::{Config, Scoring, is_visible, place, score, tiles_of_keys},
+    score::{Config, Scoring, score},
     tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
+    visible::{has_visible, is_visible, place, tiles_of_keys},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -118,68 +119,70 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let start = seen.start.max(from);
                 let end = seen.end.min(from + keys_count);
                 for tile_kv in start..end {
-                    let key_of_tile = tile_kv * size;
-                    let column = key_of_tile + unit.x * 4;
-                    let keys = rows_of::<F, N>(key, batch, head / group, key_of_tile);
-                    let values = rows_of::<F, N>(value, batch, head / group, key_of_tile);
-                    let mut scores = Array::<Four>::new(held);
-                    let mut slopes = Array::<Four>::new(held);
-                    clear(&mut scores, held);
-                    dot_products::<F, N>(
-                        query,
-                        queries,
-                        scoring.scale,
-                        key,
-                        keys,
-                        f32::new(1.0),
-                        &mut scores,
-                        &mut pool,
-                        unit,
-                        tile,
-                    );
-                    let visible = is_visible::<M>(scoring, place, first, key_of_tile, config);
-                    let hidden = score::<M>(
-                        &mut scores,
-                        &mut slopes,
-                        scoring,
-                        place,
-                        row,
-                        column,
-                        visible,
-                        false,
-                        config,
-                    );
-                    weights(&mut scores, &hidden, &statistics, false, config);
-                    let mut received = Array::<Four>::new(held);
-                    clear(&mut received, held);
-                    dot_products::<F, N>(
-                        output_gradient,
-                        upstream,
-                        f32::new(1.0),
-                        value,
-                        values,
-                        f32::new(1.0),
-                        &mut received,
-                        &mut pool,
-                        unit,
-                        tile,
-                    );
-                    let dropped = dropped::<M>(scoring, place, row, column, false, config);
-                    score_gradients(
-                        &mut received,
-                        &scores,
-                        &slopes,
-                        &hidden,
-                        &dropped,
-                        scoring.kept,
-                        &terms,
-                        false,
-                        false,
-                        config,
-                    );
-                    #[unroll]
-                    for i in 0..held {
-                        sums[i] += received[i];
+                    if has_visible::<M>(scoring, place, tile_q, tile_kv) {
+                        let key_of_tile = tile_kv * size;
+                        let column = key_of_tile + unit.x * 4;
+                        let keys = rows_of::<F, N>(key, batch, head / group, key_of_tile);
+                        let values = rows_of::<F, N>(value, batch, head / group, key_of_tile);
+                        let mut scores = Array::<Four>::new(held);
+                        let mut slopes = Array::<Four>::new(held);
+                        clear(&mut scores, held);
+                        dot_products::<F, N>(
+                            query,
+                            queries,
+                            scoring.scale,
+                            key,
+                            keys,
+                            f32::new(1.0),
+                            &mut scores,
+                            &mut pool,
+                            unit,
+                            tile,
+                        );
+                        let visible = is_visible::<M>(scoring, place, first, key_of_tile, config);
+                        let hidden = score::<M>(
+                            &mut scores,
+                            &mut slopes,
+                            scoring,
+                            place,
+                            row,
+                            column,
+                            visible,
+                            false,
+                            config,
+                        );
+                        weights(&mut scores, &hidden, &statistics, false, config);
+                        let mut received = Array::<Four>::new(held);
+                        clear(&mut received, held);
+                        dot_products::<F, N>(
+                            output_gradient,
+                            upstream,
+                            f32::new(1.0),
+                            value,
+                            values,
+                            f32::new(1.0),
+                            &mut received,
+                            &mut pool,
+                            unit,
+                            tile,
+                        );
+                        let dropped = dropped::<M>(scoring, place, row, column, false, config);
+                        score_gradients(
+                            &mut received,
+                            &scores,
+                            &slopes,
+                            &hidden,
+                            &dropped,
+                            scoring.kept,
+                            &terms,
+                            false,
+                            false,
+                            config,
+                        );
+                        #[unroll]
+                        for i in 0..held {
+                            sums[i] += received[i];
+                        }
                     }
                 }
             }

@@ -10,6 +10,7 @@ use cubecl::{
 
 use crate::{
     Inputs, Operand, check,
+    few_queries::{self, KEYS, MOST_QUERIES},
     row_terms::UNITS,
     score::{Config, ScoringLaunch},
     tile::Tile,
@@ -138,6 +139,8 @@ pub(crate) struct Call<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) problem: Problem,
     pub(crate) config: Config,
+    /// See [`Scoring::tile_kinds`](crate::score::Scoring::tile_kinds).
+    pub(crate) tile_kinds: Option<Operand>,
 }
 
 impl<'a> Call<'a> {
@@ -172,7 +175,56 @@ impl<'a> Call<'a> {
             inputs,
             problem,
             config,
+            tile_kinds: None,
         }
+    }
+
+    /// This call for the kernels of [`few_queries`], if they are faster and the device can run them.
+    pub(crate) fn of_few_queries(&self) -> Option<Self> {
+        #[cfg(test)]
+        if FORCED.get().is_some() {
+            return None;
+        }
+        let len_q = self.problem.len_q;
+        let scratch = [self.tiles_of_keys(), self.problem.dim_v.max(2)]
+            .into_iter()
+            .try_fold(self.problem.query_rows(), usize::checked_mul);
+        let memory = self.client.properties().hardware.max_shared_memory_size;
+        (len_q <= MOST_QUERIES
+            && 4 * few_queries::pool(len_q) <= memory
+            && scratch.is_some_and(|elements| elements <= LARGEST_TENSOR))
+        .then(|| Self {
+            config: Config {
+                tile: few_queries::tile(len_q),
+                ..self.config
+            },
+            tile_kinds: None,
+            ..*self
+        })
+    }
+
+    /// Whether the kernels can read one more tensor.
+    pub(crate) fn has_room(&self) -> bool {
+        let most = self.client.properties().hardware.max_bindings as usize;
+        REQUIRED_TENSORS + self.inputs.optional() < most
+    }
+
+    /// `[batch, heads_q, tiles of queries, tiles of keys]`
+    pub(crate) fn tiles(&self) -> [usize; 4] {
+        let Problem {
+            batch,
+            heads_q,
+            len_q,
+            len_kv,
+            ..
+        } = self.problem;
+        let [tiles_q, tiles_kv] = [len_q, len_kv].map(|len| len.div_ceil(self.config.tile.size));
+        [batch, heads_q, tiles_q, tiles_kv]
+    }
+
+    /// Cubes of [`few_queries`] that cover the keys of a head.
+    pub(crate) fn tiles_of_keys(&self) -> usize {
+        self.problem.len_kv.div_ceil(KEYS)
     }
 
     pub(crate) fn scoring<M: Numeric>(&self) -> ScoringLaunch<M> {
@@ -216,6 +268,10 @@ impl<'a> Call<'a> {
             optional(inputs.query_offsets.as_ref()),
             optional(query_segments),
             optional(key_segments),
+            self.tile_kinds
+                .as_ref()
+                .map(|kinds| kinds.broadcast(self.tiles()))
+                .into(),
             edge(block.map(|size| size.queries)),
             edge(block.map(|size| size.keys)),
             inputs.scale as f32,

@@ -3,8 +3,9 @@
 use cubecl::prelude::*;
 
 use crate::{
-    score::{Config, Place, Scoring},
+    score::{Config, Scoring},
     tile::Four,
+    visible::Place,
 };
 
 /// The hash of [`burn_attn_kernels_cpu::Dropout`], of a word that the row's state was applied to.

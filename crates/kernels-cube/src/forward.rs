@@ -8,8 +8,9 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::{dropped, keep},
-    score::{Config, LEAST, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
+    score::{Config, LEAST, Scoring, mark_seen, score},
     tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
+    visible::{all_seen, has_visible, is_visible, place, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
@@ -61,106 +62,108 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
-        let start = number * tile.size;
-        let keys = rows_of::<F, N>(key, batch, head / group, start);
-        let mut scores = Array::<Four>::new(held);
-        let mut slopes = Array::<Four>::new(held);
-        clear(&mut scores, held);
-        dot_products::<F, N>(
-            query,
-            queries,
-            scoring.scale,
-            key,
-            keys,
-            f32::new(1.0),
-            &mut scores,
-            &mut pool,
-            unit,
-            tile,
-        );
+        if has_visible::<M>(scoring, place, first / tile.size, number) {
+            let start = number * tile.size;
+            let keys = rows_of::<F, N>(key, batch, head / group, start);
+            let mut scores = Array::<Four>::new(held);
+            let mut slopes = Array::<Four>::new(held);
+            clear(&mut scores, held);
+            dot_products::<F, N>(
+                query,
+                queries,
+                scoring.scale,
+                key,
+                keys,
+                f32::new(1.0),
+                &mut scores,
+                &mut pool,
+                unit,
+                tile,
+            );
 
-        let row = first + unit.y * rows;
-        let column = start + unit.x * 4;
-        let visible = is_visible::<M>(scoring, place, first, start, config);
-        let all_seen = all_seen::<M>(scoring, visible);
-        let bits = score::<M>(
-            &mut scores,
-            &mut slopes,
-            scoring,
-            place,
-            row,
-            column,
-            visible,
-            false,
-            config,
-        );
-        // In a small pool the maxima take the place of keys, which other units may still read.
-        if comptime!(tile.scores() < 2 * tile.operand()) {
-            sync_cube();
-        }
-        // Maxima of the unit's columns, in the part of the pool that values will fill.
-        #[unroll]
-        for four in 0..comptime!(rows / 4) {
-            let mut top = Four::new(0.0f32);
-            #[unroll]
-            for i in 0..4usize {
-                let first = comptime!((four * 4 + i) * groups);
-                let mut of_row = scores[first];
-                #[unroll]
-                for group in 1..groups {
-                    of_row = of_row.max(scores[comptime!(first + group)]);
-                }
-                let pair = of_row.extract(0usize).max(of_row.extract(1usize));
-                let other = of_row.extract(2usize).max(of_row.extract(3usize));
-                top.insert(i, pair.max(other));
+            let row = first + unit.y * rows;
+            let column = start + unit.x * 4;
+            let visible = is_visible::<M>(scoring, place, first, start, config);
+            let all_seen = all_seen::<M>(scoring, visible);
+            let bits = score::<M>(
+                &mut scores,
+                &mut slopes,
+                scoring,
+                place,
+                row,
+                column,
+                visible,
+                false,
+                config,
+            );
+            // In a small pool the maxima take the place of keys, which other units may still read.
+            if comptime!(tile.scores() < 2 * tile.operand()) {
+                sync_cube();
             }
-            pool[comptime!(tile.scores())
-                + (unit.y * comptime!(rows / 4) + four) * quads
-                + unit.x] = top;
-        }
-        clear_flags(&mut seen, tile);
-        sync_cube();
-        mark_seen(&bits, &mut seen, unit, config);
-        #[unroll]
-        for four in 0..comptime!(rows / 4) {
-            let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + four) * quads;
-            let mut top = pool[from];
-            for x in 1..comptime!(tile.across()) {
-                top = top.max(pool[from + x]);
-            }
+            // Maxima of the unit's columns, in the part of the pool that values will fill.
             #[unroll]
-            for i in 0..4usize {
-                let row = comptime!(four * 4 + i);
-                let maximum = maxima[row].max(top.extract(i));
-                let shrink = (maxima[row] - maximum).exp();
-                maxima[row] = maximum;
-                totals[row] *= shrink;
+            for four in 0..comptime!(rows / 4) {
+                let mut top = Four::new(0.0f32);
                 #[unroll]
-                for group in 0..groups {
-                    let index = comptime!(row * groups + group);
-                    let mut weights = (scores[index] - Four::new(maximum)).exp();
+                for i in 0..4usize {
+                    let first = comptime!((four * 4 + i) * groups);
+                    let mut of_row = scores[first];
                     #[unroll]
-                    for j in 0..4usize {
-                        let hidden = bits[group] & comptime!(1u32 << (row * 4 + j) as u32) != 0;
-                        weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
+                    for group in 1..groups {
+                        of_row = of_row.max(scores[comptime!(first + group)]);
                     }
-                    scores[index] = weights;
-                    totals[row] += (weights.extract(0usize) + weights.extract(1usize))
-                        + (weights.extract(2usize) + weights.extract(3usize));
+                    let pair = of_row.extract(0usize).max(of_row.extract(1usize));
+                    let other = of_row.extract(2usize).max(of_row.extract(3usize));
+                    top.insert(i, pair.max(other));
+                }
+                pool[comptime!(tile.scores())
+                    + (unit.y * comptime!(rows / 4) + four) * quads
+                    + unit.x] = top;
+            }
+            clear_flags(&mut seen, tile);
+            sync_cube();
+            mark_seen(&bits, &mut seen, unit, config);
+            #[unroll]
+            for four in 0..comptime!(rows / 4) {
+                let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + four) * quads;
+                let mut top = pool[from];
+                for x in 1..comptime!(tile.across()) {
+                    top = top.max(pool[from + x]);
                 }
                 #[unroll]
-                for part in 0..comptime!(parts * groups) {
-                    sums[comptime!(row * parts * groups + part)] *= Four::new(shrink);
+                for i in 0..4usize {
+                    let row = comptime!(four * 4 + i);
+                    let maximum = maxima[row].max(top.extract(i));
+                    let shrink = (maxima[row] - maximum).exp();
+                    maxima[row] = maximum;
+                    totals[row] *= shrink;
+                    #[unroll]
+                    for group in 0..groups {
+                        let index = comptime!(row * groups + group);
+                        let mut weights = (scores[index] - Four::new(maximum)).exp();
+                        #[unroll]
+                        for j in 0..4usize {
+                            let hidden = bits[group] & comptime!(1u32 << (row * 4 + j) as u32) != 0;
+                            weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
+                        }
+                        scores[index] = weights;
+                        totals[row] += (weights.extract(0usize) + weights.extract(1usize))
+                            + (weights.extract(2usize) + weights.extract(3usize));
+                    }
+                    #[unroll]
+                    for part in 0..comptime!(parts * groups) {
+                        sums[comptime!(row * parts * groups + part)] *= Four::new(shrink);
+                    }
                 }
             }
-        }
-        let dropped = dropped::<M>(scoring, place, row, column, false, config);
-        keep::<M>(&mut scores, &dropped, scoring, config);
+            let dropped = dropped::<M>(scoring, place, row, column, false, config);
+            keep::<M>(&mut scores, &dropped, scoring, config);
 
-        let values = rows_of::<F, N>(value, batch, head / group, start);
-        add_weighted_rows::<F, N>(
-            &scores, value, values, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
-        );
+            let values = rows_of::<F, N>(value, batch, head / group, start);
+            add_weighted_rows::<F, N>(
+                &scores, value, values, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
+            );
+        }
     }
 
     // The totals of the units of a row.
@@ -187,23 +190,8 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
             let index = comptime!(four * 4 + i);
             let row = first + unit.y * rows + index;
             if row < len_q {
-                let mut maximum = maxima[index];
-                let mut sum = total.extract(i);
-                let mut shrink = f32::new(1.0);
-                #[comptime]
-                match sinks {
-                    ComptimeOption::Some(sinks) => {
-                        let sink = sinks[head];
-                        let top = maximum.max(sink);
-                        shrink = (maximum - top).exp();
-                        sum = sum * shrink + (sink - top).exp();
-                        maximum = top;
-                    }
-                    ComptimeOption::None => {}
-                };
-                // A NaN is not 0.
-                let empty = sum == f32::new(0.0);
-                let factor = select(empty, f32::new(0.0), shrink / sum);
+                let result =
+                    normalized(maxima[index], total.extract(i), sinks, head, minus_infinity);
                 let to =
                     batch * output.stride(0) + head * output.stride(1) + row * output.stride(2);
                 #[unroll]
@@ -215,18 +203,60 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                         let column = comptime!(skip + j) + unit.x * 4;
                         if column < dim_v {
                             output[to + column] = F::cast_from(select(
-                                empty,
+                                result.empty,
                                 f32::new(0.0),
-                                four.extract(j) * factor,
+                                four.extract(j) * result.factor,
                             ));
                         }
                     }
                 }
                 if unit.x == 0 {
-                    logsumexp[of_all * len_q + row] =
-                        select(empty, minus_infinity, maximum + sum.ln());
+                    logsumexp[of_all * len_q + row] = result.logsumexp;
                 }
             }
         }
+    }
+}
+
+/// What ends a row.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Normalized {
+    /// Factor on the sums.
+    pub(crate) factor: f32,
+    /// Whether the row sees nothing: its output is 0, whatever the sums.
+    pub(crate) empty: bool,
+    pub(crate) logsumexp: f32,
+}
+
+/// From the largest score of a row and the sum of its weights relative to that, with the sink of its head.
+#[cube]
+pub(crate) fn normalized(
+    maximum: f32,
+    sum: f32,
+    sinks: &ComptimeOption<OwnedTensor<f32>>,
+    head: usize,
+    minus_infinity: f32,
+) -> Normalized {
+    let mut maximum = maximum;
+    let mut sum = sum;
+    let mut shrink = f32::new(1.0);
+    #[comptime]
+    match sinks {
+        ComptimeOption::Some(sinks) => {
+            let sink = sinks[head];
+            let top = maximum.max(sink);
+            shrink = (maximum - top).exp();
+            sum = sum * shrink + (sink - top).exp();
+            maximum = top;
+        }
+        ComptimeOption::None => {}
+    };
+    // A NaN is not 0.
+    let empty = sum == f32::new(0.0);
+    Normalized {
+        factor: select(empty, f32::new(0.0), shrink / sum),
+        empty,
+        logsumexp: select(empty, minus_infinity, maximum + sum.ln()),
     }
 }

@@ -8,8 +8,9 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::{dropped, keep},
     query_gradient::store_gradient,
-    score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_queries},
+    score::{Config, Scoring, mark_seen, score},
     tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
+    visible::{all_seen, has_visible, is_visible, place, tiles_of_queries},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -59,106 +60,108 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
         let head_of_all = batch * query.shape(1) + head;
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
         for number in tiles.start..tiles.end {
-            let start = number * tile.size;
-            let column = start + unit.x * 4;
-            let queries = rows_of::<F, N>(query, batch, head, start);
-            let upstream = rows_of::<F, N>(output_gradient, batch, head, start);
-            let mut scores = Array::<Four>::new(held);
-            let mut slopes = Array::<Four>::new(held);
-            clear(&mut scores, held);
-            dot_products::<F, N>(
-                key,
-                keys,
-                f32::new(1.0),
-                query,
-                queries,
-                scoring.scale,
-                &mut scores,
-                &mut pool,
-                unit,
-                tile,
-            );
-            let visible = is_visible::<M>(scoring, place, start, first, config);
-            let all_seen = all_seen::<M>(scoring, visible);
-            let hidden = score::<M>(
-                &mut scores,
-                &mut slopes,
-                scoring,
-                place,
-                row,
-                column,
-                visible,
-                true,
-                config,
-            );
-            let statistics = load_statistics(logsumexp, head_of_all, column, len_q, true, tile);
-            weights(&mut scores, &hidden, &statistics, true, config);
-            let dropped = dropped::<M>(scoring, place, row, column, true, config);
-            clear_flags(&mut seen, tile);
-            sync_cube();
-            mark_seen(&hidden, &mut seen, unit, config);
-
-            if comptime!(of_value.is_some()) {
-                let mut kept = Array::<Four>::new(held);
-                #[unroll]
-                for i in 0..held {
-                    kept[i] = scores[i];
-                }
-                keep::<M>(&mut kept, &dropped, scoring, config);
-                add_weighted_rows::<F, N>(
-                    &kept,
-                    output_gradient,
-                    upstream,
-                    &seen,
-                    all_seen,
-                    &mut value_sums,
-                    value_parts,
-                    &mut pool,
-                    unit,
-                    tile,
-                );
-            }
-            if comptime!(of_key.is_some()) {
-                let mut received = Array::<Four>::new(held);
-                clear(&mut received, held);
+            if has_visible::<M>(scoring, place, number, first / tile.size) {
+                let start = number * tile.size;
+                let column = start + unit.x * 4;
+                let queries = rows_of::<F, N>(query, batch, head, start);
+                let upstream = rows_of::<F, N>(output_gradient, batch, head, start);
+                let mut scores = Array::<Four>::new(held);
+                let mut slopes = Array::<Four>::new(held);
+                clear(&mut scores, held);
                 dot_products::<F, N>(
-                    value,
-                    values,
+                    key,
+                    keys,
                     f32::new(1.0),
-                    output_gradient,
-                    upstream,
-                    f32::new(1.0),
-                    &mut received,
+                    query,
+                    queries,
+                    scoring.scale,
+                    &mut scores,
                     &mut pool,
                     unit,
                     tile,
                 );
-                let terms = load_statistics(terms, head_of_all, column, len_q, true, tile);
-                score_gradients(
-                    &mut received,
-                    &scores,
-                    &slopes,
-                    &hidden,
-                    &dropped,
-                    scoring.kept,
-                    &terms,
-                    true,
+                let visible = is_visible::<M>(scoring, place, start, first, config);
+                let all_seen = all_seen::<M>(scoring, visible);
+                let hidden = score::<M>(
+                    &mut scores,
+                    &mut slopes,
+                    scoring,
+                    place,
+                    row,
+                    column,
+                    visible,
                     true,
                     config,
                 );
+                let statistics = load_statistics(logsumexp, head_of_all, column, len_q, true, tile);
+                weights(&mut scores, &hidden, &statistics, true, config);
+                let dropped = dropped::<M>(scoring, place, row, column, true, config);
+                clear_flags(&mut seen, tile);
                 sync_cube();
-                add_weighted_rows::<F, N>(
-                    &received,
-                    query,
-                    queries,
-                    &seen,
-                    all_seen,
-                    &mut key_sums,
-                    key_parts,
-                    &mut pool,
-                    unit,
-                    tile,
-                );
+                mark_seen(&hidden, &mut seen, unit, config);
+
+                if comptime!(of_value.is_some()) {
+                    let mut kept = Array::<Four>::new(held);
+                    #[unroll]
+                    for i in 0..held {
+                        kept[i] = scores[i];
+                    }
+                    keep::<M>(&mut kept, &dropped, scoring, config);
+                    add_weighted_rows::<F, N>(
+                        &kept,
+                        output_gradient,
+                        upstream,
+                        &seen,
+                        all_seen,
+                        &mut value_sums,
+                        value_parts,
+                        &mut pool,
+                        unit,
+                        tile,
+                    );
+                }
+                if comptime!(of_key.is_some()) {
+                    let mut received = Array::<Four>::new(held);
+                    clear(&mut received, held);
+                    dot_products::<F, N>(
+                        value,
+                        values,
+                        f32::new(1.0),
+                        output_gradient,
+                        upstream,
+                        f32::new(1.0),
+                        &mut received,
+                        &mut pool,
+                        unit,
+                        tile,
+                    );
+                    let terms = load_statistics(terms, head_of_all, column, len_q, true, tile);
+                    score_gradients(
+                        &mut received,
+                        &scores,
+                        &slopes,
+                        &hidden,
+                        &dropped,
+                        scoring.kept,
+                        &terms,
+                        true,
+                        true,
+                        config,
+                    );
+                    sync_cube();
+                    add_weighted_rows::<F, N>(
+                        &received,
+                        query,
+                        queries,
+                        &seen,
+                        all_seen,
+                        &mut key_sums,
+                        key_parts,
+                        &mut pool,
+                        unit,
+                        tile,
+                    );
+                }
             }
         }
     }

@@ -25,40 +25,50 @@ const WIDEST_OF_TWO_SUMS: usize = 128;
 /// # Panics
 ///
 /// With the offending shapes or strides if an operand is not as its documentation says, and if [`supports`](crate::supports) says no.
-#[allow(unsafe_code, reason = "a launch without bounds checks")]
 pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &Operand) {
     let call = Call::new(client, inputs, Pass::Forward);
     check::results(output, logsumexp, &call.problem);
     check::of_type("output", output, inputs.query.elem);
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        ..
-    } = call.problem;
-    let heads = batch * heads_q;
-    let operands = [&inputs.query, &inputs.key, &inputs.value];
-    let size = vector_size(operands);
-    let [query, key, value] = operands.map(Operand::arg);
-    // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
-    unsafe {
-        forward_kernel::launch_unchecked(
-            client,
-            call.cubes(len_q.div_ceil(call.config.tile.size), heads),
-            call.cube_dim(),
-            size,
-            query,
-            key,
-            value,
-            optional(inputs.sinks.as_ref()),
-            call.scoring(),
-            output.arg(),
-            logsumexp.arg(),
-            f32::NEG_INFINITY,
-            heads as u32,
-            call.config,
-            [inputs.query.elem, call.mask_elem()],
-        );
+    match call.of_few_queries() {
+        Some(call) => call.forward_of_few_queries(output, logsumexp),
+        None => call.with_tile_kinds().forward(output, logsumexp),
+    }
+}
+
+#[allow(unsafe_code, reason = "a launch without bounds checks")]
+impl Call<'_> {
+    fn forward(&self, output: &Operand, logsumexp: &Operand) {
+        let inputs = self.inputs;
+        let Problem {
+            batch,
+            heads_q,
+            len_q,
+            ..
+        } = self.problem;
+        let heads = batch * heads_q;
+        let operands = [&inputs.query, &inputs.key, &inputs.value];
+        let size = vector_size(operands);
+        let [query, key, value] = operands.map(Operand::arg);
+        // SAFETY: the kernel reads and writes inside the shapes of its tensors, which `check` has compared.
+        unsafe {
+            forward_kernel::launch_unchecked(
+                self.client,
+                self.cubes(len_q.div_ceil(self.config.tile.size), heads),
+                self.cube_dim(),
+                size,
+                query,
+                key,
+                value,
+                optional(inputs.sinks.as_ref()),
+                self.scoring(),
+                output.arg(),
+                logsumexp.arg(),
+                f32::NEG_INFINITY,
+                heads as u32,
+                self.config,
+                [inputs.query.elem, self.mask_elem()],
+            );
+        }
     }
 }
 
@@ -70,6 +80,7 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
 pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients: &Gradients) {
     let call = Call::new(client, inputs, Pass::Backward);
     check::gradients(inputs, upstream, gradients, &call.problem);
+    let call = call.with_tile_kinds();
     let backward = Backward {
         terms: call.row_terms(upstream),
         size: vector_size([
@@ -100,8 +111,11 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
     if let Some((sinks, gradient)) = inputs.sinks.as_ref().zip(gradients.sinks.as_ref()) {
         backward.sinks(sinks, gradient);
     }
+    if gradients.bias.is_none() && gradients.distance_bias.is_none() {
+        return;
+    }
     let of_bias = Backward {
-        call: Call::new(client, inputs, Pass::Bias),
+        call: Call::new(client, inputs, Pass::Bias).with_tile_kinds(),
         ..backward
     };
     if let Some(gradient) = &gradients.bias {

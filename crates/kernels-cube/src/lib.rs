@@ -22,14 +22,17 @@
 //! | `operands` | what a call reads and writes |
 //! | `call`, `check`, `launch` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
-//! | `score`, `dropout` | from dot products to scores; what is hidden and dropped |
+//! | `score`, `visible`, `dropout` | from dot products to scores; what is hidden and dropped |
+//! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
 //! | `weights` | weights and score gradients in the backward pass |
-//! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_terms` | the kernels |
+//! | `few_queries` | the kernels for a step of generation |
+//! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_terms` | all other kernels |
 
 mod bias_gradient;
 mod call;
 mod check;
 mod dropout;
+mod few_queries;
 mod forward;
 mod key_gradient;
 mod launch;
@@ -40,6 +43,8 @@ mod score;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;
 mod tile;
+mod tile_kinds;
+mod visible;
 mod weights;
 
 pub use call::supports;

@@ -9,8 +9,9 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::dropped,
-    score::{Config, Scoring, all_seen, is_visible, mark_seen, place, score, tiles_of_keys},
+    score::{Config, Scoring, mark_seen, score},
     tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
+    visible::{all_seen, has_visible, is_visible, place, tiles_of_keys},
     weights::{load_statistics, score_gradients, weights},
 };
 
@@ -55,73 +56,75 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
-        let start = number * tile.size;
-        let column = start + unit.x * 4;
-        let keys = rows_of::<F, N>(key, batch, head / group, start);
-        let values = rows_of::<F, N>(value, batch, head / group, start);
-        let mut scores = Array::<Four>::new(held);
-        let mut slopes = Array::<Four>::new(held);
-        clear(&mut scores, held);
-        dot_products::<F, N>(
-            query,
-            queries,
-            scoring.scale,
-            key,
-            keys,
-            f32::new(1.0),
-            &mut scores,
-            &mut pool,
-            unit,
-            tile,
-        );
-        let visible = is_visible::<M>(scoring, place, first, start, config);
-        let all_seen = all_seen::<M>(scoring, visible);
-        let hidden = score::<M>(
-            &mut scores,
-            &mut slopes,
-            scoring,
-            place,
-            row,
-            column,
-            visible,
-            false,
-            config,
-        );
-        weights(&mut scores, &hidden, &statistics, false, config);
-        clear_flags(&mut seen, tile);
+        if has_visible::<M>(scoring, place, first / tile.size, number) {
+            let start = number * tile.size;
+            let column = start + unit.x * 4;
+            let keys = rows_of::<F, N>(key, batch, head / group, start);
+            let values = rows_of::<F, N>(value, batch, head / group, start);
+            let mut scores = Array::<Four>::new(held);
+            let mut slopes = Array::<Four>::new(held);
+            clear(&mut scores, held);
+            dot_products::<F, N>(
+                query,
+                queries,
+                scoring.scale,
+                key,
+                keys,
+                f32::new(1.0),
+                &mut scores,
+                &mut pool,
+                unit,
+                tile,
+            );
+            let visible = is_visible::<M>(scoring, place, first, start, config);
+            let all_seen = all_seen::<M>(scoring, visible);
+            let hidden = score::<M>(
+                &mut scores,
+                &mut slopes,
+                scoring,
+                place,
+                row,
+                column,
+                visible,
+                false,
+                config,
+            );
+            weights(&mut scores, &hidden, &statistics, false, config);
+            clear_flags(&mut seen, tile);
 
-        let mut received = Array::<Four>::new(held);
-        clear(&mut received, held);
-        dot_products::<F, N>(
-            output_gradient,
-            upstream,
-            f32::new(1.0),
-            value,
-            values,
-            f32::new(1.0),
-            &mut received,
-            &mut pool,
-            unit,
-            tile,
-        );
-        let dropped = dropped::<M>(scoring, place, row, column, false, config);
-        score_gradients(
-            &mut received,
-            &scores,
-            &slopes,
-            &hidden,
-            &dropped,
-            scoring.kept,
-            &terms,
-            true,
-            false,
-            config,
-        );
-        mark_seen(&hidden, &mut seen, unit, config);
-        sync_cube();
-        add_weighted_rows::<F, N>(
-            &received, key, keys, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
-        );
+            let mut received = Array::<Four>::new(held);
+            clear(&mut received, held);
+            dot_products::<F, N>(
+                output_gradient,
+                upstream,
+                f32::new(1.0),
+                value,
+                values,
+                f32::new(1.0),
+                &mut received,
+                &mut pool,
+                unit,
+                tile,
+            );
+            let dropped = dropped::<M>(scoring, place, row, column, false, config);
+            score_gradients(
+                &mut received,
+                &scores,
+                &slopes,
+                &hidden,
+                &dropped,
+                scoring.kept,
+                &terms,
+                true,
+                false,
+                config,
+            );
+            mark_seen(&hidden, &mut seen, unit, config);
+            sync_cube();
+            add_weighted_rows::<F, N>(
+                &received, key, keys, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
+            );
+        }
     }
 
     let to = batch * gradient.stride(0) + head * gradient.stride(1);

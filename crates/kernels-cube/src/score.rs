@@ -1,8 +1,11 @@
-//! From dot products to scores: softcap, biases, what is hidden, and what is dropped.
+//! From dot products to scores: softcap, biases, and what is hidden.
 
 use cubecl::prelude::*;
 
-use crate::tile::{Four, Tile, UnitOf};
+use crate::{
+    tile::{Four, Tile, UnitOf},
+    visible::{Place, is_hidden},
+};
 
 /// The least finite number: only −∞ is lower. It stands for a hidden score.
 pub(crate) const LEAST: f32 = f32::MIN;
@@ -32,6 +35,8 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_segments: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) key_segments: ComptimeOption<OwnedTensor<i32>>,
+    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
+    pub(crate) tile_kinds: ComptimeOption<OwnedTensor<u32>>,
     /// Queries and keys of a block.
     pub(crate) block_queries: u32,
     pub(crate) block_keys: u32,
@@ -48,189 +53,6 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) threshold: u32,
     /// Factor on kept weights.
     pub(crate) kept: f32,
-}
-
-/// Where a tile is, and what its batch item hides.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(crate) struct Place {
-    pub(crate) batch: usize,
-    pub(crate) head: usize,
-    pub(crate) len_q: usize,
-    pub(crate) len_kv: usize,
-    /// Keys from here on are hidden.
-    pub(crate) length: i32,
-    /// Position of query 0.
-    pub(crate) offset: i32,
-}
-
-#[cube]
-pub(crate) fn place<M: Numeric>(
-    scoring: &Scoring<M>,
-    batch: usize,
-    head: usize,
-    len_q: usize,
-    len_kv: usize,
-) -> Place {
-    let all = len_kv as i32;
-    let mut length = all;
-    #[comptime]
-    match &scoring.key_lengths {
-        ComptimeOption::Some(lengths) => {
-            length = lengths[batch].max(0i32).min(all);
-        }
-        ComptimeOption::None => {}
-    };
-    let mut offset = scoring.offset;
-    #[comptime]
-    match &scoring.query_offsets {
-        ComptimeOption::Some(offsets) => {
-            offset = offsets[batch].max(-(len_q as i32)).min(all);
-        }
-        ComptimeOption::None => {}
-    };
-    Place {
-        batch,
-        head,
-        len_q,
-        len_kv,
-        length,
-        offset,
-    }
-}
-
-/// A range of tiles.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(crate) struct Tiles {
-    pub(crate) start: usize,
-    pub(crate) end: usize,
-}
-
-/// The tiles of keys that some query of the tile from `query` on may see.
-#[cube]
-pub(crate) fn tiles_of_keys<M: Numeric>(
-    scoring: &Scoring<M>,
-    place: Place,
-    query: usize,
-    #[comptime] config: Config,
-) -> Tiles {
-    let size = comptime!(config.tile.size);
-    let first = place.offset + query as i32;
-    let last = place.offset + (query + size).min(place.len_q) as i32 - 1;
-    let start = (first - scoring.left).max(0i32);
-    let end = place.length.min((last + scoring.right + 1).max(0i32));
-    Tiles {
-        start: start as usize / size,
-        end: (end as usize).div_ceil(size),
-    }
-}
-
-/// The tiles of queries of which some may see a key of the tile from `key` on.
-#[cube]
-pub(crate) fn tiles_of_queries<M: Numeric>(
-    scoring: &Scoring<M>,
-    place: Place,
-    key: usize,
-    #[comptime] config: Config,
-) -> Tiles {
-    let size = comptime!(config.tile.size);
-    let first = key as i32;
-    let last = ((key + size) as i32).min(place.length) - 1;
-    let start = (first - scoring.right - place.offset).max(0i32);
-    let mut end = (place.len_q as i32).min((last + scoring.left - place.offset + 1).max(0i32));
-    if first >= place.length {
-        end = 0i32.runtime();
-    }
-    Tiles {
-        start: start as usize / size,
-        end: (end as usize).div_ceil(size),
-    }
-}
-
-/// Whether position and lengths hide nothing in the tile at `query` and `key`, and nothing else can.
-#[cube]
-pub(crate) fn is_visible<M: Numeric>(
-    scoring: &Scoring<M>,
-    place: Place,
-    query: usize,
-    key: usize,
-    #[comptime] config: Config,
-) -> bool {
-    let size = comptime!(config.tile.size);
-    let mut visible = (key + size) as i32 <= place.length
-        && query + size <= place.len_q
-        && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left
-        && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
-    if comptime!(
-        scoring.masked.is_some()
-            || scoring.visible_blocks.is_some()
-            || scoring.query_segments.is_some()
-    ) {
-        visible = false.runtime();
-    }
-    visible
-}
-
-/// Whether every column of a tile is seen by some row. A bias may hide what position and lengths leave visible.
-#[cube]
-pub(crate) fn all_seen<M: Numeric>(scoring: &Scoring<M>, visible: bool) -> bool {
-    let mut all = visible;
-    if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
-        all = false.runtime();
-    }
-    all
-}
-
-/// Whether a query may not see a key.
-#[cube]
-fn is_hidden<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize, key: usize) -> bool {
-    let position = place.offset + query as i32;
-    let mut hidden = key as i32 >= place.length
-        || query >= place.len_q
-        || (key as i32) < position - scoring.left
-        || key as i32 > position + scoring.right;
-    // What is outside of the tensors must not be read.
-    let query = query.min(place.len_q - 1);
-    let key = key.min(place.len_kv - 1);
-    #[comptime]
-    match &scoring.query_segments {
-        ComptimeOption::Some(queries) => {
-            #[comptime]
-            match &scoring.key_segments {
-                ComptimeOption::Some(keys) => {
-                    hidden = hidden
-                        || queries[place.batch * place.len_q + query]
-                            != keys[place.batch * place.len_kv + key];
-                }
-                ComptimeOption::None => {}
-            };
-        }
-        ComptimeOption::None => {}
-    };
-    #[comptime]
-    match &scoring.masked {
-        ComptimeOption::Some(masked) => {
-            let at = place.batch * masked.stride(0)
-                + place.head * masked.stride(1)
-                + query * masked.stride(2)
-                + key * masked.stride(3);
-            hidden = hidden || masked[at] != M::from_int(0i64);
-        }
-        ComptimeOption::None => {}
-    };
-    #[comptime]
-    match &scoring.visible_blocks {
-        ComptimeOption::Some(visible) => {
-            let at = place.batch * visible.stride(0)
-                + place.head * visible.stride(1)
-                + query / scoring.block_queries as usize * visible.stride(2)
-                + key / scoring.block_keys as usize * visible.stride(3);
-            hidden = hidden || visible[at] == M::from_int(0i64);
-        }
-        ComptimeOption::None => {}
-    };
-    hidden
 }
 
 /// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: for every group of four columns,

@@ -35,7 +35,7 @@ use crate::{
 /// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have kernels of their own; elsewhere, the
 /// backend's operations compute block by block, including the hidden pairs of a block. On GPUs they also compute
 ///
-/// - single queries, and heads wider than 256;
+/// - heads wider than 256;
 /// - queries in f64, or any type but f32, f16 and bf16, or in one of these that the device does not have, and dense biases in flex32;
 /// - key lengths, query offsets or segments in i64, u32 or u64, and a mask and a block table in bools of two types;
 /// - calls with a tensor, the output included, of 2³¹ elements or more, or without elements;

@@ -14,6 +14,8 @@ use crate::work::{
 const FEW: usize = 2;
 /// Heads that give a card enough to do.
 const MANY: usize = 16;
+/// Heads of a model of width 512, which both hold.
+const HEADS: usize = 8;
 
 /// The cases.
 pub fn cases() -> Vec<Case> {
@@ -24,15 +26,23 @@ pub fn cases() -> Vec<Case> {
     for len in [512, 1024, 2048] {
         cases.push(case(Forward, false, len, FEW, 64));
     }
+    for len in [1024, 8192] {
+        let name = format!("one token on {len}, 1 x {HEADS} x dim 64");
+        let op = Op {
+            len_q: 1,
+            ..op(Forward, false, len, HEADS, 64)
+        };
+        cases.push(against_all(name, op));
+    }
     let module = Module {
         kind: ModuleKind::MultiHead,
         batch: 1,
         len_q: 2048,
         len_kv: 2048,
         d_model: 512,
-        heads: 8,
+        heads: HEADS,
     };
-    let name = "module MultiHeadAttention 2048, 1 x 8 heads";
+    let name = format!("module MultiHeadAttention 2048, 1 x {HEADS} heads");
     cases.push(
         Case::new(name, Work::Module(module))
             .against(&[BurnNn])
@@ -49,21 +59,28 @@ pub fn cases() -> Vec<Case> {
 }
 
 /// One batch item of so many heads.
-fn case(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
-    let op = Op {
+fn op(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Op {
+    Op {
         batch: 1,
         heads,
         heads_kv: heads,
         dim,
         causal,
         ..Op::new(pass, len)
-    };
+    }
+}
+
+fn case(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
+    let shown = if causal { "causal" } else { "full" };
+    let name = format!("{} {shown} {len}, 1 x {heads} x dim {dim}", pass.name());
+    against_all(name, op(pass, causal, len, heads, dim))
+}
+
+fn against_all(name: String, op: Op) -> Case {
     let blockwise = Op {
         body: Body::Blockwise,
         ..op.clone()
     };
-    let shown = if causal { "causal" } else { "full" };
-    let name = format!("{} {shown} {len}, 1 x {heads} x dim {dim}", pass.name());
     Case::new(name, Work::Op(op))
         .against(&[Burn])
         .against_self("blockwise", Work::Op(blockwise))

@@ -49,6 +49,7 @@ fn positions() {
         window: Some(window),
         offsets: true,
         lengths: true,
+        padding_is_nan: true,
         ..case.clone()
     });
     check(&Case {
@@ -115,6 +116,27 @@ fn tiles() {
             ..Case::new([1, 2, 1, 70, 140, 72, 40])
         });
     }
+}
+
+/// Tiles that a mask hides or leaves visible whole, in every kernel that skips them.
+#[test]
+fn masks_of_whole_tiles() {
+    let case = Case::new([2, 2, 1, 200, 330, 16, 16]);
+    for blocks in [[64, 64], [128, 64], [200, 32]] {
+        check(&Case {
+            blocks: Some(blocks),
+            bias: Some([blocks[0] == 64; 4]),
+            ..case.clone()
+        });
+    }
+    // One for all queries, with segments of a few queries beside it.
+    check(&Case {
+        masked: Some([true, false, false, true]),
+        segments: true,
+        alibi: true,
+        causal: Some(CausalAlignment::BottomRight),
+        ..case
+    });
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Case {
     pub causal: Option<CausalAlignment>,
     pub window: Option<Window>,
     pub lengths: bool,
+    /// Keys and values that lengths hide are NaN.
+    pub padding_is_nan: bool,
     pub offsets: bool,
     pub segments: bool,
     /// Which dimensions are whole; the others have size 1.
@@ -49,6 +51,7 @@ impl Case {
             causal: None,
             window: None,
             lengths: false,
+            padding_is_nan: false,
             offsets: false,
             segments: false,
             masked: None,
@@ -106,14 +109,22 @@ fn both(case: &Case) -> [All; 2] {
         dim_v,
     } = problem;
     let q = numbers(problem.query_elements(), 1);
-    let k = numbers(problem.key_elements(), 2);
-    let v = numbers(problem.value_elements(), 3);
+    let mut k = numbers(problem.key_elements(), 2);
+    let mut v = numbers(problem.value_elements(), 3);
     let by_position = PositionMask::new(case.causal, case.window);
     let lengths: Option<Vec<usize>> = case.lengths.then(|| {
         (0..batch)
             .map(|item| (len_kv * (item + 1)).div_ceil(batch + 1))
             .collect()
     });
+    if let Some(lengths) = lengths.as_ref().filter(|_| case.padding_is_nan) {
+        for (tensor, dim) in [(&mut k, dim_qk), (&mut v, dim_v)] {
+            let heads = tensor.chunks_mut(len_kv * dim);
+            for (at, head) in heads.enumerate() {
+                head[lengths[at / heads_kv] * dim..].fill(f64::NAN);
+            }
+        }
+    }
     let offsets: Option<Vec<i64>> = case.offsets.then(|| {
         (0..batch)
             .map(|item| item as i64 * 7 - 3)

@@ -3,4 +3,5 @@
 mod backward;
 mod case;
 mod device;
+mod few_queries;
 mod refused;

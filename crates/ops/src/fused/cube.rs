@@ -25,10 +25,6 @@ use crate::{
     Upstream, Wanted,
 };
 
-/// With fewer queries, the kernels would leave most of a tile of queries, and most of the GPU, without work. That holds for a few queries
-/// too; from how many on the kernels are faster has not been measured.
-const FEWEST_QUERIES: usize = 2;
-
 /// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
 pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     inputs: &ScoreInputs<B>,
@@ -55,7 +51,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         )
 }
 
-/// Whether the call is one that the kernels' interface can express, and worth their launch.
+/// Whether the call is one that the kernels' interface can express.
 fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
     use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
     let MaskInputs {
@@ -90,7 +86,6 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         .clone()
         .all(|x| Some(x.dtype()) == bools.clone().next().map(|x| x.dtype()));
     inputs.scalars.body == Body::Fastest
-        && len_q >= FEWEST_QUERIES
         && matches!(query.dtype(), F32 | F16 | BF16)
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]
         && shapes.iter().all(indexable)

@@ -1,0 +1,138 @@
+//! The products with the rows of keys and values, which units read straight from the device's memory: nothing is read twice.
+
+use cubecl::prelude::*;
+
+use super::{KEYS, LANES, UNITS};
+
+/// Rows that a unit reads at a time: reads that do not wait for each other.
+const AT_ONCE: usize = 4;
+
+/// Puts what every lane has of the dot products of the rows of two heads into shared memory: `[rows][LANES][KEYS]`.
+#[cube]
+pub(super) fn dot_products<F: Float, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    query_base: usize,
+    scale: f32,
+    key: &Tensor<Vector<F, N>>,
+    key_base: usize,
+    start: usize,
+    count: usize,
+    pool: &mut Shared<[f32]>,
+    #[comptime] rows: usize,
+) {
+    let size = key.vector_size().comptime();
+    let lane = UNIT_POS as usize % LANES;
+    let of_key = UNIT_POS as usize / LANES;
+    let columns = key.shape(3) / size;
+    let last = key.shape(2) - 1;
+    let keys = comptime!(UNITS / LANES);
+    for round in 0..count.div_ceil(comptime!(keys * AT_ONCE)) {
+        let first = round * comptime!(keys * AT_ONCE) + of_key;
+        let mut dots = Array::<Vector<f32, N>>::new(comptime!(rows * AT_ONCE));
+        #[unroll]
+        for i in 0..comptime!(rows * AT_ONCE) {
+            dots[i] = Vector::<f32, N>::new(0.0f32);
+        }
+        let mut column = lane;
+        while column < columns {
+            let mut read = Array::<Vector<f32, N>>::new(AT_ONCE);
+            #[unroll]
+            for k in 0..AT_ONCE {
+                let row = (start + first + comptime!(k * keys)).min(last);
+                let from = key_base + row * key.stride(2);
+                read[k] = Vector::<f32, N>::cast_from(key[from / size + column]);
+            }
+            #[unroll]
+            for i in 0..rows {
+                let from = query_base + i * query.stride(2);
+                let numbers = Vector::<f32, N>::cast_from(query[from / size + column])
+                    * Vector::<f32, N>::new(scale);
+                #[unroll]
+                for k in 0..AT_ONCE {
+                    let to = comptime!(i * AT_ONCE + k);
+                    dots[to] = fma(numbers, read[k], dots[to]);
+                }
+            }
+            column += LANES;
+        }
+        #[unroll]
+        for i in 0..rows {
+            #[unroll]
+            for k in 0..AT_ONCE {
+                let dot = dots[comptime!(i * AT_ONCE + k)];
+                let mut sum = dot.extract(0usize);
+                #[unroll]
+                for j in 1..size {
+                    sum += dot.extract(j);
+                }
+                let to = comptime!(i * LANES * KEYS + k * keys) + lane * KEYS + first;
+                pool[to] = sum;
+            }
+        }
+    }
+}
+
+/// Puts the weighted sums of the rows of a head into shared memory behind the weights, `[groups of units][rows][columns]`: every group has
+/// its own rows.
+#[cube]
+pub(super) fn weighted_rows<F: Float, N: Size>(
+    value: &Tensor<Vector<F, N>>,
+    base: usize,
+    start: usize,
+    count: usize,
+    pool: &mut Shared<[f32]>,
+    #[comptime] across: usize,
+    #[comptime] parts: usize,
+    #[comptime] rows: usize,
+) {
+    let size = value.vector_size().comptime();
+    let groups = comptime!(UNITS / across);
+    let column = UNIT_POS as usize % across;
+    let group = UNIT_POS as usize / across;
+    let last_column = value.shape(3) / size - 1;
+    let last = value.shape(2) - 1;
+    let mut sums = Array::<Vector<f32, N>>::new(comptime!(rows * parts));
+    #[unroll]
+    for i in 0..comptime!(rows * parts) {
+        sums[i] = Vector::<f32, N>::new(0.0f32);
+    }
+    for round in 0..count.div_ceil(comptime!(groups * AT_ONCE)) {
+        let first = round * comptime!(groups * AT_ONCE) + group;
+        #[unroll]
+        for part in 0..parts {
+            let column = (comptime!(part * across) + column).min(last_column);
+            let mut read = Array::<Vector<f32, N>>::new(AT_ONCE);
+            #[unroll]
+            for k in 0..AT_ONCE {
+                let row = (start + first + comptime!(k * groups)).min(last);
+                let from = base + row * value.stride(2);
+                read[k] = Vector::<f32, N>::cast_from(value[from / size + column]);
+            }
+            #[unroll]
+            for i in 0..rows {
+                #[unroll]
+                for k in 0..AT_ONCE {
+                    let weight = pool[comptime!(i * KEYS + k * groups) + first];
+                    let to = comptime!(i * parts + part);
+                    let sum = fma(Vector::<f32, N>::new(weight), read[k], sums[to]);
+                    if !(weight < f32::new(0.0)) {
+                        sums[to] = sum;
+                    }
+                }
+            }
+        }
+    }
+    #[unroll]
+    for i in 0..rows {
+        #[unroll]
+        for part in 0..parts {
+            let to = comptime!(KEYS * rows)
+                + (group * rows + i) * comptime!(parts * across * size)
+                + (comptime!(part * across) + column) * size;
+            #[unroll]
+            for j in 0..size {
+                pool[to + j] = sums[comptime!(i * parts + part)].extract(j);
+            }
+        }
+    }
+}

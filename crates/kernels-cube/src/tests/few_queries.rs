@@ -1,0 +1,124 @@
+//! A few queries, as in generation: kernels of their own in the forward pass.
+
+use burn_attn_kernels_cpu::{CausalAlignment, Window};
+use cubecl::ir::{ElemType, FloatKind};
+
+use super::{
+    case::{Case, check, computed},
+    device::client,
+};
+use crate::{few_queries::MOST_QUERIES, supports};
+
+/// Rows of vectors and of single numbers, of few and many units, with keys of one cube and of several.
+#[test]
+fn sizes() {
+    for sizes in [
+        [1, 1, 1, 1, 1, 4, 4],
+        [2, 4, 2, 1, 300, 64, 64],
+        [1, 2, 1, 2, 513, 40, 20],
+        [2, 1, 1, 3, 70, 7, 3],
+        [1, 2, 2, 4, 260, 90, 150],
+        [1, 1, 1, 4, 257, 256, 256],
+        [1, 8, 1, 1, 1000, 128, 128],
+        [1, 1, 1, MOST_QUERIES + 1, 300, 16, 16],
+    ] {
+        check(&Case::new(sizes));
+    }
+}
+
+#[test]
+fn positions() {
+    let case = Case::new([2, 2, 1, 3, 600, 16, 16]);
+    let window = Some(Window {
+        left: Some(290),
+        right: Some(0),
+    });
+    check(&Case {
+        causal: Some(CausalAlignment::BottomRight),
+        window,
+        ..case.clone()
+    });
+    check(&Case {
+        causal: Some(CausalAlignment::TopLeft),
+        lengths: true,
+        ..case.clone()
+    });
+    check(&Case {
+        window,
+        offsets: true,
+        lengths: true,
+        padding_is_nan: true,
+        ..case.clone()
+    });
+    check(&Case {
+        segments: true,
+        causal: Some(CausalAlignment::BottomRight),
+        ..Case::new([2, 2, 1, 4, 30, 16, 16])
+    });
+    // A window of a cube in the middle of the keys, and none of the first.
+    check(&Case {
+        window: Some(Window {
+            left: Some(10),
+            right: Some(3),
+        }),
+        ..Case::new([1, 1, 1, 4, 900, 8, 8])
+    });
+}
+
+#[test]
+fn tensors_and_numbers() {
+    let case = Case::new([2, 4, 2, 2, 300, 16, 24]);
+    for whole in [[true; 4], [false, true, true, false]] {
+        check(&Case {
+            masked: Some(whole),
+            bias: Some(whole),
+            ..case.clone()
+        });
+    }
+    check(&Case {
+        alibi: true,
+        sinks: true,
+        softcap: Some(0.7),
+        dropout: Some(0.3),
+        ..case.clone()
+    });
+    check(&Case {
+        blocks: Some([1, 20]),
+        masked: Some([true; 4]),
+        causal: Some(CausalAlignment::BottomRight),
+        ..case.clone()
+    });
+    check(&Case {
+        alibi: true,
+        offsets: true,
+        causal: Some(CausalAlignment::TopLeft),
+        ..case
+    });
+}
+
+/// Where the device has it.
+#[test]
+fn half_precision() {
+    for kind in [FloatKind::F16, FloatKind::BF16] {
+        let case = Case {
+            elem: ElemType::Float(kind),
+            sinks: true,
+            ..Case::new([2, 2, 1, 1, 400, 40, 20])
+        };
+        if supports(&client(), &case.problem, case.elem, 1) {
+            check(&case);
+        } else {
+            eprintln!("skipped: the device has no {kind:?}");
+        }
+    }
+}
+
+#[test]
+fn the_same_bits_every_time() {
+    let case = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        ..Case::new([2, 4, 2, 2, 1000, 64, 64])
+    };
+    let [first, second] = [(); 2].map(|()| computed(&case));
+    assert_eq!(first, second);
+}

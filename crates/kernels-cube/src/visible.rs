@@ -1,0 +1,237 @@
+//! What is hidden: by position, lengths, segments, mask and table.
+
+use cubecl::prelude::*;
+
+use crate::score::{Config, Scoring};
+
+/// A tile with pairs that segments, mask and table leave visible, and one with pairs that they hide.
+pub(crate) const VISIBLE: u32 = 1;
+pub(crate) const HIDDEN: u32 = 2;
+
+/// Where a tile is, and what its batch item hides.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Place {
+    pub(crate) batch: usize,
+    pub(crate) head: usize,
+    pub(crate) len_q: usize,
+    pub(crate) len_kv: usize,
+    /// Keys from here on are hidden.
+    pub(crate) length: i32,
+    /// Position of query 0.
+    pub(crate) offset: i32,
+}
+
+#[cube]
+pub(crate) fn place<M: Numeric>(
+    scoring: &Scoring<M>,
+    batch: usize,
+    head: usize,
+    len_q: usize,
+    len_kv: usize,
+) -> Place {
+    let all = len_kv as i32;
+    let mut length = all;
+    #[comptime]
+    match &scoring.key_lengths {
+        ComptimeOption::Some(lengths) => {
+            length = lengths[batch].max(0i32).min(all);
+        }
+        ComptimeOption::None => {}
+    };
+    let mut offset = scoring.offset;
+    #[comptime]
+    match &scoring.query_offsets {
+        ComptimeOption::Some(offsets) => {
+            offset = offsets[batch].max(-(len_q as i32)).min(all);
+        }
+        ComptimeOption::None => {}
+    };
+    Place {
+        batch,
+        head,
+        len_q,
+        len_kv,
+        length,
+        offset,
+    }
+}
+
+/// A range of tiles.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Tiles {
+    pub(crate) start: usize,
+    pub(crate) end: usize,
+}
+
+/// The tiles of keys that some query of the tile from `query` on may see.
+#[cube]
+pub(crate) fn tiles_of_keys<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    #[comptime] config: Config,
+) -> Tiles {
+    let size = comptime!(config.tile.size);
+    let first = place.offset + query as i32;
+    let last = place.offset + (query + size).min(place.len_q) as i32 - 1;
+    let start = (first - scoring.left).max(0i32);
+    let end = place.length.min((last + scoring.right + 1).max(0i32));
+    Tiles {
+        start: start as usize / size,
+        end: (end as usize).div_ceil(size),
+    }
+}
+
+/// The tiles of queries of which some may see a key of the tile from `key` on.
+#[cube]
+pub(crate) fn tiles_of_queries<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    key: usize,
+    #[comptime] config: Config,
+) -> Tiles {
+    let size = comptime!(config.tile.size);
+    let first = key as i32;
+    let last = ((key + size) as i32).min(place.length) - 1;
+    let start = (first - scoring.right - place.offset).max(0i32);
+    let mut end = (place.len_q as i32).min((last + scoring.left - place.offset + 1).max(0i32));
+    if first >= place.length {
+        end = 0i32.runtime();
+    }
+    Tiles {
+        start: start as usize / size,
+        end: (end as usize).div_ceil(size),
+    }
+}
+
+/// Whether nothing but a bias hides anything in the tile at `query` and `key`, as far as is known.
+#[cube]
+pub(crate) fn is_visible<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    key: usize,
+    #[comptime] config: Config,
+) -> bool {
+    let size = comptime!(config.tile.size);
+    let mut visible = (key + size) as i32 <= place.length
+        && query + size <= place.len_q
+        && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left
+        && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
+    if comptime!(
+        scoring.masked.is_some()
+            || scoring.visible_blocks.is_some()
+            || scoring.query_segments.is_some()
+    ) {
+        visible = visible && kind(scoring, place, query / size, key / size) == VISIBLE;
+    }
+    visible
+}
+
+/// What segments, mask and table do in a tile: [`VISIBLE`] and [`HIDDEN`], or both, also where that has not been found out.
+#[cube]
+fn kind<M: Numeric>(scoring: &Scoring<M>, place: Place, tile_q: usize, tile_kv: usize) -> u32 {
+    let mut kind = comptime!(VISIBLE | HIDDEN).runtime();
+    #[comptime]
+    match &scoring.tile_kinds {
+        ComptimeOption::Some(kinds) => {
+            kind = kinds[place.batch * kinds.stride(0)
+                + place.head * kinds.stride(1)
+                + tile_q * kinds.stride(2)
+                + tile_kv * kinds.stride(3)];
+        }
+        ComptimeOption::None => {}
+    };
+    kind
+}
+
+/// Whether some query of a tile may see some key of it, as far as segments, mask and table go.
+#[cube]
+pub(crate) fn has_visible<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    tile_q: usize,
+    tile_kv: usize,
+) -> bool {
+    kind(scoring, place, tile_q, tile_kv) != HIDDEN
+}
+
+/// Whether every column of a tile is seen by some row. A bias may hide what position and lengths leave visible.
+#[cube]
+pub(crate) fn all_seen<M: Numeric>(scoring: &Scoring<M>, visible: bool) -> bool {
+    let mut all = visible;
+    if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
+        all = false.runtime();
+    }
+    all
+}
+
+/// Whether a query may not see a key.
+#[cube]
+pub(crate) fn is_hidden<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    key: usize,
+) -> bool {
+    let position = place.offset + query as i32;
+    let hidden = key as i32 >= place.length
+        || query >= place.len_q
+        || (key as i32) < position - scoring.left
+        || key as i32 > position + scoring.right;
+    // What is outside of the tensors must not be read.
+    let query = query.min(place.len_q - 1);
+    let key = key.min(place.len_kv - 1);
+    is_masked::<M>(scoring, place, query, key) || hidden
+}
+
+/// Whether segments, mask or table hide a key from a query.
+#[cube]
+pub(crate) fn is_masked<M: Numeric>(
+    scoring: &Scoring<M>,
+    place: Place,
+    query: usize,
+    key: usize,
+) -> bool {
+    let mut hidden = false.runtime();
+    #[comptime]
+    match &scoring.query_segments {
+        ComptimeOption::Some(queries) => {
+            #[comptime]
+            match &scoring.key_segments {
+                ComptimeOption::Some(keys) => {
+                    hidden = hidden
+                        || queries[place.batch * place.len_q + query]
+                            != keys[place.batch * place.len_kv + key];
+                }
+                ComptimeOption::None => {}
+            };
+        }
+        ComptimeOption::None => {}
+    };
+    #[comptime]
+    match &scoring.masked {
+        ComptimeOption::Some(masked) => {
+            let at = place.batch * masked.stride(0)
+                + place.head * masked.stride(1)
+                + query * masked.stride(2)
+                + key * masked.stride(3);
+            hidden = hidden || masked[at] != M::from_int(0i64);
+        }
+        ComptimeOption::None => {}
+    };
+    #[comptime]
+    match &scoring.visible_blocks {
+        ComptimeOption::Some(visible) => {
+            let at = place.batch * visible.stride(0)
+                + place.head * visible.stride(1)
+                + query / scoring.block_queries as usize * visible.stride(2)
+                + key / scoring.block_keys as usize * visible.stride(3);
+            hidden = hidden || visible[at] == M::from_int(0i64);
+        }
+        ComptimeOption::None => {}
+    };
+    hidden
+}
