@@ -174,10 +174,13 @@ fn configuration(source: &Path) -> Result<Value, Error> {
 /// If not, or if the source has no such files.
 pub fn probe(source: &Path, folder: &Path) -> Result<(), Error> {
     configuration(source)?;
-    if folder.join(CONFIG).exists() {
+    let mut files = [CONFIG, WEIGHTS, TOKENIZER]
+        .map(|name| folder.join(name))
+        .into_iter();
+    if let Some(file) = files.find(|file| file.exists()) {
         return Err(Error::Option(format!(
-            "there is a model in {} already: choose another --out",
-            folder.display()
+            "{} is there already: choose another --out",
+            file.display()
         )));
     }
     fs::create_dir_all(folder).map_err(Error::file("create", folder))?;

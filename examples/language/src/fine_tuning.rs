@@ -17,7 +17,7 @@ use burn::{
 };
 use burn_attn_models::train::{BatchSize, batches_by_length, clip_by_global_norm, warmup_cosine};
 use clap::Args;
-use example_common::{learner, memory};
+use example_common::learner;
 
 use crate::{
     Error,
@@ -41,7 +41,7 @@ pub struct FineTuning {
     /// Highest learning rate: it rises to here in the first tenth of the steps, then falls to 0 along a cosine [default: 1e-4, with --lora 1e-3]
     #[arg(long, value_parser = input::learning_rate)]
     pub learning_rate: Option<f64>,
-    /// Train the head and the pooler, and of the layers only matrices of this rank that are added to theirs (LoRA)
+    /// Train only the head, the pooler where there is one, and matrices of this rank added to those of the layers (LoRA)
     #[arg(long, value_name = "RANK", value_parser = clap::value_parser!(u64).range(1..=256))]
     pub lora: Option<u64>,
     /// Seed of new parameters, order and dropout
@@ -91,7 +91,6 @@ impl FineTuning {
         I: Clone + Debug + Send + 'static,
         E: Clone + Debug + Send + Sync + 'static,
     {
-        memory::keep_freed();
         let rate = self
             .learning_rate
             .unwrap_or(RATES[usize::from(self.lora.is_some())]);

@@ -11,8 +11,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Error;
 
-/// Calls `each` with the number of each line that is not blank, and the line, until the end (Ctrl-D); returns the exit code. An error is printed and
-/// does not keep the other lines waiting; of a pipe, it makes the exit code 1.
+/// Calls `each` with each line that is not blank, until the end (Ctrl-D), and returns the exit code. An error is printed, and the next line is
+/// read all the same; for a pipe, the message names the line and the exit code becomes 1.
 ///
 /// # Errors
 /// If standard input cannot be read.

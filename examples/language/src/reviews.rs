@@ -19,13 +19,13 @@ pub struct Review {
 /// Reads lines of an ID, which is not used, a score and a text, with tabs between them.
 ///
 /// # Errors
-/// If the file cannot be read, or a line is none of these, or there are too few; names the first lines that are not, and says how many there are.
+/// If the file cannot be read, if lines are none of these (it names the first ones, and says how many there are), or if there are too few.
 pub fn read(path: &Path) -> Result<Vec<Review>, Error> {
     let what = "an ID, a score from -4 to 4 and a text with tabs between them";
     let reviews = lines(path, review, what)?;
     match reviews.len() {
-        0..HELD_OUT => Err(Error::Option(format!(
-            "{} has fewer than {HELD_OUT} reviews, of which one is held out",
+        count @ 0..HELD_OUT => Err(Error::Option(format!(
+            "{}: at least {HELD_OUT} reviews are needed, of which every fifth is held out, got {count}",
             path.display()
         ))),
         _ => Ok(reviews),
@@ -85,9 +85,9 @@ mod tests {
         );
         assert_eq!(read(&format!("{good}{bad}")), Err(sentence));
         let sentence = format!(
-            "{} has fewer than 5 reviews, of which one is held out",
+            "{}: at least 5 reviews are needed, of which every fifth is held out, got 1",
             path.display()
         );
-        assert_eq!(read(""), Err(sentence));
+        assert_eq!(read("1\t2\tx\n"), Err(sentence));
     }
 }

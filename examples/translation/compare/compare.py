@@ -16,7 +16,8 @@ seconds of its own time, which counts against it.
 Order, dropout and initial weights are each side's own, and the translator sets 200 sentences of the training part aside, which
 pytorch.py trains on.
 
-Ctrl-C ends the comparison after the turn under way; the same command resumes it.
+Ctrl-C ends the comparison after the turn under way; the same command resumes it. A comparison that was killed begins anew, in another folder:
+its sides may have trained for longer than is known.
 """
 
 import argparse
@@ -36,8 +37,9 @@ HELD_OUT = 1000
 # What the translator sets aside of the rest, for its own figures and for validation.
 OWN_HELD_OUT = 100
 RECIPE = ["--schedule", "noam", "--learning-rate", "0.001", "--warmup", "1000"]
-# Its learning rate does not fall to an end: how many steps an hour has differs by a factor of two.
+# No decay to an end: on a shared machine the number of steps per hour varies by a factor of two.
 BEST = RECIPE + ["--batch-tokens", "1400", "--average", "400"]
+SIDES = ["pytorch", "same", "best"]
 READY = [b"training on", b"going on from"]
 # How a side ends that was interrupted, and had written a checkpoint.
 INTERRUPTED = {0, 130}
@@ -46,7 +48,7 @@ INTERRUPTED = {0, 130}
 def read_lines(path):
     """As the translator divides them: neither str.splitlines nor universal newlines do."""
     text = Path(path).read_bytes().decode("utf-8-sig")
-    return [line for line in text.removesuffix("\n").split("\n")]
+    return text.removesuffix("\n").split("\n")
 
 
 def write(path, text):
@@ -82,9 +84,14 @@ class Side:
         self.seconds = saved.get("seconds", 0.0)
         # How many milestones are measured.
         self.measured = saved.get("measured", 0)
+        planned = saved.get("milestones", milestones)
+        if planned != milestones:
+            sys.exit(
+                f"{self.progress} is of a comparison that translates after {planned} seconds, not {milestones}: choose another --out"
+            )
 
     def save(self):
-        saved = {"seconds": self.seconds, "measured": self.measured}
+        saved = {"seconds": self.seconds, "measured": self.measured, "milestones": self.milestones}
         write(self.progress, json.dumps(saved))
 
     def is_over(self):
@@ -138,7 +145,7 @@ class Side:
             process.send_signal(signal.SIGCONT)
             if process.wait() not in INTERRUPTED:
                 sys.exit(f"{self.name} wrote no checkpoint; see {self.log}")
-        self.save()
+            self.save()
 
 
 class PyTorch(Side):
@@ -189,7 +196,18 @@ class Ours(Side):
 
 
 def read_minutes(listed):
-    return [60 * float(minutes) for minutes in listed.split(",")]
+    """Argparse says which option it is about."""
+    seconds = [60 * float(minutes) for minutes in listed.split(",")]
+    if seconds != sorted(set(seconds)) or seconds[0] <= 0:
+        raise ValueError(listed)
+    return seconds
+
+
+def read_sides(listed):
+    names = listed.split(",")
+    if len(set(names)) < len(names) or not set(names) <= set(SIDES):
+        raise ValueError(listed)
+    return names
 
 
 def newest_checkpoint(folder):
@@ -261,26 +279,29 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("pairs", help="the corpus: source, tab, target")
     parser.add_argument("--out", required=True, help="the folder of the comparison")
-    parser.add_argument("--sides", default="pytorch,same,best", help="[default: %(default)s]")
-    parser.add_argument("--minutes", default="10,20,40", help="when to translate [default: %(default)s]")
-    parser.add_argument("--best-minutes", default="10,20,34", help="when to translate with BEST [default: %(default)s]")
+    parser.add_argument("--sides", type=read_sides, default=",".join(SIDES), help="[default: %(default)s]")
+    minutes = {"type": read_minutes, "metavar": "MINUTES"}
+    parser.add_argument("--minutes", default="10,20,40", help="when to translate, increasing [default: %(default)s]", **minutes)
+    parser.add_argument("--best-minutes", default="10,20,34", help="when to translate with BEST [default: %(default)s]", **minutes)
     parser.add_argument("--turn", type=float, default=60, help="seconds of a turn [default: %(default)s]")
     parser.add_argument("--binary", default=str(BINARY), help="the translator [default: %(default)s]")
     arguments = parser.parse_args()
     if not os.access(arguments.binary, os.X_OK):
-        sys.exit(f"{arguments.binary} is not there: cargo build --release -p translation")
+        sys.exit(f"{arguments.binary} is not there or not a program: cargo build --release -p translation")
+    if not os.access(arguments.pairs, os.R_OK):
+        sys.exit(f"{arguments.pairs} cannot be read")
     out = Path(arguments.out).resolve()
     out.mkdir(parents=True, exist_ok=True)
     test = divide(arguments.pairs, out, arguments.binary)
-    milestones = read_minutes(arguments.minutes)
-    best_milestones = read_minutes(arguments.best_minutes)
+    milestones = arguments.minutes
+    best_milestones = arguments.best_minutes
     endless = ["--steps", "1000000000"]
     sides = {
         "pytorch": lambda: PyTorch("pytorch", out, milestones),
         "same": lambda: Ours("same", out, milestones, arguments.binary, RECIPE + endless),
         "best": lambda: Ours("best", out, best_milestones, arguments.binary, BEST + endless),
     }
-    sides = [sides[name]() for name in arguments.sides.split(",")]
+    sides = [sides[name]() for name in arguments.sides]
     results = out / "results.jsonl"
     stop = []
 
@@ -288,7 +309,8 @@ def main():
         print("stopping after this turn", flush=True)
         stop.append(True)
 
-    signal.signal(signal.SIGINT, interrupt)
+    for number in [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]:
+        signal.signal(number, interrupt)
     try:
         while not stop and not all(side.is_over() for side in sides):
             for side in sides:
@@ -301,8 +323,14 @@ def main():
                     measure(side, test, results)
     finally:
         # Nobody stays stopped for ever.
+        failed = []
         for side in sides:
-            side.checkpoint()
+            try:
+                side.checkpoint()
+            except SystemExit as error:
+                failed.append(str(error))
+        if failed:
+            sys.exit("\n".join(failed))
 
 
 if __name__ == "__main__":

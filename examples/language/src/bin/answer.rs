@@ -12,6 +12,7 @@ use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
     exit::{self, STOPPED},
+    memory,
 };
 use language::{
     Error,
@@ -59,7 +60,7 @@ struct TrainArgs {
     /// The encoder: a folder that transformers saved, with tokenizer.json [default: MiniLM, fetched by cargo xtask fetch minilm]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
-    /// Number of stories, which --seed determines, with up to four questions each
+    /// Number of stories to make from --seed, with up to four questions each
     #[arg(long, default_value_t = 1200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     stories: u64,
     /// How it is fine-tuned.
@@ -98,6 +99,7 @@ struct AskArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    memory::keep_freed();
     exit::run(|| run(&cli))
 }
 
@@ -193,6 +195,10 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
         return Err(Error::Option(problem.into()));
     }
     let passage = fs::read_to_string(&args.file).map_err(Error::file("read", &args.file))?;
+    if passage.trim().is_empty() {
+        let problem = format!("there is no text in {}", args.file.display());
+        return Err(Error::Option(problem));
+    }
     let (model, tokenizer) = load(&args.model, device)?;
     let max_len = model.encoder.bert.max_len();
     let answer = |question: &str| {

@@ -11,6 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
     exit::{self, STOPPED},
+    memory,
 };
 use language::{
     Error,
@@ -65,7 +66,7 @@ struct TrainArgs {
 struct EvaluateArgs {
     /// The reviews that were given to train, of which every fifth is scored
     reviews: Option<PathBuf>,
-    /// The fine-tuned model
+    /// The fine-tuned model, or one that transformers saved
     #[arg(long, value_name = "FOLDER", default_value = "sentiment-model")]
     model: PathBuf,
 }
@@ -74,7 +75,7 @@ struct EvaluateArgs {
 struct AskArgs {
     /// The texts [default: each line of standard input]
     texts: Vec<String>,
-    /// The fine-tuned model
+    /// The fine-tuned model, or one that transformers saved
     #[arg(long, value_name = "FOLDER", default_value = "sentiment-model")]
     model: PathBuf,
     /// Pictures of the first text on the command line.
@@ -87,6 +88,7 @@ struct AskArgs {
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
+    memory::keep_freed();
     exit::run(|| run(&cli))
 }
 

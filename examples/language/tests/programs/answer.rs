@@ -104,7 +104,7 @@ fn what_cannot_work_is_one_sentence() {
     printed(ANSWER, folder.path(), &TRAIN, "");
     assert_eq!(
         error(&TRAIN),
-        "error: there is a model in trained already: choose another --out\n"
+        "error: trained/config.json is there already: choose another --out\n"
     );
     let ask = |file: &str, question: &str| error(&["ask", file, question, "--model", "trained"]);
     assert_eq!(

@@ -185,7 +185,7 @@ fn what_cannot_work_is_one_sentence() {
     let again = [&TRAIN[..], &["1", "--out", "trained"]].concat();
     assert_eq!(
         error(&again),
-        "error: there is a model in trained already: choose another --out\n"
+        "error: trained/config.json is there already: choose another --out\n"
     );
     assert_eq!(
         error(&["ask", "--model", "trained", "--html", "page.html"]),
