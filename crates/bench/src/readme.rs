@@ -1,4 +1,5 @@
-//! The table of speed in the README: a few rows, each of the newest run in `results/` that has it, what wins and what loses.
+//! The table of speed in the README: a few rows, what wins and what loses, for each kind of processor in `results/` of the newest run that has
+//! the row.
 
 use std::fs;
 
@@ -90,24 +91,60 @@ pub fn committed() -> Result<String, String> {
 }
 
 fn table(runs: &[Run]) -> Result<String, String> {
-    let mut text = String::from("| work | PyTorch | Burn |\n| --- | --- | --- |\n");
+    let processors = processors(runs);
+    let mut text = String::from("| work |");
+    for instructions in &processors {
+        text += &format!(" PyTorch, {instructions} | Burn, {instructions} |");
+    }
+    text += &format!("\n| --- |{}\n", " --- | --- |".repeat(processors.len()));
     for (name, suite, case) in ROWS {
-        let of_case = |row: &&Row| row.suite == suite && row.case == case;
-        let with_row = runs
-            .iter()
-            .filter(|run| run.rows.iter().any(|row| of_case(&row)));
-        let run = with_row.max_by_key(|run| &run.date);
-        let run = run.ok_or_else(|| format!("no run has a row {case:?} of {suite}"))?;
-        let ratio = |peers: &[&str]| {
-            let mut rows = run.rows.iter().filter(of_case);
-            let row =
-                rows.find(|row| row.measure == Measure::Time && peers.contains(&row.peer.as_str()));
-            row.map_or("–".into(), |row| significant(row.ratio, 2))
+        let rows_of = |run: &Run| {
+            let rows = run.rows.iter();
+            rows.filter(|row| row.suite == suite && row.case == case)
+                .cloned()
+                .collect::<Vec<Row>>()
         };
-        let (pytorch, burn) = (ratio(&["pytorch"]), ratio(&["burn", "burn-nn"]));
-        text += &format!("| {name} | {pytorch} | {burn} |\n");
+        if runs.iter().all(|run| rows_of(run).is_empty()) {
+            return Err(format!("no run has a row {case:?} of {suite}"));
+        }
+        text += &format!("| {name} |");
+        for instructions in &processors {
+            let of_processor = runs
+                .iter()
+                .filter(|run| instructions_of(run) == *instructions && !rows_of(run).is_empty());
+            let newest = of_processor.max_by_key(|run| &run.date);
+            let rows = newest.map(rows_of).unwrap_or_default();
+            let ratio = |peers: &[&str]| {
+                let mut rows = rows.iter();
+                let row = rows
+                    .find(|row| row.measure == Measure::Time && peers.contains(&row.peer.as_str()));
+                row.map_or("–".into(), |row| significant(row.ratio, 2))
+            };
+            let (pytorch, burn) = (ratio(&["pytorch"]), ratio(&["burn", "burn-nn"]));
+            text += &format!(" {pytorch} | {burn} |");
+        }
+        text += "\n";
     }
     Ok(text)
+}
+
+/// The vector instructions of all runs, the longest known first.
+fn processors(runs: &[Run]) -> Vec<&str> {
+    let mut runs: Vec<&Run> = runs.iter().collect();
+    runs.sort_by_key(|run| &run.date);
+    let mut found = Vec::new();
+    for instructions in runs.into_iter().map(instructions_of) {
+        if !found.contains(&instructions) {
+            found.push(instructions);
+        }
+    }
+    found
+}
+
+/// "AVX2" of "AVX2 with FMA".
+fn instructions_of(run: &Run) -> &str {
+    let instructions = &run.machine.instructions;
+    instructions.split(' ').next().unwrap_or(instructions)
 }
 
 #[cfg(test)]
@@ -142,25 +179,36 @@ mod tests {
     }
 
     #[test]
-    fn a_row_is_that_of_the_newest_run() {
+    fn a_row_is_that_of_the_newest_run_on_such_a_processor() {
         let readme = "<!-- speed -->\n<!-- end of speed -->\n";
         let mut runs = committed_runs().unwrap();
-        let mut newer = runs[0].clone();
-        newer.date = "9999-12-31".into();
-        newer.rows.retain(|row| row.suite == "translation");
-        for row in &mut newer.rows {
-            row.ratio = 42.0;
-        }
+        runs.retain(|run| instructions_of(run) == "AVX2");
+        let with_ratio = |date: &str, instructions: &str, ratio| {
+            let mut run = runs[0].clone();
+            run.date = date.into();
+            run.machine.instructions = instructions.into();
+            run.rows.retain(|row| row.suite == "translation");
+            for row in &mut run.rows {
+                row.ratio = ratio;
+            }
+            run
+        };
+        let newer = with_ratio("9999-12-31", "AVX2 with FMA", 42.0);
+        let other = with_ratio("9999-12-30", "beads", 17.0);
         // Whatever their order.
-        runs.insert(0, newer);
+        runs.splice(0..0, [newer, other]);
         let table = with_table(readme, &runs).unwrap();
+        assert!(
+            table
+                .contains("| work | PyTorch, AVX2 | Burn, AVX2 | PyTorch, beads | Burn, beads |\n")
+        );
         let of_newer: Vec<&str> = table
             .lines()
             .filter(|line| line.contains("| 42 |"))
             .collect();
         assert_eq!(
             of_newer,
-            ["| translator, a whole step, width 256, 3 + 3 layers | 42 | 42 |"]
+            ["| translator, a whole step, width 256, 3 + 3 layers | 42 | 42 | 17 | 17 |"]
         );
     }
 }
