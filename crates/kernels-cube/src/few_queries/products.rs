@@ -115,7 +115,9 @@ pub(super) fn weighted_rows<F: Float, N: Size>(
                     let weight = pool[comptime!(i * KEYS + k * groups) + first];
                     let to = comptime!(i * parts + part);
                     let sum = fma(Vector::<f32, N>::new(weight), read[k], sums[to]);
-                    if !(weight < f32::new(0.0)) {
+                    // A NaN is not hidden.
+                    let hidden = weight < f32::new(0.0);
+                    if !hidden {
                         sums[to] = sum;
                     }
                 }
