@@ -115,7 +115,7 @@ fn what_cannot_work_is_one_sentence() {
     fs::write(folder.path().join("empty.txt"), "\n").unwrap();
     assert_eq!(
         ask("empty.txt", "who?"),
-        "error: \"\\n\": this text has no tokens\n"
+        "error: there is no text in empty.txt\n"
     );
     fs::write(folder.path().join("long.txt"), "cat ".repeat(140)).unwrap();
     assert_eq!(
