@@ -33,6 +33,9 @@ const REQUIRED_TENSORS: usize = 8;
 /// Elements of the largest tensor: indices are 32 bits wide, some with a sign.
 const LARGEST_TENSOR: usize = i32::MAX as usize;
 
+/// No key is farther away from a query, so that sums of positions fit into 32 bits.
+const FARTHEST: usize = LARGEST_TENSOR / 4;
+
 /// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `optional`
 /// counts the optional tensors among the inputs.
 #[must_use]
@@ -53,7 +56,10 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
         && client.properties().supports_type(elem)
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
+        && longest <= FARTHEST
         && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
+        && problem.batch.saturating_mul(problem.heads_q)
+            <= hardware.max_cube_count.1 as usize * hardware.max_cube_count.2 as usize
         && REQUIRED_TENSORS + optional <= hardware.max_bindings as usize
         && hardware.max_units_per_cube as usize >= UNITS
         && Tile::of(client, problem, Pass::Backward).is_some()
@@ -179,14 +185,14 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// This call for the kernels of [`few_queries`], if they are faster and the device can run them.
+    /// This call for the kernels of [`few_queries`], if its queries are few and the device can run them.
     pub(crate) fn of_few_queries(&self) -> Option<Self> {
         #[cfg(test)]
         if FORCED.get().is_some() {
             return None;
         }
         let len_q = self.problem.len_q;
-        let scratch = [self.tiles_of_keys(), self.problem.dim_v.max(2)]
+        let scratch = [self.cubes_of_keys(), self.problem.dim_v.max(2)]
             .into_iter()
             .try_fold(self.problem.query_rows(), usize::checked_mul);
         let memory = self.client.properties().hardware.max_shared_memory_size;
@@ -223,7 +229,7 @@ impl<'a> Call<'a> {
     }
 
     /// Cubes of [`few_queries`] that cover the keys of a head.
-    pub(crate) fn tiles_of_keys(&self) -> usize {
+    pub(crate) fn cubes_of_keys(&self) -> usize {
         self.problem.len_kv.div_ceil(KEYS)
     }
 
@@ -255,9 +261,7 @@ impl<'a> Call<'a> {
             window: _,
         } = inputs.by_position;
         let reach = inputs.by_position.reach();
-        // Nothing is farther away than this.
-        let farthest = LARGEST_TENSOR / 4;
-        let distance = |reach: Option<usize>| reach.unwrap_or(farthest).min(farthest) as i32;
+        let distance = |reach: Option<usize>| reach.unwrap_or(FARTHEST).min(FARTHEST) as i32;
         let seed = inputs.dropout.map_or(0, |dropout| dropout.seed);
         ScoringLaunch::new(
             over_all(&inputs.bias).into(),

@@ -1,11 +1,12 @@
 //! The layouts that the kernels rely on: they read without checks of bounds.
 
 use burn_attn_kernels_cpu::Problem;
-use cubecl::ir::{ElemType, FloatKind};
+use cubecl::ir::{ElemType, FloatKind, IntKind};
 
 use crate::{Gradients, Inputs, Operand, Upstream};
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
+const I32: ElemType = ElemType::Int(IntKind::I32);
 
 /// Panics unless every operand of `inputs` has the shape and layout that its documentation says.
 pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
@@ -34,6 +35,19 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
     ] {
         if let Some(operand) = operand {
             of_type(name, operand, F32);
+        }
+    }
+    let table = inputs.visible_blocks.as_ref().map(|(table, _)| table);
+    for (name, operand) in [
+        ("masked", inputs.masked.as_ref()),
+        ("visible_blocks", table),
+    ] {
+        if let Some(operand) = operand {
+            assert!(
+                matches!(operand.elem, ElemType::Int(_) | ElemType::UInt(_)),
+                "{name} is of {}, but must be of integers",
+                operand.elem
+            );
         }
     }
     if let (Some(masked), Some((table, _))) = (&inputs.masked, &inputs.visible_blocks) {
@@ -73,6 +87,16 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         ("segments of keys", key_segments, &[batch, len_kv]),
     ] {
         row_major(name, operand, shape);
+    }
+    for (name, operand) in [
+        ("key_lengths", inputs.key_lengths.as_ref()),
+        ("query_offsets", inputs.query_offsets.as_ref()),
+        ("segments of queries", query_segments),
+        ("segments of keys", key_segments),
+    ] {
+        if let Some(operand) = operand {
+            of_type(name, operand, I32);
+        }
     }
 }
 

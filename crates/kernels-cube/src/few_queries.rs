@@ -18,7 +18,7 @@ use crate::{
     dropout::{dropped, keep},
     forward::normalized,
     score::{Config, LEAST, Scoring, score},
-    tile::{Four, Tile, clear},
+    tile::{Four, Tile},
     visible::{place, tiles_of_keys},
 };
 
@@ -36,6 +36,7 @@ const LANES: usize = 4;
 
 /// Units whose numbers one unit reduces, and how many such groups there are.
 const REDUCED: usize = 8;
+const _: () = assert!(REDUCED * REDUCED == UNITS);
 
 /// The scores of a cube: those of a unit are all queries by four keys.
 pub(crate) fn tile(len_q: usize) -> Tile {
@@ -46,7 +47,8 @@ pub(crate) fn tile(len_q: usize) -> Tile {
     }
 }
 
-/// Numbers of shared memory.
+/// Numbers of shared memory: the dot products of every lane, and later the weights and up to 256 numbers per row of sums, of which
+/// heads of at most 256 numbers have no more.
 pub(crate) fn pool(len_q: usize) -> usize {
     len_q * KEYS * LANES
 }
@@ -56,7 +58,7 @@ pub(crate) fn pool(len_q: usize) -> usize {
 ///
 /// `across` units have a row of values, `parts` vectors of it each.
 #[cube(launch_unchecked)]
-pub(crate) fn tile_of_keys<F: Float, M: Numeric, N: Size>(
+pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     query: &Tensor<Vector<F, N>>,
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
@@ -89,7 +91,7 @@ pub(crate) fn tile_of_keys<F: Float, M: Numeric, N: Size>(
         count = 0usize.runtime();
     }
 
-    let mut pool = Shared::<[f32]>::new_slice(comptime!(rows * KEYS * LANES));
+    let mut pool = Shared::<[f32]>::new_slice(comptime!(pool(rows)));
     dot_products::<F, N>(
         query,
         batch * query.stride(0) + head * query.stride(1),
@@ -104,7 +106,6 @@ pub(crate) fn tile_of_keys<F: Float, M: Numeric, N: Size>(
     sync_cube();
     let mut scores = Array::<Four>::new(rows);
     let mut slopes = Array::<Four>::new(rows);
-    clear(&mut scores, rows);
     #[unroll]
     for i in 0..rows {
         let mut of_row = Four::new(0.0f32);
@@ -248,7 +249,7 @@ fn reduce(
     }
 }
 
-/// The results of [`tile_of_keys`], normalized: a cube per query of a head.
+/// The results of [`partial`], normalized: a cube per query of a head.
 #[cube(launch_unchecked)]
 pub(crate) fn merged<F: Float>(
     sums: &Tensor<f32>,
@@ -310,7 +311,7 @@ impl Call<'_> {
             ..
         } = self.problem;
         let heads = batch * heads_q;
-        let tiles = self.tiles_of_keys();
+        let tiles = self.cubes_of_keys();
         let sums = self.scratch(&[batch, heads_q, len_q, tiles, dim_v]);
         let statistics = self.scratch(&[batch, heads_q, len_q, tiles, 2]);
         let operands = [&inputs.query, &inputs.key, &inputs.value];
@@ -321,7 +322,7 @@ impl Call<'_> {
         let cube_dim = CubeDim::new_1d(UNITS as u32);
         // SAFETY: the kernels read and write inside the shapes of their tensors, which `check` has compared.
         unsafe {
-            tile_of_keys::launch_unchecked(
+            partial::launch_unchecked(
                 self.client,
                 self.cubes(tiles, heads),
                 cube_dim,

@@ -3,7 +3,7 @@
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{
     client::Client,
-    prelude::{CubeCount, CubeDim, VectorSize},
+    prelude::{CubeDim, VectorSize},
 };
 
 use crate::{
@@ -114,10 +114,15 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
     if gradients.bias.is_none() && gradients.distance_bias.is_none() {
         return;
     }
-    let of_bias = Backward {
-        call: Call::new(client, inputs, Pass::Bias).with_tile_kinds(),
-        ..backward
+    let call = Call::new(client, inputs, Pass::Bias);
+    let call = match call.config.tile.size == backward.call.config.tile.size {
+        true => Call {
+            tile_kinds: backward.call.tile_kinds.clone(),
+            ..call
+        },
+        false => call.with_tile_kinds(),
     };
+    let of_bias = Backward { call, ..backward };
     if let Some(gradient) = &gradients.bias {
         of_bias.bias(gradient);
     }
@@ -303,7 +308,7 @@ impl Backward<'_> {
         unsafe {
             sink_gradient::launch_unchecked(
                 self.call.client,
-                CubeCount::Static(self.call.problem.heads_q as u32, 1, 1),
+                self.call.spread(self.call.problem.heads_q),
                 CubeDim::new_1d(UNITS as u32),
                 sinks.arg(),
                 self.upstream.logsumexp.arg(),

@@ -2,7 +2,7 @@
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
 //! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8.1 KiB of shared memory, 256 units for a cube and 8 storage
-//! buffers, more with optional tensors; [`supports`] asks. The contract (layout,
+//! buffers beside that of its own scalars, more with optional tensors; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
 //! | to | call |

@@ -33,7 +33,7 @@ pub struct Inputs {
     pub distance_bias: Option<Operand>,
     /// `[heads_q]` in f32.
     pub sinks: Option<Operand>,
-    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers or bools.
+    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers.
     pub masked: Option<Operand>,
     /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks: hides where 0. Of the type of
     /// `masked`, if both are given.

@@ -56,7 +56,8 @@ pub(crate) fn sink_gradient(
     let heads = logsumexp.shape(1);
     let len = logsumexp.shape(2);
     let rows = logsumexp.shape(0) * len;
-    let head = CUBE_POS_X as usize;
+    // Cubes beyond the last head repeat it.
+    let head = ((CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize).min(heads - 1);
     let unit = UNIT_POS as usize;
     let sink = sinks[head];
     let mut sum = f32::new(0.0);

@@ -16,9 +16,9 @@ const CHUNK: usize = 32;
 /// How a cube is shaped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Tile {
-    /// Rows, and columns, of a tile of scores: 32 or 64.
+    /// Rows, and columns, of a tile of scores: 32 or 64. With [`few_queries`](crate::few_queries), only the columns.
     pub(crate) size: usize,
-    /// Rows of a unit: 4 or 8.
+    /// Rows of a unit: 4 or 8, with few queries all of them.
     pub(crate) rows: usize,
     /// Columns of a unit: 4, 8 or 16.
     pub(crate) columns: usize,

@@ -1,5 +1,5 @@
-//! What segments, mask and table do in each tile of scores, found out before the kernels run: they skip tiles in which nothing is visible, and
-//! test nothing in tiles in which all is.
+//! What segments, mask and table do in each tile of scores, found out before the kernels run, where there is room for it: they skip tiles in
+//! which nothing is visible, and test nothing in tiles in which all is. The kernels of [`few_queries`](crate::few_queries) do without.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -80,7 +80,10 @@ impl Call<'_> {
         let shape: [usize; 4] =
             core::array::from_fn(|axis| if differs(axis) { all[axis] } else { 1 });
         let nothing_hides = tensors.clone().count() == 0 && inputs.segments.is_none();
-        if nothing_hides || all[2..] == [1, 1] || !self.has_room() {
+        // There are as many as the square of the length, of which memory must not be: in practice, they are far fewer than numbers in the query.
+        let tiles = shape.into_iter().try_fold(1, usize::checked_mul);
+        let are_few = tiles.is_some_and(|tiles| tiles <= self.problem.query_elements());
+        if nothing_hides || all[2..] == [1, 1] || !are_few || !self.has_room() {
             return self;
         }
         let kinds = Operand {

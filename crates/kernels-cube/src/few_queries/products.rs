@@ -1,4 +1,4 @@
-//! The products with the rows of keys and values, which units read straight from the device's memory: nothing is read twice.
+//! The products with the rows of keys and values, which units read straight from the device's memory: a cube needs no row twice.
 
 use cubecl::prelude::*;
 

@@ -114,7 +114,8 @@ fn both(case: &Case) -> [All; 2] {
     let by_position = PositionMask::new(case.causal, case.window);
     let lengths: Option<Vec<usize>> = case.lengths.then(|| {
         (0..batch)
-            .map(|item| (len_kv * (item + 1)).div_ceil(batch + 1))
+            // The last one has no keys.
+            .map(|item| (len_kv * (batch - 1 - item)).div_ceil(batch))
             .collect()
     });
     if let Some(lengths) = lengths.as_ref().filter(|_| case.padding_is_nan) {

@@ -55,14 +55,17 @@ fn positions() {
         causal: Some(CausalAlignment::BottomRight),
         ..Case::new([2, 2, 1, 4, 30, 16, 16])
     });
-    // A window of a cube in the middle of the keys, and none of the first.
-    check(&Case {
-        window: Some(Window {
-            left: Some(10),
-            right: Some(3),
-        }),
-        ..Case::new([1, 1, 1, 4, 900, 8, 8])
-    });
+    // In the first cube and in the last one, and nothing of the others.
+    for causal in [None, Some(CausalAlignment::TopLeft)] {
+        check(&Case {
+            causal,
+            window: Some(Window {
+                left: Some(10),
+                right: Some(3),
+            }),
+            ..Case::new([1, 1, 1, 4, 900, 8, 8])
+        });
+    }
 }
 
 #[test]
@@ -80,6 +83,8 @@ fn tensors_and_numbers() {
         sinks: true,
         softcap: Some(0.7),
         dropout: Some(0.3),
+        lengths: true,
+        padding_is_nan: true,
         ..case.clone()
     });
     check(&Case {

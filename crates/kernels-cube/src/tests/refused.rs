@@ -9,7 +9,7 @@ use super::{
     case::Case,
     device::{F32, client, floats, unwritten},
 };
-use crate::{Inputs, forward, supports};
+use crate::{Inputs, Operand, forward, supports};
 
 #[test]
 fn what_the_kernels_cannot_do_is_declined() {
@@ -75,5 +75,25 @@ fn operands_that_do_not_fit_are_refused() {
     assert_eq!(
         refused(|inputs| inputs.bias = Some(inputs.value.clone())),
         "bias is [1, 1, 7, 4], but cannot be repeated to [1, 2, 5, 7]"
+    );
+    assert_eq!(
+        refused(|inputs| {
+            let query = inputs.query.clone();
+            let (shape, strides) = (vec![1], vec![1]);
+            inputs.key_lengths = Some(Operand {
+                shape,
+                strides,
+                ..query
+            });
+        }),
+        "key_lengths is of f32, but must be of i32"
+    );
+    assert_eq!(
+        refused(|inputs| {
+            let query = inputs.query.clone();
+            let shape = vec![1, 1, 1, 1];
+            inputs.masked = Some(Operand { shape, ..query });
+        }),
+        "masked is of f32, but must be of integers"
     );
 }
