@@ -39,7 +39,8 @@ use crate::{
 /// - queries in f64, or any type but f32, f16 and bf16, or in one of these that the device does not have, and dense biases in flex32;
 /// - key lengths, query offsets or segments in i64, u32 or u64, and a mask and a block table in bools of two types;
 /// - calls with a tensor, the output included, of 2³¹ elements or more, or without elements;
-/// - lengths over 32 times the cubes that a launch may have in its first dimension;
+/// - lengths of 2²⁹ or more, or over 32 times the cubes that a launch may have in its first dimension, and more heads of all batch
+///   items than it may have in the other two;
 /// - more tensors than the device binds: 8, and one for each kind of mask, bias or option that is a tensor, two for segments;
 /// - every call on a device that allows a cube less than 256 units or 8,320 bytes of shared memory.
 ///

@@ -196,17 +196,19 @@ class Ours(Side):
 
 
 def read_minutes(listed):
-    """Argparse says which option it is about."""
-    seconds = [60 * float(minutes) for minutes in listed.split(",")]
-    if seconds != sorted(set(seconds)) or seconds[0] <= 0:
-        raise ValueError(listed)
+    try:
+        seconds = [60 * float(minutes) for minutes in listed.split(",")]
+    except ValueError:
+        seconds = []
+    if not seconds or seconds != sorted(set(seconds)) or seconds[0] <= 0:
+        raise argparse.ArgumentTypeError(f"{listed!r} are not minutes above 0, increasing, with commas between them")
     return seconds
 
 
 def read_sides(listed):
     names = listed.split(",")
     if len(set(names)) < len(names) or not set(names) <= set(SIDES):
-        raise ValueError(listed)
+        raise argparse.ArgumentTypeError(f"{listed!r} are not some of {','.join(SIDES)}, once each")
     return names
 
 
