@@ -10,7 +10,7 @@ use cubecl::{
 
 use crate::{
     Inputs, Operand, check,
-    few_queries::{self, KEYS, MOST_QUERIES},
+    few_queries::{self, KEYS},
     row_terms::UNITS,
     score::{Config, ScoringLaunch},
     tile::Tile,
@@ -81,7 +81,7 @@ pub(crate) fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
 }
 
 /// The passes, whose kernels need different numbers of registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Pass {
     Forward,
     /// Gradients of query, key and value.
@@ -173,6 +173,7 @@ impl<'a> Call<'a> {
             tile,
             parts_qk: tile.cover(dim_qk),
             parts_v: tile.cover(dim_v),
+            queries: tile.rows,
             softcap: inputs.softcap.is_some(),
             dropout: inputs.dropout.is_some(),
         };
@@ -191,22 +192,28 @@ impl<'a> Call<'a> {
         if FORCED.get().is_some() {
             return None;
         }
-        let len_q = self.problem.len_q;
+        let Problem {
+            heads_q,
+            heads_kv,
+            len_q,
+            ..
+        } = self.problem;
         let scratch = [self.cubes_of_keys(), self.problem.dim_v.max(2)]
             .into_iter()
             .try_fold(self.problem.query_rows(), usize::checked_mul);
         let memory = self.client.properties().hardware.max_shared_memory_size;
-        (len_q <= MOST_QUERIES
-            && 4 * few_queries::pool(len_q) <= memory
-            && scratch.is_some_and(|elements| elements <= LARGEST_TENSOR))
-        .then(|| Self {
-            config: Config {
-                tile: few_queries::tile(len_q),
-                ..self.config
-            },
-            tile_kinds: None,
-            ..*self
-        })
+        let heads = few_queries::heads_of_cube(heads_q / heads_kv, len_q, memory)?;
+        scratch
+            .is_some_and(|elements| elements <= LARGEST_TENSOR)
+            .then(|| Self {
+                config: Config {
+                    tile: few_queries::tile(heads, len_q),
+                    queries: len_q,
+                    ..self.config
+                },
+                tile_kinds: None,
+                ..*self
+            })
     }
 
     /// Whether the kernels can read one more tensor.

@@ -5,7 +5,7 @@ use cubecl::prelude::*;
 use crate::{
     score::{Config, Scoring},
     tile::Four,
-    visible::Place,
+    visible::{Place, head_of_row, query_of_row},
 };
 
 /// The hash of [`burn_attn_kernels_cpu::Dropout`], of a word that the row's state was applied to.
@@ -39,16 +39,18 @@ fn next(state: RowState, word: u32) -> RowState {
 }
 
 #[cube]
-fn row_state<M: Numeric>(scoring: &Scoring<M>, place: Place, query: usize) -> RowState {
+fn row_state<M: Numeric>(
+    scoring: &Scoring<M>,
+    batch: usize,
+    head: usize,
+    query: usize,
+) -> RowState {
     let start = RowState {
         a: 0x243f_6a88u32.runtime(),
         b: 0x85a3_08d3u32.runtime(),
     };
     let seeded = next(next(start, scoring.seed_low), scoring.seed_high);
-    next(
-        next(next(seeded, place.batch as u32), place.head as u32),
-        query as u32,
-    )
+    next(next(next(seeded, batch as u32), head as u32), query as u32)
 }
 
 /// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`.
@@ -74,7 +76,9 @@ pub(crate) fn dropped<M: Numeric>(
             let query = select(across, column, row);
             let key = select(across, row, column);
             for q in 0..queries {
-                let state = row_state::<M>(scoring, place, query + q);
+                let head = head_of_row(place, q, config);
+                let query = query + query_of_row(q, config);
+                let state = row_state::<M>(scoring, place.batch, head, query);
                 for k in 0..keys {
                     if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
                         let bit = select(across, k * 4 + q, q * 4 + k);

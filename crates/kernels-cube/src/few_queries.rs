@@ -1,11 +1,13 @@
 //! Output and logsumexp of a few queries, such as those of a step of generation.
 //!
-//! With a tile of queries per cube, most of the cube and most of the device would have no work. Here a cube has all queries of one head and
-//! [`KEYS`] of its keys; a second kernel merges what the cubes of a head have found.
+//! With a tile of queries per cube, most of the cube and most of the device would have no work. Here a cube has all queries of some heads that
+//! share keys, and [`KEYS`] of these; a second kernel merges what the cubes of a head have found.
 //!
 //! Source: Dao, Haziza, Massa and Sizov, "Flash-Decoding for long-context inference" (2023).
 
 mod products;
+
+use core::num::NonZero;
 
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{ir::ElemType, prelude::*};
@@ -22,8 +24,8 @@ use crate::{
     visible::{place, tiles_of_keys},
 };
 
-/// More queries are for [`forward`](crate::forward::forward).
-pub(crate) const MOST_QUERIES: usize = 4;
+/// Queries of a cube, over all of its heads. Heads with more are for [`forward`](crate::forward::forward).
+pub(crate) const MOST_ROWS: usize = 4;
 
 /// Keys of a cube.
 pub(crate) const KEYS: usize = 256;
@@ -38,19 +40,27 @@ const LANES: usize = 4;
 const REDUCED: usize = 8;
 const _: () = assert!(REDUCED * REDUCED == UNITS);
 
-/// The scores of a cube: those of a unit are all queries by four keys.
-pub(crate) fn tile(len_q: usize) -> Tile {
+/// The scores of a cube: those of a unit are `heads` times all queries by four keys.
+pub(crate) fn tile(heads: usize, len_q: usize) -> Tile {
     Tile {
         size: KEYS,
-        rows: len_q,
+        rows: heads * len_q,
         columns: 4,
     }
 }
 
 /// Numbers of shared memory: the dot products of every lane, and later the weights and up to 256 numbers per row of sums, of which
 /// heads of at most 256 numbers have no more.
-pub(crate) fn pool(len_q: usize) -> usize {
-    len_q * KEYS * LANES
+fn pool(rows: usize) -> usize {
+    rows * KEYS * LANES
+}
+
+/// How many of `group` heads that share keys a cube with so many bytes of shared memory computes, if any: as many as fit, but no more
+/// than cubes of equal work need.
+pub(crate) fn heads_of_cube(group: usize, len_q: usize, bytes: usize) -> Option<usize> {
+    let most = (bytes / (4 * pool(1))).min(MOST_ROWS) / len_q;
+    let cubes = group.div_ceil(NonZero::new(most)?.get());
+    Some(group.div_ceil(cubes))
 }
 
 /// Writes the sums of values, the largest score and the sum of weights of the queries over [`KEYS`] keys:
@@ -65,22 +75,29 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     sums: &mut Tensor<f32>,
     statistics: &mut Tensor<f32>,
-    heads_of_all: u32,
+    cubes_of_all: u32,
     #[comptime] across: usize,
     #[comptime] parts: usize,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let rows = comptime!(config.tile.rows);
+    let queries = comptime!(config.queries);
+    let own_heads = comptime!(rows / queries);
     let unit = UNIT_POS as usize;
     let heads = query.shape(1);
-    let group = heads / key.shape(1);
+    let heads_kv = key.shape(1);
+    let group = heads / heads_kv;
     let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    // Cubes beyond the last head repeat it.
-    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
-    let batch = of_all / heads;
-    let head = of_all % heads;
+    // Cubes beyond the last repeat it.
+    let cube = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(cubes_of_all - 1) as usize;
+    let of_group = group.div_ceil(own_heads);
+    let batch = cube / of_group / heads_kv;
+    let head_kv = cube / of_group % heads_kv;
+    // The last cube of a group may begin with heads of the one before, and write the same.
+    let head = head_kv * group + (cube % of_group * own_heads).min(group - own_heads);
+    let of_all = batch * heads + head;
     let number = CUBE_POS_X as usize;
     let start = number * KEYS;
     let place = place::<M>(scoring, batch, head, query.shape(2), len_kv);
@@ -97,11 +114,12 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
         batch * query.stride(0) + head * query.stride(1),
         scoring.scale,
         key,
-        batch * key.stride(0) + head / group * key.stride(1),
+        batch * key.stride(0) + head_kv * key.stride(1),
         start,
         count,
         &mut pool,
         rows,
+        queries,
     );
     sync_cube();
     let mut scores = Array::<Four>::new(rows);
@@ -174,7 +192,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     sync_cube();
     weighted_rows::<F, N>(
         value,
-        batch * value.stride(0) + head / group * value.stride(1),
+        batch * value.stride(0) + head_kv * value.stride(1),
         start,
         count,
         &mut pool,
@@ -196,13 +214,13 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
                 + (other * rows + row) * comptime!(parts * across * size))
                 + column];
         }
-        sums[((of_all * rows + row) * tiles + number) * dim_v + column] = sum;
+        sums[((of_all * queries + row) * tiles + number) * dim_v + column] = sum;
         at += UNITS;
     }
     if unit == 0 {
         #[unroll]
         for i in 0..rows {
-            let to = ((of_all * rows + i) * tiles + number) * 2;
+            let to = ((of_all * queries + i) * tiles + number) * 2;
             statistics[to] = maxima[i];
             statistics[to + 1] = totals[i];
         }
@@ -306,11 +324,13 @@ impl Call<'_> {
         let Problem {
             batch,
             heads_q,
+            heads_kv,
             len_q,
             dim_v,
             ..
         } = self.problem;
-        let heads = batch * heads_q;
+        let of_group = (heads_q / heads_kv).div_ceil(self.config.tile.rows / len_q);
+        let cubes = batch * heads_kv * of_group;
         let tiles = self.cubes_of_keys();
         let sums = self.scratch(&[batch, heads_q, len_q, tiles, dim_v]);
         let statistics = self.scratch(&[batch, heads_q, len_q, tiles, 2]);
@@ -324,7 +344,7 @@ impl Call<'_> {
         unsafe {
             partial::launch_unchecked(
                 self.client,
-                self.cubes(tiles, heads),
+                self.cubes(tiles, cubes),
                 cube_dim,
                 size,
                 query,
@@ -333,7 +353,7 @@ impl Call<'_> {
                 self.scoring(),
                 sums.arg(),
                 statistics.arg(),
-                heads as u32,
+                cubes as u32,
                 across,
                 vectors.div_ceil(across),
                 self.config,

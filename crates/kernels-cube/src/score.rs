@@ -4,7 +4,7 @@ use cubecl::prelude::*;
 
 use crate::{
     tile::{Four, Tile, UnitOf},
-    visible::{Place, is_hidden},
+    visible::{Place, head_of_row, is_hidden, query_of_row},
 };
 
 /// The least finite number: only −∞ is lower. It stands for a hidden score.
@@ -17,6 +17,8 @@ pub(crate) struct Config {
     /// Tiles that cover a row of queries and keys, and one of values.
     pub(crate) parts_qk: usize,
     pub(crate) parts_v: usize,
+    /// Rows of a unit that are queries of one head: all but with [`few_queries`](crate::few_queries), where the next are of the next head.
+    pub(crate) queries: usize,
     pub(crate) softcap: bool,
     pub(crate) dropout: bool,
 }
@@ -102,15 +104,17 @@ pub(crate) fn score<M: Numeric>(
     #[comptime]
     match &scoring.bias {
         ComptimeOption::Some(bias) => {
-            let base = place.batch * bias.stride(0) + place.head * bias.stride(1);
+            let base = place.batch * bias.stride(0);
             #[unroll]
             for index in 0..comptime!(tile.held()) {
                 let (i, group) = comptime!((index / groups, index % groups));
+                let base = base + head_of_row(place, i, config) * bias.stride(1);
+                let row_query = row + query_of_row(i, config);
                 let mut sum = scores[index];
                 #[unroll]
                 for j in 0..4usize {
                     let column = column + comptime!(tile.skip(group) + j);
-                    let query = select(across, column, row + i).min(place.len_q - 1);
+                    let query = select(across, column, row_query).min(place.len_q - 1);
                     let key = select(across, row + i, column).min(place.len_kv - 1);
                     let at = base + query * bias.stride(2) + key * bias.stride(3);
                     // It hides, even what is NaN without it.
@@ -135,13 +139,15 @@ pub(crate) fn score<M: Numeric>(
             #[unroll]
             for index in 0..comptime!(tile.held()) {
                 let (i, group) = comptime!((index / groups, index % groups));
+                let base = head_of_row(place, i, config) * entries;
+                let row_query = row + query_of_row(i, config);
                 let mut sum = scores[index];
                 #[unroll]
                 for j in 0..4usize {
                     let column = column + comptime!(tile.skip(group) + j);
-                    let query = select(across, column, row + i).min(place.len_q - 1);
+                    let query = select(across, column, row_query).min(place.len_q - 1);
                     let key = select(across, row + i, column).min(place.len_kv - 1);
-                    let at = place.head * entries + (query as i32 - key as i32 + zero) as usize;
+                    let at = base + (query as i32 - key as i32 + zero) as usize;
                     // It hides, even what is NaN without it.
                     if bias[at] < f32::new(LEAST) {
                         bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
@@ -156,13 +162,15 @@ pub(crate) fn score<M: Numeric>(
     if !visible {
         // Not unrolled: it would be most of the program, which takes time to compile.
         for pair in 0..comptime!(rows * 4) {
-            let (row, column) = (row + pair / 4, column + pair % 4);
+            let (i, column) = (pair / 4, column + pair % 4);
+            let head = head_of_row(place, i, config);
+            let row_query = row + query_of_row(i, config);
             #[unroll]
             for group in 0..groups {
                 let column = column + comptime!(tile.skip(group));
-                let query = select(across, column, row);
-                let key = select(across, row, column);
-                if is_hidden::<M>(scoring, place, query, key) {
+                let query = select(across, column, row_query);
+                let key = select(across, row + i, column);
+                if is_hidden::<M>(scoring, place, head, query, key) {
                     bits[group] |= 1u32 << pair as u32;
                 }
             }

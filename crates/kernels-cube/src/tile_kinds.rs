@@ -51,7 +51,7 @@ fn classify<M: Numeric>(
         let key = tile_kv * size + at % size;
         if query < place.len_q && key < place.len_kv {
             // Every unit that writes writes the same.
-            if is_masked::<M>(scoring, place, query, key) {
+            if is_masked::<M>(scoring, place, place.head, query, key) {
                 found[0usize] = HIDDEN;
             } else {
                 found[1usize] = VISIBLE;

@@ -168,11 +168,32 @@ pub(crate) fn all_seen<M: Numeric>(scoring: &Scoring<M>, visible: bool) -> bool 
     all
 }
 
-/// Whether a query may not see a key.
+/// The head that a row of a unit belongs to, `row` counting from the unit's first.
+#[cube]
+pub(crate) fn head_of_row(place: Place, row: usize, #[comptime] config: Config) -> usize {
+    let mut head = place.head;
+    if comptime!(config.queries < config.tile.rows) {
+        head += row / comptime!(config.queries);
+    }
+    head
+}
+
+/// The query of its head that a row of a unit is, both counting from the unit's first.
+#[cube]
+pub(crate) fn query_of_row(row: usize, #[comptime] config: Config) -> usize {
+    let mut query = row;
+    if comptime!(config.queries < config.tile.rows) {
+        query = row % comptime!(config.queries);
+    }
+    query
+}
+
+/// Whether a query of a head may not see a key.
 #[cube]
 pub(crate) fn is_hidden<M: Numeric>(
     scoring: &Scoring<M>,
     place: Place,
+    head: usize,
     query: usize,
     key: usize,
 ) -> bool {
@@ -184,14 +205,15 @@ pub(crate) fn is_hidden<M: Numeric>(
     // What is outside of the tensors must not be read.
     let query = query.min(place.len_q - 1);
     let key = key.min(place.len_kv - 1);
-    is_masked::<M>(scoring, place, query, key) || hidden
+    is_masked::<M>(scoring, place, head, query, key) || hidden
 }
 
-/// Whether segments, mask or table hide a key from a query.
+/// Whether segments, mask or table hide a key from a query of a head.
 #[cube]
 pub(crate) fn is_masked<M: Numeric>(
     scoring: &Scoring<M>,
     place: Place,
+    head: usize,
     query: usize,
     key: usize,
 ) -> bool {
@@ -215,7 +237,7 @@ pub(crate) fn is_masked<M: Numeric>(
     match &scoring.masked {
         ComptimeOption::Some(masked) => {
             let at = place.batch * masked.stride(0)
-                + place.head * masked.stride(1)
+                + head * masked.stride(1)
                 + query * masked.stride(2)
                 + key * masked.stride(3);
             hidden = hidden || masked[at] != M::from_int(0i64);
@@ -226,7 +248,7 @@ pub(crate) fn is_masked<M: Numeric>(
     match &scoring.visible_blocks {
         ComptimeOption::Some(visible) => {
             let at = place.batch * visible.stride(0)
-                + place.head * visible.stride(1)
+                + head * visible.stride(1)
                 + query / scoring.block_queries as usize * visible.stride(2)
                 + key / scoring.block_keys as usize * visible.stride(3);
             hidden = hidden || visible[at] == M::from_int(0i64);

@@ -7,7 +7,8 @@ use super::{KEYS, LANES, UNITS};
 /// Rows that a unit reads at a time: reads that do not wait for each other.
 const AT_ONCE: usize = 4;
 
-/// Puts what every lane has of the dot products of the rows of two heads into shared memory: `[rows][LANES][KEYS]`.
+/// Puts what every lane has of the dot products of queries and keys into shared memory: `[rows][LANES][KEYS]`, the rows being `queries` of
+/// one head, then as many of the next.
 #[cube]
 pub(super) fn dot_products<F: Float, N: Size>(
     query: &Tensor<Vector<F, N>>,
@@ -19,6 +20,7 @@ pub(super) fn dot_products<F: Float, N: Size>(
     count: usize,
     pool: &mut Shared<[f32]>,
     #[comptime] rows: usize,
+    #[comptime] queries: usize,
 ) {
     let size = key.vector_size().comptime();
     let lane = UNIT_POS as usize % LANES;
@@ -44,7 +46,9 @@ pub(super) fn dot_products<F: Float, N: Size>(
             }
             #[unroll]
             for i in 0..rows {
-                let from = query_base + i * query.stride(2);
+                let from = query_base
+                    + comptime!(i / queries) * query.stride(1)
+                    + comptime!(i % queries) * query.stride(2);
                 let numbers = Vector::<f32, N>::cast_from(query[from / size + column])
                     * Vector::<f32, N>::new(scale);
                 #[unroll]

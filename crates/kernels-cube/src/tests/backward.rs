@@ -129,6 +129,11 @@ fn masks_of_whole_tiles() {
             ..case.clone()
         });
     }
+    // More tiles than numbers in the query: they are not looked at before.
+    check(&Case {
+        masked: Some([true; 4]),
+        ..Case::new([1, 1, 1, 5, 330, 1, 4])
+    });
     // One for all queries, with segments of a few queries beside it.
     check(&Case {
         masked: Some([true, false, false, true]),

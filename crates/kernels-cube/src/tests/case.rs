@@ -6,7 +6,7 @@ use burn_attn_kernels_cpu::{
 };
 use cubecl::ir::{ElemType, FloatKind};
 
-use super::device::{F32, I32, U32, client, floats, read, reals, unwritten, upload};
+use super::device::{F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload};
 use crate::{Gradients, Inputs, Operand, Upstream, call::with_tile, tile::Tile};
 
 /// What a call has besides its sizes.
@@ -18,6 +18,10 @@ pub struct Case {
     pub lengths: bool,
     /// Keys and values that lengths hide are NaN.
     pub padding_is_nan: bool,
+    /// This number of the values is NaN.
+    pub nan_value: Option<usize>,
+    /// Query, key and value lie in memory as `[batch, len, heads, dim]`, and so many numbers after each row.
+    pub interleaved: Option<usize>,
     pub offsets: bool,
     pub segments: bool,
     /// Which dimensions are whole; the others have size 1.
@@ -52,6 +56,8 @@ impl Case {
             window: None,
             lengths: false,
             padding_is_nan: false,
+            nan_value: None,
+            interleaved: None,
             offsets: false,
             segments: false,
             masked: None,
@@ -125,6 +131,9 @@ fn both(case: &Case) -> [All; 2] {
                 head[lengths[at / heads_kv] * dim..].fill(f64::NAN);
             }
         }
+    }
+    if let Some(at) = case.nan_value {
+        v[at] = f64::NAN;
     }
     let offsets: Option<Vec<i64>> = case.offsets.then(|| {
         (0..batch)
@@ -213,10 +222,14 @@ fn both(case: &Case) -> [All; 2] {
         floats(&client, &data, &[heads_q, axis.len()])
     });
     let ints = |data: Vec<i32>, shape: &[usize]| upload(&client, &data, shape, I32);
+    let tensor = |data: &[f64], shape: [usize; 4]| match case.interleaved {
+        Some(padding) => interleaved(&client, data, case.elem, shape, padding),
+        None => reals(&client, data, case.elem, &shape),
+    };
     let inputs = Inputs {
-        query: reals(&client, &q, case.elem, &[batch, heads_q, len_q, dim_qk]),
-        key: reals(&client, &k, case.elem, &[batch, heads_kv, len_kv, dim_qk]),
-        value: reals(&client, &v, case.elem, &[batch, heads_kv, len_kv, dim_v]),
+        query: tensor(&q, [batch, heads_q, len_q, dim_qk]),
+        key: tensor(&k, [batch, heads_kv, len_kv, dim_qk]),
+        value: tensor(&v, [batch, heads_kv, len_kv, dim_v]),
         bias: bias
             .as_ref()
             .map(|(data, shape)| floats(&client, data, shape)),
@@ -357,7 +370,8 @@ fn compare(case: &Case, name: &str, expected: &[f64], actual: &[f64]) {
     let largest = finite.fold(0.05_f64, |largest, number| largest.max(number.abs()));
     let tolerance = largest * tolerance(case.elem);
     for (at, (expected, actual)) in expected.iter().zip(actual).enumerate() {
-        let same = expected == actual || (expected - actual).abs() <= tolerance;
+        let both_nan = expected.is_nan() && actual.is_nan();
+        let same = both_nan || expected == actual || (expected - actual).abs() <= tolerance;
         assert!(
             same,
             "{name}[{at}] is {actual}, not {expected}, of {case:?}"

@@ -58,6 +58,29 @@ pub fn reals(client: &Client, data: &[f64], elem: ElemType, shape: &[usize]) -> 
     }
 }
 
+/// A tensor `[batch, heads, len, dim]` that lies in memory as `[batch, len, heads, dim + padding]`. What pads it is NaN.
+pub fn interleaved(
+    client: &Client,
+    data: &[f64],
+    elem: ElemType,
+    shape: [usize; 4],
+    padding: usize,
+) -> Operand {
+    let [batch, heads, len, dim] = shape;
+    let row = dim + padding;
+    let mut memory = vec![f64::NAN; batch * len * heads * row];
+    for (at, numbers) in data.chunks(dim).enumerate() {
+        let (head, position) = (at / len, at % len);
+        let to = ((head / heads * len + position) * heads + head % heads) * row;
+        memory[to..to + dim].copy_from_slice(numbers);
+    }
+    Operand {
+        shape: shape.to_vec(),
+        strides: vec![len * heads * row, row, heads * row, 1],
+        ..reals(client, &memory, elem, &[batch, len, heads, row])
+    }
+}
+
 /// A tensor of NaN.
 pub fn unwritten(client: &Client, elem: ElemType, shape: &[usize]) -> Operand {
     reals(client, &vec![f64::NAN; shape.iter().product()], elem, shape)

@@ -7,7 +7,10 @@ use super::{
     case::{Case, check, computed},
     device::client,
 };
-use crate::{few_queries::MOST_QUERIES, supports};
+use crate::{
+    few_queries::{MOST_ROWS, heads_of_cube},
+    supports,
+};
 
 /// Rows of vectors and of single numbers, of few and many units, with keys of one cube and of several.
 #[test]
@@ -20,9 +23,46 @@ fn sizes() {
         [1, 2, 2, 4, 260, 90, 150],
         [1, 1, 1, 4, 257, 256, 256],
         [1, 8, 1, 1, 1000, 128, 128],
-        [1, 1, 1, MOST_QUERIES + 1, 300, 16, 16],
+        [1, 1, 1, MOST_ROWS + 1, 300, 16, 16],
     ] {
         check(&Case::new(sizes));
+    }
+}
+
+/// Groups of heads that several cubes share, the last of which begins with heads of the one before.
+#[test]
+fn groups() {
+    let everything = |sizes| Case {
+        masked: Some([true; 4]),
+        bias: Some([true, true, false, true]),
+        alibi: true,
+        sinks: true,
+        dropout: Some(0.3),
+        lengths: true,
+        ..Case::new(sizes)
+    };
+    for [members, len_q] in [[7, 1], [5, 1], [3, 2], [2, 3], [4, 1]] {
+        check(&everything([2, 2 * members, 2, len_q, 270, 16, 24]));
+    }
+}
+
+#[test]
+fn a_cube_has_as_many_heads_as_fit() {
+    let plenty = 24 << 10;
+    for ([group, len_q, bytes], expected) in [
+        ([1, 1, plenty], Some(1)),
+        ([4, 1, plenty], Some(4)),
+        ([5, 1, plenty], Some(3)),
+        ([7, 1, plenty], Some(4)),
+        ([8, 2, plenty], Some(2)),
+        ([8, 3, plenty], Some(1)),
+        ([8, 4, plenty], Some(1)),
+        ([8, 5, plenty], None),
+        ([8, 1, 13 << 10], Some(3)),
+        ([1, 4, 13 << 10], None),
+    ] {
+        let heads = heads_of_cube(group, len_q, bytes);
+        assert_eq!(heads, expected, "{group} heads, {len_q} queries");
     }
 }
 
@@ -98,6 +138,25 @@ fn tensors_and_numbers() {
         offsets: true,
         causal: Some(CausalAlignment::TopLeft),
         ..case
+    });
+}
+
+/// Read as they lie in memory, four numbers at a time or, where rows begin anywhere, one.
+#[test]
+fn interleaved_heads() {
+    for padding in [0, 3, 4] {
+        check(&Case {
+            interleaved: Some(padding),
+            ..Case::new([2, 4, 2, 3, 300, 16, 24])
+        });
+    }
+}
+
+#[test]
+fn a_visible_nan_is_not_hidden() {
+    check(&Case {
+        nan_value: Some(280 * 16 + 5),
+        ..Case::new([1, 2, 1, 2, 300, 16, 16])
     });
 }
 
