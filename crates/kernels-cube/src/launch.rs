@@ -24,15 +24,25 @@ const WIDEST_OF_TWO_SUMS: usize = 128;
 ///
 /// # Panics
 ///
-/// With the offending shapes or strides if an operand is not as its documentation says, and if [`supports`](crate::supports) says no.
+/// With the offending shapes or strides if an operand is not as its documentation says, if [`supports`](crate::supports) says no, and
+/// with the cause if the device refuses a kernel.
 pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &Operand) {
     let call = Call::new(client, inputs, Pass::Forward);
     check::results(output, logsumexp, &call.problem);
     check::of_type("output", output, inputs.query.elem);
-    match call.of_few_queries() {
-        Some(call) => call.forward_of_few_queries(output, logsumexp),
-        None => call.with_tile_kinds().forward(output, logsumexp),
-    }
+    let call = match call.of_few_queries() {
+        Some(call) => {
+            call.forward_of_few_queries(output, logsumexp);
+            call
+        }
+        None => {
+            let call = call.with_tile_kinds();
+            call.forward(output, logsumexp);
+            call
+        }
+    };
+    let size = vector_size([&inputs.query, &inputs.key, &inputs.value]);
+    call.confirm(Pass::Forward, size, &[Some(output), Some(logsumexp)]);
 }
 
 #[allow(unsafe_code, reason = "a launch without bounds checks")]
@@ -111,7 +121,12 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
     if let Some((sinks, gradient)) = inputs.sinks.as_ref().zip(gradients.sinks.as_ref()) {
         backward.sinks(sinks, gradient);
     }
-    if gradients.bias.is_none() && gradients.distance_bias.is_none() {
+    let (query, sinks) = (gradients.query.as_ref(), gradients.sinks.as_ref());
+    let size = backward.size;
+    let others = [query, key, value, sinks];
+    backward.call.confirm(Pass::Backward, size, &others);
+    let biases = [gradients.bias.as_ref(), gradients.distance_bias.as_ref()];
+    if biases.iter().all(Option::is_none) {
         return;
     }
     let call = Call::new(client, inputs, Pass::Bias);
@@ -129,6 +144,7 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
     if let Some(gradient) = &gradients.distance_bias {
         of_bias.distance_bias(gradient);
     }
+    of_bias.call.confirm(Pass::Bias, size, &biases);
 }
 
 /// A backward pass.

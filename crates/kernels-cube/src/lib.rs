@@ -20,7 +20,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `operands` | what a call reads and writes |
-//! | `call`, `check`, `launch` | the host's side |
+//! | `call`, `check`, `launch`, `refusal` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
 //! | `score`, `visible`, `dropout` | from dot products to scores; what is hidden and dropped |
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
@@ -38,6 +38,7 @@ mod key_gradient;
 mod launch;
 mod operands;
 mod query_gradient;
+mod refusal;
 mod row_terms;
 mod score;
 #[cfg(all(test, feature = "wgpu"))]

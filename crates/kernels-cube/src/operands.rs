@@ -55,19 +55,25 @@ pub struct Inputs {
 }
 
 impl Inputs {
+    /// Which optional tensors there are.
+    pub(crate) fn present(&self) -> [bool; 9] {
+        [
+            self.bias.is_some(),
+            self.distance_bias.is_some(),
+            self.sinks.is_some(),
+            self.masked.is_some(),
+            self.visible_blocks.is_some(),
+            self.key_lengths.is_some(),
+            self.query_offsets.is_some(),
+            // Two tensors.
+            self.segments.is_some(),
+            self.segments.is_some(),
+        ]
+    }
+
     /// How many optional tensors there are.
     pub(crate) fn optional(&self) -> usize {
-        let one_each = [
-            &self.bias,
-            &self.distance_bias,
-            &self.sinks,
-            &self.masked,
-            &self.key_lengths,
-            &self.query_offsets,
-        ];
-        one_each.into_iter().flatten().count()
-            + usize::from(self.visible_blocks.is_some())
-            + self.segments.as_ref().map_or(0, |both| both.len())
+        self.present().into_iter().filter(|&there| there).count()
     }
 }
 

@@ -3,13 +3,16 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use burn_attn_kernels_cpu::PositionMask;
-use cubecl::ir::{ElemType, FloatKind};
+use cubecl::{
+    client::Client,
+    ir::{ElemType, FloatKind},
+};
 
 use super::{
     case::Case,
     device::{F32, client, floats, unwritten},
 };
-use crate::{Inputs, Operand, forward, supports};
+use crate::{Inputs, Operand, call::with_tile, forward, supports, tile::Tile};
 
 #[test]
 fn what_the_kernels_cannot_do_is_declined() {
@@ -27,34 +30,71 @@ fn what_the_kernels_cannot_do_is_declined() {
     assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
 }
 
+/// What a call panics with.
+fn sentence(call: impl FnOnce()) -> String {
+    let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
+    *panic.downcast::<String>().expect("a sentence")
+}
+
+/// Five queries of two heads on seven keys.
+fn small(client: &Client) -> Inputs {
+    let tensor = |shape: &[usize]| floats(client, &vec![0.5; shape.iter().product()], shape);
+    Inputs {
+        query: tensor(&[1, 2, 5, 4]),
+        key: tensor(&[1, 1, 7, 4]),
+        value: tensor(&[1, 1, 7, 4]),
+        bias: None,
+        distance_bias: None,
+        sinks: None,
+        masked: None,
+        visible_blocks: None,
+        key_lengths: None,
+        query_offsets: None,
+        segments: None,
+        by_position: PositionMask::new(None, None),
+        scale: 1.0,
+        softcap: None,
+        dropout: None,
+    }
+}
+
+/// Where output and logsumexp of [`small`] go.
+fn results(client: &Client) -> [Operand; 2] {
+    [&[1, 2, 5, 4][..], &[1, 2, 5]].map(|shape| unwritten(client, F32, shape))
+}
+
+#[test]
+fn a_kernel_that_the_device_refuses_is_one_sentence_and_no_result() {
+    let client = client();
+    let [output, logsumexp] = results(&client);
+    let too_large = Tile {
+        size: 128,
+        rows: 8,
+        columns: 8,
+    };
+    let inputs = small(&client);
+    let call = || forward(&client, &inputs, &output, &logsumexp);
+    let said = with_tile(Some(too_large), || sentence(call));
+    assert!(
+        said.starts_with("the device refuses a kernel for attention of f32 with Problem {"),
+        "{said}"
+    );
+    let memory = "shared memory requested; Requested 82432 bytes, maximum ";
+    assert!(said.contains(memory), "{said}");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    for result in [output, logsumexp] {
+        assert!(client.read_one(result.handle).is_err());
+    }
+}
+
 #[test]
 fn operands_that_do_not_fit_are_refused() {
     let client = client();
-    let tensor = |shape: &[usize]| floats(&client, &vec![0.5; shape.iter().product()], shape);
     let refused = |spoil: fn(&mut Inputs)| {
-        let mut inputs = Inputs {
-            query: tensor(&[1, 2, 5, 4]),
-            key: tensor(&[1, 1, 7, 4]),
-            value: tensor(&[1, 1, 7, 4]),
-            bias: None,
-            distance_bias: None,
-            sinks: None,
-            masked: None,
-            visible_blocks: None,
-            key_lengths: None,
-            query_offsets: None,
-            segments: None,
-            by_position: PositionMask::new(None, None),
-            scale: 1.0,
-            softcap: None,
-            dropout: None,
-        };
+        let mut inputs = small(&client);
         spoil(&mut inputs);
-        let output = unwritten(&client, F32, &[1, 2, 5, 4]);
-        let logsumexp = unwritten(&client, F32, &[1, 2, 5]);
-        let call = || forward(&client, &inputs, &output, &logsumexp);
-        let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
-        *panic.downcast::<String>().expect("a sentence")
+        let [output, logsumexp] = results(&client);
+        sentence(|| forward(&client, &inputs, &output, &logsumexp))
     };
     assert_eq!(
         refused(|inputs| inputs.key.elem = ElemType::Float(FloatKind::F16)),
