@@ -8,7 +8,7 @@ use burn::{
         Backend, TensorMetadata, cubecl::dtype_to_elem_type, ops::FloatTensorOps,
         tensor::FloatTensor,
     },
-    tensor::{DType, Shape},
+    tensor::{BoolDType, DType, Shape},
 };
 use burn_attn_kernels_cpu::Problem;
 use burn_attn_kernels_cube::{self as kernels, Operand};
@@ -81,10 +81,11 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
     let bools = [masked, visible_blocks]
         .into_iter()
         .filter_map(OptionalBool::as_ref);
-    // A device has one type of bools, but a tensor from elsewhere may keep its own.
-    let same_bools = bools
-        .clone()
-        .all(|x| Some(x.dtype()) == bools.clone().next().map(|x| x.dtype()));
+    // A device has one type of bools, stored as integers, but a tensor from elsewhere may keep its own.
+    let same_bools = bools.clone().all(|x| {
+        Some(x.dtype()) == bools.clone().next().map(|x| x.dtype())
+            && x.dtype() != DType::Bool(BoolDType::Native)
+    });
     inputs.scalars.body == Body::Fastest
         && matches!(query.dtype(), F32 | F16 | BF16)
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]

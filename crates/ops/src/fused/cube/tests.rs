@@ -81,7 +81,7 @@ fn calls_that_the_kernels_cannot_read_are_left_to_the_blockwise_body() {
         readable(&inputs, &value)
     };
     assert!(readable_after(|_, _| ()));
-    let unreadable: [fn(&mut ScoreInputs<CubeBackend>, &mut CubeTensor); 12] = [
+    let unreadable: [fn(&mut ScoreInputs<CubeBackend>, &mut CubeTensor); 13] = [
         |inputs, _| inputs.scalars.body = Body::Blockwise,
         |inputs, _| inputs.scalars.body = Body::BlocksOf(17),
         |inputs, _| inputs.query.dtype = DType::F32,
@@ -91,6 +91,11 @@ fn calls_that_the_kernels_cannot_read_are_left_to_the_blockwise_body() {
             for tensor in [&mut inputs.query, &mut inputs.key, value] {
                 tensor.dtype = DType::F64;
             }
+        },
+        |inputs, _| {
+            let mut masked = bools(Shape::new([1, 6, 1, 23]));
+            masked.dtype = DType::Bool(BoolDType::Native);
+            inputs.mask.masked = OptionalBool::Present(masked);
         },
         |inputs, _| inputs.mask.key_lengths = ints(&[2], IntDType::I64),
         |inputs, _| inputs.mask.query_offsets = ints(&[2], IntDType::U32),
