@@ -22,8 +22,14 @@ pub enum Library {
     PytorchEager,
     /// PyTorch through `torch.compile`.
     PytorchCompile,
-    /// PyTorch on a CUDA device.
+    /// PyTorch on a CUDA device, by the implementation of its choice.
     PytorchCuda,
+    /// There, by FlashAttention.
+    PytorchFlash,
+    /// There, by the memory-efficient implementation.
+    PytorchEfficient,
+    /// There, by cuDNN's.
+    PytorchCudnn,
 }
 
 impl Library {
@@ -38,14 +44,26 @@ impl Library {
             Self::PytorchEager => "pytorch eager",
             Self::PytorchCompile => "pytorch compile",
             Self::PytorchCuda => "pytorch cuda",
+            Self::PytorchFlash => "pytorch flash",
+            Self::PytorchEfficient => "pytorch efficient",
+            Self::PytorchCudnn => "pytorch cudnn",
         }
     }
 
     /// Whether it runs in a Python process.
     pub fn is_python(self) -> bool {
+        let on_processor = matches!(
+            self,
+            Self::Pytorch | Self::PytorchEager | Self::PytorchCompile
+        );
+        on_processor || self.needs_card()
+    }
+
+    /// Whether it needs a CUDA device.
+    pub fn needs_card(self) -> bool {
         matches!(
             self,
-            Self::Pytorch | Self::PytorchEager | Self::PytorchCompile | Self::PytorchCuda
+            Self::PytorchCuda | Self::PytorchFlash | Self::PytorchEfficient | Self::PytorchCudnn
         )
     }
 }

@@ -8,7 +8,7 @@ use crate::digest::Digest;
 use crate::process::{Contestant, Stage};
 use crate::protocol::{LONG_SECONDS, Ready};
 use crate::report::Row;
-use crate::work::Work;
+use crate::work::{Matmul, Precision, Work};
 
 /// Between two samples, so that the threads of the last contestant have gone to sleep.
 const PAUSE: Duration = Duration::from_millis(5);
@@ -16,8 +16,14 @@ const PAUSE: Duration = Duration::from_millis(5);
 /// A sample that takes this long (seconds) is taken once: it has no spread.
 const VERY_LONG_SECONDS: f64 = 10.0;
 
-/// Samples of the machine's peak, of which the fastest counts.
-const FMA_SAMPLES: usize = 7;
+/// Samples of a peak, of which the fastest counts.
+const PEAK_SAMPLES: usize = 7;
+
+/// Rows of matrices whose product shows the peak of a slow device, and of a fast one.
+const MATMUL_SIZES: [usize; 2] = [1024, 8192];
+
+/// What no driver in software reaches (GFLOP/s): the larger product then takes a second at most.
+const FAST: f64 = 1e3;
 
 /// How long to measure.
 #[derive(Clone, Copy, Debug)]
@@ -98,6 +104,7 @@ pub fn run(
                     case: case.name.clone(),
                     peer: peer.name.clone(),
                     measure: peer.measure,
+                    precision: Some(case.ours.precision()),
                     ours_seconds: ours.seconds,
                     peer_seconds: theirs.seconds,
                     ours_operations: case.ours.operations(),
@@ -116,15 +123,33 @@ pub fn run(
     rows.collect()
 }
 
-/// The fastest of some samples of multiply-adds in registers (GFLOP/s).
+/// Multiply-adds in registers (GFLOP/s).
 pub fn fma_peak(stage: &mut Stage, threads: usize) -> Result<f64, String> {
-    let work = Work::Fma(threads);
-    let mut contestant = stage.timed(Library::Ours, &work)?;
+    peak(stage, Library::Ours, &Work::Fma(threads))
+}
+
+/// Products of matrices on Burn's device (GFLOP/s): of large ones too, if the device is fast enough for them.
+pub fn matmul_peak(stage: &mut Stage, precision: Precision) -> Result<f64, String> {
+    let mut of = |size| {
+        let product = Work::Matmul(Matmul { size, precision });
+        peak(stage, Library::Burn, &product)
+    };
+    let [small, large] = MATMUL_SIZES;
+    let rate = of(small)?;
+    if rate < FAST {
+        return Ok(rate);
+    }
+    Ok(of(large)?.max(rate))
+}
+
+/// The rate in the fastest of some samples (GFLOP/s).
+fn peak(stage: &mut Stage, library: Library, work: &Work) -> Result<f64, String> {
+    let mut contestant = stage.timed(library, work)?;
     let mut fastest = f64::INFINITY;
-    for _ in 0..FMA_SAMPLES {
+    for _ in 0..PEAK_SAMPLES {
         fastest = fastest.min(contestant.sample()?);
     }
-    stage.end(Library::Ours, contestant);
+    stage.end(library, contestant);
     let operations = work.operations().expect("they are counted");
     Ok(1e-9 * operations / fastest)
 }

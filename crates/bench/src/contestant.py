@@ -9,9 +9,10 @@ import platform
 
 
 def tiny(kind, work):
-    if kind == "sgemm":
-        return work // 16
     small = dict(work)
+    if kind == "matmul":
+        small["size"] //= 16
+        return small
     if kind == "translation":
         small["batch"] = 2
         return small
@@ -78,10 +79,11 @@ def serve(task, lines):
     torch.set_num_threads(THREADS)
     ((kind, work),) = task["work"].items()
     subject, peak = SUBJECTS[kind], extra_peak
-    if task["library"] == "pytorch-cuda":
+    if task["library"] in ON_CARD:
         if kind != "op":
             raise NotImplementedError("PyTorch is measured on a card with the operation only")
-        subject, peak = on_card, extra_peak_of_card
+        backend = ON_CARD[task["library"]]
+        subject, peak = lambda work: on_card(work, backend), extra_peak_of_card
     if task["goal"] == "memory":
         subject(tiny(kind, work))[0]()
         step, *_ = subject(work)

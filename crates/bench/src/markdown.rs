@@ -27,7 +27,7 @@ const SUITES: [(&str, &str); 7] = [
     (GPU, include_str!("prose/gpu.md")),
 ];
 
-/// Its rates have no share of the peak, which is the processor's.
+/// Its rates are shares of what the device does with matrices, all others' of the processor's multiply-adds.
 const GPU: &str = "gpu";
 
 const COLUMNS: [&str; 8] = [
@@ -90,7 +90,11 @@ pub fn report(runs: &[Run]) -> String {
                 text += "\n";
                 explained.push(suite);
             }
-            text += &table(&rows, run.fma_peak.filter(|_| suite != GPU));
+            let peak = |row: &Row| match suite {
+                GPU => run.matmul_peaks.get(&row.precision?).copied(),
+                _ => run.fma_peak,
+            };
+            text += &table(&rows, peak);
             text += &unmeasured(&missing);
         }
     }
@@ -162,6 +166,10 @@ fn description(run: &Run) -> String {
         ("date", run.date.clone()),
         ("command", format!("`{}`", run.command)),
     ];
+    if !run.matmul_peaks.is_empty() {
+        let peaks = report::matmul_peaks(&run.matmul_peaks);
+        lines.push(("products of matrices on the device", peaks));
+    }
     if run.quick {
         lines.push((
             "only a look",
@@ -174,7 +182,7 @@ fn description(run: &Run) -> String {
     format!("| | |\n| --- | --- |\n{}", lines.collect::<String>())
 }
 
-fn table(rows: &[&Row], peak: Option<f64>) -> String {
+fn table(rows: &[&Row], peak: impl Fn(&Row) -> Option<f64>) -> String {
     if rows.is_empty() {
         return String::new();
     }
@@ -195,8 +203,8 @@ fn table(rows: &[&Row], peak: Option<f64>) -> String {
             ),
             &ratio(row),
             &format!("{}, {}", percent(row.ours_spread), percent(row.peer_spread)),
-            &rate(row.ours_operations, row.ours_seconds, peak),
-            &rate(row.peer_operations, row.peer_seconds, peak),
+            &rate(row.ours_operations, row.ours_seconds, peak(row)),
+            &rate(row.peer_operations, row.peer_seconds, peak(row)),
             &memory(row),
         ]);
     }

@@ -1,5 +1,6 @@
 //! A run: the cases of the suites, one after the other.
 
+use std::collections::BTreeMap;
 use std::env;
 use std::error::Error;
 use std::fs;
@@ -52,6 +53,7 @@ pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
         threads,
         device: device(),
         fma_peak: None,
+        matmul_peaks: BTreeMap::new(),
         rows: Vec::new(),
         missing: Vec::new(),
     };
@@ -143,14 +145,11 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
         });
         return false;
     }
-    // Before every suite for processors, of which the fastest counts: the machine may be busy at any one time.
-    if suite != Suite::Gpu {
-        match contest::fma_peak(stage, run.threads) {
-            Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
-            Err(why) => println!("the peak of the machine is not known: {why}"),
-        }
-    }
-    report::print_header(name, run.fma_peak.filter(|_| suite != Suite::Gpu));
+    let peak = match suite {
+        Suite::Gpu => matmul_peaks(&cases, stage, run),
+        _ => fma_peak(stage, run),
+    };
+    report::print_header(name, &peak);
     let patience = match run.quick {
         true => Patience::QUICK,
         false => Patience::FULL,
@@ -182,6 +181,37 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
         }
     }
     complete
+}
+
+/// Measures the roof of the processor, before every suite: the machine may be busy at any one time, and the fastest counts.
+fn fma_peak(stage: &mut Stage, run: &mut Run) -> String {
+    match contest::fma_peak(stage, run.threads) {
+        Ok(peak) => run.fma_peak = Some(run.fma_peak.map_or(peak, |before| before.max(peak))),
+        Err(why) => println!("the peak of the machine is not known: {why}"),
+    }
+    match run.fma_peak {
+        Some(peak) => format!("multiply-adds: {peak:.0} GFLOP/s"),
+        None => "multiply-adds: not known".into(),
+    }
+}
+
+/// Measures what the device does with the matrices of each type that the cases have.
+fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
+    for precision in cases.iter().map(|case| case.ours.precision()) {
+        if run.matmul_peaks.contains_key(&precision) {
+            continue;
+        }
+        match contest::matmul_peak(stage, precision) {
+            Ok(peak) => {
+                run.matmul_peaks.insert(precision, peak);
+            }
+            Err(why) => println!("the peak in {} is not known: {why}", precision.name()),
+        }
+    }
+    format!(
+        "products of matrices: {}",
+        report::matmul_peaks(&run.matmul_peaks)
+    )
 }
 
 /// A peer without numbers.

@@ -13,7 +13,7 @@ os.environ["TORCHINDUCTOR_COMPILE_THREADS"] = "1"
 try:
     import torch
     import torch.nn.functional as F
-    from torch.nn.attention import SDPBackend
+    from torch.nn.attention import SDPBackend, sdpa_kernel
 except ImportError as error:
     print(f"failed {error}", flush=True)
     sys.exit()
@@ -27,6 +27,7 @@ SAMPLES = 256
 # What torch.compile may take.
 COMPILE_SECONDS = 120
 MASK = 0xFFFFFFFF
+DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
 # The generator, as in generator.rs.
@@ -140,11 +141,12 @@ def has_bf16():
         return False
 
 
-def op(work, device="cpu"):
+def op(work, device="cpu", only=None):
+    """By the implementation `only`, or by that of PyTorch's choice."""
     training = work["pass"] != "forward"
     batch, heads, heads_kv = work["batch"], work["heads"], work["heads_kv"]
     len_q, len_kv, dim = work["len_q"], work["len_kv"], work["dim"]
-    dtype = {"f32": torch.float32, "bf16": torch.bfloat16}[work["precision"]]
+    dtype = DTYPES[work["precision"]]
 
     def tensor(seed, shape, scale=1.0):
         return numbers(seed, shape, scale).to(device, dtype).requires_grad_(training)
@@ -180,7 +182,10 @@ def op(work, device="cpu"):
     }
 
     def forward():
-        return F.scaled_dot_product_attention(query, key, value, **options)
+        if only is None:
+            return F.scaled_dot_product_attention(query, key, value, **options)
+        with sdpa_kernel(only):
+            return F.scaled_dot_product_attention(query, key, value, **options)
 
     def forget():
         for tensor in inputs.values():
@@ -214,19 +219,28 @@ def op(work, device="cpu"):
         return found
 
     backend = chosen(query, key, value, **options)
-    if device == "cuda":
+    if device == "cuda" and only is None:
         notes.append(backend.name.lower().replace("_", " "))
-    elif backend != SDPBackend.FLASH_ATTENTION:
+    elif device == "cpu" and backend != SDPBackend.FLASH_ATTENTION:
         notes.append("off its flash kernel")
     if device == "cpu" and dtype == torch.bfloat16 and not has_bf16():
         notes.append("bf16 emulated")
     return step, results, ", ".join(notes) or None
 
 
-def on_card(work):
-    """The operation on a CUDA device, in f32 as everybody else's, though fused attention makes it of TF32 products."""
+def on_card(work, backend):
+    """The operation on a CUDA device, f32 as everybody else's, though fused attention makes it of TF32 products."""
     torch.backends.cuda.matmul.allow_tf32 = False
-    return op(work, "cuda")
+    return op(work, "cuda", backend)
+
+
+# PyTorch's implementations there; `None` stands for that of its choice.
+ON_CARD = {
+    "pytorch-cuda": None,
+    "pytorch-flash": SDPBackend.FLASH_ATTENTION,
+    "pytorch-efficient": SDPBackend.EFFICIENT_ATTENTION,
+    "pytorch-cudnn": SDPBackend.CUDNN_ATTENTION,
+}
 
 
 def module(work):
@@ -470,8 +484,9 @@ def pretrained(work, attention=None):
     return step, lambda: [("tokens" if count else "states", run())], chosen
 
 
-def sgemm(size):
-    a, b = numbers(1, (size, size)), numbers(2, (size, size))
+def matmul(work):
+    shape = (work["size"], work["size"])
+    a, b = (numbers(seed, shape).to(DTYPES[work["precision"]]) for seed in (1, 2))
 
     def step():
         start = time.perf_counter()
@@ -487,5 +502,5 @@ SUBJECTS = {
     "translation": translation,
     "decoding": decoding,
     "pretrained": pretrained,
-    "sgemm": sgemm,
+    "matmul": matmul,
 }

@@ -148,7 +148,7 @@ impl Stage {
     pub fn lacks(&self, library: Library) -> Option<&'static str> {
         match library {
             _ if library.is_python() && self.python.is_none() => Some("PyTorch is not there"),
-            Library::PytorchCuda if !self.card => Some("PyTorch sees no CUDA device"),
+            _ if library.needs_card() && !self.card => Some("PyTorch sees no CUDA device"),
             _ => None,
         }
     }

@@ -1,9 +1,14 @@
 //! Rows, and how they look in the terminal.
 
+use std::collections::BTreeMap;
+use std::mem;
+
 use serde::{Deserialize, Serialize};
 
 use crate::case::Measure;
+use crate::markdown::significant;
 use crate::run::Run;
+use crate::work::Precision;
 
 /// Ours against one peer in one case.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -16,6 +21,9 @@ pub struct Row {
     pub peer: String,
     /// What the ratio compares.
     pub measure: Measure,
+    /// Of our tensors; earlier runs do not say it.
+    #[serde(default)]
+    pub precision: Option<Precision>,
     /// Our median seconds per iteration.
     pub ours_seconds: f64,
     /// The peer's.
@@ -69,12 +77,9 @@ pub fn print_run(run: &Run) {
     );
 }
 
-/// Starts the table of a suite.
-pub fn print_header(suite: &str, fma_peak: Option<f64>) {
-    let peak = fma_peak.map_or(String::new(), |peak| {
-        format!(" (multiply-adds: {peak:.0} GFLOP/s)")
-    });
-    println!("\n{suite}{peak}");
+/// Starts the table of a suite; `peak` says what its rates are shares of.
+pub fn print_header(suite: &str, peak: &str) {
+    println!("\n{suite} ({peak})");
     print_cells(COLUMNS.map(|(title, _)| title.to_string()));
     print_cells(COLUMNS.map(|(_, width)| "-".repeat(width)));
 }
@@ -111,6 +116,19 @@ pub fn print_missing(case: &str, peer: &str, why: &str) {
 pub fn threads(count: usize) -> String {
     let plural = if count == 1 { "" } else { "s" };
     format!("{count} thread{plural}")
+}
+
+/// "51200 GFLOP/s in f32, 612000 in bf16".
+pub fn matmul_peaks(peaks: &BTreeMap<Precision, f64>) -> String {
+    let mut unit = " GFLOP/s";
+    let peaks = peaks.iter().map(|(precision, peak)| {
+        let unit = mem::take(&mut unit);
+        format!("{}{unit} in {}", significant(*peak, 3), precision.name())
+    });
+    match peaks.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "not known".into(),
+        some => some,
+    }
 }
 
 /// How far samples lie apart.

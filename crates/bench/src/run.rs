@@ -1,9 +1,12 @@
 //! A whole run, as it is written to JSON and read back for the report.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 use crate::machine::{Machine, Versions};
 use crate::report::Row;
+use crate::work::Precision;
 
 /// Where, with what and what came out.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -25,6 +28,9 @@ pub struct Run {
     /// f32 multiply-adds of all threads, two operations each (GFLOP/s), at the fastest moment of the run; `None` where it
     /// could not be measured.
     pub fma_peak: Option<f64>,
+    /// Products of two square matrices on Burn's device, for the suite `gpu` (GFLOP/s).
+    #[serde(default)]
+    pub matmul_peaks: BTreeMap<Precision, f64>,
     /// What was measured, in the order of the suites.
     pub rows: Vec<Row>,
     /// What was not, and why.

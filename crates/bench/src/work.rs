@@ -18,8 +18,8 @@ pub enum Work {
     Decoding(Decoding),
     /// A model from a folder of Hugging Face's transformers.
     Pretrained(Pretrained),
-    /// An f32 product of two square matrices of this size: what the machine can do.
-    Sgemm(usize),
+    /// A product of two square matrices: what the machine can do.
+    Matmul(Matmul),
     /// [`FMA_OPERATIONS`] on each of so many threads, in registers: the roof of this machine.
     Fma(usize),
 }
@@ -51,7 +51,7 @@ impl Pass {
 }
 
 /// The type of the tensors, in and out.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Precision {
     /// 32 bits.
@@ -61,6 +61,14 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// As in the tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+        }
+    }
+
     /// How far two right results may be apart.
     pub fn tolerance(self) -> Tolerance {
         match self {
@@ -220,6 +228,15 @@ pub struct Module {
     pub heads: usize,
 }
 
+/// A product of two square matrices.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Matmul {
+    /// Rows, and columns, of each.
+    pub size: usize,
+    /// Of all three matrices.
+    pub precision: Precision,
+}
+
 /// A training step of an encoder–decoder: forward, cross entropy, backward, Adam.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Translation {
@@ -319,8 +336,20 @@ impl Work {
                 tokens: work.tokens.min(2),
                 ..work.clone()
             }),
-            Self::Sgemm(size) => Self::Sgemm(size / 16),
+            Self::Matmul(product) => Self::Matmul(Matmul {
+                size: product.size / 16,
+                ..*product
+            }),
             Self::Fma(threads) => Self::Fma(*threads),
+        }
+    }
+
+    /// The type of its tensors.
+    pub fn precision(&self) -> Precision {
+        match self {
+            Self::Op(op) => op.precision,
+            Self::Matmul(product) => product.precision,
+            _ => Precision::F32,
         }
     }
 
@@ -328,10 +357,9 @@ impl Work {
     pub fn tolerance(&self) -> Option<Tolerance> {
         match self {
             Self::Op(op) if op.dropout > 0.0 => None,
-            Self::Op(op) => Some(op.precision.tolerance()),
             // Tokens.
             Self::Pretrained(work) if work.tokens > 0 => Some(Tolerance::OfTheLargest(0.0)),
-            _ => Some(Precision::F32.tolerance()),
+            _ => Some(self.precision().tolerance()),
         }
     }
 }

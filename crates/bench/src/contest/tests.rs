@@ -1,5 +1,5 @@
 use super::*;
-use crate::work::{Op, Pass};
+use crate::work::{Matmul, Op, Pass, Precision};
 
 fn measured(seconds: f64, peak_bytes: Option<u64>) -> Measured {
     Measured::new(vec![seconds], peak_bytes, Vec::new())
@@ -29,11 +29,15 @@ fn the_median_and_the_spread_of_samples() {
 fn a_ratio_above_one_means_that_ours_is_faster() {
     let (ours, theirs) = (measured(2.0, Some(300)), measured(5.0, Some(100)));
     let ratio = |measure, our: &Work, their: &Work| ratio(measure, (our, &ours), (their, &theirs));
-    let (op, sgemm) = (forward(), Work::Sgemm(1000));
+    let product = Work::Matmul(Matmul {
+        size: 1000,
+        precision: Precision::F32,
+    });
+    let op = forward();
     assert_eq!(ratio(Measure::Time, &op, &op), Ok(2.5));
     // 8 GFLOP in 2 s, and 2 GFLOP in 5 s.
-    assert_eq!(ratio(Measure::Rate, &op, &sgemm), Ok(4.0 / 0.4));
-    assert_eq!(ratio(Measure::Rate, &sgemm, &op), Ok(1.0 / 1.6));
+    assert_eq!(ratio(Measure::Rate, &op, &product), Ok(4.0 / 0.4));
+    assert_eq!(ratio(Measure::Rate, &product, &op), Ok(1.0 / 1.6));
     // Of memory, that ours needs more.
     assert_eq!(ratio(Measure::Memory, &op, &op), Ok(3.0));
 }

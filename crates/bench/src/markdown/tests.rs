@@ -1,6 +1,9 @@
+use std::collections::BTreeMap;
+
 use super::*;
 use crate::machine::{Machine, Pytorch, Versions};
 use crate::suites;
+use crate::work::Precision;
 
 fn row() -> Row {
     Row {
@@ -8,6 +11,7 @@ fn row() -> Row {
         case: "forward full 1024".into(),
         peer: "pytorch".into(),
         measure: Measure::Time,
+        precision: None,
         ours_seconds: 0.01234,
         peer_seconds: 0.0249,
         ours_operations: Some(1e9),
@@ -50,6 +54,7 @@ fn run() -> Run {
         threads: 2,
         device: "flex".into(),
         fma_peak: Some(162.04),
+        matmul_peaks: BTreeMap::new(),
         rows: vec![row()],
         missing: Vec::new(),
     }
@@ -78,7 +83,7 @@ fn every_suite_is_explained() {
 
 #[test]
 fn a_row_has_times_rates_and_memory() {
-    let line = table(&[&row()], Some(162.0));
+    let line = table(&[&row()], |_| Some(162.0));
     assert_eq!(
         line.lines().nth(2).unwrap(),
         "| forward full 1024 | pytorch | 12, 25 | 2.0 (one sample) | 5 %, – | 81 (50 %) | 40 (25 %) | 3.0, – |"
@@ -93,7 +98,7 @@ fn a_row_without_operations_peak_or_memory_says_so() {
         peer_note: Some("plain | products".into()),
         ..row()
     };
-    let line = table(&[&row], None);
+    let line = table(&[&row], |_| None);
     assert_eq!(
         line.lines().nth(2).unwrap(),
         "| forward full 1024 | pytorch (plain \\| products) | 12, 25 | 2.0 (one sample) | 5 %, – | – | 40 | – |"
@@ -220,20 +225,32 @@ fn all_rows_of_a_run_are_in_the_report() {
 }
 
 #[test]
-fn on_a_gpu_rates_have_no_share_of_the_processors_peak() {
+fn on_a_gpu_rates_are_shares_of_what_it_does_with_matrices() {
     let mut run = run();
-    run.rows.push(Row {
-        suite: GPU.into(),
-        case: "on the card".into(),
-        ..row()
-    });
+    for (case, precision) in [
+        ("on the card", Precision::F32),
+        ("rounded", Precision::Bf16),
+    ] {
+        run.rows.push(Row {
+            suite: GPU.into(),
+            case: case.into(),
+            precision: Some(precision),
+            ..row()
+        });
+    }
+    run.matmul_peaks.insert(Precision::F32, 405.0);
     run.versions.pytorch.as_mut().unwrap().card = Some("Abacus 3000".into());
     let text = report(&[run]);
     let cells = |case: &str| {
         let line = text.lines().find(|line| line.contains(case)).unwrap();
         line.split(" | ").skip(5).take(2).collect::<Vec<_>>()
     };
-    assert_eq!(cells("on the card"), ["81", "40"]);
+    assert_eq!(cells("on the card"), ["81 (20 %)", "40 (10 %)"]);
+    assert_eq!(cells("rounded"), ["81", "40"]);
+    assert!(
+        text.contains("| products of matrices on the device | 405 GFLOP/s in f32 |"),
+        "{text}"
+    );
     assert_eq!(cells("forward full 1024"), ["81 (50 %)", "40 (25 %)"]);
     assert!(text.contains("AVX2, Python 3.11, Abacus 3000"), "{text}");
 }

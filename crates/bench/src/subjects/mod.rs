@@ -10,6 +10,7 @@ use crate::work::Work;
 mod candle;
 mod decoding;
 mod fma;
+mod matmul;
 mod module;
 mod op;
 mod oracle;
@@ -48,7 +49,7 @@ pub fn build(task: &Task) -> Result<Box<dyn Subject>, String> {
         (Work::Translation(step), library) => translation::build(step, library),
         (Work::Pretrained(work), _) => pretrained::build(work),
         (&Work::Fma(threads), _) => Ok(Box::new(fma::Fma { threads })),
-        (Work::Sgemm(_), library) => Err(format!("{} has no sgemm here", library.name())),
+        (Work::Matmul(product), library) => matmul::build(product, library),
     }
 }
 

@@ -60,24 +60,40 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         bias: op
             .bias
             .then(|| input(seed::BIAS, 1.0, [1, op.heads, op.len_q, op.len_kv])),
-        gradient: tensor(seed::GRADIENT, 1.0, queries, op.precision, &device),
+        gradient: tensor(seed::GRADIENT, 1.0, queries, op.precision, &device)
+            .cast(of_loss(op.precision, &device)),
         attention,
     }))
 }
 
-fn tensor(
+/// The same numbers as every contestant has of this seed.
+pub fn tensor(
     seed: u32,
     scale: f32,
     shape: [usize; 4],
     precision: Precision,
     device: &Device,
 ) -> Tensor<4> {
-    let dtype = match precision {
-        Precision::F32 => DType::F32,
-        Precision::Bf16 => DType::BF16,
-    };
+    let dtype = dtype(precision);
     let data = TensorData::new(numbers(seed, shape.iter().product(), scale), shape);
     Tensor::from_data(data.convert_dtype(dtype), (device, dtype))
+}
+
+/// As Burn says it.
+fn dtype(precision: Precision) -> DType {
+    match precision {
+        Precision::F32 => DType::F32,
+        Precision::Bf16 => DType::BF16,
+    }
+}
+
+/// The type that the output is multiplied in: f32 where a device stores another, but cannot compute in it, as Vulkan does bf16.
+fn of_loss(precision: Precision, device: &Device) -> DType {
+    let dtype = dtype(precision);
+    match device.supports_dtype(dtype) {
+        true => dtype,
+        false => DType::F32,
+    }
 }
 
 fn ours(op: &Op, device: &Device) -> Attention {
@@ -169,6 +185,10 @@ impl OpSubject {
             self.bias.clone(),
         )
     }
+
+    fn loss(&self, output: Tensor<4>) -> Tensor<1> {
+        (output.cast(self.gradient.dtype()) * self.gradient.clone()).sum()
+    }
 }
 
 impl Subject for OpSubject {
@@ -187,7 +207,7 @@ impl Subject for OpSubject {
                 drop(output);
             }
             Pass::Backward | Pass::Training => {
-                let gradients = (output * self.gradient.clone()).sum().backward();
+                let gradients = self.loss(output).backward();
                 wait_for(&device);
                 drop(gradients);
             }
@@ -199,7 +219,7 @@ impl Subject for OpSubject {
         let output = self.forward();
         let mut results = vec![("output".into(), values(output.clone()))];
         if self.pass != Pass::Forward {
-            let gradients = (output * self.gradient.clone()).sum().backward();
+            let gradients = self.loss(output).backward();
             let tracked = [
                 ("dquery", Some(&self.query)),
                 ("dkey", Some(&self.key)),

@@ -2,12 +2,12 @@
 
 use crate::case::{
     Case,
-    Library::{Burn, BurnNn, PytorchCuda},
+    Library::{Burn, BurnNn, PytorchCuda, PytorchCudnn, PytorchEfficient, PytorchFlash},
 };
 use crate::work::{
     Body, Module, ModuleKind, Op,
     Pass::{self, Forward, Training},
-    Work,
+    Precision, Work,
 };
 
 /// Heads that Mesa's driver in software can hold.
@@ -32,7 +32,8 @@ pub fn cases() -> Vec<Case> {
             len_q: 1,
             ..op(Forward, false, len, HEADS, 64)
         };
-        cases.push(against_all(name, op));
+        cases.push(against_all(name, op.clone()));
+        cases.push(grouped(op));
     }
     let module = Module {
         kind: ModuleKind::MultiHead,
@@ -52,6 +53,7 @@ pub fn cases() -> Vec<Case> {
         for causal in [false, true] {
             for pass in [Forward, Training] {
                 cases.push(case(pass, causal, 4096, MANY, dim));
+                cases.push(in_half_precision(pass, causal, 4096, MANY, dim));
             }
         }
     }
@@ -71,19 +73,61 @@ fn op(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Op {
 }
 
 fn case(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
-    let shown = if causal { "causal" } else { "full" };
-    let name = format!("{} {shown} {len}, 1 x {heads} x dim {dim}", pass.name());
-    against_all(name, op(pass, causal, len, heads, dim))
+    let op = op(pass, causal, len, heads, dim);
+    against_all(name(&op), op)
+}
+
+/// The same with an eighth of the keys, which all heads share: Burn's operation cannot.
+fn grouped(op: Op) -> Case {
+    let shared = Op {
+        heads_kv: 1,
+        ..op.clone()
+    };
+    let name = format!(
+        "one token on {}, 1 x {} x dim {}, shared keys",
+        op.len_kv, op.heads, op.dim
+    );
+    let blockwise = Op {
+        body: Body::Blockwise,
+        ..shared.clone()
+    };
+    Case::new(name, Work::Op(shared))
+        .against_self("own keys", Work::Op(op))
+        .against_self("blockwise", Work::Op(blockwise))
+        .against(&[PytorchCuda])
+        .thorough()
+}
+
+/// For which PyTorch has three fused implementations.
+fn in_half_precision(pass: Pass, causal: bool, len: usize, heads: usize, dim: usize) -> Case {
+    let op = Op {
+        precision: Precision::Bf16,
+        ..op(pass, causal, len, heads, dim)
+    };
+    Case::new(format!("{}, bf16", name(&op)), Work::Op(op))
+        .against(&[Burn, PytorchFlash, PytorchEfficient, PytorchCudnn])
+        .thorough()
+}
+
+fn name(op: &Op) -> String {
+    let shown = if op.causal { "causal" } else { "full" };
+    format!(
+        "{} {shown} {}, {} x {} x dim {}",
+        op.pass.name(),
+        op.len_kv,
+        op.batch,
+        op.heads,
+        op.dim
+    )
 }
 
 fn against_all(name: String, op: Op) -> Case {
-    let blockwise = Op {
-        body: Body::Blockwise,
-        ..op.clone()
-    };
+    let by = |body| Work::Op(Op { body, ..op.clone() });
+    let (blockwise, composed) = (by(Body::Blockwise), by(Body::Composed));
     Case::new(name, Work::Op(op))
         .against(&[Burn])
-        .against_self("blockwise", Work::Op(blockwise))
+        .against_self("blockwise", blockwise)
+        .against_self("composed", composed)
         .against(&[PytorchCuda])
         .thorough()
 }

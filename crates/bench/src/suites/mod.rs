@@ -57,9 +57,22 @@ mod tests {
     fn a_filter_chooses_what_a_card_or_a_driver_in_software_can_hold() {
         assert_eq!(chosen(Suite::Gpu, true, "1 x 2").len(), 5);
         let large = chosen(Suite::Gpu, true, "1 x 16");
-        assert_eq!(large.len(), 8);
-        assert_eq!(large[7].0, "training causal 4096, 1 x 16 x dim 128");
-        assert_eq!(large[7].1, ["burn", "self:blockwise", "pytorch cuda"]);
+        assert_eq!(large.len(), 16);
+        assert_eq!(large[14].0, "training causal 4096, 1 x 16 x dim 128");
+        assert_eq!(
+            large[14].1,
+            ["burn", "self:blockwise", "self:composed", "pytorch cuda"]
+        );
+        assert_eq!(large[15].0, "training causal 4096, 1 x 16 x dim 128, bf16");
+        assert_eq!(
+            large[15].1,
+            [
+                "burn",
+                "pytorch flash",
+                "pytorch efficient",
+                "pytorch cudnn"
+            ]
+        );
     }
 
     #[test]

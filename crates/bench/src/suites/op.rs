@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Library, Measure, Peer};
 use crate::work::{
-    Op,
+    Matmul, Op,
     Pass::{self, Backward, Forward, Training},
     Precision, Work,
 };
@@ -78,7 +78,10 @@ fn sgemm() -> Peer {
     Peer {
         name: "sgemm 2048³".into(),
         library: Pytorch,
-        work: Work::Sgemm(2048),
+        work: Work::Matmul(Matmul {
+            size: 2048,
+            precision: Precision::F32,
+        }),
         measure: Measure::Rate,
     }
 }

@@ -13,7 +13,7 @@ impl Work {
             Self::Module(module) => Some(module.operations()),
             Self::Translation(step) => Some(step.operations()),
             Self::Decoding(decoding) => Some(decoding.operations()),
-            Self::Sgemm(size) => Some(2.0 * (*size as f64).powi(3)),
+            Self::Matmul(product) => Some(2.0 * (product.size as f64).powi(3)),
             Self::Fma(threads) => Some(*threads as f64 * FMA_OPERATIONS),
             Self::Pretrained(_) => None,
         }
