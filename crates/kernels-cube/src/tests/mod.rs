@@ -4,4 +4,5 @@ mod backward;
 mod case;
 mod device;
 mod few_queries;
+mod grid;
 mod refused;

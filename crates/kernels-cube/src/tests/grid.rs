@@ -1,0 +1,80 @@
+//! More heads than one dimension of a grid holds.
+
+use burn_attn_kernels_cpu::PositionMask;
+
+use super::{
+    case::{Case, check},
+    device::{F32, client, floats, read, unwritten},
+};
+use crate::{Inputs, Operand, forward, tile::Tile};
+
+/// So many heads, all of them batch items; `None` where a device has too large a grid for a test.
+fn too_many() -> Option<usize> {
+    let most = client().properties().hardware.max_cube_count.1 as usize;
+    (most < 1 << 17).then_some(most + 2)
+}
+
+#[test]
+fn tiles_of_many_heads() {
+    let Some(batch) = too_many() else {
+        return eprintln!("skipped: the grid of this device has no end");
+    };
+    check(&Case {
+        tile: Some(Tile {
+            size: 32,
+            rows: 4,
+            columns: 4,
+        }),
+        ..Case::new([batch, 1, 1, 2, 3, 4, 4])
+    });
+}
+
+/// All heads read the same memory, and have the same output.
+#[test]
+fn few_queries_of_many_heads() {
+    let Some(batch) = too_many() else {
+        return eprintln!("skipped: the grid of this device has no end");
+    };
+    let client = client();
+    let repeated = |data: &[f64], len| Operand {
+        shape: vec![batch, 1, len, 4],
+        strides: vec![0, 0, 4, 1],
+        ..floats(&client, data, &[1, 1, len, 4])
+    };
+    let keys = [0.5, -1.0, 0.0, 1.0, 0.0, 0.0, 2.0, 1.0];
+    let key = repeated(&keys, 2);
+    let inputs = Inputs {
+        query: repeated(&[1.0, 2.0, 3.0, 4.0], 1),
+        value: key.clone(),
+        key,
+        bias: None,
+        distance_bias: None,
+        sinks: None,
+        masked: None,
+        visible_blocks: None,
+        key_lengths: None,
+        query_offsets: None,
+        segments: None,
+        by_position: PositionMask::new(None, None),
+        scale: 0.1,
+        softcap: None,
+        dropout: None,
+    };
+    let output = unwritten(&client, F32, &[batch, 1, 1, 4]);
+    let logsumexp = unwritten(&client, F32, &[batch, 1, 1]);
+    forward(&client, &inputs, &output, &logsumexp);
+    // Dot products 2.5 and 10.
+    let powers = [0.25_f64.exp(), 1.0_f64.exp()];
+    let whole = powers[0] + powers[1];
+    let expected: [f64; 4] = core::array::from_fn(|column| {
+        (powers[0] * keys[column] + powers[1] * keys[4 + column]) / whole
+    });
+    for (at, row) in read(&client, &output).chunks(4).enumerate() {
+        for (actual, expected) in row.iter().zip(expected) {
+            assert!((actual - expected).abs() < 1e-6, "{row:?} of {at}");
+        }
+    }
+    for (at, actual) in read(&client, &logsumexp).into_iter().enumerate() {
+        assert!((actual - whole.ln()).abs() < 1e-6, "{actual} of {at}");
+    }
+}
