@@ -1,6 +1,6 @@
 """What one cube reads and writes (bytes) and how often it multiplies and adds, counted in the shaders that CubeCL has generated.
 
-    CUBECL_DEBUG_LOG=FILE cargo test -p burn-attn-kernels-cube --features wgpu backward::sizes
+    CUBECL_DEBUG_LOG=FILE cargo test -p burn-attn-kernels-cube --features wgpu backward
     python3 crates/kernels-cube/count_shader.py FILE
 
 For every kernel, a line for its body and one for every loop in it whose bounds the shader does not say, with the counts of one

@@ -52,7 +52,7 @@ pub enum Suite {
     Models,
     /// The blockwise body, which calls without kernels run: memory and time.
     Blockwise,
-    /// The kernels for GPUs, against Burn's operation, the blockwise body and PyTorch on a CUDA device.
+    /// The kernels for GPUs, against Burn's operation and burn-nn's module, the other bodies, and PyTorch on a CUDA device.
     Gpu,
 }
 

@@ -2,14 +2,16 @@
 
 use std::io::{self, BufRead, Write};
 use std::panic;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use burn::tensor::Device;
 
 use crate::case::{Goal, Task};
 use crate::digest::Digest;
 use crate::memory;
-use crate::protocol::{FAILED, GO, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS};
+use crate::protocol::{
+    FAILED, GO, GPU_SAMPLE_SECONDS, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS,
+};
 use crate::subjects::{self, Subject};
 
 /// Serves the parent on standard input and output.
@@ -44,7 +46,7 @@ pub fn serve() -> io::Result<()> {
         if line? != GO {
             break;
         }
-        let total: Duration = (0..iterations).map(|_| subject.step()).sum();
+        let total = subject.steps(iterations);
         say(&format!("{:e}", total.as_secs_f64() / iterations as f64))?;
     }
     Ok(())
@@ -89,15 +91,28 @@ fn prepare(task: &Task) -> Result<(Box<dyn Subject>, Ready), String> {
         .map(|(name, values)| Digest::new(name, values))
         .collect();
 
-    if seconds < LONG_SECONDS {
+    let on_gpu = subjects::on_gpu();
+    // The first call on a GPU is mostly the compiler's.
+    if seconds < LONG_SECONDS || on_gpu {
         let start = Instant::now();
         seconds = subject.step().as_secs_f64();
         while start.elapsed().as_secs_f64() < WARM_UP_SECONDS {
             seconds = seconds.min(subject.step().as_secs_f64());
         }
     }
+    let sample = if on_gpu {
+        GPU_SAMPLE_SECONDS
+    } else {
+        SAMPLE_SECONDS
+    };
+    let iterations = |seconds: f64| (sample / seconds).ceil().max(1.0) as usize;
+    if on_gpu && iterations(seconds) > 1 {
+        // Without the wait of each.
+        let count = iterations(seconds);
+        seconds = subject.steps(count).as_secs_f64() / count as f64;
+    }
     let ready = Ready {
-        iterations: (SAMPLE_SECONDS / seconds).ceil().max(1.0) as usize,
+        iterations: iterations(seconds),
         seconds,
         results,
         note: None,

@@ -123,7 +123,7 @@ fn description(run: &Run) -> String {
         ("vectors of our kernels", machine.instructions.clone()),
         (
             "peak of f32 multiply-adds",
-            run.fma_peak.map_or("not known".into(), |peak| {
+            run.fma_peak.map_or("not measured".into(), |peak| {
                 format!("{} GFLOP/s", significant(peak, 3))
             }),
         ),

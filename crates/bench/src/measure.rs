@@ -1,6 +1,6 @@
 //! A run: the cases of the suites, one after the other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::error::Error;
 use std::fs;
@@ -18,7 +18,8 @@ use crate::machine::{self, Machine, Versions};
 use crate::process::Stage;
 use crate::report;
 use crate::run::{Missing, Run};
-use crate::{subjects, suites};
+use crate::subjects::{self, on_gpu};
+use crate::suites;
 
 /// Runs the suites; false if a contestant failed.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
@@ -90,11 +91,6 @@ fn suites(asked: &[Suite]) -> Result<Vec<Suite>, String> {
     }
 }
 
-/// Whether Burn's default device is a GPU, or a driver that plays one in software.
-fn on_gpu() -> bool {
-    Device::default() != Device::flex()
-}
-
 /// Burn's default device, such as `Flex(Cpu)`, and the name of its card.
 fn device() -> String {
     let device = format!("{:?}", Device::default());
@@ -156,13 +152,16 @@ fn measure_suite(suite: Suite, cases: Vec<Case>, stage: &mut Stage, run: &mut Ru
     };
     let mut complete = true;
     for mut case in cases {
-        // Nobody has failed where there is no PyTorch, or no card for it.
-        case.peers.retain(|peer| match stage.lacks(peer.library) {
-            Some(why) => {
-                missing(run, name, &case.name, peer.name.clone(), why.into());
-                false
+        // Nobody has failed where there is no PyTorch, no card for it, or no such type.
+        case.peers.retain(|peer| {
+            let lacks = stage.lacks(peer.library).map(Into::into);
+            match lacks.or_else(|| subjects::lacks(peer.library, &peer.work)) {
+                Some(why) => {
+                    missing(run, name, &case.name, peer.name.clone(), why);
+                    false
+                }
+                None => true,
             }
-            None => true,
         });
         if case.peers.is_empty() {
             continue;
@@ -197,15 +196,16 @@ fn fma_peak(stage: &mut Stage, run: &mut Run) -> String {
 
 /// Measures what the device does with the matrices of each type that the cases have.
 fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
-    for precision in cases.iter().map(|case| case.ours.precision()) {
-        if run.matmul_peaks.contains_key(&precision) {
-            continue;
-        }
+    let precisions: BTreeSet<_> = cases.iter().map(|case| case.ours.precision()).collect();
+    for precision in precisions {
         match contest::matmul_peak(stage, precision) {
             Ok(peak) => {
                 run.matmul_peaks.insert(precision, peak);
             }
-            Err(why) => println!("the peak in {} is not known: {why}", precision.name()),
+            Err(why) => {
+                let case = format!("products of matrices in {}", precision.name());
+                missing(run, suites::name(Suite::Gpu), &case, "burn".into(), why);
+            }
         }
     }
     format!(
@@ -237,10 +237,10 @@ fn command() -> String {
         true => format!("\"{argument}\""),
         false => argument,
     };
-    let features = if cfg!(feature = "wgpu") {
-        " --features wgpu"
-    } else {
-        ""
+    let features = match (cfg!(feature = "vulkan"), cfg!(feature = "wgpu")) {
+        (true, _) => " --features vulkan",
+        (_, true) => " --features wgpu",
+        _ => "",
     };
     let arguments = env::args()
         .skip(1)

@@ -1,5 +1,6 @@
 """PyTorch as a contestant: the same inputs, and the works. `contestant.py`, which is the rest of this program, serves the parent."""
 
+import contextlib
 import math
 import os
 import signal
@@ -22,11 +23,13 @@ except ImportError as error:
 warnings.filterwarnings("ignore", message="enable_nested_tensor")
 
 THREADS = int(os.environ["OMP_NUM_THREADS"])
-SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS = map(float, sys.argv[1:4])
+SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS, GPU_SAMPLE_SECONDS = map(float, sys.argv[1:5])
 SAMPLES = 256
 # What torch.compile may take.
 COMPILE_SECONDS = 120
 MASK = 0xFFFFFFFF
+# Contexts that end with the process.
+HELD = contextlib.ExitStack()
 DTYPES = {"f32": torch.float32, "bf16": torch.bfloat16}
 
 
@@ -181,11 +184,12 @@ def op(work, device="cpu", only=None):
         "enable_gqa": heads != heads_kv,
     }
 
+    if only is not None:
+        # For as long as this process lives, which has no other task.
+        HELD.enter_context(sdpa_kernel(only))
+
     def forward():
-        if only is None:
-            return F.scaled_dot_product_attention(query, key, value, **options)
-        with sdpa_kernel(only):
-            return F.scaled_dot_product_attention(query, key, value, **options)
+        return F.scaled_dot_product_attention(query, key, value, **options)
 
     def forget():
         for tensor in inputs.values():
@@ -196,17 +200,28 @@ def op(work, device="cpu", only=None):
         if device == "cuda":
             torch.cuda.synchronize()
 
-    def step():
-        start = time.perf_counter()
+    def backward():
         output = forward()
-        if work["pass"] == "backward":
-            wait()
-            start = time.perf_counter()
-        if training:
-            (output * gradient).sum().backward()
+        wait()
+        start = time.perf_counter()
+        (output * gradient).sum().backward()
         wait()
         del output
         forget()
+        return time.perf_counter() - start
+
+    def step(count=1):
+        """So many iterations; a card is given all of them, and waited for once."""
+        if work["pass"] == "backward":
+            return sum(backward() for _ in range(count))
+        start = time.perf_counter()
+        for _ in range(count):
+            output = forward()
+            if training:
+                (output * gradient).sum().backward()
+            del output
+            forget()
+        wait()
         return time.perf_counter() - start
 
     def results():
@@ -229,7 +244,7 @@ def op(work, device="cpu", only=None):
 
 
 def on_card(work, backend):
-    """The operation on a CUDA device, f32 as everybody else's, though fused attention makes it of TF32 products."""
+    """The operation on a CUDA device; products of f32 are not TF32's, but for fused attention, which makes them of several."""
     torch.backends.cuda.matmul.allow_tf32 = False
     return op(work, "cuda", backend)
 

@@ -9,7 +9,8 @@ use serde::de::DeserializeOwned;
 use crate::case::{Goal, Library, Task};
 use crate::machine::Pytorch;
 use crate::protocol::{
-    END, FAILED, GO, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS, WARM_UP_SECONDS,
+    END, FAILED, GO, GPU_SAMPLE_SECONDS, LONG_SECONDS, READY, Ready, SAMPLE_SECONDS,
+    WARM_UP_SECONDS,
 };
 use crate::suites;
 use crate::work::Work;
@@ -225,7 +226,15 @@ fn start_python(threads: usize, goal: Goal) -> Result<(Process, Pytorch), String
             "-c",
             concat!(include_str!("peers.py"), include_str!("contestant.py")),
         ])
-        .args([SAMPLE_SECONDS, LONG_SECONDS, WARM_UP_SECONDS].map(|seconds| seconds.to_string()))
+        .args(
+            [
+                SAMPLE_SECONDS,
+                LONG_SECONDS,
+                WARM_UP_SECONDS,
+                GPU_SAMPLE_SECONDS,
+            ]
+            .map(|seconds| seconds.to_string()),
+        )
         .env("OMP_NUM_THREADS", threads.to_string());
     let mut process = Process::start(tuned(&mut command, goal))?;
     let line = process.hear()?;

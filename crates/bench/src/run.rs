@@ -26,7 +26,7 @@ pub struct Run {
     /// Burn's device.
     pub device: String,
     /// f32 multiply-adds of all threads, two operations each (GFLOP/s), at the fastest moment of the run; `None` where it
-    /// could not be measured.
+    /// could not be measured, and in a run of the suite `gpu` alone.
     pub fma_peak: Option<f64>,
     /// Products of two square matrices on Burn's device, for the suite `gpu` (GFLOP/s).
     #[serde(default)]

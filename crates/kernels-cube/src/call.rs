@@ -5,13 +5,14 @@ use cubecl::{
     client::Client,
     features::Plane,
     ir::{ElemType, FloatKind, UIntKind},
-    prelude::{ComptimeOptionArgs, CubeCount, CubeDim, LaunchArg, Numeric, TensorArg, VectorSize},
+    prelude::{CubeCount, CubeDim, Numeric},
 };
 
 use crate::{
     Inputs, Operand, check,
     few_queries::{self, KEYS},
-    row_terms::UNITS,
+    operands::{dims, optional},
+    row_terms::UNTILED_UNITS,
     score::{Config, ScoringLaunch},
     tile::Tile,
 };
@@ -27,6 +28,9 @@ const WIDEST_OF_EIGHT_ROWS: usize = 128;
 const MANY_SCORES: usize = 1 << 18;
 const VERY_MANY_SCORES: usize = 1 << 21;
 
+/// Rows of the largest tile.
+const LARGEST_TILE: usize = 64;
+
 /// Tensors of every call, at most: query, key, value, two statistics, and three gradients.
 const REQUIRED_TENSORS: usize = 8;
 
@@ -37,7 +41,7 @@ const LARGEST_TENSOR: usize = i32::MAX as usize;
 const FARTHEST: usize = LARGEST_TENSOR / 4;
 
 /// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `optional`
-/// counts the optional tensors among the inputs.
+/// the number of [`Inputs::optional`].
 #[must_use]
 pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: usize) -> bool {
     let hardware = &client.properties().hardware;
@@ -45,11 +49,16 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
         elem,
         ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
     );
+    let lens = problem.len_q.saturating_add(problem.len_kv);
     let sizes = [
         problem.query_elements(),
         problem.key_elements(),
         problem.value_elements(),
         problem.output_elements(),
+        // The diagonals of the gradient of a distance bias.
+        lens.saturating_add(2 * LARGEST_TILE)
+            .saturating_mul(2 * problem.batch)
+            .saturating_mul(problem.heads_q),
     ];
     let longest = problem.len_q.max(problem.len_kv);
     float
@@ -61,7 +70,7 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
         && problem.batch.saturating_mul(problem.heads_q)
             <= hardware.max_cube_count.1 as usize * hardware.max_cube_count.2 as usize
         && REQUIRED_TENSORS + optional <= hardware.max_bindings as usize
-        && hardware.max_units_per_cube as usize >= UNITS
+        && hardware.max_units_per_cube as usize >= UNTILED_UNITS
         && Tile::of(client, problem, Pass::Backward).is_some()
 }
 
@@ -117,7 +126,8 @@ impl Tile {
         let scores = problem.query_rows().saturating_mul(problem.len_kv);
         // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
         // compile. A GPU has registers for few, and for eight rows only in the forward pass. Without planes, which CubeCL finds in
-        // no driver in software and in almost every other, reads cost more than all else.
+        // no driver in software and in almost every other, reads cost more than all else; a unit's arrays may then be larger than the 512 bytes that are
+        // safe on Vulkan, where GPUs have planes.
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
             _ if !has_planes && scores >= VERY_MANY_SCORES => [8, 16],
@@ -126,7 +136,7 @@ impl Tile {
             _ => [4, 4],
         };
         let tile = |rows, columns| Self {
-            size: 64,
+            size: LARGEST_TILE,
             rows,
             columns,
         };
@@ -169,6 +179,11 @@ impl<'a> Call<'a> {
             "these kernels cannot compute attention of {elem} with {problem:?} on this device"
         );
         let tile = Tile::of(client, &problem, pass).expect("the call is supported");
+        let mask = mask_elem(inputs);
+        assert!(
+            client.properties().supports_type(mask),
+            "masked or visible_blocks is of {mask}, which this device does not have"
+        );
         let config = Config {
             tile,
             parts_qk: tile.cover(dim_qk),
@@ -198,13 +213,16 @@ impl<'a> Call<'a> {
             len_q,
             ..
         } = self.problem;
-        let scratch = [self.cubes_of_keys(), self.problem.dim_v.max(2)]
+        let scratch = [self.splits(), self.problem.dim_v.max(2)]
             .into_iter()
             .try_fold(self.problem.query_rows(), usize::checked_mul);
-        let memory = self.client.properties().hardware.max_shared_memory_size;
-        let heads = few_queries::heads_of_cube(heads_q / heads_kv, len_q, memory)?;
+        let properties = self.client.properties();
+        let shared = properties.hardware.max_shared_memory_size;
+        let heads = few_queries::heads_of_cube(heads_q / heads_kv, len_q, shared)?;
+        // As much as the device gives at a time.
+        let most = LARGEST_TENSOR.min(properties.memory.max_page_size as usize / 4);
         scratch
-            .is_some_and(|elements| elements <= LARGEST_TENSOR)
+            .is_some_and(|elements| elements <= most)
             .then(|| Self {
                 config: Config {
                     tile: few_queries::tile(heads, len_q),
@@ -235,8 +253,8 @@ impl<'a> Call<'a> {
         [batch, heads_q, tiles_q, tiles_kv]
     }
 
-    /// Cubes of [`few_queries`] that cover the keys of a head.
-    pub(crate) fn cubes_of_keys(&self) -> usize {
+    /// Splits of the keys of a head, one a cube of [`few_queries`].
+    pub(crate) fn splits(&self) -> usize {
         self.problem.len_kv.div_ceil(KEYS)
     }
 
@@ -297,11 +315,9 @@ impl<'a> Call<'a> {
         )
     }
 
-    /// The type of the elements of mask and table; any will do where there is none.
+    /// See [`mask_elem`].
     pub(crate) fn mask_elem(&self) -> ElemType {
-        let table = self.inputs.visible_blocks.as_ref().map(|(table, _)| table);
-        let tensor = self.inputs.masked.as_ref().or(table);
-        tensor.map_or(ElemType::UInt(UIntKind::U32), |tensor| tensor.elem)
+        mask_elem(self.inputs)
     }
 
     /// Cubes for `tiles` tiles of at least `heads` heads: a device has a limit on each dimension.
@@ -337,61 +353,9 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Numbers that a unit reads at a time: 4 if every row of every operand begins at a multiple of 4.
-pub(crate) fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize {
-    let aligned = |operand: &Operand| {
-        let bytes = operand.handle.offset_start.unwrap_or(0) as usize;
-        let [.., dim] = dims(operand);
-        let strides = &operand.strides[..3];
-        let shape = &operand.shape[..3];
-        let mut outer = strides.iter().zip(shape).filter(|(_, size)| **size > 1);
-        dim.is_multiple_of(4)
-            && outer.all(|(stride, _)| stride.is_multiple_of(4))
-            && bytes.is_multiple_of(4 * operand.elem.size())
-    };
-    match operands.into_iter().all(aligned) {
-        true => 4,
-        false => 1,
-    }
-}
-
-pub(crate) fn dims(operand: &Operand) -> [usize; 4] {
-    operand.shape[..]
-        .try_into()
-        .expect("the operand has four dimensions")
-}
-
-pub(crate) fn optional<T: LaunchArg<RuntimeArg = TensorArg>>(
-    operand: Option<&Operand>,
-) -> ComptimeOptionArgs<T> {
-    operand.map(Operand::arg).into()
-}
-
-impl Operand {
-    #[allow(
-        unsafe_code,
-        reason = "a tensor of a kernel is raw memory with a shape"
-    )]
-    pub(crate) fn arg(&self) -> TensorArg {
-        // SAFETY: whoever makes an operand says that its shape and strides are those of its memory.
-        unsafe {
-            TensorArg::from_raw_parts(
-                self.handle.clone(),
-                self.strides.iter().copied().collect(),
-                self.shape.iter().copied().collect(),
-            )
-        }
-    }
-
-    /// With strides of 0 in place of sizes of 1.
-    fn broadcast(&self, shape: [usize; 4]) -> TensorArg {
-        let strides = self.strides.iter().zip(&self.shape);
-        let strides = strides.map(|(&stride, &size)| if size == 1 { 0 } else { stride });
-        Self {
-            strides: strides.collect(),
-            shape: shape.to_vec(),
-            ..self.clone()
-        }
-        .arg()
-    }
+/// The type of the elements of mask and table; any will do where there is none.
+fn mask_elem(inputs: &Inputs) -> ElemType {
+    let table = inputs.visible_blocks.as_ref().map(|(table, _)| table);
+    let tensor = inputs.masked.as_ref().or(table);
+    tensor.map_or(ElemType::UInt(UIntKind::U32), |tensor| tensor.elem)
 }

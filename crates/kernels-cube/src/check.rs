@@ -8,6 +8,9 @@ use crate::{Gradients, Inputs, Operand, Upstream};
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 const I32: ElemType = ElemType::Int(IntKind::I32);
 
+/// Indices are 32 bits wide, some with a sign.
+const LARGEST_INDEX: usize = i32::MAX as usize;
+
 /// Panics unless every operand of `inputs` has the shape and layout that its documentation says.
 pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
     let Problem {
@@ -171,6 +174,7 @@ pub(crate) fn gradients(
 /// Of any strides, but with the numbers of a row beside each other.
 fn rows(name: &str, operand: &Operand, expected: &[usize]) {
     shape(name, operand, expected);
+    in_memory(name, operand);
     let beside = operand.strides.last() == Some(&1) || operand.shape.last() == Some(&1);
     assert!(
         beside,
@@ -184,6 +188,7 @@ fn row_major(name: &str, operand: Option<&Operand>, expected: &[usize]) {
         return;
     };
     shape(name, operand, expected);
+    in_memory(name, operand);
     let mut step = 1;
     for (&size, &stride) in operand.shape.iter().zip(&operand.strides).rev() {
         assert!(
@@ -210,6 +215,22 @@ fn broadcast(name: &str, operand: Option<&Operand>, whole: [usize; 4]) {
         fits,
         "{name} is {:?}, but cannot be repeated to {whole:?}",
         operand.shape
+    );
+    in_memory(name, operand);
+}
+
+/// All of it in its memory, and where indices of 31 bits reach.
+fn in_memory(name: &str, operand: &Operand) {
+    let sizes = operand.shape.iter().zip(&operand.strides);
+    let last = sizes
+        .map(|(&size, &stride)| size.saturating_sub(1).saturating_mul(stride))
+        .fold(0, usize::saturating_add);
+    let bytes = operand.handle.size_in_used() as usize;
+    assert!(
+        last < bytes / operand.elem.size() && last <= LARGEST_INDEX,
+        "{name} of shape {:?} and strides {:?} ends at number {last}, but its memory has {bytes} bytes and indices end at {LARGEST_INDEX}",
+        operand.shape,
+        operand.strides
     );
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn dropped<M: Numeric>(
     place: Place,
     row: usize,
     column: usize,
-    #[comptime] across: bool,
+    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Array<u32> {
     let tile = comptime!(config.tile);
@@ -71,17 +71,17 @@ pub(crate) fn dropped<M: Numeric>(
         bits[group] = 0u32;
         if comptime!(config.dropout) {
             let column = column + comptime!(tile.skip(group));
-            let queries = comptime!(if across { 4 } else { tile.rows });
-            let keys = comptime!(if across { tile.rows } else { 4 });
-            let query = select(across, column, row);
-            let key = select(across, row, column);
+            let queries = comptime!(if keys_in_rows { 4 } else { tile.rows });
+            let keys = comptime!(if keys_in_rows { tile.rows } else { 4 });
+            let query = select(keys_in_rows, column, row);
+            let key = select(keys_in_rows, row, column);
             for q in 0..queries {
                 let head = head_of_row(place, q, config);
                 let query = query + query_of_row(q, config);
                 let state = row_state::<M>(scoring, place.batch, head, query);
                 for k in 0..keys {
                     if hash((key + k) as u32 ^ state.a, state.b) >> 1 < scoring.threshold {
-                        let bit = select(across, k * 4 + q, q * 4 + k);
+                        let bit = select(keys_in_rows, k * 4 + q, q * 4 + k);
                         bits[group] |= 1u32 << bit as u32;
                     }
                 }

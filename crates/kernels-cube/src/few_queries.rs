@@ -16,9 +16,10 @@ use products::{dot_products, weighted_rows};
 
 use crate::{
     Operand,
-    call::{Call, optional, vector_size},
+    call::Call,
     dropout::{dropped, keep},
     forward::normalized,
+    operands::{optional, vector_size},
     score::{Config, LEAST, Scoring, score},
     tile::{Four, Tile},
     visible::{place, tiles_of_keys},
@@ -64,9 +65,9 @@ pub(crate) fn heads_of_cube(group: usize, len_q: usize, bytes: usize) -> Option<
 }
 
 /// Writes the sums of values, the largest score and the sum of weights of the queries over [`KEYS`] keys:
-/// `sums` is `[batch, heads_q, len_q, tiles of keys, dim_v]`, `statistics` `[batch, heads_q, len_q, tiles of keys, 2]`.
+/// `sums` is `[batch, heads_q, len_q, splits, dim_v]`, `statistics` `[batch, heads_q, len_q, splits, 2]`.
 ///
-/// `across` units have a row of values, `parts` vectors of it each.
+/// `units_per_row` units have a row of values, `parts` vectors of it each.
 #[cube(launch_unchecked)]
 pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     query: &Tensor<Vector<F, N>>,
@@ -76,7 +77,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     sums: &mut Tensor<f32>,
     statistics: &mut Tensor<f32>,
     cubes_of_all: u32,
-    #[comptime] across: usize,
+    #[comptime] units_per_row: usize,
     #[comptime] parts: usize,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
@@ -196,31 +197,31 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
         start,
         count,
         &mut pool,
-        across,
+        units_per_row,
         parts,
         rows,
     );
     sync_cube();
 
     let size = value.vector_size().comptime();
-    let tiles = sums.shape(3);
+    let splits = sums.shape(3);
     let mut at = unit;
     while at < rows * dim_v {
         let (row, column) = (at / dim_v, at % dim_v);
         let mut sum = f32::new(0.0);
         #[unroll]
-        for other in 0..comptime!(UNITS / across) {
+        for other in 0..comptime!(UNITS / units_per_row) {
             sum += pool[(comptime!(KEYS * rows)
-                + (other * rows + row) * comptime!(parts * across * size))
+                + (other * rows + row) * comptime!(parts * units_per_row * size))
                 + column];
         }
-        sums[((of_all * queries + row) * tiles + number) * dim_v + column] = sum;
+        sums[((of_all * queries + row) * splits + number) * dim_v + column] = sum;
         at += UNITS;
     }
     if unit == 0 {
         #[unroll]
         for i in 0..rows {
-            let to = ((of_all * queries + i) * tiles + number) * 2;
+            let to = ((of_all * queries + i) * splits + number) * 2;
             statistics[to] = maxima[i];
             statistics[to + 1] = totals[i];
         }
@@ -238,11 +239,11 @@ fn reduce(
     let unit = UNIT_POS as usize;
     #[unroll]
     for step in 0..2usize {
-        // Of the first `across` units, in groups of `REDUCED`.
-        let across = comptime!(if step == 0 { UNITS } else { REDUCED });
+        // Of the first `reducing` units, in groups of `REDUCED`.
+        let reducing = comptime!(if step == 0 { UNITS } else { REDUCED });
         let group = select(step == 0, unit % REDUCED * REDUCED, 0usize);
         sync_cube();
-        if unit < across {
+        if unit < reducing {
             #[unroll]
             for i in 0..rows {
                 pool[comptime!(i * UNITS) + unit] = numbers[i];
@@ -281,20 +282,20 @@ pub(crate) fn merged<F: Float>(
     let heads = output.shape(1);
     let len_q = output.shape(2);
     let dim_v = output.shape(3);
-    let tiles = sums.shape(3);
+    let splits = sums.shape(3);
     let row = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
     if row < output.shape(0) * heads * len_q {
         let query = row % len_q;
         let head = row / len_q % heads;
         let batch = row / len_q / heads;
-        let first = row * tiles;
+        let first = row * splits;
         let mut maximum = f32::new(LEAST);
-        for tile in 0..tiles {
-            maximum = maximum.max(statistics[(first + tile) * 2]);
+        for split in 0..splits {
+            maximum = maximum.max(statistics[(first + split) * 2]);
         }
         let mut total = f32::new(0.0);
-        for tile in 0..tiles {
-            let at = (first + tile) * 2;
+        for split in 0..splits {
+            let at = (first + split) * 2;
             total += statistics[at + 1] * (statistics[at] - maximum).exp();
         }
         let result = normalized(maximum, total, sinks, head, minus_infinity);
@@ -302,9 +303,9 @@ pub(crate) fn merged<F: Float>(
         let mut column = UNIT_POS as usize;
         while column < dim_v {
             let mut sum = f32::new(0.0);
-            for tile in 0..tiles {
-                let shrink = (statistics[(first + tile) * 2] - maximum).exp();
-                sum += sums[(first + tile) * dim_v + column] * shrink;
+            for split in 0..splits {
+                let shrink = (statistics[(first + split) * 2] - maximum).exp();
+                sum += sums[(first + split) * dim_v + column] * shrink;
             }
             let sum = select(result.empty, f32::new(0.0), sum * result.factor);
             output[to + column] = F::cast_from(sum);
@@ -331,20 +332,20 @@ impl Call<'_> {
         } = self.problem;
         let of_group = (heads_q / heads_kv).div_ceil(self.config.tile.rows / len_q);
         let cubes = batch * heads_kv * of_group;
-        let tiles = self.cubes_of_keys();
-        let sums = self.scratch(&[batch, heads_q, len_q, tiles, dim_v]);
-        let statistics = self.scratch(&[batch, heads_q, len_q, tiles, 2]);
+        let splits = self.splits();
+        let sums = self.scratch(&[batch, heads_q, len_q, splits, dim_v]);
+        let statistics = self.scratch(&[batch, heads_q, len_q, splits, 2]);
         let operands = [&inputs.query, &inputs.key, &inputs.value];
         let size = vector_size(operands);
         let [query, key, value] = operands.map(Operand::arg);
         let vectors = dim_v / size;
-        let across = vectors.next_power_of_two().min(UNITS);
+        let units_per_row = vectors.next_power_of_two().min(UNITS);
         let cube_dim = CubeDim::new_1d(UNITS as u32);
         // SAFETY: the kernels read and write inside the shapes of their tensors, which `check` has compared.
         unsafe {
             partial::launch_unchecked(
                 self.client,
-                self.cubes(tiles, cubes),
+                self.cubes(splits, cubes),
                 cube_dim,
                 size,
                 query,
@@ -354,8 +355,8 @@ impl Call<'_> {
                 sums.arg(),
                 statistics.arg(),
                 cubes as u32,
-                across,
-                vectors.div_ceil(across),
+                units_per_row,
+                vectors.div_ceil(units_per_row),
                 self.config,
                 [inputs.query.elem, self.mask_elem()],
             );

@@ -9,12 +9,13 @@ use cubecl::{
 use crate::{
     Gradients, Inputs, Operand, Upstream,
     bias_gradient::{Sums, bias_gradient, distance_gradient},
-    call::{Call, Pass, dims, optional, vector_size},
+    call::{Call, Pass},
     check,
     forward::forward as forward_kernel,
     key_gradient::key_gradient,
+    operands::{dims, optional, vector_size},
     query_gradient::query_gradient,
-    row_terms::{UNITS, row_terms as row_terms_kernel, sink_gradient},
+    row_terms::{UNTILED_UNITS, row_terms as row_terms_kernel, sink_gradient},
 };
 
 /// The widest head whose gradients of key and value fit into registers together.
@@ -165,8 +166,8 @@ impl Call<'_> {
         unsafe {
             row_terms_kernel::launch_unchecked(
                 self.client,
-                self.spread(rows.div_ceil(UNITS)),
-                CubeDim::new_1d(UNITS as u32),
+                self.spread(rows.div_ceil(UNTILED_UNITS)),
+                CubeDim::new_1d(UNTILED_UNITS as u32),
                 upstream.output.arg(),
                 upstream.output_gradient.arg(),
                 upstream.logsumexp_gradient.arg(),
@@ -307,8 +308,8 @@ impl Backward<'_> {
         unsafe {
             distance_gradient::launch_unchecked(
                 call.client,
-                call.spread(entries.div_ceil(UNITS)),
-                CubeDim::new_1d(UNITS as u32),
+                call.spread(entries.div_ceil(UNTILED_UNITS)),
+                CubeDim::new_1d(UNTILED_UNITS as u32),
                 diagonals.arg(),
                 optional(call.inputs.query_offsets.as_ref()),
                 gradient.arg(),
@@ -325,7 +326,7 @@ impl Backward<'_> {
             sink_gradient::launch_unchecked(
                 self.call.client,
                 self.call.spread(self.call.problem.heads_q),
-                CubeDim::new_1d(UNITS as u32),
+                CubeDim::new_1d(UNTILED_UNITS as u32),
                 sinks.arg(),
                 self.upstream.logsumexp.arg(),
                 self.terms.arg(),

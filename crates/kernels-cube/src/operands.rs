@@ -1,7 +1,11 @@
 //! What a call reads and writes, in a device's memory.
 
 use burn_attn_kernels_cpu::{BlockSize, Dropout, PositionMask};
-use cubecl::{ir::ElemType, server::Handle};
+use cubecl::{
+    ir::ElemType,
+    prelude::{ComptimeOptionArgs, LaunchArg, TensorArg, VectorSize},
+    server::Handle,
+};
 
 /// A tensor in a device's memory.
 #[derive(Clone, Debug)]
@@ -33,7 +37,7 @@ pub struct Inputs {
     pub distance_bias: Option<Operand>,
     /// `[heads_q]` in f32.
     pub sinks: Option<Operand>,
-    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers.
+    /// `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`: hides where not 0. Any type of integers that the device has.
     pub masked: Option<Operand>,
     /// `[batch or 1, heads_q or 1, blocks of queries or 1, blocks of keys or 1]`, and the size of the blocks: hides where 0. Of the type of
     /// `masked`, if both are given.
@@ -71,8 +75,9 @@ impl Inputs {
         ]
     }
 
-    /// How many optional tensors there are.
-    pub(crate) fn optional(&self) -> usize {
+    /// How many optional tensors there are, as [`supports`](crate::supports) wants to know.
+    #[must_use]
+    pub fn optional(&self) -> usize {
         self.present().into_iter().filter(|&there| there).count()
     }
 }
@@ -106,4 +111,63 @@ pub struct Gradients {
     pub distance_bias: Option<Operand>,
     /// In the shape of the sinks, in f32.
     pub sinks: Option<Operand>,
+}
+
+/// Numbers that a unit reads at a time: 4 if every row of every operand begins at a multiple of 4.
+pub(crate) fn vector_size<const N: usize>(operands: [&Operand; N]) -> VectorSize {
+    let aligned = |operand: &Operand| {
+        let bytes = operand.handle.offset_start.unwrap_or(0) as usize;
+        let [.., dim] = dims(operand);
+        let strides = &operand.strides[..3];
+        let shape = &operand.shape[..3];
+        let mut outer = strides.iter().zip(shape).filter(|(_, size)| **size > 1);
+        dim.is_multiple_of(4)
+            && outer.all(|(stride, _)| stride.is_multiple_of(4))
+            && bytes.is_multiple_of(4 * operand.elem.size())
+    };
+    match operands.into_iter().all(aligned) {
+        true => 4,
+        false => 1,
+    }
+}
+
+pub(crate) fn dims(operand: &Operand) -> [usize; 4] {
+    operand.shape[..]
+        .try_into()
+        .expect("the operand has four dimensions")
+}
+
+pub(crate) fn optional<T: LaunchArg<RuntimeArg = TensorArg>>(
+    operand: Option<&Operand>,
+) -> ComptimeOptionArgs<T> {
+    operand.map(Operand::arg).into()
+}
+
+impl Operand {
+    #[allow(
+        unsafe_code,
+        reason = "a tensor of a kernel is raw memory with a shape"
+    )]
+    pub(crate) fn arg(&self) -> TensorArg {
+        // SAFETY: whoever makes an operand says that its shape and strides are those of its memory.
+        unsafe {
+            TensorArg::from_raw_parts(
+                self.handle.clone(),
+                self.strides.iter().copied().collect(),
+                self.shape.iter().copied().collect(),
+            )
+        }
+    }
+
+    /// With strides of 0 in place of sizes of 1.
+    pub(crate) fn broadcast(&self, shape: [usize; 4]) -> TensorArg {
+        let strides = self.strides.iter().zip(&self.shape);
+        let strides = strides.map(|(&stride, &size)| if size == 1 { 0 } else { stride });
+        Self {
+            strides: strides.collect(),
+            shape: shape.to_vec(),
+            ..self.clone()
+        }
+        .arg()
+    }
 }

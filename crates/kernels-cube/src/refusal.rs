@@ -1,7 +1,7 @@
-//! Whether the device has taken the kernels of a call.
+//! Whether the device computes a call.
 //!
-//! A launch does not wait for the device. What becomes of a kernel that is too large for it, or that its driver cannot compile, CubeCL would say
-//! only to whoever reads the results.
+//! A launch does not wait for the device. That a kernel is too large for it, or that its driver cannot compile it, CubeCL would say only to whoever
+//! reads the results.
 
 use std::{
     any::TypeId,
@@ -14,7 +14,8 @@ use cubecl::{client::Client, device::DeviceId, ir::ElemType, prelude::VectorSize
 
 use crate::{
     Operand,
-    call::{Call, Pass, dims},
+    call::{Call, Pass},
+    operands::dims,
     score::Config,
 };
 
@@ -26,6 +27,8 @@ struct Kernels {
     pass: Pass,
     config: Config,
     elems: [ElemType; 2],
+    /// Of values, for few queries.
+    dim_v: usize,
     size: VectorSize,
     inputs: [bool; 9],
     /// Over which dimensions the gradient of the bias is summed.
@@ -38,7 +41,7 @@ struct Kernels {
 static TAKEN: LazyLock<Mutex<HashSet<Kernels>>> = LazyLock::new(Mutex::default);
 
 impl Call<'_> {
-    /// Panics with one sentence if the device has refused a kernel of this call, which was to write `results`.
+    /// Panics with one sentence if the device has refused a kernel of this call, which was to write `results`, or what the call reads was not computed.
     ///
     /// Asking waits for all that was launched before to be sent to the device, so it does that once for the same kernels.
     pub(crate) fn confirm(&self, pass: Pass, size: VectorSize, results: &[Option<&Operand>]) {
@@ -49,6 +52,7 @@ impl Call<'_> {
             pass,
             config: self.config,
             elems: [inputs.query.elem, self.mask_elem()],
+            dim_v: self.problem.dim_v,
             size,
             inputs: inputs.present(),
             bias: inputs.bias.as_ref().map(|bias| {
@@ -77,18 +81,46 @@ impl Call<'_> {
         let handles = results.iter().flatten().map(|result| &result.handle);
         if let Some(why) = refused(self.client, handles) {
             let (elem, problem) = (inputs.query.elem, self.problem);
-            panic!("the device refuses a kernel for attention of {elem} with {problem:?}: {why}");
+            panic!("attention of {elem} with {problem:?} was not computed: {why}");
         }
         taken().insert(kernels);
     }
 }
 
-/// Why nothing was written to some of the handles; the innermost cause, without a backtrace.
+/// Why nothing was written to some of the handles.
 fn refused<'a>(client: &Client, handles: impl Iterator<Item = &'a Handle>) -> Option<String> {
-    let error = client.check(handles).err()?.to_string();
-    let causes = error.split("Backtrace").next().unwrap_or(&error);
+    #[cfg(test)]
+    tests::ASKED.set(tests::ASKED.get() + 1);
+    let error = client.check(handles).err()?;
+    Some(innermost(&error.to_string()))
+}
+
+/// The innermost cause, in one line: without a backtrace, and without the source of the kernel, which some runtimes append.
+fn innermost(error: &str) -> String {
+    let end = ["Backtrace", "[Source]"].into_iter();
+    let end = end.filter_map(|mark| error.find(mark)).min();
+    let causes = &error[..end.unwrap_or(error.len())];
     let cause = causes.rsplit("Caused by:").next().unwrap_or(causes);
     let lines = cause.lines().map(|line| line.trim().trim_end_matches('.'));
     let lines: Vec<_> = lines.filter(|line| !line.is_empty()).collect();
-    Some(lines.join("; "))
+    lines.join("; ")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use core::cell::Cell;
+
+    thread_local! {
+        /// How often a device was asked.
+        pub(crate) static ASKED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    #[test]
+    fn of_an_error_its_innermost_cause_is_said() {
+        let launch = "Several failures at once\nCaused by:\n  A launch error happened\nCaused by:\n  Too much.\nMore.\n\nBacktrace\nnone";
+        assert_eq!(super::innermost(launch), "Too much; More");
+        let compiler = "A launch error happened\nCaused by:\n  no such type\n[Source]\n__global__ void kernel() {}\nBacktrace:\nnone";
+        assert_eq!(super::innermost(compiler), "no such type");
+        assert_eq!(super::innermost("no more memory"), "no more memory");
+    }
 }

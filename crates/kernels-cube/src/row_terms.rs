@@ -5,7 +5,7 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::score::LEAST;
 
 /// Units of a cube in this file.
-pub(crate) const UNITS: usize = 256;
+pub(crate) const UNTILED_UNITS: usize = 256;
 
 /// `dot(output, output_gradient) - logsumexp_gradient` of every row: a score's gradient is its weight times what its value
 /// receives less this term.
@@ -21,7 +21,7 @@ pub(crate) fn row_terms<F: Float>(
     let len = output.shape(2);
     let dim = output.shape(3);
     let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
-    let row = cube * UNITS + UNIT_POS as usize;
+    let row = cube * UNTILED_UNITS + UNIT_POS as usize;
     if row < output.shape(0) * heads * len {
         let query = row % len;
         let head = row / len % heads;
@@ -65,15 +65,15 @@ pub(crate) fn sink_gradient(
     while row < rows {
         let at = (row / len * heads + head) * len + row % len;
         sum -= (sink - logsumexp[at]).exp() * terms[at];
-        row += UNITS;
+        row += UNTILED_UNITS;
     }
-    let mut sums = Shared::<[f32]>::new_slice(UNITS);
+    let mut sums = Shared::<[f32]>::new_slice(UNTILED_UNITS);
     // A sink of −∞ has no weight anywhere.
     sums[unit] = select(sink < f32::new(LEAST), f32::new(0.0), sum);
     sync_cube();
     if unit == 0 {
         let mut total = f32::new(0.0);
-        for other in 0..UNITS {
+        for other in 0..UNTILED_UNITS {
             total += sums[other];
         }
         gradient[head] = total;

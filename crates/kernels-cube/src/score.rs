@@ -60,7 +60,7 @@ pub(crate) struct Scoring<M: Numeric> {
 /// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: for every group of four columns,
 /// bit `row * 4 + column`.
 ///
-/// `row` and `column` are the unit's first; with `across`, rows are keys and columns queries.
+/// `row` and `column` are the unit's first; with `keys_in_rows`, rows are keys and columns queries.
 #[cube]
 pub(crate) fn score<M: Numeric>(
     scores: &mut Array<Four>,
@@ -70,7 +70,7 @@ pub(crate) fn score<M: Numeric>(
     row: usize,
     column: usize,
     visible: bool,
-    #[comptime] across: bool,
+    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) -> Array<u32> {
     let tile = comptime!(config.tile);
@@ -114,8 +114,8 @@ pub(crate) fn score<M: Numeric>(
                 #[unroll]
                 for j in 0..4usize {
                     let column = column + comptime!(tile.skip(group) + j);
-                    let query = select(across, column, row_query).min(place.len_q - 1);
-                    let key = select(across, row + i, column).min(place.len_kv - 1);
+                    let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
+                    let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
                     let at = base + query * bias.stride(2) + key * bias.stride(3);
                     // It hides, even what is NaN without it.
                     if bias[at] < f32::new(LEAST) {
@@ -145,8 +145,8 @@ pub(crate) fn score<M: Numeric>(
                 #[unroll]
                 for j in 0..4usize {
                     let column = column + comptime!(tile.skip(group) + j);
-                    let query = select(across, column, row_query).min(place.len_q - 1);
-                    let key = select(across, row + i, column).min(place.len_kv - 1);
+                    let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
+                    let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
                     let at = base + (query as i32 - key as i32 + zero) as usize;
                     // It hides, even what is NaN without it.
                     if bias[at] < f32::new(LEAST) {
@@ -168,8 +168,8 @@ pub(crate) fn score<M: Numeric>(
             #[unroll]
             for group in 0..groups {
                 let column = column + comptime!(tile.skip(group));
-                let query = select(across, column, row_query);
-                let key = select(across, row + i, column);
+                let query = select(keys_in_rows, column, row_query);
+                let key = select(keys_in_rows, row + i, column);
                 if is_hidden::<M>(scoring, place, head, query, key) {
                     bits[group] |= 1u32 << pair as u32;
                 }

@@ -8,8 +8,9 @@ use cubecl::{
 
 use crate::{
     Operand,
-    call::{Call, dims},
-    row_terms::UNITS,
+    call::Call,
+    operands::dims,
+    row_terms::UNTILED_UNITS,
     score::Scoring,
     visible::{HIDDEN, Place, VISIBLE, is_masked},
 };
@@ -57,7 +58,7 @@ fn classify<M: Numeric>(
                 found[1usize] = VISIBLE;
             }
         }
-        at += UNITS;
+        at += UNTILED_UNITS;
     }
     sync_cube();
     if unit == 0 {
@@ -95,7 +96,7 @@ impl Call<'_> {
             classify::launch_unchecked(
                 self.client,
                 self.spread(shape.iter().product()),
-                CubeDim::new_1d(UNITS as u32),
+                CubeDim::new_1d(UNTILED_UNITS as u32),
                 self.scoring(),
                 kinds.arg(),
                 self.problem.len_q as u32,

@@ -7,21 +7,30 @@ use crate::{
     tile::{Four, Tile},
 };
 
-/// Statistics of the queries of a unit from `first` on: its rows or, with `across` as in [`score`](crate::score::score), its columns.
+/// Statistics of the queries of a unit from `first` on: its rows or, with `keys_in_rows` as in [`score`](crate::score::score), its columns.
 #[cube]
 pub(crate) fn load_statistics(
     statistics: &Tensor<f32>,
     head: usize,
     first: usize,
     len: usize,
-    #[comptime] across: bool,
+    #[comptime] keys_in_rows: bool,
     #[comptime] tile: Tile,
 ) -> Array<f32> {
-    let count = comptime!(if across { tile.columns } else { tile.rows });
+    let count = comptime!(if keys_in_rows {
+        tile.columns
+    } else {
+        tile.rows
+    });
     let mut numbers = Array::<f32>::new(count);
     #[unroll]
     for i in 0..count {
-        let query = first + comptime!(if across { tile.skip(i / 4) + i % 4 } else { i });
+        let query = first
+            + comptime!(if keys_in_rows {
+                tile.skip(i / 4) + i % 4
+            } else {
+                i
+            });
         numbers[i] = f32::new(0.0);
         if query < len {
             numbers[i] = statistics[head * len + query];
@@ -36,7 +45,7 @@ pub(crate) fn weights(
     scores: &mut Array<Four>,
     hidden: &Array<u32>,
     logsumexp: &Array<f32>,
-    #[comptime] across: bool,
+    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) {
     let groups = comptime!(config.tile.groups());
@@ -47,7 +56,7 @@ pub(crate) fn weights(
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
-            let query = comptime!(if across { group * 4 + j } else { i });
+            let query = comptime!(if keys_in_rows { group * 4 + j } else { i });
             let weight = (row.extract(j) - logsumexp[query]).exp();
             row.insert(j, select(hidden[group] & bit != 0, f32::new(0.0), weight));
         }
@@ -66,7 +75,7 @@ pub(crate) fn score_gradients(
     kept: f32,
     terms: &Array<f32>,
     #[comptime] before_softcap: bool,
-    #[comptime] across: bool,
+    #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) {
     let groups = comptime!(config.tile.groups());
@@ -77,7 +86,7 @@ pub(crate) fn score_gradients(
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
-            let query = comptime!(if across { group * 4 + j } else { i });
+            let query = comptime!(if keys_in_rows { group * 4 + j } else { i });
             let mut number = row.extract(j);
             if comptime!(config.dropout) {
                 let dropped = dropped[group] & bit != 0;

@@ -281,7 +281,20 @@ fn a_suite_is_explained_once() {
 
 #[test]
 fn a_run_survives_json() {
-    let json = serde_json::to_string(&run()).unwrap();
+    let mut run = run();
+    run.matmul_peaks = [(Precision::F32, 405.0), (Precision::Bf16, 810.0)].into();
+    run.rows.push(Row {
+        suite: GPU.into(),
+        precision: Some(Precision::Bf16),
+        ..row()
+    });
+    let json = serde_json::to_string(&run).unwrap();
     let read: Run = serde_json::from_str(&json).unwrap();
-    assert_eq!(report(&[read]), report(&[run()]));
+    let text = report(&[read]);
+    assert!(
+        text.contains("| 405 GFLOP/s in f32, 810 in bf16 |"),
+        "{text}"
+    );
+    assert!(text.contains("| 81 (10 %) | 40 (5 %) |"), "{text}");
+    assert_eq!(text, report(&[run]));
 }

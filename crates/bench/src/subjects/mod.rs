@@ -28,6 +28,11 @@ pub trait Subject {
     /// One iteration, and how long the part that counts took.
     fn step(&mut self) -> Duration;
 
+    /// So many iterations; a GPU is given all of them, and waited for once.
+    fn steps(&mut self, count: usize) -> Duration {
+        (0..count).map(|_| self.step()).sum()
+    }
+
     /// What one iteration computes, where it can be compared with another contestant's.
     fn results(&mut self) -> Results;
 }
@@ -37,6 +42,24 @@ fn wait_for(device: &Device) {
     device
         .sync()
         .expect("the device computes what it was asked for");
+}
+
+/// Whether Burn's default device is a GPU, or a driver that plays one in software.
+pub fn on_gpu() -> bool {
+    Device::default() != Device::flex()
+}
+
+/// Why a library cannot be given this work on Burn's default device, where it cannot.
+pub fn lacks(library: Library, work: &Work) -> Option<String> {
+    let precision = work.precision();
+    // Ours only stores what it rounds.
+    let computes = Device::default().supports_dtype(op::dtype(precision));
+    (library == Library::Burn && !computes).then(|| {
+        format!(
+            "Burn does not compute in {} on this device",
+            precision.name()
+        )
+    })
 }
 
 /// Prepares the inputs of a task.

@@ -44,7 +44,14 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         _ => return Err(format!("{} does not use Burn's tensors", library.name())),
     };
     let input = |seed, scale, shape| {
-        let tensor = tensor(seed, scale, shape, op.precision, &device);
+        let tensor = tensor(
+            seed,
+            scale,
+            shape,
+            op.precision,
+            dtype(op.precision),
+            &device,
+        );
         match op.pass {
             Pass::Forward => tensor,
             Pass::Backward | Pass::Training => tensor.require_grad(),
@@ -60,27 +67,34 @@ pub fn build(op: &Op, library: Library) -> Result<Box<dyn Subject>, String> {
         bias: op
             .bias
             .then(|| input(seed::BIAS, 1.0, [1, op.heads, op.len_q, op.len_kv])),
-        gradient: tensor(seed::GRADIENT, 1.0, queries, op.precision, &device)
-            .cast(of_loss(op.precision, &device)),
+        gradient: tensor(
+            seed::GRADIENT,
+            1.0,
+            queries,
+            op.precision,
+            of_loss(op.precision, &device),
+            &device,
+        ),
         attention,
     }))
 }
 
-/// The same numbers as every contestant has of this seed.
+/// The same numbers as every contestant has of this seed, rounded to `precision`, in a tensor of `stored`.
 pub fn tensor(
     seed: u32,
     scale: f32,
     shape: [usize; 4],
     precision: Precision,
+    stored: DType,
     device: &Device,
 ) -> Tensor<4> {
-    let dtype = dtype(precision);
     let data = TensorData::new(numbers(seed, shape.iter().product(), scale), shape);
-    Tensor::from_data(data.convert_dtype(dtype), (device, dtype))
+    let rounded = data.convert_dtype(dtype(precision));
+    Tensor::from_data(rounded.convert_dtype(stored), (device, stored))
 }
 
 /// As Burn says it.
-fn dtype(precision: Precision) -> DType {
+pub fn dtype(precision: Precision) -> DType {
     match precision {
         Precision::F32 => DType::F32,
         Precision::Bf16 => DType::BF16,
@@ -186,32 +200,39 @@ impl OpSubject {
         )
     }
 
+    /// The time of the gradients alone.
+    fn backward(&self) -> Duration {
+        let output = self.forward();
+        wait_for(&self.query.device());
+        let start = Instant::now();
+        drop(self.loss(output).backward());
+        wait_for(&self.query.device());
+        start.elapsed()
+    }
+
     fn loss(&self, output: Tensor<4>) -> Tensor<1> {
         (output.cast(self.gradient.dtype()) * self.gradient.clone()).sum()
     }
 }
 
 impl Subject for OpSubject {
-    // Giving back the memory counts: a training loop pays for it in every step.
     fn step(&mut self) -> Duration {
-        let mut start = Instant::now();
-        let device = self.query.device();
-        let output = self.forward();
+        self.steps(1)
+    }
+
+    // Giving back the memory counts: a training loop pays for it in every step.
+    fn steps(&mut self, count: usize) -> Duration {
         if self.pass == Pass::Backward {
-            wait_for(&device);
-            start = Instant::now();
+            return (0..count).map(|_| self.backward()).sum();
         }
-        match self.pass {
-            Pass::Forward => {
-                wait_for(&device);
-                drop(output);
-            }
-            Pass::Backward | Pass::Training => {
-                let gradients = self.loss(output).backward();
-                wait_for(&device);
-                drop(gradients);
+        let start = Instant::now();
+        for _ in 0..count {
+            let output = self.forward();
+            if self.pass == Pass::Training {
+                drop(self.loss(output).backward());
             }
         }
+        wait_for(&self.query.device());
         start.elapsed()
     }
 

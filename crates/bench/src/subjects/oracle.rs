@@ -2,7 +2,7 @@
 //!
 //! Batch items and key/value heads do not see each other, so that the first of them is a whole problem. Queries do not
 //! see each other either: of long sequences only the last ones are checked, and only their own gradients. The longer
-//! sums, over all queries, are compared with PyTorch's by the parent.
+//! sums, over all queries, are compared with the peers' by the parent.
 
 use std::ops::Range;
 use std::slice;

@@ -1,4 +1,4 @@
-//! What a user gets on a GPU, the kernels: against Burn's own operation, our blockwise body, and PyTorch on the same card.
+//! What a user gets on a GPU, the kernels: against Burn's own operation and module, our other bodies, and PyTorch on the same card.
 
 use crate::case::{
     Case,

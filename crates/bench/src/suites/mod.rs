@@ -56,6 +56,14 @@ mod tests {
     #[test]
     fn a_filter_chooses_what_a_card_or_a_driver_in_software_can_hold() {
         assert_eq!(chosen(Suite::Gpu, true, "1 x 2").len(), 5);
+        assert_eq!(chosen(Suite::Gpu, true, "1 x 8").len(), 5);
+        let shared = chosen(Suite::Gpu, true, "shared keys");
+        assert_eq!(
+            shared[1].0,
+            "one token on 8192, 1 x 8 x dim 64, shared keys"
+        );
+        let peers = ["self:own keys", "self:blockwise", "pytorch cuda"];
+        assert_eq!(shared[1].1, peers);
         let large = chosen(Suite::Gpu, true, "1 x 16");
         assert_eq!(large.len(), 16);
         assert_eq!(large[14].0, "training causal 4096, 1 x 16 x dim 128");

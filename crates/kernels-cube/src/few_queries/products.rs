@@ -85,14 +85,14 @@ pub(super) fn weighted_rows<F: Float, N: Size>(
     start: usize,
     count: usize,
     pool: &mut Shared<[f32]>,
-    #[comptime] across: usize,
+    #[comptime] units_per_row: usize,
     #[comptime] parts: usize,
     #[comptime] rows: usize,
 ) {
     let size = value.vector_size().comptime();
-    let groups = comptime!(UNITS / across);
-    let column = UNIT_POS as usize % across;
-    let group = UNIT_POS as usize / across;
+    let groups = comptime!(UNITS / units_per_row);
+    let column = UNIT_POS as usize % units_per_row;
+    let group = UNIT_POS as usize / units_per_row;
     let last_column = value.shape(3) / size - 1;
     let last = value.shape(2) - 1;
     let mut sums = Array::<Vector<f32, N>>::new(comptime!(rows * parts));
@@ -104,7 +104,7 @@ pub(super) fn weighted_rows<F: Float, N: Size>(
         let first = round * comptime!(groups * AT_ONCE) + group;
         #[unroll]
         for part in 0..parts {
-            let column = (comptime!(part * across) + column).min(last_column);
+            let column = (comptime!(part * units_per_row) + column).min(last_column);
             let mut read = Array::<Vector<f32, N>>::new(AT_ONCE);
             #[unroll]
             for k in 0..AT_ONCE {
@@ -133,8 +133,8 @@ pub(super) fn weighted_rows<F: Float, N: Size>(
         #[unroll]
         for part in 0..parts {
             let to = comptime!(KEYS * rows)
-                + (group * rows + i) * comptime!(parts * across * size)
-                + (comptime!(part * across) + column) * size;
+                + (group * rows + i) * comptime!(parts * units_per_row * size)
+                + (comptime!(part * units_per_row) + column) * size;
             #[unroll]
             for j in 0..size {
                 pool[to + j] = sums[comptime!(i * parts + part)].extract(j);

@@ -47,7 +47,7 @@ fn positions() {
     });
     check(&Case {
         window: Some(window),
-        offsets: true,
+        offsets: Some(-3),
         lengths: true,
         padding_is_nan: true,
         ..case.clone()
@@ -91,7 +91,7 @@ fn tensors_and_numbers() {
     });
     check(&Case {
         alibi: true,
-        offsets: true,
+        offsets: Some(-3),
         causal: Some(CausalAlignment::TopLeft),
         ..case
     });

@@ -22,7 +22,8 @@ pub struct Case {
     pub nan_value: Option<usize>,
     /// Query, key and value lie in memory as `[batch, len, heads, dim]`, and so many numbers after each row.
     pub interleaved: Option<usize>,
-    pub offsets: bool,
+    /// Position of the first query of the first batch item; those of the others are 7 apart.
+    pub offsets: Option<i64>,
     pub segments: bool,
     /// Which dimensions are whole; the others have size 1.
     pub masked: Option<[bool; 4]>,
@@ -58,7 +59,7 @@ impl Case {
             padding_is_nan: false,
             nan_value: None,
             interleaved: None,
-            offsets: false,
+            offsets: None,
             segments: false,
             masked: None,
             bias: None,
@@ -135,9 +136,9 @@ fn both(case: &Case) -> [All; 2] {
     if let Some(at) = case.nan_value {
         v[at] = f64::NAN;
     }
-    let offsets: Option<Vec<i64>> = case.offsets.then(|| {
+    let offsets: Option<Vec<i64>> = case.offsets.map(|first| {
         (0..batch)
-            .map(|item| item as i64 * 7 - 3)
+            .map(|item| first + item as i64 * 7)
             .map(|offset| offset.clamp(-(len_q as i64), len_kv as i64))
             .collect()
     });

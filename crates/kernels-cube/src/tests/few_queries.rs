@@ -32,17 +32,27 @@ fn sizes() {
 /// Groups of heads that several cubes share, the last of which begins with heads of the one before.
 #[test]
 fn groups() {
-    let everything = |sizes| Case {
+    // Lengths are 267, 134 and 0.
+    let everything = |sizes, lengths| Case {
         masked: Some([true; 4]),
         bias: Some([true, true, false, true]),
         alibi: true,
         sinks: true,
         dropout: Some(0.3),
-        lengths: true,
+        lengths,
         ..Case::new(sizes)
     };
-    for [members, len_q] in [[7, 1], [5, 1], [3, 2], [2, 3], [4, 1]] {
-        check(&everything([2, 2 * members, 2, len_q, 270, 16, 24]));
+    for ([members, len_q], lengths) in [
+        ([7, 1], false),
+        ([5, 1], true),
+        ([3, 2], true),
+        ([2, 3], false),
+        ([4, 1], true),
+    ] {
+        check(&everything(
+            [3, 2 * members, 2, len_q, 400, 16, 24],
+            lengths,
+        ));
     }
 }
 
@@ -83,12 +93,13 @@ fn positions() {
         lengths: true,
         ..case.clone()
     });
+    // Of three batch items, two have keys.
     check(&Case {
         window,
-        offsets: true,
+        offsets: Some(290),
         lengths: true,
         padding_is_nan: true,
-        ..case.clone()
+        ..Case::new([3, 2, 1, 3, 600, 16, 16])
     });
     check(&Case {
         segments: true,
@@ -135,7 +146,7 @@ fn tensors_and_numbers() {
     });
     check(&Case {
         alibi: true,
-        offsets: true,
+        offsets: Some(-3),
         causal: Some(CausalAlignment::TopLeft),
         ..case
     });

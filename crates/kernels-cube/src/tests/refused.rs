@@ -12,7 +12,10 @@ use super::{
     case::Case,
     device::{F32, client, floats, unwritten},
 };
-use crate::{Inputs, Operand, call::with_tile, forward, supports, tile::Tile};
+use crate::{
+    Gradients, Inputs, Operand, Upstream, backward, call::with_tile, forward,
+    refusal::tests::ASKED, supports, tile::Tile,
+};
 
 #[test]
 fn what_the_kernels_cannot_do_is_declined() {
@@ -64,7 +67,7 @@ fn results(client: &Client) -> [Operand; 2] {
 }
 
 #[test]
-fn a_kernel_that_the_device_refuses_is_one_sentence_and_no_result() {
+fn what_the_device_refuses_is_one_sentence_and_no_result() {
     let client = client();
     let [output, logsumexp] = results(&client);
     let too_large = Tile {
@@ -76,15 +79,49 @@ fn a_kernel_that_the_device_refuses_is_one_sentence_and_no_result() {
     let call = || forward(&client, &inputs, &output, &logsumexp);
     let said = with_tile(Some(too_large), || sentence(call));
     assert!(
-        said.starts_with("the device refuses a kernel for attention of f32 with Problem {"),
+        said.starts_with("attention of f32 with Problem {"),
         "{said}"
     );
     let memory = "shared memory requested; Requested 82432 bytes, maximum ";
     assert!(said.contains(memory), "{said}");
     assert_eq!(said.lines().count(), 1, "{said}");
-    for result in [output, logsumexp] {
-        assert!(client.read_one(result.handle).is_err());
+    for result in [&output, &logsumexp] {
+        assert!(client.read_one(result.handle.clone()).is_err());
     }
+
+    let ones = |shape: &[usize]| floats(&client, &vec![1.0; shape.iter().product()], shape);
+    let upstream = Upstream {
+        output: ones(&output.shape),
+        logsumexp: ones(&logsumexp.shape),
+        output_gradient: ones(&output.shape),
+        logsumexp_gradient: ones(&logsumexp.shape),
+    };
+    let key = unwritten(&client, F32, &inputs.key.shape);
+    let gradients = Gradients {
+        key: Some(key),
+        ..Gradients::default()
+    };
+    let call = || backward(&client, &inputs, &upstream, &gradients);
+    let said = with_tile(Some(too_large), || sentence(call));
+    assert!(said.contains(memory), "{said}");
+}
+
+#[test]
+fn a_device_is_asked_once_for_the_same_kernels() {
+    let client = client();
+    let asked = |scale, dim_v| {
+        let mut inputs = small(&client);
+        inputs.scale = scale;
+        inputs.value = floats(&client, &vec![0.5; 7 * dim_v], &[1, 1, 7, dim_v]);
+        let output = unwritten(&client, F32, &[1, 2, 5, dim_v]);
+        let [_, logsumexp] = results(&client);
+        let before = ASKED.get();
+        forward(&client, &inputs, &output, &logsumexp);
+        ASKED.get() - before
+    };
+    // Widths that no other test has.
+    let [first, again, wider] = [asked(0.5, 61), asked(0.25, 61), asked(0.5, 67)];
+    assert_eq!([first, again, wider], [1, 0, 1]);
 }
 
 #[test]
@@ -103,6 +140,10 @@ fn operands_that_do_not_fit_are_refused() {
     assert_eq!(
         refused(|inputs| inputs.query.strides = vec![40, 20, 1, 5]),
         "query has strides [40, 20, 1, 5], but the last must be 1"
+    );
+    assert_eq!(
+        refused(|inputs| inputs.key.strides[2] = 400),
+        "key of shape [1, 1, 7, 4] and strides [28, 28, 400, 1] ends at number 2403, but its memory has 112 bytes and indices end at 2147483647"
     );
     assert_eq!(
         refused(|inputs| inputs.key.shape[2] = 6),

@@ -275,8 +275,7 @@ fn empty_rows(like: &CubeTensor, order: &Operand, shape: [usize; 4]) -> CubeTens
 /// A new row-major tensor on the device of another, for kernels that write all of it.
 fn empty(on_device_of: &CubeTensor, shape: impl Into<Shape>, dtype: DType) -> CubeTensor {
     let (client, device) = (&on_device_of.client, &on_device_of.device);
-    // A kernel that fails to start leaves its results as they were, without an error: a test must not take what an earlier
-    // call has left in the same memory for a result.
+    // A test must not take what an earlier call has left in the same memory for a result that a kernel forgot to write.
     if cfg!(debug_assertions) {
         let nan = CubeBackend::float_full(shape.into(), f64::NAN.into(), device, dtype.into());
         return into_contiguous(nan);
