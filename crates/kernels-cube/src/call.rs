@@ -15,6 +15,7 @@ use crate::{
     row_terms::UNTILED_UNITS,
     score::{Config, ScoringLaunch},
     tile::Tile,
+    whole_rows::WIDEST,
 };
 
 /// The largest head: wider ones would not fit into registers.
@@ -78,6 +79,8 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
 thread_local! {
     /// Instead of the device's tile.
     static FORCED: core::cell::Cell<Option<Tile>> = const { core::cell::Cell::new(None) };
+    /// Instead of what the device prefers.
+    pub(crate) static WHOLE_ROWS: core::cell::Cell<Option<bool>> = const { core::cell::Cell::new(None) };
 }
 
 /// Runs `call` with this tile in place of the device's.
@@ -121,7 +124,7 @@ impl Tile {
         }
         let properties = client.properties();
         let hardware = &properties.hardware;
-        let has_planes = properties.features.plane.contains(Plane::Ops);
+        let has_planes = has_planes(client);
         let dim = problem.dim_qk.max(problem.dim_v);
         let scores = problem.query_rows().saturating_mul(problem.len_kv);
         // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
@@ -232,6 +235,22 @@ impl<'a> Call<'a> {
                 tile_kinds: None,
                 ..*self
             })
+    }
+
+    /// Whether a driver in software computes this call, and it is long enough to pay for compiling a kernel of its own.
+    pub(crate) fn has_whole_rows(&self) -> bool {
+        #[cfg(test)]
+        if let Some(whole_rows) = WHOLE_ROWS.get() {
+            return whole_rows;
+        }
+        let Problem {
+            dim_qk,
+            dim_v,
+            len_kv,
+            ..
+        } = self.problem;
+        let scores = self.problem.query_rows().saturating_mul(len_kv);
+        !has_planes(self.client) && dim_qk.max(dim_v) <= WIDEST && scores >= MANY_SCORES
     }
 
     /// Whether the kernels can read one more tensor.
@@ -351,6 +370,12 @@ impl<'a> Call<'a> {
         let y = cubes.div_ceil(most);
         CubeCount::Static(cubes.div_ceil(y) as u32, y as u32, 1)
     }
+}
+
+/// Whether units can exchange numbers: on GPUs, and in no driver in software.
+fn has_planes(client: &Client) -> bool {
+    let features = &client.properties().features;
+    features.plane.contains(Plane::Ops)
 }
 
 /// The type of the elements of mask and table; any will do where there is none.

@@ -38,7 +38,10 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
         }
         None => {
             let call = call.with_tile_kinds();
-            call.forward(output, logsumexp);
+            match call.has_whole_rows() {
+                true => call.forward_of_whole_rows(output, logsumexp),
+                false => call.forward(output, logsumexp),
+            }
             call
         }
     };

@@ -26,6 +26,7 @@
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
+//! | `whole_rows` | the forward pass on drivers in software |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_terms` | all other kernels |
 
 mod bias_gradient;
@@ -47,6 +48,7 @@ mod tile;
 mod tile_kinds;
 mod visible;
 mod weights;
+mod whole_rows;
 
 pub use call::supports;
 pub use launch::{backward, forward};

@@ -27,8 +27,9 @@ struct Kernels {
     pass: Pass,
     config: Config,
     elems: [ElemType; 2],
-    /// Of values, for few queries.
-    dim_v: usize,
+    /// Of queries and of values, for kernels that are made for them.
+    dims: [usize; 2],
+    whole_rows: bool,
     size: VectorSize,
     inputs: [bool; 9],
     /// Over which dimensions the gradient of the bias is summed.
@@ -52,7 +53,8 @@ impl Call<'_> {
             pass,
             config: self.config,
             elems: [inputs.query.elem, self.mask_elem()],
-            dim_v: self.problem.dim_v,
+            dims: [self.problem.dim_qk, self.problem.dim_v],
+            whole_rows: self.has_whole_rows(),
             size,
             inputs: inputs.present(),
             bias: inputs.bias.as_ref().map(|bias| {

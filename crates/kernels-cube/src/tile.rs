@@ -137,7 +137,7 @@ pub(crate) fn rows_of<F: Float, N: Size>(
 ///
 /// It always reads, if need be something else: a branch around a read would make the next wait for it.
 #[cube]
-fn four<F: Float, N: Size>(
+pub(crate) fn four<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     rows: Rows,
     row: usize,

@@ -6,3 +6,4 @@ mod device;
 mod few_queries;
 mod grid;
 mod refused;
+mod whole_rows;
