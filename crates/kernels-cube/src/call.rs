@@ -29,6 +29,9 @@ const WIDEST_OF_EIGHT_ROWS: usize = 128;
 const MANY_SCORES: usize = 1 << 18;
 const VERY_MANY_SCORES: usize = 1 << 21;
 
+/// Numbers of a processor's widest vector; no GPU without planes runs so few units together.
+const WIDEST_VECTOR: usize = 16;
+
 /// Rows of the largest tile.
 const LARGEST_TILE: usize = 64;
 
@@ -250,7 +253,7 @@ impl<'a> Call<'a> {
             ..
         } = self.problem;
         let scores = self.problem.query_rows().saturating_mul(len_kv);
-        !has_planes(self.client) && dim_qk.max(dim_v) <= WIDEST && scores >= MANY_SCORES
+        is_in_software(self.client) && dim_qk.max(dim_v) <= WIDEST && scores >= MANY_SCORES
     }
 
     /// Whether the kernels can read one more tensor.
@@ -372,10 +375,16 @@ impl<'a> Call<'a> {
     }
 }
 
-/// Whether units can exchange numbers: on GPUs, and in no driver in software.
+/// Whether units can exchange numbers: on almost every GPU, and in no driver in software.
 fn has_planes(client: &Client) -> bool {
     let features = &client.properties().features;
     features.plane.contains(Plane::Ops)
+}
+
+/// Whether the device is a driver in software: the units that it runs together are the numbers of a processor's vector.
+fn is_in_software(client: &Client) -> bool {
+    let together = client.properties().hardware.plane_size_max as usize;
+    !has_planes(client) && together <= WIDEST_VECTOR
 }
 
 /// The type of the elements of mask and table; any will do where there is none.
