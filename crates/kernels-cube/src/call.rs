@@ -29,8 +29,8 @@ const WIDEST_OF_EIGHT_ROWS: usize = 128;
 const MANY_SCORES: usize = 1 << 18;
 const VERY_MANY_SCORES: usize = 1 << 21;
 
-/// Numbers of a processor's widest vector; no GPU without planes runs so few units together.
-const WIDEST_VECTOR: usize = 16;
+/// Numbers of the vectors that drivers in software compute with; a GPU that runs 16 units together without planes is known (V3D), none that runs 8.
+const WIDEST_VECTOR: usize = 8;
 
 /// Rows of the largest tile.
 const LARGEST_TILE: usize = 64;
@@ -59,16 +59,18 @@ pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: us
         problem.key_elements(),
         problem.value_elements(),
         problem.output_elements(),
-        // The diagonals of the gradient of a distance bias.
-        lens.saturating_add(2 * LARGEST_TILE)
-            .saturating_mul(2 * problem.batch)
-            .saturating_mul(problem.heads_q),
     ];
+    // Of the gradient of a distance bias, which may be among the optional tensors.
+    let diagonals = lens
+        .saturating_add(2 * LARGEST_TILE)
+        .saturating_mul(2 * problem.batch)
+        .saturating_mul(problem.heads_q);
     let longest = problem.len_q.max(problem.len_kv);
     float
         && client.properties().supports_type(elem)
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
+        && (optional == 0 || diagonals <= LARGEST_TENSOR)
         && longest <= FARTHEST
         && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
         && problem.batch.saturating_mul(problem.heads_q)
@@ -240,7 +242,7 @@ impl<'a> Call<'a> {
             })
     }
 
-    /// Whether a driver in software computes this call, and it is long enough to pay for compiling a kernel of its own.
+    /// Whether a driver in software computes this call, and it is long: the kernel for it takes longest to compile.
     pub(crate) fn has_whole_rows(&self) -> bool {
         #[cfg(test)]
         if let Some(whole_rows) = WHOLE_ROWS.get() {

@@ -137,9 +137,9 @@ pub(crate) fn gradients(
         &upstream.output_gradient,
         &upstream.output.shape,
     );
-    shape(
+    row_major(
         "logsumexp_gradient",
-        &upstream.logsumexp_gradient,
+        Some(&upstream.logsumexp_gradient),
         &upstream.logsumexp.shape,
     );
     for (name, gradient, input) in [

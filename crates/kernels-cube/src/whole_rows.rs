@@ -25,10 +25,10 @@ const ROWS: usize = 8;
 /// Keys that a unit takes at a time.
 const KEYS: usize = 4;
 
-/// The widest head: the program is as long as it is wide, and takes as long to compile.
+/// The widest head: the length of the program, and the time that compiling takes, grow with it.
 pub(crate) const WIDEST: usize = 64;
 
-/// Four numbers of a row, of the last one where there is no such row.
+/// Four numbers of a row; where there is none, others, which are hidden later.
 #[cube]
 fn part_of<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,

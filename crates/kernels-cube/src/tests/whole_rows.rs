@@ -3,7 +3,7 @@
 use burn_attn_kernels_cpu::{CausalAlignment, Window};
 
 use super::case::{self, Case};
-use crate::call::WHOLE_ROWS;
+use crate::{call::WHOLE_ROWS, tile::Tile};
 
 fn check(case: &Case) {
     WHOLE_ROWS.set(Some(true));
@@ -20,6 +20,15 @@ fn sizes() {
     ] {
         check(&Case::new(sizes));
     }
+    // Of devices with little shared memory.
+    check(&Case {
+        tile: Some(Tile {
+            size: 32,
+            rows: 4,
+            columns: 4,
+        }),
+        ..Case::new([1, 1, 1, 40, 70, 16, 16])
+    });
 }
 
 #[test]
@@ -36,7 +45,7 @@ fn positions_and_poison() {
         offsets: Some(40),
         lengths: true,
         padding_is_nan: true,
-        ..Case::new([3, 2, 1, 100, 150, 16, 16])
+        ..Case::new([3, 2, 1, 100, 150, 7, 20])
     });
 }
 
