@@ -4,10 +4,13 @@
 //! bias that is one tile per batch item and head that share it, and more where it is broadcast over queries or keys. For the
 //! distance bias it is one diagonal of tiles of one batch item and head; a second kernel adds up batch items.
 
+use burn_attn_kernels_cpu::Problem;
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
+    Operand,
     dropout::dropped,
+    operands::dims,
     score::{Config, Scoring, score},
     tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
     visible::{has_visible, is_visible, place, tiles_of_keys},
@@ -24,6 +27,20 @@ pub(crate) struct Sums {
     pub(crate) heads: bool,
     pub(crate) queries: bool,
     pub(crate) keys: bool,
+}
+
+impl Sums {
+    /// For a dense bias, or its gradient.
+    pub(crate) fn of(bias: &Operand, problem: &Problem) -> Self {
+        let [batch, heads, len_q, len_kv] = dims(bias);
+        Self {
+            diagonal: false,
+            batches: batch < problem.batch,
+            heads: heads < problem.heads_q,
+            queries: len_q < problem.len_q,
+            keys: len_kv < problem.len_kv,
+        }
+    }
 }
 
 /// `gradient` is contiguous: the shape of the bias, or `[batch, heads, diagonals of tiles, 2 * tile.size]`.

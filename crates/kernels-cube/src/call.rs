@@ -15,7 +15,7 @@ use crate::{
     row_terms::UNTILED_UNITS,
     score::{Config, ScoringLaunch},
     tile::Tile,
-    whole_rows::WIDEST,
+    whole_rows::{self, WIDEST},
 };
 
 /// The largest head: wider ones would not fit into registers.
@@ -242,20 +242,22 @@ impl<'a> Call<'a> {
             })
     }
 
-    /// Whether a driver in software computes this call, and it is long: the kernel for it takes longest to compile.
-    pub(crate) fn has_whole_rows(&self) -> bool {
+    /// This call for the kernel of [`whole_rows`], if a driver in software computes it, and it is long: that kernel takes longest to compile.
+    pub(crate) fn of_whole_rows(&self) -> Option<Self> {
+        let Problem { dim_qk, dim_v, .. } = self.problem;
+        let scores = self
+            .problem
+            .query_rows()
+            .saturating_mul(self.problem.len_kv);
+        let is_narrow = dim_qk.max(dim_v) <= WIDEST;
+        let fits = is_in_software(self.client) && is_narrow && scores >= MANY_SCORES;
         #[cfg(test)]
-        if let Some(whole_rows) = WHOLE_ROWS.get() {
-            return whole_rows;
-        }
-        let Problem {
-            dim_qk,
-            dim_v,
-            len_kv,
-            ..
-        } = self.problem;
-        let scores = self.problem.query_rows().saturating_mul(len_kv);
-        is_in_software(self.client) && dim_qk.max(dim_v) <= WIDEST && scores >= MANY_SCORES
+        let fits = WHOLE_ROWS.get().unwrap_or(fits);
+        fits.then(|| Self {
+            config: whole_rows::config(self.config, dim_qk, dim_v),
+            tile_kinds: self.tile_kinds.clone(),
+            ..*self
+        })
     }
 
     /// Whether the kernels can read one more tensor.
@@ -379,8 +381,7 @@ impl<'a> Call<'a> {
 
 /// Whether units can exchange numbers: on almost every GPU, and in no driver in software.
 fn has_planes(client: &Client) -> bool {
-    let features = &client.properties().features;
-    features.plane.contains(Plane::Ops)
+    client.properties().features.plane.contains(Plane::Ops)
 }
 
 /// Whether the device is a driver in software: the units that it runs together are the numbers of a processor's vector.

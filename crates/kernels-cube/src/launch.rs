@@ -38,11 +38,16 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
         }
         None => {
             let call = call.with_tile_kinds();
-            match call.has_whole_rows() {
-                true => call.forward_of_whole_rows(output, logsumexp),
-                false => call.forward(output, logsumexp),
+            match call.of_whole_rows() {
+                Some(call) => {
+                    call.forward_of_whole_rows(output, logsumexp);
+                    call
+                }
+                None => {
+                    call.forward(output, logsumexp);
+                    call
+                }
             }
-            call
         }
     };
     let size = vector_size([&inputs.query, &inputs.key, &inputs.value]);
@@ -243,13 +248,7 @@ impl Backward<'_> {
     fn bias(&self, gradient: &Operand) {
         let problem = self.call.problem;
         let [batch, heads, len_q, len_kv] = dims(gradient);
-        let summed = Sums {
-            diagonal: false,
-            batches: batch < problem.batch,
-            heads: heads < problem.heads_q,
-            queries: len_q < problem.len_q,
-            keys: len_kv < problem.len_kv,
-        };
+        let summed = Sums::of(gradient, &problem);
         let tiles = |len: usize| len.div_ceil(self.call.config.tile.size);
         self.bias_tiles(
             gradient,

@@ -9,13 +9,12 @@ use std::{
     sync::{LazyLock, Mutex, PoisonError},
 };
 
-use burn_attn_kernels_cpu::Problem;
 use cubecl::{client::Client, device::DeviceId, ir::ElemType, prelude::VectorSize, server::Handle};
 
 use crate::{
     Operand,
+    bias_gradient::Sums,
     call::{Call, Pass},
-    operands::dims,
     score::Config,
 };
 
@@ -27,13 +26,12 @@ struct Kernels {
     pass: Pass,
     config: Config,
     elems: [ElemType; 2],
-    /// Of queries and of values, for kernels that are made for them.
-    dims: [usize; 2],
-    whole_rows: bool,
+    /// Of values, for few queries.
+    dim_v: usize,
     size: VectorSize,
     inputs: [bool; 9],
-    /// Over which dimensions the gradient of the bias is summed.
-    bias: Option<[bool; 4]>,
+    /// How the gradient of the bias is summed.
+    bias: Option<Sums>,
     has_tile_kinds: bool,
     results: Vec<bool>,
 }
@@ -53,26 +51,13 @@ impl Call<'_> {
             pass,
             config: self.config,
             elems: [inputs.query.elem, self.mask_elem()],
-            dims: [self.problem.dim_qk, self.problem.dim_v],
-            whole_rows: self.has_whole_rows(),
+            dim_v: self.problem.dim_v,
             size,
             inputs: inputs.present(),
-            bias: inputs.bias.as_ref().map(|bias| {
-                let Problem {
-                    batch,
-                    heads_q,
-                    len_q,
-                    len_kv,
-                    ..
-                } = self.problem;
-                let [of_batch, of_heads, of_queries, of_keys] = dims(bias);
-                [
-                    of_batch < batch,
-                    of_heads < heads_q,
-                    of_queries < len_q,
-                    of_keys < len_kv,
-                ]
-            }),
+            bias: inputs
+                .bias
+                .as_ref()
+                .map(|bias| Sums::of(bias, &self.problem)),
             has_tile_kinds: self.tile_kinds.is_some(),
             results: results.iter().map(Option::is_some).collect(),
         };

@@ -25,8 +25,26 @@ const ROWS: usize = 8;
 /// Keys that a unit takes at a time.
 const KEYS: usize = 4;
 
+/// Numbers of a head in a part.
+const PART: usize = 4;
+
 /// The widest head: the length of the program, and the time that compiling takes, grow with it.
 pub(crate) const WIDEST: usize = 64;
+
+/// The same program for calls of every length, whatever the tile that they would have otherwise.
+pub(crate) fn config(of_tiles: Config, dim_qk: usize, dim_v: usize) -> Config {
+    Config {
+        tile: Tile {
+            rows: ROWS,
+            columns: KEYS,
+            ..of_tiles.tile
+        },
+        parts_qk: dim_qk.div_ceil(PART),
+        parts_v: dim_v.div_ceil(PART),
+        queries: ROWS,
+        ..of_tiles
+    }
+}
 
 /// Four numbers of a row; where there is none, others, which are hidden later.
 #[cube]
@@ -63,19 +81,17 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
     heads_of_all: u32,
-    #[comptime] parts_qk: usize,
-    #[comptime] parts_v: usize,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let size = comptime!(config.tile.size);
+    let (parts_qk, parts_v) = comptime!((config.parts_qk, config.parts_v));
+    // What a unit has at a time: all columns are its own.
     let own = comptime!(Config {
         tile: Tile {
             size: KEYS,
-            rows: ROWS,
-            columns: KEYS,
+            ..config.tile
         },
-        queries: ROWS,
         ..config
     });
     let heads = query.shape(1);
@@ -246,8 +262,6 @@ impl Call<'_> {
             batch,
             heads_q,
             len_q,
-            dim_qk,
-            dim_v,
             ..
         } = self.problem;
         let heads = batch * heads_q;
@@ -271,8 +285,6 @@ impl Call<'_> {
                 logsumexp.arg(),
                 f32::NEG_INFINITY,
                 heads as u32,
-                dim_qk.div_ceil(4),
-                dim_v.div_ceil(4),
                 self.config,
                 [inputs.query.elem, self.mask_elem()],
             );

@@ -1,5 +1,6 @@
 //! Tensors on the device that wgpu finds.
 
+use burn_attn_kernels_cpu::PositionMask;
 use cubecl::{
     bytes::Bytes,
     client::Client,
@@ -8,7 +9,7 @@ use cubecl::{
 };
 use half::{bf16, f16};
 
-use crate::Operand;
+use crate::{Inputs, Operand};
 
 pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
@@ -78,6 +79,27 @@ pub fn interleaved(
         shape: shape.to_vec(),
         strides: vec![len * heads * row, row, heads * row, 1],
         ..reals(client, &memory, elem, &[batch, len, heads, row])
+    }
+}
+
+/// Without any option.
+pub fn plain(query: Operand, key: Operand, value: Operand, scale: f64) -> Inputs {
+    Inputs {
+        query,
+        key,
+        value,
+        bias: None,
+        distance_bias: None,
+        sinks: None,
+        masked: None,
+        visible_blocks: None,
+        key_lengths: None,
+        query_offsets: None,
+        segments: None,
+        by_position: PositionMask::new(None, None),
+        scale,
+        softcap: None,
+        dropout: None,
     }
 }
 

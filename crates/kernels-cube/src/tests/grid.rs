@@ -1,12 +1,10 @@
 //! More heads than one dimension of a grid holds.
 
-use burn_attn_kernels_cpu::PositionMask;
-
 use super::{
     case::{Case, check},
-    device::{F32, client, floats, read, unwritten},
+    device::{F32, client, floats, plain, read, unwritten},
 };
-use crate::{Inputs, Operand, forward, tile::Tile};
+use crate::{Operand, forward, tile::Tile};
 
 /// So many heads, all of them batch items; `None` where a device has too large a grid for a test.
 fn too_many() -> Option<usize> {
@@ -43,23 +41,8 @@ fn few_queries_of_many_heads() {
     };
     let keys = [0.5, -1.0, 0.0, 1.0, 0.0, 0.0, 2.0, 1.0];
     let key = repeated(&keys, 2);
-    let inputs = Inputs {
-        query: repeated(&[1.0, 2.0, 3.0, 4.0], 1),
-        value: key.clone(),
-        key,
-        bias: None,
-        distance_bias: None,
-        sinks: None,
-        masked: None,
-        visible_blocks: None,
-        key_lengths: None,
-        query_offsets: None,
-        segments: None,
-        by_position: PositionMask::new(None, None),
-        scale: 0.1,
-        softcap: None,
-        dropout: None,
-    };
+    let query = repeated(&[1.0, 2.0, 3.0, 4.0], 1);
+    let inputs = plain(query, key.clone(), key, 0.1);
     let output = unwritten(&client, F32, &[batch, 1, 1, 4]);
     let logsumexp = unwritten(&client, F32, &[batch, 1, 1]);
     forward(&client, &inputs, &output, &logsumexp);

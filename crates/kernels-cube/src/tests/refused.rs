@@ -2,7 +2,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use burn_attn_kernels_cpu::PositionMask;
 use cubecl::{
     client::Client,
     ir::{ElemType, FloatKind},
@@ -10,7 +9,7 @@ use cubecl::{
 
 use super::{
     case::Case,
-    device::{F32, client, floats, unwritten},
+    device::{F32, client, floats, plain, unwritten},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, call::with_tile, forward,
@@ -42,23 +41,8 @@ fn sentence(call: impl FnOnce()) -> String {
 /// Five queries of two heads on seven keys.
 fn small(client: &Client) -> Inputs {
     let tensor = |shape: &[usize]| floats(client, &vec![0.5; shape.iter().product()], shape);
-    Inputs {
-        query: tensor(&[1, 2, 5, 4]),
-        key: tensor(&[1, 1, 7, 4]),
-        value: tensor(&[1, 1, 7, 4]),
-        bias: None,
-        distance_bias: None,
-        sinks: None,
-        masked: None,
-        visible_blocks: None,
-        key_lengths: None,
-        query_offsets: None,
-        segments: None,
-        by_position: PositionMask::new(None, None),
-        scale: 1.0,
-        softcap: None,
-        dropout: None,
-    }
+    let [key, value] = [(); 2].map(|()| tensor(&[1, 1, 7, 4]));
+    plain(tensor(&[1, 2, 5, 4]), key, value, 1.0)
 }
 
 /// Where output and logsumexp of [`small`] go.
