@@ -7,6 +7,7 @@ mod hostile;
 mod hostile_gguf;
 mod mistakes;
 mod models;
+mod permissions;
 mod rows;
 mod stacks;
 mod strict;

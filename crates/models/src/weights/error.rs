@@ -57,7 +57,7 @@ pub enum WeightsError {
     },
 }
 
-/// Everything in which tensors, table and model do not match.
+/// Everything in which tensors, table and model do not match. Its sentence has the first five names of each kind.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Mismatch {
@@ -141,9 +141,33 @@ impl Display for Mismatch {
         ];
         let kinds = kinds.into_iter().filter(|(_, names)| !names.is_empty());
         let kinds =
-            kinds.map(|(what, names): (_, Vec<String>)| format!("{what}: {}", list(&names)));
+            kinds.map(|(what, names): (_, Vec<String>)| format!("{what}: {}", first(&names)));
         f.write_str(&kinds.collect::<Vec<_>>().join("; "))
     }
+}
+
+/// The names, or the first five, how many there are in all, and the modules that all of them are in.
+fn first(names: &[String]) -> String {
+    const SHOWN: usize = 5;
+    if names.len() <= SHOWN {
+        return list(names);
+    }
+    let shared = names
+        .iter()
+        .skip(1)
+        .fold(names[0].as_str(), |shared, name| {
+            let same = shared.chars().zip(name.chars());
+            let same = same.take_while(|(a, b)| a == b).map(|(a, _)| a.len_utf8());
+            &shared[..same.sum()]
+        });
+    let shared = shared.rsplit_once('.').map(|(modules, _)| modules);
+    let shared = shared.map(|modules| format!(", all in {}", modules.escape_debug()));
+    format!(
+        "{}, … ({} in all{})",
+        list(&names[..SHOWN]),
+        names.len(),
+        shared.unwrap_or_default()
+    )
 }
 
 /// The names, or the first ones and how many more there are: a file can have very many. Line breaks and the like, which only a hostile

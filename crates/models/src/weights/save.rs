@@ -1,8 +1,11 @@
 //! Reads a table from ours to theirs: parameters of a model become tensors of a file.
 
+#[cfg(unix)]
+use std::fs::{self, Permissions};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
+    io,
     path::Path,
 };
 
@@ -19,7 +22,7 @@ use super::{
 /// The tensors have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (except for
 /// [`plus_one`](super::Theirs::plus_one)). A file at `path` is replaced in one step, when everything is written.
 ///
-/// On Unix, only its owner can read the file.
+/// On Unix, the umask decides who can read the file.
 ///
 /// # Errors
 ///
@@ -74,10 +77,30 @@ pub fn save<M: Module>(
     // transformers refuses a file without it.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     let written = safetensors::serialize_to_file(outputs, Some(metadata), path);
-    written.map_err(|error| WeightsError::Write {
+    let written = written.map_err(|error| error.to_string());
+    let permitted = written.and_then(|()| permit(path).map_err(|error| error.to_string()));
+    permitted.map_err(|reason| WeightsError::Write {
         path: path.into(),
-        reason: error.to_string(),
+        reason,
     })
+}
+
+/// Lets those read a file who could read it if it had been written in place: safetensors makes a temporary file, which is its owner's alone.
+#[cfg(unix)]
+fn permit(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    // The umask can be seen only in a new file.
+    let new = tempfile::Builder::new()
+        .permissions(Permissions::from_mode(0o666))
+        .tempfile_in(folder.unwrap_or(Path::new(".")))?;
+    fs::set_permissions(path, new.as_file().metadata()?.permissions())
+}
+
+#[cfg(not(unix))]
+fn permit(_: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 /// The dtype of a tensor to write: that of the first parameter that is a part of it.

@@ -207,6 +207,16 @@ pub(crate) fn format(path: &Path) -> Result<Format, String> {
     })
 }
 
+/// What to say of a file that Git LFS has not fetched; `None` if this is none.
+pub(crate) fn lfs_pointer(path: &Path) -> Option<String> {
+    const BEGINS: &[u8] = b"version https://git-lfs.github.com/spec/";
+    let mut start = Vec::new();
+    let mut file = File::open(path).ok()?.take(BEGINS.len() as u64);
+    file.read_to_end(&mut start).ok()?;
+    (start == BEGINS)
+        .then(|| "it is a pointer of Git LFS, not the file: git lfs pull gets it".into())
+}
+
 fn open_file(path: &Path) -> Result<Tensors, WeightsError> {
     let start = start(path).map_err(|error| refused(path, error.to_string()))?;
     match start.first() {
@@ -233,6 +243,9 @@ fn open_shard(path: &Path) -> Result<Tensors, WeightsError> {
         }
         if format == Format::Gguf {
             return Ok(gguf::open(path)?);
+        }
+        if let Some(reason) = lfs_pointer(path) {
+            return Err(reason.into());
         }
         let packs: Vec<(String, PackTensor)> = if format == Format::Burnpack {
             let tensors = burn_pack::Reader::from_file_exact(path)?.into_tensors()?;
