@@ -14,7 +14,7 @@ use serde_json::json;
 
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError, Wanted},
+    pretrained::{self, ConfigFile, PretrainedError},
     weights::Table,
 };
 
@@ -82,9 +82,10 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "GPT-2")?;
+    let mut file = ConfigFile::read(source.as_ref(), "GPT-2")?;
     let config = config(&mut file)?;
-    pretrained::load(file, &config, &table(), device)
+    let names = ["transformer", "wte.weight", "lm_head.weight"];
+    pretrained::load(file, config, names, |_| table(), device)
 }
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.
@@ -126,7 +127,9 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     file.only("scale_attn_by_inverse_layer_idx", json!(false))?;
     file.only("reorder_and_upcast_attn", json!(false))?;
     file.only("add_cross_attention", json!(false))?;
-    file.only("tie_word_embeddings", json!(true))?;
+    if !file.flag("tie_word_embeddings", true)? {
+        return Err(file.unsupported("tie_word_embeddings", "true"));
+    }
     file.only("pruned_heads", json!({}))?;
     file.only("use_bfloat16", json!(false))?;
     let of_other_heads = [

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError, Wanted},
+    pretrained::{self, ConfigFile, PretrainedError},
     weights::{Table, same, transposed},
 };
 
@@ -31,8 +31,8 @@ use crate::{
 ///
 /// # Shapes
 ///
-/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `max_position_embeddings`:
-/// [`LanguageModel::forward`].
+/// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `max_position_embeddings`, or the length that a linear
+/// scaling reaches, if that is more: [`LanguageModel::forward`].
 ///
 /// # Errors
 ///
@@ -90,15 +90,18 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "GPT-NeoX")?;
+    let mut file = ConfigFile::read(source.as_ref(), "GPT-NeoX")?;
     let config = config(&mut file)?;
     // A head width of 0 is refused with the rest of the configuration.
-    let table = table(config.d_model.checked_div(config.n_heads).unwrap_or(0));
-    let table = match config.tied {
-        true => table.tied("embed_out.weight", "gpt_neox.embed_in.weight"),
-        false => table,
+    let table = |config: &LanguageModelConfig| {
+        let table = table(config.d_model.checked_div(config.n_heads).unwrap_or(0));
+        match config.tied {
+            true => table.tied("embed_out.weight", "gpt_neox.embed_in.weight"),
+            false => table,
+        }
     };
-    pretrained::load(file, &config, &table, device)
+    let names = ["gpt_neox", "embed_in.weight", "embed_out.weight"];
+    pretrained::load(file, config, names, table, device)
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;
@@ -151,8 +154,9 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     let d_model = file.size("hidden_size")?;
     let n_heads = file.size("num_attention_heads")?;
     let max_len = file.positions("max_position_embeddings")?;
-    let rotary = rotary(file, d_model.checked_div(n_heads).unwrap_or(0))?;
-    let position = PositionEncoding::Rotary(rotary.with_max_len(max_len));
+    let rotary = rotary(file, d_model.checked_div(n_heads).unwrap_or(0), max_len)?;
+    let max_len = rotary.max_len;
+    let position = PositionEncoding::Rotary(rotary);
     let epsilon = file.number("layer_norm_eps", 1e-5)?;
     let parallel = file.flag("use_parallel_residual", true)?;
     let projection_bias = match file.flag("attention_bias", true)? {
@@ -181,9 +185,18 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
     Ok(config)
 }
 
-/// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years.
-fn rotary(file: &mut ConfigFile, d_head: usize) -> Result<RotaryConfig, PretrainedError> {
-    let group = match file.has("rope_scaling") {
+/// The rotary positions of heads of width `d_head`. Their fields have moved and been renamed over the years. Version 4 of transformers writes the base
+/// and the rotated part under two names, and reads only the older ones.
+fn rotary(
+    file: &mut ConfigFile,
+    d_head: usize,
+    max_len: usize,
+) -> Result<RotaryConfig, PretrainedError> {
+    for unread in ["rope_theta", "partial_rotary_factor"] {
+        file.ignore(unread);
+    }
+    let is_older = file.has("rope_scaling");
+    let group = match is_older {
         true => {
             file.only("rope_parameters", Value::Null)?;
             "rope_scaling"
@@ -192,36 +205,51 @@ fn rotary(file: &mut ConfigFile, d_head: usize) -> Result<RotaryConfig, Pretrain
     };
     file.flatten(group)?;
     let of_group = |field: &str| format!("{group}.{field}");
-    let base = file.number_of(
-        &[&of_group("rope_theta"), "rotary_emb_base", "rope_theta"],
-        10_000.0,
-    )?;
-    let rotated = file.number_of(
-        &[
-            &of_group("partial_rotary_factor"),
-            "rotary_pct",
-            "partial_rotary_factor",
-        ],
-        0.25,
-    )?;
+    let mut number = |inside: &str, outside: &str, missing: f64| {
+        let inside = of_group(inside);
+        let number = match is_older {
+            true => file.number_of(&[outside, &inside], missing)?,
+            false => file.number_of(&[&inside, outside], missing)?,
+        };
+        // Version 4 does not look for it inside.
+        let is_read = !is_older || !file.has(&inside) || file.has(outside) || number == missing;
+        match is_read {
+            true => Ok(number),
+            false => Err(file.unsupported(&inside, missing.to_string())),
+        }
+    };
+    let base = number("rope_theta", "rotary_emb_base", 10_000.0)?;
+    let rotated = number("partial_rotary_factor", "rotary_pct", 0.25)?;
     let [kind, older] = ["rope_type", "type"].map(of_group);
-    let kind = match file.has(&kind) {
-        true => {
-            file.ignore(&older);
+    let names = [&kind, &older].map(|name| file.has(name));
+    if is_older && names == [false, false] {
+        return Err(file.unsupported(group, "an object with rope_type"));
+    }
+    let kinds = ["default", "linear"].map(|kind| (kind, kind));
+    let scaling = match names {
+        // Version 4 prefers the older name, version 5 the newer one.
+        [true, true] => {
+            let kind = file.choice(&kind, &kinds)?;
+            file.only(&older, kind.into())?;
             kind
         }
-        false => older,
+        [true, false] => file.choice(&kind, &kinds)?,
+        [false, _] => file.choice(&older, &kinds)?,
     };
-    let scaling = match file.choice(&kind, &[("default", false), ("linear", true)])? {
-        true => RotaryScaling::Linear {
-            factor: file.real(&of_group("factor"))?,
-        },
-        false => RotaryScaling::None,
+    let (scaling, max_len) = match scaling {
+        "linear" => {
+            let field = of_group("factor");
+            let factor = file.real(&field)?;
+            let reached = file.reach(&field, factor, max_len)?;
+            (RotaryScaling::Linear { factor }, reached.max(max_len))
+        }
+        _ => (RotaryScaling::None, max_len),
     };
     // Rounded down, as there.
     let rotary_dim = (d_head as f64 * rotated) as usize;
     Ok(RotaryConfig::new()
         .with_base(base)
         .with_rotary_dim(rotary_dim)
+        .with_max_len(max_len)
         .with_scaling(scaling))
 }

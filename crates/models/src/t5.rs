@@ -21,9 +21,9 @@ use serde_json::json;
 
 use crate::{
     language_model::AbsolutePosition,
-    pretrained::{ConfigFile, PretrainedError, Wanted},
+    pretrained::{self, ConfigFile, PretrainedError},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
-    weights::{Table, Weights, transposed},
+    weights::{Table, transposed},
 };
 
 /// The head's tensor in a model that has its own.
@@ -105,8 +105,7 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<Seq2Seq, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "T5")?;
-    let source = file.weights();
+    let mut file = ConfigFile::read(source.as_ref(), "T5")?;
     let Found {
         mut config,
         gated,
@@ -116,7 +115,7 @@ pub fn from_pretrained(
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = Weights::open(source)?;
+    let weights = pretrained::weights(source.as_ref())?;
     if may_have_head {
         config.tied = !weights.tensors().any(|(name, _)| name == HEAD);
     }
@@ -242,7 +241,7 @@ fn read(file: &mut ConfigFile) -> Result<Found, PretrainedError> {
         .with_scale(1.0)
         .with_position(PositionEncoding::Relative(relative));
     let dropout = file.number("dropout_rate", 0.1)?;
-    let epsilon = file.number("layer_norm_epsilon", 1e-6)?;
+    let epsilon = file.number_if_any("layer_norm_epsilon")?.unwrap_or(1e-6);
     let block = BlockConfig::new()
         .with_norm(NormConfig::rms_norm().with_epsilon(epsilon))
         .with_norm_placement(NormPlacement::Pre)

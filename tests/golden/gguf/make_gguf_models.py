@@ -28,16 +28,23 @@ for kind in list(vars(converter).values()):
 # As the file says: newer versions of transformers would bring it into a form that this converter does not know.
 converter.ModelBase.load_hparams = staticmethod(lambda folder, *_: json.loads((folder / "config.json").read_text()))
 
-for family in ["llama", "qwen2", "qwen3", "bert"]:
+# The llama's rotary positions are scaled only where the name says so.
+for name in ["llama", "llama3", "qwen2", "qwen3", "bert"]:
+    family = "llama" if name == "llama3" else name
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         source = OUT.parent / "models" / family
         shutil.copy(source / "model.safetensors", folder)
         config = json.loads((source / "config.json").read_text())
-        if config.pop("rope_parameters", None):
+        rope = config.pop("rope_parameters", None)
+        if rope:
             config["rope_theta"] = 500.0
+        if name == "llama3":
+            config["rope_scaling"] = rope
+            # Where the converter looks for it.
+            config["original_max_position_embeddings"] = rope["original_max_position_embeddings"]
         (folder / "config.json").write_text(json.dumps(config))
-        path = OUT / f"{family}.gguf"
+        path = OUT / f"{name}.gguf"
         sys.argv = ["convert", str(folder), "--outfile", str(path), "--outtype", "f32", "--model-name", family]
         converter.main()
         path.chmod(0o644)

@@ -8,10 +8,17 @@ use burn_attn_models::{
     language_model::LanguageModel,
     llama, pretrained, t5,
 };
-use burn_attn_tests::devices;
+use burn_attn_tests::{
+    compare::{assert_close_to_largest, error},
+    devices,
+    golden::GoldenFile,
+};
 use serde_json::json;
 
-use super::refused::{Fields, copied};
+use super::{
+    folder,
+    refused::{Fields, copied},
+};
 
 fn golden(family: &str) -> PathBuf {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
@@ -37,6 +44,28 @@ fn language_models_are_those_of_transformers() {
             assert_eq!(found, expected, "{family} on {backend}");
         }
     }
+}
+
+/// The scaled rotary positions of Llama 3.1 are a tensor there: one divisor for each pair.
+#[test]
+fn rotary_frequencies_are_read() {
+    let tokens = GoldenFile::open("models/llama_values").data("tokens");
+    for (backend, device) in devices::cpu() {
+        let logits = |path: PathBuf| {
+            let model = LanguageModel::from_pretrained(path, &device).expect("a model");
+            let tokens = Tensor::<2, Int>::from_data(tokens.clone(), &device);
+            model.forward(tokens).into_data()
+        };
+        let expected = logits(folder("llama"));
+        let what = format!("llama3 on {backend}");
+        assert_close_to_largest(&what, &logits(golden("llama3")), &expected, 1e-5, 0.0);
+        let unscaled = logits(golden("llama"));
+        assert!(error(&unscaled, &expected) > 1e-2, "the scaling is seen");
+    }
+    assert_eq!(
+        refused("llama3", "rope_freqs.weight", "rope_freqa.weight"),
+        "the weights do not fit the model: unexpected: rope_freqa.weight"
+    );
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! Models that `transformers` saved: what they compute, and what is refused.
 
+mod bare;
 mod bert;
+mod changed_configs;
 mod gguf;
 mod gpt2;
 mod gpt_neox;
@@ -9,6 +11,7 @@ mod language_models;
 mod llama;
 mod mixtures_of_experts;
 mod published;
+mod reach;
 mod real;
 mod refused;
 mod t5;

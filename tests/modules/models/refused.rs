@@ -2,7 +2,11 @@
 
 use std::{fs, path::Path};
 
-use burn_attn_models::{bert::Bert, llama, pretrained::PretrainedError};
+use burn_attn_models::{
+    bert::Bert,
+    llama,
+    pretrained::{self, PretrainedError},
+};
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -107,6 +111,36 @@ fn a_folder_of_nothing() {
         from(empty.path()).expect_err("it is refused"),
         "config.json cannot be read as the configuration of a model: it is not a JSON object"
     );
+}
+
+/// What a clone of a repository has in the place of its large files.
+#[test]
+fn a_pointer_of_git_lfs_is_named() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a21\nsize 90868376\n";
+    let ends = ": it is a pointer of Git LFS, not the file: git lfs pull gets it";
+    for file in [
+        "config.json",
+        "model.safetensors",
+        "model.safetensors.index.json",
+        "pytorch_model.bin",
+    ] {
+        let copy = copied("bert", |_| {});
+        if file != "config.json" {
+            fs::remove_file(copy.path().join("model.safetensors")).expect("removed");
+        }
+        fs::write(copy.path().join(file), pointer).expect("written");
+        let error = from(copy.path()).expect_err("it is refused");
+        assert!(error.contains(file) && error.ends_with(ends), "{error}");
+    }
+    let copy = copied("bert", |_| {});
+    let [gguf, tokenizer] = ["model.gguf", "tokenizer.json"].map(|file| copy.path().join(file));
+    for path in [&gguf, &tokenizer] {
+        fs::write(path, pointer).expect("written");
+    }
+    let error = from(&gguf).expect_err("it is refused");
+    assert!(error.ends_with(ends), "{error}");
+    let error = pretrained::tokenizer(copy.path()).expect_err("it is refused");
+    assert!(error.to_string().ends_with(ends), "{error}");
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! The files of `transformers` and of llama.cpp: what they say of a model, and what their tensors are called.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn_attn::{FeedForwardActivation, LayerPattern, NormConfig};
 use serde_json::json;
 
 use super::BertConfig;
 use crate::{
-    pretrained::{ConfigFile, PretrainedError, Wanted},
+    pretrained::{ConfigFile, PretrainedError},
     weights::{Table, same},
 };
 
@@ -64,12 +64,12 @@ impl BertConfig {
             .rename("albert.*", "*")
     }
 
-    /// The configuration that a `config.json` or a GGUF file describes, the table of its tensors, and where they are.
-    pub(super) fn from_file(source: &Path) -> Result<(Self, Table, PathBuf), PretrainedError> {
+    /// The configuration that a `config.json` or a GGUF file describes, and the table of its tensors.
+    pub(super) fn from_file(source: &Path) -> Result<(Self, Table), PretrainedError> {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
-        let mut file = ConfigFile::read(source, Wanted::Model, "BERT")?;
-        let (source, is_gguf) = (file.weights(), file.is_gguf());
+        let mut file = ConfigFile::read(source, "BERT")?;
+        let is_gguf = file.is_gguf();
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
         file.only("is_decoder", json!(false))?;
@@ -106,7 +106,7 @@ impl BertConfig {
             .with_n_layers(file.layers("num_hidden_layers")?)
             .with_d_ff(file.size("intermediate_size")?)
             .with_max_len(file.size("max_position_embeddings")?)
-            .with_n_segments(file.size_if_any("type_vocab_size")?.unwrap_or(2))
+            .with_n_segments(file.size_or("type_vocab_size", 2)?)
             .with_block(block);
         let config = match is_albert {
             true => {
@@ -120,9 +120,9 @@ impl BertConfig {
                 ] {
                     file.ignore(field);
                 }
-                let groups = file.size_if_any("num_hidden_groups")?.unwrap_or(1);
+                let groups = file.size_or("num_hidden_groups", 1)?;
                 config
-                    .with_d_embedding(file.size_if_any("embedding_size")?.unwrap_or(128))
+                    .with_d_embedding(file.size_or("embedding_size", 128)?)
                     .with_pattern(LayerPattern::Shared(groups))
             }
             false => config,
@@ -139,7 +139,7 @@ impl BertConfig {
             true => gguf(table),
             false => table,
         };
-        Ok((config, table, source))
+        Ok((config, table))
     }
 }
 

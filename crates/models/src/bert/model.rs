@@ -13,7 +13,10 @@ use burn_attn::{
 };
 
 use super::BertConfig;
-use crate::{pretrained::PretrainedError, vocabulary, weights::Weights};
+use crate::{
+    pretrained::{self, PretrainedError},
+    vocabulary,
+};
 
 /// The encoder of BERT, with its pooler.
 ///
@@ -107,8 +110,9 @@ impl Bert {
         source: impl AsRef<Path>,
         device: &Device,
     ) -> Result<Self, PretrainedError> {
-        let (config, table, source) = BertConfig::from_file(source.as_ref())?;
-        let weights = Weights::open(source)?;
+        let source = source.as_ref();
+        let (config, table) = BertConfig::from_file(source)?;
+        let weights = pretrained::weights(source)?;
         let has_pooler = weights.tensors().any(|(name, _)| {
             name.ends_with("pooler.dense.weight") || name.ends_with("pooler.weight")
         });

@@ -174,6 +174,7 @@ impl LanguageModelConfig {
             transformer: self.transformer().init(device),
             head: (!self.tied).then(|| head.init(device)),
             logit_softcap: self.logit_softcap,
+            has_logits: true,
             max_len: self.max_len,
         }
     }

@@ -60,10 +60,18 @@ pub struct LanguageModel {
     /// The output projection, if it is not the embedding.
     pub head: Option<Linear>,
     pub(super) logit_softcap: Option<f64>,
+    /// False if the files of an untied model have no output projection.
+    pub(super) has_logits: bool,
     pub(super) max_len: usize,
 }
 
 impl LanguageModel {
+    /// Says that there is no output projection, and that it is not the embedding.
+    pub(crate) fn without_logits(mut self) -> Self {
+        self.has_logits = false;
+        self
+    }
+
     /// Longest sequence (tokens) that can be generated; with a table of positions, the longest that can be read at all.
     pub fn max_len(&self) -> usize {
         self.max_len
@@ -158,8 +166,13 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// When the last axis is not `d_model`.
+    /// When the last axis is not `d_model`; when the model was loaded from the files of a bare one, which have no output projection, and is
+    /// not tied.
     pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
+        assert!(
+            self.has_logits,
+            "LanguageModel: its files are those of a bare model, without an output projection, so it has states, but no logits"
+        );
         let logits = vocabulary::logits(&self.embedding, self.head.as_ref(), states);
         match self.logit_softcap {
             Some(cap) => softcap(logits, cap),

@@ -89,7 +89,7 @@ pub(super) fn read(
         .with_scaled_embedding(family.is_gemma())
         .with_tied(file.flag("tie_word_embeddings", family.is_gemma())?)
         .with_logit_softcap(match family {
-            Family::Gemma2 => file.number_if_any("final_logit_softcapping")?,
+            Family::Gemma2 | Family::Gemma3 => file.number_if_any("final_logit_softcapping")?,
             _ => None,
         });
     match family {
@@ -156,14 +156,27 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
     let heads = match family.is_gemma() {
         true => {
             let scalar = file.number("query_pre_attn_scalar", 256.0)?;
-            let softcap = file.number_if_any("attn_logit_softcapping")?;
+            let softcap = match family {
+                Family::Gemma2 => file.number_if_any("attn_logit_softcapping")?,
+                // In the configuration of Gemma 3 too, whose attention does not read it.
+                _ => {
+                    file.ignore("attn_logit_softcapping");
+                    None
+                }
+            };
             heads.with_scale(scalar.powf(-0.5)).with_softcap(softcap)
         }
         false => heads,
     };
     let bias = match family {
-        Family::Qwen2 => ProjectionBias::all().with_output(false),
-        Family::Mistral | Family::Mixtral => ProjectionBias::none(),
+        // Whatever the file says: these families have no choice.
+        Family::Qwen2 | Family::Mistral | Family::Mixtral => {
+            file.ignore("attention_bias");
+            match family {
+                Family::Qwen2 => ProjectionBias::all().with_output(false),
+                _ => ProjectionBias::none(),
+            }
+        }
         _ => match file.flag("attention_bias", false)? {
             true => ProjectionBias::all(),
             false => ProjectionBias::none(),
@@ -180,7 +193,7 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         .with_bias(feed_forward_bias)
         .with_projection_bias(bias)
         .with_dropout(0.0)
-        .with_attention_dropout(file.number("attention_dropout", 0.0)?)
+        .with_attention_dropout(file.number_if_any("attention_dropout")?.unwrap_or(0.0))
         .with_heads(heads))
 }
 
@@ -225,26 +238,41 @@ fn windows(
                 file.needs("max_window_layers")?;
                 file.needs("sliding_window")?;
             }
-            let first = file.size_if_any("max_window_layers")?.unwrap_or(n_layers);
+            let first = file.size_or("max_window_layers", n_layers)?;
             (0..n_layers).map(|layer| uses && layer >= first).collect()
         }
         Family::Gemma2 | Family::GptOss => (0..n_layers).map(|layer| layer % 2 == 0).collect(),
         Family::Gemma3 => {
-            // Version 5 writes it too, beside the list.
-            let newer = file.size_if_any("_sliding_window_pattern")?;
-            let older = file.size_if_any("sliding_window_pattern")?;
-            let pattern = older.or(newer).unwrap_or(6);
+            // What version 5 writes beside the list, and does not read.
+            file.ignore("_sliding_window_pattern");
+            let pattern = file.size_or("sliding_window_pattern", 6)?;
             (0..n_layers)
                 .map(|layer| !(layer + 1).is_multiple_of(pattern.max(1)))
                 .collect()
         }
     };
-    match named {
-        Some(named) if named.len() != n_layers => Err(file.unsupported(
+    let is_named = named.is_some();
+    let windows = named.unwrap_or(unnamed);
+    if windows.len() != n_layers {
+        return Err(file.unsupported(
             "layer_types",
             format!("as many types as num_hidden_layers, {n_layers}"),
-        )),
-        Some(named) => Ok(named),
-        None => Ok(unnamed),
+        ));
     }
+    let needs_window = match family {
+        Family::Gemma2 | Family::Gemma3 | Family::GptOss => true,
+        _ => is_named,
+    };
+    if needs_window && windows.contains(&true) {
+        if !file.has("sliding_window") {
+            return Err(file.unsupported("sliding_window", "a whole number"));
+        }
+        // transformers then has a window of no width.
+        if matches!(family, Family::Qwen2 | Family::Qwen3)
+            && !file.flag("use_sliding_window", false)?
+        {
+            return Err(file.unsupported("use_sliding_window", "true, for these layer_types"));
+        }
+    }
+    Ok(windows)
 }

@@ -63,7 +63,7 @@ pub(super) fn read(
 
 /// Which of Qwen's layers have experts: every `decoder_sparse_step`-th, except those that are listed.
 fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, PretrainedError> {
-    let step = file.size_if_any("decoder_sparse_step")?.unwrap_or(1);
+    let step = file.size_or("decoder_sparse_step", 1)?;
     if step == 0 {
         return Err(file.unsupported("decoder_sparse_step", "1 or more"));
     }

@@ -24,7 +24,7 @@ use burn::tensor::Device;
 
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError, Wanted},
+    pretrained::{self, ConfigFile, PretrainedError},
     weights::Table,
 };
 
@@ -71,7 +71,11 @@ impl Family {
 /// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`; or from a [GGUF file](crate::pretrained#gguf) of a
 /// `llama`, `qwen2` or `qwen3`.
 ///
-/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN scales to, if that is more.
+/// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN or a linear scaling reaches, if that is more
+/// (not in Gemma 3, whose files have the length after scaling).
+///
+/// A bare model (`LlamaModel`, whose tensors have no `model.` before their names) is loaded too. If it is not tied, it has states,
+/// and [`logits`](LanguageModel::logits) panics.
 ///
 /// # Shapes
 ///
@@ -103,12 +107,14 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let (file, family, config) = read(source.as_ref(), Wanted::Model)?;
-    let table = match file.is_gguf() {
-        true => table::gguf(family, &config),
-        false => table::table(family, &config),
+    let (file, family, config) = read(source.as_ref())?;
+    let is_gguf = file.is_gguf();
+    let table = |config: &LanguageModelConfig| match is_gguf {
+        true => table::gguf(family, config),
+        false => table::table(family, config),
     };
-    pretrained::load(file, &config, &table, device)
+    let names = ["model", "embed_tokens.weight", "lm_head.weight"];
+    pretrained::load(file, config, names, table, device)
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`
@@ -118,16 +124,13 @@ pub fn from_pretrained(
 ///
 /// As [`from_pretrained`], but only `config.json` is read.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
-    let (file, family, config) = read(source.as_ref(), Wanted::Config)?;
+    let (file, family, config) = read(source.as_ref())?;
     file.finish()?;
     Ok(table::table(family, &config))
 }
 
-fn read(
-    source: &Path,
-    wanted: Wanted,
-) -> Result<(ConfigFile, Family, LanguageModelConfig), PretrainedError> {
-    let mut file = ConfigFile::read(source, wanted, "the Llama family")?;
+fn read(source: &Path) -> Result<(ConfigFile, Family, LanguageModelConfig), PretrainedError> {
+    let mut file = ConfigFile::read(source, "the Llama family")?;
     let (family, config) = config::read(&mut file)?;
     Ok((file, family, config))
 }

@@ -1,11 +1,12 @@
-//! The rotary positions of a configuration, in files from before version 5 of transformers and since.
+//! The rotary positions of a configuration, in files from before version 5 of transformers and since. What its versions 4 and 5 read differently is
+//! refused.
 
 use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 
 use super::Family;
-use crate::pretrained::{ConfigFile, MOST_POSITIONS, PretrainedError};
+use crate::pretrained::{ConfigFile, PretrainedError};
 
-/// The rotary positions of all layers: `rope_parameters`, or `rope_theta` and `rope_scaling`.
+/// The rotary positions of all layers.
 pub(super) fn of_all_layers(
     file: &mut ConfigFile,
     family: Family,
@@ -19,97 +20,166 @@ pub(super) fn of_all_layers(
     // gpt-oss scales its positions unless the file says otherwise.
     if family == Family::GptOss && !file.has("rope_parameters") {
         file.needs("rope_scaling")?;
+        if !file.has("rope_scaling") {
+            return Err(file.unsupported("rope_scaling", "an object with rope_type"));
+        }
     }
-    let base = file.number("rope_theta", missing)?;
-    let rotary = RotaryConfig::new().with_max_len(max_len).with_base(base);
-    match file.object("rope_parameters")? {
-        Some(parameters) => stretched(parameters, rotary),
-        None => match file.object("rope_scaling")? {
-            Some(scaling) => stretched(scaling, rotary),
-            None => Ok(rotary),
-        },
+    let base = file.number_if_any("rope_theta")?;
+    let config = RotaryConfig::new()
+        .with_max_len(max_len)
+        .with_base(file.number("rope_theta", missing)?);
+    // Of llama.cpp, which computes them from the parameters of Llama 3.1.
+    match file.numbers_if_any("rope_freqs")? {
+        Some(factors) => Ok(config.with_scaling(RotaryScaling::LongRope {
+            factors,
+            attention_factor: 1.0,
+        })),
+        None => scaled(file, config, base),
     }
 }
 
-/// The rotary positions of layers with a window and of layers without, which differ in Gemma 3.
+/// The rotary positions of layers with a window and of layers without, which differ in Gemma 3. Its files have the length after scaling.
 pub(super) fn of_two_kinds(
     file: &mut ConfigFile,
     max_len: usize,
 ) -> Result<[RotaryConfig; 2], PretrainedError> {
-    let rotary = |base| RotaryConfig::new().with_max_len(max_len).with_base(base);
-    let near = rotary(file.number("rope_local_base_freq", 10_000.0)?);
-    let far = rotary(file.number("rope_theta", 1_000_000.0)?);
+    let config = |base| RotaryConfig::new().with_max_len(max_len).with_base(base);
+    let bases = ["rope_local_base_freq", "rope_theta"];
+    let says = [file.number_if_any(bases[0])?, file.number_if_any(bases[1])?];
+    let near = config(file.number(bases[0], 10_000.0)?);
+    let far = config(file.number(bases[1], 1_000_000.0)?);
     if let Some(mut parameters) = file.object("rope_parameters")? {
-        let mut of_kind = |kind: &str, rotary: RotaryConfig| match parameters.object(kind)? {
-            Some(of_kind) => stretched(of_kind, rotary),
-            None => Ok(rotary),
+        let mut of_kind = |kind: &str, config: RotaryConfig, says| match parameters.object(kind)? {
+            Some(of_kind) => newer(of_kind, config, says),
+            None => Ok(config),
         };
         let both = [
-            of_kind("sliding_attention", near)?,
-            of_kind("full_attention", far)?,
+            of_kind("sliding_attention", near, says[0])?.with_max_len(max_len),
+            of_kind("full_attention", far, says[1])?.with_max_len(max_len),
         ];
         parameters.finish()?;
         return Ok(both);
     }
-    let far = match file.object("rope_scaling")? {
-        Some(scaling) => stretched(scaling, far)?,
+    let far = match older(file, &far)? {
+        Some(mut scaling) => {
+            // The older name `type` alone scales nothing in version 5, and is refused by version 4.
+            if !scaling.has("rope_type") {
+                return Err(file.unsupported("rope_scaling", "an object with rope_type"));
+            }
+            stretched(scaling, far)?.with_max_len(max_len)
+        }
         None => far,
     };
     Ok([near, far])
 }
 
-/// `rotary` with the parameters of a JSON object.
+/// `rotary`, whose base is what the file `says` outside of the parameters, or what it is if nobody says it, with the parameters of a file:
+/// `rope_parameters`, or, before version 5, `rope_scaling`.
+fn scaled(
+    file: &mut ConfigFile,
+    rotary: RotaryConfig,
+    says: Option<f64>,
+) -> Result<RotaryConfig, PretrainedError> {
+    if let Some(parameters) = file.object("rope_parameters")? {
+        return newer(parameters, rotary, says);
+    }
+    match older(file, &rotary)? {
+        Some(scaling) => stretched(scaling, rotary),
+        None => Ok(rotary),
+    }
+}
+
+/// `rotary` with the parameters of version 5, which have the base among them.
+fn newer(
+    mut parameters: ConfigFile,
+    rotary: RotaryConfig,
+    says: Option<f64>,
+) -> Result<RotaryConfig, PretrainedError> {
+    let base = match (parameters.number_if_any("rope_theta")?, says) {
+        (Some(inside), Some(outside)) if inside != outside => {
+            return Err(parameters.unsupported("rope_theta", outside.to_string()));
+        }
+        (Some(inside), _) => inside,
+        (None, _) => rotary.base,
+    };
+    stretched(parameters, rotary.with_base(base))
+}
+
+/// The scaling in a file from before version 5, which has to name its type. Version 4 reads no base there, and needs all of Llama 3's numbers.
+fn older(
+    file: &mut ConfigFile,
+    rotary: &RotaryConfig,
+) -> Result<Option<ConfigFile>, PretrainedError> {
+    let Some(mut scaling) = file.object("rope_scaling")? else {
+        return Ok(None);
+    };
+    let names = ["rope_type", "type"].map(|name| scaling.has(name));
+    if names == [false, false] {
+        return Err(file.unsupported("rope_scaling", "an object with rope_type"));
+    }
+    let base = scaling.number_if_any("rope_theta")?;
+    if base.is_some_and(|base| base != rotary.base) {
+        return Err(scaling.unsupported("rope_theta", rotary.base.to_string()));
+    }
+    if scaling.has("low_freq_factor") {
+        scaling.needs("original_max_position_embeddings")?;
+    }
+    Ok(Some(scaling))
+}
+
+/// `rotary` with the scaling of a JSON object.
 fn stretched(
     mut parameters: ConfigFile,
     rotary: RotaryConfig,
 ) -> Result<RotaryConfig, PretrainedError> {
-    let rotary = rotary
-        .clone()
-        .with_base(parameters.number("rope_theta", rotary.base)?);
-    let mut max_len = rotary.max_len;
     // transformers too takes the model's positions if the original ones are missing.
     let original = |parameters: &mut ConfigFile| {
         let original = parameters.size_if_any("original_max_position_embeddings")?;
         Ok::<_, PretrainedError>(original.unwrap_or(rotary.max_len))
     };
-    // The older of the two names.
     let kinds = ["default", "linear", "llama3", "yarn"].map(|kind| (kind, kind));
-    let older = parameters.choice("type", &kinds)?;
-    let kind = match parameters.has("rope_type") {
-        true => parameters.choice("rope_type", &kinds)?,
-        false => older,
+    let kind = match [parameters.has("rope_type"), parameters.has("type")] {
+        // The older name. Version 4 prefers it in most families, version 5 nowhere.
+        [true, true] => {
+            let kind = parameters.choice("rope_type", &kinds)?;
+            parameters.only("type", kind.into())?;
+            kind
+        }
+        [true, false] => parameters.choice("rope_type", &kinds)?,
+        [false, _] => parameters.choice("type", &kinds)?,
     };
-    let scaling = match kind {
-        "linear" => RotaryScaling::Linear {
-            factor: parameters.real("factor")?,
-        },
-        "llama3" => RotaryScaling::Llama3 {
-            factor: parameters.real("factor")?,
-            low_freq_factor: parameters.real("low_freq_factor")?,
-            high_freq_factor: parameters.real("high_freq_factor")?,
-            original_max_len: original(&mut parameters)?,
-        },
+    let (scaling, max_len) = match kind {
+        "linear" => {
+            let factor = parameters.real("factor")?;
+            let max_len = parameters.reach("factor", factor, rotary.max_len)?;
+            (RotaryScaling::Linear { factor }, max_len)
+        }
+        "llama3" => {
+            let scaling = RotaryScaling::Llama3 {
+                factor: parameters.real("factor")?,
+                low_freq_factor: parameters.real("low_freq_factor")?,
+                high_freq_factor: parameters.real("high_freq_factor")?,
+                original_max_len: original(&mut parameters)?,
+            };
+            (scaling, rotary.max_len)
+        }
         "yarn" => {
             let original = original(&mut parameters)?;
             let factor = parameters.real("factor")?;
-            // The length that the scaling is meant to reach, even if the file still has the length from before it.
-            let stretched = factor * original as f64;
-            if stretched > MOST_POSITIONS as f64 {
-                return Err(
-                    parameters.unsupported("factor", format!("at most {MOST_POSITIONS} positions"))
-                );
-            }
-            max_len = max_len.max(stretched as usize);
+            let max_len = parameters.reach("factor", factor, original)?;
             let yarn = YarnScaling::new(factor, original);
-            RotaryScaling::Yarn(
-                yarn.with_beta_fast(parameters.number("beta_fast", yarn.beta_fast)?)
-                    .with_beta_slow(parameters.number("beta_slow", yarn.beta_slow)?)
-                    .with_truncate(parameters.flag("truncate", true)?)
-                    .with_attention_factor(parameters.number_if_any("attention_factor")?),
-            )
+            let yarn = yarn
+                .with_beta_fast(parameters.number("beta_fast", yarn.beta_fast)?)
+                .with_beta_slow(parameters.number("beta_slow", yarn.beta_slow)?)
+                .with_truncate(parameters.flag("truncate", true)?)
+                .with_attention_factor(parameters.number_if_any("attention_factor")?);
+            (RotaryScaling::Yarn(yarn), max_len)
         }
-        _ => RotaryScaling::None,
+        _ => (RotaryScaling::None, rotary.max_len),
     };
+    // How the model was trained, which transformers does not read either.
+    parameters.ignore("finetuned");
     parameters.finish()?;
+    let max_len = max_len.max(rotary.max_len);
     Ok(rotary.with_scaling(scaling).with_max_len(max_len))
 }

@@ -103,6 +103,7 @@ pub(super) fn gguf(family: Family, config: &LanguageModelConfig) -> Table {
         ("ffn_down", "mlp.down_proj"),
     ];
     table_with(family, config, projections)
+        .ignore("rope_freqs.weight")
         .rename_all(&of_model, ["", ""])
         .rename_all(&of_layer, ["blk.*.", "model.layers.*."])
 }

@@ -12,30 +12,12 @@ use serde_json::{Map, Value};
 
 use super::{
     PretrainedError,
+    activations::ACTIVATIONS,
     fields::of_no_matter,
     gguf,
     source::{self, Wanted},
 };
-use crate::weights::{Format, format};
-
-/// The activations of feed-forward networks, by their names in `transformers`.
-const ACTIVATIONS: [(&str, FeedForwardActivation); 12] = {
-    use FeedForwardActivation::{Gelu, GeluTanh, QuickGelu, Relu, ReluSquared, Silu};
-    [
-        ("gelu", Gelu),
-        ("gelu_python", Gelu),
-        ("gelu_new", GeluTanh),
-        ("gelu_fast", GeluTanh),
-        ("gelu_accurate", GeluTanh),
-        ("gelu_pytorch_tanh", GeluTanh),
-        ("gelu_python_tanh", GeluTanh),
-        ("quick_gelu", QuickGelu),
-        ("relu", Relu),
-        ("relu2", ReluSquared),
-        ("silu", Silu),
-        ("swish", Silu),
-    ]
-};
+use crate::weights::{Format, format, lfs_pointer};
 
 /// The largest configuration accepted, in bytes: published ones have a few thousand.
 const LARGEST: u64 = 1 << 24;
@@ -44,10 +26,11 @@ const MOST: u64 = 1 << 31;
 /// The most layers accepted: published models have a few hundred, and each takes memory before any weight is read.
 const MOST_LAYERS: usize = 10_000;
 /// The longest text accepted for a model whose position tables are computed: published ones have ten million tokens at most.
-pub(crate) const MOST_POSITIONS: usize = 1 << 24;
+pub(super) const MOST_POSITIONS: usize = 1 << 24;
 
 /// The fields of a `config.json`, all of which have to be read.
 pub(crate) struct ConfigFile {
+    source: PathBuf,
     path: PathBuf,
     is_gguf: bool,
     family: &'static str,
@@ -57,14 +40,11 @@ pub(crate) struct ConfigFile {
 
 impl ConfigFile {
     /// The `config.json` of a folder or of a name on the Hub, or what a GGUF file says itself, for a model of this family.
-    pub(crate) fn read(
-        source: &Path,
-        wanted: Wanted,
-        family: &'static str,
-    ) -> Result<Self, PretrainedError> {
+    pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self, PretrainedError> {
         if source.is_file() {
             return Self::of_gguf(source, family);
         }
+        let wanted = Wanted::ModelConfig;
         let path = source::folder_with(source, wanted)?.join(wanted.file());
         let failed = |reason: String| PretrainedError::File {
             path: path.clone(),
@@ -77,8 +57,14 @@ impl ConfigFile {
             )));
         }
         let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        match serde_json::from_str(&text).map_err(|error| failed(error.to_string()))? {
+        let fields = serde_json::from_str(&text);
+        let reason = |error: serde_json::Error| match lfs_pointer(&path) {
+            Some(pointer) => pointer,
+            None => error.to_string(),
+        };
+        match fields.map_err(|error| failed(reason(error)))? {
             Value::Object(fields) => Ok(Self {
+                source: source.into(),
                 path,
                 is_gguf: false,
                 family,
@@ -95,12 +81,13 @@ impl ConfigFile {
             reason,
         };
         if format(path).map_err(failed)? != Format::Gguf {
-            return Err(failed(
-                "it is no GGUF file; a model of transformers is named by its folder".into(),
-            ));
+            return Err(failed(lfs_pointer(path).unwrap_or_else(|| {
+                "it is no GGUF file; a model of transformers is named by its folder".into()
+            })));
         }
         let fields = gguf::fields(path).map_err(failed)?;
         Ok(Self {
+            source: path.into(),
             path: path.into(),
             is_gguf: true,
             family,
@@ -114,12 +101,9 @@ impl ConfigFile {
         self.is_gguf
     }
 
-    /// Where the weights are: the folder, or the GGUF file.
-    pub(crate) fn weights(&self) -> PathBuf {
-        match self.is_gguf {
-            true => self.path.clone(),
-            false => self.path.parent().unwrap_or(Path::new("")).into(),
-        }
+    /// What was read: a folder, a name on the Hub, or a GGUF file.
+    pub(crate) fn source(&self) -> PathBuf {
+        self.source.clone()
     }
 
     /// A field, if it is there and not null.
@@ -206,6 +190,16 @@ impl ConfigFile {
         }
     }
 
+    /// A size or a count, or `missing` if the field is not there. Null is refused, as by transformers.
+    pub(crate) fn size_or(
+        &mut self,
+        field: &str,
+        missing: usize,
+    ) -> Result<usize, PretrainedError> {
+        self.check_not_null(field, "a whole number")?;
+        Ok(self.size_if_any(field)?.unwrap_or(missing))
+    }
+
     /// A list of sizes, if the field is there and not null.
     pub(crate) fn sizes_if_any(
         &mut self,
@@ -218,9 +212,27 @@ impl ConfigFile {
         })
     }
 
-    /// A real number, or `missing` if the field is not there.
+    /// A list of real numbers, if the field is there and not null.
+    pub(crate) fn numbers_if_any(
+        &mut self,
+        field: &str,
+    ) -> Result<Option<Vec<f64>>, PretrainedError> {
+        self.parsed(field, "a list of numbers", |value| {
+            value.as_array()?.iter().map(Value::as_f64).collect()
+        })
+    }
+
+    /// A real number, or `missing` if the field is not there. Null is refused, as by transformers.
     pub(crate) fn number(&mut self, field: &str, missing: f64) -> Result<f64, PretrainedError> {
+        self.check_not_null(field, "a number")?;
         Ok(self.number_if_any(field)?.unwrap_or(missing))
+    }
+
+    fn check_not_null(&self, field: &str, expected: &str) -> Result<(), PretrainedError> {
+        match self.fields.get(field) {
+            Some(Value::Null) => Err(self.unsupported(field, expected)),
+            _ => Ok(()),
+        }
     }
 
     /// A real number, if the field is there and not null.
@@ -232,6 +244,7 @@ impl ConfigFile {
     pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, PretrainedError> {
         let fields = self.parsed(field, "an object", |value| value.as_object().cloned())?;
         Ok(fields.map(|fields| Self {
+            source: self.source.clone(),
             path: self.path.clone(),
             is_gguf: self.is_gguf,
             family: self.family,
@@ -271,6 +284,7 @@ impl ConfigFile {
     ) -> Result<f64, PretrainedError> {
         let mut known: Option<f64> = None;
         for &field in fields {
+            self.check_not_null(field, "a number")?;
             let Some(found) = self.number_if_any(field)? else {
                 continue;
             };
@@ -284,8 +298,23 @@ impl ConfigFile {
         Ok(known.unwrap_or(missing))
     }
 
-    /// True or false, or `missing` if the field is not there.
+    /// The length that a scaling of rotary positions is meant to reach, although the file still has the length from before it.
+    pub(crate) fn reach(
+        &self,
+        field: &str,
+        factor: f64,
+        original: usize,
+    ) -> Result<usize, PretrainedError> {
+        let reached = factor * original as f64;
+        match reached > MOST_POSITIONS as f64 {
+            true => Err(self.unsupported(field, format!("at most {MOST_POSITIONS} positions"))),
+            false => Ok(reached as usize),
+        }
+    }
+
+    /// True or false, or `missing` if the field is not there. Null is refused, as by version 5 of transformers.
     pub(crate) fn flag(&mut self, field: &str, missing: bool) -> Result<bool, PretrainedError> {
+        self.check_not_null(field, "true or false")?;
         let flag = self.parsed(field, "true or false", Value::as_bool)?;
         Ok(flag.unwrap_or(missing))
     }
@@ -300,13 +329,14 @@ impl ConfigFile {
         Ok(())
     }
 
-    /// The meaning of one of these texts; that of the first if the field is missing.
+    /// The meaning of one of these texts; that of the first if the field is missing. Null is refused, as by transformers.
     pub(crate) fn choice<T: Clone>(
         &mut self,
         field: &str,
         choices: &[(&str, T)],
     ) -> Result<T, PretrainedError> {
         let names: Vec<&str> = choices.iter().map(|(name, _)| *name).collect();
+        self.check_not_null(field, &names.join(", "))?;
         let choice = self.parsed(field, &names.join(", "), |value| {
             let text = value.as_str()?;
             let found = choices.iter().find(|(name, _)| *name == text);
@@ -321,7 +351,7 @@ impl ConfigFile {
         field: &str,
         missing: FeedForwardActivation,
     ) -> Result<FeedForwardActivation, PretrainedError> {
-        match self.has(field) {
+        match self.fields.contains_key(field) {
             true => self.choice(field, &ACTIVATIONS),
             false => Ok(missing),
         }

@@ -5,12 +5,13 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 /// How a model was made, run or saved.
-const NO_MATTER: [&str; 66] = [
+const NO_MATTER: [&str; 73] = [
     "_attn_implementation",
     "_attn_implementation_autoset",
     "_name_or_path",
     "_num_labels",
     "architectures",
+    "attn_implementation",
     "auto_map",
     "bad_words_ids",
     "begin_suppress_tokens",
@@ -36,10 +37,13 @@ const NO_MATTER: [&str; 66] = [
     "is_encoder_decoder",
     "label2id",
     "length_penalty",
+    "loss_type",
     "mask_token_id",
     "max_length",
+    "max_sequence_length",
     "min_length",
     "min_new_tokens",
+    "neftune_noise_alpha",
     "no_repeat_ngram_size",
     "num_beam_groups",
     "num_beams",
@@ -56,6 +60,8 @@ const NO_MATTER: [&str; 66] = [
     "repetition_penalty",
     "return_dict",
     "return_dict_in_generate",
+    "sbert_ce_default_activation_function",
+    "sentence_transformers",
     "sep_token_id",
     "suppress_tokens",
     "task_specific_params",
@@ -72,6 +78,7 @@ const NO_MATTER: [&str; 66] = [
     "unsloth_fixed",
     "unsloth_version",
     "use_cache",
+    "xla_device",
 ];
 
 /// The names of those `fields` that change nothing in any family: some whatever their value, some because of their value.
@@ -80,6 +87,8 @@ pub(super) fn of_no_matter(fields: &Map<String, Value>) -> BTreeSet<String> {
     let harmless = [
         ("add_cross_attention", json!(false)),
         ("is_decoder", json!(false)),
+        ("mlp_bias", json!(false)),
+        ("partial_rotary_factor", json!(1.0)),
         ("pruned_heads", json!({})),
         ("tie_encoder_decoder", json!(false)),
         ("use_bfloat16", json!(false)),

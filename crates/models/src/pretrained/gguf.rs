@@ -76,8 +76,13 @@ pub(super) fn fields(path: &Path) -> Result<Map<String, Value>, String> {
     if let Some(rows) = rows("token_embd.weight") {
         fields.entry("vocab_size").or_insert(json!(rows));
     }
+    if let Some(factors) = weights.numbers("rope_freqs.weight")? {
+        fields.insert("rope_freqs".into(), json!(factors));
+    }
     if is_bert {
-        fields.insert("type_vocab_size".into(), json!(rows("token_types.weight")));
+        if let Some(rows) = rows("token_types.weight") {
+            fields.insert("type_vocab_size".into(), json!(rows));
+        }
     } else {
         let is_tied = rows("output.weight").is_none();
         fields.insert("tie_word_embeddings".into(), json!(is_tied));

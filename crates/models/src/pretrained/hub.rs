@@ -11,6 +11,7 @@ use std::{
     error::Error,
     fs, io, iter,
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use hf_hub::{
@@ -18,7 +19,10 @@ use hf_hub::{
     split_id,
 };
 
-use super::source::{Name, Wanted};
+use super::{
+    progress::Progress,
+    source::{Name, Wanted},
+};
 use crate::weights::{WEIGHT_FILES, shards};
 
 /// What is downloaded with a model, where it is there.
@@ -124,10 +128,11 @@ impl Cached<'_> {
         let mut files = WEIGHT_FILES.into_iter();
         let weights = match (wanted, files.find(|file| has(file))) {
             (Wanted::Config | Wanted::Tokenizer, _) => None,
-            (Wanted::Model, None) => {
+            (Wanted::ModelConfig | Wanted::Model, None) => {
                 let names = WEIGHT_FILES.join(", ");
                 return Err(format!("the model has none of {names}"));
             }
+            (Wanted::ModelConfig, _) => None,
             (Wanted::Model, weights) => weights,
         };
         remote.get(wanted.file(), &snapshot)?;
@@ -222,7 +227,7 @@ impl Remote {
         }
         // The second time whatever the cache has of it: a link to nothing, or what was never the file.
         for force in [false, true] {
-            self.download(file, force)?;
+            self.download(file, size, force)?;
             if len() == size {
                 return Ok(());
             }
@@ -242,10 +247,11 @@ impl Remote {
         ))
     }
 
-    fn download(&self, file: &str, force: bool) -> Result<(), String> {
+    fn download(&self, file: &str, size: u64, force: bool) -> Result<(), String> {
         loop {
             let request = self.repository.download_file().filename(file);
             let request = request.revision(&self.commit).force_download(force);
+            let request = request.maybe_progress(Progress::of(file, size));
             match request.send() {
                 Ok(_) => return Ok(()),
                 // Another process is downloading it, and then it is there.
@@ -256,17 +262,26 @@ impl Remote {
     }
 }
 
-/// The files at the top of a commit.
+/// The files at the top of a commit, which is asked for once: its weights are downloaded after its configuration was read.
 fn sizes(
     repository: &HFRepositorySync<RepoTypeModel>,
     commit: &str,
 ) -> Result<BTreeMap<String, u64>, HFError> {
+    static LISTED: Mutex<BTreeMap<[String; 2], BTreeMap<String, u64>>> =
+        Mutex::new(BTreeMap::new());
+    let listed = || LISTED.lock().unwrap_or_else(PoisonError::into_inner);
+    let key = [repository.repo_path(), commit.to_owned()];
+    if let Some(known) = listed().get(&key) {
+        return Ok(known.clone());
+    }
     let entries = repository.list_tree().revision(commit).send()?;
     let files = entries.into_iter().filter_map(|entry| match entry {
         RepoTreeEntry::File { path, size, .. } => Some((path, size)),
         RepoTreeEntry::Directory { .. } => None,
     });
-    Ok(files.collect())
+    let files: BTreeMap<String, u64> = files.collect();
+    listed().insert(key, files.clone());
+    Ok(files)
 }
 
 /// The error with its causes, and what to do.

@@ -4,12 +4,12 @@ use std::path::Path;
 
 use burn::tensor::Device;
 
-use super::{ConfigFile, PretrainedError, Wanted};
+use super::{ConfigFile, PretrainedError, source};
 use crate::{
     gpt_neox, gpt2,
     language_model::{LanguageModel, LanguageModelConfig},
     llama,
-    weights::{Table, Weights},
+    weights::Table,
 };
 
 type FromPretrained = fn(&Path, &Device) -> Result<LanguageModel, PretrainedError>;
@@ -40,7 +40,7 @@ impl LanguageModel {
         source: impl AsRef<Path>,
         device: &Device,
     ) -> Result<Self, PretrainedError> {
-        let mut file = ConfigFile::read(source.as_ref(), Wanted::Model, "LanguageModel")?;
+        let mut file = ConfigFile::read(source.as_ref(), "LanguageModel")?;
         file.needs("model_type")?;
         let gpt: [(&str, FromPretrained); 2] = [
             ("gpt2", |folder, device| {
@@ -54,8 +54,7 @@ impl LanguageModel {
         let llamas = llama::FAMILIES.iter().map(|(name, _)| (*name, of_llama));
         let families: Vec<_> = gpt.into_iter().chain(llamas).collect();
         let from_pretrained = file.choice("model_type", &families)?;
-        // Not the source: a name on the Hub has been looked up.
-        from_pretrained(&file.weights(), device)
+        from_pretrained(source.as_ref(), device)
     }
 }
 
@@ -63,18 +62,22 @@ impl LanguageModel {
 const SMALL_TABLE: usize = 1 << 24;
 
 /// Loads the model that `config` describes, made from `file`, all of whose fields must have been read.
+///
+/// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
+/// the embedding.
 pub(crate) fn load(
     file: ConfigFile,
-    config: &LanguageModelConfig,
-    table: &Table,
+    mut config: LanguageModelConfig,
+    [body, embedding, head]: [&str; 3],
+    table: impl Fn(&LanguageModelConfig) -> Table,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let source = file.weights();
+    let source = file.source();
     let path = file.finish()?;
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = Weights::open(source)?;
+    let weights = source::weights(&source)?;
     // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
@@ -105,7 +108,20 @@ pub(crate) fn load(
             weights: numbers,
         });
     }
+    let is_bare = weights.has(embedding);
+    let lacks_head = is_bare && !config.tied && !weights.has(head);
+    let weights = match is_bare {
+        true => weights
+            .rename("*", &format!("{body}.*"))
+            .rename(&format!("{body}.{head}"), head),
+        false => weights,
+    };
+    // Without a head of its own.
+    config.tied |= lacks_head;
     let mut model = config.init(device);
-    weights.load(table, &mut model)?;
-    Ok(model)
+    weights.load(&table(&config), &mut model)?;
+    match lacks_head {
+        true => Ok(model.without_logits()),
+        false => Ok(model),
+    }
 }

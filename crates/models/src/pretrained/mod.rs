@@ -16,8 +16,9 @@
 //! # GGUF
 //!
 //! A source that is a file is a GGUF file, as llama.cpp's converter writes it of BERT, Llama, Mistral, Qwen 2 and Qwen 3: `"model-Q8_0.gguf"`. Tensors in F64, F32, F16,
-//! BF16, Q8_0, Q4_0 and Q6_K become f32 parameters; other types are refused by name. So are the scaled rotary positions of Llama 3.1, which the
-//! converter writes as a tensor. The tokenizer inside the file is not read: put `tokenizer.json` beside it.
+//! BF16, Q8_0, Q4_0 and Q6_K become f32 parameters; other types are refused by name. The scaled rotary positions of Llama 3.1, which the
+//! converter writes as a tensor, are read. A Mistral 7B v0.1 is a `llama` there, without its window of 4096 tokens, so longer texts get other logits
+//! than from its own files. The tokenizer inside the file is not read: put `tokenizer.json` beside it.
 //!
 //! # Names on the Hub
 //!
@@ -25,8 +26,9 @@
 //! or, with a branch, a tag or a commit, `"openai-community/gpt2@607a30d783dfa663caf39e06633721c8d4cfcd7e"`. The default is `main`.
 //!
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
-//! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json`, the files of tokenizer and chat if there are any, and the weights (`model.safetensors`, its shards, or
-//! `pytorch_model.bin`) are downloaded, without a sign of progress. After an interrupted download, the next call keeps the
+//! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json` is
+//! downloaded; then, if the model is supported, the files of tokenizer and chat if there are any, and the weights (`model.safetensors`, its shards, or
+//! `pytorch_model.bin`). Nothing is printed: `on_download` says how far a download has come. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
 //!
 //! | environment variable | meaning |
@@ -36,6 +38,7 @@
 //! | `HF_TOKEN` | your access token, for models that require one. Default: the file `token` in `HF_HOME` |
 //! | `HF_ENDPOINT` | another server |
 
+mod activations;
 mod config_file;
 mod error;
 mod fields;
@@ -43,14 +46,18 @@ mod gguf;
 #[cfg(feature = "hub")]
 mod hub;
 mod language_model;
+#[cfg(feature = "hub")]
+mod progress;
 mod source;
 #[cfg(feature = "tokenizers")]
 mod tokenizer;
 
-pub(crate) use config_file::{ConfigFile, MOST_POSITIONS};
+pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
 pub(crate) use language_model::load;
-pub(crate) use source::Wanted;
+#[cfg(feature = "hub")]
+pub use progress::{Download, on_download};
 pub use source::folder;
+pub(crate) use source::weights;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};

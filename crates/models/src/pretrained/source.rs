@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::PretrainedError;
+use crate::weights::Weights;
 
 /// A model's name on the Hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -40,6 +41,8 @@ impl Name {
 pub(crate) enum Wanted {
     /// Configuration.
     Config,
+    /// Configuration of a model whose weights are wanted if it is supported.
+    ModelConfig,
     /// Configuration and weights.
     Model,
     /// `tokenizer.json`.
@@ -54,7 +57,7 @@ impl Wanted {
     /// The file without which none of it is there.
     pub(crate) fn file(self) -> &'static str {
         match self {
-            Self::Config | Self::Model => "config.json",
+            Self::Config | Self::ModelConfig | Self::Model => "config.json",
             Self::Tokenizer => "tokenizer.json",
         }
     }
@@ -74,6 +77,15 @@ fn is_part(part: &str) -> bool {
 /// When the source is a name whose `config.json` can be found neither in the cache nor on the Hub.
 pub fn folder(source: impl AsRef<Path>) -> Result<PathBuf, PretrainedError> {
     folder_with(source.as_ref(), Wanted::Config)
+}
+
+/// Opens the weights of a model whose configuration is supported: those of a name on the Hub are only now downloaded.
+pub(crate) fn weights(source: &Path) -> Result<Weights, PretrainedError> {
+    let weights = match source.is_file() {
+        true => source.into(),
+        false => folder_with(source, Wanted::Model)?,
+    };
+    Ok(Weights::open(weights)?)
 }
 
 /// The folder with the files of a model, of which these are wanted.

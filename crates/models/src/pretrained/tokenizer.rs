@@ -8,6 +8,7 @@ use super::{
     PretrainedError,
     source::{self, Wanted},
 };
+use crate::weights::lfs_pointer;
 
 /// Reads the `tokenizer.json` of a folder, of that of a GGUF file, or of a [name on the Hub](super).
 ///
@@ -55,7 +56,7 @@ pub fn tokenizer(source: impl AsRef<Path>) -> Result<Tokenizer, PretrainedError>
     let path =
         source::folder_with(source.as_ref(), Wanted::Tokenizer)?.join(Wanted::Tokenizer.file());
     Tokenizer::from_file(&path).map_err(|error| PretrainedError::Tokenizer {
+        reason: lfs_pointer(&path).unwrap_or_else(|| error.to_string()),
         path,
-        reason: error.to_string(),
     })
 }

@@ -106,6 +106,13 @@ impl Weights {
         self.tensors.contains_key(name)
     }
 
+    /// The numbers of a small tensor, if it is there.
+    pub(crate) fn numbers(&self, name: &str) -> Result<Option<Vec<f64>>, String> {
+        let numbers = self.tensors.get(name).map(numbers::of_small);
+        let numbers = numbers.transpose();
+        numbers.map_err(|reason| format!("the numbers of {name} cannot be read: {reason}"))
+    }
+
     /// Leaves out tensors of this name, in addition to those that the table ignores; `*` stands for anything.
     pub fn ignore(mut self, pattern: &str) -> Self {
         self.options.ignored.push(pattern.into());

@@ -11,6 +11,9 @@ use super::{
     source::Stored,
 };
 
+/// More than any head is wide.
+const SMALL: usize = 1 << 16;
+
 /// The numbers of the job's parameter `ours`, as `dtype`.
 pub(super) fn import(
     job: &Job,
@@ -109,6 +112,22 @@ fn converted(bytes: Vec<u8>, from: DType, to: DType, summand: f64) -> Result<Ten
     }
     let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
     cast(TensorData::new(sums, [count]), to)
+}
+
+/// The numbers of a tensor of at most [`SMALL`] numbers.
+pub(super) fn of_small(stored: &Stored) -> Result<Vec<f64>, String> {
+    let wrong = || format!("it holds {}", stored.dtype_name);
+    let dtype = stored.dtype.ok_or_else(wrong)?;
+    let mut sizes = stored.shape.iter();
+    let count = sizes.try_fold(1usize, |count, &size| count.checked_mul(size));
+    let count = count.filter(|&count| count <= SMALL);
+    let count = count.ok_or_else(|| format!("its shape is {:?}", stored.shape))?;
+    let mut bytes = vec![0; count * dtype.size()];
+    let read = stored.read_from(0)?.read_exact(&mut bytes);
+    read.map_err(|error| error.to_string())?;
+    Ok(TensorData::from_bytes_vec(bytes, [count], dtype)
+        .iter::<f64>()
+        .collect())
 }
 
 /// Whether all numbers are 0.

@@ -5,11 +5,11 @@ use std::{fs, path::Path};
 use serde_json::{Map, Value, json};
 
 use super::{
-    COMMIT, TOKENIZER, fill, load, offline,
+    COMMIT, PROGRESS, TOKENIZER, fill, load, offline, printed,
     server::{Request, Server, Serves},
     temporary,
 };
-use crate::models::{folder, tokenizer::WORDS};
+use crate::models::{folder, refused::copied, tokenizer::WORDS};
 
 #[test]
 fn what_is_missing_is_downloaded() {
@@ -47,6 +47,7 @@ fn downloaded(home: &Path, token: &[(&str, &Path)]) {
             &format!("{resolved}/config.json"),
             &format!("{resolved}/config.json"),
             "/elsewhere/config.json",
+            // The configuration is supported: now the weights.
             &format!("{resolved}/model.safetensors"),
             &format!("{resolved}/model.safetensors"),
             "/elsewhere/model.safetensors",
@@ -68,6 +69,66 @@ fn downloaded(home: &Path, token: &[(&str, &Path)]) {
         load(&format!("organisation/tiny@{COMMIT}"), &variables),
         Ok(())
     );
+}
+
+/// A model that is not supported costs no download of its weights.
+#[test]
+fn a_configuration_is_refused_before_its_weights_are_downloaded() {
+    let other = copied("bert", |config| {
+        config.insert("model_type".into(), json!("roberta"));
+    });
+    let files = ["config.json", "model.safetensors"];
+    let server = Server::start(COMMIT, other.path(), &files, Serves::Files);
+    let (cache, endpoint) = (temporary(), server.url());
+    let variables = [
+        ("HF_HUB_CACHE", cache.path()),
+        ("HF_ENDPOINT", Path::new(&endpoint)),
+    ];
+    let refused = load("tiny", &variables).expect_err("it is not supported");
+    let reason = r#"config.json: model_type is "roberta", but BERT supports bert, albert"#;
+    assert!(refused.ends_with(reason), "{refused}");
+    let requests = server.requests();
+    let weights = |request: &Request| request.path.ends_with("model.safetensors");
+    assert!(!requests.iter().any(weights), "{requests:?}");
+}
+
+/// The size of a file is known from its start on, and all of it has arrived at its end.
+#[test]
+fn how_far_a_download_has_come() {
+    let files = ["config.json", "model.safetensors"];
+    let server = Server::start(COMMIT, &folder("bert"), &files, Serves::Files);
+    let (cache, endpoint) = (temporary(), server.url());
+    let variables = [
+        ("HF_HUB_CACHE", cache.path()),
+        ("HF_ENDPOINT", Path::new(&endpoint)),
+        (PROGRESS, Path::new("1")),
+    ];
+    let shown = |text: String, file: &str| -> Vec<[u64; 2]> {
+        let begins = format!("download {file} ");
+        let lines = text.lines().filter_map(|line| line.strip_prefix(&begins));
+        let numbers = lines.map(|line| {
+            let mut numbers = line
+                .split(' ')
+                .map(|number| number.parse().expect("a number"));
+            [(); 2].map(|()| numbers.next().expect("two numbers"))
+        });
+        numbers.collect()
+    };
+    let text = printed("tiny", &variables);
+    for file in files {
+        let size = fs::metadata(folder("bert").join(file))
+            .expect("a file")
+            .len();
+        let shown = shown(text.clone(), file);
+        assert_eq!(shown.first(), Some(&[0, size]), "{text}");
+        assert_eq!(shown.last(), Some(&[size, size]), "{text}");
+        assert!(shown.is_sorted(), "{text}");
+    }
+    // Nothing is downloaded, or nobody asked.
+    assert!(!printed("tiny", &variables).contains("download "));
+    let cache = temporary();
+    let variables = [("HF_HUB_CACHE", cache.path()), variables[1]];
+    assert!(!printed("tiny", &variables).contains("download "));
 }
 
 /// Neither half a file nor the page of an error stays in the cache, where it would be taken for the file.

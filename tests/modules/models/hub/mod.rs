@@ -9,7 +9,7 @@ use std::{env, fs, path::Path, process::Command};
 use burn::tensor::{Int, Tensor};
 use burn_attn_models::{
     bert::{Bert, BertInput},
-    pretrained,
+    pretrained::{self, Download},
 };
 use burn_attn_tests::devices;
 use tempfile::TempDir;
@@ -20,11 +20,25 @@ use super::{assert_states, folder, values};
 const NAME: &str = "BURN_ATTN_TEST_NAME";
 /// Set where the tokenizer alone is looked up.
 const TOKENIZER: &str = "BURN_ATTN_TEST_TOKENIZER";
+/// Set where downloads are shown.
+const PROGRESS: &str = "BURN_ATTN_TEST_PROGRESS";
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
 const LOADED: &str = "the model is loaded";
 
 /// Loads a model in a process with these variables, and no others that concern it: the variables of this one are those of all tests.
 fn load(name: &str, variables: &[(&str, &Path)]) -> Result<(), String> {
+    let text = printed(name, variables);
+    match text.contains(LOADED) {
+        true => Ok(()),
+        false => {
+            let refused = text.lines().find_map(|line| line.strip_prefix("refused: "));
+            Err(refused.expect("what happened").to_owned())
+        }
+    }
+}
+
+/// What the process prints.
+fn printed(name: &str, variables: &[(&str, &Path)]) -> String {
     let mut process = Command::new(env::current_exe().expect("a program"));
     process.args(["--exact", "models::hub::another_process", "--nocapture"]);
     for (name, _) in env::vars_os() {
@@ -37,13 +51,7 @@ fn load(name: &str, variables: &[(&str, &Path)]) -> Result<(), String> {
     let output = process.output().expect("it runs");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{text}{output:?}");
-    match text.contains(LOADED) {
-        true => Ok(()),
-        false => {
-            let refused = text.lines().find_map(|line| line.strip_prefix("refused: "));
-            Err(refused.expect("what happened").to_owned())
-        }
-    }
+    text
 }
 
 /// What [`load`] runs.
@@ -52,6 +60,18 @@ fn another_process() {
     let Ok(name) = env::var(NAME) else {
         return;
     };
+    if env::var_os(PROGRESS).is_some() {
+        pretrained::on_download(
+            |Download {
+                 file,
+                 received,
+                 size,
+                 ..
+             }| {
+                println!("\ndownload {file} {received} {size}");
+            },
+        );
+    }
     if env::var_os(TOKENIZER).is_some() {
         return match pretrained::tokenizer(&name) {
             Ok(_) => println!("\n{LOADED}"),

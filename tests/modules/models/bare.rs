@@ -1,0 +1,135 @@
+//! Bare models, whose tensors have no name of the model before theirs, as `AutoModel` saves them; and what is said of tensors that have another.
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::Path,
+};
+
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_attn::CausalTransformerInput;
+use burn_attn_models::{
+    language_model::LanguageModel, pretrained::PretrainedError, weights::WeightsError,
+};
+use burn_attn_tests::devices;
+use tempfile::TempDir;
+
+use super::{folder, refused::copied};
+use crate::weights::{contents, write_as};
+
+/// A copy of a model whose tensors are named anew, or left out.
+fn renamed(model: &str, name: impl Fn(&str) -> Option<String>) -> TempDir {
+    let copy = copied(model, |_| {});
+    let tensors = contents(&folder(model).join("model.safetensors"));
+    let tensors: Vec<_> = tensors
+        .into_iter()
+        .filter_map(|(old, (dtype, shape, bytes))| Some((name(&old)?, dtype, shape, bytes)))
+        .collect();
+    let tensors = tensors.iter().map(|(name, dtype, shape, bytes)| {
+        (name.as_str(), dtype.as_str(), shape.clone(), bytes.clone())
+    });
+    write_as(&copy.path().join("model.safetensors"), tensors.collect());
+    copy
+}
+
+fn load(folder: &Path) -> Result<LanguageModel, PretrainedError> {
+    LanguageModel::from_pretrained(folder, &devices::any())
+}
+
+fn tokens() -> Tensor<2, Int> {
+    Tensor::from_data([[3, 1, 4, 1, 5, 9, 2]], &devices::any())
+}
+
+fn states(model: &LanguageModel) -> TensorData {
+    let input = CausalTransformerInput::new(model.embed(tokens(), 0));
+    model.transformer.forward(input).into_data()
+}
+
+#[test]
+fn bare_models_are_those_that_they_are_part_of() {
+    let models = [
+        ("llama", "model."),
+        ("mistral", "model."),
+        ("qwen2", "model."),
+        ("qwen3", "model."),
+        ("gemma2", "model."),
+        ("gemma3", "model."),
+        ("olmo2", "model."),
+        ("mixtral", "model."),
+        ("qwen3_moe", "model."),
+        ("gpt_oss", "model."),
+        ("gpt_neox", "gpt_neox."),
+        ("gpt_neox_sequential", "gpt_neox."),
+        ("gpt2", "transformer."),
+    ];
+    for (name, body) in models {
+        let whole = load(&folder(name)).expect("a model");
+        let bare = renamed(name, |tensor| tensor.strip_prefix(body).map(str::to_owned));
+        let bare = load(bare.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(states(&bare), states(&whole), "{name}");
+        // The head is the embedding, or there is none.
+        match &whole.head {
+            None => assert_eq!(
+                bare.forward(tokens()).into_data(),
+                whole.forward(tokens()).into_data(),
+                "{name}"
+            ),
+            Some(_) => {
+                let logits = catch_unwind(AssertUnwindSafe(|| bare.forward(tokens())));
+                let panic = logits.expect_err("there are no logits");
+                let sentence = panic.downcast_ref::<&str>().copied();
+                let sentence = sentence.expect("a sentence");
+                assert!(
+                    sentence.ends_with("it has states, but no logits"),
+                    "{sentence}"
+                );
+            }
+        }
+        // With its head, where others have it.
+        let headed = renamed(name, |tensor| {
+            Some(tensor.strip_prefix(body).unwrap_or(tensor).to_owned())
+        });
+        let headed = load(headed.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(
+            headed.forward(tokens()).into_data(),
+            whole.forward(tokens()).into_data(),
+            "{name}"
+        );
+    }
+}
+
+/// A file without its head that is not bare was cut off.
+#[test]
+fn a_head_that_is_missing_is_not_a_bare_model() {
+    let headless = renamed("llama", |tensor| {
+        (tensor != "lm_head.weight").then(|| tensor.to_owned())
+    });
+    let error = load(headless.path())
+        .expect_err("it is refused")
+        .to_string();
+    assert_eq!(
+        error,
+        "the weights do not fit the model: missing: lm_head.weight [13, 12]"
+    );
+}
+
+/// The sentence has five names of each kind, how many there are, and what is before all of them; the error has all.
+#[test]
+fn tensors_in_another_module() {
+    let wrapped = renamed("llama", |tensor| Some(format!("module.{tensor}")));
+    let error = load(wrapped.path()).expect_err("it is refused");
+    assert_eq!(
+        error.to_string(),
+        "the weights do not fit the model: missing: model.embed_tokens.weight [13, 12], \
+         model.layers.0.self_attn.q_proj.weight [18, 12], model.layers.0.self_attn.k_proj.weight [6, 12], \
+         model.layers.0.self_attn.v_proj.weight [6, 12], model.layers.0.self_attn.o_proj.weight [12, 18], … (21 in all); \
+         unexpected: module.lm_head.weight, module.model.embed_tokens.weight, module.model.layers.0.input_layernorm.weight, \
+         module.model.layers.0.mlp.down_proj.weight, module.model.layers.0.mlp.gate_proj.weight, … (21 in all, all in module)"
+    );
+    let PretrainedError::Weights(WeightsError::Mismatch(mismatch)) = error else {
+        panic!("{error}");
+    };
+    assert_eq!(
+        [mismatch.missing.len(), mismatch.unexpected.len()],
+        [21, 21]
+    );
+}

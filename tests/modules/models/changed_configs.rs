@@ -1,0 +1,169 @@
+//! Changed `config.json` files. Each gives the numbers that both versions of `transformers` give, or one sentence that names a field.
+
+use std::{fs, path::Path};
+
+use burn::tensor::{Int, Tensor, TensorData};
+use burn_attn_models::{
+    bert::{Bert, BertInput},
+    language_model::LanguageModel,
+    pretrained::PretrainedError,
+    t5,
+};
+use burn_attn_tests::{compare::difference_to_largest, devices, golden};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{TOLERANCE, folder};
+
+const TOKENS: [i32; 11] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5];
+
+type Fields = Map<String, Value>;
+
+/// What `make_changed_configs.py` writes.
+#[derive(Deserialize)]
+struct Table {
+    /// The configurations of the models in the form from before version 5.
+    older: Map<String, Value>,
+    rows: Vec<Row>,
+}
+
+#[derive(Deserialize)]
+struct Row {
+    model: String,
+    older: bool,
+    set: Fields,
+    removed: Vec<String>,
+    /// Whether it has to be computed here if `transformers` computes it.
+    here: bool,
+    v4: Computed,
+    v5: Computed,
+}
+
+/// The first numbers of the last token, or why there are none.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Computed {
+    Numbers(Vec<f64>),
+    Nothing(String),
+}
+
+impl Row {
+    /// What both versions compute. Version 4 ignores the newer form.
+    fn expected(&self) -> Option<&[f64]> {
+        match (&self.v4, &self.v5) {
+            (_, Computed::Numbers(numbers)) if !self.older => Some(numbers),
+            (Computed::Numbers(a), Computed::Numbers(b)) => {
+                (difference_to_largest(a, b) < TOLERANCE).then_some(b)
+            }
+            (Computed::Nothing(reason), _) | (_, Computed::Nothing(reason)) => {
+                assert!(reason.starts_with("refused: ") || reason.starts_with("weights: "));
+                None
+            }
+        }
+    }
+
+    fn config(&self, table: &Table) -> Fields {
+        let newer = || {
+            let text = fs::read_to_string(folder(&self.model).join("config.json")).expect("read");
+            serde_json::from_str(&text).expect("JSON")
+        };
+        let base: Value = match self.older {
+            true => table.older[&self.model].clone(),
+            false => newer(),
+        };
+        let Value::Object(mut config) = base else {
+            panic!("{} is not an object", self.model);
+        };
+        config.extend(self.set.clone());
+        config.retain(|field, _| !self.removed.contains(field));
+        config
+    }
+
+    /// Names of the changed fields, and of those inside them.
+    fn names(&self) -> Vec<&str> {
+        let inside = self.set.values().filter_map(Value::as_object);
+        let inside = inside.flat_map(Map::keys);
+        let names = self.set.keys().chain(&self.removed).chain(inside);
+        names.map(String::as_str).collect()
+    }
+}
+
+fn computed(kind: &str, folder: &Path) -> Result<TensorData, PretrainedError> {
+    let device = devices::any();
+    let tokens = Tensor::<1, Int>::from_data(TOKENS, &device).unsqueeze::<2>();
+    let numbers = match kind {
+        "bert" | "albert" => {
+            Bert::from_pretrained(folder, &device)?.forward(BertInput::new(tokens))
+        }
+        "t5" => {
+            let lengths = Tensor::<1, Int>::from_data([TOKENS.len() as i32], &device);
+            let target = tokens.clone().flip([1]);
+            t5::from_pretrained(folder, &device)?.forward(tokens, lengths, target)
+        }
+        _ => LanguageModel::from_pretrained(folder, &device)?.forward(tokens),
+    };
+    Ok(numbers.narrow(1, TOKENS.len() - 1, 1).into_data())
+}
+
+/// What is wrong with a row.
+fn check(row: &Row, table: &Table) -> Result<(), String> {
+    let copy = tempfile::tempdir().expect("a folder");
+    let weights = "model.safetensors";
+    fs::copy(folder(&row.model).join(weights), copy.path().join(weights)).expect("copied");
+    let config = row.config(table);
+    let kind = config["model_type"].as_str().expect("a text").to_owned();
+    let path = copy.path().join("config.json");
+    fs::write(&path, Value::Object(config).to_string()).expect("written");
+    match (row.expected(), computed(&kind, copy.path())) {
+        (Some(expected), Ok(numbers)) if row.here => {
+            let numbers: Vec<f64> = numbers.iter().take(expected.len()).collect();
+            let difference = difference_to_largest(&numbers, expected);
+            match difference < TOLERANCE {
+                true => Ok(()),
+                false => Err(format!(
+                    "{numbers:?} instead of {expected:?}: {difference:e}"
+                )),
+            }
+        }
+        (Some(_), Err(error)) if row.here => Err(error.to_string()),
+        (expected, Ok(_)) => Err(format!("it is not refused; transformers: {expected:?}")),
+        (_, Err(error)) => {
+            let sentence = error.to_string().replace(&path.display().to_string(), "");
+            // Or what is missing, or has another name in our configuration.
+            let is_named = row.names().iter().any(|name| sentence.contains(name))
+                || match error {
+                    PretrainedError::Missing { .. } | PretrainedError::Config { .. } => true,
+                    _ => sentence.starts_with("the weights do not fit the model: "),
+                };
+            match is_named {
+                true => Ok(()),
+                false => Err(format!("no field is named: {sentence}")),
+            }
+        }
+    }
+}
+
+#[test]
+fn both_versions_of_transformers_or_one_sentence() {
+    let text = fs::read_to_string(golden::path("models").join("changed_configs.json"));
+    let table: Table = serde_json::from_str(&text.expect("read")).expect("rows");
+    let rows = table.rows.iter();
+    let wrong: Vec<String> = rows
+        .filter_map(|row| {
+            let wrong = check(row, &table).err()?;
+            let (set, removed) = (Value::Object(row.set.clone()), &row.removed);
+            let form = if row.older { "older" } else { "newer" };
+            Some(format!(
+                "{} ({form}) {set} without {removed:?}: {wrong}",
+                row.model
+            ))
+        })
+        .collect();
+    let of = table.rows.len();
+    assert!(
+        of >= 200 && wrong.is_empty(),
+        "{} of {of}:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
