@@ -2,6 +2,8 @@
 
 pub mod atom_map;
 pub mod conversation;
+#[cfg(feature = "hub")]
+pub mod downloads;
 pub mod encoder;
 pub mod error;
 pub mod fine_tuning;

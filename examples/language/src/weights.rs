@@ -56,6 +56,9 @@ impl Fetched {
     /// If it is not there; says how to fetch it.
     pub fn or(self, given: Option<&Path>) -> Result<PathBuf, Error> {
         if let Some(given) = given {
+            // It may be a name on the Hub.
+            #[cfg(feature = "hub")]
+            crate::downloads::show();
             return Ok(given.into());
         }
         let path = PathBuf::from(self.path);
