@@ -7,9 +7,10 @@
 //! | --- | --- | --- |
 //! | continue a text | [`LanguageModel`](language_model::LanguageModel) | [`gpt2`]; [`gpt_neox`], with Pythia; [`llama`], with Mistral, Mixtral, Qwen 2 and 3, Gemma 2 and 3, OLMo 2, gpt-oss |
 //! | turn one text into another | [`Seq2Seq`](seq2seq::Seq2Seq) | [`t5`], with T5 1.1 and Flan-T5 |
-//! | turn a text into a vector, or into one state per token | [`Bert`](bert::Bert) | [`bert`], with ALBERT and sentence encoders such as MiniLM |
+//! | turn a text into a vector | `sentences::SentenceEncoder` (feature `tokenizers`) | those of `sentence-transformers` that are a [`bert`], such as MiniLM and BGE |
+//! | turn a text into one state per token | [`Bert`](bert::Bert) | [`bert`], with ALBERT |
 //!
-//! Each is a Burn module. A configuration builds one with random parameters, and `forward` returns the logits or states to train on:
+//! Each is a Burn module, but for the sentence encoder, which has a `Bert`. A configuration builds one with random parameters, and `forward` returns the logits or states to train on:
 //!
 //! ```
 //! use burn::tensor::{Device, Tensor};
@@ -28,7 +29,7 @@
 //! # Published models
 //!
 //! The `from_pretrained` of a family, or of [`LanguageModel`](language_model::LanguageModel) for any that continues a text, reads a folder that `transformers` saved, or, with the feature `hub`, a name on the Hugging Face Hub.
-//! With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer. [`pretrained`] says where files are looked for.
+//! With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer, and `sentences` the pipelines of `sentence-transformers`. [`pretrained`] says where files are looked for.
 //!
 //! ```no_run
 //! use burn::tensor::Device;
@@ -75,7 +76,7 @@
 //! | feature | default | what it adds |
 //! | --- | --- | --- |
 //! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
-//! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers` |
+//! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers`; `sentences` |
 //! | `train` | | `train`: batches and steps for burn-train's learner, or for a loop of one's own |
 //! | `flex` | yes | Burn's fast CPU backend |
 //! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |
@@ -92,6 +93,8 @@ pub mod llama;
 pub mod loss;
 mod new_tokens;
 pub mod pretrained;
+#[cfg(feature = "tokenizers")]
+pub mod sentences;
 pub mod seq2seq;
 pub mod t5;
 pub mod tokens;

@@ -14,6 +14,7 @@ mod published;
 mod reach;
 mod real;
 mod refused;
+mod sentences;
 mod t5;
 mod tokenizer;
 

@@ -5,6 +5,10 @@
 mod config;
 mod files;
 mod model;
+mod pooling;
 
 pub use config::BertConfig;
 pub use model::{Bert, BertInput};
+pub use pooling::Pooling;
+#[cfg(feature = "tokenizers")]
+pub(crate) use pooling::normalized;

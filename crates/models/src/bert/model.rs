@@ -5,14 +5,14 @@ use std::path::Path;
 use burn::{
     module::Module,
     nn::{Dropout, Embedding, Linear},
-    tensor::{DType, Device, Int, Tensor},
+    tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
     Norm, TransformerEncoder, TransformerEncoderInput, TransformerStackOutput, dropout, embed,
     positions::Learned,
 };
 
-use super::BertConfig;
+use super::{BertConfig, Pooling, pooling::normalized};
 use crate::{
     pretrained::{self, PretrainedError},
     vocabulary,
@@ -202,7 +202,8 @@ impl Bert {
         pooler.forward(first).tanh()
     }
 
-    /// One vector of length 1 per text, the mean over its tokens: sentence encoders such as MiniLM compare texts by it.
+    /// One vector of length 1 per text, the mean over its tokens, as MiniLM compares texts. Other sentence encoders pool in other ways:
+    /// with the feature `tokenizers`, `sentences::SentenceEncoder` reads which.
     ///
     /// # Shapes
     ///
@@ -221,27 +222,7 @@ impl Bert {
     ///
     /// "Sentence-BERT" (arXiv:1908.10084), section 3. PyTorch equivalent: `Pooling` and `Normalize` of `sentence-transformers`.
     pub fn sentence_vectors(&self, states: Tensor<3>, lengths: &[usize]) -> Tensor<2> {
-        let [batch, len, d_model] = states.dims();
-        assert!(
-            lengths.len() == batch && lengths.iter().all(|length| (1..=len).contains(length)),
-            "Bert: lengths {lengths:?} do not fit states of {batch} texts of {len} tokens"
-        );
-        if batch == 0 {
-            return Tensor::zeros([0, d_model], (&states.device(), states.dtype()));
-        }
-        let vectors = lengths.iter().enumerate().map(|(text, &length)| {
-            let of_text = states.clone().narrow(0, text, 1).narrow(1, 0, length);
-            of_text.mean_dim(1).reshape([1, d_model])
-        });
-        let vectors: Tensor<2> = Tensor::cat(vectors.collect(), 0);
-        // In f16 squares quickly become zero or infinite; the bound is under the root, whose gradient at zero is not finite.
-        let dtype = vectors.dtype();
-        let vectors = match dtype {
-            DType::F64 => vectors,
-            _ => vectors.cast(DType::F32),
-        };
-        let squares = vectors.clone().square().sum_dim(1).clamp_min(1e-24);
-        (vectors / squares.sqrt()).cast(dtype)
+        normalized(Pooling::Mean.pool(states, lengths))
     }
 
     fn embed(&self, input: BertInput) -> TransformerEncoderInput {

@@ -3,7 +3,6 @@
 
 use std::{
     collections::BTreeSet,
-    fs,
     path::{Path, PathBuf},
 };
 
@@ -15,12 +14,11 @@ use super::{
     activations::ACTIVATIONS,
     fields::of_no_matter,
     gguf,
+    json::object,
     source::{self, Wanted},
 };
 use crate::weights::{Format, format, lfs_pointer};
 
-/// The largest configuration accepted, in bytes: published ones have a few thousand.
-const LARGEST: u64 = 1 << 24;
 /// More than any size in practice, and small enough that twice the product of two does not overflow.
 const MOST: u64 = 1 << 31;
 /// The most layers accepted: published models have a few hundred, and each takes memory before any weight is read.
@@ -46,32 +44,26 @@ impl ConfigFile {
         }
         let wanted = Wanted::ModelConfig;
         let path = source::folder_with(source, wanted)?.join(wanted.file());
-        let failed = |reason: String| PretrainedError::File {
-            path: path.clone(),
-            reason,
-        };
-        let size = fs::metadata(&path).map_err(|error| failed(error.to_string()))?;
-        if !size.is_file() || size.len() > LARGEST {
-            return Err(failed(format!(
-                "it is not a file of at most {LARGEST} bytes"
-            )));
-        }
-        let text = fs::read_to_string(&path).map_err(|error| failed(error.to_string()))?;
-        let fields = serde_json::from_str(&text);
-        let reason = |error: serde_json::Error| match lfs_pointer(&path) {
-            Some(pointer) => pointer,
-            None => error.to_string(),
-        };
-        match fields.map_err(|error| failed(reason(error)))? {
-            Value::Object(fields) => Ok(Self {
-                source: source.into(),
-                path,
-                is_gguf: false,
-                family,
-                known: of_no_matter(&fields),
-                fields,
-            }),
-            _ => Err(failed("it is not a JSON object".into())),
+        let fields = object(&path)?;
+        Ok(Self {
+            source: source.into(),
+            ..Self::of_fields(path, family, fields)
+        })
+    }
+
+    /// The fields of another file than the `config.json` of the model.
+    pub(crate) fn of_fields(
+        path: PathBuf,
+        family: &'static str,
+        fields: Map<String, Value>,
+    ) -> Self {
+        Self {
+            source: path.clone(),
+            path,
+            is_gguf: false,
+            family,
+            known: of_no_matter(&fields),
+            fields,
         }
     }
 
@@ -136,7 +128,8 @@ impl ConfigFile {
         }
     }
 
-    fn parsed<T>(
+    /// The meaning of a field, if it is there and not null.
+    pub(crate) fn parsed<T>(
         &mut self,
         field: &str,
         expected: &str,

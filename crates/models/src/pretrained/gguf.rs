@@ -46,7 +46,7 @@ pub(super) fn fields(path: &Path) -> Result<Map<String, Value>, String> {
     let changes_nothing = |key: &str, value: &Value| match key {
         "attention.causal" => *value == json!(!is_bert),
         "attention.value_length" | "rope.dimension_count" => value.as_u64() == d_head,
-        // States are returned, however they are pooled.
+        // States are the same however they are pooled; sentence encoders read it themselves.
         "pooling_type" => is_bert,
         "rope.scaling.type" => *value == json!("none"),
         _ => false,

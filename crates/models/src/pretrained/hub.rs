@@ -20,19 +20,12 @@ use hf_hub::{
 };
 
 use super::{
+    hub_side_files::{BESIDE, module_files, no_modules},
     progress::Progress,
+    sentence_modules::{MODULES, SENTENCE_CONFIGS},
     source::{Name, Wanted},
 };
 use crate::weights::{WEIGHT_FILES, shards};
-
-/// What is downloaded with a model, where it is there.
-const BESIDE: [&str; 5] = [
-    "tokenizer.json",
-    "tokenizer_config.json",
-    "special_tokens_map.json",
-    "chat_template.jinja",
-    "generation_config.json",
-];
 
 /// The folder with the wanted files of a model, after downloading what the cache lacks.
 pub(super) fn folder(name: &Name, wanted: Wanted) -> Result<PathBuf, String> {
@@ -127,7 +120,7 @@ impl Cached<'_> {
         let has = |file: &str| remote.sizes.contains_key(file);
         let mut files = WEIGHT_FILES.into_iter();
         let weights = match (wanted, files.find(|file| has(file))) {
-            (Wanted::Config | Wanted::Tokenizer, _) => None,
+            (Wanted::Config | Wanted::Sentences | Wanted::Tokenizer, _) => None,
             (Wanted::ModelConfig | Wanted::Model, None) => {
                 let names = WEIGHT_FILES.join(", ");
                 return Err(format!("the model has none of {names}"));
@@ -136,10 +129,14 @@ impl Cached<'_> {
             (Wanted::Model, weights) => weights,
         };
         remote.get(wanted.file(), &snapshot)?;
-        if let Some(weights) = weights {
-            for file in BESIDE.into_iter().filter(|file| has(file)) {
+        if matches!(wanted, Wanted::Model | Wanted::Sentences) {
+            let beside = BESIDE.into_iter().chain(SENTENCE_CONFIGS);
+            for file in beside.filter(|file| has(file)) {
                 remote.get(file, &snapshot)?;
             }
+            remote.get_modules(&snapshot)?;
+        }
+        if let Some(weights) = weights {
             remote.get(weights, &snapshot)?;
             for shard in shards_of(&snapshot.join(weights))? {
                 remote.get(&shard, &snapshot)?;
@@ -247,6 +244,25 @@ impl Remote {
         ))
     }
 
+    /// Downloads `modules.json` and the files of the modules, or notes that there is none.
+    fn get_modules(&self, snapshot: &Path) -> Result<(), String> {
+        if !self.sizes.contains_key(MODULES) {
+            let marker = no_modules(snapshot);
+            return fs::create_dir_all(marker.parent().unwrap_or(snapshot))
+                .and_then(|()| fs::write(&marker, ""))
+                .map_err(|error| in_file(&marker, &error));
+        }
+        self.get(MODULES, snapshot)?;
+        // One that cannot be read is refused when the model is read.
+        for file in module_files(snapshot).unwrap_or_default() {
+            let mut names = file.names.iter();
+            if let Some(name) = names.find(|name| self.sizes.contains_key(*name)) {
+                self.get(name, snapshot)?;
+            }
+        }
+        Ok(())
+    }
+
     fn download(&self, file: &str, size: u64, force: bool) -> Result<(), String> {
         loop {
             let request = self.repository.download_file().filename(file);
@@ -262,7 +278,8 @@ impl Remote {
     }
 }
 
-/// The files at the top of a commit, which is asked for once: its weights are downloaded after its configuration was read.
+/// The files at the top of a commit, and, of a model with modules, those in its folders. A commit is asked for once: its weights are downloaded
+/// after its configuration was read.
 fn sizes(
     repository: &HFRepositorySync<RepoTypeModel>,
     commit: &str,
@@ -274,12 +291,19 @@ fn sizes(
     if let Some(known) = listed().get(&key) {
         return Ok(known.clone());
     }
-    let entries = repository.list_tree().revision(commit).send()?;
-    let files = entries.into_iter().filter_map(|entry| match entry {
-        RepoTreeEntry::File { path, size, .. } => Some((path, size)),
-        RepoTreeEntry::Directory { .. } => None,
-    });
-    let files: BTreeMap<String, u64> = files.collect();
+    let sizes = |recursive| -> Result<BTreeMap<String, u64>, HFError> {
+        let tree = repository.list_tree().revision(commit);
+        let entries = tree.recursive(recursive).send()?;
+        let files = entries.into_iter().filter_map(|entry| match entry {
+            RepoTreeEntry::File { path, size, .. } => Some((path, size)),
+            RepoTreeEntry::Directory { .. } => None,
+        });
+        Ok(files.collect())
+    };
+    let mut files = sizes(false)?;
+    if files.contains_key(MODULES) {
+        files = sizes(true)?;
+    }
     listed().insert(key, files.clone());
     Ok(files)
 }
@@ -314,8 +338,16 @@ fn lack(folder: &Path, wanted: Wanted) -> Option<String> {
     if !is_there(wanted.file()) {
         return Some(wanted.file().into());
     }
-    if wanted != Wanted::Model {
-        return None;
+    match wanted {
+        Wanted::Model => {}
+        Wanted::Sentences if is_there(MODULES) => {
+            let files = module_files(folder).unwrap_or_default().into_iter();
+            let mut needed = files.filter(|file| file.is_needed);
+            let lacking = needed.find(|file| !file.names.iter().any(|name| is_there(name)));
+            return lacking.and_then(|file| file.names.into_iter().next());
+        }
+        Wanted::Sentences => return (!no_modules(folder).exists()).then(|| MODULES.into()),
+        Wanted::Config | Wanted::ModelConfig | Wanted::Tokenizer => return None,
     }
     let Some(weights) = WEIGHT_FILES.into_iter().find(|file| is_there(file)) else {
         return Some(WEIGHT_FILES[0].into());

@@ -4,6 +4,7 @@
 //! | call | `model_type` of `config.json` |
 //! | --- | --- |
 //! | [`Bert::from_pretrained`](crate::bert::Bert::from_pretrained) | `bert`, `albert` |
+//! | `sentences::SentenceEncoder::from_pretrained`, with the feature `tokenizers` | the same, in a pipeline of `sentence-transformers` |
 //! | [`LanguageModel::from_pretrained`](crate::language_model::LanguageModel::from_pretrained) | any of the next three rows |
 //! | [`gpt2::from_pretrained`](crate::gpt2::from_pretrained) | `gpt2` |
 //! | [`gpt_neox::from_pretrained`](crate::gpt_neox::from_pretrained) | `gpt_neox` |
@@ -27,9 +28,12 @@
 //!
 //! The local cache is shared with the Python library `huggingface_hub`. A model that is complete there is used as it is, without the
 //! network, so `main` stays what it was when it was downloaded; to follow it, update the cache with Python's `hf download`. Otherwise `config.json` is
-//! downloaded; then, if the model is supported, the files of tokenizer and chat if there are any, and the weights (`model.safetensors`, its shards, or
+//! downloaded; then, if the model is supported, the files of tokenizer, chat and sentence modules if there are any, and the weights (`model.safetensors`, its shards, or
 //! `pytorch_model.bin`). Nothing is printed: `on_download` says how far a download has come. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
+//!
+//! That a model has no `modules.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence encoder needs the network
+//! once, or the folder of the model instead of its name.
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
@@ -45,19 +49,32 @@ mod fields;
 mod gguf;
 #[cfg(feature = "hub")]
 mod hub;
+#[cfg(feature = "hub")]
+mod hub_side_files;
+mod json;
 mod language_model;
 #[cfg(feature = "hub")]
 mod progress;
+#[cfg(any(feature = "hub", feature = "tokenizers"))]
+mod sentence_modules;
 mod source;
 #[cfg(feature = "tokenizers")]
 mod tokenizer;
 
 pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
+#[cfg(feature = "tokenizers")]
+pub(crate) use json::object;
 pub(crate) use language_model::load;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
+#[cfg(feature = "tokenizers")]
+pub(crate) use sentence_modules::{MODULES, SENTENCE_CONFIGS, SentenceModule, sentence_modules};
+#[cfg(feature = "tokenizers")]
+pub(crate) use source::Wanted;
 pub use source::folder;
+#[cfg(feature = "tokenizers")]
+pub(crate) use source::folder_with;
 pub(crate) use source::weights;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};

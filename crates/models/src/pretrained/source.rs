@@ -45,6 +45,12 @@ pub(crate) enum Wanted {
     ModelConfig,
     /// Configuration and weights.
     Model,
+    /// Configuration, and all of a `sentence-transformers` model but the weights of its transformer.
+    #[cfg_attr(
+        not(feature = "tokenizers"),
+        allow(dead_code, reason = "only `SentenceEncoder` asks for it")
+    )]
+    Sentences,
     /// `tokenizer.json`.
     #[cfg_attr(
         not(feature = "tokenizers"),
@@ -57,7 +63,7 @@ impl Wanted {
     /// The file without which none of it is there.
     pub(crate) fn file(self) -> &'static str {
         match self {
-            Self::Config | Self::ModelConfig | Self::Model => "config.json",
+            Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",
             Self::Tokenizer => "tokenizer.json",
         }
     }

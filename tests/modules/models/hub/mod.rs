@@ -2,6 +2,7 @@
 
 mod cache;
 mod downloads;
+mod sentences;
 mod server;
 
 use std::{env, fs, path::Path, process::Command};
@@ -10,16 +11,19 @@ use burn::tensor::{Int, Tensor};
 use burn_attn_models::{
     bert::{Bert, BertInput},
     pretrained::{self, Download},
+    sentences::SentenceEncoder,
 };
 use burn_attn_tests::devices;
 use tempfile::TempDir;
 
-use super::{assert_states, folder, values};
+use super::{assert_states, folder, sentences::assert_vectors, values};
 
 /// What is the name, in the process that looks it up.
 const NAME: &str = "BURN_ATTN_TEST_NAME";
 /// Set where the tokenizer alone is looked up.
 const TOKENIZER: &str = "BURN_ATTN_TEST_TOKENIZER";
+/// Set to the golden model that a sentence encoder has to be.
+const SENTENCES: &str = "BURN_ATTN_TEST_SENTENCES";
 /// Set where downloads are shown.
 const PROGRESS: &str = "BURN_ATTN_TEST_PROGRESS";
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -79,6 +83,15 @@ fn another_process() {
         };
     }
     let device = devices::any();
+    if let Ok(model) = env::var(SENTENCES) {
+        return match SentenceEncoder::from_pretrained(&name, &device) {
+            Ok(encoder) => {
+                assert_vectors(&encoder, &model);
+                println!("\n{LOADED}");
+            }
+            Err(error) => println!("\nrefused: {error}"),
+        };
+    }
     match Bert::from_pretrained(&name, &device) {
         Ok(bert) => {
             let values = values();

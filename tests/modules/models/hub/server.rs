@@ -70,14 +70,20 @@ impl Server {
             ((*file).to_owned(), content)
         });
         let contents: BTreeMap<String, Vec<u8>> = contents.collect();
-        let entries = contents.iter().map(|(file, content)| {
-            json!({ "type": "file", "path": file, "size": content.len(), "oid": "0" })
-        });
-        let tree = json!(entries.collect::<Vec<_>>());
+        let entries = |is_listed: fn(&str) -> bool| {
+            let files = contents.iter().filter(|(file, _)| is_listed(file));
+            let entries = files.map(|(file, content)| {
+                json!({ "type": "file", "path": file, "size": content.len(), "oid": "0" })
+            });
+            json!(entries.collect::<Vec<_>>())
+        };
+        let tree = entries(|_| true);
+        let top = entries(|file| !file.contains('/'));
         let info = json!({ "id": "tiny", "sha": commit, "siblings": [] });
         let requests = Arc::new(Mutex::new(Vec::new()));
         let seen = requests.clone();
         let [listed, resolved] = [format!("/tree/{commit}"), format!("/resolve/{commit}/")];
+        let all = format!("{listed}?recursive=true");
         let commit = commit.to_owned();
         // It ends with the process.
         thread::spawn(move || {
@@ -85,11 +91,13 @@ impl Server {
                 let mut stream = stream.expect("a connection");
                 let request = Request::read(&stream);
                 seen.lock().expect("no panic").push(request.clone());
-                let path = request.path.as_str();
+                let path = &request.path.replace("%20", " ");
                 let json = |value: &Value| ("200 OK", String::new(), value.to_string().into());
                 let (status, header, body) = if path.starts_with("/api/models/private/") {
                     ("401 Unauthorized", String::new(), Vec::new())
                 } else if path.ends_with(&listed) {
+                    json(&top)
+                } else if path.ends_with(&all) {
                     json(&tree)
                 } else if path.starts_with("/api/") && path.contains("/revision/") {
                     json(&info)
@@ -103,9 +111,10 @@ impl Server {
                     };
                     // Another host by its name.
                     let header = format!(
-                        "Location: http://localhost:{port}/elsewhere/{file}\r\n\
+                        "Location: http://localhost:{port}/elsewhere/{}\r\n\
                          ETag: {etag}\r\nX-Repo-Commit: {commit}\r\n\
                          X-Linked-Size: {}\r\n",
+                        file.replace(' ', "%20"),
                         contents.get(file).map_or(0, Vec::len)
                     );
                     (status, header, Vec::new())

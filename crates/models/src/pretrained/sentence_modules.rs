@@ -1,0 +1,62 @@
+//! `modules.json`, which lists the modules of a `sentence-transformers` model.
+
+use std::path::{Component, Path};
+
+use super::{PretrainedError, json::json};
+
+/// The modules of a `sentence-transformers` model.
+pub(crate) const MODULES: &str = "modules.json";
+/// Where the versions of `sentence-transformers` keep what concerns the transformer among them. The first that is there counts.
+pub(crate) const SENTENCE_CONFIGS: [&str; 7] = [
+    "sentence_bert_config.json",
+    "sentence_roberta_config.json",
+    "sentence_distilbert_config.json",
+    "sentence_camembert_config.json",
+    "sentence_albert_config.json",
+    "sentence_xlm-roberta_config.json",
+    "sentence_xlnet_config.json",
+];
+
+/// One of the modules of a `sentence-transformers` model.
+#[derive(Debug)]
+pub(crate) struct SentenceModule {
+    /// Its class in Python.
+    pub(crate) class: String,
+    /// Its folder, below that of the model.
+    pub(crate) path: String,
+}
+
+impl SentenceModule {
+    /// The name of the class, if it is one of the library.
+    pub(crate) fn name(&self) -> Option<&str> {
+        let below = self.class.strip_prefix("sentence_transformers.")?;
+        below.rsplit('.').next()
+    }
+}
+
+/// What `modules.json` lists, if there is one.
+pub(crate) fn sentence_modules(
+    folder: &Path,
+) -> Result<Option<Vec<SentenceModule>>, PretrainedError> {
+    let path = folder.join(MODULES);
+    if !path.exists() {
+        return Ok(None);
+    }
+    let read = json(&path)?;
+    let modules = read.as_array().and_then(|modules| {
+        let modules = modules.iter().map(|module| {
+            let text = |field: &str| Some(module.get(field)?.as_str()?.to_owned());
+            let (class, path) = (text("type")?, text("path")?);
+            // Files outside the folder are none of the model's.
+            let mut parts = Path::new(&path).components();
+            let is_below = parts.all(|part| matches!(part, Component::Normal(_)));
+            is_below.then_some(SentenceModule { class, path })
+        });
+        modules.collect()
+    });
+    let reason = "it is not a list of modules, each with its type and a path below the folder";
+    modules.map(Some).ok_or_else(|| PretrainedError::File {
+        path,
+        reason: reason.into(),
+    })
+}

@@ -1,0 +1,26 @@
+//! Why a text cannot become a vector.
+
+use thiserror::Error;
+
+/// Why a text cannot become a vector.
+#[derive(Debug, Error)]
+#[non_exhaustive]
+pub enum EncodeError {
+    /// The tokenizer failed.
+    #[error("the tokenizer failed: {0}")]
+    Tokenizer(#[from] tokenizers::Error),
+    /// Neither the text nor the tokenizer gives a token.
+    #[error("text {text} has no tokens")]
+    Empty {
+        /// The place of the text among those given.
+        text: usize,
+    },
+    /// The tokenizer has a token that the model does not know.
+    #[error("a text has the token {token}, but the model knows {vocab_size}")]
+    Token {
+        /// The token.
+        token: u32,
+        /// Number of tokens in the vocabulary.
+        vocab_size: usize,
+    },
+}

@@ -1,0 +1,30 @@
+//! The files of `sentence-transformers`.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::{Map, Value};
+
+use crate::pretrained::{ConfigFile, PretrainedError, object};
+
+/// What errors call the model.
+pub(super) const FAMILY: &str = "SentenceEncoder";
+
+/// A file in JSON, all of whose fields have to be read.
+pub(super) fn read(path: PathBuf) -> Result<ConfigFile, PretrainedError> {
+    let fields = object(&path)?;
+    Ok(of_fields(path, fields))
+}
+
+/// What else has fields.
+pub(super) fn of_fields(path: PathBuf, fields: Map<String, Value>) -> ConfigFile {
+    ConfigFile::of_fields(path, FAMILY, fields)
+}
+
+/// The first of these files that is there.
+pub(super) fn first_of(
+    folder: &Path,
+    files: &[&str],
+) -> Result<Option<ConfigFile>, PretrainedError> {
+    let mut paths = files.iter().map(|file| folder.join(file));
+    paths.find(|path| path.exists()).map(read).transpose()
+}

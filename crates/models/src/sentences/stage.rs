@@ -1,0 +1,99 @@
+//! What comes after pooling.
+
+use std::path::Path;
+
+use burn::{
+    module::Module,
+    nn::{Linear, LinearConfig},
+    tensor::{
+        Device, Tensor,
+        activation::{gelu, relu, sigmoid, silu},
+    },
+};
+use serde_json::json;
+
+use super::files;
+use crate::{
+    bert::normalized,
+    pretrained::{ConfigFile, PretrainedError},
+    weights::{Table, Weights},
+};
+
+type Activation = fn(Tensor<2>) -> Tensor<2>;
+
+/// The activations by their names in PyTorch; the first is that of files that name none.
+const ACTIVATIONS: [(&str, Activation); 6] = [
+    ("torch.nn.modules.activation.Tanh", Tensor::tanh),
+    ("torch.nn.modules.linear.Identity", |x| x),
+    ("torch.nn.modules.activation.GELU", gelu),
+    ("torch.nn.modules.activation.ReLU", relu),
+    ("torch.nn.modules.activation.Sigmoid", sigmoid),
+    ("torch.nn.modules.activation.SiLU", silu),
+];
+
+/// A module that turns vectors `[batch, d]` into others.
+#[derive(Clone, Debug)]
+pub(super) enum Stage {
+    Dense {
+        layer: Dense,
+        activation: Activation,
+    },
+    /// To length 1.
+    Normalize,
+}
+
+#[derive(Module, Debug)]
+pub(super) struct Dense {
+    linear: Linear,
+}
+
+impl Stage {
+    pub(super) fn forward(&self, vectors: Tensor<2>) -> Tensor<2> {
+        match self {
+            Self::Dense { layer, activation } => activation(layer.linear.forward(vectors)),
+            Self::Normalize => normalized(vectors),
+        }
+    }
+
+    /// The files of a Dense module for vectors of this width, and the width of its own.
+    pub(super) fn dense(
+        folder: &Path,
+        width: usize,
+        device: &Device,
+    ) -> Result<(Self, usize), PretrainedError> {
+        let mut file = files::read(folder.join("config.json"))?;
+        of_sentences(&mut file)?;
+        file.only("use_residual", json!(false))?;
+        let [inputs, outputs] = [file.size("in_features")?, file.size("out_features")?];
+        if inputs != width || outputs == 0 {
+            let supported = format!("{width} (the width so far), and out_features above 0");
+            return Err(file.unsupported("in_features", supported));
+        }
+        let activation = file.choice("activation_function", &ACTIVATIONS)?;
+        let config = LinearConfig::new(inputs, outputs).with_bias(file.flag("bias", true)?);
+        file.finish()?;
+        let weights = Weights::open(folder)?;
+        let mut layer = Dense {
+            linear: config.init(device),
+        };
+        weights.load(&Table::new().linear("linear", "linear"), &mut layer)?;
+        Ok((Self::Dense { layer, activation }, outputs))
+    }
+
+    /// The files of a Normalize module, which has none in older versions.
+    pub(super) fn normalize(folder: &Path) -> Result<Self, PretrainedError> {
+        if let Some(mut file) = files::first_of(folder, &["config.json"])? {
+            of_sentences(&mut file)?;
+            file.finish()?;
+        }
+        Ok(Self::Normalize)
+    }
+}
+
+/// Refuses a module that reads or writes anything but the vectors.
+fn of_sentences(file: &mut ConfigFile) -> Result<(), PretrainedError> {
+    for field in ["module_input_name", "module_output_name"] {
+        file.only(field, json!("sentence_embedding"))?;
+    }
+    Ok(())
+}

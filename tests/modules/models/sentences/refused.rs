@@ -1,0 +1,230 @@
+//! Files of sentence encoders that would give other vectors, and texts that give none.
+
+use std::fs;
+
+use burn_attn_models::sentences::{Prompt, SentenceEncoder};
+use burn_attn_tests::devices;
+use serde_json::{Value, json};
+
+use super::{assembled, read};
+
+/// The error of a model one of whose files is changed.
+fn refused(name: &str, file: &str, change: impl FnOnce(&mut Value)) -> String {
+    let (copy, _) = assembled(name);
+    let path = copy.path().join(file);
+    let mut content = match path.exists() {
+        true => read(&path),
+        false => json!({}),
+    };
+    change(&mut content);
+    fs::write(path, content.to_string()).expect("written");
+    let error = SentenceEncoder::from_pretrained(copy.path(), &devices::any());
+    let error = error.expect_err("it is refused").to_string();
+    error.replace(&format!("{}/", copy.path().display()), "")
+}
+
+#[test]
+fn other_modules_are_refused_by_name() {
+    let class = |number: usize, class: &'static str| {
+        refused("labse", "modules.json", |modules| {
+            modules[number]["type"] = json!(class);
+        })
+    };
+    assert_eq!(
+        class(2, "sentence_transformers.models.LSTM"),
+        "modules.json: type of module 2 is \"sentence_transformers.models.LSTM\", but SentenceEncoder supports Dense or Normalize of \
+         sentence_transformers behind a Pooling"
+    );
+    assert_eq!(
+        class(0, "custom_st.Transformer"),
+        "modules.json: type of module 0 is \"custom_st.Transformer\", but SentenceEncoder supports a Transformer of sentence_transformers"
+    );
+    let no_pooling = "SentenceEncoder supports a Pooling of sentence_transformers";
+    let error = class(1, "sentence_transformers.models.WeightedLayerPooling");
+    assert!(error.ends_with(no_pooling), "{error}");
+    let error = refused("plain", "modules.json", |modules| {
+        *modules = json!([{"type": "sentence_transformers.models.Transformer", "path": ""}]);
+    });
+    assert!(
+        error.ends_with(no_pooling) && error.contains("is missing"),
+        "{error}"
+    );
+    let outside = refused("labse", "modules.json", |modules| {
+        modules[1]["path"] = json!("../1_Pooling");
+    });
+    assert_eq!(
+        outside,
+        "modules.json cannot be read as the configuration of a model: it is not a list of modules, each with its type and a path below the folder"
+    );
+}
+
+#[test]
+fn what_would_change_vectors_is_refused_by_name() {
+    let cases = [
+        (
+            "list",
+            "1_Pooling/config.json",
+            "pooling_mode",
+            json!("first"),
+            "pooling_mode is \"first\", but SentenceEncoder supports cls, max, mean, mean_sqrt_len_tokens, weightedmean, lasttoken, or a list of them",
+        ),
+        (
+            "list",
+            "1_Pooling/config.json",
+            "pooling_mode",
+            json!([]),
+            "pooling_mode is [], but",
+        ),
+        (
+            "mean",
+            "1_Pooling/config.json",
+            "pooling_mode_second",
+            json!(true),
+            "SentenceEncoder does not know pooling_mode_second",
+        ),
+        (
+            "prompts",
+            "1_Pooling/config.json",
+            "include_prompt",
+            json!(false),
+            "include_prompt is false, but SentenceEncoder supports true where there are prompts",
+        ),
+        (
+            "mean",
+            "1_Pooling/config.json",
+            "word_embedding_dimension",
+            json!(13),
+            "hidden_size is 12, but SentenceEncoder supports 13, as its Pooling says",
+        ),
+        (
+            "labse",
+            "2_Dense/config.json",
+            "activation_function",
+            json!("custom.Swish"),
+            "activation_function is \"custom.Swish\", but SentenceEncoder supports torch.nn.modules.activation.Tanh, torch.nn",
+        ),
+        (
+            "labse",
+            "2_Dense/config.json",
+            "use_residual",
+            json!(true),
+            "use_residual is true, but SentenceEncoder supports false",
+        ),
+        (
+            "labse",
+            "2_Dense/config.json",
+            "in_features",
+            json!(13),
+            "in_features is 13, but SentenceEncoder supports 12 (the width so far)",
+        ),
+        (
+            "labse",
+            "2_Dense/config.json",
+            "module_input_name",
+            json!("token_embeddings"),
+            "module_input_name is \"token_embeddings\", but",
+        ),
+        (
+            "saved",
+            "3_Normalize/config.json",
+            "module_output_name",
+            json!("token_embeddings"),
+            "module_output_name is \"token_embeddings\", but",
+        ),
+        (
+            "mean",
+            "sentence_bert_config.json",
+            "transformer_task",
+            json!("fill-mask"),
+            "transformer_task is \"fill-mask\", but",
+        ),
+        (
+            "mean",
+            "sentence_bert_config.json",
+            "query_length",
+            json!(7),
+            "query_length is 7, but",
+        ),
+        (
+            "mean",
+            "sentence_bert_config.json",
+            "model_args",
+            json!({"layers": 1}),
+            "model_args is {\"layers\":1}, but",
+        ),
+        (
+            "mean",
+            "sentence_bert_config.json",
+            "tokenizer_args",
+            json!({"strip": 1}),
+            "SentenceEncoder does not know strip",
+        ),
+        (
+            "mean",
+            "sentence_bert_config.json",
+            "max_seq_length",
+            json!(2),
+            "tokenizer.json cannot be read as a tokenizer: it puts 2 tokens around a text, and the model reads at most 2",
+        ),
+        (
+            "prompts",
+            "config_sentence_transformers.json",
+            "default_prompt_name",
+            json!("third"),
+            "default_prompt_name is \"third\", but SentenceEncoder supports the name of a prompt",
+        ),
+        (
+            "prompts",
+            "config_sentence_transformers.json",
+            "prompts",
+            json!(["a"]),
+            "prompts is [\"a\"], but SentenceEncoder supports a text for each name",
+        ),
+        (
+            "mean",
+            "config_sentence_transformers.json",
+            "model_type",
+            json!("SparseEncoder"),
+            "model_type is \"SparseEncoder\", but",
+        ),
+        (
+            "mean",
+            "config_sentence_transformers.json",
+            "truncate_dim",
+            json!(0),
+            "truncate_dim is 0, but",
+        ),
+        (
+            "mean",
+            "config_sentence_transformers.json",
+            "layers",
+            json!(1),
+            "SentenceEncoder does not know layers",
+        ),
+    ];
+    for (name, file, field, value, expected) in cases {
+        let error = refused(name, file, |content| content[field] = value);
+        assert!(error.contains(expected), "{error}");
+    }
+}
+
+#[test]
+fn a_text_that_the_model_cannot_read_is_refused() {
+    let (copy, _) = assembled("mean");
+    let path = copy.path().join("tokenizer.json");
+    let mut tokenizer = read(&path);
+    tokenizer["post_processor"] = json!(null);
+    tokenizer["model"]["vocab"]["moon"] = json!(23);
+    fs::write(path, tokenizer.to_string()).expect("written");
+    let encoder = SentenceEncoder::from_pretrained(copy.path(), &devices::any());
+    let encoder = encoder.expect("a model");
+    let refused = |texts: &[&str]| {
+        let error = encoder.encode(texts, Prompt::Text).expect_err("refused");
+        error.to_string()
+    };
+    assert_eq!(refused(&["cat", " "]), "text 1 has no tokens");
+    assert_eq!(
+        refused(&["a moon"]),
+        "a text has the token 23, but the model knows 23"
+    );
+}
