@@ -2,7 +2,9 @@
 
 use std::{io, path::PathBuf};
 
-use burn_attn_models::{generate::GenerateError, pretrained::PretrainedError};
+use burn_attn_models::{
+    generate::GenerateError, pretrained::PretrainedError, sentences::EncodeError,
+};
 use example_common::{devices::DeviceError, pictures::PictureError};
 
 use crate::smiles::SmilesError;
@@ -94,6 +96,9 @@ pub enum Error {
     /// The tokenizer failed.
     #[error("the tokenizer failed: {0}")]
     Tokenizer(#[from] tokenizers::Error),
+    /// A text cannot become a vector.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
     /// The attention cannot be drawn.
     #[error("cannot draw {0}")]
     Picture(#[from] PictureError),

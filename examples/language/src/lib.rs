@@ -7,6 +7,7 @@ pub mod downloads;
 pub mod encoder;
 pub mod error;
 pub mod fine_tuning;
+pub mod index_file;
 pub mod input;
 pub mod passages;
 pub mod pictures;

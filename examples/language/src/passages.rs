@@ -1,8 +1,9 @@
 //! The passages of a text: pieces that a sentence encoder can read.
 
+use burn_attn_models::sentences::{Prompt, SentenceEncoder};
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, sentences::SentenceEncoder};
+use crate::Error;
 
 /// A piece of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,12 +20,13 @@ pub struct Passage {
 /// If the tokenizer fails.
 pub fn passages(text: &str, encoder: &SentenceEncoder) -> Result<Vec<(Passage, Vec<u32>)>, Error> {
     let mut found = Vec::new();
+    // The prompt, and what stands at the ends.
+    let around = encoder.tokens("", Prompt::Document)?.len();
+    let most = encoder.max_len().saturating_sub(around).max(1);
     for (mut line, paragraph) in paragraphs(text) {
         // Where lines have been counted to.
         let mut counted = 0;
-        let words = encoder.words(paragraph)?;
-        // Two tokens stand at the ends.
-        let most = encoder.max_len().saturating_sub(2).max(1);
+        let words = encoder.tokenizer().encode(paragraph, false)?;
         let beginnings = beginnings(words.get_word_ids(), most);
         let ends = beginnings.iter().copied().skip(1).chain([words.len()]);
         for (first, end) in beginnings.iter().copied().zip(ends) {
@@ -33,9 +35,8 @@ pub fn passages(text: &str, encoder: &SentenceEncoder) -> Result<Vec<(Passage, V
                 continue;
             };
             let piece = &paragraph[*start..*stop];
-            let mut tokens = encoder.unlimited_tokens(piece)?.get_ids().to_vec();
-            // A piece by itself may be divided in another way.
-            tokens.truncate(encoder.max_len());
+            // A piece by itself may be divided in another way; then its last tokens are cut off.
+            let tokens = encoder.tokens(piece, Prompt::Document)?.get_ids().to_vec();
             line += paragraph[counted..*start].matches('\n').count();
             counted = *start;
             let text = piece.to_string();

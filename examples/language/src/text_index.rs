@@ -3,57 +3,34 @@
 use std::{
     collections::HashMap,
     fs, io,
+    ops::ControlFlow,
     path::{Path, PathBuf},
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use example_common::{exit, files};
-use safetensors::{Dtype, SafeTensors, tensor::TensorView};
-use serde::{Deserialize, Serialize};
+use burn_attn_models::sentences::SentenceEncoder;
+use example_common::exit;
 use walkdir::{DirEntry, WalkDir};
 
 use crate::{
     Error,
+    index_file::{IndexFile, ReadText, Text},
     passages::{Passage, passages},
-    sentences::{SentenceEncoder, cosine},
+    sentences::{cosine, vectors},
 };
 
 /// The name of the file, unless another one is asked for.
 pub const FILE: &str = ".search-index.safetensors";
-/// Its tensors: a row for each passage, and the vector of [`PROBE`], by which the encoder is known again.
-const VECTORS: &str = "vectors";
-const PROBED: &str = "probe";
-const PROBE: &str = "The same encoder gives the same vector.";
-/// How much its numbers may differ: from one device to another, not from one encoder to another.
-const SAME: f32 = 1e-3;
-/// The fields of the file's metadata: the passages, and the folder that they are of.
-const TEXTS: &str = "texts";
-const FOLDER: &str = "folder";
-
-/// A text and its passages.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-struct Text {
-    /// The file, below the folder.
-    path: PathBuf,
-    /// Its size in bytes.
-    size: u64,
-    /// When it was written, in nanoseconds since 1970.
-    written: u64,
-    passages: Vec<Passage>,
-}
+/// Passages that are read before the file is written again.
+pub const SAVED_EVERY: usize = 1000;
 
 /// All texts of a folder.
 #[derive(Debug)]
 pub struct TextIndex {
-    texts: Vec<Text>,
-    /// Of all passages, one after the other.
-    vectors: Vec<Vec<f32>>,
+    texts: Vec<ReadText>,
     /// Texts that are there, but were not asked for this time.
-    others: Vec<(Text, Vec<Vec<f32>>)>,
+    others: Vec<ReadText>,
 }
-
-/// Texts by path, with their vectors.
-type Known = HashMap<PathBuf, (Text, Vec<Vec<f32>>)>;
 
 /// A passage that was found.
 #[derive(Clone, Debug, PartialEq)]
@@ -75,227 +52,154 @@ pub struct Update {
     pub read: usize,
     /// Files that are not in UTF-8, or whose names are not.
     pub skipped: usize,
+    /// Files and folders that cannot be read.
+    pub unreadable: usize,
+    /// Passages that are left, because the update was interrupted.
+    pub left: usize,
 }
 
 impl TextIndex {
     /// The index of the files below `folder` with one of these extensions, hidden ones left out. Reads what has changed since `file` was
-    /// written, and writes it. `progress` hears how many passages are read, of how many.
+    /// written, and writes it, now and then already while it reads. `progress` hears how many passages are read, of how many; if it breaks, the
+    /// index has those alone, and the next update goes on from there.
     ///
     /// # Errors
-    /// If the folder or a file cannot be read, or the index not be used. That it cannot be written is only a warning.
+    /// If the folder cannot be read, or the index not be used. That it cannot be written is only a warning.
     pub fn update(
         folder: &Path,
         extensions: &[String],
         file: &Path,
         encoder: &SentenceEncoder,
-        mut progress: impl FnMut(usize, usize),
+        mut progress: impl FnMut(usize, usize) -> ControlFlow<()>,
     ) -> Result<(Self, Update), Error> {
-        let mut probe = encoder.unlimited_tokens(PROBE)?.get_ids().to_vec();
-        probe.truncate(encoder.max_len());
-        let probe = encoder.vectors(&[probe], |_| {}).remove(0);
-        let mut known = match file.exists() {
-            true => Self::open(folder, file, &probe)?,
-            false => HashMap::new(),
-        };
         let mut done = Update::default();
-        let (mut texts, mut vectors) = (Vec::new(), Vec::new());
-        // Of the texts that have to be read: the place of the first vector, and the tokens.
-        let mut unread: Vec<(usize, Vec<u32>)> = Vec::new();
-        let (paths, unnamed) = found(folder, extensions)?;
-        done.skipped += unnamed;
-        for path in paths {
+        let index_file = IndexFile::new(folder, file, encoder)?;
+        let mut known = index_file.open()?;
+        let mut texts = Vec::new();
+        // Of the passages that have to be read: the text, the place in it, and the tokens.
+        let mut unread: Vec<(usize, usize, Vec<u32>)> = Vec::new();
+        for path in found(folder, extensions, &mut done)? {
             let whole = folder.join(&path);
-            let failed = |error| Error::file("read", &whole)(error);
-            let metadata = fs::metadata(&whole).map_err(failed)?;
+            let Ok(metadata) = fs::metadata(&whole) else {
+                done.unreadable += 1;
+                continue;
+            };
             let written = metadata.modified().unwrap_or(UNIX_EPOCH);
-            let stamp = (metadata.len(), nanoseconds(written));
-            if let Some((text, found)) = known.remove(&path)
-                && (text.size, text.written) == stamp
-            {
+            let (size, written) = (metadata.len(), nanoseconds(written));
+            let is_kept = |read: &ReadText| {
+                let text = &read.text;
+                text.is_whole && (text.size, text.written) == (size, written)
+            };
+            if known.get(&path).is_some_and(is_kept) {
                 done.kept += 1;
-                vectors.extend(found);
-                texts.push(text);
+                texts.extend(known.remove(&path));
                 continue;
             }
-            let Ok(content) = String::from_utf8(fs::read(&whole).map_err(failed)?) else {
+            let Ok(bytes) = fs::read(&whole) else {
+                done.unreadable += 1;
+                continue;
+            };
+            let Ok(content) = String::from_utf8(bytes) else {
                 done.skipped += 1;
+                known.remove(&path);
                 continue;
             };
             done.read += 1;
-            let (passages, tokens): (Vec<_>, Vec<_>) =
-                passages(&content, encoder)?.into_iter().unzip();
-            unread.extend((vectors.len()..).zip(tokens));
-            vectors.extend(passages.iter().map(|_| Vec::new()));
-            let (size, written) = stamp;
-            texts.push(Text {
-                path,
-                size,
-                written,
-                passages,
+            let mut before = known
+                .remove(&path)
+                .map_or(HashMap::new(), ReadText::by_passage);
+            let (mut found, mut of_found) = (Vec::new(), Vec::new());
+            for (passage, tokens) in passages(&content, encoder)? {
+                let vector = before.remove(&passage.text).unwrap_or_default();
+                if vector.is_empty() {
+                    unread.push((texts.len(), found.len(), tokens));
+                }
+                found.push(passage);
+                of_found.push(vector);
+            }
+            texts.push(ReadText {
+                text: Text {
+                    path,
+                    size,
+                    written,
+                    passages: found,
+                    is_whole: true,
+                },
+                vectors: of_found,
             });
         }
-        let (places, rows): (Vec<usize>, Vec<Vec<u32>>) = unread.into_iter().unzip();
-        let (mut over, all) = (0, rows.len());
-        let new = encoder.vectors(&rows, |more| {
-            over += more;
-            progress(over, all);
-        });
-        for (place, vector) in places.into_iter().zip(new) {
-            vectors[place] = vector;
-        }
-        // Of what is left, files are gone, or have other extensions.
+        // Of what is left, files are gone, cannot be read, or have other extensions.
         let left = known.len();
         let others = known.into_values();
-        let others: Vec<_> = others
-            .filter(|(text, _)| folder.join(&text.path).exists())
-            .collect();
-        let has_changed = done.read > 0 || others.len() < left || !file.exists();
-        let index = Self {
-            texts,
-            vectors,
-            others,
-        };
+        let is_there = |read: &ReadText| folder.join(&read.text.path).try_exists().unwrap_or(true);
+        let others: Vec<_> = others.filter(is_there).collect();
+        let mut has_changed = done.read > 0 || others.len() < left || !file.exists();
+        let mut index = Self { texts, others };
         // A search need not fail because the next one will take longer.
-        if has_changed && let Err(error) = index.save(folder, file, &probe) {
-            exit::warn(&format!("the passages are not kept: {error}"));
+        let save = |index: &Self| {
+            let texts = index.texts.iter().chain(&index.others);
+            if let Err(error) = index_file.save(texts) {
+                exit::warn(&format!("the passages are not kept: {error}"));
+            }
+        };
+        let (mut over, all) = (0, unread.len());
+        let mut flow = ControlFlow::Continue(());
+        for group in unread.chunks(SAVED_EVERY) {
+            let rows: Vec<&[u32]> = group.iter().map(|(.., tokens)| tokens.as_slice()).collect();
+            let new = vectors(encoder, &rows, |more| {
+                over += more;
+                flow = progress(over, all);
+                flow
+            });
+            for ((text, place, _), vector) in group.iter().zip(new) {
+                index.texts[*text].vectors[*place] = vector;
+            }
+            save(&index);
+            has_changed = false;
+            if flow.is_break() {
+                break;
+            }
         }
+        if has_changed {
+            save(&index);
+        }
+        done.left = all - over;
         Ok((index, done))
     }
 
     /// Number of passages.
     pub fn len(&self) -> usize {
-        self.vectors.len()
+        self.texts.iter().map(|read| read.vectors.len()).sum()
     }
 
     /// Whether there is nothing to find.
     pub fn is_empty(&self) -> bool {
-        self.vectors.is_empty()
+        self.len() == 0
     }
 
     /// The `most` passages that are nearest to a vector, the nearest first.
     ///
     /// # Cost
-    /// `passages · d_model`
+    /// `passages · width`
     pub fn nearest(&self, query: &[f32], most: usize) -> Vec<Hit<'_>> {
-        let passages = self.texts.iter().flat_map(|text| {
-            let path = text.path.as_path();
-            text.passages.iter().map(move |passage| (path, passage))
-        });
-        let hits = passages.zip(&self.vectors);
-        let mut hits: Vec<Hit> = hits
-            .map(|((path, passage), vector)| Hit {
+        let hits = self.texts.iter().flat_map(|read| {
+            let passages = read.text.passages.iter().zip(&read.vectors);
+            let is_read = passages.filter(|(_, vector)| !vector.is_empty());
+            is_read.map(|(passage, vector)| Hit {
                 cosine: cosine(query, vector),
-                path,
+                path: &read.text.path,
                 passage,
             })
-            .collect();
+        });
+        let mut hits: Vec<Hit> = hits.collect();
         hits.sort_by(|a, b| b.cosine.total_cmp(&a.cosine));
         hits.truncate(most);
         hits
     }
-
-    /// The texts of a file by path, with their vectors; none if another encoder made them, or of another folder.
-    fn open(folder: &Path, file: &Path, probe: &[f32]) -> Result<Known, Error> {
-        let refused = |problem: String| Error::Index {
-            path: file.into(),
-            problem,
-        };
-        let bytes = fs::read(file).map_err(Error::file("read", file))?;
-        let (_, header) =
-            SafeTensors::read_metadata(&bytes).map_err(|error| refused(error.to_string()))?;
-        let texts = header
-            .metadata()
-            .as_ref()
-            .and_then(|fields| fields.get(TEXTS));
-        let texts = texts.ok_or_else(|| refused("it has no passages".into()))?;
-        let texts: Vec<Text> =
-            serde_json::from_str(texts).map_err(|error| refused(error.to_string()))?;
-        let tensors =
-            SafeTensors::deserialize(&bytes).map_err(|error| refused(error.to_string()))?;
-        let numbers = |name: &str| match tensors.tensor(name) {
-            Ok(tensor) if tensor.dtype() == Dtype::F32 => {
-                let numbers = tensor.data().chunks_exact(4);
-                let numbers =
-                    numbers.map(|bytes| f32::from_le_bytes(bytes.try_into().unwrap_or_default()));
-                Ok(numbers.collect::<Vec<f32>>())
-            }
-            _ => Err(refused(format!("it has no {name} in f32"))),
-        };
-        let (vectors, probed) = (numbers(VECTORS)?, numbers(PROBED)?);
-        let is_same = probed.len() == probe.len()
-            && probed.iter().zip(probe).all(|(a, b)| (a - b).abs() < SAME);
-        let of = header
-            .metadata()
-            .as_ref()
-            .and_then(|fields| fields.get(FOLDER));
-        if !is_same || of != Some(&whole(folder)) {
-            return Ok(HashMap::new());
-        }
-        let passages: usize = texts.iter().map(|text| text.passages.len()).sum();
-        if vectors.len() != passages * probe.len() {
-            let (found, width) = (vectors.len(), probe.len());
-            return Err(refused(format!(
-                "it has {found} numbers for {passages} passages of {width}"
-            )));
-        }
-        let mut vectors = vectors.chunks(probe.len()).map(<[f32]>::to_vec);
-        let texts = texts.into_iter().map(|text| {
-            let of_text = vectors.by_ref().take(text.passages.len()).collect();
-            (text.path.clone(), (text, of_text))
-        });
-        Ok(texts.collect())
-    }
-
-    fn save(&self, folder: &Path, file: &Path, probe: &[f32]) -> Result<(), Error> {
-        let refused = |problem: String| Error::file("write", file)(io::Error::other(problem));
-        let bytes = |numbers: &[f32]| -> Vec<u8> {
-            numbers
-                .iter()
-                .flat_map(|number| number.to_le_bytes())
-                .collect()
-        };
-        let others = self.others.iter().flat_map(|(_, vectors)| vectors);
-        let vectors: Vec<&[f32]> = self
-            .vectors
-            .iter()
-            .chain(others)
-            .map(Vec::as_slice)
-            .collect();
-        let rows = vectors.len();
-        let vectors = bytes(&vectors.concat());
-        let probed = bytes(probe);
-        let view = |rows: usize, bytes| {
-            TensorView::new(Dtype::F32, vec![rows, probe.len()], bytes)
-                .map_err(|error| refused(error.to_string()))
-        };
-        let tensors = [
-            (VECTORS, view(rows, &vectors)?),
-            (PROBED, view(1, &probed)?),
-        ];
-        let texts: Vec<&Text> = self
-            .texts
-            .iter()
-            .chain(self.others.iter().map(|(text, _)| text))
-            .collect();
-        let texts = serde_json::to_string(&texts).map_err(|error| refused(error.to_string()))?;
-        let metadata = HashMap::from([
-            (TEXTS.to_string(), texts),
-            (FOLDER.to_string(), whole(folder)),
-        ]);
-        let bytes = safetensors::serialize(tensors, Some(metadata))
-            .map_err(|error| refused(error.to_string()))?;
-        files::replace(file, &bytes).map_err(Error::file("write", file))
-    }
 }
 
-/// The whole path of a folder.
-fn whole(folder: &Path) -> String {
-    let whole = fs::canonicalize(folder).unwrap_or(folder.into());
-    whole.to_string_lossy().into_owned()
-}
-
-/// The files below a folder with one of these extensions, in the order of their names, and how many names are not UTF-8.
-fn found(folder: &Path, extensions: &[String]) -> Result<(Vec<PathBuf>, usize), Error> {
+/// The files below a folder with one of these extensions, in the order of their names. Counts what cannot be read, and names that are not UTF-8.
+fn found(folder: &Path, extensions: &[String], done: &mut Update) -> Result<Vec<PathBuf>, Error> {
     let is_hidden = |entry: &DirEntry| {
         entry.depth() > 0 && entry.file_name().to_string_lossy().starts_with('.')
     };
@@ -306,21 +210,29 @@ fn found(folder: &Path, extensions: &[String]) -> Result<(Vec<PathBuf>, usize), 
             .any(|wanted| extension.eq_ignore_ascii_case(wanted.trim_start_matches('.')))
     };
     let entries = WalkDir::new(folder).sort_by_file_name();
-    let (mut found, mut unnamed) = (Vec::new(), 0);
+    let mut found = Vec::new();
     for entry in entries.into_iter().filter_entry(|entry| !is_hidden(entry)) {
-        let entry = entry.map_err(|error| {
-            let path = error.path().unwrap_or(folder).to_path_buf();
-            Error::file("read", path)(error.into_io_error().unwrap_or(io::ErrorKind::Other.into()))
-        })?;
+        let entry = match entry {
+            Ok(entry) => entry,
+            Err(error) if error.depth() == 0 => {
+                let error = error.into_io_error();
+                let error = error.unwrap_or(io::ErrorKind::Other.into());
+                return Err(Error::file("read", folder)(error));
+            }
+            Err(_) => {
+                done.unreadable += 1;
+                continue;
+            }
+        };
         if entry.file_type().is_file() && is_wanted(entry.path()) {
             let path = entry.path().strip_prefix(folder).unwrap_or(entry.path());
             match path.to_str() {
                 Some(_) => found.push(path.into()),
-                None => unnamed += 1,
+                None => done.skipped += 1,
             }
         }
     }
-    Ok((found, unnamed))
+    Ok(found)
 }
 
 fn nanoseconds(time: SystemTime) -> u64 {

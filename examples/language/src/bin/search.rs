@@ -1,7 +1,13 @@
 //! Compares texts by their meaning, and searches a folder of texts, with a sentence encoder such as MiniLM.
 
-use std::{path::PathBuf, process::ExitCode};
+use std::{
+    ops::ControlFlow,
+    path::PathBuf,
+    process::{self, ExitCode},
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
+use burn_attn_models::sentences::{Prompt, SentenceEncoder};
 use burn_attn_viz::{AttentionGroup, AttentionPage};
 use clap::{Args, Parser, Subcommand};
 use example_common::{
@@ -9,13 +15,14 @@ use example_common::{
     exit, files,
 };
 use language::{
-    Error,
+    Error, encoder,
     input::{self, at_least_one},
     pictures::Pictures,
-    sentences::{SentenceEncoder, cosine},
+    sentences::{cosine, vector, vectors},
     text_index::{self, TextIndex},
     weights::MINILM,
 };
+use tokenizers::Encoding;
 
 /// Compares texts by their meaning, and searches a folder of texts.
 #[derive(Parser)]
@@ -23,7 +30,7 @@ use language::{
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// The sentence encoder: a folder that transformers saved or a GGUF file, with tokenizer.json [default: MiniLM, fetched by cargo xtask fetch minilm]
+    /// The sentence encoder: a folder that sentence-transformers or transformers saved, or a GGUF file with tokenizer.json beside it [default: MiniLM, fetched by cargo xtask fetch minilm]
     #[arg(long, global = true, value_name = "FOLDER")]
     model: Option<PathBuf>,
     /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
@@ -74,7 +81,7 @@ fn main() -> ExitCode {
 fn run(cli: &Cli) -> Result<u8, Error> {
     let source = MINILM.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
-    let encoder = SentenceEncoder::load(&source, device)?;
+    let encoder = SentenceEncoder::from_pretrained(&source, &device)?;
     match &cli.command {
         Command::Compare(args) => compare(args, &encoder).map(|()| 0),
         Command::Find(args) => find(args, &encoder),
@@ -83,17 +90,18 @@ fn run(cli: &Cli) -> Result<u8, Error> {
 
 fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
     args.pictures.probe()?;
-    let texts = args.texts.iter().map(|text| encoder.tokens(text));
+    let texts = args.texts.iter();
+    let texts = texts.map(|text| tokens(text, Prompt::Text, encoder));
     let texts = texts.collect::<Result<Vec<_>, _>>()?;
     let rows: Vec<Vec<u32>> = texts.iter().map(|text| text.get_ids().to_vec()).collect();
-    let vectors = encoder.vectors(&rows, |_| {});
+    let vectors = vectors(encoder, &rows, |_| ControlFlow::Continue(()));
     for (i, first) in args.texts.iter().enumerate() {
         for (j, second) in args.texts.iter().enumerate().skip(i + 1) {
             println!("{:.6}\t{first}\t{second}", cosine(&vectors[i], &vectors[j]));
         }
     }
     if args.pictures.are_wanted() {
-        let layers = encoder.attention(&texts[0])?;
+        let layers = encoder::attention(&encoder.bert, &texts[0])?;
         let page = AttentionPage::new("What the sentence encoder looks at")
             .source(&args.texts[0])
             .group(AttentionGroup::new("Self-attention", layers.clone()));
@@ -121,6 +129,8 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
             "cannot write {file}: {error}; --index names another place"
         ))
     })?;
+    stop_by_ctrl_c();
+    READING.store(true, Relaxed);
     let (index, update) = TextIndex::update(
         &args.folder,
         &args.extensions,
@@ -129,17 +139,34 @@ fn find(args: &FindArgs, encoder: &SentenceEncoder) -> Result<u8, Error> {
         |over, all| {
             bar.set_length(all as u64);
             bar.set_position(over as u64);
+            match STOP.load(Relaxed) {
+                true => ControlFlow::Break(()),
+                false => ControlFlow::Continue(()),
+            }
         },
     )?;
+    READING.store(false, Relaxed);
     bar.finish_and_clear();
-    if update.read + update.skipped > 0 {
+    let kept_in = file.display();
+    if update.left > 0 {
+        let (all, left) = (index.len(), update.left);
         exit::warn(&format!(
-            "texts read: {}, kept: {}, skipped because they or their names are not UTF-8: {}; {} passages in {}",
+            "stopped: {} of {all} passages are in {kept_in}; the next search reads the other {left}",
+            all - left
+        ));
+        return Ok(exit::STOPPED);
+    }
+    if update.read + update.skipped + update.unreadable > 0 {
+        let unreadable = match update.unreadable {
+            0 => String::new(),
+            unreadable => format!(", because they cannot be read: {unreadable}"),
+        };
+        exit::warn(&format!(
+            "texts read: {}, kept: {}, skipped because they or their names are not UTF-8: {}{unreadable}; {} passages in {kept_in}",
             update.read,
             update.kept,
             update.skipped,
             index.len(),
-            file.display()
         ));
     }
     if index.is_empty() {
@@ -161,8 +188,8 @@ fn answer(
     index: &TextIndex,
     encoder: &SentenceEncoder,
 ) -> Result<(), Error> {
-    let tokens = encoder.tokens(query)?.get_ids().to_vec();
-    let vector = encoder.vectors(&[tokens], |_| {}).remove(0);
+    let tokens = tokens(query, Prompt::Query, encoder)?;
+    let vector = vector(encoder, tokens.get_ids());
     for hit in index.nearest(&vector, top) {
         let text: Vec<&str> = hit.passage.text.split_whitespace().collect();
         println!(
@@ -174,4 +201,36 @@ fn answer(
         );
     }
     Ok(())
+}
+
+/// The tokens of a text that has some, and not more than the encoder reads.
+fn tokens(text: &str, prompt: Prompt, encoder: &SentenceEncoder) -> Result<Encoding, Error> {
+    let whole = [encoder.prompt(prompt), text].concat();
+    if encoder.tokenizer().encode(text, false)?.is_empty() {
+        return Err(Error::text(text, "this text has no tokens"));
+    }
+    let (len, most) = (
+        encoder.tokenizer().encode(whole, true)?.len(),
+        encoder.max_len(),
+    );
+    if len > most {
+        let problem = format!("this text has {len} tokens, but this encoder reads at most {most}");
+        return Err(Error::text(text, problem));
+    }
+    Ok(encoder.tokens(text, prompt)?)
+}
+
+/// Set by Ctrl-C.
+static STOP: AtomicBool = AtomicBool::new(false);
+/// Whether passages are being read, which the first Ctrl-C ends without losing them.
+static READING: AtomicBool = AtomicBool::new(false);
+
+/// If there can be no handler, Ctrl-C ends the program, and the passages since the index was last written are lost.
+fn stop_by_ctrl_c() {
+    let _ = ctrlc::set_handler(|| {
+        let again = STOP.swap(true, Relaxed);
+        if again || !READING.load(Relaxed) {
+            process::exit(exit::STOPPED.into());
+        }
+    });
 }

@@ -10,6 +10,7 @@ mod heads;
 mod published;
 mod reactions;
 mod search;
+mod search_index;
 mod sentiment;
 mod small;
 mod summarize;
