@@ -228,3 +228,51 @@ fn a_text_that_the_model_cannot_read_is_refused() {
         "a text has the token 23, but the model knows 23"
     );
 }
+
+/// Whatever a field says, the model is refused in one line, or it gives vectors. Large sizes take no memory.
+#[test]
+fn odd_values_do_not_panic() {
+    let values = [
+        json!(null),
+        json!(true),
+        json!(-1),
+        json!(0),
+        json!(2_147_483_647),
+        json!(1e30),
+        json!(""),
+        json!([["cls"], 1]),
+        json!({"": -1}),
+    ];
+    for name in ["labse", "saved", "prompts"] {
+        let (copy, files) = assembled(name);
+        let is_ours = |file: &&String| {
+            file.ends_with(".json") && !["config.json", "tokenizer.json"].contains(&file.as_str())
+        };
+        for file in files.iter().filter(is_ours) {
+            let path = copy.path().join(file);
+            let original = read(&path);
+            let is_list = original.is_array();
+            let of = if is_list { &original[1] } else { &original };
+            for field in of.as_object().expect("fields").keys() {
+                for value in &values {
+                    let mut changed = original.clone();
+                    let of = if is_list {
+                        &mut changed[1]
+                    } else {
+                        &mut changed
+                    };
+                    of[field] = value.clone();
+                    fs::write(&path, changed.to_string()).expect("written");
+                    match SentenceEncoder::from_pretrained(copy.path(), &devices::any()) {
+                        Ok(encoder) => {
+                            let vectors = encoder.encode(&["a cat"], Prompt::Text);
+                            assert_eq!(vectors.expect("vectors").dims(), [1, encoder.width()]);
+                        }
+                        Err(error) => assert!(!error.to_string().contains('\n'), "{error}"),
+                    }
+                }
+            }
+            fs::write(&path, original.to_string()).expect("written");
+        }
+    }
+}
