@@ -17,7 +17,7 @@ use crate::{Error, passages::Passage, sentences::vector};
 const VECTORS: &str = "vectors";
 const PROBED: &str = "probe";
 const PROBE: &str = "The same encoder gives the same vector.";
-/// How much its numbers may differ from one device to another, but not from one encoder to another, as a part of the largest.
+/// How much its numbers may differ, relative to the largest: from one device to another, not from one encoder to another.
 const SAME: f32 = 1e-3;
 /// The fields of the file's metadata: the passages, the folder that they are of, and how the encoder reads them.
 const TEXTS: &str = "texts";
