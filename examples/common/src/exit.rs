@@ -56,6 +56,11 @@ fn complain(error: &str) {
     warn(&format!("error: {error}"));
 }
 
+/// Prints a line on standard output. Where it cannot be written, as where nobody reads any more, a training goes on without it.
+pub fn say(line: &str) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
 /// Prints a line on standard error. Where it cannot be written, as in a log on a full disk, the program goes on without it, while
 /// `eprintln!` would end it.
 pub fn warn(line: &str) {

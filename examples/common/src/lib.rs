@@ -8,3 +8,4 @@ pub mod learner;
 pub mod lock;
 pub mod memory;
 pub mod pictures;
+pub mod text;

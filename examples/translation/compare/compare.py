@@ -28,6 +28,7 @@ import signal
 import subprocess
 import sys
 import time
+import unicodedata
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -49,6 +50,17 @@ def read_lines(path):
     """As the translator divides them: neither str.splitlines nor universal newlines do."""
     text = Path(path).read_bytes().decode("utf-8-sig")
     return text.removesuffix("\n").split("\n")
+
+
+def composed(text):
+    """As the translator reads it."""
+    return unicodedata.normalize("NFC", text.replace("\ufeff", "").strip())
+
+
+def key(text):
+    """What sentences have in common that look the same, nearly as the translator compares them."""
+    visible = (c for c in text if c.isspace() or unicodedata.category(c) not in ("Cc", "Cf"))
+    return " ".join(unicodedata.normalize("NFC", "".join(visible)).split())
 
 
 def write(path, text):
@@ -224,11 +236,13 @@ def corpus(out):
 def divide(pairs, out, binary):
     """Writes `train.tsv` and `test.tsv`, which have no source in common, and learns the vocabulary of the first."""
     if not (out / "test.tsv").exists():
-        lines = [[column.strip() for column in line.split("\t")[:2]] for line in read_lines(pairs)]
+        lines = [[composed(column) for column in line.split("\t")[:2]] for line in read_lines(pairs)]
         bad = [number for number, line in enumerate(lines, 1) if len(line) < 2 or not all(line)]
         if bad:
             sys.exit(f"{pairs}: {len(bad)} lines are not sentence pairs, the first is line {bad[0]}")
-        sources = sorted({source for source, _ in lines})
+        first = {key(source): source for source, _ in reversed(lines)}
+        lines = [[first[key(source)], target] for source, target in lines]
+        sources = sorted(first.values())
         if len(sources) < 4 * HELD_OUT:
             sys.exit(f"{pairs}: at least {4 * HELD_OUT} distinct sources are needed, got {len(sources)}")
         held_out = set(random.Random(1).sample(sources, HELD_OUT))

@@ -21,8 +21,8 @@ use example_common::files::{self, name};
 use serde::{Deserialize, Serialize};
 
 use self::moment::Moment;
-use crate::data::Fnv;
 use crate::error::Error;
+use crate::fnv::Fnv;
 use crate::run_config::RunConfig;
 use crate::state::State;
 use crate::vocabulary::Vocabulary;

@@ -7,7 +7,7 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn::ops::in_host_memory;
 use burn_attn_models::train::Replicas;
-use example_common::exit::STOPPED;
+use example_common::exit::{STOPPED, say};
 use example_common::files;
 use example_common::lock::{self, Lock};
 
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
 use crate::folder;
-use crate::progress::{Progress, duration, say};
+use crate::progress::{Progress, duration};
 use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
 use crate::story;
@@ -73,18 +73,22 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
                     (config.reload(&cli.shared.out)?, HELD_OUT.into())
                 }
             };
-            report_run(&translator, &split, &tested_on, &cli.shared, &place)?;
+            // Unlike a training, it fails if its figures cannot be written.
+            println!(
+                "{}",
+                report_run(&translator, &split, &tested_on, &cli.shared, &place)?
+            );
             Ok(0)
         }
         Some(Command::Explain { text, html, search }) => {
             refuse_outputs(&cli.shared, "explain")?;
             let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
             let html = html.unwrap_or_else(|| cli.shared.out.join("attention.html"));
-            say(&explain(&translator, &text, &html)?);
-            say(&format!(
+            println!("{}", explain(&translator, &text, &html)?);
+            println!(
                 "The attention of every layer and head is in {}",
                 html.display()
-            ));
+            );
             Ok(0)
         }
     }
@@ -99,7 +103,7 @@ fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> 
         return Ok(say_how_to_resume(&name, &shared.out));
     }
     let translator = Translator::load(&shared.out, &place.device, 1)?;
-    report_run(&translator, &split, HELD_OUT, shared, place)?;
+    say(&report_run(&translator, &split, HELD_OUT, shared, place)?);
     Ok(0)
 }
 
@@ -262,14 +266,15 @@ pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
     STOPPED
 }
 
-/// Evaluates a run, writes the figures where `--report` says and the translations where `--translations` says, and prints the figures.
+/// Evaluates a run, writes the figures where `--report` says and the translations where `--translations` says, and returns the figures, to be
+/// printed.
 pub fn report_run(
     translator: &Translator,
     split: &Split,
     tested_on: &str,
     shared: &Shared,
     place: &Place,
-) -> Result<(), Error> {
+) -> Result<String, Error> {
     let state = folder::newest_state(&shared.out)?;
     let scores = evaluate(translator, split)?;
     // Before anything is printed: the reader of the lines may be gone.
@@ -298,12 +303,11 @@ pub fn report_run(
         };
         report.write(path)?;
     }
-    say(&format!(
-        "\ntrained for {} ({:.0} tokens/s); translated with checkpoint {}",
+    Ok(format!(
+        "\ntrained for {} ({:.0} tokens/s); translated with checkpoint {}\n{}",
         duration(state.seconds),
         state.tokens_per_second(),
-        translator.checkpoint
-    ));
-    report::print(&scores, tested_on);
-    Ok(())
+        translator.checkpoint,
+        report::text(&scores, tested_on)
+    ))
 }

@@ -8,11 +8,14 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::Error;
+use crate::fnv::Fnv;
+use crate::sentence::{LONGEST, composed, key};
+use example_common::text::printable;
 use toy_corpus::ToyCorpus;
 
 pub use toy_corpus::Pair;
 
-/// A sentence with every translation of it that the corpus has.
+/// A sentence, as it is first written, with every translation of it that the corpus has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
     /// The sentence to translate.
@@ -35,21 +38,27 @@ pub struct Split {
 }
 
 /// Bad lines of a corpus that are described one by one.
-const LISTED: usize = 20;
+const LISTED: usize = 3;
 
 /// Reads tab-separated source and target sentences; columns after the second are ignored.
 ///
 /// # Errors
-/// If the file cannot be read, is empty, or has lines that are not UTF-8 or lack two non-empty columns: all of them are counted.
+/// If the file cannot be read, is empty, has carriage returns alone as line ends, or has lines that are not UTF-8 or lack two non-empty columns: all of them are counted.
 pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
     let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let refused = |problem: &str| Error::Corpus {
+        corpus: path.display().to_string(),
+        problem: problem.into(),
+    };
+    if bytes.contains(&b'\r') && !bytes.contains(&b'\n') {
+        return Err(refused(
+            "its lines end in a carriage return alone, and must end in a line feed",
+        ));
+    }
     let bytes = bytes.strip_suffix(b"\n").unwrap_or(bytes);
     if bytes.is_empty() {
-        return Err(Error::Corpus {
-            corpus: path.display().to_string(),
-            problem: "the file is empty".into(),
-        });
+        return Err(refused("the file is empty"));
     }
     let (mut pairs, mut bad, mut listed) = (Vec::new(), 0, Vec::new());
     for (line, text) in (1..).zip(bytes.split(|&byte| byte == b'\n')) {
@@ -81,39 +90,37 @@ pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
 fn parse_line(line: &[u8]) -> Result<Pair, String> {
     let line = std::str::from_utf8(line)
         .map_err(|error| format!("byte {} is not UTF-8", error.valid_up_to() + 1))?;
-    if line.trim().is_empty() {
+    if key(line).is_empty() {
         return Err("the line is empty".into());
     }
-    let mut columns = line.split('\t').map(str::trim);
+    let mut columns = line.split('\t').map(composed);
     let source = columns.next().unwrap_or_default();
+    let shown = printable(&source, LONGEST);
     let target = columns.next().ok_or_else(|| {
-        format!("expected source and target separated by a tab, got one column {source:?}")
+        format!("expected source and target separated by a tab, got one column {shown:?}")
     })?;
-    match (source.is_empty(), target.is_empty()) {
+    match (key(&source).is_empty(), key(&target).is_empty()) {
         (true, _) => Err("the source, column 1, is empty".into()),
-        (_, true) => Err(format!("the target, column 2, of {source:?} is empty")),
-        _ => Ok(Pair {
-            source: source.into(),
-            target: target.into(),
-        }),
+        (_, true) => Err(format!("the target, column 2, of {shown:?} is empty")),
+        _ => Ok(Pair { source, target }),
     }
 }
 
-/// Groups pairs by source sentence, in the order of their first appearance.
+/// Groups pairs by source sentence, in the order of their first appearance. Sentences with the same [`key`] are one.
 pub fn group_by_source<'a>(pairs: impl IntoIterator<Item = &'a Pair>) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
-    let mut places: HashMap<&str, usize> = HashMap::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut seen: HashSet<(usize, String)> = HashSet::new();
     for pair in pairs {
-        let place = *places.entry(&pair.source).or_insert(examples.len());
+        let place = *places.entry(key(&pair.source)).or_insert(examples.len());
         if place == examples.len() {
             examples.push(Example {
                 source: pair.source.clone(),
                 references: Vec::new(),
             });
         }
-        let references = &mut examples[place].references;
-        if !references.contains(&pair.target) {
-            references.push(pair.target.clone());
+        if seen.insert((place, key(&pair.target))) {
+            examples[place].references.push(pair.target.clone());
         }
     }
     examples
@@ -144,14 +151,12 @@ pub fn split(pairs: Vec<Pair>, held_out: usize, seed: u64, corpus: &str) -> Resu
     order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
     let mut chosen: Vec<usize> = order[..held_out].to_vec();
     chosen.sort_unstable();
-    let validation: HashSet<&str> = order[held_out..2 * held_out]
-        .iter()
-        .map(|&index| examples[index].source.as_str())
-        .collect();
-    let held_out: HashSet<&str> = chosen
-        .iter()
-        .map(|&index| examples[index].source.as_str())
-        .collect();
+    let keys = |indices: &[usize]| -> HashSet<String> {
+        let sources = indices.iter().map(|&index| key(&examples[index].source));
+        sources.collect()
+    };
+    let validation = keys(&order[held_out..2 * held_out]);
+    let held_out = keys(&chosen);
     let mut split = Split {
         held_out: chosen
             .iter()
@@ -159,11 +164,12 @@ pub fn split(pairs: Vec<Pair>, held_out: usize, seed: u64, corpus: &str) -> Resu
             .collect(),
         ..Split::default()
     };
-    for pair in &pairs {
-        if validation.contains(pair.source.as_str()) {
-            split.validation.push(pair.clone());
-        } else if !held_out.contains(pair.source.as_str()) {
-            split.train.push(pair.clone());
+    for pair in pairs {
+        let source = key(&pair.source);
+        if validation.contains(&source) {
+            split.validation.push(pair);
+        } else if !held_out.contains(&source) {
+            split.train.push(pair);
         }
     }
     Ok(split)
@@ -208,35 +214,6 @@ pub fn fingerprint(split: &Split) -> String {
     hash.to_hex()
 }
 
-/// The 64-bit FNV-1a hash, which detects accidental changes, not malicious ones.
-pub struct Fnv(u64);
-
-impl Default for Fnv {
-    fn default() -> Self {
-        Self(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fnv {
-    /// Adds bytes.
-    pub fn write(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        }
-    }
-
-    /// Adds a text and its end, so that "ab", "c" differs from "a", "bc".
-    fn write_text(&mut self, text: &str) {
-        self.write(text.as_bytes());
-        self.write(b"\n");
-    }
-
-    /// The hash as 16 digits.
-    pub fn to_hex(&self) -> String {
-        format!("{:016x}", self.0)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -270,25 +247,80 @@ mod tests {
     fn all_bad_lines_are_counted_and_named_together() {
         assert_eq!(read(b"").unwrap_err(), "/corpus.tsv: the file is empty");
         assert_eq!(
-            read(b"a\tb\n\nlonely\n\tb\na\t \nc\t\xff\n").unwrap_err(),
-            "/corpus.tsv: 5 of 6 lines are not sentence pairs: line 2: the line is empty; line 3: expected source and target \
-             separated by a tab, got one column \"lonely\"; line 4: the source, column 1, is empty; line 5: the target, \
-             column 2, of \"a\" is empty; line 6: byte 3 is not UTF-8"
+            read("a\tb\n\nlonely\n\u{200b}\tb\n".as_bytes()).unwrap_err(),
+            "/corpus.tsv: 3 of 4 lines are not sentence pairs: line 2: the line is empty; line 3: expected source and target \
+             separated by a tab, got one column \"lonely\"; line 4: the source, column 1, is empty"
+        );
+        assert_eq!(
+            read(b"a\x1b\t \nc\t\xff\n").unwrap_err(),
+            "/corpus.tsv: 2 of 2 lines are not sentence pairs: line 1: the target, column 2, of \"a\u{fffd}\" is empty; line 2: \
+             byte 3 is not UTF-8"
         );
         assert_eq!(
             read(b"a\tb\nc").unwrap_err(),
             "/corpus.tsv: 1 of 2 lines is not a sentence pair: line 2: expected source and target separated by a tab, got one \
              column \"c\""
         );
-        let many = read(&b"\n".repeat(1000)).unwrap_err();
+        let many = read("x".repeat(999).as_bytes().repeat(2).as_slice()).unwrap_err();
         assert!(
-            many.starts_with("/corpus.tsv: 1000 of 1000 lines are"),
+            many.chars().count() < 400 && many.ends_with("x…\""),
             "{many}"
         );
-        assert!(
-            many.ends_with("line 20: the line is empty; and 980 more"),
-            "{many}"
+        assert_eq!(
+            read(&b"\n".repeat(1000)).unwrap_err(),
+            "/corpus.tsv: 1000 of 1000 lines are not sentence pairs: line 1: the line is empty; line 2: the line is empty; line 3: the \
+             line is empty; and 997 more"
         );
+    }
+
+    #[test]
+    fn carriage_returns_alone_end_no_lines() {
+        assert_eq!(
+            read(b"a\tb\rc\td\re\tf\r").unwrap_err(),
+            "/corpus.tsv: its lines end in a carriage return alone, and must end in a line feed"
+        );
+        for bytes in [&b"a\tb\r\n"[..], b"a\rx\tb\n", b"a\tb"] {
+            assert_eq!(read(bytes).unwrap().len(), 1, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn sentences_that_look_the_same_are_in_one_part() {
+        let looks = [
+            "s\u{ed}, ya",
+            "si\u{301}, ya",
+            "\u{feff}s\u{ed}, ya",
+            "s\u{ed},\u{a0}ya",
+            "s\u{ad}\u{ed}, ya",
+        ];
+        let others: Vec<String> = (0..7).map(|i| i.to_string()).collect();
+        let sources = looks.into_iter().chain(others.iter().map(String::as_str));
+        let lines: String = sources.map(|source| format!("{source}\tyes\n")).collect();
+        let pairs = read(lines.as_bytes()).unwrap();
+        let examples = group_by_source(&pairs);
+        assert_eq!(examples.len(), 8);
+        assert_eq!(
+            (examples[0].source.as_str(), examples[0].references.len()),
+            (looks[0], 1)
+        );
+        for seed in 0..23 {
+            let split = split(pairs.clone(), 2, seed, "toy").unwrap();
+            let count = |pairs: &[Pair]| pairs.iter().filter(|pair| pair.source.len() > 1).count();
+            let held_out = split
+                .held_out
+                .iter()
+                .filter(|example| example.source.len() > 1);
+            let parts = [
+                count(&split.train),
+                count(&split.validation),
+                5 * held_out.count(),
+            ];
+            assert_eq!(
+                (parts.iter().max(), parts.iter().sum()),
+                (Some(&5), 5),
+                "{parts:?}"
+            );
+        }
     }
 
     #[test]

@@ -6,6 +6,7 @@ use crate::bleu::corpus_bleu;
 use crate::data::{Example, Split};
 use crate::error::Error;
 use crate::report::Score;
+use crate::sentence::key;
 use crate::translator::Translator;
 
 /// The scores of a run.
@@ -59,7 +60,11 @@ pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error>
                 source: example.source.clone(),
                 translation: translation.clone(),
                 reference: example.references[0].clone(),
-                right: example.references.contains(translation),
+                right: {
+                    let translation = key(translation);
+                    let mut references = example.references.iter();
+                    references.any(|reference| key(reference) == translation)
+                },
             })
             .collect(),
         translations,
@@ -96,11 +101,13 @@ fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String
     Ok(translations)
 }
 
-/// Exact matches with any reference, and BLEU against all of them.
+/// Exact matches with any reference, and BLEU against all of them. Sentences with the same [`key`] are equal.
 fn score(translations: &[String], examples: &[Example]) -> Score {
+    let keys = |texts: &[String]| -> Vec<String> { texts.iter().map(|text| key(text)).collect() };
+    let translations = keys(translations);
     let references: Vec<Vec<String>> = examples
         .iter()
-        .map(|example| example.references.clone())
+        .map(|example| keys(&example.references))
         .collect();
     let exact = translations
         .iter()
@@ -110,7 +117,7 @@ fn score(translations: &[String], examples: &[Example]) -> Score {
     Score {
         sentences: examples.len(),
         exact: exact as f64 / examples.len().max(1) as f64,
-        bleu: corpus_bleu(translations, &references),
+        bleu: corpus_bleu(&translations, &references),
     }
 }
 
@@ -131,5 +138,17 @@ mod tests {
         let score = score(&["Vete a casa ya .".into(), "Sí .".into()], &examples);
         assert_eq!((score.sentences, score.exact), (2, 0.5));
         assert!(score.bleu > 0.0);
+    }
+
+    #[test]
+    fn another_composition_of_letters_is_as_right() {
+        let reference = "El nin\u{303}o duerme ya .";
+        let examples = [Example {
+            source: String::new(),
+            references: vec![reference.into()],
+        }];
+        let score = score(&["El\u{a0}ni\u{f1}o du\u{ad}erme ya .".into()], &examples);
+        assert_eq!(score.exact, 1.0);
+        assert!((score.bleu - 100.0).abs() < 1e-9, "{}", score.bleu);
     }
 }

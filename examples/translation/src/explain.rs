@@ -8,6 +8,7 @@ use example_common::{files, pictures::maps};
 
 use crate::batches;
 use crate::error::Error;
+use crate::sentence::composed;
 use crate::translator::Translator;
 use crate::vocabulary::{BOS, EOS};
 
@@ -17,7 +18,7 @@ pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<S
     let target = translator
         .translate(std::slice::from_ref(&source))
         .remove(0);
-    let translation = translator.vocabulary.decode(&target)?;
+    let translation = translator.text(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;
     files::replace(html, page.to_html().as_bytes()).map_err(Error::file("write", html))?;
     Ok(translation)
@@ -45,7 +46,7 @@ fn page(
     let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
     let written = translator.vocabulary.labels(&input);
     Ok(AttentionPage::new("What the translator looks at")
-        .source(sentence.trim())
+        .source(composed(sentence))
         .translation(translation)
         .metadata("checkpoint", translator.checkpoint.as_str())
         .metadata("corpus", translator.config.data.name())

@@ -1,9 +1,10 @@
 //! Progress: a bar with the loss, the speed and the time left on a terminal, the same as lines anywhere else.
 
 use std::cell::Cell;
-use std::io::{self, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
+use example_common::exit::say;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The time between two lines of an epoch where there is no bar.
@@ -106,11 +107,6 @@ impl Progress {
     pub fn finish(&self) {
         self.bar.finish_and_clear();
     }
-}
-
-/// Prints a line. Training goes on even if the reader of its lines is gone.
-pub fn say(text: &str) {
-    let _ = writeln!(io::stdout(), "{text}");
 }
 
 /// Seconds as people read them: `59 s`, `3 min 20 s`, `2 h 5 min`.

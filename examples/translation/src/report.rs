@@ -2,14 +2,14 @@
 
 use std::path::Path;
 
-use example_common::files;
+use example_common::{files, text::printable};
 use serde::Serialize;
 
 use crate::data::Example;
 use crate::error::Error;
 use crate::evaluate::Scores;
-use crate::progress::say;
 use crate::run_config::RunConfig;
+use crate::sentence::LONGEST;
 use crate::state::CurvePoint;
 
 /// How good the translations of one split are.
@@ -127,31 +127,31 @@ pub fn write_translations(
     files::replace(path, lines.as_bytes()).map_err(Error::file("write", path))
 }
 
-/// Prints scores and sample translations.
-pub fn print(scores: &Scores, tested_on: &str) {
+/// Scores and sample translations, to be printed.
+pub fn text(scores: &Scores, tested_on: &str) -> String {
     let show = |name: &str, score: &Score| {
-        say(&format!(
-            "{name}: {:.1} % of {} sentences exactly right, BLEU {:.1}",
+        format!(
+            "{name}: {:.1} % of {} sentences exactly right, BLEU {:.1}\n",
             100.0 * score.exact,
             score.sentences,
             score.bleu
-        ));
+        )
     };
-    show(tested_on, &scores.held_out);
+    let mut lines = show(tested_on, &scores.held_out);
     if let Some(combinations) = &scores.combinations {
-        show("held-out combinations of words, never seen", combinations);
+        lines += &show("held-out combinations of words, never seen", combinations);
     }
-    say("");
     for sample in &scores.samples {
         let mark = if sample.right { "✓" } else { "✗" };
-        say(&format!(
-            "  {}\n    {mark} {}",
-            sample.source, sample.translation
-        ));
+        let shown = |text: &str| printable(text, LONGEST);
+        let (source, translation) = (shown(&sample.source), shown(&sample.translation));
+        lines += &format!("\n  {source}\n    {mark} {translation}");
         if !sample.right {
-            say(&format!("    expected, for example: {}", sample.reference));
+            let reference = shown(&sample.reference);
+            lines += &format!("\n    expected, for example: {reference}");
         }
     }
+    lines
 }
 
 #[cfg(test)]

@@ -183,7 +183,7 @@ impl RunConfig {
             .iter()
             .flat_map(|pair| [pair.source.as_str(), pair.target.as_str()]);
         let sentences: Vec<&str> = sentences.collect();
-        let vocabulary = Vocabulary::train(sentences.into_iter(), self.vocabulary)?;
+        let vocabulary = Vocabulary::train(&sentences, self.vocabulary)?;
         self.model.vocab_size = vocabulary.len();
         self.validate()?;
         Ok((split, vocabulary))

@@ -1,6 +1,6 @@
 //! The whole story, told when no command is given.
 
-use example_common::{files, lock};
+use example_common::{exit::say, files, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Shared, TrainArgs};
@@ -8,7 +8,6 @@ use crate::commands::{HELD_OUT, Place, begin, report_run, resume, say_how_to_res
 use crate::data::Split;
 use crate::error::Error;
 use crate::explain::explain;
-use crate::progress::say;
 use crate::trainer::Outcome;
 use crate::translator::Translator;
 
@@ -24,7 +23,7 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
         return Ok(code);
     }
     let translator = Translator::load(&shared.out, &place.device, 1)?;
-    report_run(&translator, &split, HELD_OUT, shared, place)?;
+    say(&report_run(&translator, &split, HELD_OUT, shared, place)?);
 
     // A long sentence has more to show.
     let Some(example) = split

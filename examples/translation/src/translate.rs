@@ -5,6 +5,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use example_common::exit::warn;
 
 use crate::error::Error;
+use crate::sentence::key;
 use crate::translator::{BATCH, Translator};
 
 /// Translates a sentence, or standard input if there is none; returns the exit code.
@@ -45,7 +46,7 @@ fn prompt(
             return Ok(0);
         }
         let sentence = String::from_utf8_lossy(&typed);
-        if sentence.trim().is_empty() {
+        if key(&sentence).is_empty() {
             continue;
         }
         match translator.translate_text(&sentence) {
@@ -64,12 +65,11 @@ fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -
         let mut translations = Vec::new();
         for (number, line) in lines.by_ref().take(BATCH) {
             let line = String::from_utf8_lossy(&line?).into_owned();
-            let line = line.trim_start_matches('\u{feff}');
             translations.push(String::new());
-            if line.trim().is_empty() {
+            if key(&line).is_empty() {
                 continue;
             }
-            match translator.encode(line) {
+            match translator.encode(&line) {
                 Ok(tokens) => sentences.push(((translations.len() - 1, number), tokens)),
                 Err(error) => {
                     warn(&format!("error: line {number}: {error}"));
@@ -80,9 +80,8 @@ fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -
         let (places, sentences): (Vec<_>, Vec<_>) = sentences.into_iter().unzip();
         let found = translator.translate(&sentences);
         for ((place, number), tokens) in places.into_iter().zip(found) {
-            match translator.vocabulary.decode(&tokens) {
-                // Whatever a model writes, it is one line.
-                Ok(text) => translations[place] = text.replace(['\n', '\r'], " "),
+            match translator.text(&tokens) {
+                Ok(text) => translations[place] = text,
                 Err(error) => {
                     warn(&format!("error: line {number}: {error}"));
                     code = 1;

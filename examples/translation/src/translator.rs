@@ -6,12 +6,13 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn_models::generate::{BeamOptions, beam_search};
 use burn_attn_models::seq2seq::Seq2Seq;
-use example_common::files;
+use example_common::{files, text::printable};
 
 use crate::batches;
 use crate::error::Error;
 use crate::folder;
 use crate::run_config::RunConfig;
+use crate::sentence::{LONGEST, composed, key};
 use crate::vocabulary::{BOS, EOS, Vocabulary};
 
 /// Sentences translated at a time.
@@ -67,14 +68,13 @@ impl Translator {
     /// If it is empty or longer than the positions.
     pub fn encode(&self, sentence: &str) -> Result<Vec<u32>, Error> {
         let refused = |problem: String| Error::Sentence {
-            sentence: sentence.chars().take(60).collect(),
+            sentence: printable(sentence, LONGEST),
             problem,
         };
-        let sentence = sentence.trim();
-        if sentence.is_empty() {
+        if key(sentence).is_empty() {
             return Err(refused("it is empty".into()));
         }
-        let tokens = self.vocabulary.encode(sentence)?;
+        let tokens = self.vocabulary.encode(&composed(sentence))?;
         if !self.config.fits(tokens.len()) {
             return Err(refused(format!(
                 "it has {} tokens, and this model reads at most {} (--max-len when it was trained)",
@@ -94,7 +94,13 @@ impl Translator {
     /// The translation of one sentence.
     pub fn translate_text(&self, sentence: &str) -> Result<String, Error> {
         let translations = self.translate(&[self.encode(sentence)?]);
-        self.vocabulary.decode(&translations[0])
+        self.text(&translations[0])
+    }
+
+    /// The text of a translation. Whatever a model writes, it is one line without control characters.
+    pub fn text(&self, tokens: &[u32]) -> Result<String, Error> {
+        let text = self.vocabulary.decode(tokens)?;
+        Ok(text.replace(char::is_control, " "))
     }
 }
 

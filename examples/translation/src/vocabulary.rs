@@ -36,27 +36,28 @@ impl Vocabulary {
     ///
     /// # Errors
     /// If `size` cannot hold the special tokens and every byte.
-    pub fn train<'a>(
-        sentences: impl Iterator<Item = &'a str> + Send,
-        size: usize,
-    ) -> Result<Self, Error> {
+    pub fn train(sentences: &[&str], size: usize) -> Result<Self, Error> {
         if size < SMALLEST {
             return Err(too_small(size));
         }
+        let bytes_of_text: usize = sentences.iter().map(|text| text.len()).sum();
         let mut tokenizer = Tokenizer::new(BPE::default());
         let bytes = ByteLevel::new(true, true, true);
         tokenizer
             .with_pre_tokenizer(Some(bytes))
             .with_decoder(Some(bytes));
         let mut trainer: TrainerWrapper = BpeTrainerBuilder::new()
-            .vocab_size(size)
+            // The trainer allocates memory for all of them, and learns less than one for each byte.
+            .vocab_size(size.min(SMALLEST + bytes_of_text))
             .min_frequency(2)
             .show_progress(false)
             .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
             .special_tokens(SPECIAL.map(|token| AddedToken::from(token, true)).to_vec())
             .build()
             .into();
-        tokenizer.train(&mut trainer, sentences).map_err(failed)?;
+        tokenizer
+            .train(&mut trainer, sentences.iter())
+            .map_err(failed)?;
         Self::checked(tokenizer)
     }
 
@@ -143,6 +144,7 @@ impl Vocabulary {
             // If a token is only a part of a character, its byte-level name is all there is to show.
             Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => name,
             Ok(text) => match text.strip_prefix(' ') {
+                Some("") => "␠".into(),
                 Some(word) => word.to_string(),
                 None => format!("·{text}"),
             },
@@ -169,18 +171,20 @@ mod tests {
 
     #[test]
     fn any_text_survives_a_round_trip() {
-        let vocabulary = Vocabulary::train(TEXTS.into_iter(), 300).unwrap();
+        let vocabulary = Vocabulary::train(&TEXTS, 300).unwrap();
         for text in ["the dog sleeps .", "¿Qué? 猫 <bos> <unk>", "tab\there"] {
             let tokens = vocabulary.encode(text).unwrap();
             assert!(tokens.iter().all(|&token| token > 3), "{text}: {tokens:?}");
             assert_eq!(vocabulary.decode(&tokens).unwrap(), text);
         }
         assert!(vocabulary.len() <= 300);
+        let all = Vocabulary::train(&TEXTS, usize::MAX).unwrap();
+        assert_eq!(all.to_json().unwrap(), vocabulary.to_json().unwrap());
     }
 
     #[test]
     fn saving_keeps_every_id() {
-        let vocabulary = Vocabulary::train(TEXTS.into_iter(), 300).unwrap();
+        let vocabulary = Vocabulary::train(&TEXTS, 300).unwrap();
         let json = vocabulary.to_json().unwrap();
         let again = Vocabulary::from_json(json.as_bytes(), Path::new("tokenizer.json")).unwrap();
         assert_eq!(
@@ -194,18 +198,17 @@ mod tests {
 
     #[test]
     fn a_word_and_its_continuation_look_different() {
-        let vocabulary = Vocabulary::train(TEXTS.into_iter(), 300).unwrap();
+        let vocabulary = Vocabulary::train(&TEXTS, 300).unwrap();
         let tokens = vocabulary.encode("the dogs").unwrap();
         assert_eq!(vocabulary.labels(&tokens), ["the", "dog", "·s"]);
         assert_eq!(vocabulary.labels(&[BOS, EOS]), ["<bos>", "<eos>"]);
+        let spaces = vocabulary.encode("a  b").unwrap();
+        assert_eq!(vocabulary.labels(&spaces), ["␠", "·a", "␠", "␠", "·b"]);
     }
 
     #[test]
     fn too_small_a_vocabulary_is_refused() {
-        let error = Vocabulary::train(TEXTS.into_iter(), 100)
-            .err()
-            .unwrap()
-            .to_string();
+        let error = Vocabulary::train(&TEXTS, 100).err().unwrap().to_string();
         assert_eq!(
             error,
             "--vocabulary must be at least 260 (4 special tokens and 256 bytes), got 100"

@@ -250,6 +250,51 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
 }
 
 #[test]
+fn what_is_printed_of_a_corpus_is_short_and_no_command_to_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let long = "x".repeat(999);
+    let lines: String = (0..11)
+        .map(|i| format!("{i} s\u{ed} \u{1b}[31mdos\runo {long}\t{i}\u{7} tres {long}\n"))
+        .collect();
+    fs::write(folder.path().join("odd.tsv"), lines).unwrap();
+    let mut command = program(folder.path(), "run");
+    command.args("train --data odd.tsv --held-out 3 --steps 2 --batch 5".split(' '));
+    command.args("--d-model 8 --heads 2 --layers 1 --d-ff 8 --vocabulary 300".split(' '));
+    let printed = done(&mut command);
+    assert!(!printed.contains(['\u{1b}', '\r', '\u{7}']), "{printed}");
+    let of_corpus = "s\u{ed} \u{fffd}[31mdos\u{fffd}uno xxx";
+    assert!(printed.matches(of_corpus).count() >= 3, "{printed}");
+    assert!(
+        printed.lines().all(|line| line.chars().count() < 450),
+        "{printed}"
+    );
+
+    // Another composition of letters is the same sentence.
+    let page = |sentence| {
+        done(program(folder.path(), "run").args(["explain", sentence]));
+        fs::read_to_string(folder.path().join("run/attention.html")).unwrap()
+    };
+    assert_eq!(page("\u{feff}7 si\u{301}"), page("7 s\u{ed} "));
+}
+
+/// Unlike a training, which goes on.
+#[test]
+#[cfg(target_os = "linux")]
+fn figures_that_cannot_be_printed_are_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    let full = || fs::File::options().write(true).open("/dev/full").unwrap();
+    done(
+        train(folder.path(), "run")
+            .args(["--steps", "1"])
+            .stdout(full()),
+    );
+    for args in [&["evaluate"][..], &["explain", "1 uno"]] {
+        let error = refused(program(folder.path(), "run").args(args).stdout(full()));
+        assert!(error.contains("failed printing to stdout"), "{error}");
+    }
+}
+
+#[test]
 fn minutes_and_steps_exclude_each_other() {
     let folder = tempfile::tempdir().unwrap();
     let output = train(folder.path(), "run")

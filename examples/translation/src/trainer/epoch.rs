@@ -4,6 +4,7 @@ use burn::module::Module;
 use burn::train::InferenceStep;
 use burn_attn_models::seq2seq::Seq2Seq;
 use burn_attn_models::train::{BatchSize, MovingAverage};
+use example_common::text::printable;
 
 use super::Trainer;
 use crate::batches::{self, Sample};
@@ -11,6 +12,7 @@ use crate::checkpoint;
 use crate::curve;
 use crate::error::Error;
 use crate::progress::{Progress, duration};
+use crate::sentence::LONGEST;
 use crate::state::{Accuracy, CurvePoint};
 use crate::translator;
 
@@ -121,7 +123,9 @@ impl Trainer {
         let device = self.device.clone().inner();
         let translation = translator::search(&model, &[&tokens], 1, &device).remove(0);
         let translation = self.vocabulary.decode(&translation)?;
-        Ok(Some(format!("\n  {} → {translation}", pair.source)))
+        let [source, translation] =
+            [&pair.source, &translation].map(|text| printable(text, LONGEST));
+        Ok(Some(format!("\n  {source} → {translation}")))
     }
 
     /// The model that a checkpoint of now would translate with.

@@ -96,7 +96,7 @@ fn start_on(device: &Device, mut config: RunConfig, out: &Path) -> Trainer {
         .iter()
         .flat_map(|pair| [pair.source.as_str(), pair.target.as_str()])
         .collect();
-    let vocabulary = Vocabulary::train(texts.into_iter(), 300).unwrap();
+    let vocabulary = Vocabulary::train(&texts, 300).unwrap();
     config.model.vocab_size = vocabulary.len();
     Trainer::start(config, &split, vocabulary, device, out).unwrap()
 }
