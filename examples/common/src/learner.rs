@@ -103,8 +103,12 @@ impl Lines {
             .iter()
             .map(|(name, value)| format!(", {} {value}", name.to_lowercase()));
         let values: String = values.collect();
-        self.bar
-            .suspend(|| println!("epoch {}/{}: {what}{values}", self.epoch, self.epochs));
+        self.bar.suspend(|| {
+            exit::say(&format!(
+                "epoch {}/{}: {what}{values}",
+                self.epoch, self.epochs
+            ))
+        });
     }
 }
 

@@ -82,8 +82,10 @@ impl Folder {
         let foreign = [
             "config.json",
             "tokenizer.json",
+            "tokenizer_config.json",
             "model.safetensors",
             "checkpoint",
+            SAMPLES,
         ];
         match foreign.into_iter().find(|name| has(name)) {
             Some(name) => Err(self.refused(&format!(

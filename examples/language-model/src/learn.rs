@@ -22,7 +22,10 @@ use burn::{
 };
 
 use burn_attn_models::{language_model::LanguageModelConfig, train::warmup_cosine};
-use example_common::{exit::STOPPED, learner};
+use example_common::{
+    exit::{STOPPED, say},
+    learner,
+};
 
 use crate::{
     checkpoints::{BestAndNewest, End, Guarded, Watch},
@@ -76,10 +79,10 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         Some(epoch) if epoch >= run.epochs => {
             let best = run.best.unwrap_or(epoch);
             save_best(&folder, &config, best, &devices[0])?;
-            println!(
+            say(&format!(
                 "{epoch} epochs are over, and --epochs {} asks for no more",
                 run.epochs
-            );
+            ));
             return Ok(0);
         }
         Some(_) => {
@@ -105,11 +108,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         burn_attn::seed(&device, recipe.seed);
         config.init(&device)
     };
-    println!(
+    say(&format!(
         "{} parameters, {} tokens, {steps} steps",
         model.num_params(),
         text.train.len() * recipe.len
-    );
+    ));
 
     // Burn's loader begins its orders anew when a run is resumed: another seed makes them different ones.
     let seed = recipe.seed.wrapping_add(epoch.unwrap_or(0) as u64);
@@ -201,11 +204,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         (Some(error), _) => return Err(Error::Training(error)),
         (None, true) => {
             match newest {
-                Ok((_, _, epoch)) => println!(
+                Ok((_, _, epoch)) => say(&format!(
                     "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
                     args.text.display()
-                ),
-                Err(_) => println!("stopped in the first epoch: nothing is saved"),
+                )),
+                Err(_) => say("stopped in the first epoch: nothing is saved"),
             }
             return Ok(STOPPED);
         }
@@ -229,10 +232,10 @@ fn save_best(
         problem: error.to_string(),
     })?;
     folder.save(&config.init(device).load_record(record))?;
-    println!(
+    say(&format!(
         "the model of epoch {best} is in {}",
         folder.path().join("model.safetensors").display()
-    );
+    ));
     Ok(())
 }
 

@@ -12,7 +12,10 @@ use burn::{
     train::checkpoint::{Checkpointer, CheckpointerError, FileCheckpointer},
 };
 use burn_attn_models::language_model::LanguageModelConfig;
-use example_common::exit::warn;
+use example_common::{
+    exit::{say, warn},
+    text::printable,
+};
 use tokenizers::Tokenizer;
 
 use crate::{
@@ -74,13 +77,18 @@ impl Samples {
 
     /// Writes the sample of an epoch down.
     fn write(&self, epoch: usize) -> Result<(), Error> {
-        let sample = format!("epoch {epoch}: {}\n\n", self.sample(epoch)?);
+        let sample = self.sample(epoch)?;
+        let lines: Vec<String> = sample
+            .lines()
+            .map(|line| printable(line, sample.len()))
+            .collect();
+        let sample = format!("epoch {epoch}: {}\n", lines.join("\n"));
         let path = self.folder.path().join(SAMPLES);
         let file = File::options().append(true).create(true).open(&path);
-        file.and_then(|mut file| file.write_all(sample.as_bytes()))
+        file.and_then(|mut file| writeln!(file, "{sample}"))
             .map_err(Error::file("write", path))?;
         if !std::io::stdout().is_terminal() {
-            let _ = write!(std::io::stdout(), "{sample}");
+            say(&sample);
         }
         Ok(())
     }

@@ -126,7 +126,8 @@ fn vocabulary(text: &str, recipe: &Recipe) -> Result<Tokenizer, Error> {
         .with_pre_tokenizer(Some(bytes))
         .with_decoder(Some(bytes));
     let mut trainer: TrainerWrapper = BpeTrainerBuilder::new()
-        .vocab_size(recipe.vocabulary)
+        // The trainer allocates memory for all of them, and learns less than one for each byte.
+        .vocab_size(recipe.vocabulary.min(BYTES + text.len()))
         .min_frequency(2)
         .show_progress(false)
         .initial_alphabet(ByteLevel::alphabet().into_iter().collect())

@@ -5,6 +5,11 @@ use std::{
     path::{Path, PathBuf},
     process::{Command, Output},
 };
+#[cfg(unix)]
+use std::{
+    io::{BufRead, BufReader},
+    process::Stdio,
+};
 
 /// A text of which a small model learns much in a few steps.
 fn text(folder: &Path) -> PathBuf {
@@ -222,12 +227,15 @@ fn a_run_is_never_overwritten() {
     );
 
     // Nor is anything else.
-    fs::create_dir(folder.join("other")).unwrap();
-    fs::write(folder.join("other/config.json"), "{}").unwrap();
-    assert_eq!(
-        refused(folder, &["train", "text.txt", "--out", "other"]),
-        "error: other: it has a config.json that is of no run: choose another --out\n"
-    );
+    for name in ["config.json", "tokenizer_config.json", "samples.txt"] {
+        fs::create_dir(folder.join("other")).unwrap();
+        fs::write(folder.join("other").join(name), "{}").unwrap();
+        assert_eq!(
+            refused(folder, &["train", "text.txt", "--out", "other"]),
+            format!("error: other: it has a {name} that is of no run: choose another --out\n")
+        );
+        fs::remove_dir_all(folder.join("other")).unwrap();
+    }
     // A run that has no checkpoint yet begins anew, without what the old one has written.
     fs::remove_dir_all(folder.join("run/checkpoint")).unwrap();
     assert_eq!(
@@ -240,6 +248,36 @@ fn a_run_is_never_overwritten() {
     let samples = fs::read_to_string(folder.join("run/samples.txt")).unwrap();
     assert_eq!(samples.matches("epoch ").count(), 1, "{samples}");
     assert!(old.iter().all(|log| !log.exists()), "{old:?}");
+}
+
+/// Nor does it matter how large a vocabulary may be, nor what the text would do to a terminal.
+#[test]
+#[cfg(unix)]
+fn training_goes_on_when_nobody_reads_its_lines_any_more() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let lines = fs::read_to_string(text(folder)).unwrap();
+    let coloured = lines.replace("The", "\u{1b}[31mThe");
+    fs::write(folder.join("text.txt"), coloured).unwrap();
+    let small = SMALL.map(|arg| if arg == "300" { "99999999999" } else { arg });
+    let mut training = Command::new(env!("CARGO_BIN_EXE_language-model"))
+        .current_dir(folder)
+        .env("BURN_DEVICE", "flex")
+        .args(train(&small))
+        .args(["--epochs", "1"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(training.stdout.take().unwrap());
+    let mut line = String::new();
+    printed.read_line(&mut line).unwrap();
+    assert!(line.contains(" parameters, "), "{line}");
+    drop(printed);
+    assert!(training.wait().unwrap().success());
+    assert!(folder.join("run/model.safetensors").is_file());
+    let samples = fs::read_to_string(folder.join("run/samples.txt")).unwrap();
+    assert!(samples.contains("\u{fffd}[31mThe"), "{samples}");
+    assert!(!samples.contains('\u{1b}'), "{samples}");
 }
 
 /// What somebody else keeps under the names of the learner's logs stays.
