@@ -21,7 +21,7 @@ use crate::{
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of `gpt2`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Dropout in training differs: here `resid_pdrop` also applies to the embedded tokens and inside the feed-forward networks, and `embd_pdrop` is not read.
+/// Dropout in training differs: here `resid_pdrop` also applies to the embedded tokens, and `embd_pdrop` is not read.
 ///
 /// # Shapes
 ///
@@ -155,7 +155,8 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_norm_placement(NormPlacement::Pre)
         .with_activation(activation)
         .with_dropout(file.number("resid_pdrop", 0.1)?)
-        .with_attention_dropout(file.number("attn_pdrop", 0.1)?);
+        .with_attention_dropout(file.number("attn_pdrop", 0.1)?)
+        .with_feed_forward_dropout(0.0);
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(file.size("n_head")?)

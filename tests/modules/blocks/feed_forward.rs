@@ -4,7 +4,10 @@ use burn::{
     nn::Initializer,
     tensor::{DType, Device, Tensor, TensorData},
 };
-use burn_attn::{FeedForward, FeedForwardActivation, FeedForwardConfig};
+use burn_attn::{
+    BlockConfig, ExpertsConfig, FeedForward, FeedForwardActivation, FeedForwardConfig,
+    TransformerLayerConfig,
+};
 use burn_attn_tests::{
     compare::{assert_close, assert_same, differs, numbers},
     devices,
@@ -12,7 +15,7 @@ use burn_attn_tests::{
     parameters,
 };
 
-use super::{ACTIVATIONS, D_FF, D_MODEL, by_hand};
+use super::{ACTIVATIONS, D_FF, D_MODEL, N_HEADS, by_hand};
 
 fn network(activation: FeedForwardActivation, dropout: f64, device: &Device) -> FeedForward {
     let config = FeedForwardConfig::new(D_MODEL, D_FF)
@@ -213,6 +216,33 @@ fn dropout_acts_in_training_alone() {
             let device = device.clone().autodiff();
             assert!(differs(&run(0.5, &device), &run(0.0, &device)));
             assert_same(&run(0.5, &device), &run(0.5, &device));
+        }
+    }
+}
+
+#[test]
+fn feed_forward_networks_and_experts_of_a_layer_may_have_a_dropout_of_their_own() {
+    let _alone = alone();
+    for (_, device) in devices::cpu() {
+        let device = device.autodiff();
+        let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
+        for experts in [None, Some(ExpertsConfig::new(5, 3))] {
+            let output = |dropout, inside| {
+                let block = BlockConfig::new()
+                    .with_dropout(dropout)
+                    .with_feed_forward_dropout(inside)
+                    .with_experts(experts.clone());
+                let layer = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_block(block);
+                let layer = filled(layer.init(&device), 1);
+                match (layer.feed_forward, layer.mixture_of_experts) {
+                    (Some(network), _) => network.forward(x.clone()),
+                    (None, experts) => experts.expect("experts").forward(x.clone()),
+                }
+            };
+            let whole = output(0.0, None);
+            assert_same(&output(0.5, Some(0.0)), &whole);
+            assert!(differs(&output(0.5, None), &whole));
+            assert!(differs(&output(0.0, Some(0.5)), &whole));
         }
     }
 }

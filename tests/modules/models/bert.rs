@@ -4,7 +4,7 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 use burn_attn_models::bert::{Bert, BertInput};
 use burn_attn_tests::{compare::assert_close_to_largest, devices, sentence};
 
-use super::{TOLERANCE, assert_states, folder, values};
+use super::{TOLERANCE, assert_feed_forward_without_dropout, assert_states, folder, values};
 
 fn input(device: &Device) -> BertInput {
     let values = values();
@@ -91,4 +91,10 @@ fn no_text_is_no_mistake() {
     let none = || Tensor::<3>::zeros([0, 7, 12], &device);
     assert_eq!(bert.sentence_vectors(none(), &[]).dims(), [0, 12]);
     assert_eq!(bert.pool(none()).dims(), [0, 12]);
+}
+
+#[test]
+fn feed_forward_networks_drop_nothing() {
+    let bert = Bert::from_pretrained(folder("bert"), &devices::any()).expect("a model");
+    assert_feed_forward_without_dropout(&bert.encoder.layers[0]);
 }

@@ -1,9 +1,10 @@
 //! GPT-2 against `transformers`.
 
 use burn_attn_models::gpt2;
+use burn_attn_tests::devices;
 use serde_json::{Value, json};
 
-use super::language_models::Model;
+use super::{assert_feed_forward_without_dropout, folder, language_models::Model};
 
 fn model() -> Model {
     Model {
@@ -145,4 +146,10 @@ fn one_sentence_names_the_field() {
         Value::Null,
         "config.json has no field n_positions, which GPT-2 needs",
     );
+}
+
+#[test]
+fn feed_forward_networks_drop_nothing() {
+    let model = gpt2::from_pretrained(folder("gpt2"), &devices::any()).expect("a model");
+    assert_feed_forward_without_dropout(&model.transformer.layers[0]);
 }

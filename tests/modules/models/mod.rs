@@ -20,10 +20,13 @@ mod tokenizer;
 
 use std::path::PathBuf;
 
-use burn::tensor::Tensor;
+use burn::{module::Module, tensor::Tensor};
+use burn_attn::{Residual, TransformerLayer};
 use burn_attn_tests::{
-    compare::assert_close_to_largest,
+    compare::{assert_close_to_largest, assert_same, differs},
+    devices,
     golden::{self, GoldenFile},
+    numbers::tensor,
 };
 
 /// Largest difference, relative to the largest number of a tensor.
@@ -50,4 +53,20 @@ fn assert_states(what: &str, states: Tensor<3>, expected: Tensor<3>) {
         TOLERANCE,
         0.0,
     );
+}
+
+/// Those of BERT, GPT-2 and GPT-NeoX have no dropout inside the feed-forward networks; the residual sums have.
+fn assert_feed_forward_without_dropout(layer: &TransformerLayer) {
+    let layer = layer.clone().train();
+    let network = layer.feed_forward.as_ref().expect("a network");
+    let [d_model, _] = network.linear_inner.weight.dims();
+    let x: Tensor<3> = tensor([3, 7, d_model], 1, &devices::any().autodiff());
+    assert_same(
+        &network.forward(x.clone()),
+        &network.clone().valid().forward(x.clone()),
+    );
+    let residual = layer.feed_forward_residual.as_ref().expect("a sum");
+    let zeros = x.zeros_like();
+    let sum = |residual: &Residual| residual.sum(zeros.clone(), x.clone());
+    assert!(differs(&sum(residual), &sum(&residual.clone().valid())));
 }

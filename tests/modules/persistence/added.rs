@@ -61,6 +61,10 @@ fn stacks_with_what_was_added() {
         "added/BlockConfigWithExperts",
         &block().with_experts(values::experts()),
     );
+    loads(
+        "added/BlockConfigWithFeedForwardDropout",
+        &block().with_feed_forward_dropout(0.25),
+    );
     loads("added/NormPlacement", &NormPlacement::Output);
     loads(
         "added/LayerPattern",
@@ -125,7 +129,9 @@ fn models() {
             .with_n_layers(5)
             .with_d_ff(29)
             .with_max_len(31)
-            .with_n_segments(7),
+            .with_n_segments(7)
+            // Before it had a field, that of the other parts.
+            .with_block(BertConfig::base_block().with_feed_forward_dropout(None)),
     );
     loads(
         "added/LanguageModelConfigWithAbsolutePosition",

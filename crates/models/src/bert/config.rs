@@ -49,9 +49,11 @@ pub struct BertConfig {
 }
 
 impl BertConfig {
-    /// The block of the paper: post-norm with an epsilon of 1e-12, exact GELU, dropout 0.1.
+    /// The block of the paper: post-norm with an epsilon of 1e-12, exact GELU, dropout 0.1, but none inside the feed-forward networks.
     pub fn base_block() -> BlockConfig {
-        BlockConfig::new().with_norm(NormConfig::layer_norm().with_epsilon(1e-12))
+        BlockConfig::new()
+            .with_norm(NormConfig::layer_norm().with_epsilon(1e-12))
+            .with_feed_forward_dropout(0.0)
     }
 
     /// Checks that a model can be built.

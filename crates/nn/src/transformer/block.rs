@@ -4,7 +4,7 @@ use burn::{nn::Initializer, tensor::Device};
 use burn_attn_derive::Config;
 
 use super::{ExpertsConfig, FeedForwardActivation, Norm, NormConfig, NormPlacement};
-use crate::{HeadsConfig, ProjectionBias, attention::heads_builders};
+use crate::{ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders};
 
 /// How every layer of a stack is built, apart from its sizes. The defaults are those of burn-nn 0.22.1's transformers:
 /// post-norm, layer norm, exact GELU, dropout 0.1.
@@ -37,6 +37,9 @@ pub struct BlockConfig {
     pub dropout: f64,
     /// Probability of dropping an attention weight in training. Default: `dropout`.
     pub attention_dropout: Option<f64>,
+    /// Probability of dropping a number between the linear layers of a feed-forward network in training: 0 in BERT and GPT-2.
+    /// Default: `dropout`.
+    pub feed_forward_dropout: Option<f64>,
     /// The kind of norm.
     #[config(default = "NormConfig::layer_norm()")]
     pub norm: NormConfig,
@@ -86,6 +89,27 @@ impl BlockConfig {
 
     pub(super) fn attention_dropout(&self) -> f64 {
         self.attention_dropout.unwrap_or(self.dropout)
+    }
+
+    pub(super) fn feed_forward_dropout(&self) -> f64 {
+        self.feed_forward_dropout.unwrap_or(self.dropout)
+    }
+
+    /// Whether every dropout is a probability below 1.
+    pub(super) fn check_dropout(&self, config: &'static str) -> Result<(), ConfigError> {
+        ConfigError::check_dropout(config, self.dropout)?;
+        let parts = [
+            ("attention_dropout", self.attention_dropout()),
+            ("feed_forward_dropout", self.feed_forward_dropout()),
+        ];
+        let wrong = |(_, dropout): &(_, f64)| !(0.0..1.0).contains(dropout);
+        match parts.into_iter().find(wrong) {
+            Some((field, dropout)) => Err(ConfigError::Invalid {
+                config,
+                reason: format!("{field} must be in [0, 1), got {dropout}"),
+            }),
+            None => Ok(()),
+        }
     }
 
     /// The norm after a stack: as `wanted`, by default if its sums are not normalised already.

@@ -52,13 +52,7 @@ impl TransformerLayerConfig {
         let block = &self.block;
         self.heads().validate(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
-        ConfigError::check_dropout(config, block.dropout)?;
-        let attention_dropout = block.attention_dropout();
-        if !(0.0..1.0).contains(&attention_dropout) {
-            return invalid(format!(
-                "attention_dropout must be in [0, 1), got {attention_dropout}"
-            ));
-        }
+        block.check_dropout(config)?;
         let bias = block.projection_bias();
         let of_one_input = [
             ("query", bias.query),
@@ -152,7 +146,7 @@ impl TransformerLayerConfig {
         let block = &self.block;
         FeedForwardConfig::new(self.d_model, self.d_ff)
             .with_activation(block.activation)
-            .with_dropout(block.dropout)
+            .with_dropout(block.feed_forward_dropout())
             .with_bias(block.bias)
             .with_initializer(block.initializer.clone())
     }

@@ -48,7 +48,7 @@ impl ExpertsConfig {
             .with_renormalized(self.renormalized)
             .with_router_bias(self.router_bias)
             .with_activation(block.activation)
-            .with_dropout(block.dropout)
+            .with_dropout(block.feed_forward_dropout())
             .with_bias(block.bias)
             .with_initializer(block.initializer.clone())
     }
