@@ -2,8 +2,8 @@
 
     python3 examples/language/compare/sentiment.py [--seeds 1,2,3]        in the folder of the repository, after `cargo xtask fetch minilm reviews`
 
-Needs torch and transformers. The reviews are divided as `sentiment` divides them: every fifth is held out. Batches, loss, optimizer and
-learning rate are the same; initial head, order and dropout are PyTorch's own, and PyTorch also drops a tenth of what its classifier reads.
+Needs torch and transformers. The reviews are divided as `sentiment` divides them: every fifth is held out. Batches, loss, optimizer,
+learning rate and the probabilities of dropout are the same; random numbers are PyTorch's own.
 Logistic regression sees the mean of a sentence's states, of length 1, as sentence-transformers makes it, and is fitted to convergence with
 several penalties.
 """

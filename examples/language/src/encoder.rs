@@ -2,12 +2,13 @@
 
 use std::{
     fs,
+    ops::Range,
     path::{Path, PathBuf},
 };
 
 use burn::{
     module::Module,
-    nn::{Linear, LinearConfig},
+    nn::{Dropout, DropoutConfig, Initializer, Linear, LinearConfig},
     tensor::{Device, Int, Tensor},
 };
 use burn_attn_models::{
@@ -50,10 +51,12 @@ pub struct Encoder {
     pub bert: Bert,
     /// `[d_model, outputs]`
     pub head: Linear,
+    /// Drops numbers of the vector that the head of a pooled task reads.
+    pub dropout: Dropout,
 }
 
 impl Encoder {
-    /// The encoder of a folder, or of a name on the Hub, with a head of random numbers, and its tokenizer.
+    /// The encoder of a folder, or of a name on the Hub, with a head that is initialised as in `transformers`, and its tokenizer.
     ///
     /// # Errors
     /// If it is not a BERT or ALBERT with its tokenizer, or has no pooler where the task needs it.
@@ -79,9 +82,30 @@ impl Encoder {
             .as_ref()
             .map(|projection| projection.weight.dims());
         let d_model = projected.map_or(d_embedding, |[_, d_model]| d_model);
-        let head = LinearConfig::new(d_model, task.outputs).init(device);
-        let tokenizer = tokens::tokenizer(source, vocab_size)?;
-        Ok((Self { bert, head }, tokenizer))
+        let config = configuration(source)?;
+        let number = |field: &str, missing, range| {
+            let found = number(&config, field, missing, range);
+            found.map_err(|problem| unfit(source, problem))
+        };
+        let std = number("initializer_range", 0.02, f64::MIN_POSITIVE..f64::INFINITY)?;
+        let mut head = LinearConfig::new(d_model, task.outputs)
+            .with_initializer(Initializer::Normal { mean: 0.0, std })
+            .init(device);
+        head.bias = Some(Initializer::Zeros.init([task.outputs], device));
+        let dropout = match (task.pooled, &bert.projection) {
+            (false, _) => 0.0,
+            (true, Some(_)) => number("classifier_dropout_prob", 0.1, 0.0..1.0)?,
+            (true, None) => {
+                let hidden = number("hidden_dropout_prob", 0.1, 0.0..1.0)?;
+                number("classifier_dropout", hidden, 0.0..1.0)?
+            }
+        };
+        let model = Self {
+            bert,
+            head,
+            dropout: DropoutConfig::new(dropout).init(),
+        };
+        Ok((model, tokens::tokenizer(source, vocab_size)?))
     }
 
     /// A model that was fine-tuned for the task, and its tokenizer.
@@ -165,6 +189,19 @@ fn configuration(source: &Path) -> Result<Value, Error> {
     serde_json::from_str(&text).map_err(|error| {
         let path = path.display();
         Error::Option(format!("{path}: {error}"))
+    })
+}
+
+/// A number in a range of a configuration, which may lack it.
+fn number(config: &Value, field: &str, missing: f64, range: Range<f64>) -> Result<f64, String> {
+    let value = match config.get(field) {
+        None | Some(Value::Null) => return Ok(missing),
+        Some(value) => value,
+    };
+    let number = value.as_f64().filter(|number| range.contains(number));
+    number.ok_or_else(|| {
+        let Range { start, end } = range;
+        format!("{field} must be a number from {start} to below {end}, got {value}")
     })
 }
 

@@ -14,6 +14,7 @@ use burn::{
         metric::{AccuracyMetric, LossMetric},
     },
 };
+use burn_attn::dropout;
 use burn_attn_models::{
     bert::BertInput,
     train::{BatchSize, batches_by_length},
@@ -52,8 +53,12 @@ impl SentimentModel {
     /// # Shapes
     /// - output: `[batch]`
     pub fn forward(&self, texts: BertInput) -> Tensor<1> {
-        let Encoder { bert, head } = &self.encoder;
-        let pooled = bert.pool(bert.forward(texts));
+        let Encoder {
+            bert,
+            head,
+            dropout: layer,
+        } = &self.encoder;
+        let pooled = dropout(layer, bert.pool(bert.forward(texts)));
         head.forward(pooled).squeeze_dim(1)
     }
 

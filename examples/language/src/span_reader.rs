@@ -121,7 +121,7 @@ impl SpanReader {
     /// - `passages`: `[batch, len]`, 0 for tokens of the passage, and a very low number for all others
     /// - output: `[batch, 2, len]`
     pub fn forward(&self, texts: BertInput, passages: Tensor<2>) -> Tensor<3> {
-        let Encoder { bert, head } = &self.encoder;
+        let Encoder { bert, head, .. } = &self.encoder;
         let logits = head.forward(bert.forward(texts)).swap_dims(1, 2);
         log_softmax(logits + passages.unsqueeze_dim::<3>(1), 2)
     }

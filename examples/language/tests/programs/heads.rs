@@ -1,15 +1,19 @@
-//! Encoders with heads as `transformers` saves them; `golden/make_heads.py` has made them, and what they compute.
+//! Encoders with heads as `transformers` saves them, which `golden/make_heads.py` has made with what they compute, and as it begins to train them.
 
 use std::{fs, path::PathBuf};
 
-use burn::tensor::{Device, Int, Tensor, activation::log_softmax};
+use burn::{
+    nn::DropoutConfig,
+    tensor::{Device, Int, Tensor, activation::log_softmax},
+};
+use burn_attn::{dropout, with_dropout_seed};
 use burn_attn_models::{bert::BertInput, tokens::padded};
 use language::{
     encoder::{Encoder, Task},
     sentiment::{self, SentimentModel},
     span_reader::{self, SpanReader},
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::small;
 
@@ -96,4 +100,97 @@ fn a_classifier_of_transformers_computes_the_same() {
     let expected = numbers(&golden["scores"]);
     let expected = Tensor::<1>::from_data(expected.as_slice(), &device);
     assert_close(found.unsqueeze(), expected.unsqueeze());
+}
+
+/// A small encoder with a new head, and these fields in its configuration.
+fn with_new_head(task: Task, albert: bool, fields: Value) -> Result<Encoder, String> {
+    let folder = tempfile::tempdir().unwrap();
+    match albert {
+        true => small::albert(folder.path()),
+        false => small::bert(folder.path()),
+    }
+    let path = folder.path().join("config.json");
+    let mut config: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    for (field, value) in fields.as_object().unwrap() {
+        config[field] = value.clone();
+    }
+    fs::write(&path, config.to_string()).unwrap();
+    let device = Device::default().autodiff();
+    match Encoder::with_new_head(folder.path(), task, &device) {
+        Ok((encoder, _)) => Ok(encoder),
+        Err(error) => Err(error
+            .to_string()
+            .replacen(folder.path().to_str().unwrap(), "FOLDER", 1)),
+    }
+}
+
+#[test]
+fn a_new_head_is_initialised_as_in_transformers() {
+    for (fields, std) in [(json!({}), 0.02), (json!({"initializer_range": 0.5}), 0.5)] {
+        let encoder = with_new_head(span_reader::TASK, false, fields).unwrap();
+        let bias = encoder.head.bias.as_ref().unwrap().val().into_data();
+        assert_eq!(bias.iter::<f32>().collect::<Vec<_>>(), [0.0, 0.0]);
+        let weight = encoder.head.weight.val().into_data();
+        let weight: Vec<f32> = weight.iter().collect();
+        assert_eq!(weight.len(), 48);
+        let squares = weight.iter().map(|weight| f64::from(weight * weight));
+        let found = (squares.sum::<f64>() / 48.0).sqrt();
+        // Six times the deviation of such a sample's.
+        assert!((found / std - 1.0).abs() < 0.6, "{found}, not {std}");
+    }
+}
+
+/// The dropout of `BertForSequenceClassification` and `AlbertForSequenceClassification`; their classes for answers have none.
+#[test]
+fn a_head_drops_what_it_reads_of_a_pooled_vector() {
+    let without = json!({"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0});
+    let fields = |field: &str, value: Value| {
+        let mut fields = without.clone();
+        fields[field] = value;
+        fields
+    };
+    for (albert, fields, expected) in [
+        (false, fields("classifier_dropout", json!(0.5)), 0.5),
+        (false, fields("classifier_dropout", json!(null)), 0.0),
+        (false, json!({"hidden_dropout_prob": 0.25}), 0.25),
+        (false, json!({}), 0.1),
+        (true, fields("classifier_dropout_prob", json!(0.5)), 0.5),
+        (true, without.clone(), 0.1),
+    ] {
+        let encoder = with_new_head(sentiment::TASK, albert, fields.clone()).unwrap();
+        assert_eq!(encoder.dropout.prob, expected, "{fields}");
+        let reader = with_new_head(span_reader::TASK, albert, fields).unwrap();
+        assert_eq!(reader.dropout.prob, 0.0);
+    }
+
+    let encoder = with_new_head(
+        sentiment::TASK,
+        false,
+        fields("classifier_dropout", json!(0.5)),
+    );
+    let (encoder, device) = (encoder.unwrap(), Device::default().autodiff());
+    let model = SentimentModel { encoder };
+    let tokens = || Tensor::<2, Int>::from_data([[3, 5, 6, 7, 1], [3, 8, 9, 5, 1]], &device);
+    let found = with_dropout_seed(7, || model.forward(BertInput::new(tokens())));
+    let Encoder { bert, head, .. } = &model.encoder;
+    let pooled = bert.pool(bert.forward(BertInput::new(tokens())));
+    let whole = head.forward(pooled.clone());
+    let half = DropoutConfig::new(0.5).init();
+    let expected = head.forward(with_dropout_seed(7, || dropout(&half, pooled)));
+    let numbers = |scores: Tensor<2>| -> Vec<f32> { scores.into_data().iter().collect() };
+    let found = numbers(found.unsqueeze_dim(1));
+    assert_eq!(found, numbers(expected));
+    assert_ne!(found, numbers(whole));
+}
+
+#[test]
+fn a_configuration_of_no_head_is_refused() {
+    for (field, value, range) in [
+        ("classifier_dropout", json!(1.5), "0 to below 1"),
+        ("classifier_dropout", json!("no"), "0 to below 1"),
+    ] {
+        let refused = with_new_head(sentiment::TASK, false, json!({field: value}));
+        let sentence = format!("FOLDER: {field} must be a number from {range}, got {value}");
+        assert_eq!(refused.err(), Some(sentence));
+    }
 }
