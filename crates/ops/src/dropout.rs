@@ -1,6 +1,9 @@
 //! Dropout of any tensor, cheap enough for every sublayer.
 
-use burn::{backend::Dispatch, tensor::Tensor};
+use burn::{
+    backend::Dispatch,
+    tensor::{DType, Tensor},
+};
 use burn_attn_kernels_cpu::Dropout;
 
 use crate::AttentionOps;
@@ -21,7 +24,8 @@ use crate::AttentionOps;
 ///
 /// # Cost
 ///
-/// A few operations per number; one more tensor of the same size, kept for the backward pass.
+/// A few operations per number; one more tensor of the same size, kept for the backward pass. In half precision also a tensor in f32, in which
+/// numbers are scaled: in bf16 a scale of `1 / 0.9` would make the mean of all numbers 0.16 % smaller.
 ///
 /// # Source
 ///
@@ -54,9 +58,14 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64, seed: u64) -> Ten
     let factors = <Dispatch as AttentionOps>::dropout_factors(like.into_dispatch(), dropout);
     let factors = Tensor::from_dispatch(factors);
     // The factors are constants: only `x` gets a gradient.
-    x * if tracked {
-        Tensor::from_inner(factors)
-    } else {
-        factors
+    let dropped = x * match tracked {
+        true => Tensor::from_inner(factors),
+        false => factors,
+    };
+    match dropped.dtype() {
+        dtype @ (DType::F16 | DType::BF16) => {
+            (dropped.cast(DType::F32) * dropout.kept_scale()).cast(dtype)
+        }
+        _ => dropped,
     }
 }

@@ -51,7 +51,7 @@ pub trait AttentionOps: Backend {
     }
 
     /// The factors by which [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype: 0 or
-    /// `1 / (1 − probability)`.
+    /// `1 / (1 − probability)`; 0 or 1 in half precision, whose numbers are scaled in f32 afterwards.
     ///
     /// The default draws them on the device, from its own generator.
     fn dropout_factors(like: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {

@@ -184,7 +184,8 @@ impl Arithmetic {
     }
 }
 
-/// Factors for a tensor of any shape, from the same generator; each run of [`RUN`] numbers is one of its rows.
+/// The factors of [`AttentionOps::dropout_factors`](crate::AttentionOps::dropout_factors), from the same generator; each run of [`RUN`] numbers
+/// is one of its rows.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) fn factors_of_host<B: Backend>(
     like: FloatTensor<B>,
@@ -196,22 +197,22 @@ pub(crate) fn factors_of_host<B: Backend>(
     let mut factors = vec![0.0; shape.num_elements()];
     let dtype = float_dtype(like.dtype());
     // f64 has a scale that f32 would round.
-    let (filled, scale) = match dtype {
-        FloatDType::F64 => (1.0, Some(dropout.kept_scale())),
-        _ => (dropout.kept_scale() as f32, None),
+    let filled = match dtype {
+        FloatDType::F64 | FloatDType::F16 | FloatDType::BF16 => 1.0,
+        _ => dropout.kept_scale() as f32,
     };
     for (row, run) in factors.chunks_mut(RUN).enumerate() {
         dropout.row(0, 0, row).fill(run, filled);
     }
     let data = burn::tensor::TensorData::new(factors, shape);
     let factors = super::cast::<B>(B::float_from_data(data, &like.device()), dtype);
-    match scale {
-        Some(scale) => B::float_mul_scalar(factors, scale.into()),
-        None => factors,
+    match dtype {
+        FloatDType::F64 => B::float_mul_scalar(factors, dropout.kept_scale().into()),
+        _ => factors,
     }
 }
 
-/// Factors for a tensor of any shape, from the generator of its device.
+/// The same, from the generator of its device.
 pub(crate) fn factors_of_device<B: Backend>(
     like: FloatTensor<B>,
     dropout: Dropout,
@@ -219,5 +220,8 @@ pub(crate) fn factors_of_device<B: Backend>(
     let keeps = Distribution::Bernoulli(1.0 - dropout.probability);
     let dtype = float_dtype(like.dtype());
     let kept = B::float_random(like.shape(), keeps, &like.device(), dtype);
-    B::float_mul_scalar(kept, dropout.kept_scale().into())
+    match dtype {
+        FloatDType::F16 | FloatDType::BF16 => kept,
+        _ => B::float_mul_scalar(kept, dropout.kept_scale().into()),
+    }
 }
