@@ -2,8 +2,9 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
-    FeedForwardActivation, KvCacheConfig, LayerContext, LayerPattern, NormPlacement,
+    AttentionMask, BlockConfig, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
+    FeedForwardActivation, KvCacheConfig, LayerContext, LayerPattern, NormPlacement, Transformer,
+    TransformerConfig, TransformerDecoderInput, TransformerEncoderInput, TransformerInput,
     TransformerLayer, TransformerLayerConfig, TransformerStack, load_balancing_loss,
 };
 use burn_attn_tests::{
@@ -162,6 +163,44 @@ fn a_stack_returns_the_logits_of_its_routers() {
         }
         for others in [traced, stack.forward_with_weights(input())] {
             assert_eq!(others.router_logits.len(), 2);
+        }
+    }
+}
+
+/// Both stacks, as if each was called on its own.
+#[test]
+fn an_encoder_decoder_returns_the_logits_of_its_routers() {
+    for (_, device) in devices::cpu() {
+        let config = TransformerConfig::new(D_MODEL, D_FF, N_HEADS, 2, 3).with_block(sparse());
+        let transformer: Transformer = filled(config.init(&device), 1);
+        let source: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
+        let target: Tensor<3> = tensor([2, 5, D_MODEL], 3, &device);
+        let lengths = || AttentionMask::key_lengths(Tensor::from_data([7, 4], &device));
+        let input = || TransformerInput::new(source.clone(), target.clone()).source_mask(lengths());
+        let encoder = &transformer.encoder;
+        let encoded = encoder.forward_with_router_logits(
+            TransformerEncoderInput::new(source.clone()).mask(lengths()),
+        );
+        let memory = TransformerDecoderInput::new(target.clone(), encoded.states);
+        let decoder = &transformer.decoder;
+        let decoded = decoder.forward_with_router_logits(memory.memory_mask(lengths()));
+        let output = transformer.forward_with_router_logits(input());
+        assert_same(&output.states, &transformer.forward(input()));
+        assert!(output.encoder_weights.is_empty() && output.cross_weights.is_empty());
+        let with_weights = transformer.forward_with_weights(input());
+        assert_eq!(with_weights.encoder_weights.len(), 2);
+        for output in [output, with_weights] {
+            let both = [
+                (output.encoder_router_logits, &encoded.router_logits, 2, 14),
+                (output.decoder_router_logits, &decoded.router_logits, 3, 10),
+            ];
+            for (actual, expected, layers, positions) in both {
+                assert_eq!((actual.len(), expected.len()), (layers, layers));
+                for (actual, expected) in actual.iter().zip(expected) {
+                    assert_eq!(actual.dims(), [positions, N_EXPERTS]);
+                    assert_same(actual, expected);
+                }
+            }
         }
     }
 }

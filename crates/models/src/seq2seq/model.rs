@@ -160,6 +160,29 @@ impl Seq2Seq {
     /// # Cost
     ///
     /// As [`encode`](Self::encode) and [`decode`](Self::decode).
+    ///
+    /// # Example
+    ///
+    /// See [`Seq2Seq`](Self#example). For the router logits of layers with experts, write out what `forward` does.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Int, Tensor};
+    /// use burn_attn::{AttentionMask, BlockConfig, ExpertsConfig, TransformerInput, load_balancing_loss};
+    /// use burn_attn_models::seq2seq::Seq2SeqConfig;
+    ///
+    /// let device = Device::default();
+    /// let block = BlockConfig::new().with_experts(ExpertsConfig::new(4, 2));
+    /// let model = Seq2SeqConfig::new(100).with_d_model(32).with_n_heads(4).with_block(block).init(&device);
+    /// let source = Tensor::<2, Int>::from_data([[5, 6, 7], [8, 9, 0]], &device);
+    /// let source_lengths = Tensor::<1, Int>::from_data([3, 2], &device);
+    /// let target = Tensor::<2, Int>::from_data([[1, 11], [1, 12]], &device);
+    /// let input = TransformerInput::new(model.embed(source, 0), model.embed(target, 0))
+    ///     .source_mask(AttentionMask::key_lengths(source_lengths));
+    /// let output = model.transformer.forward_with_router_logits(input);
+    /// let logits = model.logits(output.states);
+    /// let loss = load_balancing_loss(&output.decoder_router_logits, 2, None);
+    /// # assert_eq!((logits.dims(), loss.dims()), ([2, 2, 100], [1]));
+    /// ```
     pub fn forward(
         &self,
         source: Tensor<2, Int>,

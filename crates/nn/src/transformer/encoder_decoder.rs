@@ -9,7 +9,8 @@ use burn_attn_ops::AttentionMask;
 
 use super::{
     BlockConfig, TransformerDecoder, TransformerDecoderInput, TransformerEncoder,
-    TransformerEncoderInput, TransformerStackConfig,
+    TransformerEncoderInput, TransformerStack, TransformerStackConfig, TransformerStackInput,
+    TransformerStackOutput,
 };
 use crate::error::{ConfigError, expect_valid};
 
@@ -147,17 +148,21 @@ impl TransformerInput {
     }
 }
 
-/// Output of [`Transformer::forward_with_weights`].
+/// Output of a [`Transformer`] with more than its states.
 #[derive(Clone, Debug)]
 pub struct TransformerOutput {
     /// `[batch, len_target, d_model]`
     pub states: Tensor<3>,
-    /// One `[batch, heads, len_source, len_source]` per encoder layer.
+    /// If requested, one `[batch, heads, len_source, len_source]` per encoder layer.
     pub encoder_weights: Vec<Tensor<4>>,
-    /// One `[batch, heads, len_target, len_target]` per decoder layer.
+    /// If requested, one `[batch, heads, len_target, len_target]` per decoder layer.
     pub decoder_weights: Vec<Tensor<4>>,
-    /// One `[batch, heads, len_target, len_source]` per decoder layer.
+    /// If requested, one `[batch, heads, len_target, len_source]` per decoder layer.
     pub cross_weights: Vec<Tensor<4>>,
+    /// One `[batch · len_source, n_experts]` per encoder layer with experts, for [`load_balancing_loss`](crate::load_balancing_loss).
+    pub encoder_router_logits: Vec<Tensor<2>>,
+    /// One `[batch · len_target, n_experts]` per decoder layer with experts, for another [`load_balancing_loss`](crate::load_balancing_loss).
+    pub decoder_router_logits: Vec<Tensor<2>>,
 }
 
 impl Transformer {
@@ -201,19 +206,59 @@ impl Transformer {
     /// That of [`forward`](Self::forward), and all scores once more. The output holds `batch · heads · len_source²` weights for each layer of
     /// the encoder, and `batch · heads · len_target · (len_target + len_source)` for each layer of the decoder.
     pub fn forward_with_weights(&self, input: TransformerInput) -> TransformerOutput {
-        let encoded = self.encoder.forward_with_weights(
-            TransformerEncoderInput::new(input.source).mask(input.source_mask.clone()),
-        );
-        let decoded = self.decoder.forward_with_weights(
-            TransformerDecoderInput::new(input.target, encoded.states)
-                .target_mask(input.target_mask)
-                .memory_mask(input.source_mask),
-        );
+        self.traced(input, TransformerStack::forward_with_weights)
+    }
+
+    /// The decoder's states, and the logits of every router, for training layers with [experts](BlockConfig::experts).
+    ///
+    /// # Shapes and panics
+    ///
+    /// As [`forward`](Self::forward); see [`TransformerOutput`].
+    ///
+    /// # Example
+    ///
+    /// The losses of both stacks, without the padding of the sources.
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{AttentionMask, BlockConfig, ExpertsConfig, TransformerConfig, TransformerInput, load_balancing_loss};
+    ///
+    /// let device = Device::default();
+    /// let block = BlockConfig::new().with_experts(ExpertsConfig::new(4, 2));
+    /// let transformer = TransformerConfig::new(32, 64, 4, 2, 2).with_block(block).init(&device);
+    /// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
+    /// let lengths = AttentionMask::key_lengths(Tensor::from_data([3, 2], &device));
+    /// let input = TransformerInput::new(random(3), random(5)).source_mask(lengths);
+    /// let output = transformer.forward_with_router_logits(input);
+    /// let is_token = Tensor::from_data([true, true, true, true, true, false], &device);
+    /// // To be added to the loss of the model.
+    /// let loss = load_balancing_loss(&output.encoder_router_logits, 2, Some(is_token))
+    ///     + load_balancing_loss(&output.decoder_router_logits, 2, None);
+    /// let loss = loss * 0.02;
+    /// # assert_eq!(loss.dims(), [1]);
+    /// ```
+    pub fn forward_with_router_logits(&self, input: TransformerInput) -> TransformerOutput {
+        self.traced(input, TransformerStack::forward_with_router_logits)
+    }
+
+    fn traced(
+        &self,
+        input: TransformerInput,
+        run: impl Fn(&TransformerStack, TransformerStackInput) -> TransformerStackOutput,
+    ) -> TransformerOutput {
+        let source = TransformerEncoderInput::new(input.source).mask(input.source_mask.clone());
+        let encoded = run(&self.encoder, source);
+        let target = TransformerDecoderInput::new(input.target, encoded.states)
+            .target_mask(input.target_mask)
+            .memory_mask(input.source_mask);
+        let decoded = run(&self.decoder, target.into());
         TransformerOutput {
             states: decoded.states,
             encoder_weights: encoded.self_weights,
             decoder_weights: decoded.self_weights,
             cross_weights: decoded.cross_weights,
+            encoder_router_logits: encoded.router_logits,
+            decoder_router_logits: decoded.router_logits,
         }
     }
 }
