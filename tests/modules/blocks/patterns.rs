@@ -6,10 +6,11 @@ use burn::{
 };
 use burn_attn::{
     AttentionBias, BlockConfig, CausalTransformerConfig, CausalTransformerInput, KvCacheConfig,
-    LayerContext, LayerPattern, NormPlacement, TransformerEncoderConfig, TransformerEncoderInput,
-    TransformerLayerConfig, TransformerStack,
+    LayerContext, LayerPattern, NormConfig, NormPlacement, TransformerEncoderConfig,
+    TransformerEncoderInput, TransformerLayerConfig, TransformerStack,
     positions::{PositionEncoding, RotaryConfig},
 };
+use burn_attn_models::{bert::BertConfig, language_model::LanguageModelConfig};
 use burn_attn_tests::{
     compare::{assert_close, assert_same, differs},
     devices,
@@ -269,4 +270,54 @@ fn a_layers_cache_takes_its_memory_along() {
         &expected.into_data(),
         TOLERANCE,
     );
+}
+
+/// A block that no layer is built like is not looked at.
+#[test]
+fn a_cycle_replaces_the_block() {
+    // 30 numbers make no 4 heads, unless their width is told.
+    let pattern = LayerPattern::Cycle(vec![BlockConfig::new().with_d_head(7)]);
+    let stack = CausalTransformerConfig::new(30, D_FF, 4, 3).with_pattern(pattern.clone());
+    assert_eq!(stack.validate(), Ok(()));
+    let stack = stack.init(&devices::any());
+    let x: Tensor<3> = tensor([2, 5, 30], 1, &devices::any());
+    let output = stack.forward(CausalTransformerInput::new(x));
+    assert_eq!(output.dims(), [2, 5, 30]);
+    let encoder = TransformerEncoderConfig::new(30, D_FF, 4, 3).with_pattern(pattern.clone());
+    assert_eq!(encoder.validate(), Ok(()));
+
+    let model = |block: BlockConfig| {
+        let config = LanguageModelConfig::new(23)
+            .with_d_model(30)
+            .with_n_heads(4);
+        config.with_pattern(pattern.clone()).with_block(block)
+    };
+    assert_eq!(model(BlockConfig::new()).validate(), Ok(()));
+    // What a model has of it for itself has to be right.
+    let error = model(BlockConfig::new().with_dropout(1.5)).validate();
+    assert_eq!(
+        error.expect_err("it is bad").to_string(),
+        "LanguageModelConfig: dropout must be in [0, 1), got 1.5"
+    );
+    let bert = |block: BlockConfig| {
+        let config = BertConfig::new(23).with_d_model(30).with_n_heads(4);
+        let error = config
+            .with_pattern(pattern.clone())
+            .with_block(block)
+            .validate();
+        error.err().map(|error| error.to_string())
+    };
+    assert_eq!(bert(BlockConfig::new()), None);
+    for (block, expected) in [
+        (
+            BlockConfig::new().with_dropout(1.5),
+            "dropout must be in [0, 1), got 1.5",
+        ),
+        (
+            BlockConfig::new().with_norm(NormConfig::layer_norm().with_epsilon(-1.0)),
+            "LayerNorm: epsilon must be positive and finite, got -1",
+        ),
+    ] {
+        assert_eq!(bert(block), Some(format!("BertConfig: {expected}")));
+    }
 }

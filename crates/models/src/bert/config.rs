@@ -71,7 +71,10 @@ impl BertConfig {
         ];
         ConfigError::check_positive(NAME, &sizes)?;
         let encoder = self.encoder().validate();
-        encoder.map_err(|error| error.in_name_of(NAME))
+        let parts = encoder.and_then(|()| self.block.norm.validate());
+        parts.map_err(|error| error.in_name_of(NAME))?;
+        // The embedded tokens have it, and the norm, also if no layer is built like the block.
+        ConfigError::check_dropout(NAME, self.block.dropout)
     }
 
     /// Builds the model.

@@ -113,6 +113,8 @@ impl LanguageModelConfig {
         ConfigError::check_positive(NAME, &sizes)?;
         let transformer = self.transformer().validate();
         transformer.map_err(|error| error.in_name_of(NAME))?;
+        // Also that of a block that no layer has.
+        ConfigError::check_dropout(NAME, self.block.dropout)?;
         let invalid = |reason: String| {
             Err(ConfigError::Invalid {
                 config: NAME,

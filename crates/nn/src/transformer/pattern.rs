@@ -53,6 +53,14 @@ impl LayerPattern {
         Err(ConfigError::Invalid { config, reason })
     }
 
+    /// The blocks that layers are built like, each once.
+    pub(super) fn different<'a>(&'a self, block: &'a BlockConfig) -> &'a [BlockConfig] {
+        match self {
+            Self::Cycle(blocks) => blocks,
+            Self::Alike | Self::Shared(_) => core::slice::from_ref(block),
+        }
+    }
+
     /// The blocks of the layers that have weights of their own.
     pub(super) fn blocks<'a>(
         &'a self,

@@ -56,11 +56,8 @@ impl TransformerStackConfig {
 
     /// [`validate`](Self::validate), with errors in the name of `config`.
     pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
-        self.layer(&self.block).validate_in(config)?;
-        if let LayerPattern::Cycle(blocks) = &self.pattern {
-            for block in blocks {
-                self.layer(block).validate_in(config)?;
-            }
+        for block in self.pattern.different(&self.block) {
+            self.layer(block).validate_in(config)?;
         }
         ConfigError::check_positive(config, &[("n_layers", self.n_layers)])?;
         self.pattern.validate(config, self.n_layers)
