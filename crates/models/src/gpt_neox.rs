@@ -26,8 +26,7 @@ use crate::{
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of `gpt_neox`, and `model.safetensors`, its shards, or `pytorch_model.bin`.
 ///
-/// Rotary positions are unscaled or scaled linearly; other kinds are refused. In training, `hidden_dropout` also applies inside the
-/// feed-forward networks.
+/// Rotary positions are unscaled or scaled linearly; other kinds are refused.
 ///
 /// # Shapes
 ///
@@ -172,7 +171,8 @@ fn config(file: &mut ConfigFile) -> Result<LanguageModelConfig, PretrainedError>
         .with_projection_bias(projection_bias)
         .with_position(position)
         .with_dropout(file.number("hidden_dropout", 0.0)?)
-        .with_attention_dropout(file.number("attention_dropout", 0.0)?);
+        .with_attention_dropout(file.number("attention_dropout", 0.0)?)
+        .with_feed_forward_dropout(0.0);
     let config = LanguageModelConfig::new(file.size("vocab_size")?)
         .with_d_model(d_model)
         .with_n_heads(n_heads)

@@ -3,7 +3,10 @@
 use burn_attn_models::gpt_neox;
 use serde_json::{Value, json};
 
-use super::language_models::{Model, Tensors};
+use super::{
+    assert_feed_forward_without_dropout,
+    language_models::{Model, Tensors},
+};
 
 fn model(name: &'static str) -> Model {
     Model {
@@ -187,4 +190,13 @@ fn one_sentence_names_the_field() {
         parallel().changed(|config| drop(config.insert("tie_word_embeddings".into(), json!(true))));
     let error = tied.expect_err("it is refused");
     assert!(error.contains("embed_out.weight"), "{error}");
+}
+
+#[test]
+fn feed_forward_networks_drop_nothing() {
+    let model = sequential().changed(|config| {
+        config.insert("hidden_dropout".into(), json!(0.5));
+    });
+    let model = model.unwrap_or_else(|error| panic!("{error}"));
+    assert_feed_forward_without_dropout(&model.transformer.layers[0]);
 }
