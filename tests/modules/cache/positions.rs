@@ -3,7 +3,7 @@
 use burn::tensor::Tensor;
 use burn_attn::{
     SelfAttention, SelfAttentionConfig, SelfAttentionInput,
-    positions::{AlibiConfig, PositionEncoding},
+    positions::{AlibiConfig, Position, PositionEncoding},
 };
 use burn_attn_tests::{
     compare::assert_close,
@@ -104,5 +104,48 @@ fn gradients_pass_through_a_cache() {
             &gradient(&module, whole).into_data(),
             1e-5,
         );
+    }
+}
+
+/// One token at a time and several at once, with one encoding for the first tokens and another for the next.
+#[test]
+fn another_position_is_followed_at_once() {
+    let device = devices::any();
+    let encodings: Vec<Position> = (learned().into_iter())
+        .flat_map(|(_, config)| [1, 5].map(|seed| (config.clone(), seed)))
+        .map(|(config, seed)| filled(config.init(&device), seed).heads.position)
+        .chain([PositionEncoding::alibi(), PositionEncoding::None].map(|it| it.init(6, 5, &device)))
+        .collect();
+    let config = SelfAttentionConfig::new(D_MODEL, 6).with_causal(true);
+    let module = filled(config.init(&device), 3);
+    let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
+    let run = |counts: [usize; 2], pieces: &[usize], [first, second]: [&Position; 2]| {
+        // With room for all tokens, the bias of the first one serves the next.
+        let mut cache = module.cache(2, &small(9).with_initial_len(9));
+        let mut step = |from: usize, len: usize, counts: [usize; 2], position: &Position| {
+            let input = SelfAttentionInput::new(x.clone().narrow(1, from, len));
+            let input = input.lengths(&counts).position(position.clone());
+            module.forward_cached(input, &mut cache)
+        };
+        // With a token that leaves its bias in the cache.
+        step(0, 3, counts, first);
+        step(3, 1, [1, 1], first);
+        let mut from = 4;
+        let outputs = pieces.iter().map(|&len| {
+            from += len;
+            step(from - len, len, [len; 2], second)
+        });
+        Tensor::cat(outputs.collect(), 1)
+    };
+    for (i, first) in encodings.iter().enumerate() {
+        for (j, second) in encodings.iter().enumerate() {
+            // Sequences of one length, and of two.
+            for counts in [[3, 3], [3, 1]] {
+                let one_by_one = run(counts, &[1, 1, 1], [first, second]);
+                let at_once = run(counts, &[3], [first, second]);
+                let what = format!("{i} then {j}, {counts:?}");
+                assert_close(&what, &one_by_one.into_data(), &at_once.into_data(), 2e-6);
+            }
+        }
     }
 }

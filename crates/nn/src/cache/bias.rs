@@ -4,11 +4,13 @@ use burn::tensor::{DType, FloatDType, Tensor};
 use burn_attn_ops::AttentionBias;
 
 use super::KvCache;
-use crate::positions::Position;
+use crate::positions::{BiasSource, Position};
 
 /// The biases of ALiBi or a relative table that a cache holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PositionBias {
+    /// What they are computed from.
+    source: Option<BiasSource>,
     /// Of a query at the position of the last of `len` keys: `[1, n_heads, 1, len]`.
     of_last_query: Option<Tensor<4>>,
     /// Of queries at any position within the capacity, as [`AttentionBias::distances`] takes it.
@@ -16,6 +18,17 @@ pub(super) struct PositionBias {
 }
 
 impl PositionBias {
+    /// Forgets the biases of another position encoding than this one.
+    fn follow(&mut self, position: &Position) {
+        let source = position.bias_source();
+        if self.source != source {
+            *self = Self {
+                source,
+                ..Self::default()
+            };
+        }
+    }
+
     /// Memory held (bytes).
     pub(super) fn bytes(&self) -> usize {
         fn of<const D: usize>(bias: &Tensor<D>) -> usize {
@@ -34,6 +47,7 @@ impl KvCache {
         position: &Position,
         len_kv: usize,
     ) -> Option<AttentionBias> {
+        self.bias.follow(position);
         let made = self.bias.of_last_query.take();
         let made = made.filter(|bias| bias.dims()[3] >= len_kv);
         self.bias.of_last_query = made.or_else(|| {
@@ -57,6 +71,7 @@ impl KvCache {
     pub(crate) fn bias_of_distances(&mut self, position: &Position) -> Option<AttentionBias> {
         let room = self.capacity() as isize;
         let count = 2 * self.capacity() + 1;
+        self.bias.follow(position);
         let made = self.bias.distances.take();
         let made = made.filter(|bias| bias.dims()[1] == count);
         self.bias.distances = made.or_else(|| {

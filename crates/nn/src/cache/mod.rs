@@ -40,7 +40,8 @@ pub use config::KvCacheConfig;
 ///
 /// With ALiBi or a relative bias, also `n_heads · capacity` numbers, or `3 · n_heads · capacity` if the sequences have
 /// unequal lengths: the position biases of one query. Like keys and values, they are computed with the parameters at the
-/// first token of the sequences; [`reset`](Self::reset) starts over.
+/// first token of the sequences; [`reset`](Self::reset) starts over. A call with another position encoding, of another kind or
+/// with another parameter, computes them again.
 ///
 /// # Source
 ///

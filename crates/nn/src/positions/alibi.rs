@@ -79,7 +79,7 @@ impl AlibiConfig {
 #[derive(Module, Debug)]
 pub struct Alibi {
     /// `[n_heads]`, if they are learned.
-    slopes: Option<Param<Tensor<1>>>,
+    pub(super) slopes: Option<Param<Tensor<1>>>,
     /// Not a parameter, so that fixed slopes are neither stored with a model nor unfrozen with it.
     paper: Tensor<1>,
 }

@@ -2,10 +2,10 @@
 
 use burn::{
     config::Config,
-    module::Module,
+    module::{Module, ParamId},
     tensor::{Device, FloatDType, Tensor},
 };
-use burn_attn_ops::AttentionBias;
+use burn_attn_ops::{AttentionBias, RelativeBuckets};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -135,6 +135,13 @@ pub struct Position {
     pub relative: Option<RelativeBias>,
 }
 
+/// Tells apart what biases are computed from, without a look at numbers on a device: a learned parameter by its ID, whatever its values.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct BiasSource {
+    parameter: Option<ParamId>,
+    buckets: Option<RelativeBuckets>,
+}
+
 impl Position {
     /// Queries or keys, rotated to their positions, or unchanged if the encoding is not rotary.
     ///
@@ -165,6 +172,19 @@ impl Position {
     /// Whether there is a [`bias`](Self::bias).
     pub(crate) fn has_bias(&self) -> bool {
         self.alibi.is_some() || self.relative.is_some()
+    }
+
+    /// What the [`bias`](Self::bias) is computed from.
+    pub(crate) fn bias_source(&self) -> Option<BiasSource> {
+        let alibi = self.alibi.as_ref().map(|alibi| BiasSource {
+            parameter: alibi.slopes.as_ref().map(|slopes| slopes.id),
+            buckets: None,
+        });
+        let relative = self.relative.as_ref().map(|relative| BiasSource {
+            parameter: Some(relative.table.id),
+            buckets: Some(relative.buckets),
+        });
+        alibi.or(relative)
     }
 
     /// The sum of `bias` and that of the positions, where the last query is at the position of the last key.

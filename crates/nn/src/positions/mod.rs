@@ -25,6 +25,7 @@ mod rows;
 mod sinusoidal;
 
 pub use alibi::{Alibi, AlibiConfig};
+pub(crate) use encoding::BiasSource;
 pub use encoding::{Position, PositionEncoding};
 pub use learned::{Learned, LearnedConfig};
 pub use relative::{RelativeBias, RelativeBiasConfig};

@@ -108,7 +108,7 @@ pub struct RelativeBias {
     /// One row per bucket: `[buckets, n_heads]`.
     pub table: Param<Tensor<2>>,
     #[module(skip)]
-    buckets: RelativeBuckets,
+    pub(super) buckets: RelativeBuckets,
 }
 
 impl RelativeBias {
