@@ -1,16 +1,16 @@
 //! Biases on the scores.
 
-use burn::tensor::Tensor;
+use burn::tensor::{Device, Tensor};
 use burn_attn_kernels_cpu::RelativeBuckets;
 
 /// An additive bias on the scores, applied after scale and softcap and before the softmax: a sum of parts.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
-/// use burn_attn_ops::{AttentionBias, RelativeBuckets, alibi_slopes};
+/// use burn_attn_ops::{AttentionBias, RelativeBuckets};
 ///
 /// let device = Device::default();
-/// let alibi = AttentionBias::alibi(Tensor::from_data(alibi_slopes(8).as_slice(), &device));
+/// let alibi = AttentionBias::paper_alibi(8, &device);
 ///
 /// let buckets = RelativeBuckets { buckets: 32, max_distance: 128, bidirectional: true };
 /// let table = Tensor::zeros([32, 8], &device); // a learned parameter
@@ -28,11 +28,19 @@ pub struct AttentionBias {
 /// The parts that depend only on the distance between query and key.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct DistanceParts {
-    /// Slopes, each `[heads_q]`.
-    pub(crate) alibi: Vec<Tensor<1>>,
+    pub(crate) alibi: Vec<Slopes>,
     pub(crate) relative: Vec<Relative>,
     /// A number for every distance, as the operation takes them.
     pub(crate) numbers: Vec<Tensor<2>>,
+}
+
+/// The slopes of ALiBi.
+#[derive(Clone, Debug)]
+pub(crate) enum Slopes {
+    /// `[heads_q]`
+    Given(Tensor<1>),
+    /// Those of the paper for so many heads.
+    OfPaper(usize, Device),
 }
 
 /// T5's relative bias.
@@ -67,8 +75,7 @@ impl AttentionBias {
     /// ALiBi: adds `−slopes[h] · |j − position(i)|`, a penalty that grows with the distance between query and key (tokens).
     ///
     /// The last query is at the position of the last key (bottom-right); with a causal mask aligned top-left, the first query
-    /// is at that of the first key. The slopes of the paper are [`alibi_slopes`](crate::alibi_slopes); tracked slopes get a
-    /// gradient.
+    /// is at that of the first key. [`paper_alibi`](Self::paper_alibi) has the slopes of the paper; tracked slopes get a gradient.
     ///
     /// # Shapes
     ///
@@ -87,7 +94,20 @@ impl AttentionBias {
     /// Press et al., "Train short, test long" (arXiv:2108.12409), section 3.
     pub fn alibi(slopes: Tensor<1>) -> Self {
         Self::by_distance(DistanceParts {
-            alibi: vec![slopes],
+            alibi: vec![Slopes::Given(slopes)],
+            ..DistanceParts::default()
+        })
+    }
+
+    /// [`alibi`](Self::alibi) with the slopes of the paper for `heads` heads of queries, [`alibi_slopes`](crate::alibi_slopes), in the
+    /// precision of the scores.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention, when there are not `heads` heads of queries.
+    pub fn paper_alibi(heads: usize, device: &Device) -> Self {
+        Self::by_distance(DistanceParts {
+            alibi: vec![Slopes::OfPaper(heads, device.clone())],
             ..DistanceParts::default()
         })
     }

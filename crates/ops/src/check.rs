@@ -3,7 +3,11 @@
 use burn::tensor::{Device, Int, Tensor};
 use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
-use crate::{AttentionBias, AttentionOptions, bias::Relative, blocks::VisibleBlocks};
+use crate::{
+    AttentionBias, AttentionOptions,
+    bias::{Relative, Slopes},
+    blocks::VisibleBlocks,
+};
 
 /// Panics unless the values fit the keys.
 pub(crate) fn value(key: &Tensor<4>, value: &Tensor<4>) {
@@ -174,7 +178,10 @@ fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
         broadcastable("bias", dense.dims(), scores);
     }
     for slopes in &bias.by_distance.alibi {
-        let [slopes] = slopes.dims();
+        let slopes = match slopes {
+            Slopes::Given(slopes) => slopes.dims()[0],
+            Slopes::OfPaper(heads, _) => *heads,
+        };
         assert!(
             slopes == heads,
             "attention: {slopes} ALiBi slopes were given for {heads} query heads"

@@ -4,9 +4,9 @@
 //! An implementation of the operation returns the gradient of that operand; Burn propagates it to slopes and tables.
 
 use burn::tensor::{DType, Int, Tensor, TensorData};
-use burn_attn_kernels_cpu::DistanceAxis;
+use burn_attn_kernels_cpu::{DistanceAxis, alibi_slopes};
 
-use crate::bias::{DistanceParts, Relative};
+use crate::bias::{DistanceParts, Relative, Slopes};
 
 /// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; `None` if there are no parts, or no pairs to bias.
 pub(crate) fn distance_bias(
@@ -25,7 +25,14 @@ pub(crate) fn distance_bias(
     } = parts;
     let alibi = alibi
         .into_iter()
-        .map(|slopes| of_slopes(axis, slopes.cast(dtype)));
+        .map(|slopes| match slopes {
+            Slopes::Given(slopes) => slopes.cast(dtype),
+            Slopes::OfPaper(heads, device) => {
+                let slopes = TensorData::new(alibi_slopes(heads), [heads]);
+                Tensor::from_data(slopes, (&device, dtype))
+            }
+        })
+        .map(|slopes| of_slopes(axis, slopes));
     let relative = relative.into_iter().map(|relative| Relative {
         table: relative.table.cast(dtype),
         ..relative

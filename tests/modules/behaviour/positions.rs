@@ -145,9 +145,36 @@ fn sinusoidal_has_nothing_to_learn_and_moves_with_its_module() {
 fn tables_follow_the_type_of_the_input() {
     for (_, device) in devices::cpu() {
         let x = Tensor::<3>::zeros([2, 5, D_MODEL], (&device, DType::F64));
-        for positions in [Positions::from(3), Positions::from(vec![3, 1])] {
+        let last = MAX_LEN - 5;
+        for (positions, offsets) in [
+            (Positions::from(last), [last, last]),
+            (Positions::from(vec![3, last]), [3, last]),
+            (
+                Positions::padded(vec![last + 2, 7], vec![3, 5]),
+                [last + 2, 7],
+            ),
+        ] {
             let output = sinusoidal(&device).forward_from(x.clone(), positions);
             assert_eq!(output.dtype(), DType::F64);
+            let output: Vec<f64> = output.into_data().iter().collect();
+            for (row, numbers) in output.chunks(D_MODEL).enumerate() {
+                let position = offsets[row / 5] + row % 5;
+                // The last two of the third case are padding.
+                if position >= MAX_LEN {
+                    continue;
+                }
+                for (column, &number) in numbers.iter().enumerate() {
+                    let exponent = (column / 2 * 2) as f64 / D_MODEL as f64;
+                    let angle = position as f64 / 10_000f64.powf(exponent);
+                    let expected = [angle.sin(), angle.cos()][column % 2];
+                    assert!((number - expected).abs() < 1e-15, "{position}, {column}");
+                }
+            }
+            let empty = Tensor::<3>::zeros([2, 0, D_MODEL], (&device, DType::F64));
+            assert_eq!(
+                sinusoidal(&device).forward_from(empty, 3).dims(),
+                [2, 0, D_MODEL]
+            );
         }
     }
 }

@@ -2,13 +2,20 @@
 
 use core::f64::consts::FRAC_1_SQRT_2;
 
-use burn::{module::Module, tensor::Device};
-use burn_attn::positions::{Alibi, AlibiConfig};
+use burn::{
+    module::Module,
+    tensor::{DType, Device, Tensor, TensorData},
+};
+use burn_attn::{
+    AttentionBias, AttentionOptions, KvCacheConfig, SelfAttentionConfig, SelfAttentionInput,
+    ops::attention,
+    positions::{Alibi, AlibiConfig, PositionEncoding},
+};
 use burn_attn_tests::{
-    compare::{assert_same, differs, numbers},
+    compare::{assert_close, assert_same, difference, differs, numbers},
     devices,
-    numbers::filled,
-    parameters,
+    numbers::{filled, tensor},
+    parameters::{self, wide},
 };
 
 use super::{loss, scores};
@@ -112,4 +119,57 @@ fn learned_slopes_are_trained() {
 #[should_panic(expected = "AlibiConfig: n_heads must be at least 1, got 0")]
 fn no_heads() {
     alibi(0, false, &devices::any());
+}
+
+/// Four of twelve slopes are no numbers of f32, to which they are not rounded in f64.
+#[test]
+fn slopes_of_the_paper_have_the_precision_of_the_scores() {
+    let heads = 12;
+    for (name, device) in devices::cpu() {
+        let [query, key, value] = [1, 2, 3]
+            .map(|seed| -> Tensor<4> { tensor([1, heads, 7, 5], seed, &device).cast(DType::F64) });
+        let attend = |bias| {
+            let options = AttentionOptions::default().bias(bias);
+            attention(query.clone(), key.clone(), value.clone(), options).into_data()
+        };
+        let distances =
+            (0..7).flat_map(|i: i32| (0..7).map(move |j: i32| f64::from((i - j).abs())));
+        let distances: Vec<f64> = distances.collect();
+        // In the bits of f64, unlike those of `TWELVE`.
+        let slope = |head: i32| match head {
+            0..8 => 2f64.powi(-head - 1),
+            _ => 2f64.powf(-0.5 - f64::from(head - 8)),
+        };
+        let dense =
+            (0..heads as i32).flat_map(|head| distances.iter().map(move |d| -slope(head) * d));
+        let dense = TensorData::new(dense.collect::<Vec<f64>>(), [1, heads, 7, 7]);
+        let expected = attend(AttentionBias::dense(Tensor::from_data(
+            dense,
+            (&device, DType::F64),
+        )));
+        let actual = attend(alibi(heads, false, &device).bias());
+        assert_close(name, &actual, &expected, 1e-15);
+
+        // The bias that a cache holds.
+        let config = SelfAttentionConfig::new(24, heads)
+            .with_causal(true)
+            .with_dropout(0.0);
+        let config = config.with_position(PositionEncoding::alibi());
+        let module = wide(filled(config.init(&device), 1));
+        let x = tensor([2, 5, 24], 4, &device).cast(DType::F64);
+        let whole = module
+            .forward(SelfAttentionInput::new(x.clone()))
+            .into_data();
+        for counts in [[4, 4], [4, 2]] {
+            let mut cache = module.cache(2, &KvCacheConfig::new(5));
+            let first = SelfAttentionInput::new(x.clone().narrow(1, 0, 4)).lengths(&counts);
+            module.forward_cached(first, &mut cache);
+            let next = x.clone().narrow(1, 4, 1);
+            let output = module.forward_cached(SelfAttentionInput::new(next), &mut cache);
+            let output: Vec<f64> = output.into_data().iter().take(24).collect();
+            let expected: Vec<f64> = whole.iter().skip(4 * 24).take(24).collect();
+            let error = difference(&output, &expected);
+            assert!(error < 1e-14, "{name}: off by {error:.1e}");
+        }
+    }
 }

@@ -244,7 +244,8 @@ fn the_gradient_is_rotated_back() {
 #[cfg(feature = "flex")]
 fn tables_follow_the_type_of_the_input() {
     let device = Device::flex();
-    let tolerances = [(DType::F64, 2e-7), (DType::F16, 2e-3), (DType::BF16, 2e-2)];
+    let tolerances = [(DType::F64, 2e-15), (DType::F16, 2e-3), (DType::BF16, 2e-2)];
+    let each = [331, 7].map(|offset| (offset..offset + LEN).collect());
     for (dtype, tolerance) in tolerances {
         let x = tensor(SHAPE, 1, &device).cast(dtype);
         for layout in LAYOUTS {
@@ -252,6 +253,7 @@ fn tables_follow_the_type_of_the_input() {
             for (positions, offsets) in [
                 (Positions::Offset(331), [331, 331]),
                 (Positions::Offsets(vec![331, 7]), [331, 7]),
+                (Positions::PerToken(each.to_vec()), [331, 7]),
             ] {
                 let rotated = rotary.forward(x.clone(), &positions);
                 assert_eq!(rotated.dtype(), dtype);

@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{Device, FloatDType, Tensor, TensorData},
+    tensor::{DType, Device, FloatDType, Tensor, TensorData},
 };
 use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, alibi_slopes};
@@ -99,14 +99,26 @@ impl Alibi {
     ///
     /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
-        AttentionBias::alibi(self.slopes())
+        match &self.slopes {
+            Some(learned) => AttentionBias::alibi(floats(learned)),
+            None => AttentionBias::paper_alibi(self.n_heads(), &self.paper.device()),
+        }
+    }
+
+    fn n_heads(&self) -> usize {
+        let [n_heads] = self.paper.dims();
+        n_heads
     }
 
     /// The bias on a key that is this many tokens after its query, for each of these positions: `[n_heads, positions]` in
     /// `dtype`.
     pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
-        // Cast first: f16 cannot count beyond 2048.
-        let slopes = self.slopes().cast(dtype);
+        let options = (&self.paper.device(), DType::from(dtype));
+        let slopes = match &self.slopes {
+            // Cast first: f16 cannot count beyond 2048.
+            Some(learned) => floats(learned).cast(dtype),
+            None => Tensor::from_data(alibi_slopes(self.n_heads()).as_slice(), options),
+        };
         let distances = positions
             .iter()
             .map(|position| -(position.unsigned_abs() as f64));

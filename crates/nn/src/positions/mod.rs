@@ -50,11 +50,7 @@ fn add_rows(module: &str, x: Tensor<3>, table: Tensor<2>, positions: &Positions)
             let rows = table.narrow(0, offset, len).cast(dtype);
             return x + rows.unsqueeze();
         }
-        TableRows::Apart(offsets) => {
-            let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
-            indices(rows, &x.device())
-        }
-        TableRows::OneByOne(rows) => indices(rows, &x.device()),
+        rows => indices(rows.listed(len), &x.device()),
     };
     x + select_rows(table, |table| table.select(0, rows))
         .cast(dtype)

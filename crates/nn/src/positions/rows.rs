@@ -133,6 +133,20 @@ pub(super) enum TableRows<'a> {
     OneByOne(Vec<usize>),
 }
 
+impl TableRows<'_> {
+    /// The rows of all tokens, sequence after sequence; of one sequence of `len` tokens if all have the same.
+    pub(super) fn listed(self, len: usize) -> Vec<usize> {
+        match self {
+            Self::Together(offset) => (offset..offset + len).collect(),
+            Self::Apart(offsets) => {
+                let rows = offsets.iter().flat_map(|&offset| offset..offset + len);
+                rows.collect()
+            }
+            Self::OneByOne(rows) => rows,
+        }
+    }
+}
+
 /// Panics unless positions `offset .. offset + len` are within `max_len`.
 fn check_len(module: &str, offset: usize, len: usize, max_len: usize) {
     assert!(

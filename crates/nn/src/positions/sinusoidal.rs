@@ -2,7 +2,7 @@
 
 use burn::{
     module::Module,
-    tensor::{Device, Tensor, TensorData, assert_shape},
+    tensor::{DType, Device, Tensor, TensorData, assert_shape},
 };
 use burn_attn_derive::Config;
 
@@ -80,17 +80,23 @@ impl SinusoidalConfig {
     /// `max_len · d_model` numbers of memory.
     pub fn init(&self, device: &Device) -> Sinusoidal {
         expect_valid(self.validate());
-        let waves = self.waves();
-        // In f64: in f32 the angle of position 5,000 is off by up to 0.0004, that of position one million by 0.06.
-        let table = (0..self.max_len).flat_map(|position| {
-            waves
-                .iter()
-                .map(move |(wave, timescale)| wave(position as f64 / timescale) as f32)
-        });
-        let table: Vec<f32> = table.collect();
+        let positions: Vec<usize> = (0..self.max_len).collect();
         Sinusoidal {
-            table: Tensor::from_data(TensorData::new(table, [self.max_len, self.d_model]), device),
+            table: Tensor::from_data(self.table(&positions), device),
+            config: self.clone(),
         }
+    }
+
+    /// The rows of these positions, `[positions, d_model]` in f64.
+    ///
+    /// In f32 the angle of position 5,000 would be off by up to 0.0004, that of position one million by 0.06.
+    fn table(&self, positions: &[usize]) -> TensorData {
+        let waves = self.waves();
+        let rows = positions.iter().flat_map(|&position| {
+            let waves = waves.iter();
+            waves.map(move |(wave, timescale)| wave(position as f64 / timescale))
+        });
+        TensorData::new(rows.collect::<Vec<f64>>(), [positions.len(), self.d_model])
     }
 
     /// The wave of every column, and the divisor of the position.
@@ -142,6 +148,8 @@ type Wave = fn(f64) -> f64;
 #[derive(Module, Debug)]
 pub struct Sinusoidal {
     table: Tensor<2>,
+    #[module(skip)]
+    config: SinusoidalConfig,
 }
 
 impl Sinusoidal {
@@ -175,10 +183,19 @@ impl Sinusoidal {
     ///
     /// # Cost
     ///
-    /// One addition per number; a copy of the table's rows if sequences start at different positions.
+    /// One addition per number; a copy of the table's rows if sequences start at different positions. The table has the default type of the
+    /// device it was built for; if that is not f64, rows for an `x` in f64 are computed here, a sine or cosine per number.
     pub fn forward_from(&self, x: Tensor<3>, positions: impl Into<Positions>) -> Tensor<3> {
-        let [_, d_model] = self.table.dims();
+        let [max_len, d_model] = self.table.dims();
         assert_shape!(x, [_, _, d_model]);
-        add_rows("Sinusoidal", x, self.table.clone(), &positions.into())
+        let [batch, len, _] = x.dims();
+        let (positions, dtype) = (positions.into(), x.dtype());
+        if dtype != DType::F64 || self.table.dtype() == dtype || batch * len == 0 {
+            return add_rows("Sinusoidal", x, self.table.clone(), &positions);
+        }
+        let rows = positions.table_rows("Sinusoidal", [batch, len], max_len);
+        let rows = rows.listed(len);
+        let table = Tensor::<2>::from_data(self.config.table(&rows), (&x.device(), dtype));
+        x + table.reshape([rows.len() / len, len, d_model])
     }
 }

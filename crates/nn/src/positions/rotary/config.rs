@@ -1,10 +1,10 @@
 //! Configuration of rotary positions: the pairs and their angles.
 
-use burn::tensor::{Device, Tensor, TensorData};
+use burn::tensor::{Device, Tensor};
 use burn_attn_derive::Config;
 use burn_attn_ops::RotaryLayout;
 
-use super::{Rotary, RotaryScaling};
+use super::{Rotary, RotaryScaling, angles::Angles};
 use crate::error::{ConfigError, expect_valid};
 
 /// Configuration of [`Rotary`].
@@ -79,21 +79,16 @@ impl RotaryConfig {
     ///
     /// `max_len · rotary_dim` numbers of memory.
     pub fn init(&self, d_head: usize, device: &Device) -> Rotary {
-        let frequencies = self.frequencies(d_head);
-        let factor = self.scaling.attention_factor();
-        // In f64: in f32 the angle of position 5,000 is off by up to 0.0004, that of position one million by 0.06.
-        let table = |wave: fn(f64) -> f64| {
-            let angles = (0..self.max_len).flat_map(|position| {
-                let angle = move |frequency| position as f64 * frequency;
-                frequencies.iter().map(angle)
-            });
-            let values: Vec<f64> = angles.map(|angle| factor * wave(angle)).collect();
-            let data = TensorData::new(values, [self.max_len, frequencies.len()]);
-            Tensor::from_data(data, device)
+        let angles = Angles {
+            frequencies: self.frequencies(d_head),
+            factor: self.scaling.attention_factor(),
         };
+        let positions: Vec<usize> = (0..self.max_len).collect();
+        let [cos, sin] = (angles.tables(&positions)).map(|table| Tensor::from_data(table, device));
         Rotary {
-            cos: table(f64::cos),
-            sin: table(f64::sin),
+            cos,
+            sin,
+            angles,
             d_head,
             layout: self.layout,
         }

@@ -1,5 +1,6 @@
 //! Positions as rotations of queries and keys.
 
+mod angles;
 mod config;
 mod rotation;
 mod scaling;

@@ -2,10 +2,11 @@
 
 use burn::{
     module::Module,
-    tensor::{Tensor, assert_shape},
+    tensor::{DType, Tensor, assert_shape},
 };
 use burn_attn_ops::{RotaryLayout, rotate};
 
+use super::angles::Angles;
 use crate::positions::{Positions, TableRows, indices};
 
 /// Rotates every pair of numbers of a query or key by an angle that grows with its position.
@@ -42,6 +43,8 @@ pub struct Rotary {
     /// `[max_len, rotary_dim / 2]`, as are the sines.
     pub(super) cos: Tensor<2>,
     pub(super) sin: Tensor<2>,
+    #[module(skip)]
+    pub(super) angles: Angles,
     pub(super) d_head: usize,
     #[module(skip)]
     pub(super) layout: RotaryLayout,
@@ -67,7 +70,8 @@ impl Rotary {
     /// # Cost
     ///
     /// `3 · batch · heads · len · rotary_dim` operations; see [`rotate`]. `x` may be a view. Padding beyond the table costs a
-    /// copy of `batch · len` of its rows.
+    /// copy of `batch · len` of its rows. The table has the default type of the device it was built for; if that is not f64,
+    /// rows for an `x` in f64 are computed here, a cosine and a sine per pair.
     pub fn forward(&self, x: Tensor<4>, positions: &Positions) -> Tensor<4> {
         let [batch, n_heads, len, _] = x.dims();
         let (d_head, max_len) = (self.d_head, self.max_len());
@@ -76,14 +80,22 @@ impl Rotary {
         if batch == 0 || n_heads == 0 || len == 0 {
             return x;
         }
-        let (cos, sin) = (self.cos.clone(), self.sin.clone());
+        let (cos, sin, device) = (self.cos.clone(), self.sin.clone(), self.cos.device());
+        let is_rounded = x.dtype() == DType::F64 && cos.dtype() != DType::F64;
         let (cos, sin, offsets) = match rows {
-            TableRows::Together(offset) => (cos, sin, vec![offset]),
-            TableRows::Apart(offsets) => (cos, sin, offsets.to_vec()),
-            TableRows::OneByOne(rows) => {
-                let rows = indices(rows, &cos.device());
-                let (cos, sin) = (cos.select(0, rows.clone()), sin.select(0, rows));
-                (cos, sin, (0..batch).map(|item| item * len).collect())
+            TableRows::Together(offset) if !is_rounded => (cos, sin, vec![offset]),
+            TableRows::Apart(offsets) if !is_rounded => (cos, sin, offsets.to_vec()),
+            rows => {
+                let rows = rows.listed(len);
+                let offsets = (0..rows.len()).step_by(len).collect();
+                let [cos, sin] = if is_rounded {
+                    let tables = self.angles.tables(&rows);
+                    tables.map(|table| Tensor::from_data(table, (&device, DType::F64)))
+                } else {
+                    let rows = indices(rows, &device);
+                    [cos.select(0, rows.clone()), sin.select(0, rows)]
+                };
+                (cos, sin, offsets)
             }
         };
         rotate(x, cos, sin, offsets, self.layout)
