@@ -177,6 +177,9 @@
 //!
 //! The first row holds for the kernels; in the composed body and in the oracle a score of +∞ makes its row NaN as well.
 //!
+//! A sink, the softcap and the scale may have any finite value, even one that the precision does not hold, such as a softcap of
+//! `f64::MAX` in f32: only the sums count.
+//!
 //! Kernels compute the weights of the backward pass from the logsumexp, which gives them a relative error of about
 //! `|logsumexp|` times the rounding of the type: if all scores of a row are near −1e9 in f32, they no longer add up to 1.
 //!

@@ -17,4 +17,4 @@ macro_rules! functions {
         }
     )*};
 }
-functions!(exp: exp, exp2: exp2, ln: log, log2: log2, round: round, sqrt: sqrt, tanh: tanh);
+functions!(exp: exp, exp2: exp2, ln: log, round: round, sqrt: sqrt, tanh: tanh);

@@ -10,6 +10,8 @@ use libfuzzer_sys::fuzz_target;
 #[allow(dead_code, reason = "the tests use the rest")]
 #[path = "../../tests/kernels/case.rs"]
 mod case;
+#[path = "../../tests/kernels/allowed.rs"]
+mod allowed;
 #[path = "../../tests/kernels/number.rs"]
 mod number;
 #[allow(dead_code, reason = "the tests use the rest")]
@@ -34,6 +36,7 @@ struct Input {
     sizes: [u8; 7],
     options: u32,
     seed: u16,
+    extremes: u8,
     portable: bool,
     strided: bool,
 }
@@ -43,15 +46,16 @@ fuzz_target!(|input: Input| {
         sizes,
         options,
         seed,
+        extremes,
         portable,
         strided,
     } = input;
-    let case = Choices {
+    let choices = Choices {
         sizes,
         options,
         seed,
-    }
-    .case(150);
+        extremes,
+    };
     let how = How {
         instructions: if portable {
             Instructions::Portable
@@ -65,7 +69,13 @@ fuzz_target!(|input: Input| {
         },
         ..USUAL
     };
+    let case = choices.case::<f32>(150);
     let oracle = case.oracle();
     tolerance::assert_near::<f64>(&case, &oracle, how);
     tolerance::assert_near::<f32>(&case, &oracle, how);
+    // Options of any size.
+    if extremes > 0 {
+        let case = choices.case::<f64>(150);
+        tolerance::assert_near::<f64>(&case, &case.oracle(), how);
+    }
 });

@@ -1,7 +1,7 @@
 //! The forward pass of a single query, which reads every key and value once. The keys of one head may be divided among
 //! threads.
 
-use core::f64::consts::{LN_2, LOG2_E};
+use core::f64::consts::LOG2_E;
 
 use super::{
     compiled::Compiled,
@@ -11,6 +11,8 @@ use super::{
     kernel::{
         one_query::{OneQuery, VALUES, group_part, query_scratch},
         real::{Real, finite},
+        softmax::finish,
+        tile::prescale,
     },
     parallel::{Execution, for_each},
     rows::Head,
@@ -79,9 +81,9 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let queries = take(&mut scratch, group * dim_qk);
             for (in_group, row) in queries.chunks_exact_mut(dim_qk).enumerate() {
                 HeadRows::new(inputs.q, batch_item, head_kv * group + in_group).row(0, row);
-                let factor = T::Real::from_f64(inputs.scale() * LOG2_E);
-                row.iter_mut().for_each(|x| *x = *x * factor);
             }
+            let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
+            queries.iter_mut().for_each(|x| *x = *x * factor);
             let range = inputs.mask.key_range(&problem, batch_item, 0);
             let cut = |chunk| range.start + range.len() * chunk / chunks;
             T::Real::one_query(
@@ -144,30 +146,27 @@ fn merge_row<'a, T: Element>(
     parts: impl Iterator<Item = &'a [T::Real]> + Clone,
     row: &mut [T::Real],
 ) -> T::Real {
-    // A sink is a part whose value is zero.
-    let sink = inputs.sink(head) * LOG2_E;
-    let maximum = parts.clone().fold(sink, |maximum, part| {
+    let maximum = parts.clone().fold(f64::NEG_INFINITY, |maximum, part| {
         let of_part = part[0].to_f64();
         // A part that is NaN must stay NaN.
         if of_part <= maximum { maximum } else { of_part }
     });
-    row.fill(T::Real::default());
-    // A sum that is NaN is not zero: a query whose scores are all NaN has no maximum either, but has seen something.
-    if maximum == f64::NEG_INFINITY && parts.clone().all(|part| part[1] == T::Real::default()) {
-        return T::Real::NEG_INFINITY;
-    }
-    let factor = |of_part: f64| math::exp2(of_part - maximum);
-    let sum = parts.clone().fold(factor(sink), |sum, part| {
-        sum + factor(part[0].to_f64()) * part[1].to_f64()
-    });
+    // Of a part without a visible key, −∞ may be the maximum of all.
+    let shrink = |of_part: T::Real| match of_part.to_f64() {
+        of_part if of_part == maximum => 1.0,
+        of_part => math::exp2(of_part - maximum),
+    };
+    let sums = parts.clone().map(|part| shrink(part[0]) * part[1].to_f64());
+    let (logsumexp, share) = finish(maximum, sums.sum(), inputs.sink(head));
+    let logsumexp = T::Real::from_f64(logsumexp);
     let kept_scale = inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale());
+    row.fill(T::Real::default());
     for part in parts {
-        let factor = T::Real::from_f64(factor(part[0].to_f64()) * kept_scale / sum);
+        let factor = T::Real::from_f64(shrink(part[0]) * kept_scale * share);
         for (total, &value) in row.iter_mut().zip(&part[VALUES..]) {
             *total = *total + factor * value;
         }
     }
-    let logsumexp = T::Real::from_f64((maximum + math::log2(sum)) * LN_2);
     let finite = || finite(row, |x| x);
     // Weights of zero times values that other heads of the group see are NaN if the values are.
     let at = [batch_item, head, 0];

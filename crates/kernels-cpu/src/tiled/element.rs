@@ -2,10 +2,7 @@
 
 use half::{bf16, f16, slice::HalfFloatSliceExt};
 
-use super::{
-    compiled::Compiled,
-    kernel::real::{Real, finite},
-};
+use super::{compiled::Compiled, kernel::real::Real};
 
 /// An element type of query, key, value and output. Half precision is computed in f32.
 pub trait Element: Copy + Default + Send + Sync + 'static {
@@ -24,8 +21,6 @@ pub trait Element: Copy + Default + Send + Sync + 'static {
     /// # Panics
     /// The lengths differ.
     fn from_reals(from: &[Self::Real], to: &mut [Self]);
-    /// Whether no element is NaN or infinite.
-    fn all_finite(slice: &[Self]) -> bool;
 }
 
 macro_rules! full {
@@ -41,9 +36,6 @@ macro_rules! full {
             }
             fn from_reals(from: &[Self], to: &mut [Self]) {
                 to.copy_from_slice(from);
-            }
-            fn all_finite(slice: &[Self]) -> bool {
-                finite(slice, |x| x)
             }
         }
     };
@@ -66,12 +58,6 @@ macro_rules! half {
             fn from_reals(from: &[f32], to: &mut [Self]) {
                 assert_eq!(from.len(), to.len());
                 $from_reals(from, to);
-            }
-            fn all_finite(slice: &[Self]) -> bool {
-                // NaN and infinity have an exponent of all ones. No early exit, so that the compiler uses vectors.
-                const EXPONENT: u16 = $element::INFINITY.to_bits();
-                let not_finite = |x: &Self| u16::from(x.to_bits() & EXPONENT == EXPONENT);
-                slice.iter().fold(0, |any, x| any | not_finite(x)) == 0
             }
         }
     };

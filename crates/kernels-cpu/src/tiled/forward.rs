@@ -10,7 +10,6 @@ use super::{
         forward::{TileForward, tile_scratch},
         tile::QUERIES,
     },
-    nan_padding::without_nan_padding,
     parallel::{Execution, for_each},
     rows_mut::RowsMut,
 };
@@ -57,13 +56,11 @@ pub fn forward<T: Element>(
     if problem.query_rows() == 0 {
         return Ok(());
     }
-    without_nan_padding(inputs, execution, |inputs| {
-        if problem.len_q == 1 {
-            decode(inputs, output, logsumexp, execution);
-        } else {
-            tiles(inputs, output, logsumexp, execution);
-        }
-    });
+    if problem.len_q == 1 {
+        decode(inputs, output, logsumexp, execution);
+    } else {
+        tiles(inputs, output, logsumexp, execution);
+    }
     Ok(())
 }
 

@@ -4,7 +4,7 @@ use thiserror::Error;
 
 use super::{
     element::Element,
-    kernel::{bias::Biases, real::Real, scores::Scoring, visibility::Visible},
+    kernel::{bias::Biases, real::Real, scores::Scoring, softcap::Softcap, visibility::Visible},
     rows::Rows,
     rows_mut::RowsMut,
 };
@@ -133,7 +133,7 @@ impl<'a, T: Element> Inputs<'a, T> {
                 dense: self.bias,
                 distance: self.distance_bias,
             },
-            softcap: self.softcap,
+            softcap: self.softcap.map(Softcap::new),
             dropout: self.dropout,
         }
     }

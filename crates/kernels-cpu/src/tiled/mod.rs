@@ -13,7 +13,6 @@
 //! | `few_rows.rs`, `rotation.rs` | [`FewRows`]: the product of few rows with a matrix; [`Rotation`]: rotary positions |
 //! | `many_rows.rs` | [`ManyRows`]: a linear layer of many rows, followed by its activation |
 //! | `activation.rs` | [`Activated`]: the activation between the linear layers of a feed-forward network |
-//! | `nan_padding.rs` | NaN in keys that no query sees |
 //! | `compiled.rs` | the code that is compiled once per instruction set |
 //! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | dividing work among threads; threads that help if they arrive in time; when a call is over |
 //! | `scratch.rs` | scratch memory, which each thread keeps |
@@ -62,7 +61,6 @@ mod helper_threads;
 mod inputs;
 mod kernel;
 mod many_rows;
-mod nan_padding;
 mod parallel;
 mod rotation;
 mod rows;

@@ -20,6 +20,7 @@ pub struct Execution {
 
 /// Which vector instructions are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Instructions {
     /// The widest that the machine has: AVX-512, AVX2 with FMA, NEON, or none.
     ///
@@ -28,9 +29,8 @@ pub enum Instructions {
     Widest,
     /// None: runs everywhere.
     Portable,
-    /// Vectors of 64 bytes, emulated number by number: computes slowly, on any machine, what AVX-512 computes. For tests: exists only
-    /// if this crate has debug assertions.
-    #[cfg(debug_assertions)]
+    /// Vectors of 64 bytes, emulated number by number: computes slowly, on any machine, what AVX-512 computes. For tests: without debug
+    /// assertions this crate does not contain such code, and runs [`Portable`](Self::Portable).
     Emulated512,
 }
 

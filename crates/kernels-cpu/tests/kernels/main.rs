@@ -5,7 +5,7 @@
 //! | `case.rs` | one problem with its data and options, as the oracle, the plain implementation and the kernels read it |
 //! | `options.rs`, `paths.rs` | every option alone and all together; the sizes that lead through every loop of the kernels |
 //! | `run.rs`, `number.rs` | one call of the kernels, in any precision, layout and execution |
-//! | `plain.rs`, `tolerance.rs` | what a plain implementation in the same precision gets wrong, and how much a kernel may |
+//! | `plain.rs`, `allowed.rs`, `tolerance.rs` | what a plain implementation in the same precision gets wrong, and how much a kernel may |
 //! | the others | the tests, by subject |
 //!
 //! Every call of a kernel in these tests finds NaN in its scratch (that is what debug assertions put there), in its outputs and between the rows of strided inputs,
@@ -15,6 +15,7 @@
 
 mod activation;
 mod activation_backward;
+mod allowed;
 mod case;
 mod determinism;
 mod dropout;
@@ -26,6 +27,8 @@ mod hidden;
 mod many_rows;
 #[cfg(not(miri))]
 mod matrix;
+#[cfg(not(miri))]
+mod nan_padding;
 mod number;
 mod offsets;
 mod options;
@@ -36,6 +39,7 @@ mod propagation;
 #[cfg(not(miri))]
 mod properties;
 mod random;
+mod range;
 mod rotation;
 mod run;
 mod sizes;

@@ -4,11 +4,12 @@ use burn_attn_kernels_cpu::Broadcast;
 use half::{bf16, f16};
 
 use crate::{
+    allowed::largest_error,
     case::{Case, Tensors, coarse},
     options::{every_option, hides_a_third, shapes},
     paths::{self, Path},
     run::{How, Layout, PORTABLE, USUAL, bits, run},
-    tolerance::{assert_as_good_as_plain, largest_error},
+    tolerance::assert_as_good_as_plain,
 };
 
 fn check((name, sizes): Path) {

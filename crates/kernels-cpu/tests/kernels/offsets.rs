@@ -4,12 +4,12 @@ use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, RelativeBuckets, Window}
 use half::f16;
 
 use crate::{
+    allowed::largest_error,
     case::{Case, coarse, tensor},
     number::Number,
     options::{self, cache},
     paths,
     run::{How, PORTABLE, USUAL, run},
-    tolerance::largest_error,
 };
 
 #[test]

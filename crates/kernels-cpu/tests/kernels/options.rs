@@ -6,7 +6,7 @@ use burn_attn_kernels_cpu::{
     Dropout, RelativeBuckets, Window, alibi_slopes,
 };
 
-use crate::case::{Case, coarse};
+use super::case::{Case, coarse};
 
 /// A case without options.
 type Plain<'a> = &'a dyn Fn() -> Case;

@@ -1,6 +1,10 @@
 //! A plain implementation (product, softmax, product) in a given precision: how good one has to be.
 
-use crate::{
+use core::f64::consts::LOG2_E;
+
+use burn_attn_kernels_cpu::tiled::Real;
+
+use super::{
     case::{Case, Tensors},
     number::Number,
 };
@@ -10,6 +14,8 @@ pub struct Plain {
     pub results: Tensors,
     /// The sums of the terms' magnitudes: a sum that cancels is no more precise than its terms are.
     pub magnitudes: Tensors,
+    /// Whether every sum over what is visible, and every gradient, stays in the range: otherwise the contract promises nothing.
+    pub in_range: bool,
     /// The largest magnitude of a score or a logsumexp: the exponential turns a relative error of its argument into one
     /// this many times as large.
     pub largest_exponent: f64,
@@ -49,7 +55,11 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     };
     let size_of_dot =
         |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a * b).abs()).sum::<f64>();
-    let scale = round(case.scale.unwrap_or_else(|| p.default_scale()));
+    let scale = case.scale.unwrap_or_else(|| p.default_scale());
+    // A scale beyond the range would make magnitudes that are no numbers.
+    let scale = Some(round(scale))
+        .filter(|x| x.is_normal())
+        .unwrap_or(scale);
     let mask = case.mask();
     let distance_bias = case.distance_bias();
     let entries = case.axis().len();
@@ -70,6 +80,8 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut of_sinks = case.sinks.as_ref().map(|data| Sums::new::<T>(data.len()));
 
     let mut largest_exponent: f64 = 0.0;
+    let mut in_range = true;
+    let largest_real = T::Real::MAX.to_f64();
     for row in 0..p.query_rows() {
         let (query, head) = (row % p.len_q, row / p.len_q % p.heads_q);
         let batch_item = row / p.len_q / p.heads_q;
@@ -88,23 +100,44 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
 
         let mut slopes = vec![1.0; p.len_kv];
         let mut scores = vec![f64::NEG_INFINITY; p.len_kv];
+        // Those of the terms of each score.
+        let mut sizes = vec![0.0; p.len_kv];
         for key in 0..p.len_kv {
             if !mask.visible(&p, batch_item, head, query, key) {
                 continue;
             }
             let mut score = round(scale * dot(q, k(key)));
+            let of_dot = scale.abs() * size_of_dot(q, k(key));
+            sizes[key] = of_dot;
             if let Some(softcap) = case.softcap {
                 let tanh = round(round(score / softcap).tanh());
                 slopes[key] = round(1.0 - round(tanh * tanh));
                 score = round(softcap * tanh);
+                sizes[key] = slopes[key] * sizes[key] + score.abs();
+                if softcap < 0.125 {
+                    // The slope is that of the score's rounding error.
+                    largest_exponent = largest_exponent.max(of_dot / softcap);
+                }
             }
+            let mut of_biases = [0.0; 2];
             if let (Some((_, bias)), Some(index)) = (&case.bias, bias_index(key)) {
                 score = round(score + bias[index]);
+                of_biases[0] = bias[index].abs();
             }
             if let Some(bias) = &distance_bias {
                 score = round(score + bias[distance_index(key)]);
+                of_biases[1] = bias[distance_index(key)].abs();
             }
             scores[key] = score;
+            let [dense, distance] = of_biases;
+            if !of_biases.contains(&f64::INFINITY) {
+                sizes[key] += dense + distance;
+                let of_query = q
+                    .iter()
+                    .fold(0.0, |most: f64, x| most.max((scale * x).abs()));
+                in_range &= fits([of_dot, dense, distance], largest_real)
+                    && fits([of_query, of_query, 0.0], largest_real);
+            }
         }
         let sink = case
             .sinks
@@ -119,7 +152,6 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .iter()
             .fold(exp(sink), |sum, &score| round(sum + exp(score)));
         logsumexp.sums[row] = round(largest + round(sum.ln()));
-        logsumexp.magnitudes[row] = largest.abs() + sum.ln();
         let exponents = scores.iter().chain([&sink, &logsumexp.sums[row]]);
         let finite = exponents.filter(|x| x.is_finite());
         largest_exponent = finite.fold(largest_exponent, |largest, x| largest.max(x.abs()));
@@ -134,6 +166,12 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .iter()
             .map(|&score| round(exp(score) / sum))
             .collect();
+        // The sum of two terms, the largest score and the logarithm, and each score is a sum itself.
+        let of_scores = weights
+            .iter()
+            .zip(&sizes)
+            .map(|(weight, size)| weight * size);
+        logsumexp.magnitudes[row] = largest.abs() + sum.ln() + of_scores.sum::<f64>();
         let of_row = row * p.dim_v..(row + 1) * p.dim_v;
         let visible = || (0..p.len_kv).filter(|&key| scores[key] != f64::NEG_INFINITY);
         for key in visible() {
@@ -209,12 +247,26 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut plain = Plain {
         results: Tensors::new(),
         magnitudes: Tensors::new(),
+        in_range,
         largest_exponent,
     };
     for (name, sums) in all {
         let Some(sums) = sums else { continue };
         plain.results.push((name, sums.sums));
+        let most = match name {
+            // A sink may be the largest number.
+            "logsumexp" => f64::MAX,
+            _ => largest_real / 4.0,
+        };
+        plain.in_range &= sums.magnitudes.iter().all(|&magnitude| magnitude < most);
         plain.magnitudes.push((name, sums.magnitudes));
     }
     plain
+}
+
+/// Whether the terms of a score fit into the range in units of log 2, or one that is as good as alone.
+fn fits(terms: [f64; 3], largest: f64) -> bool {
+    let sum: f64 = terms.iter().sum();
+    let most = terms.iter().copied().fold(0.0, f64::max);
+    LOG2_E * sum <= largest || sum - most <= most * f64::EPSILON
 }

@@ -8,17 +8,46 @@ use crate::{
     tolerance::assert_near,
 };
 
+fn check(choices: Choices) {
+    let strided = How {
+        layout: Layout::Strided,
+        ..USUAL
+    };
+    let case = choices.case::<f32>(150);
+    let oracle = case.oracle();
+    for how in [USUAL, PORTABLE, strided] {
+        assert_near::<f64>(&case, &oracle, how);
+        assert_near::<f32>(&case, &oracle, how);
+    }
+    if choices.extremes > 0 {
+        let case = choices.case::<f64>(150);
+        assert_near::<f64>(&case, &case.oracle(), USUAL);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
     #[test]
     fn the_kernels_say_what_the_oracle_says(sizes: [u8; 7], options: u32, seed: u16) {
-        let case = Choices { sizes, options, seed }.case(150);
-        let oracle = case.oracle();
-        let strided = How { layout: Layout::Strided, ..USUAL };
-        for how in [USUAL, PORTABLE, strided] {
-            assert_near::<f64>(&case, &oracle, how);
-            assert_near::<f32>(&case, &oracle, how);
-        }
+        check(Choices { sizes, options, seed, extremes: 0 });
     }
+
+    #[test]
+    fn they_do_with_options_of_any_size(sizes: [u8; 7], options: u32, seed: u16, extremes: u8) {
+        // Sinks, a bias, a scale and a softcap.
+        let options = options | 1 << 21 | 1 << 12 | 1 << 22 | 1 << 23;
+        check(Choices { sizes, options, seed, extremes });
+    }
+}
+
+#[test]
+fn a_logsumexp_is_as_near_as_its_terms() {
+    // It is 0.084 here, and its terms are about 1.
+    check(Choices {
+        sizes: [193, 36, 159, 6, 4, 26, 236],
+        options: 4_203_941_699,
+        seed: 7939,
+        extremes: 0,
+    });
 }

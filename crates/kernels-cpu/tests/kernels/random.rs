@@ -1,13 +1,16 @@
 //! A case from a few arbitrary numbers, for property tests and for the fuzzer.
 
+use core::ops::Range;
+
 use burn_attn_kernels_cpu::{
     BlockSize,
     CausalAlignment::{BottomRight, TopLeft},
     Dropout, RelativeBuckets, Window,
 };
 
-use crate::{
-    case::{Case, coarse},
+use super::{
+    case::{Case, coarse, fine},
+    number::Number,
     options::{hides_a_third, key_lengths, query_offsets, shapes, shows_a_third},
 };
 
@@ -19,11 +22,13 @@ pub struct Choices {
     /// One bit per option, and some more for its kind.
     pub options: u32,
     pub seed: u16,
+    /// One bit each for sinks, biases, scale and softcap of any size, and one for a query that makes up for the scale.
+    pub extremes: u8,
 }
 
 impl Choices {
-    /// The case of these choices, whose lengths are less than `longest`.
-    pub fn case(self, longest: usize) -> Case {
+    /// The case of these choices, whose lengths are less than `longest`, and whose numbers are all exact in `T`.
+    pub fn case<T: Number>(self, longest: usize) -> Case {
         let size = |index: usize, end: usize| usize::from(self.sizes[index]) % end;
         let (heads_kv, group) = (1 + size(1, 3), 1 + size(2, 3));
         let sizes = [
@@ -111,6 +116,83 @@ impl Choices {
             case.visible_blocks = Some((shape, shows_a_third(shape), size));
         }
         case.logsumexp_gradient = chosen(25).then(|| coarse(seed + 7, batch * heads * len_q));
+        self.stretch::<T>(&mut case);
         case
     }
+
+    /// Gives some options of the case any size.
+    fn stretch<T: Number>(self, case: &mut Case) {
+        let chosen = |bit: u32| self.extremes >> bit & 1 == 1;
+        let any = |stream: u64, count| of_any_size::<T>(u64::from(self.seed) + stream, count);
+        if let Some(sinks) = case.sinks.as_mut().filter(|_| chosen(0)) {
+            *sinks = any(21, sinks.len());
+        }
+        if let Some((_, bias)) = case.bias.as_mut().filter(|_| chosen(1)) {
+            let numbers = any(22, bias.len());
+            let visible = bias
+                .iter_mut()
+                .zip(numbers)
+                .filter(|(bias, _)| bias.is_finite());
+            visible.for_each(|(bias, number)| *bias = number);
+        }
+        // Beside ALiBi's, their sum would have to be exact.
+        let relative = case
+            .relative
+            .as_mut()
+            .filter(|_| chosen(1) && case.alibi.is_none());
+        if let Some((table, _)) = relative {
+            *table = any(23, table.len());
+        }
+        if case.scale.is_some() && chosen(2) {
+            let scale = any(24, 1)[0];
+            case.scale = Some(scale);
+            if chosen(4) {
+                let most = exponents::<T>().end as f64;
+                let bounded =
+                    |exponent: f64, share: f64| exponent.clamp(-share * most, share * most);
+                let of_query = bounded(-scale.abs().log2(), 0.85).round();
+                let of_key = bounded(-scale.abs().log2() - of_query, 0.15).round();
+                let query = case.query.iter_mut().map(|x| (x, of_query));
+                let key = case.key.iter_mut().map(|x| (x, of_key));
+                query
+                    .chain(key)
+                    .for_each(|(x, exponent)| *x *= power(exponent as i32));
+            }
+        }
+        if case.softcap.is_some() && chosen(3) {
+            case.softcap = Some(of_any_size::<f64>(u64::from(self.seed) + 25, 1)[0].abs());
+        }
+    }
+}
+
+/// Numbers from the smallest to the largest, of either sign, whose exponents are equally likely; one in sixteen is the largest.
+fn of_any_size<T: Number>(seed: u64, count: usize) -> Vec<f64> {
+    let exponents = exponents::<T>();
+    let (places, signs) = (fine(seed, count), coarse(seed + 1, count));
+    let pairs = places.into_iter().zip(signs);
+    pairs
+        .map(|(place, sign)| {
+            let place = (place + 1.0) / 2.0 * exponents.len() as f64;
+            let size = match sign.abs() < 1.0 / 16.0 {
+                true => T::LARGEST,
+                false => power(exponents.start + place as i32),
+            };
+            size.copysign(sign)
+        })
+        .collect()
+}
+
+/// Those of the powers of two in `T`.
+fn exponents<T: Number>() -> Range<i32> {
+    if T::LARGEST > f64::from(f32::MAX) {
+        -1074..1024
+    } else {
+        -149..128
+    }
+}
+
+/// A power of two, which may be subnormal.
+fn power(exponent: i32) -> f64 {
+    let half = exponent / 2;
+    2_f64.powi(half) * 2_f64.powi(exponent - half)
 }

@@ -21,7 +21,6 @@ use super::{
         sums::BiasGradient,
         tile::{QUERIES, padded},
     },
-    nan_padding::without_nan_padding,
     parallel::{Execution, for_each},
     scratch::{sum_of_pieces, take, with_scratch},
 };
@@ -90,9 +89,7 @@ pub fn backward<T: Element>(
         return Ok(());
     }
     let plan = Plan::new(inputs, &gradients);
-    without_nan_padding(inputs, execution, |inputs| {
-        run(&plan, inputs, upstream, gradients, execution);
-    });
+    run(&plan, inputs, upstream, gradients, execution);
     Ok(())
 }
 

@@ -9,8 +9,9 @@ use super::{
     product::block_rows,
     real::{MAX_LANES, Real, finite},
     scores::Scoring,
+    screened::Screened,
     sums::{BiasGradient, dot, sum_over_queries},
-    tile::{BACKWARD_KEYS, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
+    tile::{BACKWARD_KEYS, QUERIES, Tile, WIDEST_PANEL, blocks, padded, prescale},
     transpose::{rows_to_panels, rows_to_strips},
 };
 use crate::{
@@ -78,6 +79,7 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
         keys * WIDEST_PANEL,
         keys * WIDEST_PANEL,
         keys * padded_qk,
+        keys * padded_qk,
         keys * padded_v,
     ])
 }
@@ -122,17 +124,19 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
         let key_buffer = take(&mut scratch, block_keys * padded_qk);
         let value_buffer = take(&mut scratch, block_keys * padded_v);
+        let screened_buffer = take(&mut scratch, block_keys * padded_qk);
 
         let kept_scale = self
             .scoring
             .dropout
             .map_or(1.0, |dropout| dropout.kept_scale());
-        let query_factor = R::from_f64(self.scale * LOG2_E);
         let gradient_factor = R::from_f64(kept_scale);
         for (index, row) in query_rows.chunks_exact_mut(padded_qk).enumerate() {
             self.q.row(tile.query + index, &mut row[..dim_qk]);
             row[dim_qk..].fill(R::default());
         }
+        let scale = prescale(self.scale, query_rows);
+        let query_factor = R::from_f64(scale * LOG2_E);
         output_row[dim_v..].fill(R::default());
         let infinity = R::default() - R::NEG_INFINITY;
         let rows = gradient_rows.chunks_exact_mut(padded_v);
@@ -160,27 +164,32 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     let no_sink = self.sink == f64::NEG_INFINITY;
                     (infinity, if no_sink { R::default() } else { of_logsumexp })
                 } else {
-                    let units = R::from_f64(of_row.to_f64() * LOG2_E);
+                    let units = R::saturated(of_row.to_f64() * LOG2_E);
                     (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
                 };
         }
-        logsumexp[queries..].fill(R::default());
+        // Whatever the values are, columns without a query have no weight.
+        logsumexp[queries..].fill(infinity);
         shift[queries..].fill(R::default());
         if let Some(gradient) = self.sink_gradient.take() {
             let sum: f64 = (0..queries)
                 .map(|query| {
                     // A row with no term but an absent sink has no weight for it.
-                    let exponent = self.sink - self.logsumexp[query].to_f64();
                     if self.sink == f64::NEG_INFINITY {
-                        0.0
-                    } else {
-                        math::exp(exponent) * shift[query].to_f64()
+                        return 0.0;
                     }
+                    let exponent = self.sink - self.logsumexp[query].to_f64();
+                    // A logsumexp may have rounded to less than the sink. NaN stays.
+                    let weight = if exponent > 0.0 {
+                        1.0
+                    } else {
+                        math::exp(exponent)
+                    };
+                    weight * shift[query].to_f64()
                 })
                 .sum();
             *gradient = *gradient + R::from_f64(sum);
         }
-        let scale = R::from_f64(self.scale);
         rows_to_panels(&tile, dim_qk, padded_qk, query_rows, query_factor, query);
         rows_to_panels(
             &tile,
@@ -191,6 +200,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             output_gradient,
         );
         if self.wanted.k {
+            let scale = R::from_f64(scale);
             rows_to_strips(simd, &tile, padded_qk, query_rows, scale, query_strips);
         }
         if self.wanted.v {
@@ -222,7 +232,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let runs = self
             .scoring
             .visible
-            .runs(tile.batch_item, heads, all_queries, keys);
+            .runs(tile.batch_item, heads, all_queries.clone(), keys);
         for keys in runs.flat_map(|run| blocks(run, BACKWARD_KEYS)) {
             let mut panels = (0..tile.count())
                 .filter_map(|index| {
@@ -236,12 +246,12 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             if panels.peek().is_none() {
                 continue;
             }
-            let key = self.k.block(
-                keys.clone(),
-                dim_qk,
-                dim_qk.next_multiple_of(tile.lanes),
-                key_buffer,
-            );
+            let width = dim_qk.next_multiple_of(tile.lanes);
+            let key = self.k.block(keys.clone(), dim_qk, width, key_buffer);
+            let head = [tile.batch_item, tile.head];
+            let search = (self.scoring).may_hide_single_keys(head, &all_queries, &keys);
+            let sizes = [keys.len(), dim_qk, width];
+            let mut screened = Screened::new(simd, key, sizes, screened_buffer, search);
             let value = self.v.block(keys.clone(), dim_v, dim_v, value_buffer);
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
@@ -258,6 +268,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     keys: part,
                     visibility,
                     key: key.after(first),
+                    screened: (&mut screened, first..end),
                     value: value.after(first),
                     prepared: &prepared,
                     query_gradient: &mut query_gradient[panel.column * padded_qk..],
@@ -309,7 +320,8 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             }
         }
         if self.wanted.q {
-            let factor = R::splat(simd, scale);
+            let scale = prescale(self.scale, query_gradient);
+            let factor = R::splat(simd, R::from_f64(scale));
             for (query, row) in query_gradient.chunks_exact_mut(padded_qk).enumerate() {
                 for x in R::vectors_mut::<S>(row) {
                     *x = R::times(simd, *x, factor);

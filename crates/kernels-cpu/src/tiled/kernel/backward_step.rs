@@ -8,6 +8,7 @@ use super::{
     product::{Product, Start},
     real::Real,
     scores::{Scores, Scoring},
+    screened::Screened,
     sums::BiasGradient,
     tile::{Panel, padded},
     visibility::Visibility,
@@ -39,7 +40,7 @@ pub(super) struct Prepared<'s, R> {
 }
 
 /// One panel of queries and one block of keys.
-pub(super) struct Step<'a, 'b, R> {
+pub(super) struct Step<'a, 'b, 'k, R> {
     pub(super) scoring: &'a Scoring<'b, R>,
     pub(super) wanted: Wanted,
     pub(super) panel: &'a Panel,
@@ -47,6 +48,8 @@ pub(super) struct Step<'a, 'b, R> {
     pub(super) keys: Range<usize>,
     pub(super) visibility: Visibility,
     pub(super) key: Block<'a, R>,
+    /// The keys of the block, and which of its rows these are.
+    pub(super) screened: (&'a mut Screened<'k, R>, Range<usize>),
     pub(super) value: Block<'a, R>,
     pub(super) prepared: &'a Prepared<'a, R>,
     /// `[queries, padded(dim_qk)]` of the panel.
@@ -61,7 +64,7 @@ pub(super) struct Step<'a, 'b, R> {
     pub(super) bias_gradient: Option<&'a mut BiasGradient<'b, R>>,
 }
 
-impl<R: Real> Step<'_, '_, R> {
+impl<R: Real> Step<'_, '_, '_, R> {
     /// Weights and gradients of the scores, and what follows from them for the queries.
     #[inline(always)]
     pub(super) fn run<S: Simd, const VECTORS: usize>(self, simd: S) {
@@ -101,6 +104,8 @@ impl<R: Real> Step<'_, '_, R> {
                 slopes,
             },
         );
+        let (screened, rows) = self.screened;
+        let screened = screened.for_panel(panel, rows, weights, stride);
         // Without it, what follows computes gradients that are never read.
         if self.wanted.q || self.wanted.k || self.wanted.scores {
             Product {
@@ -182,8 +187,8 @@ impl<R: Real> Step<'_, '_, R> {
                 left: gradients,
                 left_row: 1,
                 left_step: stride,
-                right: self.key.data,
-                right_step: self.key.stride,
+                right: screened.data,
+                right_step: screened.stride,
                 out: self.query_gradient,
                 out_row: padded(dim_qk),
                 start: Start::Keep,

@@ -73,6 +73,22 @@ impl<R: Real> Biases<'_, R> {
         }
     }
 
+    /// Whether one of them may be −∞ for some of these queries and keys. A dense one is not searched.
+    pub(super) fn may_hide(
+        &self,
+        visible: &Visible<'_>,
+        [batch_item, head]: [usize; 2],
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+    ) -> bool {
+        self.dense.is_some()
+            || self.distance.is_some_and(|bias| {
+                let (entries, first) = visible.distances(batch_item, queries.start, keys.start);
+                let first = head * entries + first;
+                bias[first + 1 - keys.len()..first + queries.len()].contains(&R::NEG_INFINITY)
+            })
+    }
+
     /// Whether one of them is −∞ for a query and a key.
     pub(super) fn hide(
         &self,

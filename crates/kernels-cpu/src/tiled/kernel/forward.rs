@@ -1,9 +1,6 @@
 //! The forward pass of one tile of queries.
 
-use core::{
-    f64::consts::{LN_2, LOG2_E},
-    ops::Range,
-};
+use core::{f64::consts::LOG2_E, ops::Range};
 
 use pulp::{Simd, WithSimd};
 
@@ -11,13 +8,14 @@ use super::{
     product::{Product, Start},
     real::{Real, finite},
     scores::{Scores, Scoring},
-    softmax::weigh,
-    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, WIDEST_PANEL, blocks, padded},
+    screened::Screened,
+    softmax::{finish, weigh},
+    tile::{FORWARD_KEYS, Panel, QUERIES, Tile, WIDEST_PANEL, blocks, padded, prescale},
     transpose::rows_to_panels,
     visibility::Visibility,
 };
 use crate::{
-    Problem, math,
+    Problem,
     tiled::{
         rows::{Block, Head},
         scratch::{sum_of_pieces, take},
@@ -46,6 +44,7 @@ pub(crate) fn tile_scratch(problem: &Problem) -> usize {
         keys * WIDEST_PANEL,
         keys * WIDEST_PANEL,
         keys * padded(dim_qk),
+        keys * padded(dim_v),
         keys * padded(dim_v),
     ])
 }
@@ -113,20 +112,16 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
         let key_buffer = take(&mut scratch, block_keys * padded_qk);
         let value_buffer = take(&mut scratch, block_keys * padded_v);
+        let screened_buffer = take(&mut scratch, block_keys * padded_v);
 
         for (index, row) in rows.chunks_exact_mut(padded_qk).enumerate() {
             self.q.row(tile.query + index, &mut row[..dim_qk]);
         }
-        let factor = R::from_f64(self.scale * LOG2_E);
+        let factor = R::from_f64(prescale(self.scale, rows) * LOG2_E);
         rows_to_panels(&tile, dim_qk, padded_qk, rows, factor, query);
         output.fill(R::default());
-        // A sink is a key whose value is zero: it starts the sum.
-        maximum.fill(R::from_f64(self.sink * LOG2_E));
-        sum.fill(R::from_f64(if self.sink == f64::NEG_INFINITY {
-            0.0
-        } else {
-            1.0
-        }));
+        maximum.fill(R::NEG_INFINITY);
+        sum.fill(R::default());
 
         let queries = tile.query..tile.query + tile.queries;
         let keys = self
@@ -137,7 +132,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         let runs = self
             .scoring
             .visible
-            .runs(tile.batch_item, heads, queries, keys);
+            .runs(tile.batch_item, heads, queries.clone(), keys);
         for keys in runs.flat_map(|run| blocks(run, FORWARD_KEYS)) {
             let mut panels = (0..tile.count())
                 .filter_map(|index| {
@@ -151,12 +146,12 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                 continue;
             }
             let key = self.k.block(keys.clone(), dim_qk, dim_qk, key_buffer);
-            let value = self.v.block(
-                keys.clone(),
-                dim_v,
-                dim_v.next_multiple_of(tile.lanes),
-                value_buffer,
-            );
+            let width = dim_v.next_multiple_of(tile.lanes);
+            let value = self.v.block(keys.clone(), dim_v, width, value_buffer);
+            let head = [tile.batch_item, tile.head];
+            let search = (self.scoring).may_hide_single_keys(head, &queries, &keys);
+            let sizes = [keys.len(), dim_v, width];
+            let mut value = Screened::new(simd, value, sizes, screened_buffer, search);
             for (panel, (part, visibility)) in panels {
                 let all = panel.column..panel.column + panel.columns;
                 let running = Running {
@@ -166,9 +161,9 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     sum: &mut sum[all.clone()],
                     shrink: &mut shrink[all],
                 };
-                let skipped = part.start - keys.start;
-                let key = key.after(skipped);
-                let value = value.after(skipped);
+                let rows = part.start - keys.start..part.end - keys.start;
+                let key = key.after(rows.start);
+                let value = (&mut value, rows);
                 let scoring = &self.scoring;
                 if panel.columns == tile.lanes {
                     step::<S, R, 1>(
@@ -187,15 +182,9 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
             .dropout
             .map_or(1.0, |dropout| dropout.kept_scale());
         for (query, logsumexp) in self.logsumexp.iter_mut().enumerate() {
-            let total = sum[query].to_f64();
-            // `total` is 0 only if no key was visible; a NaN is not 0.
-            let hidden = total == 0.0;
-            *logsumexp = if hidden {
-                R::NEG_INFINITY
-            } else {
-                R::from_f64((maximum[query].to_f64() + math::log2(total)) * LN_2)
-            };
-            shrink[query] = R::from_f64(if hidden { 0.0 } else { kept_scale / total });
+            let (of_row, factor) = finish(maximum[query].to_f64(), sum[query].to_f64(), self.sink);
+            *logsumexp = R::from_f64(of_row);
+            shrink[query] = R::from_f64(kept_scale * factor);
         }
         for (query, row) in output.chunks_exact_mut(padded_v).enumerate() {
             let factor = R::splat(simd, shrink[query]);
@@ -227,7 +216,7 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
     keys: Range<usize>,
     visibility: Visibility,
     key: Block<'_, R>,
-    value: Block<'_, R>,
+    (value, rows): (&mut Screened<'_, R>, Range<usize>),
     running: Running<'_, R>,
     scores: &mut [R],
     kept: &mut [R],
@@ -259,7 +248,7 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
             slopes: &mut [],
         },
     );
-
+    let value = value.for_panel(panel, rows, scores, columns);
     weigh::<S, R, VECTORS>(simd, scores, running.maximum, running.sum, running.shrink);
 
     if let Some(dropout) = scoring.dropout {

@@ -6,7 +6,8 @@
 //! | `product.rs` | the innermost product |
 //! | `tile.rs`, `transpose.rs` | how queries and keys are divided into tiles, panels and blocks; conversion between rows and panels |
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
-//! | `bias.rs`, `scores.rs`, `softmax.rs` | from the product to the weights: softcap, biases, mask, dropout, exponential |
+//! | `scores.rs`, `softcap.rs`, `bias.rs`, `softmax.rs` | from the product to the weights: softcap, biases, mask, dropout, exponential |
+//! | `screened.rs` | NaN in keys and values that nobody sees |
 //! | `forward.rs`, `one_query.rs` | a tile forward; a single query and some keys |
 //! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; sums over queries |
 //! | `few_rows.rs`, `rotation.rs` | a part of a product of few rows; some rows with rotary positions |
@@ -26,7 +27,9 @@ pub(super) mod product;
 pub(super) mod real;
 pub(super) mod rotation;
 pub(super) mod scores;
-mod softmax;
+mod screened;
+pub(super) mod softcap;
+pub(super) mod softmax;
 pub(super) mod sums;
 pub(super) mod tile;
 mod transpose;

@@ -8,6 +8,7 @@ use super::{
     product::{Product, Start},
     real::{MAX_LANES, Real},
     scores::Scoring,
+    screened::finite,
     softmax::weigh_row,
     tile::{blocks, padded},
 };
@@ -91,6 +92,16 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
                 self.scoring
                     .apply_to_query(simd, [self.batch_item, head], &keys, scores);
                 let (statistics, values) = part.split_at_mut(VALUES);
+                // Weights of zero times values that are not finite are NaN: such keys are skipped.
+                let mut skipped = [false; KEYS];
+                if (self.scoring).may_hide_single_keys([self.batch_item, head], &(0..1), &keys) {
+                    let rows = (0..keys.len()).zip(&*scores).zip(&mut skipped);
+                    for ((row, &score), skipped) in rows {
+                        let value = &value.data[row * value.stride..];
+                        *skipped = score == R::NEG_INFINITY
+                            && !finite(simd, [&value[..dim_v]].into_iter());
+                    }
+                }
                 let [maximum, sum, ..] = statistics else {
                     return;
                 };
@@ -101,7 +112,15 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
                         *score = if row.keep(key) { *score } else { R::default() };
                     }
                 }
-                add_values::<S, R>(simd, &scores[..keys.len()], value, dim_v, values);
+                let mut end = 0;
+                for piece in skipped[..keys.len()].chunk_by(|a, b| a == b) {
+                    let start = end;
+                    end += piece.len();
+                    if !piece[0] {
+                        let value = value.after(start);
+                        add_values::<S, R>(simd, &scores[start..end], value, dim_v, values);
+                    }
+                }
             }
         }
     }

@@ -36,6 +36,10 @@ pub trait Real:
     const NEG_INFINITY: Self;
     /// The largest finite number.
     const MAX: Self;
+    /// The smallest positive number that is not subnormal.
+    const MIN_POSITIVE: Self;
+    /// The distance from 1 to the next number.
+    const EPSILON: Self;
 
     /// A vector register of these numbers.
     type Vector<S: Simd>: Copy + Debug;
@@ -47,6 +51,11 @@ pub trait Real:
 
     /// Rounds to this precision.
     fn from_f64(x: f64) -> Self;
+    /// Rounds to this precision, whose largest number stands for all larger ones.
+    fn saturated(x: f64) -> Self {
+        let most = Self::MAX.to_f64();
+        Self::from_f64(x.clamp(-most, most))
+    }
     /// Exact.
     fn to_f64(self) -> f64;
 
@@ -108,6 +117,8 @@ macro_rules! operations {
      $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident, $deinterleave:ident, $reduce_sum:ident) => {
         const NEG_INFINITY: Self = $real::NEG_INFINITY;
         const MAX: Self = $real::MAX;
+        const MIN_POSITIVE: Self = $real::MIN_POSITIVE;
+        const EPSILON: Self = $real::EPSILON;
 
         type Vector<S: Simd> = S::$vector;
 

@@ -2,13 +2,14 @@
 //!
 //! Scores, and the logsumexp that they are compared with, are multiplied by log2(e), because the exponential works with powers of two.
 
-use core::{f64::consts::LOG2_E, ops::Range};
+use core::ops::Range;
 
 use pulp::Simd;
 
 use super::{
     bias::Biases,
     real::Real,
+    softcap::Softcap,
     tile::{Panel, WIDEST_PANEL},
     visibility::{Visibility, Visible},
 };
@@ -19,7 +20,7 @@ use crate::Dropout;
 pub(crate) struct Scoring<'a, R> {
     pub(crate) visible: Visible<'a>,
     pub(crate) biases: Biases<'a, R>,
-    pub(crate) softcap: Option<f64>,
+    pub(crate) softcap: Option<Softcap<R>>,
     pub(crate) dropout: Option<Dropout>,
 }
 
@@ -49,7 +50,7 @@ impl<R: Real> Scoring<'_, R> {
             slopes,
         } = scores;
         if let Some(softcap) = self.softcap {
-            squash::<R, S>(simd, panel, softcap, scores, stride, slopes);
+            softcap.squash(simd, panel, scores, stride, slopes);
         }
         self.biases
             .add_to_panel(simd, &self.visible, panel, keys, scores, stride);
@@ -70,10 +71,8 @@ impl<R: Real> Scoring<'_, R> {
         scores: &mut [R],
     ) {
         if let Some(softcap) = self.softcap {
-            let cap = R::splat(simd, R::from_f64(softcap * LOG2_E));
-            let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
             for score in R::vectors_mut::<S>(scores) {
-                *score = R::times(simd, R::tanh(simd, R::times(simd, *score, inverse)), cap);
+                *score = softcap.apply(simd, *score).0;
             }
             // The cap has raised scores that belong to no key.
             scores[keys.len()..].fill(R::NEG_INFINITY);
@@ -87,21 +86,16 @@ impl<R: Real> Scoring<'_, R> {
         self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
     }
 
-    /// Marks those of `keys` that the only query of a head sees, considering only options that are not a range of keys; `scores` holds as
-    /// many numbers, of any value.
-    pub(crate) fn mark_seen(
+    /// Whether anything but a range of keys may hide some of `keys` from some queries of a head.
+    pub(crate) fn may_hide_single_keys(
         &self,
         head: [usize; 2],
+        queries: &Range<usize>,
         keys: &Range<usize>,
-        scores: &mut [R],
-        seen: &mut [bool],
-    ) {
-        scores.fill(R::default());
-        self.biases.add_to_query(&self.visible, head, keys, scores);
-        self.visible.hide_from_query(head, keys, scores);
-        for (seen, &score) in seen.iter_mut().zip(&*scores) {
-            *seen |= score != R::NEG_INFINITY;
-        }
+    ) -> bool {
+        let mask = &self.visible.mask;
+        let by_mask = mask.segments.is_some() || mask.blocks.is_some() || mask.masked.is_some();
+        by_mask || self.biases.may_hide(&self.visible, head, queries, keys)
     }
 
     /// Whether a query sees no key at all, so that its numbers must not spread.
@@ -152,40 +146,6 @@ impl<R: Real> Scoring<'_, R> {
                     factors[lane] = R::from_f64(f64::from(row.keep(key)));
                 }
                 row.copy_from_slice(&factors[..row.len()]);
-            }
-        }
-    }
-}
-
-/// `softcap · tanh(score / softcap)` and its derivative.
-#[inline(always)]
-fn squash<R: Real, S: Simd>(
-    simd: S,
-    panel: &Panel,
-    softcap: f64,
-    scores: &mut [R],
-    stride: usize,
-    slopes: &mut [R],
-) {
-    let cap = R::splat(simd, R::from_f64(softcap * LOG2_E));
-    let inverse = R::splat(simd, R::from_f64(1.0 / (softcap * LOG2_E)));
-    let one = R::splat(simd, R::from_f64(1.0));
-    let zero = R::splat(simd, R::default());
-    let negative = R::splat(simd, R::from_f64(-1.0));
-    let keep_slopes = !slopes.is_empty();
-    for (key, row) in scores.chunks_mut(stride).enumerate() {
-        for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
-            .iter_mut()
-            .enumerate()
-        {
-            let tanh = R::tanh(simd, R::times(simd, *score, inverse));
-            *score = R::times(simd, tanh, cap);
-            if keep_slopes {
-                let slopes =
-                    R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
-                let slope = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
-                // The score of a hidden key may be NaN. That of a visible one is NaN without its slope.
-                slopes[vector] = R::select_less(simd, negative, slope, slope, zero);
             }
         }
     }

@@ -1,8 +1,11 @@
 //! The online softmax: weights relative to the largest score so far, and sums that shrink when it grows.
 
+use core::f64::consts::{LN_2, LOG2_E};
+
 use pulp::Simd;
 
 use super::real::{MAX_LANES, Real};
+use crate::math;
 
 /// How more scores change rows, one in each lane.
 struct Raised<V> {
@@ -106,6 +109,29 @@ pub(super) fn weigh_row<S: Simd, R: Real>(
     }
     *maximum = lanes::<S, R>(raised.maximum)[0];
     *sum = *sum * lanes::<S, R>(raised.shrink)[0] + R::reduce_sum(simd, added);
+}
+
+/// The logsumexp of a row, and the factor by which its weighted values become its output.
+///
+/// `maximum` is its largest score in units of log 2, `sum` the sum of the weights relative to it. The sink, which is −∞ if there is none,
+/// comes last and in its own units: the precision of the kernels may not hold it times log2(e), nor f64 if that is the precision.
+pub(crate) fn finish(maximum: f64, sum: f64, sink: f64) -> (f64, f64) {
+    // It is 0 only if no key was visible; a NaN is not 0.
+    if sum == 0.0 {
+        return (sink, 0.0);
+    }
+    if sink == f64::NEG_INFINITY {
+        return (maximum * LN_2 + math::ln(sum), 1.0 / sum);
+    }
+    let sink_in_units = f64::saturated(sink * LOG2_E);
+    let (reference, logsumexp) = if sink_in_units > maximum {
+        (sink_in_units, sink)
+    } else {
+        (maximum, maximum * LN_2)
+    };
+    let of_keys = math::exp2(maximum - reference);
+    let total = sum * of_keys + math::exp2(sink_in_units - reference);
+    (logsumexp + math::ln(total), of_keys / total)
 }
 
 /// The numbers of a vector, in the first places.

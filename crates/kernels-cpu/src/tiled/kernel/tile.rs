@@ -1,8 +1,8 @@
 //! How queries and keys are divided.
 
-use core::ops::Range;
+use core::{f64::consts::LOG2_E, ops::Range};
 
-use super::real::MAX_LANES;
+use super::real::{MAX_LANES, Real};
 
 /// Queries of one task: they share each block of keys while it is in the cache.
 pub(crate) const QUERIES: usize = 128;
@@ -16,6 +16,18 @@ pub(crate) const WIDEST_PANEL: usize = 2 * MAX_LANES;
 /// Length of a row that is read and written in whole vectors, on any machine.
 pub(crate) fn padded(dim: usize) -> usize {
     dim.next_multiple_of(MAX_LANES)
+}
+
+/// Multiplies rows by the scale if the precision does not hold it; returns the factor that is left, which is then 1.
+pub(crate) fn prescale<R: Real>(scale: f64, rows: &mut [R]) -> f64 {
+    let range = R::MIN_POSITIVE.to_f64()..=R::MAX.to_f64() / LOG2_E;
+    if scale == 0.0 || range.contains(&scale.abs()) {
+        return scale;
+    }
+    for x in rows {
+        *x = R::from_f64(x.to_f64() * scale);
+    }
+    1.0
 }
 
 /// A few neighbouring queries whose scores are side by side in one or two vectors.

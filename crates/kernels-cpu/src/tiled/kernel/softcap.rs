@@ -1,0 +1,90 @@
+//! The softcap of scores, which are in units of log 2.
+
+use core::f64::consts::LOG2_E;
+
+use pulp::Simd;
+
+use super::{real::Real, tile::Panel};
+use crate::math;
+
+/// `softcap · tanh(score / softcap)`
+#[derive(Clone, Copy)]
+pub(crate) struct Softcap<R> {
+    cap: R,
+    inverse: R,
+    /// Whether both are square roots, to be applied twice: the precision may hold neither the softcap nor its inverse.
+    roots: bool,
+}
+
+impl<R: Real> Softcap<R> {
+    pub(crate) fn new(softcap: f64) -> Self {
+        const LARGEST: f64 = (1_u64 << 60) as f64;
+        let roots = !(1.0 / LARGEST..=LARGEST).contains(&softcap);
+        let cap = if roots {
+            // A softcap beyond the square of the range caps no score within it.
+            let least = R::MIN_POSITIVE.to_f64();
+            (math::sqrt(softcap) * math::sqrt(LOG2_E)).clamp(least, 1.0 / least)
+        } else {
+            softcap * LOG2_E
+        };
+        Self {
+            cap: R::from_f64(cap),
+            inverse: R::from_f64(1.0 / cap),
+            roots,
+        }
+    }
+
+    /// The capped score, and the hyperbolic tangent.
+    #[inline(always)]
+    pub(super) fn apply<S: Simd>(
+        self,
+        simd: S,
+        score: R::Vector<S>,
+    ) -> (R::Vector<S>, R::Vector<S>) {
+        let (cap, inverse) = (R::splat(simd, self.cap), R::splat(simd, self.inverse));
+        let argument = R::times(simd, score, inverse);
+        if !self.roots {
+            let tanh = R::tanh(simd, argument);
+            return (R::times(simd, tanh, cap), tanh);
+        }
+        let argument = R::times(simd, argument, inverse);
+        let tanh = R::tanh(simd, argument);
+        let capped = R::times(simd, R::times(simd, tanh, cap), cap);
+        // A score far below the softcap is itself. Its ratio to the softcap may be subnormal, or 0.
+        let square = R::times(simd, argument, argument);
+        let epsilon = R::splat(simd, R::EPSILON);
+        (R::select_less(simd, square, epsilon, score, capped), tanh)
+    }
+
+    /// Caps the scores of a panel. `slopes` gets the derivatives, in rows of the panel's columns; it may be empty.
+    #[inline(always)]
+    pub(super) fn squash<S: Simd>(
+        self,
+        simd: S,
+        panel: &Panel,
+        scores: &mut [R],
+        stride: usize,
+        slopes: &mut [R],
+    ) {
+        let one = R::splat(simd, R::from_f64(1.0));
+        let zero = R::splat(simd, R::default());
+        let negative = R::splat(simd, R::from_f64(-1.0));
+        let keep_slopes = !slopes.is_empty();
+        for (key, row) in scores.chunks_mut(stride).enumerate() {
+            for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
+                .iter_mut()
+                .enumerate()
+            {
+                let (capped, tanh) = self.apply(simd, *score);
+                *score = capped;
+                if keep_slopes {
+                    let slopes =
+                        R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
+                    let slope = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+                    // The score of a hidden key may be NaN. That of a visible one is NaN without its slope.
+                    slopes[vector] = R::select_less(simd, negative, slope, slope, zero);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! How far a result may be from the oracle, whatever the input is.
+
+use super::{
+    case::{Case, Tensors},
+    number::Number,
+    plain::{Plain, plain},
+};
+
+/// The largest error of each of the oracle's tensors: some units in the last place of the terms that it sums. `None` where something that is
+/// visible leaves the range of the type, about which the contract says little.
+pub fn near<T: Number>(case: &Case, oracle: &Tensors) -> Option<Vec<f64>> {
+    let plain = of_parameters(case, plain::<T>(case));
+    let units = (8.0 * (1.0 + plain.largest_exponent)).min(f64::MAX);
+    let tensors = oracle.iter().zip(&plain.magnitudes);
+    let allowed = tensors.map(|((name, oracle), (of_plain, magnitudes))| {
+        assert_eq!(name, of_plain, "{}", case.name);
+        units * last_place::<T>(name, oracle, magnitudes)
+    });
+    let allowed = allowed.collect();
+    plain.in_range.then_some(allowed)
+}
+
+pub fn of_parameters(case: &Case, plain: Plain) -> Plain {
+    Plain {
+        results: case.of_parameters(plain.results),
+        magnitudes: case.of_parameters(plain.magnitudes),
+        ..plain
+    }
+}
+
+/// A unit in the last place of the terms that were summed, and of the result in half precision.
+pub fn last_place<T: Number>(name: &str, oracle: &[f64], magnitudes: &[f64]) -> f64 {
+    let largest = |data: &[f64]| {
+        let sizes = data.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+        sizes.fold(0.0, f64::max)
+    };
+    let of_terms = T::EPSILON_OF_REAL * largest(magnitudes);
+    let is_element = ["output", "query gradient", "key gradient", "value gradient"].contains(&name);
+    if is_element && T::EPSILON > T::EPSILON_OF_REAL {
+        of_terms + T::EPSILON / 2.0 * largest(oracle)
+    } else {
+        of_terms
+    }
+}
+
+/// The largest difference and where it is; a NaN differs by infinity, and so does an infinity from anything else.
+pub fn largest_error(actual: &[f64], expected: &[f64]) -> (f64, usize) {
+    assert_eq!(actual.len(), expected.len());
+    let errors = actual.iter().zip(expected).map(|(&a, &e)| {
+        let error = (a - e).abs();
+        match (a == e, error.is_nan()) {
+            (true, _) => 0.0,
+            (false, true) => f64::INFINITY,
+            (false, false) => error,
+        }
+    });
+    let larger = |largest: (f64, usize), (at, error)| {
+        if error > largest.0 {
+            (error, at)
+        } else {
+            largest
+        }
+    };
+    errors.enumerate().fold((0.0, 0), larger)
+}
