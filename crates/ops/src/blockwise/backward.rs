@@ -20,6 +20,7 @@ use crate::{
         DropoutRows, cast, float_dtype, is_minus_infinity,
         part::{Part, aligned, narrow},
         reshape,
+        scalars::times_scalar,
         scores::{Scores, times, times_transposed, zero_where},
         statistics_dtype,
     },
@@ -164,8 +165,8 @@ struct Block<B: Backend> {
     query: FloatTensor<B>,
     /// `[batch, heads_kv, keys, dim_qk]`
     key: FloatTensor<B>,
-    /// The scores before biases and mask, if there is a softcap.
-    capped: Option<FloatTensor<B>>,
+    /// The hyperbolic tangents of the scores, if there is a softcap.
+    squashed: Option<FloatTensor<B>>,
     /// True where a pair is hidden.
     hidden: Option<BoolTensor<B>>,
     /// `[batch, heads_q, queries, keys]`, before dropout.
@@ -178,7 +179,6 @@ struct Block<B: Backend> {
     value: FloatTensor<B>,
     /// `[batch, heads_q, queries, 1]`
     delta: FloatTensor<B>,
-    softcap: Option<f64>,
     scale: f64,
 }
 
@@ -194,7 +194,7 @@ impl<B: Backend> Block<B> {
         let scalars = inputs.scalars;
         let Scores {
             tensor: scores,
-            capped,
+            squashed,
             hidden,
             query,
             key,
@@ -224,10 +224,9 @@ impl<B: Backend> Block<B> {
             part,
             query,
             key,
-            capped,
+            squashed,
             hidden,
             delta,
-            softcap: scalars.softcap,
             scale: scalars.scale,
         }
     }
@@ -266,21 +265,19 @@ impl<B: Backend> Block<B> {
         if !(wanted.query || wanted.key) {
             return;
         }
-        let gradient = match (self.softcap, &self.capped) {
-            (Some(softcap), Some(capped)) => {
+        let gradient = match &self.squashed {
+            Some(squashed) => {
                 // The gradient of tanh.
-                let squashed = B::float_mul_scalar(capped.clone(), (1.0 / softcap).into());
-                let slope = B::float_mul(squashed.clone(), squashed);
+                let slope = B::float_mul(squashed.clone(), squashed.clone());
                 let slope = B::float_add_scalar(B::float_neg(slope), 1.0.into());
                 B::float_mul(gradient, slope)
             }
-            _ => gradient,
+            None => gradient,
         };
         let gradient = self.grouped(gradient);
         if wanted.query {
             let term = times::<B>(gradient.clone(), self.key.clone());
-            sums.query
-                .add(row, 0, B::float_mul_scalar(term, self.scale.into()));
+            sums.query.add(row, 0, times_scalar::<B>(term, self.scale));
         }
         if wanted.key {
             // The query is scaled.

@@ -7,6 +7,7 @@ mod dropout;
 mod hidden;
 pub(crate) mod part;
 pub(crate) mod position;
+pub(crate) mod scalars;
 pub(crate) mod scores;
 
 use burn::{

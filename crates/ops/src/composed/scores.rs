@@ -8,15 +8,21 @@ use burn::{
     tensor::{FloatDType, Shape, Slice},
 };
 
-use super::{cast, hidden::Hidden, part::Part, reshape};
+use super::{
+    cast,
+    hidden::Hidden,
+    part::Part,
+    reshape,
+    scalars::{cap, times_scalar},
+};
 use crate::ScoreInputs;
 
 /// The masked scores of one part of a call, and the values they were computed from.
 pub(crate) struct Scores<B: Backend> {
     /// `[batch, heads_q, len_q, len_kv]`, −∞ where hidden.
     pub(crate) tensor: FloatTensor<B>,
-    /// The scores before biases and mask, if there is a softcap.
-    pub(crate) capped: Option<FloatTensor<B>>,
+    /// The hyperbolic tangents of the scores, if there is a softcap.
+    pub(crate) squashed: Option<FloatTensor<B>>,
     /// True where a pair is hidden, of the shape of the scores.
     pub(crate) hidden: Option<BoolTensor<B>>,
     /// The query, scaled, with zeros for rows that see nothing: `[batch, heads_kv, heads_q / heads_kv · len_q, dim_qk]`.
@@ -54,22 +60,22 @@ impl<B: Backend> Scores<B> {
         let query = zero_where::<B>(cast::<B>(inputs.query, dtype), rows_without_keys.clone());
 
         // Scaling the query touches `dim_qk` numbers per row, and overflows later; scaling the scores would touch `len_kv`.
-        let query = B::float_mul_scalar(query, scalars.scale.into());
+        let query = times_scalar::<B>(query, scalars.scale);
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
         let query = reshape::<B>(query, grouped);
         let scores = times_transposed::<B>(query.clone(), key.clone());
         let scores = reshape::<B>(scores, shape.clone());
         let hidden = hidden.over(&shape);
 
-        let capped = scalars.softcap.map(|softcap| {
-            // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
-            let scores = zero_where::<B>(scores.clone(), hidden.clone());
-            // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
-            let scaled = B::float_mul_scalar(scores, (1.0 / softcap).into());
-            let squashed = B::float_tanh(scaled);
-            B::float_mul_scalar(squashed, softcap.into())
-        });
-        let scores = capped.clone().unwrap_or(scores);
+        let (scores, squashed) = match scalars.softcap {
+            Some(softcap) => {
+                // The product of a hidden pair may overflow to NaN, by which the gradient of tanh would multiply.
+                let scores = zero_where::<B>(scores, hidden.clone());
+                let (capped, squashed) = cap::<B>(scores, softcap);
+                (capped, Some(squashed))
+            }
+            None => (scores, None),
+        };
         let biases = [bias, distance].into_iter().flatten();
         let scores = biases.fold(scores, |scores, bias| {
             B::float_add(scores, expand::<B>(bias, &shape))
@@ -81,7 +87,7 @@ impl<B: Backend> Scores<B> {
         };
         Self {
             tensor,
-            capped,
+            squashed,
             hidden,
             query,
             key,

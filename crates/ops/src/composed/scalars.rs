@@ -1,0 +1,51 @@
+//! Scale and softcap, which the dtype of the tensors may not hold.
+
+use burn::{
+    backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
+    tensor::FloatDType,
+};
+
+use super::float_dtype;
+
+/// `tensor · factor`, in two steps if the dtype does not hold the factor.
+pub(crate) fn times_scalar<B: Backend>(tensor: FloatTensor<B>, factor: f64) -> FloatTensor<B> {
+    let (least, most) = match float_dtype(tensor.dtype()) {
+        FloatDType::F64 => (f64::MIN_POSITIVE, f64::MAX),
+        _ => (f32::MIN_POSITIVE.into(), f32::MAX.into()),
+    };
+    let size = factor.abs();
+    if size == 0.0 || (least..=most).contains(&size) {
+        return B::float_mul_scalar(tensor, factor.into());
+    }
+    let root = size.sqrt().clamp(least, most);
+    let tensor = B::float_mul_scalar(tensor, root.copysign(factor).into());
+    B::float_mul_scalar(tensor, root.into())
+}
+
+/// `softcap · tanh(scores / softcap)`, and the hyperbolic tangents.
+pub(crate) fn cap<B: Backend>(
+    scores: FloatTensor<B>,
+    softcap: f64,
+) -> (FloatTensor<B>, FloatTensor<B>) {
+    const LARGEST: f64 = (1_u64 << 60) as f64;
+    if (1.0 / LARGEST..=LARGEST).contains(&softcap) {
+        // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
+        let squashed = B::float_tanh(B::float_mul_scalar(scores, (1.0 / softcap).into()));
+        let capped = B::float_mul_scalar(squashed.clone(), softcap.into());
+        return (capped, squashed);
+    }
+    let root = softcap.sqrt();
+    let twice = |tensor, factor| times_scalar::<B>(times_scalar::<B>(tensor, factor), factor);
+    let ratio = twice(scores.clone(), 1.0 / root);
+    let squashed = B::float_tanh(ratio.clone());
+    let capped = twice(squashed.clone(), root);
+    // A score far below the softcap is itself. Its ratio to the softcap may be subnormal, or 0.
+    let epsilon = match float_dtype(scores.dtype()) {
+        FloatDType::F64 => f64::EPSILON,
+        _ => f32::EPSILON.into(),
+    };
+    let bool_dtype = get_or_init_device_settings::<B>(&scores.device()).bool_dtype;
+    let square = B::float_mul(ratio.clone(), ratio);
+    let below = B::float_lower_elem(square, epsilon.into(), bool_dtype);
+    (B::float_mask_where(capped, below, scores), squashed)
+}
