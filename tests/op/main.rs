@@ -8,6 +8,7 @@ mod case;
 mod dense_twins;
 mod dropout;
 mod every_case;
+mod extreme;
 mod few_rows;
 mod golden;
 mod heads;

@@ -33,7 +33,7 @@ pub fn implementations(dtype: DType) -> Vec<(Body, Device)> {
 }
 
 /// Everything that was computed, by name, expected and actual.
-fn pairs(expected: Results, actual: Results) -> Vec<(&'static str, Vec<f64>, Vec<f64>)> {
+pub fn pairs(expected: Results, actual: Results) -> Vec<(&'static str, Vec<f64>, Vec<f64>)> {
     let mut pairs = vec![
         ("output", expected.output, actual.output),
         ("logsumexp", expected.logsumexp, actual.logsumexp),
@@ -71,7 +71,7 @@ fn agrees(body: Body, device: &Device, dtype: DType, tolerance: f64) {
     }
 }
 
-const TOLERANCE_OF_F32: f64 = 16.0 * f32::EPSILON as f64;
+pub const TOLERANCE_OF_F32: f64 = 16.0 * f32::EPSILON as f64;
 
 #[test]
 fn f32_agrees_with_the_oracle() {

@@ -1,0 +1,77 @@
+//! Sinks, softcaps and scales at the ends of the range, by every implementation on the CPU.
+
+use burn::tensor::DType;
+use burn_attn_tests::{compare::difference_to_largest, devices};
+
+use crate::{
+    case::{Body, Case},
+    oracle::{TOLERANCE_OF_F32, implementations, pairs},
+};
+
+/// Every number at its own scale in the logsumexp, which may be as large as a sink.
+fn check(case: &Case, bodies: fn(Body) -> bool) {
+    for (body, device) in implementations(DType::F32) {
+        if !devices::is_cpu(&device) || !bodies(body) {
+            continue;
+        }
+        for (name, expected, actual) in pairs(case.oracle(), case.run_by(body, &device, DType::F32))
+        {
+            let size = if name == "logsumexp" {
+                1
+            } else {
+                expected.len()
+            };
+            for (actual, expected) in actual.chunks(size).zip(expected.chunks(size)) {
+                let error = difference_to_largest(actual, expected);
+                assert!(
+                    error <= TOLERANCE_OF_F32,
+                    "{name} of '{}' by {body:?} on {device:?} is off by {error:e}",
+                    case.name
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn sinks_of_any_size_beside_a_row_that_sees_nothing() {
+    let sinks = [f32::MIN, f32::MAX, -2.5e38, -1e12, 1e12, -1e30];
+    for sinks in sinks.chunks(3) {
+        for len_q in [1, 7] {
+            let mut case = Case::new(&format!("sinks {sinks:?}"), [2, 3, 3, len_q, 11, 3, 13]);
+            case.sinks = Some(sinks.iter().map(|&sink| sink.into()).collect());
+            // The first row of the first head, and all of the second batch item.
+            let scores = 2 * 3 * len_q * 11;
+            let hidden = (0..scores).map(|at| at < 11 || at >= scores / 2);
+            case.masked = Some(([2, 3, len_q, 11], hidden.collect()));
+            check(&case, |_| true);
+        }
+    }
+}
+
+#[test]
+fn softcaps_of_any_size() {
+    for softcap in [f64::MAX, 1e39, 3e38, 1e-20, 2e-39, 1e-45, 1e-310] {
+        let mut case = Case::usual(&format!("softcap {softcap:e}"));
+        case.softcap = Some(softcap);
+        // A score of 0 in every row.
+        case.key[..case.problem.dim_qk].fill(0.0);
+        // Burn's gradient of the composed body multiplies by the softcap itself.
+        check(&case, |body| body != Body::Composed);
+    }
+}
+
+#[test]
+fn scales_that_f32_does_not_hold() {
+    for (scale, of_query, of_key) in [(128, -110, -18), (-140, 115, 25)] {
+        let mut case = Case::usual(&format!("scale 2^{scale}"));
+        case.scale = Some(2_f64.powi(scale));
+        case.query
+            .iter_mut()
+            .for_each(|x| *x *= 2_f64.powi(of_query));
+        case.key.iter_mut().for_each(|x| *x *= 2_f64.powi(of_key));
+        // A query of zeros has scores of 0.
+        case.query[..case.problem.dim_qk].fill(0.0);
+        check(&case, |body| body != Body::Composed);
+    }
+}
