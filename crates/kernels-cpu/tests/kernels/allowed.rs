@@ -1,5 +1,7 @@
 //! How far a result may be from the oracle, whatever the input is.
 
+use burn_attn_kernels_cpu::tiled::Real;
+
 use super::{
     case::{Case, Tensors},
     number::Number,
@@ -28,13 +30,13 @@ pub fn of_parameters(case: &Case, plain: Plain) -> Plain {
     }
 }
 
-/// A unit in the last place of the terms that were summed, and of the result in half precision.
+/// A unit in the last place of the terms that were summed, and of the result in half precision. What is smaller than a normal number may be 0.
 pub fn last_place<T: Number>(name: &str, oracle: &[f64], magnitudes: &[f64]) -> f64 {
     let largest = |data: &[f64]| {
         let sizes = data.iter().map(|x| x.abs()).filter(|x| x.is_finite());
         sizes.fold(0.0, f64::max)
     };
-    let of_terms = T::EPSILON_OF_REAL * largest(magnitudes);
+    let of_terms = T::EPSILON_OF_REAL * largest(magnitudes) + T::Real::MIN_POSITIVE.to_f64();
     let is_element = ["output", "query gradient", "key gradient", "value gradient"].contains(&name);
     if is_element && T::EPSILON > T::EPSILON_OF_REAL {
         of_terms + T::EPSILON / 2.0 * largest(oracle)

@@ -82,11 +82,21 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut largest_exponent: f64 = 0.0;
     let mut in_range = true;
     let largest_real = T::Real::MAX.to_f64();
+    // A weight below the smallest normal number may be 0.
+    let least = T::Real::MIN_POSITIVE.to_f64() / T::EPSILON_OF_REAL;
     for row in 0..p.query_rows() {
         let (query, head) = (row % p.len_q, row / p.len_q % p.heads_q);
         let batch_item = row / p.len_q / p.heads_q;
         let key_row = |key| p.key_row(batch_item, p.kv_head(head), key);
         let q = &case.query[row * p.dim_qk..][..p.dim_qk];
+        // The product without an extreme scale may leave the range.
+        let is_extreme = scale.abs().log2().abs() > 60.0;
+        let (of_queries, of_scores) = if is_extreme {
+            (scale, 1.0)
+        } else {
+            (1.0, scale)
+        };
+        let scaled: Vec<f64> = q.iter().map(|x| round(of_queries * x)).collect();
         let k = |key| &case.key[key_row(key) * p.dim_qk..][..p.dim_qk];
         let v = |key| &case.value[key_row(key) * p.dim_v..][..p.dim_v];
         let bias_index = |key: usize| {
@@ -106,8 +116,8 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             if !mask.visible(&p, batch_item, head, query, key) {
                 continue;
             }
-            let mut score = round(scale * dot(q, k(key)));
-            let of_dot = scale.abs() * size_of_dot(q, k(key));
+            let mut score = round(of_scores * dot(&scaled, k(key)));
+            let of_dot = (of_scores * size_of_dot(&scaled, k(key))).abs();
             sizes[key] = of_dot;
             if let Some(softcap) = case.softcap {
                 let tanh = round(round(score / softcap).tanh());
@@ -177,7 +187,11 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         for key in visible() {
             let weight = round(weights[key] * factor(key));
             for (d, v) in v(key).iter().enumerate() {
-                output.add(of_row.start + d, round(weight * v), (weight * v).abs());
+                output.add(
+                    of_row.start + d,
+                    round(weight * v),
+                    (weight + least) * v.abs(),
+                );
             }
         }
         // The gradients start from the output as it is stored.
@@ -195,7 +209,8 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         for key in visible() {
             let of_weight = round(factor(key) * dot(incoming, v(key)));
             let of_score = round(weights[key] * round(round(of_weight - mean) + of_logsumexp));
-            let size = weights[key] * (factor(key) * size_of_dot(incoming, v(key)) + size_of_shift);
+            let size = (weights[key] + least)
+                * (factor(key) * size_of_dot(incoming, v(key)) + size_of_shift);
             if let (Some(sums), Some(index)) = (&mut of_bias, bias_index(key)) {
                 sums.add(index, of_score, size);
             }
@@ -218,7 +233,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                 of_value.add(
                     key_row(key) * p.dim_v + d,
                     round(weight * x),
-                    (weight * x).abs(),
+                    (weight + least) * x.abs(),
                 );
             }
         }
@@ -227,7 +242,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             sums.add(
                 head,
                 round(weight * round(of_logsumexp - mean)),
-                weight * size_of_shift,
+                (weight + least) * size_of_shift,
             );
         }
     }

@@ -143,15 +143,16 @@ impl Choices {
         if let Some((table, _)) = relative {
             *table = any(23, table.len());
         }
-        if case.scale.is_some() && chosen(2) {
+        // Not beside a softcap: the rounding error of its slope, times a huge scale, is a huge gradient.
+        if case.scale.is_some() && case.softcap.is_none() && chosen(2) {
             let scale = any(24, 1)[0];
             case.scale = Some(scale);
             if chosen(4) {
                 let most = exponents::<T>().end as f64;
                 let bounded =
                     |exponent: f64, share: f64| exponent.clamp(-share * most, share * most);
-                let of_query = bounded(-scale.abs().log2(), 0.85).round();
-                let of_key = bounded(-scale.abs().log2() - of_query, 0.15).round();
+                let of_query = bounded(-scale.abs().log2(), 0.75).round();
+                let of_key = bounded(-scale.abs().log2() - of_query, 0.12).round();
                 let query = case.query.iter_mut().map(|x| (x, of_query));
                 let key = case.key.iter_mut().map(|x| (x, of_key));
                 query
