@@ -18,6 +18,8 @@ mod options;
 mod oracle;
 mod poisons;
 mod properties;
+#[cfg(feature = "flex")]
+mod random_calls;
 mod rotation;
 mod strided;
 mod subsets;

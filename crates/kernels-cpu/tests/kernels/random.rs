@@ -146,6 +146,8 @@ impl Choices {
         // Not beside a softcap: the rounding error of its slope, times a huge scale, is a huge gradient.
         if case.scale.is_some() && case.softcap.is_none() && chosen(2) {
             let scale = any(24, 1)[0];
+            // The oracle, which computes in f64, has to hold the scale times a gradient.
+            let scale = scale.abs().clamp(power(-900), power(900)).copysign(scale);
             case.scale = Some(scale);
             if chosen(4) {
                 let most = exponents::<T>().end as f64;
