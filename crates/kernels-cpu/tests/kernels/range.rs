@@ -222,33 +222,36 @@ fn scores_beside_a_softcap_as_large_as_they_are() {
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn scales_that_the_precision_does_not_hold() {
-    fn check<T: Number>(scale: f64, [of_query, of_key]: [i32; 2]) {
+    fn check<T: Number>(scale: f64, [of_query, of_key, of_output]: [i32; 3]) {
         for (name, sizes) in PATHS {
             let mut case = Case::new(&format!("{name}, scale {scale:e}"), sizes);
             case.scale = Some(scale);
             // In two steps, because the factor may be subnormal.
             let half = |exponent: i32| 2_f64.powi(exponent / 2);
-            for (numbers, exponent) in [(&mut case.query, of_query), (&mut case.key, of_key)] {
+            for (numbers, exponent) in [
+                (&mut case.query, of_query),
+                (&mut case.key, of_key),
+                (&mut case.output_gradient, of_output),
+            ] {
                 for x in numbers {
                     *x = *x * half(exponent) * half(exponent);
                 }
             }
-            // A gradient of the query is about as large as the scale times the key.
-            case.output_gradient.iter_mut().for_each(|x| *x /= 64.0);
             let oracle = case.oracle();
             for how in [USUAL, PORTABLE] {
                 assert_near::<T>(&case, &oracle, how);
             }
         }
     }
-    // Scores of about 1 in every case, and gradients in the range.
-    check::<f32>(2_f64.powi(128), [-114, -14]);
-    check::<f32>(-2_f64.powi(130), [-110, -20]);
-    check::<bf16>(2_f64.powi(128), [-110, -18]);
-    check::<f32>(2_f64.powi(-130), [110, 20]);
-    check::<f32>(2_f64.powi(-150), [120, 30]);
-    check::<f64>(f64::MAX, [-956, -64]);
-    check::<f64>(f64::MIN_POSITIVE / 1024.0, [972, 60]);
+    // Powers of two of the query, the key and the gradient of the output: all results are in the range.
+    check::<f32>(2_f64.powi(128), [-114, -14, -6]);
+    check::<f32>(-2_f64.powi(130), [-110, -20, -6]);
+    check::<bf16>(2_f64.powi(128), [-110, -18, -6]);
+    check::<f32>(2_f64.powi(-130), [110, 20, -6]);
+    check::<f32>(2_f64.powi(-150), [120, 30, -6]);
+    check::<f64>(f64::MAX, [-956, -64, -6]);
+    // The oracle has to hold the product without the scale, and the gradient of a score times the scale.
+    check::<f64>(f64::MIN_POSITIVE / 2.0, [950, 60, 80]);
 }
 
 #[test]
