@@ -78,7 +78,25 @@ impl<'a, R: Real> Screened<'a, R> {
         if self.screened.is_empty() {
             return self.original.after(part.start);
         }
-        for (index, scores) in part.clone().zip(scores.chunks_mut(stride)) {
+        self.show_what_is_seen(panel, part.clone(), scores, stride);
+        Block {
+            data: self.screened,
+            stride: self.stride,
+        }
+        .after(part.start)
+    }
+
+    /// It is rare: not inlined into every step of every instruction set.
+    #[cold]
+    #[inline(never)]
+    fn show_what_is_seen(
+        &mut self,
+        panel: &Panel,
+        part: Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        for (index, scores) in part.zip(scores.chunks_mut(stride)) {
             let row = &mut self.rows[index];
             if *row == Row::Finite {
                 continue;
@@ -99,11 +117,6 @@ impl<'a, R: Real> Screened<'a, R> {
                 _ => {}
             }
         }
-        Block {
-            data: self.screened,
-            stride: self.stride,
-        }
-        .after(part.start)
     }
 }
 
