@@ -114,9 +114,13 @@ fn main() {
                     print!("{times:.5?} ");
                     median(times)
                 };
-                let ahead =
-                    time(&|| forward(&client, &inputs, &upstream.output, &upstream.logsumexp));
-                let back = time(&|| backward(&client, &inputs, &upstream, &gradients));
+                let ahead = time(&|| {
+                    forward(&client, &inputs, &upstream.output, &upstream.logsumexp)
+                        .expect("the device computes");
+                });
+                let back = time(&|| {
+                    backward(&client, &inputs, &upstream, &gradients).expect("the device computes");
+                });
                 let operations =
                     4.0 * (heads * len * len * dim) as f64 / if causal { 2.0 } else { 1.0 };
                 println!(

@@ -14,7 +14,7 @@ use crate::{
     score::{Config, Scoring, score},
     tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
     visible::{has_visible, is_visible, place, tiles_of_keys},
-    weights::{load_statistics, score_gradients, weights},
+    weights::{LOGSUMEXP, TERM, load_statistics, score_gradients, weights},
 };
 
 /// What a cube adds up.
@@ -50,8 +50,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
-    logsumexp: &Tensor<f32>,
-    terms: &Tensor<f32>,
+    statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
     gradient: &mut Tensor<f32>,
     tiles_of_all: u32,
@@ -125,8 +124,9 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let row = first + unit.y * rows;
                 let queries = rows_of::<F, N>(query, batch, head, first);
                 let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-                let statistics = load_statistics(logsumexp, head_of_all, row, len_q, false, tile);
-                let terms = load_statistics(terms, head_of_all, row, len_q, false, tile);
+                let logsumexp =
+                    load_statistics(statistics, head_of_all, row, len_q, LOGSUMEXP, false, tile);
+                let terms = load_statistics(statistics, head_of_all, row, len_q, TERM, false, tile);
                 let seen = tiles_of_keys::<M>(scoring, place, first, config);
                 let mut from = keys_first;
                 if comptime!(summed.diagonal) {
@@ -168,7 +168,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                             false,
                             config,
                         );
-                        weights(&mut scores, &hidden, &statistics, false, config);
+                        weights(&mut scores, &hidden, &logsumexp, false, config);
                         let mut received = Array::<Four>::new(held);
                         clear(&mut received, held);
                         dot_products::<F, N>(

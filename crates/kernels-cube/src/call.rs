@@ -1,160 +1,31 @@
-//! A call as its kernels see it: whether they can compute it, tiles, cubes and arguments.
+//! A call as its kernels see it: tiles, cubes and arguments.
 
 use burn_attn_kernels_cpu::{PositionMask, Problem};
 use cubecl::{
     client::Client,
-    features::Plane,
     ir::{ElemType, FloatKind, UIntKind},
     prelude::{CubeCount, CubeDim, Numeric},
 };
 
+#[cfg(test)]
+use crate::supports::FORCED;
 use crate::{
     Inputs, Operand, check,
     few_queries::{self, KEYS},
     operands::{dims, optional},
-    row_terms::UNTILED_UNITS,
     score::{Config, ScoringLaunch},
+    supports::{FARTHEST, LARGEST_TENSOR, MANY_SCORES, Pass, has_room, is_in_software, supports},
     tile::Tile,
     whole_rows::{self, WIDEST},
 };
 
-/// The largest head: wider ones would not fit into registers.
-const LARGEST_DIM: usize = 256;
-
-/// The widest head whose output fits into registers with eight rows per unit.
-const WIDEST_OF_EIGHT_ROWS: usize = 128;
-
-/// Scores from which longer programs pay where reads of shared memory are slow: on Mesa's lavapipe a program of 8 x 8 numbers per unit
-/// takes seconds to compile, one of 8 x 16 tens of seconds.
-const MANY_SCORES: usize = 1 << 18;
-const VERY_MANY_SCORES: usize = 1 << 21;
-
-/// Numbers of the vectors that drivers in software compute with; a GPU that runs 16 units together without planes is known (V3D), none that runs 8.
-const WIDEST_VECTOR: usize = 8;
-
-/// Rows of the largest tile.
-const LARGEST_TILE: usize = 64;
-
-/// Tensors of every call, at most: query, key, value, two statistics, and three gradients.
-const REQUIRED_TENSORS: usize = 8;
-
-/// Elements of the largest tensor: indices are 32 bits wide, some with a sign.
-const LARGEST_TENSOR: usize = i32::MAX as usize;
-
-/// No key is farther away from a query, so that sums of positions fit into 32 bits.
-const FARTHEST: usize = LARGEST_TENSOR / 4;
-
-/// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `optional`
-/// the number of [`Inputs::optional`].
-#[must_use]
-pub fn supports(client: &Client, problem: &Problem, elem: ElemType, optional: usize) -> bool {
-    let hardware = &client.properties().hardware;
-    let float = matches!(
-        elem,
-        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
-    );
-    let lens = problem.len_q.saturating_add(problem.len_kv);
-    let sizes = [
-        problem.query_elements(),
-        problem.key_elements(),
-        problem.value_elements(),
-        problem.output_elements(),
-    ];
-    // Of the gradient of a distance bias, which may be among the optional tensors.
-    let diagonals = lens
-        .saturating_add(2 * LARGEST_TILE)
-        .saturating_mul(2 * problem.batch)
-        .saturating_mul(problem.heads_q);
-    let longest = problem.len_q.max(problem.len_kv);
-    float
-        && client.properties().supports_type(elem)
-        && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
-        && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
-        && (optional == 0 || diagonals <= LARGEST_TENSOR)
-        && longest <= FARTHEST
-        && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
-        && problem.batch.saturating_mul(problem.heads_q)
-            <= hardware.max_cube_count.1 as usize * hardware.max_cube_count.2 as usize
-        && REQUIRED_TENSORS + optional <= hardware.max_bindings as usize
-        && hardware.max_units_per_cube as usize >= UNTILED_UNITS
-        && Tile::of(client, problem, Pass::Backward).is_some()
-}
+/// The type of the elements of a mask that is not there.
+const ANY_MASK: ElemType = ElemType::UInt(UIntKind::U32);
 
 #[cfg(test)]
 thread_local! {
-    /// Instead of the device's tile.
-    static FORCED: core::cell::Cell<Option<Tile>> = const { core::cell::Cell::new(None) };
     /// Instead of what the device prefers.
     pub(crate) static WHOLE_ROWS: core::cell::Cell<Option<bool>> = const { core::cell::Cell::new(None) };
-}
-
-/// Runs `call` with this tile in place of the device's.
-#[cfg(all(test, feature = "wgpu"))]
-pub(crate) fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
-    FORCED.set(tile);
-    let result = call();
-    FORCED.set(None);
-    result
-}
-
-/// The passes, whose kernels need different numbers of registers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Pass {
-    Forward,
-    /// Gradients of query, key and value.
-    Backward,
-    /// Gradients of the biases.
-    Bias,
-}
-
-impl Tile {
-    const SMALLEST: Self = Self {
-        size: 32,
-        rows: 4,
-        columns: 4,
-    };
-
-    /// The fastest that the device can hold.
-    fn of(client: &Client, problem: &Problem, pass: Pass) -> Option<Self> {
-        #[cfg(test)]
-        if let Some(tile) = FORCED.get() {
-            return Some(match pass {
-                Pass::Forward | Pass::Backward => tile,
-                Pass::Bias => Self {
-                    rows: 4,
-                    columns: 4,
-                    ..tile
-                },
-            });
-        }
-        let properties = client.properties();
-        let hardware = &properties.hardware;
-        let has_planes = has_planes(client);
-        let dim = problem.dim_qk.max(problem.dim_v);
-        let scores = problem.query_rows().saturating_mul(problem.len_kv);
-        // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
-        // compile. A GPU has registers for few, and for eight rows only in the forward pass. Without planes, which CubeCL finds in
-        // no driver in software and in almost every other, reads cost more than all else; a unit's arrays may then be larger than the 512 bytes that are
-        // safe on Vulkan, where GPUs have planes.
-        let [rows, columns] = match pass {
-            Pass::Bias => [4, 4],
-            _ if !has_planes && scores >= VERY_MANY_SCORES => [8, 16],
-            _ if !has_planes && scores >= MANY_SCORES => [8, 8],
-            Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
-            _ => [4, 4],
-        };
-        let tile = |rows, columns| Self {
-            size: LARGEST_TILE,
-            rows,
-            columns,
-        };
-        [tile(rows, columns), tile(4, 4), Self::SMALLEST]
-            .into_iter()
-            .find(|tile| {
-                tile.bytes() <= hardware.max_shared_memory_size
-                    && tile.units() <= hardware.max_units_per_cube as usize
-            })
-    }
 }
 
 /// Everything about a call that its kernels share.
@@ -182,16 +53,13 @@ impl<'a> Call<'a> {
         };
         check::inputs(inputs, &problem);
         let elem = inputs.query.elem;
+        let (mask, optional) = (inputs.mask_elem(), inputs.optional());
         assert!(
-            supports(client, &problem, elem, inputs.optional()),
-            "these kernels cannot compute attention of {elem} with {problem:?} on this device"
+            supports(client, &problem, elem, mask, optional),
+            "these kernels cannot compute attention of {elem} with {problem:?}, {optional} optional tensors and masks of {} on this device",
+            mask.unwrap_or(ANY_MASK)
         );
         let tile = Tile::of(client, &problem, pass).expect("the call is supported");
-        let mask = mask_elem(inputs);
-        assert!(
-            client.properties().supports_type(mask),
-            "masked or visible_blocks is of {mask}, which this device does not have"
-        );
         let config = Config {
             tile,
             parts_qk: tile.cover(dim_qk),
@@ -260,10 +128,10 @@ impl<'a> Call<'a> {
         })
     }
 
-    /// Whether the kernels can read one more tensor.
+    /// Whether the kernels have room for one more tensor.
     pub(crate) fn has_room(&self) -> bool {
-        let most = self.client.properties().hardware.max_bindings as usize;
-        REQUIRED_TENSORS + self.inputs.optional() < most
+        let kinds = usize::from(self.tile_kinds.is_some());
+        has_room(self.client, self.inputs.optional() + kinds + 1)
     }
 
     /// `[batch, heads_q, tiles of queries, tiles of keys]`
@@ -302,10 +170,6 @@ impl<'a> Call<'a> {
         let edge = |size: Option<usize>| size.unwrap_or(1).min(LARGEST_TENSOR) as u32;
         let over_all =
             |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
-        let [query_segments, key_segments] = match &inputs.segments {
-            Some([query, key]) => [Some(query), Some(key)],
-            None => [None, None],
-        };
         // A field of its own for every way to hide by position, so that a new one is not forgotten here.
         let PositionMask {
             causal: _,
@@ -321,8 +185,7 @@ impl<'a> Call<'a> {
             blocks.into(),
             optional(inputs.key_lengths.as_ref()),
             optional(inputs.query_offsets.as_ref()),
-            optional(query_segments),
-            optional(key_segments),
+            optional(inputs.segments.as_ref()),
             self.tile_kinds
                 .as_ref()
                 .map(|kinds| kinds.broadcast(self.tiles()))
@@ -341,9 +204,9 @@ impl<'a> Call<'a> {
         )
     }
 
-    /// See [`mask_elem`].
+    /// The type of the elements of mask and table.
     pub(crate) fn mask_elem(&self) -> ElemType {
-        mask_elem(self.inputs)
+        self.inputs.mask_elem().unwrap_or(ANY_MASK)
     }
 
     /// Cubes for `tiles` tiles of at least `heads` heads: a device has a limit on each dimension.
@@ -377,22 +240,4 @@ impl<'a> Call<'a> {
         let y = cubes.div_ceil(most);
         CubeCount::Static(cubes.div_ceil(y) as u32, y as u32, 1)
     }
-}
-
-/// Whether units can exchange numbers: on almost every GPU, and in no driver in software.
-fn has_planes(client: &Client) -> bool {
-    client.properties().features.plane.contains(Plane::Ops)
-}
-
-/// Whether the device is a driver in software: the units that it runs together are the numbers of a processor's vector.
-fn is_in_software(client: &Client) -> bool {
-    let together = client.properties().hardware.plane_size_max as usize;
-    !has_planes(client) && together <= WIDEST_VECTOR
-}
-
-/// The type of the elements of mask and table; any will do where there is none.
-fn mask_elem(inputs: &Inputs) -> ElemType {
-    let table = inputs.visible_blocks.as_ref().map(|(table, _)| table);
-    let tensor = inputs.masked.as_ref().or(table);
-    tensor.map_or(ElemType::UInt(UIntKind::U32), |tensor| tensor.elem)
 }

@@ -73,10 +73,6 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         Some(_) => 2 * lens - 1,
         None => lens - 1,
     };
-    let [query_segments, key_segments] = match &inputs.segments {
-        Some([query, key]) => [Some(query), Some(key)],
-        None => [None, None],
-    };
     for (name, operand, shape) in [
         (
             "distance_bias",
@@ -86,16 +82,14 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
         ("sinks", inputs.sinks.as_ref(), &[heads_q]),
         ("key_lengths", inputs.key_lengths.as_ref(), &[batch]),
         ("query_offsets", inputs.query_offsets.as_ref(), &[batch]),
-        ("segments of queries", query_segments, &[batch, len_q]),
-        ("segments of keys", key_segments, &[batch, len_kv]),
+        ("segments", inputs.segments.as_ref(), &[batch, lens]),
     ] {
         row_major(name, operand, shape);
     }
     for (name, operand) in [
         ("key_lengths", inputs.key_lengths.as_ref()),
         ("query_offsets", inputs.query_offsets.as_ref()),
-        ("segments of queries", query_segments),
-        ("segments of keys", key_segments),
+        ("segments", inputs.segments.as_ref()),
     ] {
         if let Some(operand) = operand {
             of_type(name, operand, I32);

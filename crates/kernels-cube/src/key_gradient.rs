@@ -11,7 +11,7 @@ use crate::{
     score::{Config, Scoring, mark_seen, score},
     tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
     visible::{all_seen, has_visible, is_visible, place, tiles_of_queries},
-    weights::{load_statistics, score_gradients, weights},
+    weights::{LOGSUMEXP, TERM, load_statistics, score_gradients, weights},
 };
 
 #[cube(launch_unchecked)]
@@ -20,8 +20,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
-    logsumexp: &Tensor<f32>,
-    terms: &Tensor<f32>,
+    statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
     of_key: &mut ComptimeOption<OwnedTensor<F>>,
     of_value: &mut ComptimeOption<OwnedTensor<F>>,
@@ -93,8 +92,16 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     true,
                     config,
                 );
-                let statistics = load_statistics(logsumexp, head_of_all, column, len_q, true, tile);
-                weights(&mut scores, &hidden, &statistics, true, config);
+                let logsumexp = load_statistics(
+                    statistics,
+                    head_of_all,
+                    column,
+                    len_q,
+                    LOGSUMEXP,
+                    true,
+                    tile,
+                );
+                weights(&mut scores, &hidden, &logsumexp, true, config);
                 let dropped = dropped::<M>(scoring, place, row, column, true, config);
                 clear_flags(&mut seen, tile);
                 sync_cube();
@@ -135,7 +142,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                         unit,
                         tile,
                     );
-                    let terms = load_statistics(terms, head_of_all, column, len_q, true, tile);
+                    let terms =
+                        load_statistics(statistics, head_of_all, column, len_q, TERM, true, tile);
                     score_gradients(
                         &mut received,
                         &scores,

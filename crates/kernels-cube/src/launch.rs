@@ -7,15 +7,16 @@ use cubecl::{
 };
 
 use crate::{
-    Gradients, Inputs, Operand, Upstream,
+    Gradients, Inputs, Operand, Refusal, Upstream,
     bias_gradient::{Sums, bias_gradient, distance_gradient},
-    call::{Call, Pass},
+    call::Call,
     check,
     forward::forward as forward_kernel,
     key_gradient::key_gradient,
     operands::{dims, optional, vector_size},
     query_gradient::query_gradient,
     row_terms::{UNTILED_UNITS, row_terms as row_terms_kernel, sink_gradient},
+    supports::Pass,
 };
 
 /// The widest head whose gradients of key and value fit into registers together.
@@ -23,11 +24,19 @@ const WIDEST_OF_TWO_SUMS: usize = 128;
 
 /// Writes the output `[batch, heads_q, len_q, dim_v]`, of the query's type, and the logsumexp `[batch, heads_q, len_q]`, in f32.
 ///
+/// # Errors
+///
+/// With the cause if the device refuses a kernel.
+///
 /// # Panics
 ///
-/// With the offending shapes or strides if an operand is not as its documentation says, if [`supports`](crate::supports) says no, and
-/// with the cause if the device refuses a kernel.
-pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &Operand) {
+/// With the offending shapes or strides if an operand is not as its documentation says, and if [`supports`](crate::supports) says no.
+pub fn forward(
+    client: &Client,
+    inputs: &Inputs,
+    output: &Operand,
+    logsumexp: &Operand,
+) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Forward);
     check::results(output, logsumexp, &call.problem);
     check::of_type("output", output, inputs.query.elem);
@@ -51,7 +60,7 @@ pub fn forward(client: &Client, inputs: &Inputs, output: &Operand, logsumexp: &O
         }
     };
     let size = vector_size([&inputs.query, &inputs.key, &inputs.value]);
-    call.confirm(Pass::Forward, size, &[Some(output), Some(logsumexp)]);
+    call.confirm(Pass::Forward, size, &[Some(output), Some(logsumexp)])
 }
 
 #[allow(unsafe_code, reason = "a launch without bounds checks")]
@@ -93,15 +102,24 @@ impl Call<'_> {
 
 /// Writes the gradients that have a place to go to.
 ///
+/// # Errors
+///
+/// As [`forward`].
+///
 /// # Panics
 ///
 /// As [`forward`].
-pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients: &Gradients) {
+pub fn backward(
+    client: &Client,
+    inputs: &Inputs,
+    upstream: &Upstream,
+    gradients: &Gradients,
+) -> Result<(), Refusal> {
     let call = Call::new(client, inputs, Pass::Backward);
     check::gradients(inputs, upstream, gradients, &call.problem);
     let call = call.with_tile_kinds();
     let backward = Backward {
-        terms: call.row_terms(upstream),
+        statistics: call.row_terms(upstream),
         size: vector_size([
             &inputs.query,
             &inputs.key,
@@ -115,13 +133,8 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
         backward.query(gradient);
     }
     let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
-    if backward
-        .call
-        .problem
-        .dim_qk
-        .max(backward.call.problem.dim_v)
-        <= WIDEST_OF_TWO_SUMS
-    {
+    let Problem { dim_qk, dim_v, .. } = backward.call.problem;
+    if dim_qk.max(dim_v) <= WIDEST_OF_TWO_SUMS && backward.call.has_room() {
         backward.key_and_value(key, value);
     } else {
         backward.key_and_value(key, None);
@@ -133,10 +146,10 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
     let (query, sinks) = (gradients.query.as_ref(), gradients.sinks.as_ref());
     let size = backward.size;
     let others = [query, key, value, sinks];
-    backward.call.confirm(Pass::Backward, size, &others);
+    backward.call.confirm(Pass::Backward, size, &others)?;
     let biases = [gradients.bias.as_ref(), gradients.distance_bias.as_ref()];
     if biases.iter().all(Option::is_none) {
-        return;
+        return Ok(());
     }
     let call = Call::new(client, inputs, Pass::Bias);
     let call = match call.config.tile.size == backward.call.config.tile.size {
@@ -153,22 +166,23 @@ pub fn backward(client: &Client, inputs: &Inputs, upstream: &Upstream, gradients
     if let Some(gradient) = &gradients.distance_bias {
         of_bias.distance_bias(gradient);
     }
-    of_bias.call.confirm(Pass::Bias, size, &biases);
+    of_bias.call.confirm(Pass::Bias, size, &biases)
 }
 
 /// A backward pass.
 struct Backward<'a> {
     call: Call<'a>,
     upstream: &'a Upstream,
-    /// `[batch, heads_q, len_q]`
-    terms: Operand,
+    /// `[2, batch, heads_q, len_q]`, see [`row_terms_kernel`].
+    statistics: Operand,
     size: VectorSize,
 }
 
 impl Call<'_> {
     #[allow(unsafe_code, reason = "a launch without bounds checks")]
     fn row_terms(&self, upstream: &Upstream) -> Operand {
-        let terms = self.scratch(&upstream.logsumexp.shape);
+        let [batch, heads_q, len_q, _] = dims(&upstream.output);
+        let statistics = self.scratch(&[2, batch, heads_q, len_q]);
         let rows = self.problem.query_rows();
         // SAFETY: as in `forward`.
         unsafe {
@@ -178,12 +192,13 @@ impl Call<'_> {
                 CubeDim::new_1d(UNTILED_UNITS as u32),
                 upstream.output.arg(),
                 upstream.output_gradient.arg(),
+                upstream.logsumexp.arg(),
                 upstream.logsumexp_gradient.arg(),
-                terms.arg(),
+                statistics.arg(),
                 self.inputs.query.elem,
             );
         }
-        terms
+        statistics
     }
 }
 
@@ -204,8 +219,7 @@ impl Backward<'_> {
                 inputs.key.arg(),
                 inputs.value.arg(),
                 upstream.output_gradient.arg(),
-                upstream.logsumexp.arg(),
-                self.terms.arg(),
+                self.statistics.arg(),
                 call.scoring(),
                 gradient.arg(),
                 heads as u32,
@@ -233,8 +247,7 @@ impl Backward<'_> {
                 inputs.key.arg(),
                 inputs.value.arg(),
                 upstream.output_gradient.arg(),
-                upstream.logsumexp.arg(),
-                self.terms.arg(),
+                self.statistics.arg(),
                 call.scoring(),
                 optional(key),
                 optional(value),
@@ -272,8 +285,7 @@ impl Backward<'_> {
                 inputs.key.arg(),
                 inputs.value.arg(),
                 upstream.output_gradient.arg(),
-                upstream.logsumexp.arg(),
-                self.terms.arg(),
+                self.statistics.arg(),
                 call.scoring(),
                 gradient.arg(),
                 tiles as u32,
@@ -330,8 +342,7 @@ impl Backward<'_> {
                 self.call.spread(self.call.problem.heads_q),
                 CubeDim::new_1d(UNTILED_UNITS as u32),
                 sinks.arg(),
-                self.upstream.logsumexp.arg(),
-                self.terms.arg(),
+                self.statistics.arg(),
                 gradient.arg(),
             );
         }

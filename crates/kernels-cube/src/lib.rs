@@ -1,8 +1,8 @@
 //! Attention on GPUs: fused CubeCL kernels, forward and backward, linear in memory.
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
-//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8.1 KiB of shared memory, 256 units for a cube and 8 storage
-//! buffers beside that of its own scalars, more with optional tensors; [`supports`] asks. The contract (layout,
+//! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8.1 KiB of shared memory, 256 units for a cube and 6 storage
+//! buffers beside that of its own scalars, one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
 //! | to | call |
@@ -20,7 +20,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `operands` | what a call reads and writes |
-//! | `call`, `check`, `launch`, `refusal` | the host's side |
+//! | `supports`, `call`, `check`, `launch`, `refusal` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
 //! | `score`, `visible`, `dropout` | from dot products to scores; what is hidden and dropped |
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
@@ -42,6 +42,7 @@ mod query_gradient;
 mod refusal;
 mod row_terms;
 mod score;
+mod supports;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;
 mod tile;
@@ -50,6 +51,7 @@ mod visible;
 mod weights;
 mod whole_rows;
 
-pub use call::supports;
 pub use launch::{backward, forward};
 pub use operands::{Gradients, Inputs, Operand, Upstream};
+pub use refusal::Refusal;
+pub use supports::supports;

@@ -46,8 +46,8 @@ pub struct Inputs {
     pub key_lengths: Option<Operand>,
     /// `[batch]` in i32, clamped to `-len_q ..= len_kv`.
     pub query_offsets: Option<Operand>,
-    /// `[batch, len_q]` and `[batch, len_kv]` in i32.
-    pub segments: Option<[Operand; 2]>,
+    /// `[batch, len_q + len_kv]` in i32: of the queries, then of the keys. One tensor, because a device may bind few.
+    pub segments: Option<Operand>,
     /// Causal mask and window.
     pub by_position: PositionMask,
     /// Factor on the dot products.
@@ -59,26 +59,32 @@ pub struct Inputs {
 }
 
 impl Inputs {
-    /// Which optional tensors there are.
-    pub(crate) fn present(&self) -> [bool; 9] {
+    /// Which optional tensors there are, the sinks last.
+    pub(crate) fn present(&self) -> [bool; 8] {
         [
             self.bias.is_some(),
             self.distance_bias.is_some(),
-            self.sinks.is_some(),
             self.masked.is_some(),
             self.visible_blocks.is_some(),
             self.key_lengths.is_some(),
             self.query_offsets.is_some(),
-            // Two tensors.
             self.segments.is_some(),
-            self.segments.is_some(),
+            self.sinks.is_some(),
         ]
     }
 
-    /// How many optional tensors there are, as [`supports`](crate::supports) wants to know.
+    /// How many optional tensors there are besides the sinks, as [`supports`](crate::supports) wants to know.
     #[must_use]
     pub fn optional(&self) -> usize {
-        self.present().into_iter().filter(|&there| there).count()
+        let [others @ .., _sinks] = self.present();
+        others.into_iter().filter(|&there| there).count()
+    }
+
+    /// The type of the elements of `masked` and `visible_blocks`, if there is one of them.
+    #[must_use]
+    pub fn mask_elem(&self) -> Option<ElemType> {
+        let table = self.visible_blocks.as_ref().map(|(table, _)| table);
+        self.masked.as_ref().or(table).map(|tensor| tensor.elem)
     }
 }
 

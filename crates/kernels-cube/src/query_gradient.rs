@@ -12,7 +12,7 @@ use crate::{
     score::{Config, Scoring, mark_seen, score},
     tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
     visible::{all_seen, has_visible, is_visible, place, tiles_of_keys},
-    weights::{load_statistics, score_gradients, weights},
+    weights::{LOGSUMEXP, TERM, load_statistics, score_gradients, weights},
 };
 
 #[cube(launch_unchecked)]
@@ -21,8 +21,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     key: &Tensor<Vector<F, N>>,
     value: &Tensor<Vector<F, N>>,
     output_gradient: &Tensor<Vector<F, N>>,
-    logsumexp: &Tensor<f32>,
-    terms: &Tensor<f32>,
+    statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
     gradient: &mut Tensor<F>,
     heads_of_all: u32,
@@ -46,8 +45,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     let place = place::<M>(scoring, batch, head, len_q, len_kv);
     let queries = rows_of::<F, N>(query, batch, head, first);
     let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-    let statistics = load_statistics(logsumexp, of_all, row, len_q, false, tile);
-    let terms = load_statistics(terms, of_all, row, len_q, false, tile);
+    let logsumexp = load_statistics(statistics, of_all, row, len_q, LOGSUMEXP, false, tile);
+    let terms = load_statistics(statistics, of_all, row, len_q, TERM, false, tile);
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
@@ -89,7 +88,7 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
                 false,
                 config,
             );
-            weights(&mut scores, &hidden, &statistics, false, config);
+            weights(&mut scores, &hidden, &logsumexp, false, config);
             clear_flags(&mut seen, tile);
 
             let mut received = Array::<Four>::new(held);

@@ -6,17 +6,26 @@
 use std::{
     any::TypeId,
     collections::HashSet,
+    error::Error,
+    fmt,
     sync::{LazyLock, Mutex, PoisonError},
 };
 
 use cubecl::{client::Client, device::DeviceId, ir::ElemType, prelude::VectorSize, server::Handle};
 
-use crate::{
-    Operand,
-    bias_gradient::Sums,
-    call::{Call, Pass},
-    score::Config,
-};
+use crate::{Operand, bias_gradient::Sums, call::Call, score::Config, supports::Pass};
+
+/// Why a device did not compute a call, in one sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal(String);
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(&self.0)
+    }
+}
+
+impl Error for Refusal {}
 
 /// Everything that decides which kernels run.
 #[derive(PartialEq, Eq, Hash)]
@@ -29,7 +38,7 @@ struct Kernels {
     /// Of values, for few queries.
     dim_v: usize,
     size: VectorSize,
-    inputs: [bool; 9],
+    inputs: [bool; 8],
     /// How the gradient of the bias is summed.
     bias: Option<Sums>,
     has_tile_kinds: bool,
@@ -40,10 +49,16 @@ struct Kernels {
 static TAKEN: LazyLock<Mutex<HashSet<Kernels>>> = LazyLock::new(Mutex::default);
 
 impl Call<'_> {
-    /// Panics with one sentence if the device has refused a kernel of this call, which was to write `results`, or what the call reads was not computed.
+    /// Whether the device has run every kernel of this call, which was to write `results`: not if it refused one, or what the call reads was not
+    /// computed.
     ///
     /// Asking waits for all that was launched before to be sent to the device, so it does that once for the same kernels.
-    pub(crate) fn confirm(&self, pass: Pass, size: VectorSize, results: &[Option<&Operand>]) {
+    pub(crate) fn confirm(
+        &self,
+        pass: Pass,
+        size: VectorSize,
+        results: &[Option<&Operand>],
+    ) -> Result<(), Refusal> {
         let inputs = self.inputs;
         let service = self.client.service_id();
         let kernels = Kernels {
@@ -63,14 +78,17 @@ impl Call<'_> {
         };
         let taken = || TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
         if taken().contains(&kernels) {
-            return;
+            return Ok(());
         }
         let handles = results.iter().flatten().map(|result| &result.handle);
         if let Some(why) = refused(self.client, handles) {
             let (elem, problem) = (inputs.query.elem, self.problem);
-            panic!("attention of {elem} with {problem:?} was not computed: {why}");
+            return Err(Refusal(format!(
+                "attention of {elem} with {problem:?} was not computed: {why}"
+            )));
         }
         taken().insert(kernels);
+        Ok(())
     }
 }
 

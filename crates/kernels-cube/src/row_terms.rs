@@ -7,14 +7,15 @@ use crate::score::LEAST;
 /// Units of a cube in this file.
 pub(crate) const UNTILED_UNITS: usize = 256;
 
-/// `dot(output, output_gradient) - logsumexp_gradient` of every row: a score's gradient is its weight times what its value
-/// receives less this term.
+/// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and `dot(output, output_gradient) - logsumexp_gradient`. A score's gradient
+/// is its weight times what its value receives less this term. One tensor, because a device may bind few.
 #[cube(launch_unchecked)]
 pub(crate) fn row_terms<F: Float>(
     output: &Tensor<F>,
     output_gradient: &Tensor<F>,
+    logsumexp: &Tensor<f32>,
     logsumexp_gradient: &Tensor<f32>,
-    terms: &mut Tensor<f32>,
+    statistics: &mut Tensor<f32>,
     #[define(F)] _type: ElemType,
 ) {
     let heads = output.shape(1);
@@ -22,7 +23,8 @@ pub(crate) fn row_terms<F: Float>(
     let dim = output.shape(3);
     let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
     let row = cube * UNTILED_UNITS + UNIT_POS as usize;
-    if row < output.shape(0) * heads * len {
+    let rows = output.shape(0) * heads * len;
+    if row < rows {
         let query = row % len;
         let head = row / len % heads;
         let batch = row / len / heads;
@@ -38,10 +40,8 @@ pub(crate) fn row_terms<F: Float>(
             // The output of a row without keys is 0, whatever its gradient.
             sum += select(number == f32::new(0.0), f32::new(0.0), number * gradient);
         }
-        let at = batch * logsumexp_gradient.stride(0)
-            + head * logsumexp_gradient.stride(1)
-            + query * logsumexp_gradient.stride(2);
-        terms[row] = sum - logsumexp_gradient[at];
+        statistics[row] = logsumexp[row];
+        statistics[rows + row] = sum - logsumexp_gradient[row];
     }
 }
 
@@ -49,13 +49,12 @@ pub(crate) fn row_terms<F: Float>(
 #[cube(launch_unchecked)]
 pub(crate) fn sink_gradient(
     sinks: &Tensor<f32>,
-    logsumexp: &Tensor<f32>,
-    terms: &Tensor<f32>,
+    statistics: &Tensor<f32>,
     gradient: &mut Tensor<f32>,
 ) {
-    let heads = logsumexp.shape(1);
-    let len = logsumexp.shape(2);
-    let rows = logsumexp.shape(0) * len;
+    let heads = statistics.shape(2);
+    let len = statistics.shape(3);
+    let rows = statistics.shape(1) * len;
     // Cubes beyond the last head repeat it.
     let head = ((CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize).min(heads - 1);
     let unit = UNIT_POS as usize;
@@ -64,7 +63,7 @@ pub(crate) fn sink_gradient(
     let mut row = unit;
     while row < rows {
         let at = (row / len * heads + head) * len + row % len;
-        sum -= (sink - logsumexp[at]).exp() * terms[at];
+        sum -= (sink - statistics[at]).exp() * statistics[rows * heads + at];
         row += UNTILED_UNITS;
     }
     let mut sums = Shared::<[f32]>::new_slice(UNTILED_UNITS);

@@ -35,8 +35,7 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
     pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
     pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
-    pub(crate) query_segments: ComptimeOption<OwnedTensor<i32>>,
-    pub(crate) key_segments: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) segments: ComptimeOption<OwnedTensor<i32>>,
     /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
     pub(crate) tile_kinds: ComptimeOption<OwnedTensor<u32>>,
     /// Queries and keys of a block.

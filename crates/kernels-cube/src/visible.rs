@@ -121,9 +121,7 @@ pub(crate) fn is_visible<M: Numeric>(
         && key as i32 >= place.offset + (query + size) as i32 - 1 - scoring.left
         && (key + size) as i32 - 1 <= place.offset + query as i32 + scoring.right;
     if comptime!(
-        scoring.masked.is_some()
-            || scoring.visible_blocks.is_some()
-            || scoring.query_segments.is_some()
+        scoring.masked.is_some() || scoring.visible_blocks.is_some() || scoring.segments.is_some()
     ) {
         visible = visible && kind(scoring, place, query / size, key / size) == VISIBLE;
     }
@@ -219,17 +217,10 @@ pub(crate) fn is_masked<M: Numeric>(
 ) -> bool {
     let mut hidden = false.runtime();
     #[comptime]
-    match &scoring.query_segments {
-        ComptimeOption::Some(queries) => {
-            #[comptime]
-            match &scoring.key_segments {
-                ComptimeOption::Some(keys) => {
-                    hidden = hidden
-                        || queries[place.batch * place.len_q + query]
-                            != keys[place.batch * place.len_kv + key];
-                }
-                ComptimeOption::None => {}
-            };
+    match &scoring.segments {
+        ComptimeOption::Some(segments) => {
+            let first = place.batch * (place.len_q + place.len_kv);
+            hidden = hidden || segments[first + query] != segments[first + place.len_q + key];
         }
         ComptimeOption::None => {}
     };

@@ -7,13 +7,18 @@ use crate::{
     tile::{Four, Tile},
 };
 
-/// Statistics of the queries of a unit from `first` on: its rows or, with `keys_in_rows` as in [`score`](crate::score::score), its columns.
+/// What [`row_terms`](crate::row_terms::row_terms) writes first of each row, and what it writes second.
+pub(crate) const LOGSUMEXP: usize = 0;
+pub(crate) const TERM: usize = 1;
+
+/// A number of each of the queries of a unit from `first` on: its rows or, with `keys_in_rows` as in [`score`](crate::score::score), its columns.
 #[cube]
 pub(crate) fn load_statistics(
     statistics: &Tensor<f32>,
     head: usize,
     first: usize,
     len: usize,
+    #[comptime] number: usize,
     #[comptime] keys_in_rows: bool,
     #[comptime] tile: Tile,
 ) -> Array<f32> {
@@ -22,6 +27,7 @@ pub(crate) fn load_statistics(
     } else {
         tile.rows
     });
+    let head = number * statistics.shape(1) * statistics.shape(2) + head;
     let mut numbers = Array::<f32>::new(count);
     #[unroll]
     for i in 0..count {

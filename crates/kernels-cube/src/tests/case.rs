@@ -7,7 +7,7 @@ use burn_attn_kernels_cpu::{
 use cubecl::ir::{ElemType, FloatKind};
 
 use super::device::{F32, I32, U32, client, floats, interleaved, read, reals, unwritten, upload};
-use crate::{Gradients, Inputs, Operand, Upstream, call::with_tile, tile::Tile};
+use crate::{Gradients, Inputs, Operand, Upstream, supports::with_tile, tile::Tile};
 
 /// What a call has besides its sizes.
 #[derive(Clone, Debug)]
@@ -259,20 +259,22 @@ fn both(case: &Case) -> [All; 2] {
             )
         }),
         segments: segments.as_ref().map(|[query, key]| {
-            let of =
-                |ids: &[i64], len| ints(ids.iter().map(|&id| id as i32).collect(), &[batch, len]);
-            [of(query, len_q), of(key, len_kv)]
+            let rows = query.chunks(len_q).zip(key.chunks(len_kv));
+            let all = rows.flat_map(|(query, key)| query.iter().chain(key));
+            ints(all.map(|&id| id as i32).collect(), &[batch, len_q + len_kv])
         }),
         by_position,
         scale: problem.default_scale(),
         softcap: case.softcap,
         dropout,
     };
-    let optional = inputs.optional();
-    assert!(crate::supports(&client, &problem, case.elem, optional));
+    let (mask, optional) = (inputs.mask_elem(), inputs.optional());
+    assert!(crate::supports(
+        &client, &problem, case.elem, mask, optional
+    ));
     let output = unwritten(&client, case.elem, &[batch, heads_q, len_q, dim_v]);
     let logsumexp = unwritten(&client, F32, &[batch, heads_q, len_q]);
-    crate::forward(&client, &inputs, &output, &logsumexp);
+    crate::forward(&client, &inputs, &output, &logsumexp).unwrap();
     let mut actual = All {
         output: read(&client, &output),
         logsumexp: read(&client, &logsumexp),
@@ -320,7 +322,7 @@ fn both(case: &Case) -> [All; 2] {
         distance_bias: inputs.distance_bias.as_ref().map(like),
         sinks: inputs.sinks.as_ref().map(like),
     };
-    crate::backward(&client, &inputs, &upstream, &places);
+    crate::backward(&client, &inputs, &upstream, &places).unwrap();
     let of_slopes = |place: &Operand| {
         let gradient = read(&client, place);
         let of_head = |entries: &[f64]| {

@@ -1,11 +1,19 @@
-//! Tensors on the device that wgpu finds.
+//! Tensors on the device that wgpu finds, or on one that stands for a lesser one.
+
+use std::{cell::RefCell, sync::LazyLock};
 
 use burn_attn_kernels_cpu::PositionMask;
 use cubecl::{
+    Device,
     bytes::Bytes,
     client::Client,
+    future::block_on,
     ir::{ElemType, FloatKind, IntKind, UIntKind},
     prelude::CubeElement,
+    wgpu::{
+        AutoGraphicsApi, RuntimeOptions, WgpuDevice, WgpuSetup, init_device, init_setup,
+        wgpu::{DeviceDescriptor, Features, Limits},
+    },
 };
 use half::{bf16, f16};
 
@@ -15,9 +23,46 @@ pub const F32: ElemType = ElemType::Float(FloatKind::F32);
 pub const I32: ElemType = ElemType::Int(IntKind::I32);
 pub const U32: ElemType = ElemType::UInt(UIntKind::U32);
 
+/// What wgpu finds, registered as the default device.
+static FOUND: LazyLock<WgpuSetup> = LazyLock::new(|| {
+    init_setup::<AutoGraphicsApi>(&WgpuDevice::default(), RuntimeOptions::default())
+});
+
+thread_local! {
+    /// Instead of the default device.
+    static INSTEAD: RefCell<Option<Client>> = const { RefCell::new(None) };
+}
+
 /// The device's client.
 pub fn client() -> Client {
-    cubecl::Device::default().client()
+    LazyLock::force(&FOUND);
+    let instead = INSTEAD.with_borrow(Clone::clone);
+    instead.unwrap_or_else(|| Device::default().client())
+}
+
+/// Runs `call` on the same hardware as a device with so many storage buffers: wgpu refuses every kernel with more.
+pub fn with_storage_buffers<T>(count: u32, call: impl FnOnce() -> T) -> T {
+    let adapter = &FOUND.adapter;
+    let features = Features::MAPPABLE_PRIMARY_BUFFERS | Features::all_experimental_mask();
+    let (device, queue) = block_on(adapter.request_device(&DeviceDescriptor {
+        required_features: adapter.features().difference(features),
+        required_limits: Limits {
+            max_storage_buffers_per_shader_stage: count,
+            ..adapter.limits()
+        },
+        ..DeviceDescriptor::default()
+    }))
+    .expect("a device");
+    let setup = WgpuSetup {
+        device,
+        queue,
+        ..FOUND.clone()
+    };
+    let device = Device::Wgpu(init_device(setup, RuntimeOptions::default()));
+    INSTEAD.set(Some(device.client()));
+    let result = call();
+    INSTEAD.set(None);
+    result
 }
 
 fn strides(shape: &[usize]) -> Vec<usize> {

@@ -45,7 +45,7 @@ fn few_queries_of_many_heads() {
     let inputs = plain(query, key.clone(), key, 0.1);
     let output = unwritten(&client, F32, &[batch, 1, 1, 4]);
     let logsumexp = unwritten(&client, F32, &[batch, 1, 1]);
-    forward(&client, &inputs, &output, &logsumexp);
+    forward(&client, &inputs, &output, &logsumexp).unwrap();
     // Dot products 2.5 and 10.
     let powers = [0.25_f64.exp(), 1.0_f64.exp()];
     let whole = powers[0] + powers[1];

@@ -1,19 +1,22 @@
 //! What the kernels do not compute.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    fmt::Debug,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use cubecl::{
     client::Client,
-    ir::{ElemType, FloatKind},
+    ir::{ElemType, FloatKind, IntKind, UIntKind},
 };
 
 use super::{
     case::Case,
-    device::{F32, client, floats, plain, unwritten},
+    device::{F32, U32, client, floats, plain, unwritten, upload},
 };
 use crate::{
-    Gradients, Inputs, Operand, Upstream, backward, call::with_tile, forward,
-    refusal::tests::ASKED, supports, tile::Tile,
+    Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
+    supports::with_tile, tile::Tile,
 };
 
 #[test]
@@ -21,7 +24,7 @@ fn what_the_kernels_cannot_do_is_declined() {
     let client = client();
     let can = |sizes, kind, optional| {
         let problem = Case::new(sizes).problem;
-        supports(&client, &problem, ElemType::Float(kind), optional)
+        supports(&client, &problem, ElemType::Float(kind), None, optional)
     };
     let small = [1, 1, 1, 8, 8, 16, 16];
     assert!(can(small, FloatKind::F32, 0));
@@ -32,8 +35,32 @@ fn what_the_kernels_cannot_do_is_declined() {
     assert!(!can([1, 1, 1, 1, 1 << 28, 1, 1], FloatKind::F32, 0));
 }
 
+/// WGSL has no narrow integers and no wide ones, or some of them.
+#[test]
+fn masks_of_a_type_that_the_device_lacks_are_declined() {
+    let client = client();
+    let problem = Case::new([1, 1, 1, 8, 8, 16, 16]).problem;
+    let ints = [IntKind::I8, IntKind::I16, IntKind::I32, IntKind::I64].map(ElemType::Int);
+    let uints = [UIntKind::U8, UIntKind::U16, UIntKind::U32, UIntKind::U64].map(ElemType::UInt);
+    for mask in ints.into_iter().chain(uints) {
+        let there = client.properties().supports_type(mask);
+        let supported = supports(&client, &problem, F32, Some(mask), 1);
+        assert_eq!(supported, there, "masks of {mask}");
+    }
+    assert!(supports(&client, &problem, F32, Some(U32), 1));
+    let mut inputs = small(&client);
+    let narrow = Operand {
+        elem: ElemType::UInt(UIntKind::U8),
+        ..upload(&client, &[0_u32; 2], &[1, 1, 1, 1], U32)
+    };
+    inputs.masked = Some(narrow);
+    let [output, logsumexp] = results(&client);
+    let said = sentence(|| forward(&client, &inputs, &output, &logsumexp));
+    assert!(said.ends_with("masks of u8 on this device"), "{said}");
+}
+
 /// What a call panics with.
-fn sentence(call: impl FnOnce()) -> String {
+fn sentence<T: Debug>(call: impl FnOnce() -> T) -> String {
     let panic = catch_unwind(AssertUnwindSafe(call)).expect_err("a panic");
     *panic.downcast::<String>().expect("a sentence")
 }
@@ -61,7 +88,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
     };
     let inputs = small(&client);
     let call = || forward(&client, &inputs, &output, &logsumexp);
-    let said = with_tile(Some(too_large), || sentence(call));
+    let said = with_tile(Some(too_large), call).unwrap_err().to_string();
     assert!(
         said.starts_with("attention of f32 with Problem {"),
         "{said}"
@@ -86,7 +113,7 @@ fn what_the_device_refuses_is_one_sentence_and_no_result() {
         ..Gradients::default()
     };
     let call = || backward(&client, &inputs, &upstream, &gradients);
-    let said = with_tile(Some(too_large), || sentence(call));
+    let said = with_tile(Some(too_large), call).unwrap_err().to_string();
     assert!(said.contains(memory), "{said}");
 }
 
@@ -100,7 +127,7 @@ fn a_device_is_asked_once_for_the_same_kernels() {
         let output = unwritten(&client, F32, &[1, 2, 5, dim_v]);
         let [_, logsumexp] = results(&client);
         let before = ASKED.get();
-        forward(&client, &inputs, &output, &logsumexp);
+        forward(&client, &inputs, &output, &logsumexp).unwrap();
         ASKED.get() - before
     };
     // Widths that no other test has.

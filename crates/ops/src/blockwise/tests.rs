@@ -9,7 +9,7 @@ use burn::{
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_flex::{Flex, FlexDevice};
-use burn_wgpu::WgpuDevice;
+use burn_wgpu::{WgpuDevice, WgpuSetup};
 
 use crate::{
     AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
@@ -91,22 +91,27 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
     })
 }
 
-/// Whether wgpu finds an adapter that is not OpenGL. Panics if not, unless `BURN_ATTN_ALLOW_NO_ADAPTER` is 1, as the suites of the
+/// What wgpu finds that is not OpenGL. Panics if there is nothing, unless `BURN_ATTN_ALLOW_NO_ADAPTER` is 1, as the suites of the
 /// workspace do; no package can hold their code.
-pub(crate) fn finds_adapter() -> bool {
+pub(crate) fn found() -> Option<WgpuSetup> {
     // A process can ask only once.
-    static FOUND: LazyLock<bool> = LazyLock::new(|| {
+    static FOUND: LazyLock<Option<WgpuSetup>> = LazyLock::new(|| {
         let found = tensor::Device::wgpu_options().init_with_setup();
-        found.is_ok_and(|(_, setup)| setup.backend != Backend::Gl)
+        let setup = found.ok().map(|(_, setup)| setup);
+        setup.filter(|setup| setup.backend != Backend::Gl)
     });
-    if *FOUND {
-        return true;
-    }
+    let allowed =
+        || std::env::var_os("BURN_ATTN_ALLOW_NO_ADAPTER").is_some_and(|value| value == "1");
     assert!(
-        std::env::var_os("BURN_ATTN_ALLOW_NO_ADAPTER").is_some_and(|value| value == "1"),
+        FOUND.is_some() || allowed(),
         "the test on wgpu needs a Vulkan, Metal or DirectX 12 adapter"
     );
-    false
+    FOUND.clone()
+}
+
+/// Whether there is something.
+pub(crate) fn finds_adapter() -> bool {
+    found().is_some()
 }
 
 #[test]

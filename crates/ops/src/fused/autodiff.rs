@@ -306,25 +306,31 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             logsumexp_gradient,
         };
         let [query, key, value, bias, distance_bias, sinks] = ops.parents;
+        // The logsumexp does not depend on the value, but every tracked tensor gets a gradient: distributed training waits for it.
+        let unused = value.as_ref().filter(|_| !output_was_used).map(|_| {
+            let dtype = FloatDType::from(value_operand.dtype());
+            B::float_zeros(value_operand.shape(), &value_operand.device(), dtype)
+        });
         let wanted = Differentiable {
             query: query.is_some(),
             key: key.is_some(),
-            // The logsumexp does not depend on the value.
             value: value.is_some() && output_was_used,
             bias: bias.is_some(),
             distance_bias: distance_bias.is_some(),
             sinks: sinks.is_some(),
         };
         let computed = B::attention_backward(inputs, value_operand, upstream, wanted);
+        let of_value = computed.value.into_option().or(unused);
         for (parent, gradient) in [
-            (query, computed.query),
-            (key, computed.key),
-            (value, computed.value),
-            (bias, computed.bias),
-            (distance_bias, computed.distance_bias),
-            (sinks, computed.sinks),
+            (query, computed.query.into_option()),
+            (key, computed.key.into_option()),
+            (value, of_value),
+            (bias, computed.bias.into_option()),
+            (distance_bias, computed.distance_bias.into_option()),
+            (sinks, computed.sinks.into_option()),
         ] {
-            if let Some((parent, gradient)) = parent.zip(gradient.into_option()) {
+            if let Some(parent) = parent {
+                let gradient = gradient.expect("every wanted gradient was computed");
                 gradients.register::<B>(parent.id, gradient);
             }
         }

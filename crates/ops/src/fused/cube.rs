@@ -5,13 +5,15 @@ mod tests;
 
 use burn::{
     backend::{
-        Backend, TensorMetadata, cubecl::dtype_to_elem_type, ops::FloatTensorOps,
+        Backend, TensorMetadata,
+        cubecl::dtype_to_elem_type,
+        ops::{FloatTensorOps, IntTensorOps},
         tensor::FloatTensor,
     },
     tensor::{BoolDType, DType, Shape},
 };
 use burn_attn_kernels_cpu::Problem;
-use burn_attn_kernels_cube::{self as kernels, Operand};
+use burn_attn_kernels_cube::{self as kernels, Operand, Refusal};
 use burn_cubecl::{
     CubeBackend, CubeDevice,
     kernel::{cast, into_contiguous, untile},
@@ -31,22 +33,23 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     value: &FloatTensor<B>,
 ) -> bool {
     let mask = &inputs.mask;
+    // As `kernels::Inputs::optional` counts, which has all segments in one tensor.
     let optional = [
         inputs.bias.as_ref().is_some(),
         inputs.distance_bias.as_ref().is_some(),
-        inputs.sinks.as_ref().is_some(),
         mask.masked.as_ref().is_some(),
         mask.visible_blocks.as_ref().is_some(),
         mask.key_lengths.as_ref().is_some(),
         mask.query_offsets.as_ref().is_some(),
         mask.query_segments.as_ref().is_some(),
-        mask.key_segments.as_ref().is_some(),
     ];
+    let bools = mask.masked.as_ref().or(mask.visible_blocks.as_ref());
     readable(inputs, value)
         && kernels::supports(
             &inputs.query.device().client(),
             &problem_of(inputs, value),
             dtype_to_elem_type(inputs.query.dtype()),
+            bools.map(|bools| dtype_to_elem_type(bools.dtype())),
             optional.into_iter().filter(|&present| present).count(),
         )
 }
@@ -111,24 +114,7 @@ impl AttentionKernels for CubeBackend {
     }
 
     fn forward(operands: &ScoreInputs<Self>, value: &CubeTensor) -> Results<Self> {
-        let inputs = inputs_of(operands, value);
-        let Problem {
-            batch,
-            heads_q,
-            len_q,
-            dim_v,
-            ..
-        } = problem_of(operands, value);
-        let query = &operands.query;
-        let output = empty_rows(query, &inputs.query, [batch, heads_q, len_q, dim_v]);
-        let logsumexp = empty(query, [batch, heads_q, len_q], DType::F32);
-        kernels::forward(
-            &query.client,
-            &inputs,
-            &operand(output.clone()),
-            &operand(logsumexp.clone()),
-        );
-        (output, logsumexp)
+        forward(operands, value).unwrap_or_else(|refusal| panic!("{refusal}"))
     }
 
     fn backward(
@@ -137,49 +123,84 @@ impl AttentionKernels for CubeBackend {
         upstream: Upstream<Self>,
         wanted: Wanted,
     ) -> Gradients<Self> {
-        let inputs = inputs_of(operands, value);
-        let upstream = kernels::Upstream {
-            output: rows(upstream.output),
-            logsumexp: contiguous(upstream.logsumexp, DType::F32),
-            output_gradient: rows(upstream.output_gradient),
-            logsumexp_gradient: contiguous(upstream.logsumexp_gradient, DType::F32),
-        };
-        let narrow = |wanted: bool, tensor: &CubeTensor, operand: &Operand| {
-            wanted.then(|| empty_rows(tensor, operand, tensor.shape().dims()))
-        };
-        let wide = |wanted: bool, tensor: &OptionalFloat<Self>| {
-            let tensor = tensor.as_ref().filter(|_| wanted)?;
-            Some(empty(tensor, tensor.shape(), DType::F32))
-        };
-        let query = narrow(wanted.query, &operands.query, &inputs.query);
-        let key = narrow(wanted.key, &operands.key, &inputs.key);
-        let value = narrow(wanted.value, value, &inputs.value);
-        let bias = wide(wanted.bias, &operands.bias);
-        let distance_bias = wide(wanted.distance_bias, &operands.distance_bias);
-        let sinks = wide(wanted.sinks, &operands.sinks);
-        let gradients = kernels::Gradients {
-            query: query.clone().map(operand),
-            key: key.clone().map(operand),
-            value: value.clone().map(operand),
-            bias: bias.clone().map(operand),
-            distance_bias: distance_bias.clone().map(operand),
-            sinks: sinks.clone().map(operand),
-        };
-        kernels::backward(&operands.query.client, &inputs, &upstream, &gradients);
-
-        let in_dtype_of = |gradient: Option<CubeTensor>, tensor: &OptionalFloat<Self>| {
-            let gradient = gradient.zip(tensor.as_ref());
-            OptionalFloat::from_option(gradient.map(|(x, tensor)| cast(x, tensor.dtype)))
-        };
-        Gradients {
-            query: OptionalFloat::from_option(query),
-            key: OptionalFloat::from_option(key),
-            value: OptionalFloat::from_option(value),
-            bias: in_dtype_of(bias, &operands.bias),
-            distance_bias: in_dtype_of(distance_bias, &operands.distance_bias),
-            sinks: in_dtype_of(sinks, &operands.sinks),
-        }
+        backward(operands, value, upstream, wanted).unwrap_or_else(|refusal| panic!("{refusal}"))
     }
+}
+
+/// Output and logsumexp, unless the device refuses a kernel.
+pub(super) fn forward(
+    operands: &ScoreInputs<CubeBackend>,
+    value: &CubeTensor,
+) -> Result<Results<CubeBackend>, Refusal> {
+    let inputs = inputs_of(operands, value);
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = problem_of(operands, value);
+    let query = &operands.query;
+    let output = empty_rows(query, &inputs.query, [batch, heads_q, len_q, dim_v]);
+    let logsumexp = empty(query, [batch, heads_q, len_q], DType::F32);
+    kernels::forward(
+        &query.client,
+        &inputs,
+        &operand(output.clone()),
+        &operand(logsumexp.clone()),
+    )?;
+    Ok((output, logsumexp))
+}
+
+/// The wanted gradients, unless the device refuses a kernel.
+pub(super) fn backward(
+    operands: &ScoreInputs<CubeBackend>,
+    value: &CubeTensor,
+    upstream: Upstream<CubeBackend>,
+    wanted: Wanted,
+) -> Result<Gradients<CubeBackend>, Refusal> {
+    let inputs = inputs_of(operands, value);
+    let upstream = kernels::Upstream {
+        output: rows(upstream.output),
+        logsumexp: contiguous(upstream.logsumexp, DType::F32),
+        output_gradient: rows(upstream.output_gradient),
+        logsumexp_gradient: contiguous(upstream.logsumexp_gradient, DType::F32),
+    };
+    let narrow = |wanted: bool, tensor: &CubeTensor, operand: &Operand| {
+        wanted.then(|| empty_rows(tensor, operand, tensor.shape().dims()))
+    };
+    let wide = |wanted: bool, tensor: &OptionalFloat<CubeBackend>| {
+        let tensor = tensor.as_ref().filter(|_| wanted)?;
+        Some(empty(tensor, tensor.shape(), DType::F32))
+    };
+    let query = narrow(wanted.query, &operands.query, &inputs.query);
+    let key = narrow(wanted.key, &operands.key, &inputs.key);
+    let value = narrow(wanted.value, value, &inputs.value);
+    let bias = wide(wanted.bias, &operands.bias);
+    let distance_bias = wide(wanted.distance_bias, &operands.distance_bias);
+    let sinks = wide(wanted.sinks, &operands.sinks);
+    let gradients = kernels::Gradients {
+        query: query.clone().map(operand),
+        key: key.clone().map(operand),
+        value: value.clone().map(operand),
+        bias: bias.clone().map(operand),
+        distance_bias: distance_bias.clone().map(operand),
+        sinks: sinks.clone().map(operand),
+    };
+    kernels::backward(&operands.query.client, &inputs, &upstream, &gradients)?;
+
+    let in_dtype_of = |gradient: Option<CubeTensor>, tensor: &OptionalFloat<CubeBackend>| {
+        let gradient = gradient.zip(tensor.as_ref());
+        OptionalFloat::from_option(gradient.map(|(x, tensor)| cast(x, tensor.dtype)))
+    };
+    Ok(Gradients {
+        query: OptionalFloat::from_option(query),
+        key: OptionalFloat::from_option(key),
+        value: OptionalFloat::from_option(value),
+        bias: in_dtype_of(bias, &operands.bias),
+        distance_bias: in_dtype_of(distance_bias, &operands.distance_bias),
+        sinks: in_dtype_of(sinks, &operands.sinks),
+    })
 }
 
 /// The operands as the kernels read them, copied where that is necessary.
@@ -195,6 +216,10 @@ fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels
     let float = |tensor: &CubeTensor| contiguous(tensor.clone(), DType::F32);
     let int = |tensor: &CubeTensor| contiguous(tensor.clone(), DType::I32);
     let segments = query_segments.as_ref().zip(key_segments.as_ref());
+    let segments = segments.map(|(queries, keys)| {
+        let segments = [queries, keys].map(|tensor| cast(untile(tensor.clone()), DType::I32));
+        int(&CubeBackend::int_cat(segments.into(), 1))
+    });
     let scalars = operands.scalars;
     kernels::Inputs {
         query: rows(operands.query.clone()),
@@ -213,7 +238,7 @@ fn inputs_of(operands: &ScoreInputs<CubeBackend>, value: &CubeTensor) -> kernels
             .zip(scalars.block_size),
         key_lengths: key_lengths.as_ref().map(int),
         query_offsets: query_offsets.as_ref().map(int),
-        segments: segments.map(|(queries, keys)| [int(queries), int(keys)]),
+        segments,
         by_position: scalars.by_position,
         scale: scalars.scale,
         softcap: scalars.softcap,

@@ -12,6 +12,7 @@ use burn::{
     tensor::{DType, Shape},
 };
 use burn_attn_kernels_cpu::Problem;
+use burn_attn_kernels_cube::Refusal;
 use burn_cubecl::{
     CubeBackend,
     fusion::{CubeFusionHandle, FusionCubeRuntime},
@@ -26,7 +27,10 @@ use burn_fusion::{
     },
 };
 
-use super::{AttentionKernels, cube::supports, problem_of};
+use super::{
+    cube::{self, supports},
+    problem_of,
+};
 use crate::{
     AttentionOps, AttentionScalars, Differentiable, Gradients, MaskInputs, OptionalBool,
     OptionalFloat, OptionalInt, Results, ScoreInputs, Upstream, Wanted, blockwise,
@@ -182,7 +186,7 @@ struct Call {
 }
 
 /// Computes the results of an operation, one for each of its outputs.
-type Run = fn(Reader<'_>) -> Vec<CubeTensor>;
+type Run = fn(Reader<'_>) -> Result<Vec<CubeTensor>, Refusal>;
 
 impl Call {
     /// Records the call; its outputs have these shapes and dtypes.
@@ -216,6 +220,8 @@ impl Operation<FusionCubeRuntime> for Recorded {
             tensors: self.call.inputs.iter(),
             scalars: self.call.scalars.iter().copied(),
         });
+        // Whoever reads an output of this call gets the sentence; a panic would end the operations that Burn runs with it.
+        let results = results.map_err(|refusal| ExecutionError::generic(refusal.to_string()))?;
         debug_assert_eq!(results.len(), self.call.outputs.len());
         for (output, result) in self.call.outputs.iter().zip(results) {
             debug_assert_eq!(
@@ -228,13 +234,13 @@ impl Operation<FusionCubeRuntime> for Recorded {
     }
 }
 
-fn forward(mut reader: Reader<'_>) -> Vec<CubeTensor> {
+fn forward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
     let (inputs, value) = reader.inputs();
-    let (output, logsumexp) = CubeBackend::forward(&inputs, &value);
-    vec![output, logsumexp]
+    let (output, logsumexp) = cube::forward(&inputs, &value)?;
+    Ok(vec![output, logsumexp])
 }
 
-fn backward(mut reader: Reader<'_>) -> Vec<CubeTensor> {
+fn backward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
     let (inputs, value) = reader.inputs();
     let upstream = Upstream {
         output: reader.float(),
@@ -252,8 +258,8 @@ fn backward(mut reader: Reader<'_>) -> Vec<CubeTensor> {
         distance_bias,
         sinks,
     };
-    let gradients = CubeBackend::backward(&inputs, &value, upstream, wanted);
-    [
+    let gradients = cube::backward(&inputs, &value, upstream, wanted)?;
+    let gradients = [
         gradients.query,
         gradients.key,
         gradients.value,
@@ -261,9 +267,8 @@ fn backward(mut reader: Reader<'_>) -> Vec<CubeTensor> {
         gradients.distance_bias,
         gradients.sinks,
     ]
-    .into_iter()
-    .filter_map(OptionalFloat::into_option)
-    .collect()
+    .into_iter();
+    Ok(gradients.filter_map(OptionalFloat::into_option).collect())
 }
 
 /// Reads the tensors and scalars of a recorded call, one after the other.

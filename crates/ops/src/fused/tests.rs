@@ -132,8 +132,14 @@ fn the_rule_agrees_with_burns_autodiff_of_the_composed_body() {
                 let leaves = Leaves::new(&device);
                 leaves.gradients(loss(attention(leaves.tensors.clone(), leaves.options())))
             };
-            assert_close(&run(composed_body), &run(fused), what);
-            assert_close(&run(composed_body), &run(blocks), what);
+            let mut expected = run(composed_body);
+            if what == "logsumexp" {
+                // Burn's autodiff gives the value no gradient, on which this loss does not depend.
+                assert!(expected[2].is_empty());
+                expected[2] = vec![0.0; 2 * 3 * 11 * 13];
+            }
+            assert_close(&expected, &run(fused), what);
+            assert_close(&expected, &run(blocks), what);
         }
     }
 }

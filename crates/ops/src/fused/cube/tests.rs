@@ -3,11 +3,21 @@ use burn::{
     tensor::{BoolDType, FloatDType, IntDType, TensorData, read_sync},
 };
 use burn_attn_kernels_cpu::PositionMask;
-use burn_cubecl::cubecl::ir::{ElemType, FloatKind, IntKind};
-use burn_wgpu::WgpuDevice;
+use burn_cubecl::cubecl::{
+    future::block_on,
+    ir::{ElemType, FloatKind, IntKind},
+};
+use burn_fusion::Fusion;
+use burn_wgpu::{
+    RuntimeOptions, WgpuDevice, WgpuSetup, init_device,
+    wgpu::{DeviceDescriptor, Features, Limits},
+};
 
 use super::*;
-use crate::{AttentionScalars, OptionalBool, blockwise::tests::finds_adapter};
+use crate::{
+    AttentionOps, AttentionScalars, OptionalBool,
+    blockwise::tests::{finds_adapter, found},
+};
 
 fn device() -> CubeDevice {
     CubeDevice::from(WgpuDevice::default())
@@ -167,4 +177,95 @@ fn operands_lie_as_their_tensors_where_the_kernels_can_read_that() {
         assert_eq!(numbers.len(), 2 * 3 * 5 * 11);
         assert!(numbers.iter().all(|x| x.is_nan()));
     }
+}
+
+/// What wgpu finds, as a device whose driver refuses cubes that CubeCL takes it to run: it looks for their limit at the adapter.
+fn refusing(found: WgpuSetup) -> CubeDevice {
+    let adapter = &found.adapter;
+    let left_out = Features::MAPPABLE_PRIMARY_BUFFERS | Features::all_experimental_mask();
+    let device = adapter.request_device(&DeviceDescriptor {
+        required_features: adapter.features().difference(left_out),
+        required_limits: Limits {
+            max_compute_invocations_per_workgroup: 32,
+            ..adapter.limits()
+        },
+        ..DeviceDescriptor::default()
+    });
+    let (device, queue) = block_on(device).expect("a device");
+    let setup = WgpuSetup {
+        device,
+        queue,
+        ..found
+    };
+    CubeDevice::from(init_device(setup, RuntimeOptions::default()))
+}
+
+/// A small call in f32, on a device.
+fn small<B: Backend>(device: &B::Device) -> (ScoreInputs<B>, FloatTensor<B>) {
+    let ones = |shape: &[usize]| {
+        let numbers = vec![1.0_f32; shape.iter().product()];
+        B::float_from_data(TensorData::new(numbers, shape.to_vec()), device)
+    };
+    let inputs = ScoreInputs {
+        query: ones(&[1, 2, 7, 5]),
+        key: ones(&[1, 2, 11, 5]),
+        bias: OptionalFloat::Absent,
+        distance_bias: OptionalFloat::Absent,
+        sinks: OptionalFloat::Absent,
+        mask: MaskInputs {
+            visible_blocks: OptionalBool::Absent,
+            masked: OptionalBool::Absent,
+            key_lengths: OptionalInt::Absent,
+            query_offsets: OptionalInt::Absent,
+            query_segments: OptionalInt::Absent,
+            key_segments: OptionalInt::Absent,
+        },
+        scalars: call().0.scalars,
+    };
+    (inputs, ones(&[1, 2, 11, 3]))
+}
+
+#[test]
+fn what_the_device_refuses_is_an_error_and_no_panic() {
+    let Some(found) = found() else {
+        println!("skipped: no adapter");
+        return;
+    };
+    let device = refusing(found);
+    let says = |why: &str| {
+        assert!(why.starts_with("attention of f32 with Problem {"), "{why}");
+        assert!(why.contains("was not computed: "), "{why}");
+    };
+    let (inputs, value) = small::<CubeBackend>(&device);
+    assert!(supports(&inputs, &value));
+    let refusal = forward(&inputs, &value).expect_err("the device refuses cubes of 256 units");
+    says(&refusal.to_string());
+
+    // Recorded by fusion, it is what a reader of the results is told. What else was recorded is computed.
+    let (inputs, value) = small::<Fusion<CubeBackend>>(&device);
+    let (output, _) = <Fusion<CubeBackend> as AttentionOps>::attention(inputs, value.clone());
+    let error = read_sync(Fusion::<CubeBackend>::float_into_data(output));
+    says(error.expect_err("nothing was computed").reason());
+    let value = read_sync(Fusion::<CubeBackend>::float_into_data(value));
+    assert_eq!(value.expect("it was there").iter::<f32>().next(), Some(1.0));
+}
+
+#[test]
+fn masks_of_a_type_that_the_device_lacks_are_left_to_the_blockwise_body() {
+    if !finds_adapter() {
+        println!("skipped: no adapter");
+        return;
+    }
+    let (mut inputs, value) = small::<CubeBackend>(&device());
+    let mut with = |dtype| {
+        let mut masked = bools(Shape::new([1, 1, 1, 11]));
+        masked.dtype = DType::Bool(dtype);
+        inputs.mask.masked = OptionalBool::Present(masked);
+        supports(&inputs, &value)
+    };
+    assert!(with(BoolDType::U32));
+    // WGSL has no type of 8 bits.
+    let elem = dtype_to_elem_type(DType::Bool(BoolDType::U8));
+    let is_there = device().client().properties().supports_type(elem);
+    assert_eq!(with(BoolDType::U8), is_there);
 }

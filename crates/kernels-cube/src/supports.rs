@@ -1,0 +1,174 @@
+//! Which calls a device can compute, and with which tiles.
+
+use burn_attn_kernels_cpu::Problem;
+use cubecl::{
+    client::Client,
+    features::Plane,
+    ir::{ElemType, FloatKind},
+};
+
+use crate::{row_terms::UNTILED_UNITS, tile::Tile};
+
+/// The largest head: wider ones would not fit into registers.
+const LARGEST_DIM: usize = 256;
+
+/// The widest head whose output fits into registers with eight rows per unit.
+const WIDEST_OF_EIGHT_ROWS: usize = 128;
+
+/// Scores from which longer programs pay where reads of shared memory are slow: on Mesa's lavapipe a program of 8 x 8 numbers per unit
+/// takes seconds to compile, one of 8 x 16 tens of seconds.
+pub(crate) const MANY_SCORES: usize = 1 << 18;
+const VERY_MANY_SCORES: usize = 1 << 21;
+
+/// Numbers of the vectors that drivers in software compute with; a GPU that runs 16 units together without planes is known (V3D), none that runs 8.
+const WIDEST_VECTOR: usize = 8;
+
+/// Rows of the largest tile.
+const LARGEST_TILE: usize = 64;
+
+/// Tensors of the kernels that have most, besides the optional ones: forward query, key, value, sinks, output and logsumexp; backward query, key,
+/// value, the gradient of the output, statistics and one gradient.
+const REQUIRED_TENSORS: usize = 6;
+
+/// Elements of the largest tensor: indices are 32 bits wide, some with a sign.
+pub(crate) const LARGEST_TENSOR: usize = i32::MAX as usize;
+
+/// No key is farther away from a query, so that sums of positions fit into 32 bits.
+pub(crate) const FARTHEST: usize = LARGEST_TENSOR / 4;
+
+/// Whether the kernels can compute this call on this device, forward and backward. `elem` is the type of the query, `mask` is
+/// [`Inputs::mask_elem`](crate::Inputs::mask_elem), `optional` is [`Inputs::optional`](crate::Inputs::optional).
+#[must_use]
+pub fn supports(
+    client: &Client,
+    problem: &Problem,
+    elem: ElemType,
+    mask: Option<ElemType>,
+    optional: usize,
+) -> bool {
+    let hardware = &client.properties().hardware;
+    let float = matches!(
+        elem,
+        ElemType::Float(FloatKind::F32 | FloatKind::F16 | FloatKind::BF16)
+    );
+    let lens = problem.len_q.saturating_add(problem.len_kv);
+    let sizes = [
+        problem.query_elements(),
+        problem.key_elements(),
+        problem.value_elements(),
+        problem.output_elements(),
+        // Two statistics of each row.
+        problem.query_rows().saturating_mul(2),
+    ];
+    // Of the gradient of a distance bias, which may be among the optional tensors.
+    let diagonals = lens
+        .saturating_add(2 * LARGEST_TILE)
+        .saturating_mul(2 * problem.batch)
+        .saturating_mul(problem.heads_q);
+    let longest = problem.len_q.max(problem.len_kv);
+    float
+        && [Some(elem), mask]
+            .into_iter()
+            .flatten()
+            .all(|elem| client.properties().supports_type(elem))
+        && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
+        && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
+        && (optional == 0 || diagonals <= LARGEST_TENSOR)
+        && longest <= FARTHEST
+        && longest.div_ceil(Tile::SMALLEST.size) <= hardware.max_cube_count.0 as usize
+        && problem.batch.saturating_mul(problem.heads_q)
+            <= hardware.max_cube_count.1 as usize * hardware.max_cube_count.2 as usize
+        && has_room(client, optional)
+        && hardware.max_units_per_cube as usize >= UNTILED_UNITS
+        && Tile::of(client, problem, Pass::Backward).is_some()
+}
+
+/// Whether the device binds so many tensors besides those that the kernels need.
+pub(crate) fn has_room(client: &Client, others: usize) -> bool {
+    REQUIRED_TENSORS + others <= client.properties().hardware.max_bindings as usize
+}
+
+#[cfg(test)]
+thread_local! {
+    /// Instead of the device's tile.
+    pub(crate) static FORCED: core::cell::Cell<Option<Tile>> = const { core::cell::Cell::new(None) };
+}
+
+/// Runs `call` with this tile in place of the device's.
+#[cfg(all(test, feature = "wgpu"))]
+pub(crate) fn with_tile<T>(tile: Option<Tile>, call: impl FnOnce() -> T) -> T {
+    FORCED.set(tile);
+    let result = call();
+    FORCED.set(None);
+    result
+}
+
+/// The passes, whose kernels need different numbers of registers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Pass {
+    Forward,
+    /// Gradients of query, key and value.
+    Backward,
+    /// Gradients of the biases.
+    Bias,
+}
+
+impl Tile {
+    const SMALLEST: Self = Self {
+        size: 32,
+        rows: 4,
+        columns: 4,
+    };
+
+    /// The fastest that the device can hold.
+    pub(crate) fn of(client: &Client, problem: &Problem, pass: Pass) -> Option<Self> {
+        #[cfg(test)]
+        if let Some(tile) = FORCED.get() {
+            return Some(match pass {
+                Pass::Forward | Pass::Backward => tile,
+                Pass::Bias => Self {
+                    rows: 4,
+                    columns: 4,
+                    ..tile
+                },
+            });
+        }
+        let properties = client.properties();
+        let hardware = &properties.hardware;
+        let (has_planes, in_software) = (has_planes(client), is_in_software(client));
+        let dim = problem.dim_qk.max(problem.dim_v);
+        let scores = problem.query_rows().saturating_mul(problem.len_kv);
+        // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
+        // compile. A GPU has registers for few, and for eight rows only in the forward pass; one without planes, such as any in a browser, takes the
+        // smallest. In software, reads cost more than all else, and a unit's arrays may be larger than the 512 bytes that are safe on GPUs.
+        let [rows, columns] = match pass {
+            Pass::Bias => [4, 4],
+            _ if in_software && scores >= VERY_MANY_SCORES => [8, 16],
+            _ if in_software && scores >= MANY_SCORES => [8, 8],
+            Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
+            _ => [4, 4],
+        };
+        let tile = |rows, columns| Self {
+            size: LARGEST_TILE,
+            rows,
+            columns,
+        };
+        [tile(rows, columns), tile(4, 4), Self::SMALLEST]
+            .into_iter()
+            .find(|tile| {
+                tile.bytes() <= hardware.max_shared_memory_size
+                    && tile.units() <= hardware.max_units_per_cube as usize
+            })
+    }
+}
+
+/// Whether units can exchange numbers: on almost every GPU outside of a browser, and in no driver in software.
+fn has_planes(client: &Client) -> bool {
+    client.properties().features.plane.contains(Plane::Ops)
+}
+
+/// Whether the device is a driver in software: the units that it runs together are the numbers of a processor's vector.
+pub(crate) fn is_in_software(client: &Client) -> bool {
+    let together = client.properties().hardware.plane_size_max as usize;
+    !has_planes(client) && together <= WIDEST_VECTOR
+}

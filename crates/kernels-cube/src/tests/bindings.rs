@@ -1,0 +1,85 @@
+//! Devices that bind few tensors: WebGPU promises eight storage buffers, one of which CubeCL takes.
+
+use burn_attn_kernels_cpu::{CausalAlignment, Window};
+
+use super::{
+    case::{Case, check},
+    device::{F32, U32, client, with_storage_buffers},
+};
+use crate::supports;
+
+/// Storage buffers that WebGPU promises.
+const PROMISED: u32 = 8;
+
+/// Every option alone, and all that bind nothing in the backward pass together.
+fn options(case: &Case) -> Vec<Case> {
+    let case = Case {
+        causal: Some(CausalAlignment::BottomRight),
+        sinks: true,
+        softcap: Some(0.7),
+        dropout: Some(0.3),
+        ..case.clone()
+    };
+    let mut cases = vec![case.clone()];
+    let mut with = |change: fn(&mut Case)| {
+        let mut changed = case.clone();
+        change(&mut changed);
+        cases.push(changed);
+    };
+    with(|case| case.bias = Some([true; 4]));
+    with(|case| case.alibi = true);
+    with(|case| case.masked = Some([true, false, true, true]));
+    with(|case| case.blocks = Some([3, 11]));
+    with(|case| case.lengths = true);
+    with(|case| case.offsets = Some(3));
+    with(|case| case.segments = true);
+    cases
+}
+
+#[test]
+fn every_option_with_eight_storage_buffers() {
+    with_storage_buffers(PROMISED, || {
+        assert_eq!(client().properties().hardware.max_bindings, PROMISED - 1);
+        for case in options(&Case::new([2, 2, 1, 71, 97, 7, 5])) {
+            check(&case);
+        }
+        // With the kernels of few queries.
+        check(&Case {
+            segments: true,
+            sinks: true,
+            ..Case::new([2, 2, 1, 3, 97, 7, 5])
+        });
+    });
+}
+
+/// With one buffer more there is room for the kinds of tiles or for both gradients of keys and values at once, with two for both.
+#[test]
+fn more_buffers_change_the_kernels_and_nothing_else() {
+    for more in [1, 2] {
+        with_storage_buffers(PROMISED + more, || {
+            check(&Case {
+                masked: Some([false, false, true, true]),
+                window: Some(Window {
+                    left: Some(40),
+                    right: Some(5),
+                }),
+                ..Case::new([2, 2, 1, 71, 131, 7, 5])
+            });
+        });
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_declined() {
+    let problem = Case::new([1, 1, 1, 7, 5, 3, 3]).problem;
+    for (buffers, most) in [(6, None), (7, Some(0)), (8, Some(1)), (10, Some(3))] {
+        let client = with_storage_buffers(buffers, client);
+        for optional in 0..9 {
+            assert_eq!(
+                supports(&client, &problem, F32, Some(U32), optional),
+                most.is_some_and(|most| optional <= most),
+                "{optional} optional tensors with {buffers} storage buffers"
+            );
+        }
+    }
+}
