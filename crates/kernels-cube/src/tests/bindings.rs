@@ -11,16 +11,18 @@ use crate::supports;
 /// Storage buffers that WebGPU promises.
 const PROMISED: u32 = 8;
 
-/// Every option alone, and all that bind nothing in the backward pass together.
+/// Every option that is a tensor alone, and all others together, with sinks.
 fn options(case: &Case) -> Vec<Case> {
     let case = Case {
         causal: Some(CausalAlignment::BottomRight),
         sinks: true,
+        ..case.clone()
+    };
+    let mut cases = vec![Case {
         softcap: Some(0.7),
         dropout: Some(0.3),
         ..case.clone()
-    };
-    let mut cases = vec![case.clone()];
+    }];
     let mut with = |change: fn(&mut Case)| {
         let mut changed = case.clone();
         change(&mut changed);

@@ -51,7 +51,7 @@ fn masks_of_a_type_that_the_device_lacks_are_declined() {
     let mut inputs = small(&client);
     let narrow = Operand {
         elem: ElemType::UInt(UIntKind::U8),
-        ..upload(&client, &[0_u32; 2], &[1, 1, 1, 1], U32)
+        ..upload(&client, &[0_u32], &[1, 1, 1, 1], U32)
     };
     inputs.masked = Some(narrow);
     let [output, logsumexp] = results(&client);
