@@ -21,7 +21,7 @@
 //! | `library` | what the tests' own library refuses |
 //! | `loss` | the closed-form loss of training is that of Burn |
 //! | `models` | models that `transformers` saved, from their folders |
-//! | `on_wgpu` | what 8 bits are there |
+//! | `on_wgpu` | 8 bits, a cache under autotune, gradients of a few parameters: what wgpu alone can get wrong |
 //! | `seq2seq` | the translation model and its search |
 //! | `weights` | weights of other libraries' models by tables, both ways |
 //!
