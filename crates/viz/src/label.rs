@@ -1,30 +1,93 @@
-//! Token labels: made printable, measured in columns, and fitted into a given width.
+//! Token labels: made visible, measured in columns, and fitted into a given width.
 
 use std::iter::{once, repeat_n};
 
-/// `token` with every character that would move the cursor, reorder the line or print nothing replaced by a visible one.
+use unicode_width::UnicodeWidthChar;
+
+/// What a picture calls `token`: [`printable`], and something to see where that prints nothing.
 ///
-/// A newline token becomes `␊`, a tab `␉`; an escape sequence in a token cannot reach the terminal. The zero-width joiner and non-joiner stay:
-/// scripts and emoji are written with them.
-pub(crate) fn printable(token: &str) -> String {
-    token
-        .chars()
-        .map(|character| match character {
+/// White space at the ends becomes `␠`, a token without characters `∅`; a mark that combines with a letter before it stands on a dotted circle if there is none.
+pub(crate) fn label(token: &str) -> String {
+    if token.is_empty() {
+        return "∅".into();
+    }
+    let mut label = printable(token);
+    let ends = |label: &str| {
+        let trimmed = label.trim_matches(is_blank);
+        let start = label.len() - label.trim_start_matches(is_blank).len();
+        start..start + trimmed.len()
+    };
+    let inside = ends(&label);
+    let spaces = |text: &str| "␠".repeat(text.chars().count());
+    let (before, after) = (spaces(&label[..inside.start]), spaces(&label[inside.end..]));
+    label = format!("{before}{}{after}", &label[inside]);
+    match label.chars().next() {
+        Some(first) if character_width(first) == 0 => format!("◌{label}"),
+        _ => label,
+    }
+}
+
+/// `text` with every character that would move the cursor, reorder the line or print nothing replaced by a visible one.
+///
+/// A newline becomes `␊`, a tab `␉`; an escape sequence in a token cannot reach the terminal. Joiners and variation selectors stay behind another character:
+/// scripts and emoji are written with them. White space stays as well.
+pub(crate) fn printable(text: &str) -> String {
+    let mut is_first = true;
+    let visible = text.chars().map(|character| {
+        let is_alone = std::mem::replace(&mut is_first, false);
+        match character {
             '\0'..='\u{1f}' => char::from_u32(0x2400 + u32::from(character)).unwrap_or('\u{fffd}'),
             '\u{7f}' => '␡',
-            '\u{80}'..='\u{9f}'
-            | '\u{61c}'
-            | '\u{200b}'
-            | '\u{200e}'..='\u{200f}'
-            | '\u{2028}'..='\u{202e}'
-            | '\u{2060}'
-            | '\u{feff}'
-            | '\u{2066}'..='\u{2069}'
-            | '\u{fffe}'
-            | '\u{ffff}' => '\u{fffd}',
+            '\u{80}'..='\u{9f}' | '\u{2028}' | '\u{2029}' | '\u{fff9}'..='\u{fffb}' => '\u{fffd}',
+            _ if joins(character) && !is_alone => character,
+            _ if is_ignorable(character) || is_noncharacter(character) => '\u{fffd}',
             _ => character,
-        })
-        .collect()
+        }
+    });
+    visible.collect()
+}
+
+/// White space, and a braille cell without dots.
+fn is_blank(character: char) -> bool {
+    character.is_whitespace() || character == '\u{2800}'
+}
+
+/// The zero-width joiner and non-joiner, and what selects a variant of the character before it.
+fn joins(character: char) -> bool {
+    matches!(
+        character,
+        '\u{180b}'..='\u{180d}' | '\u{180f}' | '\u{200c}' | '\u{200d}' | '\u{fe00}'..='\u{fe0f}' | '\u{e0100}'..='\u{e01ef}'
+    )
+}
+
+/// The property `Default_Ignorable_Code_Point` of the Unicode Standard: printed as nothing.
+fn is_ignorable(character: char) -> bool {
+    matches!(
+        character,
+        '\u{ad}'
+            | '\u{34f}'
+            | '\u{61c}'
+            | '\u{115f}'..='\u{1160}'
+            | '\u{17b4}'..='\u{17b5}'
+            | '\u{180b}'..='\u{180f}'
+            | '\u{200b}'..='\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}'
+            | '\u{3164}'
+            | '\u{fe00}'..='\u{fe0f}'
+            | '\u{feff}'
+            | '\u{ffa0}'
+            | '\u{fff0}'..='\u{fff8}'
+            | '\u{1bca0}'..='\u{1bca3}'
+            | '\u{1d173}'..='\u{1d17a}'
+            | '\u{e0000}'..='\u{e0fff}'
+    )
+}
+
+/// A code point that never is a character.
+fn is_noncharacter(character: char) -> bool {
+    let code = u32::from(character);
+    (0xfdd0..=0xfdef).contains(&code) || code & 0xfffe == 0xfffe
 }
 
 /// The number of terminal columns that `text` takes.
@@ -58,53 +121,7 @@ pub(crate) fn cut(text: &str, columns: usize) -> String {
 }
 
 fn character_width(character: char) -> usize {
-    match u32::from(character) {
-        // Combining marks, vowel signs above and below, joiners, variation selectors, medial and final jamo.
-        0x0300..=0x036f
-        | 0x0483..=0x0489
-        | 0x0591..=0x05bd
-        | 0x0610..=0x061a
-        | 0x064b..=0x065f
-        | 0x0670
-        | 0x06d6..=0x06dc
-        | 0x0900..=0x0902
-        | 0x093c
-        | 0x0941..=0x0948
-        | 0x094d
-        | 0x0e31
-        | 0x0e34..=0x0e3a
-        | 0x0e47..=0x0e4e
-        | 0x1160..=0x11ff
-        | 0x1ab0..=0x1aff
-        | 0x1dc0..=0x1dff
-        | 0x200b..=0x200f
-        | 0x2060
-        | 0x20d0..=0x20ff
-        | 0x302a..=0x302d
-        | 0x3099..=0x309a
-        | 0xfe00..=0xfe0f
-        | 0xfe20..=0xfe2f
-        | 0xfeff
-        | 0xe0100..=0xe01ef => 0,
-        // East Asian Width "wide" and "fullwidth" (Unicode Standard Annex 11), by block.
-        0x1100..=0x115f
-        | 0x231a..=0x231b
-        | 0x23e9..=0x23ec
-        | 0x2e80..=0x303e
-        | 0x3041..=0xa4cf
-        | 0xa960..=0xa97f
-        | 0xac00..=0xd7a3
-        | 0xf900..=0xfaff
-        | 0xfe30..=0xfe6f
-        | 0xff00..=0xff60
-        | 0xffe0..=0xffe6
-        | 0x1f300..=0x1f64f
-        | 0x1f680..=0x1f6ff
-        | 0x1f900..=0x1f9ff
-        | 0x1fa70..=0x1faff
-        | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
+    character.width().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -142,5 +159,62 @@ mod tests {
             "\u{fffd}\u{fffd}\u{fffd}"
         );
         assert_eq!(printable("▁été"), "▁été");
+        assert_eq!(printable("two words"), "two words");
+    }
+
+    #[test]
+    fn a_label_has_something_to_see() {
+        for (token, expected) in [
+            ("", "∅"),
+            (" ", "␠"),
+            ("  café au lait ", "␠␠café au lait␠"),
+            ("\u{a0}", "␠"),
+            ("\u{3000}\u{2800}", "␠␠"),
+            ("\n", "␊"),
+            ("a\u{ad}b", "a\u{fffd}b"),
+            ("\u{200d}", "\u{fffd}"),
+            ("\u{1f469}\u{200d}\u{1f4bb}", "\u{1f469}\u{200d}\u{1f4bb}"),
+            ("\u{2764}\u{fe0f}", "\u{2764}\u{fe0f}"),
+            ("\u{fe0f}", "\u{fffd}"),
+            ("\u{301}", "◌\u{301}"),
+            ("\u{bcd}x", "◌\u{bcd}x"),
+            (" \u{301}", "␠\u{301}"),
+        ] {
+            assert_eq!(label(token), expected, "{token:?}");
+        }
+        for token in [
+            '\u{ad}',
+            '\u{200d}',
+            '\u{2062}',
+            '\u{180e}',
+            '\u{206a}',
+            '\u{e0041}',
+            '\u{fff9}',
+            '\u{3164}',
+            '\u{115f}',
+            '\u{34f}',
+            '\u{17b4}',
+            '\u{1160}',
+            '\u{ffa0}',
+            '\u{1d173}',
+            '\u{fdd0}',
+            '\u{1ffff}',
+        ] {
+            assert_eq!(label(&token.to_string()), "\u{fffd}", "{token:?}");
+        }
+    }
+
+    #[test]
+    fn nonspacing_marks_take_no_column_in_any_script() {
+        // Bengali, Gurmukhi, Gujarati, Tamil, Telugu, Kannada, Sinhala, Lao, Khmer, Burmese, Tibetan, Hebrew, Arabic, Thai, Devanagari.
+        let marks = [
+            '\u{9c1}', '\u{a70}', '\u{ac1}', '\u{bcd}', '\u{c46}', '\u{ccd}', '\u{dd2}', '\u{ec9}',
+            '\u{17d2}', '\u{103a}', '\u{f7c}', '\u{f90}', '\u{5c1}', '\u{64e}', '\u{e34}',
+            '\u{94d}',
+        ];
+        for mark in marks {
+            assert_eq!(width(&format!("x{mark}")), 1, "{mark:?}");
+        }
+        assert_eq!(width("தமிழ்"), 4);
     }
 }

@@ -36,6 +36,7 @@
 mod color;
 mod escape;
 mod label;
+mod limits;
 mod map;
 mod page;
 mod svg;

@@ -300,7 +300,7 @@
     const token = (text, target) => html("button", { type: "button", title: text,
       "aria-label": target.j === undefined ? `query ${target.i + 1}, ${text}` : `key ${target.j + 1}, ${text}`,
       pointerenter: () => show(target), pointerleave: () => show(state.pinned),
-      focus: () => show(target), blur: () => show(state.pinned), click: () => pin(target) }, text || "∅");
+      focus: () => show(target), blur: () => show(state.pinned), click: () => pin(target) }, text);
     const from = at.queries.map((text, i) => token(text, { i }));
     const to = at.keys.map((text, j) => token(text, { j }));
     const fromShares = from.map(() => html("span", { class: "share" }));

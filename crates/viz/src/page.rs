@@ -5,12 +5,11 @@ use std::fmt::Write;
 use crate::AttentionMap;
 use crate::color::{Background, Rgb, hex};
 use crate::escape::{json, markup};
-use crate::label::printable;
+use crate::label::{label, printable};
+use crate::limits::{MOST_TOKENS, left_out};
 
 /// Weights are stored in the page as whole ten-thousandths: exact to four decimals, and shorter than decimals.
 const UNITS: f32 = 10_000.0;
-/// The most queries or keys of a map for which a browser can still update squares and lines as the pointer moves.
-const MOST_TOKENS: usize = 1024;
 /// The most weights in a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
 const MOST_WEIGHTS: usize = 1 << 24;
 const WRITES: &str = "a String takes every write";
@@ -188,7 +187,7 @@ impl AttentionPage {
 
     /// The layers that a browser can draw, by group, and a sentence for each that is left out.
     fn within_limits(&self) -> (Vec<(&AttentionGroup, Vec<&AttentionMap>)>, Vec<String>) {
-        let mut left_out = Vec::new();
+        let mut sentences = Vec::new();
         let mut weights = 0;
         let mut fits = |group: &AttentionGroup, map: &AttentionMap| {
             let (heads, queries, keys) = (map.heads(), map.queries().len(), map.keys().len());
@@ -203,10 +202,12 @@ impl AttentionPage {
                 weights = with_it;
                 return true;
             };
-            left_out.push(format!(
-                "Left out: {}, {} ({heads} × {queries} × {keys} heads, queries and keys): a page draws at most {limit}.",
-                printable(&group.name),
-                printable(map.title())
+            let name = format!("{}, {}", printable(&group.name), printable(map.title()));
+            sentences.push(left_out(
+                &name,
+                map,
+                heads,
+                &format!("a page draws at most {limit}"),
             ));
             false
         };
@@ -215,7 +216,7 @@ impl AttentionPage {
             let layers = group.layers.iter().filter(|map| fits(group, map));
             groups.push((group, layers.collect()));
         }
-        (groups, left_out)
+        (groups, sentences)
     }
 }
 
@@ -289,7 +290,7 @@ fn write_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
 fn tokens(tokens: &[String]) -> String {
     let mut list = String::from("[");
     separated(&mut list, tokens, |list, token| {
-        list.push_str(&json(&printable(token)));
+        list.push_str(&json(&label(token)));
     });
     list.push(']');
     list

@@ -4,7 +4,8 @@ use std::fmt::Write;
 
 use crate::color::hex;
 use crate::escape::markup;
-use crate::label::{cut, printable, width};
+use crate::label::{cut, label, printable, width};
+use crate::limits::{MOST_TOKENS, left_out};
 use crate::{AttentionMap, Background, ColorScale};
 
 /// What [`render_svg`] draws, and how.
@@ -25,11 +26,17 @@ const LABEL_COLUMNS: usize = 14;
 const HEADS_PER_ROW: usize = 4;
 const MARGIN: usize = 16;
 const LEGEND_STEPS: usize = 32;
+/// The most squares: more than a browser shows in seconds, as many as one head of the most tokens has.
+const MOST_SQUARES: usize = MOST_TOKENS * MOST_TOKENS;
 
 /// `map` as a standalone SVG document: a heat map with token labels, a legend, and a title and description for readers who
 /// cannot see it.
 ///
 /// A single head has a tooltip on every cell. Cells of weight 0 are left blank.
+///
+/// # Limits
+/// In place of a map with more than 1024 queries or 1024 keys, or of more than 2²⁰ weights in the heads to draw, the SVG has one sentence with its sizes. To see such a map, pass a slice of
+/// the tokens, or draw one head.
 ///
 /// # Panics
 /// If [`SvgOptions::head`] is out of range.
@@ -61,6 +68,10 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
         Some(head) => head..head + 1,
         None => 0..map.heads(),
     };
+    let (queries, keys) = (map.queries().len(), map.keys().len());
+    if queries.max(keys) > MOST_TOKENS || heads.len() * queries * keys > MOST_SQUARES {
+        return too_large(map, options, heads.len());
+    }
     let top = options.scale.top(map, heads.clone());
     let panel = Panel::new(map, options, top);
     let per_row = heads.len().min(HEADS_PER_ROW);
@@ -72,29 +83,14 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
     let legend_top = grid_top + rows * (panel_height + MARGIN);
     let total_height = legend_top + 56;
 
-    let (paper, ink) = match options.background {
-        Background::Light => ("#ffffff", "#1b2530"),
-        Background::Dark => ("#0f151a", "#dfe7ee"),
-    };
-    let mut svg = String::new();
-    write!(
-        svg,
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{total_width}\" height=\"{total_height}\" \
-         viewBox=\"0 0 {total_width} {total_height}\" role=\"img\" \
-         font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"{}\" \
-         fill=\"{ink}\">\n<title>{}</title>\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"{paper}\"/>\n",
+    let words = description(map, heads.clone());
+    let mut svg = begun(
+        map,
+        options,
+        (total_width, total_height),
         panel.font,
-        markup(&title(map, options)),
-        markup(&description(map, heads.clone())),
-    )
-    .expect(WRITES);
-    let title_columns = (total_width - 2 * MARGIN) / 9;
-    writeln!(
-        svg,
-        "<text x=\"{MARGIN}\" y=\"28\" font-size=\"14\" font-weight=\"bold\">{}</text>",
-        markup(&cut(&title(map, options), title_columns)),
-    )
-    .expect(WRITES);
+        &words,
+    );
     for (place, head) in heads.enumerate() {
         let x = MARGIN + place % per_row * (panel_width + MARGIN);
         let y = grid_top + place / per_row * (panel_height + MARGIN);
@@ -106,6 +102,48 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
 }
 
 const WRITES: &str = "a String takes every write";
+
+/// The start of a document of this size: the title, the description, and the background.
+fn begun(
+    map: &AttentionMap,
+    options: &SvgOptions,
+    (width, height): (usize, usize),
+    font: usize,
+    description: &str,
+) -> String {
+    let (paper, ink) = match options.background {
+        Background::Light => ("#ffffff", "#1b2530"),
+        Background::Dark => ("#0f151a", "#dfe7ee"),
+    };
+    let title = title(map, options);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
+         viewBox=\"0 0 {width} {height}\" role=\"img\" \
+         font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"{font}\" \
+         fill=\"{ink}\">\n<title>{}</title>\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"{paper}\"/>\n\
+         <text x=\"{MARGIN}\" y=\"28\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
+        markup(&title),
+        markup(description),
+        markup(&cut(&title, (width - 2 * MARGIN) / 9)),
+    )
+}
+
+/// A document that says what is left out, and why.
+fn too_large(map: &AttentionMap, options: &SvgOptions, heads: usize) -> String {
+    let limit = format!(
+        "an SVG draws at most {MOST_TOKENS} queries × {MOST_TOKENS} keys, and {MOST_SQUARES} weights"
+    );
+    let sentence = left_out(&printable(map.title()), map, heads, &limit);
+    let size = (2 * MARGIN + width(&sentence) * 8, 72);
+    let mut svg = begun(map, options, size, 12, &sentence);
+    writeln!(
+        svg,
+        "<text x=\"{MARGIN}\" y=\"52\">{}</text>\n</svg>",
+        markup(&sentence)
+    )
+    .expect(WRITES);
+    svg
+}
 
 fn title(map: &AttentionMap, options: &SvgOptions) -> String {
     match options.head {
@@ -137,8 +175,8 @@ fn description(map: &AttentionMap, heads: impl Iterator<Item = usize>) -> String
             " Head {}: the largest weight is {:.2}, from “{}” to “{}”; mean entropy {:.2} bits.",
             head + 1,
             map.maximum(head),
-            printable(&map.queries()[query]),
-            printable(&map.keys()[map.strongest_key(head, query)]),
+            label(&map.queries()[query]),
+            label(&map.keys()[map.strongest_key(head, query)]),
             map.entropy(head)
         )
         .expect(WRITES);
@@ -164,9 +202,9 @@ impl<'a> Panel<'a> {
     fn new(map: &'a AttentionMap, options: &SvgOptions, top: f32) -> Self {
         let single = options.head.is_some();
         let (cell, font) = if single { (30, 13) } else { (14, 10) };
-        let label = |token: &String| cut(&printable(token), LABEL_COLUMNS);
-        let queries: Vec<String> = map.queries().iter().map(label).collect();
-        let keys: Vec<String> = map.keys().iter().map(label).collect();
+        let short = |token: &String| cut(&label(token), LABEL_COLUMNS);
+        let queries: Vec<String> = map.queries().iter().map(short).collect();
+        let keys: Vec<String> = map.keys().iter().map(short).collect();
         // The common monospaced fonts are 0.6 em wide; a little more leaves some space.
         let extent = |labels: &[String]| {
             let columns = labels.iter().map(|label| width(label)).max().unwrap_or(0);
@@ -259,8 +297,8 @@ impl<'a> Panel<'a> {
         )
         .expect(WRITES);
         if self.single {
-            let query = markup(&printable(&self.map.queries()[i]));
-            let key = markup(&printable(&self.map.keys()[j]));
+            let query = markup(&label(&self.map.queries()[i]));
+            let key = markup(&label(&self.map.keys()[j]));
             writeln!(svg, "><title>{query} → {key}: {weight:.4}</title></rect>").expect(WRITES);
         } else {
             svg.push_str("/>\n");

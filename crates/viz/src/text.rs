@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::label::{cut, fit, printable, width};
+use crate::label::{cut, fit, label, printable, width};
 use crate::{AttentionMap, Background};
 
 /// How [`render_text`] draws.
@@ -67,8 +67,8 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
         "head {head} is outside a map of {} heads",
         map.heads()
     );
-    let queries: Vec<String> = map.queries().iter().map(|token| printable(token)).collect();
-    let keys: Vec<String> = map.keys().iter().map(|token| printable(token)).collect();
+    let queries: Vec<String> = map.queries().iter().map(|token| label(token)).collect();
+    let keys: Vec<String> = map.keys().iter().map(|token| label(token)).collect();
     let widest = |labels: &[String]| labels.iter().map(|label| width(label)).max().unwrap_or(0);
     let query_columns = widest(&queries).min(QUERY_COLUMNS);
     let layout = Layout::new(

@@ -12,6 +12,23 @@ use burn_attn_viz::AttentionMap;
 /// Tokens that try to break out of every language a picture is written in.
 const HOSTILE: [&str; 5] = ["</script>", "a&b", "\"'<!--", "\u{2028}\n", "\u{1b}[31m"];
 
+/// Tokens that print nothing, and their labels: white space, and what Unicode calls default-ignorable.
+const INVISIBLE: [(&str, &str); 13] = [
+    ("", "∅"),
+    (" ", "␠"),
+    ("\u{a0}", "␠"),
+    ("\u{ad}", "\u{fffd}"),
+    ("\u{200d}", "\u{fffd}"),
+    ("\u{2062}", "\u{fffd}"),
+    ("\u{180e}", "\u{fffd}"),
+    ("\u{206a}", "\u{fffd}"),
+    ("\u{e0041}", "\u{fffd}"),
+    ("\u{fff9}", "\u{fffd}"),
+    ("\u{3164}", "\u{fffd}"),
+    ("\u{115f}", "\u{fffd}"),
+    ("\u{301}", "◌\u{301}"),
+];
+
 fn tokens(tokens: &[&str]) -> Vec<String> {
     tokens.iter().map(ToString::to_string).collect()
 }
@@ -31,6 +48,13 @@ fn sample() -> AttentionMap {
         tokens(&["I", "am", "fast", "asleep", "."]),
     );
     AttentionMap::new("layer 1", queries, keys, weights).expect("the sample is a valid map")
+}
+
+/// A map whose tokens all print nothing, with equal weights.
+fn invisible() -> AttentionMap {
+    let labels = tokens(&INVISIBLE.map(|(token, _)| token));
+    let weights = vec![1.0 / 13.0; 13 * 13];
+    AttentionMap::new("m", labels.clone(), labels, weights).expect("the map is valid")
 }
 
 /// A map whose tokens and title are all hostile, with equal weights.

@@ -4,7 +4,7 @@ use burn_attn_viz::{AttentionGroup, AttentionMap, AttentionPage};
 
 use crate::json::Json;
 use crate::markup::elements;
-use crate::{HOSTILE, hostile, sample, tokens};
+use crate::{HOSTILE, INVISIBLE, hostile, invisible, sample, tokens};
 
 fn page() -> AttentionPage {
     AttentionPage::new("What the heads look at")
@@ -177,6 +177,18 @@ fn no_text_breaks_out_of_the_page() {
     let keys = groups[0].get("layers").items()[0].get("keys").items();
     assert_eq!(keys[0].text(), "</script>");
     assert_eq!(keys[3].text(), "\u{fffd}␊", "line ends are made visible");
+}
+
+#[test]
+fn every_token_has_a_visible_label() {
+    let group = AttentionGroup::new("g", vec![invisible()]);
+    let data = data(&AttentionPage::new("t").group(group).to_html());
+    let layer = &data.get("groups").items()[0].get("layers").items()[0];
+    for side in ["queries", "keys"] {
+        let labels = layer.get(side).items().iter().map(Json::text);
+        let expected = INVISIBLE.iter().map(|&(_, label)| label);
+        assert!(labels.eq(expected), "{side}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! The SVG: well formed, described in words, and with one square per weight.
 
-use burn_attn_viz::{Background, ColorScale, SvgOptions, render_svg};
+use burn_attn_viz::{AttentionMap, Background, ColorScale, SvgOptions, render_svg};
 
 use crate::markup::elements;
-use crate::{hostile, sample};
+use crate::{INVISIBLE, hostile, invisible, sample};
 
 fn one_head(head: usize) -> SvgOptions {
     SvgOptions {
@@ -99,6 +99,55 @@ fn tokens_are_escaped() {
     assert!(svg.contains(">&lt;/script&gt;</text>"));
     assert!(svg.contains(">a&amp;b</text>"));
     assert!(!svg.contains('\u{1b}') && !svg.contains("</script>"));
+}
+
+#[test]
+fn every_token_has_a_visible_label() {
+    let svg = render_svg(&invisible(), &one_head(0));
+    for (token, label) in INVISIBLE {
+        // Of its row, and of its column.
+        let same = INVISIBLE
+            .iter()
+            .filter(|(_, other)| *other == label)
+            .count();
+        let labels = svg.matches(&format!(">{label}</text>")).count();
+        assert_eq!(labels, 2 * same, "{token:?}");
+        assert!(svg.contains(&format!("<title>{label} → ∅: 0.0769</title>")));
+    }
+}
+
+#[test]
+fn too_large_a_map_has_a_sentence() {
+    let map = |heads: usize, queries: usize, keys: usize| {
+        let labels = |count: usize| (0..count).map(|place| format!("t{place}")).collect();
+        let weights = vec![0.0; heads * queries * keys];
+        AttentionMap::new("<wide>", labels(queries), labels(keys), weights).unwrap()
+    };
+    let drawn = |map: &AttentionMap, head| {
+        let svg = render_svg(
+            map,
+            &SvgOptions {
+                head,
+                ..SvgOptions::default()
+            },
+        );
+        assert_eq!(elements(&svg)[0].0, "svg");
+        svg
+    };
+    let limit = "an SVG draws at most 1024 queries × 1024 keys, and 1048576 weights.";
+    for (map, head, sizes) in [
+        (map(2, 3, 1025), Some(0), "1 × 3 × 1025"),
+        (map(2, 1025, 3), None, "2 × 1025 × 3"),
+        (map(5, 461, 457), None, "5 × 461 × 457"),
+    ] {
+        let svg = drawn(&map, head);
+        let sentence = format!("Left out: &lt;wide&gt; ({sizes} heads, queries and keys): {limit}");
+        assert!(svg.contains(&sentence), "{svg}");
+        assert!(svg.len() < 2000);
+    }
+    for (map, head) in [(map(1, 1024, 1), None), (map(5, 461, 457), Some(4))] {
+        assert!(!drawn(&map, head).contains("Left out"));
+    }
 }
 
 #[test]

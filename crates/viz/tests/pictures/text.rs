@@ -2,7 +2,7 @@
 
 use burn_attn_viz::{AttentionMap, Background, TextOptions, render_text};
 
-use crate::{hostile, sample, tokens};
+use crate::{INVISIBLE, hostile, invisible, sample, tokens};
 
 fn at_width(max_width: usize) -> TextOptions {
     TextOptions {
@@ -121,6 +121,45 @@ fn tokens_cannot_send_control_characters() {
         "a newline in a token does not break the line"
     );
     assert!(text.contains("␛[31m"));
+}
+
+#[test]
+fn nonspacing_marks_of_every_script_take_no_column() {
+    // Without the characters of the categories Mn and Me, each of these words has so many.
+    let words = [
+        ("தமிழ்", 4),
+        ("হিন্দু", 4),
+        ("ਪੰਜ", 2),
+        ("ગુજ", 2),
+        ("తెలు", 3),
+        ("ಕನ್ನ", 3),
+        ("සිංහ", 3),
+        ("ລ້າວ", 3),
+        ("ខ្មែ", 3),
+        ("မြန်", 3),
+        ("བོད", 2),
+        ("שׁל", 2),
+        ("عَرَ", 2),
+        ("กี่", 1),
+        ("हिन्", 3),
+    ];
+    for (word, columns) in words {
+        let labels = tokens(&[word, "abcdefghij"]);
+        let map = AttentionMap::new("m", labels, tokens(&["k"]), vec![1.0, 1.0]).unwrap();
+        let text = render_text(&map, 0, &TextOptions::default());
+        let row = text.lines().nth(2).unwrap();
+        let spaces = " ".repeat(10 - columns + 1);
+        assert_eq!(row, format!("{word}{spaces}███"), "{word}");
+    }
+}
+
+#[test]
+fn every_token_has_a_visible_label() {
+    let text = render_text(&invisible(), 0, &TextOptions::default());
+    let rows = text.lines().skip(2);
+    for (row, (token, label)) in rows.zip(INVISIBLE) {
+        assert!(row.starts_with(label), "{token:?}: {row:?}");
+    }
 }
 
 #[test]
