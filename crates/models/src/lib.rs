@@ -49,6 +49,7 @@
 //! | continue prompts to their end | [`generate`](generate::generate()) |
 //! | handle tokens as they are chosen, or stop early | [`stream`](generate::stream) |
 //! | let new requests join a running batch | [`Stream::join`](generate::Stream::join) |
+//! | turn tokens into text while they are chosen | `text::TextStream`, with the feature `tokenizers` |
 //! | answer prompts of strangers without panics | [`try_generate`](generate::try_generate()), [`try_stream`](generate::try_stream()) |
 //! | forbid tokens, or favour them | [`Stream::logits_processor`](generate::Stream::logits_processor) |
 //! | go on with a conversation | [`Stream::into_state`](generate::Stream::into_state) |
@@ -97,6 +98,8 @@ pub mod pretrained;
 pub mod sentences;
 pub mod seq2seq;
 pub mod t5;
+#[cfg(feature = "tokenizers")]
+pub mod text;
 pub mod tokens;
 #[cfg(feature = "train")]
 pub mod train;

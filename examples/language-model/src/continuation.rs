@@ -5,6 +5,7 @@ use std::io::Write;
 use burn_attn_models::{
     generate::{GenerateOptions, Sampling, try_stream},
     language_model::LanguageModel,
+    text::TextStream,
 };
 use tokenizers::Tokenizer;
 
@@ -58,16 +59,16 @@ pub fn continued(
     options: &GenerateOptions,
     mut go_on: impl FnMut(&str) -> bool,
 ) -> Result<(), Error> {
-    let mut decoder = tokenizer.decode_stream(false);
+    let mut text = TextStream::new(tokenizer, false);
     let mut steps = try_stream(model, model.start(1), &[prompt.to_vec()], options)?;
     while let Some(choices) = steps.try_next()? {
         for choice in choices {
-            if let Some(text) = decoder.step(choice.token)?
-                && !go_on(&text)
-            {
+            let piece = text.push(choice.token)?;
+            if !piece.is_empty() && !go_on(&piece) {
                 return Ok(());
             }
         }
     }
+    go_on(&text.finish()?);
     Ok(())
 }

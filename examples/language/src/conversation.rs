@@ -3,6 +3,7 @@
 use burn_attn_models::{
     generate::{Autoregressive, Finish, GenerateOptions, try_stream},
     language_model::{LanguageModel, LanguageModelState},
+    text::TextStream,
 };
 use tokenizers::Tokenizer;
 
@@ -128,7 +129,8 @@ impl<'a> Conversation<'a> {
         let prompt = [self.tokens[known..].to_vec()];
         let mut steps = try_stream(self.model, state, &prompt, options)?;
         let mut answer = String::new();
-        let mut decoder = self.tokenizer.decode_stream(true);
+        let mut stream = TextStream::new(self.tokenizer, true);
+        let mut is_heard = true;
         'turn: while let Some(choices) = steps.try_next()? {
             for choice in choices {
                 turn.written += 1;
@@ -138,13 +140,18 @@ impl<'a> Conversation<'a> {
                 }
                 self.tokens.push(choice.token);
                 turn.is_full = choice.finish.is_some() && self.tokens.len() > self.model.max_len();
-                if let Some(piece) = decoder.step(choice.token)? {
-                    answer.push_str(&piece);
-                    if !go_on(&piece) {
-                        break 'turn;
-                    }
+                let piece = stream.push(choice.token)?;
+                answer.push_str(&piece);
+                is_heard = piece.is_empty() || go_on(&piece);
+                if !is_heard {
+                    break 'turn;
                 }
             }
+        }
+        let piece = stream.finish()?;
+        answer.push_str(&piece);
+        if is_heard && !piece.is_empty() {
+            go_on(&piece);
         }
         self.state = steps.into_state().0;
         self.messages.push(Message {

@@ -1,0 +1,152 @@
+//! From tokens back to text: piece by piece while they are chosen, and one label for each token of a picture.
+
+use tokenizers::{DecoderWrapper, Result, Tokenizer};
+
+/// The most bytes that a character may still lack, and so the most tokens.
+const MISSING: usize = 3;
+
+/// The text of tokens that are chosen one after the other, each piece of it as soon as it is certain.
+///
+/// All pieces together are what [`decode`](tokenizers::TokenizerImpl::decode) makes of all tokens, with U+FFFD for bytes that are no character. There is one
+/// exception: a tokenizer that falls back on bytes takes back characters that it has decoded when a byte follows them that does not belong. Pieces cannot be taken back, so
+/// the text then goes on behind them.
+///
+/// # Example
+///
+/// ```
+/// use burn_attn_models::{pretrained::Tokenizer, text::TextStream};
+///
+/// let tokenizer: Tokenizer = r#"{
+///     "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+///     "post_processor": null, "decoder": {"type": "ByteFallback"},
+///     "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "<0xC3>": 1, "<0xA9>": 2}}
+/// }"#.parse()?;
+/// let mut text = TextStream::new(&tokenizer, true);
+/// assert_eq!([text.push(0)?, text.push(1)?, text.push(2)?, text.push(1)?], ["a", "", "é", ""]);
+/// assert_eq!(text.finish()?, "\u{fffd}");
+/// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+/// ```
+#[derive(Debug)]
+pub struct TextStream<'a> {
+    tokenizer: &'a Tokenizer,
+    skip_special_tokens: bool,
+    /// The last tokens.
+    tokens: Vec<u32>,
+    /// How many of them are here only because what follows them depends on them: all of their text is out.
+    context: usize,
+    /// What of the text of `tokens` is out.
+    shown: String,
+}
+
+impl<'a> TextStream<'a> {
+    /// The text of tokens yet to come, without special tokens if they are to be skipped.
+    pub fn new(tokenizer: &'a Tokenizer, skip_special_tokens: bool) -> Self {
+        Self {
+            tokenizer,
+            skip_special_tokens,
+            tokens: Vec::new(),
+            context: 0,
+            shown: String::new(),
+        }
+    }
+
+    /// What the next token makes certain; nothing where it may be a part of a character.
+    ///
+    /// # Errors
+    ///
+    /// When the decoder of the tokenizer fails.
+    pub fn push(&mut self, token: u32) -> Result<String> {
+        // What has no text must not count as a part of a character.
+        let special = self.tokenizer.get_added_vocabulary();
+        let has_text = self.tokenizer.id_to_token(token).is_some_and(|name| {
+            !(self.skip_special_tokens && special.is_special_token(name.as_str()))
+        });
+        if !has_text {
+            return Ok(String::new());
+        }
+        self.tokens.push(token);
+        self.certain(MISSING)
+    }
+
+    /// What is left: the bytes of a character that was never completed, as U+FFFD.
+    ///
+    /// # Errors
+    ///
+    /// When the decoder of the tokenizer fails.
+    pub fn finish(mut self) -> Result<String> {
+        self.certain(0)
+    }
+
+    /// The new text, but for so many U+FFFD at its end: more tokens may make a character of them.
+    fn certain(&mut self, open: usize) -> Result<String> {
+        if self.tokens.is_empty() {
+            return Ok(String::new());
+        }
+        let mut text = self
+            .tokenizer
+            .decode(&self.tokens, self.skip_special_tokens)?;
+        let last = text.chars().rev().take(open);
+        let open = last.take_while(|&c| c == char::REPLACEMENT_CHARACTER);
+        let open = open.count();
+        text.truncate(text.len() - open * char::REPLACEMENT_CHARACTER.len_utf8());
+        match text.strip_prefix(&self.shown) {
+            Some(new) if open == 0 && !new.is_empty() => {
+                let new = new.to_string();
+                self.tokens.drain(..self.context);
+                self.context = self.tokens.len();
+                self.shown = self
+                    .tokenizer
+                    .decode(&self.tokens, self.skip_special_tokens)?;
+                Ok(new)
+            }
+            Some(new) => {
+                let new = new.to_string();
+                self.shown = text;
+                Ok(new)
+            }
+            // The last bytes may still complete a character, which brings back what is shown.
+            None if open > 0 && self.tokens.len() - self.context <= MISSING => Ok(String::new()),
+            None => {
+                self.tokens.drain(..self.context);
+                self.context = 0;
+                self.shown.clear();
+                self.certain(open)
+            }
+        }
+    }
+}
+
+/// What pictures call these tokens: the text of tokens that a tokenizer writes as bytes, and the names of all others.
+///
+/// A byte-level tokenizer writes ` café` as `ĠcafÃ©`, and one that falls back on bytes writes a line feed as `<0x0A>`. A part of a character becomes U+FFFD. An unknown token
+/// is its number, as in `<7>`.
+pub fn labels(tokenizer: &Tokenizer, tokens: &[u32]) -> Vec<String> {
+    let added = tokenizer.get_added_tokens_decoder();
+    let steps = tokenizer.get_decoder().map_or(Vec::new(), steps);
+    let has = |step: fn(&DecoderWrapper) -> bool| steps.iter().any(|&decoder| step(decoder));
+    let is_byte_level = has(|decoder| matches!(decoder, DecoderWrapper::ByteLevel(_)));
+    let falls_back = has(|decoder| matches!(decoder, DecoderWrapper::ByteFallback(_)));
+    let label = |&token: &u32| {
+        let Some(name) = tokenizer.id_to_token(token) else {
+            return format!("<{token}>");
+        };
+        let is_byte = name.len() == 6 && name.starts_with("<0x") && name.ends_with('>');
+        let is_written_as_bytes = is_byte_level || (falls_back && is_byte);
+        match is_written_as_bytes && !added.contains_key(&token) {
+            true => tokenizer.decode(&[token], false).unwrap_or(name),
+            false => name,
+        }
+    };
+    tokens.iter().map(label).collect()
+}
+
+/// A decoder, or those of a sequence.
+fn steps(decoder: &DecoderWrapper) -> Vec<&DecoderWrapper> {
+    match decoder {
+        DecoderWrapper::Sequence(all) => all.get_decoders().iter().flat_map(steps).collect(),
+        one => vec![one],
+    }
+}
+
+#[cfg(test)]
+mod tests;
