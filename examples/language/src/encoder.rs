@@ -20,9 +20,12 @@ use burn_attn_models::{
 use burn_attn_viz::AttentionMap;
 use example_common::{files, pictures::maps};
 use serde_json::{Value, json};
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::Encoding;
 
-use crate::{Error, tokens};
+use crate::{
+    Error,
+    tokens::{self, Tokenizer},
+};
 
 /// The files of a model.
 const CONFIG: &str = "config.json";

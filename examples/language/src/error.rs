@@ -65,6 +65,18 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
+    /// A text has a token that the model does not know.
+    #[error(
+        "the tokenizer makes the token {token} ({name:?}) of this text, but the model knows {vocab_size} tokens"
+    )]
+    UnknownToken {
+        /// The token.
+        token: u32,
+        /// What the tokenizer calls it.
+        name: String,
+        /// How many tokens the model knows, those below this number.
+        vocab_size: usize,
+    },
     /// The index on the disk cannot be used.
     #[error("{} is not an index of this program: {problem}; remove it to make a new one", path.display())]
     Index {

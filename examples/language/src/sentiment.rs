@@ -19,14 +19,14 @@ use burn_attn_models::{
     bert::BertInput,
     train::{BatchSize, batches_by_length},
 };
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::Encoding;
 
 use crate::{
     Error,
     encoder::{Encoder, Task, input},
     fine_tuning::{self, FineTuning},
     reviews::Review,
-    tokens,
+    tokens::{self, Tokenizer},
 };
 
 /// A score for a text.

@@ -15,13 +15,14 @@ use burn_attn_models::{
     bert::BertInput,
     train::{BatchSize, batches_by_length},
 };
-use tokenizers::{Encoding, Tokenizer};
+use tokenizers::Encoding;
 
 use crate::{
     Error,
     encoder::{Encoder, Task, input},
     fine_tuning::{self, FineTuning},
     questions::Example,
+    tokens::Tokenizer,
 };
 
 /// Two numbers for each token: whether the answer starts there, and whether it ends there.
@@ -295,6 +296,7 @@ mod tests {
         let vocabulary: serde_json::Map<_, _> = (words.split(' ').zip(0..))
             .map(|(word, id): (&str, u32)| (word.to_string(), id.into()))
             .collect();
+        let vocab_size = vocabulary.len();
         let special = |token: &str, type_id: u32| serde_json::json!({"SpecialToken": {"id": token, "type_id": type_id}});
         let text = |id: &str, type_id: u32| serde_json::json!({"Sequence": {"id": id, "type_id": type_id}});
         let of_special =
@@ -313,7 +315,7 @@ mod tests {
                 "max_input_chars_per_word": 100, "vocab": vocabulary
             }
         });
-        fields.to_string().parse().unwrap()
+        Tokenizer::new(fields.to_string().parse().unwrap(), vocab_size)
     }
 
     #[test]

@@ -1,29 +1,70 @@
 //! Tokenizers of published models.
 
-use std::path::Path;
+use std::{ops::Deref, path::Path};
 
-use burn_attn_models::pretrained::{self, PretrainedError};
-use tokenizers::{Encoding, Tokenizer};
+use burn_attn_models::pretrained;
+pub use burn_attn_models::text::labels;
+use tokenizers::{EncodeInput, Encoding};
 
 use crate::Error;
 
-/// The tokenizer of a model that knows so many tokens. It neither cuts texts nor fills them up, whatever its file says.
+/// The tokenizer of a model. It neither cuts texts nor fills them up, whatever its file says.
+///
+/// A tokenizer may have tokens that the model does not know, such as one for images, as long as no text has them.
+#[derive(Debug)]
+pub struct Tokenizer {
+    tokenizer: tokenizers::Tokenizer,
+    vocab_size: usize,
+}
+
+impl Tokenizer {
+    /// A tokenizer for a model that knows so many tokens.
+    pub fn new(tokenizer: tokenizers::Tokenizer, vocab_size: usize) -> Self {
+        Self {
+            tokenizer,
+            vocab_size,
+        }
+    }
+
+    /// The tokens of a text, or of two.
+    ///
+    /// # Errors
+    /// If the tokenizer fails, or the text has a token that the model does not know.
+    pub fn encode<'s>(
+        &self,
+        text: impl Into<EncodeInput<'s>>,
+        add_special_tokens: bool,
+    ) -> Result<Encoding, Error> {
+        let encoding = self.tokenizer.encode(text, add_special_tokens)?;
+        let unknown = |&token: &usize| encoding.get_ids()[token] as usize >= self.vocab_size;
+        match (0..encoding.len()).find(unknown) {
+            Some(place) => Err(Error::UnknownToken {
+                token: encoding.get_ids()[place],
+                name: encoding.get_tokens()[place].clone(),
+                vocab_size: self.vocab_size,
+            }),
+            None => Ok(encoding),
+        }
+    }
+}
+
+impl Deref for Tokenizer {
+    type Target = tokenizers::Tokenizer;
+
+    fn deref(&self) -> &Self::Target {
+        &self.tokenizer
+    }
+}
+
+/// The tokenizer of a model that knows so many tokens.
 ///
 /// # Errors
-/// If there is none, or if it has a token that the model does not know.
+/// If there is none.
 pub fn tokenizer(source: &Path, vocab_size: usize) -> Result<Tokenizer, Error> {
     let mut tokenizer = pretrained::tokenizer(source)?;
-    let largest = tokenizer.get_vocab(true).into_values().max();
-    if let Some(token) = largest.filter(|&token| token as usize >= vocab_size) {
-        return Err(PretrainedError::Tokenizer {
-            path: source.into(),
-            reason: format!("it has a token {token}, but the model knows {vocab_size}"),
-        }
-        .into());
-    }
     tokenizer.with_padding(None);
     tokenizer.with_truncation(None)?;
-    Ok(tokenizer)
+    Ok(Tokenizer::new(tokenizer, vocab_size))
 }
 
 /// The tokens of a text, including the special ones at its ends.
@@ -41,13 +82,4 @@ pub fn encoded(tokenizer: &Tokenizer, text: &str, most: usize) -> Result<Encodin
         return Err(Error::text(text, problem));
     }
     Ok(tokens)
-}
-
-/// What pictures call these tokens.
-pub fn labels(tokenizer: &Tokenizer, tokens: &[u32]) -> Vec<String> {
-    let token = |&token| {
-        let text = tokenizer.id_to_token(token);
-        text.unwrap_or_else(|| format!("<{token}>"))
-    };
-    tokens.iter().map(token).collect()
 }

@@ -22,9 +22,9 @@ use language::{
     pictures::Pictures,
     questions::{self, AnswerScores, Example},
     span_reader::{self, Reading, SpanReader, TASK},
+    tokens::Tokenizer,
     weights::MINILM,
 };
-use tokenizers::Tokenizer;
 
 /// The seed of stories that no model is trained on.
 const HELD_OUT: u64 = u64::MAX;

@@ -27,10 +27,9 @@ use language::{
     input::{self, at_least_one},
     pictures::Pictures,
     template::{Template, end_tokens},
-    tokens::{self, labels},
+    tokens::{self, Tokenizer, labels},
     weights::GLASSLLM,
 };
-use tokenizers::Tokenizer;
 
 /// Talks with a language model by its chat template; one without is asked to continue what is said.
 #[derive(Parser)]
@@ -98,7 +97,9 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let [vocab_size, _] = model.embedding.weight.dims();
     let tokenizer = tokens::tokenizer(&source, vocab_size)?;
     let folder = pretrained::folder(&source)?;
-    let (template, ends) = (Template::of(&folder)?, end_tokens(&folder)?);
+    let (template, mut ends) = (Template::of(&folder)?, end_tokens(&folder, &tokenizer)?);
+    // The model cannot write the others.
+    ends.retain(|&token| (token as usize) < vocab_size);
     if template.is_none() {
         exit::warn("this model has no chat template: it continues what is said");
     }

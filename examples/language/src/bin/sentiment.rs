@@ -21,10 +21,9 @@ use language::{
     pictures::Pictures,
     reviews,
     sentiment::{self, Example, SentimentModel, TASK},
-    tokens,
+    tokens::{self, Tokenizer},
     weights::{MINILM, REVIEWS},
 };
-use tokenizers::Tokenizer;
 
 /// Says how positive a text is, from about -4 to 4.
 #[derive(Parser)]

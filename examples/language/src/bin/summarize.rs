@@ -25,10 +25,9 @@ use language::{
     Error,
     input::{at_least_one, at_least_two},
     pictures::Pictures,
-    tokens::{self, labels},
+    tokens::{self, Tokenizer, labels},
     weights::TITLES,
 };
-use tokenizers::Tokenizer;
 
 /// T5's tokens of the beginning and the end of an output.
 const BEGIN: u32 = 0;

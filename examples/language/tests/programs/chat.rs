@@ -2,13 +2,17 @@
 
 use std::fs;
 
-use burn::tensor::Device;
+use burn::{
+    module::Param,
+    tensor::{Device, Tensor, TensorData},
+};
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
-    language_model::LanguageModel,
-    pretrained,
+    language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
+    pretrained::{self, Tokenizer},
 };
 use language::{conversation::Conversation, template::Template};
+use serde_json::{Value, json};
 
 use super::{printed, program, refused, small};
 
@@ -155,6 +159,141 @@ fn a_chat_template_is_followed() {
         turns.iter().all(|&(_, _, tokens)| tokens <= 24),
         "{turns:?}"
     );
+}
+
+/// A model that writes these tokens after a prompt of one, whatever it is.
+fn that_writes(tokens: &[u32], vocab_size: usize) -> LanguageModel {
+    let device = Device::default();
+    let mut model = LanguageModelConfig::new(vocab_size)
+        .with_d_model(vocab_size)
+        .with_n_heads(1)
+        .with_n_layers(1)
+        .with_d_ff(5)
+        .with_max_len(tokens.len() + 1)
+        .with_absolute_position(AbsolutePosition::Learned)
+        .with_scaled_embedding(false)
+        .init(&device);
+    let table = |rows: usize, row: &dyn Fn(usize) -> (usize, f32)| {
+        let mut numbers = vec![0.0; rows * vocab_size];
+        for place in 0..rows {
+            let (column, number) = row(place);
+            numbers[place * vocab_size + column] = number;
+        }
+        let data = TensorData::new(numbers, [rows, vocab_size]);
+        Param::from_tensor(Tensor::<2>::from_data(data, &device))
+    };
+    // A position is the token that follows it, far longer than what the layer adds.
+    model.embedding.weight = table(vocab_size, &|token| (token, 1.0));
+    let next = |place: usize| (tokens.get(place).map_or(0, |&token| token as usize), 1e4);
+    model.learned.as_mut().unwrap().table = table(tokens.len() + 1, &next);
+    model
+}
+
+#[test]
+fn an_answer_goes_on_after_a_broken_character() {
+    let words = ["</s>", "a", "b", "▁b", "<0xC3>", "<0xA9>", "<0xE2>"];
+    let vocabulary: serde_json::Map<String, Value> = (words.iter().zip(0..))
+        .map(|(word, id): (_, u32)| (word.to_string(), id.into()))
+        .collect();
+    let decoders = [
+        json!({"type": "Replace", "pattern": {"String": "▁"}, "content": " "}),
+        json!({"type": "ByteFallback"}),
+        json!({"type": "Fuse"}),
+        json!({"type": "Strip", "content": " ", "start": 1, "stop": 0}),
+    ];
+    let fields = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+        "post_processor": null, "decoder": {"type": "Sequence", "decoders": decoders},
+        "model": {"type": "WordLevel", "unk_token": "a", "vocab": vocabulary}
+    });
+    let tokenizer: Tokenizer = fields.to_string().parse().unwrap();
+    for (tokens, expected) in [
+        (&[3, 4, 5, 1, 2, 0][..], &["b", "é", "a", "b"][..]),
+        (&[3, 4, 5, 6, 1, 2, 0], &["b", "é", "\u{fffd}a", "b"]),
+        (&[3, 6, 0], &["b", "\u{fffd}"]),
+    ] {
+        let model = that_writes(tokens, words.len());
+        let mut conversation = Conversation::new(&model, &tokenizer, None, 1);
+        let mut pieces = Vec::new();
+        let options = GenerateOptions::new(9).stop_tokens([0]);
+        let turn = conversation.say("a", &options, |piece| {
+            pieces.push(piece.to_string());
+            true
+        });
+        assert_eq!(turn.unwrap().written, tokens.len());
+        assert_eq!(pieces, expected);
+        assert_eq!(conversation.tokens()[1..], tokens[..tokens.len() - 1]);
+    }
+}
+
+/// Adds a token to the tokenizer of a folder that the small models do not know.
+fn with_unknown_token(folder: &std::path::Path) {
+    let path = folder.join("tokenizer.json");
+    let mut fields: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    let token = json!({
+        "id": 17, "content": "<image>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true
+    });
+    fields["added_tokens"].as_array_mut().unwrap().push(token);
+    fs::write(path, fields.to_string()).unwrap();
+}
+
+#[test]
+fn a_token_that_no_text_has_refuses_nothing() {
+    let folder = folder();
+    with_unknown_token(folder.path());
+    let args = ["--model", ".", "--tokens", "2", "the cat"];
+    printed(CHAT, folder.path(), &args, "");
+    let error = refused(CHAT, folder.path(), &["--model", ".", "the <image>"], "");
+    assert!(error.contains("17"), "{error}");
+
+    // An end that the model cannot write is no end.
+    let config = r#"{"eos_token": "<image>"}"#;
+    fs::write(folder.path().join("tokenizer_config.json"), config).unwrap();
+    printed(CHAT, folder.path(), &args, "");
+
+    small::t5(folder.path());
+    with_unknown_token(folder.path());
+    let summarize = env!("CARGO_BIN_EXE_summarize");
+    printed(summarize, folder.path(), &["--model", "."], "the cat");
+    let error = refused(summarize, folder.path(), &["--model", "."], "the <image>");
+    assert_eq!(
+        error,
+        "error: the tokenizer makes the token 17 (\"<image>\") of this text, but the model knows 17 tokens\n"
+    );
+}
+
+#[test]
+fn the_end_of_the_tokenizer_ends_an_answer() {
+    let folder = folder();
+    let args = [
+        "--model",
+        ".",
+        "--tokens",
+        "4",
+        "--temperature",
+        "0",
+        "the cat eats",
+    ];
+    let written = || {
+        let output = program(CHAT, folder.path(), &args, "");
+        counts(&String::from_utf8(output.stderr).unwrap())[0].1
+    };
+    assert_eq!(written(), 4);
+    let model = LanguageModel::from_pretrained(folder.path(), &Device::default()).unwrap();
+    let tokenizer = pretrained::tokenizer(folder.path()).unwrap();
+    let mut conversation = Conversation::new(&model, &tokenizer, None, 5);
+    conversation
+        .say("the cat eats", &GenerateOptions::new(4), |_| true)
+        .unwrap();
+    let first = tokenizer.id_to_token(conversation.tokens()[3]).unwrap();
+    fs::write(
+        folder.path().join("generation_config.json"),
+        r#"{"eos_token_id": 0}"#,
+    )
+    .unwrap();
+    let config = json!({"eos_token": first}).to_string();
+    fs::write(folder.path().join("tokenizer_config.json"), config).unwrap();
+    assert_eq!(written(), 1);
 }
 
 #[test]
