@@ -30,17 +30,17 @@ fn tensor<const D: usize>(seed: u64, shape: [usize; D], device: &Device) -> Tens
     data.reshape(shape)
 }
 
-/// Against the dense bias that they are, forward and backward, with and without query offsets.
+/// Against the dense bias that they are, forward and backward, with and without query offsets. Numbers for all offsets fit both.
 #[test]
 fn numbers_for_every_distance() {
     let (len_q, len_kv) = (7, 11);
     for device in devices::all() {
         let device = device.autodiff();
         let case = Case::usual("distances");
-        for offsets in [None, Some([1_i64, 9])] {
-            let (count, zero) = match offsets {
-                None => (len_q + len_kv - 1, len_q - 1),
-                Some(_) => (2 * (len_q + len_kv) - 1, len_q + len_kv - 1),
+        for (offsets, all) in [(None, false), (None, true), (Some([1_i64, 9]), true)] {
+            let (count, zero) = match all {
+                false => (len_q + len_kv - 1, len_q - 1),
+                true => (2 * (len_q + len_kv) - 1, len_q + len_kv - 1),
             };
             let numbers = tensor(21, [5, count], &device).require_grad();
             // Which entry each pair reads: the last query stands on the last key, or each batch item's first on its offset.

@@ -34,6 +34,12 @@ pub(crate) struct DistanceParts {
     pub(crate) numbers: Vec<Tensor<2>>,
 }
 
+impl DistanceParts {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.alibi.is_empty() && self.relative.is_empty() && self.numbers.is_empty()
+    }
+}
+
 /// The slopes of ALiBi.
 #[derive(Clone, Debug)]
 pub(crate) enum Slopes {
@@ -144,13 +150,14 @@ impl AttentionBias {
     /// Any bias by distance, one number per head and distance, with its gradient if it is tracked.
     ///
     /// Entry `e` of a head is added to the score of a key that is `zero − e` tokens after its query (before it, if negative).
-    /// `zero` is `len_q − 1` if the last query is at the position of the last key, `len_kv − 1` if the first query is at that
-    /// of the first key, and `len_q + len_kv − 1` with [`query_offsets`](crate::AttentionOptions::query_offsets). An entry
-    /// of −∞ hides its keys.
+    /// An entry of −∞ hides its keys.
     ///
     /// # Shapes
     ///
-    /// `[heads_q, len_q + len_kv − 1]`; with query offsets `[heads_q, 2 · (len_q + len_kv) − 1]`.
+    /// `[heads_q, 2 · (len_q + len_kv) − 1]`, where `zero` is `len_q + len_kv − 1`. Without
+    /// [`query_offsets`](crate::AttentionOptions::query_offsets) the distances that occur are enough:
+    /// `[heads_q, len_q + len_kv − 1]`, where `zero` is `len_q − 1` if the last query is at the position of the last key, and
+    /// `len_kv − 1` if the first query is at that of the first key.
     ///
     /// # Panics
     ///

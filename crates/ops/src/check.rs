@@ -7,6 +7,7 @@ use crate::{
     AttentionBias, AttentionOptions,
     bias::{Relative, Slopes},
     blocks::VisibleBlocks,
+    distance::all_distances,
 };
 
 /// Panics unless the values fit the keys.
@@ -172,7 +173,7 @@ fn visible_blocks(blocks: &VisibleBlocks, [batch, heads, len_q, len_kv]: [usize;
 }
 
 /// Panics unless every part of the bias fits the scores `[batch, heads, len_q, len_kv]`.
-fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
+pub(crate) fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
     let [_, heads, len_q, len_kv] = scores;
     for dense in &bias.dense {
         broadcastable("bias", dense.dims(), scores);
@@ -195,8 +196,9 @@ fn biases(bias: &AttentionBias, scores: [usize; 4], has_offsets: bool) {
         alignment,
     };
     for numbers in &bias.by_distance.numbers {
+        let fits = |distances| numbers.dims() == [heads, distances];
         assert!(
-            axis.is_empty() || numbers.dims() == [heads, axis.len()],
+            axis.is_empty() || fits(axis.len()) || fits(all_distances(len_q, len_kv)),
             "attention: a bias by distance {:?} does not fit {heads} query heads, {len_q} queries and {len_kv} keys, which need {} \
              distances",
             numbers.dims(),

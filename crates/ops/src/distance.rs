@@ -23,6 +23,37 @@ pub(crate) fn distance_bias(
         relative,
         numbers,
     } = parts;
+    let numbers = numbers.into_iter().map(|numbers| {
+        let numbers = match numbers.dims()[1] == axis.len() {
+            true => numbers,
+            false => {
+                let zero = (axis.len_q + axis.len_kv) as isize - 1;
+                numbers.narrow(1, (zero - axis.relative_position(0)) as usize, axis.len())
+            }
+        };
+        numbers.cast(dtype)
+    });
+    let positions = || axis.relative_positions().collect();
+    let formulas = at_positions(positions, dtype, alibi, relative);
+    formulas
+        .into_iter()
+        .chain(numbers)
+        .reduce(|sum, part| sum + part)
+}
+
+/// How many distances there are between `len_q` queries at any offset and `len_kv` keys.
+pub(crate) fn all_distances(len_q: usize, len_kv: usize) -> usize {
+    2 * (len_q + len_kv) - 1
+}
+
+/// ALiBi and relative biases on keys that are this many tokens after their query, for each of these positions:
+/// `[heads_q, positions]` in `dtype`.
+pub(crate) fn at_positions(
+    positions: impl Fn() -> Vec<isize>,
+    dtype: DType,
+    alibi: Vec<Slopes>,
+    relative: Vec<Relative>,
+) -> Option<Tensor<2>> {
     let alibi = alibi
         .into_iter()
         .map(|slopes| match slopes {
@@ -32,35 +63,33 @@ pub(crate) fn distance_bias(
                 Tensor::from_data(slopes, (&device, dtype))
             }
         })
-        .map(|slopes| of_slopes(axis, slopes));
+        .map(|slopes| of_slopes(positions(), slopes));
     let relative = relative.into_iter().map(|relative| Relative {
         table: relative.table.cast(dtype),
         ..relative
     });
-    let relative = relative.map(|relative| of_table(axis, relative));
-    let numbers = numbers.into_iter().map(|numbers| numbers.cast(dtype));
-    let parts = alibi.chain(relative).chain(numbers);
-    parts.reduce(|sum, part| sum + part)
+    let relative = relative.map(|relative| of_table(positions(), relative));
+    alibi.chain(relative).reduce(|sum, part| sum + part)
 }
 
 /// `−slopes[h] · |relative position|`
-fn of_slopes(axis: DistanceAxis, slopes: Tensor<1>) -> Tensor<2> {
-    let distances: Vec<f64> = axis
-        .relative_positions()
+fn of_slopes(positions: Vec<isize>, slopes: Tensor<1>) -> Tensor<2> {
+    let distances: Vec<f64> = positions
+        .iter()
         .map(|position| -(position.unsigned_abs() as f64))
         .collect();
-    let distances = TensorData::new(distances, [1, axis.len()]);
+    let distances = TensorData::new(distances, [1, positions.len()]);
     let distances = Tensor::<2>::from_data(distances, (&slopes.device(), slopes.dtype()));
     slopes.unsqueeze_dim::<2>(1) * distances
 }
 
 /// `table[bucket, h]`
-fn of_table(axis: DistanceAxis, Relative { table, buckets }: Relative) -> Tensor<2> {
-    let rows: Vec<i64> = axis
-        .relative_positions()
-        .map(|position| buckets.bucket(position) as i64)
+fn of_table(positions: Vec<isize>, Relative { table, buckets }: Relative) -> Tensor<2> {
+    let rows: Vec<i64> = positions
+        .iter()
+        .map(|&position| buckets.bucket(position) as i64)
         .collect();
-    let rows = TensorData::new(rows, [axis.len()]);
+    let rows = TensorData::new(rows, [positions.len()]);
     let rows = Tensor::<1, Int>::from_data(rows, &table.device());
     // Not the transposed selection: with one head, Burn 0.22.1's fusion reads such a view of one column in vectors, as if it
     // were a row.

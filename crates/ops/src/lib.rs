@@ -63,6 +63,7 @@ mod mask;
 mod merge;
 mod operands;
 mod options;
+mod placed;
 #[doc = include_str!("pytorch.md")]
 pub mod pytorch {}
 mod rotation;

@@ -37,6 +37,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct AttentionMask {
     pub(crate) by_position: PositionMask,
+    /// Whether the caller named the causal alignment, instead of taking the default.
+    pub(crate) alignment_is_named: bool,
     pub(crate) key_lengths: Option<Tensor<1, Int>>,
     pub(crate) segments: Option<Segments>,
     pub(crate) visible_blocks: Vec<VisibleBlocks>,
@@ -49,22 +51,28 @@ impl AttentionMask {
         Self::default()
     }
 
-    /// No query sees a later key; the last query is aligned with the last key (bottom-right).
+    /// No query sees a later key; the last query is aligned with the last key (bottom-right). Modules of `burn-attn` place their
+    /// queries by another rule, its `QueryOffset`.
     ///
     /// # Source
     ///
     /// "Attention is all you need" (arXiv:1706.03762), section 3.2.3; the alignment is FlashAttention's since 2.1. PyTorch
     /// equivalent: `torch.nn.attention.bias.causal_lower_right`.
     pub fn causal() -> Self {
-        Self::causal_aligned(CausalAlignment::BottomRight)
+        Self {
+            by_position: PositionMask::causal(CausalAlignment::default()),
+            ..Self::default()
+        }
     }
 
-    /// Causal with the given alignment, which matters only when `len_q != len_kv`.
+    /// Causal with the given alignment, which matters only when `len_q != len_kv`. In modules of `burn-attn`, it
+    /// wins over the default of the module, which [`causal`](Self::causal) follows.
     ///
     /// PyTorch equivalent: `is_causal=True` of `scaled_dot_product_attention` is [`CausalAlignment::TopLeft`].
     pub fn causal_aligned(alignment: CausalAlignment) -> Self {
         Self {
             by_position: PositionMask::causal(alignment),
+            alignment_is_named: true,
             ..Self::default()
         }
     }
@@ -292,6 +300,7 @@ impl AttentionMask {
         let dense = merge(self.masked, other.masked, either_hides);
         Self {
             by_position: both_positions(self.by_position, other.by_position),
+            alignment_is_named: self.alignment_is_named || other.alignment_is_named,
             key_lengths: merge(self.key_lengths, other.key_lengths, |first, second| {
                 let ([first_batch], [second_batch]) = (first.dims(), second.dims());
                 assert!(
@@ -305,6 +314,18 @@ impl AttentionMask {
             visible_blocks: self.visible_blocks,
             masked: merge(dense, second_segments, either_hides),
         }
+    }
+
+    /// The causal alignment, if the caller named it.
+    #[doc(hidden)]
+    pub fn named_alignment(&self) -> Option<CausalAlignment> {
+        self.by_position.causal.filter(|_| self.alignment_is_named)
+    }
+
+    /// The [`key_lengths`](Self::key_lengths), if they are part of the mask.
+    #[doc(hidden)]
+    pub fn lengths(&self) -> Option<&Tensor<1, Int>> {
+        self.key_lengths.as_ref()
     }
 
     /// Whether there is no part, so that nothing is hidden.

@@ -2,8 +2,9 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    BlockConfig, ConfigError, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
-    HeadsConfig, L2QkNorm, MultiHeadAttentionConfig, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
+    AttentionBias, AttentionMask, BlockConfig, ConfigError, CrossAttention, CrossAttentionConfig,
+    CrossAttentionInput, HeadsConfig, KvCacheConfig, L2QkNorm, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -155,21 +156,41 @@ fn memories_that_another_module_projected() {
 }
 
 #[test]
-fn offsets_that_a_bias_does_not_know() {
+fn offsets_that_do_not_fit() {
     let device = devices::any();
-    for position in [PositionEncoding::alibi(), PositionEncoding::relative()] {
-        let config = CrossAttentionConfig::new(15, 3).with_position(position);
-        let module = filled(config.init(&device), 1);
-        let input = || {
-            CrossAttentionInput::new(
-                tensor([2, 7, 15], 1, &device),
-                tensor::<3>([2, 11, 15], 2, &device),
-            )
-        };
-        assert_eq!(
-            sentence(|| module.forward(input().offset(4))),
-            "CrossAttention: queries start at position 4, but with ALiBi or a relative bias the last query is at the position of the last key"
-        );
-        module.forward(input());
-    }
+    let queries = || tensor([2, 7, 15], 1, &device);
+    let memory = || tensor::<3>([2, 11, 15], 2, &device);
+    let module = cross(3, 5);
+    let input = || CrossAttentionInput::new(queries(), memory());
+    assert_eq!(
+        sentence(|| module.forward(input().offset([4, 5, 6]))),
+        "CrossAttention: 3 offsets for 2 sequences"
+    );
+    let lengths = AttentionMask::key_lengths(Tensor::from_data([4, 5, 6], &device));
+    assert_eq!(
+        sentence(|| module.forward(input().mask(lengths))),
+        "attention: 3 key lengths were given for a batch of 2"
+    );
+    let distances = AttentionBias::distances(tensor([3, 35], 3, &device));
+    module.forward(input().bias(distances.clone()).offset(11));
+    assert_eq!(
+        sentence(|| module.forward(input().bias(distances).offset(12))),
+        "attention: a bias by distance has no entries for queries from [12] on: it has those for offsets from -7 to 11, for 7 queries \
+         and 11 keys"
+    );
+    let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(11));
+    let config = CrossAttentionConfig::new(15, 3).with_d_head(6);
+    let module = config.with_position(rotary).init(&device);
+    module.forward(input().offset(-10));
+    assert_eq!(
+        sentence(|| module.forward(input().offset(-11))),
+        "Rotary: 7 tokens from position -11 on reach a distance of 11 from position 0, but there are 11 positions"
+    );
+    let module = MultiHeadAttentionConfig::new(15, 3).init(&device);
+    let mut cache = module.cache(2, &KvCacheConfig::new(11));
+    let input = MultiHeadAttentionInput::self_attention(queries()).offset(1);
+    assert_eq!(
+        sentence(|| module.forward_cached(input, &mut cache)),
+        "MultiHeadAttention: an offset cannot be combined with a cache, which knows the positions"
+    );
 }

@@ -1,5 +1,6 @@
 //! What the documentation of the modules promises.
 
+mod alignment;
 mod conversions;
 mod dropout;
 mod freezing;

@@ -3,6 +3,7 @@
 mod attentions;
 mod by_hand;
 mod decoder_cache;
+mod decoder_positions;
 mod experts;
 mod feed_forward;
 mod layers;

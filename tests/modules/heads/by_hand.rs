@@ -8,7 +8,7 @@ use burn_attn::{
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig, RotaryLayout},
 };
 
-use super::{N_HEADS, weights::Weights};
+use super::{BATCH, N_HEADS, weights::Weights};
 
 /// The authors' slopes of six heads: those of four, then every second one of eight.
 const SLOPES: [f64; N_HEADS] = [
@@ -50,8 +50,8 @@ pub struct Heads<'a> {
     pub config: &'a HeadsConfig,
     pub weights: &'a Weights,
     pub d_model: usize,
-    /// Position of the first query in a rotary encoding.
-    pub offset: usize,
+    /// Position of each item's first query among its keys.
+    pub offsets: [i64; BATCH],
     /// What the caller adds to the scores, which broadcasts to them.
     pub bias: Option<Tensor<4>>,
     /// Which key a query of a batch item sees.
@@ -91,8 +91,8 @@ impl Heads<'_> {
         let key = split(key, self.n_kv_heads());
         let value = split(value, self.n_kv_heads());
         let (query, key) = self.normalised(query, key);
-        let query = self.rotated(query, self.offset);
-        let key = repeated(self.rotated(key, 0));
+        let query = self.rotated(query, self.offsets);
+        let key = repeated(self.rotated(key, [0; BATCH]));
         let value = repeated(value);
 
         let mut scores = query.matmul(key.swap_dims(2, 3)) * self.scale();
@@ -150,20 +150,26 @@ impl Heads<'_> {
         }
     }
 
-    fn rotated(&self, x: Tensor<4>, offset: usize) -> Tensor<4> {
-        match &self.config.position {
-            PositionEncoding::Rotary(rotary) => rotated(rotary, x, offset),
-            _ => x,
-        }
+    fn rotated(&self, x: Tensor<4>, offsets: [i64; BATCH]) -> Tensor<4> {
+        let PositionEncoding::Rotary(rotary) = &self.config.position else {
+            return x;
+        };
+        let items = offsets.into_iter().enumerate();
+        let items =
+            items.map(|(item, offset)| rotated(rotary, x.clone().narrow(0, item, 1), offset));
+        Tensor::cat(items.collect(), 0)
     }
 
-    /// What ALiBi or T5 add to the scores; the last query stands on the last key.
+    /// What ALiBi or T5 add to the scores.
     fn position_bias(&self, len_q: usize, len_kv: usize) -> Option<Tensor<4>> {
         let device = self.weights.device();
-        let distance = |i: usize, j: usize| j as f64 - (i + len_kv) as f64 + len_q as f64;
+        let distance =
+            |item: usize, i: usize, j: usize| (j as i64 - i as i64 - self.offsets[item]) as f64;
         let per_pair = |number: &dyn Fn(f64) -> f64| {
-            let pairs = (0..len_q * len_kv).map(|at| number(distance(at / len_kv, at % len_kv)));
-            wide::<4>(pairs.collect(), [1, 1, len_q, len_kv], device)
+            let of_item = |item| move |at: usize| (item, at / len_kv, at % len_kv);
+            let pairs = (0..BATCH).flat_map(|item| (0..len_q * len_kv).map(of_item(item)));
+            let numbers = pairs.map(|(item, i, j)| number(distance(item, i, j)));
+            wide::<4>(numbers.collect(), [BATCH, 1, len_q, len_kv], device)
         };
         match &self.config.position {
             PositionEncoding::None | PositionEncoding::Rotary(_) => None,
@@ -222,7 +228,7 @@ fn repeated(x: Tensor<4>) -> Tensor<4> {
 }
 
 /// Every pair of numbers as a complex number, times that of its position and pair.
-fn rotated(config: &RotaryConfig, x: Tensor<4>, offset: usize) -> Tensor<4> {
+fn rotated(config: &RotaryConfig, x: Tensor<4>, offset: i64) -> Tensor<4> {
     let [_, _, len, d_head] = x.dims();
     let rotary_dim = config.rotary_dim.unwrap_or(d_head);
     let pairs = rotary_dim / 2;
@@ -234,7 +240,7 @@ fn rotated(config: &RotaryConfig, x: Tensor<4>, offset: usize) -> Tensor<4> {
     let mut numbers: Vec<Tensor<4>> = (0..d_head).map(number).collect();
     for pair in 0..pairs {
         let frequency = config.base.powf(-2.0 * pair as f64 / rotary_dim as f64);
-        let angles = (offset..offset + len).map(|position| position as f64 * frequency);
+        let angles = (offset..offset + len as i64).map(|position| position as f64 * frequency);
         let wave = |wave: fn(f64) -> f64| {
             wide::<4>(
                 angles.clone().map(wave).collect(),

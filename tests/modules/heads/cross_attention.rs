@@ -25,15 +25,18 @@ const LENGTHS: [usize; 2] = [11, 8];
 fn cross_attention_is_what_its_heads_are_told() {
     for precision in precisions() {
         for (choice, heads) in choices() {
-            let rotary = matches!(heads.position, PositionEncoding::Rotary(_));
-            let offsets: &[usize] = if rotary { &[0, 5] } else { &[0] };
-            for &offset in offsets {
+            // The last queries stand beyond all keys.
+            let offsets: &[[i64; 2]] = match heads.position {
+                PositionEncoding::None => &[[0, 0]],
+                _ => &[[0, 0], [5, 5], [-3, 13]],
+            };
+            for &offsets in offsets {
                 let config = CrossAttentionConfig::new(D_MODEL, N_HEADS)
                     .with_heads(heads.clone())
                     .with_d_memory(D_MEMORY)
                     .with_dropout(0.0);
                 let module = config.init(&precision.device);
-                let choice = format!("{choice}, queries from {offset} on");
+                let choice = format!("{choice}, queries from {offsets:?} on");
                 let widths = [[LEN_Q, D_MODEL], [LEN_KV, D_MEMORY]];
                 let subject = Subject::new(&choice, &precision, module, &widths);
                 let lengths = || {
@@ -41,15 +44,17 @@ fn cross_attention_is_what_its_heads_are_told() {
                     AttentionMask::key_lengths(Tensor::from_data(lengths, &precision.device))
                 };
                 let states = |x: &[Tensor<3>]| {
-                    CrossAttentionInput::new(x[0].clone(), x[1].clone())
-                        .mask(lengths())
-                        .offset(offset)
+                    let input = CrossAttentionInput::new(x[0].clone(), x[1].clone());
+                    match offsets {
+                        [0, 0] => input.mask(lengths()),
+                        _ => input.mask(lengths()).offset(offsets),
+                    }
                 };
                 let projected = |module: &CrossAttention, x: &[Tensor<3>]| {
                     let memory = module.project_memory(x[1].clone());
                     CrossAttentionInput::new(x[0].clone(), memory)
                         .mask(lengths())
-                        .offset(offset)
+                        .offset(offsets)
                 };
                 subject.check(
                     |module, x| module.forward(states(x)),
@@ -59,7 +64,7 @@ fn cross_attention_is_what_its_heads_are_told() {
                             config: &heads,
                             weights,
                             d_model: D_MODEL,
-                            offset,
+                            offsets,
                             bias: None,
                             visible: &|item, _, j| j < LENGTHS[item],
                         };

@@ -16,6 +16,8 @@ const D_VALUE_IN: usize = 17;
 const LEN_Q: usize = 7;
 const LEN_KV: usize = 11;
 const LENGTHS: [usize; 2] = [11, 8];
+/// The last query of each item stands at its last key.
+const OFFSETS: [i64; 2] = [4, 1];
 
 #[test]
 fn multi_head_attention_is_what_its_heads_are_told() {
@@ -38,29 +40,29 @@ fn multi_head_attention_is_what_its_heads_are_told() {
                 Tensor::<4>::from_data(bias, (device, dtype))
             };
             let input = |x: &[Tensor<3>]| {
-                let lengths = LENGTHS.map(|length| length as i32);
-                let lengths = Tensor::from_data(lengths, &precision.device);
-                let mask = AttentionMask::window(3, 1).and(AttentionMask::key_lengths(lengths));
                 MultiHeadAttentionInput::new(x[0].clone(), x[1].clone(), x[2].clone())
-                    .mask(mask)
+                    .mask(AttentionMask::window(3, 1))
                     .bias(AttentionBias::dense(bias(
                         &precision.device,
                         precision.dtype,
                     )))
             };
+            let on_device = || {
+                let lengths = LENGTHS.map(|length| length as i32);
+                AttentionMask::key_lengths(Tensor::from_data(lengths, &precision.device))
+            };
             subject.check(
-                |module, x| module.forward(input(x)),
-                |module, x| module.forward_with_weights(input(x)),
+                |module, x| module.forward(input(x).mask(on_device())),
+                |module, x| module.forward_with_weights(input(x).lengths(&LENGTHS)),
                 |weights, x| {
                     let by_hand = Heads {
                         config: &heads,
                         weights,
                         d_model: D_MODEL,
-                        offset: 0,
+                        offsets: OFFSETS,
                         bias: Some(bias(weights.device(), DType::F64)),
                         visible: &|item, i, j| {
-                            // The last query stands on the last key.
-                            let position = i + LEN_KV - LEN_Q;
+                            let position = i + OFFSETS[item] as usize;
                             j < LENGTHS[item] && j + 3 >= position && j <= position + 1
                         },
                     };

@@ -42,7 +42,7 @@ fn self_attention_is_what_its_heads_are_told() {
                             config: &heads,
                             weights,
                             d_model: D_MODEL,
-                            offset: 0,
+                            offsets: [0; 2],
                             bias: None,
                             visible: &visible,
                         };

@@ -86,8 +86,9 @@ impl Heads {
             true => mask,
             false => mask.and(first_queries(&counts, len_q, &device)),
         };
-        let starts = indices(starts, &device);
-        self.attend_placed([query, key, value], mask, bias, starts)
+        let options = self.options(mask, bias);
+        let options = options.query_offsets(indices(starts, &device));
+        self.attend([query, key, value], options)
     }
 
     /// Causal attention of queries that end with the last key.
@@ -103,7 +104,7 @@ impl Heads {
             1 => cache.bias_of_last_query(position, len_kv),
             _ => position.bias(),
         };
-        self.attend_prepared([query, key, value], causal(window), bias)
+        self.attend([query, key, value], self.options(causal(window), bias))
     }
 }
 

@@ -6,18 +6,19 @@ use burn::{
     tensor::{DType, Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask};
+use burn_attn_ops::{AttentionBias, AttentionMask, AttentionOptions};
 
 use super::{
     heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
+    place::Place,
     projections::ProjectionBias,
 };
 use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, side_by_side},
-    positions::Positions,
+    positions::{Positions, QueryOffset},
 };
 
 /// Configuration of [`CrossAttention`].
@@ -143,7 +144,7 @@ pub struct CrossAttentionInput {
     memory: CrossMemory,
     mask: AttentionMask,
     bias: Option<AttentionBias>,
-    offset: usize,
+    offset: Option<QueryOffset>,
     query_embedding: Option<Tensor<3>>,
     key_embedding: Option<Tensor<3>>,
 }
@@ -157,16 +158,22 @@ impl CrossAttentionInput {
             memory: memory.into(),
             mask: AttentionMask::none(),
             bias: None,
-            offset: 0,
+            offset: None,
             query_embedding: None,
             key_embedding: None,
         }
     }
 
-    /// The position of the first query, which a rotary encoding needs. Default: 0, the only offset that ALiBi and the relative
-    /// bias allow.
-    pub fn offset(mut self, offset: usize) -> Self {
-        self.offset = offset;
+    /// The position of each sequence's first query among its keys, by which masks by position and position encodings count: one
+    /// number, or one for each sequence. Default: 0; [`QueryOffset`] has the rule. Queries that continue a sequence, one token
+    /// after the other for instance, start where it stopped.
+    ///
+    /// # Cost
+    ///
+    /// With a causal mask, a window, ALiBi or a relative bias, offsets beyond `len_kv` or below `−len_q` take
+    /// `batch · n_heads · len_q · len_kv` numbers of memory.
+    pub fn offset(mut self, offset: impl Into<QueryOffset>) -> Self {
+        self.offset = Some(offset.into());
         self
     }
 
@@ -204,7 +211,8 @@ impl CrossAttentionInput {
 }
 
 impl CrossAttention {
-    /// The context of every position of the query.
+    /// The context of every position of the query. [`QueryOffset`] says where queries stand among the keys: by default from the
+    /// first on.
     ///
     /// # Shapes
     ///
@@ -214,21 +222,17 @@ impl CrossAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, the batch sizes differ, the mask, the bias or an embedding does not fit, a position is beyond
-    /// a rotary table, there is an offset with ALiBi or a relative bias, or a projected memory comes with an embedding of its keys, has
-    /// other heads or widths than the module, or another dtype than the query. Nothing else is compared: a memory that another module
-    /// of equal sizes projected cannot be told apart.
+    /// When a width is not the module's, the batch sizes differ, the mask, the bias, the offsets or an embedding does not fit, a position
+    /// is beyond a rotary table, or a projected memory comes with an embedding of its keys, has other heads or widths than the module, or
+    /// another dtype than the query. Nothing else is compared: a memory that another module of equal sizes projected cannot be told apart.
     ///
     /// # Cost
     ///
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
-        let (mask, bias) = (input.mask.clone(), input.bias.clone());
-        let projected = self.project(input);
-        let bias = self.heads.position.added_to(bias);
-        let context = self.heads.attend_prepared(projected, mask, bias);
-        apply(&self.output, context)
+        let (operands, options) = self.prepare(input);
+        apply(&self.output, self.heads.attend(operands, options))
     }
 
     /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
@@ -246,12 +250,8 @@ impl CrossAttention {
     ///
     /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
-        let (mask, bias) = (input.mask.clone(), input.bias.clone());
-        let projected = self.project(input);
-        let bias = self.heads.position.added_to(bias);
-        let (context, weights) = self
-            .heads
-            .attend_prepared_with_weights(projected, mask, bias);
+        let (operands, options) = self.prepare(input);
+        let (context, weights) = self.heads.attend_with_weights(operands, options);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -345,14 +345,9 @@ impl CrossAttention {
         }
     }
 
-    /// Query, key and value, normalised and rotated.
-    fn project(&self, input: CrossAttentionInput) -> Projected {
-        let CrossAttentionInput {
-            query,
-            memory,
-            offset,
-            ..
-        } = input;
+    /// What the heads attend with.
+    fn prepare(&self, input: CrossAttentionInput) -> (Projected, AttentionOptions) {
+        let CrossAttentionInput { query, memory, .. } = input;
         let [d_model, _] = self.query.weight.dims();
         let [d_memory, _] = self.key_value.weight.dims();
         let [batch, len, _] = query.dims();
@@ -371,18 +366,20 @@ impl CrossAttention {
                 memory
             }
         };
-        let position = &self.heads.position;
-        assert!(
-            offset == 0 || !position.has_bias(),
-            "CrossAttention: queries start at position {offset}, but with ALiBi or a relative bias the last query is at the \
-             position of the last key"
-        );
         let query = match input.query_embedding {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
             None => query,
         };
         let query = self.heads.split_query(apply(&self.query, query));
-        let query = self.heads.prepare_query(query, position, &offset.into());
-        [query, key, value]
+        let bias = self.heads.position.added_to(input.bias);
+        let place = Place {
+            module: "CrossAttention",
+            offset: input.offset,
+            lengths: None,
+            may_be_one_sequence: false,
+        };
+        let options = self.heads.options(input.mask, bias);
+        let (query, options) = self.heads.place(query, key.dims()[2], options, place);
+        ([query, key, value], options)
     }
 }

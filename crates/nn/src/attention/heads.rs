@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param},
     nn::Dropout,
-    tensor::{Int, Tensor},
+    tensor::Tensor,
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
@@ -156,14 +156,15 @@ impl Heads {
         position: &Position,
         positions: &Positions,
     ) -> Tensor<4> {
-        if query.shape().num_elements() == 0 {
-            return query;
+        position.rotate(self.normalised_query(query), positions)
+    }
+
+    /// Queries before their rotation.
+    pub(super) fn normalised_query(&self, query: Tensor<4>) -> Tensor<4> {
+        match &self.qk_norm {
+            Some(norm) if query.shape().num_elements() > 0 => norm.query(query),
+            _ => query,
         }
-        let query = match &self.qk_norm {
-            Some(norm) => norm.query(query),
-            None => query,
-        };
-        position.rotate(query, positions)
     }
 
     /// As [`prepare_query`](Self::prepare_query), for keys.
@@ -183,8 +184,8 @@ impl Heads {
         position.rotate(key, positions)
     }
 
-    /// Queries and keys, both from position 0: if their numbers differ, as they may in `MultiHeadAttention`, the first tokens are aligned.
-    fn prepare(&self, [query, key, value]: Projected, position: &Position) -> Projected {
+    /// The queries and keys of one sequence, from its first token on.
+    pub(super) fn prepare(&self, [query, key, value]: Projected, position: &Position) -> Projected {
         let start = Positions::default();
         [
             self.prepare_query(query, position, &start),
@@ -193,41 +194,8 @@ impl Heads {
         ]
     }
 
-    /// Attention over all heads, merged again, from operands as they come from the projections.
+    /// Attention over all heads, merged again, of queries and keys that are prepared.
     pub(super) fn attend(
-        &self,
-        projected: Projected,
-        position: &Position,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
-    ) -> Tensor<3> {
-        let projected = self.prepare(projected, position);
-        self.attend_prepared(projected, mask, position.added_to(bias))
-    }
-
-    /// [`attend`](Self::attend) of queries and keys that are prepared.
-    pub(super) fn attend_prepared(
-        &self,
-        projected: Projected,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
-    ) -> Tensor<3> {
-        self.attend_with(projected, self.options(mask, bias))
-    }
-
-    /// [`attend_prepared`](Self::attend_prepared) of queries whose positions differ from sequence to sequence.
-    pub(super) fn attend_placed(
-        &self,
-        projected: Projected,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
-        offsets: Tensor<1, Int>,
-    ) -> Tensor<3> {
-        let options = self.options(mask, bias).query_offsets(offsets);
-        self.attend_with(projected, options)
-    }
-
-    fn attend_with(
         &self,
         [query, key, value]: Projected,
         mut options: AttentionOptions,
@@ -241,30 +209,19 @@ impl Heads {
     /// [`attend`](Self::attend), and the weights it uses, before dropout.
     pub(super) fn attend_with_weights(
         &self,
-        projected: Projected,
-        position: &Position,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
-    ) -> (Tensor<3>, Tensor<4>) {
-        let projected = self.prepare(projected, position);
-        self.attend_prepared_with_weights(projected, mask, position.added_to(bias))
-    }
-
-    /// [`attend_with_weights`](Self::attend_with_weights) of queries and keys that are prepared.
-    pub(super) fn attend_prepared_with_weights(
-        &self,
         [query, key, value]: Projected,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
+        options: AttentionOptions,
     ) -> (Tensor<3>, Tensor<4>) {
-        let options = self.options(mask.clone(), bias.clone());
-        let weights = attention_weights(query.clone(), key.clone(), options);
-        let context = self.attend_prepared([query, key, value], mask, bias);
-        (context, weights)
+        let weights = attention_weights(query.clone(), key.clone(), options.clone());
+        (self.attend([query, key, value], options), weights)
     }
 
     /// The options of the caller and of these heads.
-    fn options(&self, mask: AttentionMask, bias: Option<AttentionBias>) -> AttentionOptions {
+    pub(super) fn options(
+        &self,
+        mask: AttentionMask,
+        bias: Option<AttentionBias>,
+    ) -> AttentionOptions {
         AttentionOptions {
             mask,
             bias,

@@ -8,6 +8,7 @@
 //! | `heads.rs` | the computation between the projections |
 //! | `cached.rs` | the same with a cache |
 //! | `masks.rs` | the masks that the modules make |
+//! | `place.rs` | where queries stand among the keys of another sequence |
 //! | `projections.rs` | which projections have a bias; fusing and separating projections |
 //! | `qk_norm.rs` | normalised queries and keys |
 //! | `convert.rs` | conversions between the modules |
@@ -20,6 +21,7 @@ mod heads_config;
 mod masks;
 mod memory;
 mod multi_head;
+mod place;
 mod projections;
 mod qk_norm;
 mod self_attention;

@@ -6,19 +6,21 @@ use burn::{
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask};
+use burn_attn_ops::{AttentionBias, AttentionMask, AttentionOptions};
 
 use super::{
     cached::check_cacheable,
     heads::{AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     masks::hide_padding,
+    place::Place,
     projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
     linear::{apply, place, side_by_side},
+    positions::{Positions, QueryOffset},
 };
 
 /// Configuration of [`MultiHeadAttention`].
@@ -150,6 +152,7 @@ pub struct MultiHeadAttentionInput {
     mask: AttentionMask,
     bias: Option<AttentionBias>,
     lengths: Option<Vec<usize>>,
+    offset: Option<QueryOffset>,
 }
 
 impl MultiHeadAttentionInput {
@@ -162,6 +165,7 @@ impl MultiHeadAttentionInput {
             mask: AttentionMask::none(),
             bias: None,
             lengths: None,
+            offset: None,
         }
     }
 
@@ -181,6 +185,13 @@ impl MultiHeadAttentionInput {
         self
     }
 
+    /// The position of each sequence's first query among its keys, by which masks by position and position encodings count: one
+    /// number, or one for each sequence. [`QueryOffset`] has the default. A cache has positions of its own.
+    pub fn offset(mut self, offset: impl Into<QueryOffset>) -> Self {
+        self.offset = Some(offset.into());
+        self
+    }
+
     /// Also hides what `mask` hides, in addition to earlier masks; see [`AttentionMask::and`].
     pub fn mask(mut self, mask: AttentionMask) -> Self {
         self.mask = self.mask.and(mask);
@@ -195,22 +206,12 @@ impl MultiHeadAttentionInput {
         });
         self
     }
-
-    /// All masks combined.
-    fn whole_mask(&self) -> AttentionMask {
-        let lengths = self.lengths.as_deref();
-        hide_padding("MultiHeadAttention", self.mask.clone(), lengths, &self.key)
-    }
 }
 
 impl MultiHeadAttention {
     /// The context of every query.
     ///
-    /// A rotary encoding rotates queries and keys both from position 0: with `len_q != len_kv` their first tokens are aligned, while
-    /// [`AttentionMask::causal`], windows, ALiBi and the relative bias align the last query with the last key, unless
-    /// [`AttentionMask::causal_aligned`] says top-left. Where the first query is later than the first key, take a
-    /// [`CrossAttention`](crate::CrossAttention) with an [`offset`](crate::CrossAttentionInput::offset), or a cache:
-    /// [`forward_cached`](Self::forward_cached), or that of a [`SelfAttention`](crate::SelfAttention).
+    /// [`QueryOffset`] says where queries stand if they are not as many as the keys.
     ///
     /// # Shapes
     ///
@@ -221,19 +222,16 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, batch sizes or lengths differ, or the mask, the bias or the lengths do not fit.
+    /// When a width is not the module's, batch sizes or lengths differ, the mask, the bias, the lengths or the offsets do not fit, or a
+    /// position is beyond a rotary table.
     ///
     /// # Cost
     ///
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
-        let mask = input.whole_mask();
-        let projected = self.project(input.query, input.key, input.value);
-        let context = self
-            .heads
-            .attend(projected, &self.heads.position, mask, input.bias);
-        apply(&self.output, context)
+        let (operands, options) = self.prepare(input);
+        apply(&self.output, self.heads.attend(operands, options))
     }
 
     /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
@@ -251,11 +249,8 @@ impl MultiHeadAttention {
     ///
     /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
-        let mask = input.whole_mask();
-        let projected = self.project(input.query, input.key, input.value);
-        let (context, weights) =
-            self.heads
-                .attend_with_weights(projected, &self.heads.position, mask, input.bias);
+        let (operands, options) = self.prepare(input);
+        let (context, weights) = self.heads.attend_with_weights(operands, options);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -287,8 +282,8 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, query, key and value differ in batch size or length, the input has a mask or a bias, its
-    /// lengths do not fit, a token is beyond a rotary table, or the cache is full, has a window, or differs from the new keys and values
+    /// When a width is not the module's, query, key and value differ in batch size or length, the input has a mask, a bias or an offset,
+    /// its lengths do not fit, a token is beyond a rotary table, or the cache is full, has a window, or differs from the new keys and values
     /// in batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
     /// be told apart.
     ///
@@ -320,6 +315,10 @@ impl MultiHeadAttention {
     /// ```
     pub fn forward_cached(&self, input: MultiHeadAttentionInput, cache: &mut KvCache) -> Tensor<3> {
         check_cacheable("MultiHeadAttention", &input.mask, input.bias.as_ref());
+        assert!(
+            input.offset.is_none(),
+            "MultiHeadAttention: an offset cannot be combined with a cache, which knows the positions"
+        );
         let ([_, len_q, _], [_, len_kv, _]) = (input.query.dims(), input.key.dims());
         assert!(
             len_q == len_kv,
@@ -331,6 +330,27 @@ impl MultiHeadAttention {
             self.heads
                 .attend_cached(projected, &self.heads.position, input.lengths, None, cache);
         apply(&self.output, context)
+    }
+
+    /// What the heads attend with.
+    fn prepare(&self, input: MultiHeadAttentionInput) -> (Projected, AttentionOptions) {
+        const NAME: &str = "MultiHeadAttention";
+        // The mask may shorten the lengths further, which only the device knows.
+        let lengths = input.lengths.as_deref();
+        let on_host = lengths.filter(|_| input.mask.lengths().is_none());
+        let mask = hide_padding(NAME, input.mask, lengths, &input.key);
+        let position = &self.heads.position;
+        let options = self.heads.options(mask, position.added_to(input.bias));
+        let [query, key, value] = self.project(input.query, input.key, input.value);
+        let place = Place {
+            module: NAME,
+            offset: input.offset,
+            lengths: on_host,
+            may_be_one_sequence: true,
+        };
+        let (query, options) = self.heads.place(query, key.dims()[2], options, place);
+        let key = self.heads.prepare_key(key, position, &Positions::default());
+        ([query, key, value], options)
     }
 
     fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {

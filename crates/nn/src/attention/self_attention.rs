@@ -6,7 +6,7 @@ use burn::{
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask};
+use burn_attn_ops::{AttentionBias, AttentionMask, AttentionOptions};
 
 use super::{
     cached::check_cacheable,
@@ -229,11 +229,8 @@ impl SelfAttention {
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
     pub fn forward(&self, input: SelfAttentionInput) -> Tensor<3> {
-        let mask = self.mask(&input);
-        let projected = self.project(input.x, input.query_key_embedding);
-        let position = input.position.as_ref().unwrap_or(&self.heads.position);
-        let context = self.heads.attend(projected, position, mask, input.bias);
-        apply(&self.output, context)
+        let (operands, options) = self.prepare(input);
+        apply(&self.output, self.heads.attend(operands, options))
     }
 
     /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
@@ -251,12 +248,8 @@ impl SelfAttention {
     ///
     /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: SelfAttentionInput) -> AttentionOutput {
-        let mask = self.mask(&input);
-        let projected = self.project(input.x, input.query_key_embedding);
-        let position = input.position.as_ref().unwrap_or(&self.heads.position);
-        let (context, weights) = self
-            .heads
-            .attend_with_weights(projected, position, mask, input.bias);
+        let (operands, options) = self.prepare(input);
+        let (context, weights) = self.heads.attend_with_weights(operands, options);
         AttentionOutput {
             context: apply(&self.output, context),
             weights,
@@ -335,6 +328,15 @@ impl SelfAttention {
             self.causal,
             "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
         );
+    }
+
+    /// What the heads attend with.
+    fn prepare(&self, input: SelfAttentionInput) -> (Projected, AttentionOptions) {
+        let mask = self.mask(&input);
+        let position = input.position.as_ref().unwrap_or(&self.heads.position);
+        let options = self.heads.options(mask, position.added_to(input.bias));
+        let projected = self.project(input.x, input.query_key_embedding);
+        (self.heads.prepare(projected, position), options)
     }
 
     /// Query, key and value of `x`, the first two with the `embedding` added to it.

@@ -55,7 +55,7 @@ impl AlibiConfig {
 /// ```
 ///
 /// If `n_heads` is not a power of two, the first heads have the slopes of the next smaller power of two, and the others every
-/// second slope of twice as many heads. The last query is at the position of the last key.
+/// second slope of twice as many heads. [`QueryOffset`](super::QueryOffset) says where queries stand.
 ///
 /// # Source
 ///

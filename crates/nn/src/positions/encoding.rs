@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     Alibi, AlibiConfig, Positions, RelativeBias, RelativeBiasConfig, Rotary, RotaryConfig,
+    SettledOffset,
 };
 use crate::error::ConfigError;
 
@@ -21,14 +22,15 @@ use crate::error::ConfigError;
 /// let encoding = PositionEncoding::rotary();
 /// let encoding = PositionEncoding::Rotary(RotaryConfig::new().with_base(500_000.0).with_max_len(8192));
 /// ```
+///
+/// [`QueryOffset`](super::QueryOffset) says where queries stand among keys of another number, with each of them.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum PositionEncoding {
     /// None: positions were added to the embeddings, or order does not matter.
     #[default]
     None,
-    /// Queries and keys are rotated: [`Rotary`]. [`MultiHeadAttention`](crate::MultiHeadAttention) rotates both from position 0, so if
-    /// their numbers differ, the first tokens are aligned; its [`forward`](crate::MultiHeadAttention::forward) says what to take instead.
+    /// Queries and keys are rotated: [`Rotary`].
     Rotary(RotaryConfig),
     /// Distant keys get lower scores: [`Alibi`].
     Alibi(AlibiConfig),
@@ -163,6 +165,14 @@ impl Position {
         }
     }
 
+    /// [`rotate`](Self::rotate) of queries from `offset` on.
+    pub(crate) fn rotate_from(&self, x: Tensor<4>, offset: &SettledOffset) -> Tensor<4> {
+        match &self.rotary {
+            Some(rotary) => rotary.forward_from(x, offset),
+            None => x,
+        }
+    }
+
     /// The bias on the scores, if the encoding has one.
     pub fn bias(&self) -> Option<AttentionBias> {
         let alibi = self.alibi.as_ref().map(Alibi::bias);
@@ -187,7 +197,7 @@ impl Position {
         alibi.or(relative)
     }
 
-    /// The sum of `bias` and that of the positions, where the last query is at the position of the last key.
+    /// The sum of `bias` and that of the positions.
     pub(crate) fn added_to(&self, bias: Option<AttentionBias>) -> Option<AttentionBias> {
         match (bias, self.bias()) {
             (Some(bias), Some(of_position)) => Some(bias.and(of_position)),

@@ -10,7 +10,8 @@
 //!
 //! The first two are modules that your model calls. The last three belong to the heads of an attention module:
 //! [`PositionEncoding`] is how its configuration chooses one of them, [`Position`] is the module that it builds.
-//! [`Positions`] says at which positions the rows of a tensor are, where that is not from 0 on.
+//! [`Positions`] says at which positions the rows of a tensor are, where that is not from 0 on. [`QueryOffset`] says where queries
+//! stand among keys of another number: the same for all encodings and masks.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 
@@ -19,6 +20,7 @@ use crate::parameter::select_rows;
 mod alibi;
 mod encoding;
 mod learned;
+mod offset;
 mod relative;
 mod rotary;
 mod rows;
@@ -28,6 +30,8 @@ pub use alibi::{Alibi, AlibiConfig};
 pub(crate) use encoding::BiasSource;
 pub use encoding::{Position, PositionEncoding};
 pub use learned::{Learned, LearnedConfig};
+pub use offset::QueryOffset;
+pub(crate) use offset::SettledOffset;
 pub use relative::{RelativeBias, RelativeBiasConfig};
 pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling, YarnScaling};
 pub use rows::Positions;

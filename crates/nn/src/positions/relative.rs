@@ -81,8 +81,8 @@ impl RelativeBiasConfig {
 /// score[i, j] += table[bucket(j − position(i)), h]
 /// ```
 ///
-/// Short distances have a bucket each; long ones share buckets on a logarithmic scale. The last query is at the position of
-/// the last key. T5 has one table for all its layers, and does not scale its scores.
+/// Short distances have a bucket each; long ones share buckets on a logarithmic scale. [`QueryOffset`](super::QueryOffset) says
+/// where queries stand. T5 has one table for all its layers, and does not scale its scores.
 ///
 /// # Source
 ///

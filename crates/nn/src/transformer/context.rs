@@ -3,7 +3,9 @@
 use burn::tensor::Tensor;
 use burn_attn_ops::{AttentionBias, AttentionMask};
 
-use crate::{CrossAttentionInput, CrossMemory, SelfAttentionInput, positions::Position};
+use crate::{
+    CrossAttentionInput, CrossMemory, ProjectedMemory, SelfAttentionInput, positions::Position,
+};
 
 /// Everything that a [`TransformerLayer`](crate::TransformerLayer) reads apart from its input: masks, biases, positions, the
 /// memory. A stack passes the same context to all of its layers.
@@ -30,6 +32,8 @@ pub struct LayerContext {
     position: Option<Position>,
     embedding: Option<Tensor<3>>,
     memory: Option<CrossMemory>,
+    /// Tokens of each sequence before the input, if they are in a cache.
+    earlier: Option<Vec<usize>>,
     memory_mask: AttentionMask,
     memory_embedding: Option<Tensor<3>>,
     pub(super) weights: bool,
@@ -88,7 +92,8 @@ impl LayerContext {
         self
     }
 
-    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`].
+    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`]. A mask by position counts
+    /// as [`QueryOffset`](crate::positions::QueryOffset) says; with a cache, the tokens in it come first.
     pub fn memory_mask(mut self, mask: AttentionMask) -> Self {
         self.memory_mask = self.memory_mask.and(mask);
         self
@@ -109,6 +114,14 @@ impl LayerContext {
     pub fn weights(mut self, weights: bool) -> Self {
         self.weights = weights;
         self
+    }
+
+    /// The memory of a cache that holds `earlier[b]` tokens of sequence `b`.
+    pub(super) fn memory_of(self, earlier: Vec<usize>, memory: ProjectedMemory) -> Self {
+        Self {
+            earlier: Some(earlier),
+            ..self.memory(memory)
+        }
     }
 
     pub(super) fn has_position(&self) -> bool {
@@ -152,6 +165,9 @@ impl LayerContext {
             CrossAttentionInput::new(x, self.memory.clone()?).mask(self.memory_mask.clone());
         if let Some(embedding) = &self.embedding {
             input = input.query_embedding(embedding.clone());
+        }
+        if let Some(earlier) = &self.earlier {
+            input = input.offset(earlier.as_slice());
         }
         if let Some(embedding) = &self.memory_embedding {
             input = input.key_embedding(embedding.clone());

@@ -286,7 +286,7 @@ impl TransformerLayer {
         );
         let memory = cache.memory.clone();
         let context = match memory {
-            Some(memory) => &context.clone().memory(memory),
+            Some(memory) => &context.clone().memory_of(cache.tokens.lengths(), memory),
             None => context,
         };
         self.run(x, context, Some(cache))

@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_ops::{RotaryLayout, rotate};
 
 use super::angles::Angles;
-use crate::positions::{Positions, TableRows, indices};
+use crate::positions::{Positions, SettledOffset, TableRows, indices};
 
 /// Rotates every pair of numbers of a query or key by an angle that grows with its position.
 ///
@@ -99,5 +99,43 @@ impl Rotary {
             }
         };
         rotate(x, cos, sin, offsets, self.layout)
+    }
+
+    /// As [`forward`](Self::forward), from `offset` on, which may be negative: the angle of position −p is that of p, negated.
+    pub(crate) fn forward_from(&self, x: Tensor<4>, offset: &SettledOffset) -> Tensor<4> {
+        let [batch, n_heads, len, _] = x.dims();
+        let max_len = self.max_len();
+        if let SettledOffset::Host(offsets) = offset {
+            if offsets.iter().all(|&offset| offset >= 0) {
+                let positions = match offsets[..] {
+                    [offset] => Positions::Offset(offset as usize),
+                    _ => {
+                        Positions::Offsets(offsets.iter().map(|&offset| offset as usize).collect())
+                    }
+                };
+                return self.forward(x, &positions);
+            }
+            for &offset in offsets {
+                let last = offset.saturating_add(len as i64 - 1);
+                let farthest = offset.unsigned_abs().max(last.unsigned_abs());
+                assert!(
+                    farthest < max_len as u64,
+                    "Rotary: {len} tokens from position {offset} on reach a distance of {farthest} from position 0, but there are {max_len} \
+                     positions"
+                );
+            }
+        }
+        if batch == 0 || n_heads == 0 || len == 0 {
+            return x;
+        }
+        let positions = offset.positions(len, &x.device());
+        let [count] = positions.dims();
+        let sign = positions.clone().sign().float().cast(self.sin.dtype());
+        // Clamped where only the device knows them: the operation checks or clamps their offsets too.
+        let rows = positions.abs().clamp_max(max_len as i64 - 1);
+        let cos = self.cos.clone().select(0, rows.clone());
+        let sin = self.sin.clone().select(0, rows) * sign.reshape([count, 1]);
+        let first_rows = (0..count / len).map(|item| item * len).collect();
+        rotate(x, cos, sin, first_rows, self.layout)
     }
 }

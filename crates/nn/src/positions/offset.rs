@@ -1,0 +1,108 @@
+//! The rule for the positions of queries where queries and keys are two sequences.
+
+use burn::tensor::{Device, Int, Tensor, TensorData};
+
+/// The position of each sequence's first query on the axis of its keys (tokens): one number for all, or one for each.
+///
+/// # Where queries stand
+///
+/// In the attention modules, one rule serves masks by position ([`causal`](crate::AttentionMask::causal),
+/// [`window`](crate::AttentionMask::window)), ALiBi, the relative bias and rotary positions. Key `j` is at position `j`; query `i`
+/// of sequence `b` is at position `offset[b] + i`. The offset is the first of these that applies:
+///
+/// | | offset |
+/// | --- | --- |
+/// | the `offset` of [`CrossAttentionInput`](crate::CrossAttentionInput::offset) or [`MultiHeadAttentionInput`](crate::MultiHeadAttentionInput::offset) | as given |
+/// | [`causal_aligned`](crate::AttentionMask::causal_aligned) top-left | 0 |
+/// | [`causal_aligned`](crate::AttentionMask::causal_aligned) bottom-right | key length of the sequence less `len_q`, but 0 in [`MultiHeadAttention`](crate::MultiHeadAttention) with `len_q == len_kv` |
+/// | by default in [`CrossAttention`](crate::CrossAttention) | 0 |
+/// | by default in [`MultiHeadAttention`](crate::MultiHeadAttention) with `len_q == len_kv` | 0: queries are padded as their keys are |
+/// | by default in [`MultiHeadAttention`](crate::MultiHeadAttention) otherwise | key length of the sequence less `len_q`: the last query stands at the last key |
+///
+/// In [`SelfAttention`](crate::SelfAttention) it is 0. With a cache, in cross-attention of a layer too, it is the number of tokens that
+/// the sequence has in the cache.
+///
+/// The key length of a sequence is what `lengths` of the input or [`AttentionMask::key_lengths`](crate::AttentionMask::key_lengths)
+/// says, otherwise `len_kv`. Other masks may hide padding too, but say nothing about lengths. So a sequence in a batch gets what it
+/// gets alone.
+///
+/// With a negative offset, the first queries stand before the first key: a causal mask hides all keys from them, so their context
+/// is zeros before the output projection, and a rotary encoding turns them by negative angles.
+///
+/// The operation [`attention`](crate::ops::attention) knows no modules: there the last query stands at key `len_kv − 1`, whatever the
+/// key lengths, unless [`query_offsets`](crate::AttentionOptions::query_offsets) say otherwise.
+///
+/// ```
+/// use burn_attn::positions::QueryOffset;
+///
+/// assert_eq!(QueryOffset::from(7), QueryOffset::All(7));
+/// assert_eq!(QueryOffset::from([7, -3]), QueryOffset::Each(vec![7, -3]));
+/// assert_eq!(QueryOffset::from(vec![7_usize, 3]), QueryOffset::Each(vec![7, 3]));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum QueryOffset {
+    /// Every sequence's first query is at this position.
+    All(i64),
+    /// The first query of sequence `b` is at position `offsets[b]`.
+    Each(Vec<i64>),
+}
+
+macro_rules! from_integers {
+    ($($integer:ty),*) => {$(
+        impl From<$integer> for QueryOffset {
+            fn from(offset: $integer) -> Self {
+                Self::All(offset as i64)
+            }
+        }
+
+        impl From<&[$integer]> for QueryOffset {
+            fn from(offsets: &[$integer]) -> Self {
+                Self::Each(offsets.iter().map(|&offset| offset as i64).collect())
+            }
+        }
+
+        impl From<Vec<$integer>> for QueryOffset {
+            fn from(offsets: Vec<$integer>) -> Self {
+                offsets.as_slice().into()
+            }
+        }
+
+        impl<const N: usize> From<[$integer; N]> for QueryOffset {
+            fn from(offsets: [$integer; N]) -> Self {
+                offsets.as_slice().into()
+            }
+        }
+
+        impl<const N: usize> From<&[$integer; N]> for QueryOffset {
+            fn from(offsets: &[$integer; N]) -> Self {
+                offsets.as_slice().into()
+            }
+        }
+    )*};
+}
+
+from_integers!(i32, i64, isize, usize);
+
+/// An offset as a module has settled it.
+pub(crate) enum SettledOffset {
+    /// One number for all sequences, or one for each.
+    Host(Vec<i64>),
+    /// One number for each sequence, that only the device knows.
+    OnDevice(Tensor<1, Int>),
+}
+
+impl SettledOffset {
+    /// The positions of `len` queries per sequence, sequence after sequence, or of one sequence that stands for all.
+    pub(super) fn positions(&self, len: usize, device: &Device) -> Tensor<1, Int> {
+        let first = match self {
+            Self::Host(offsets) => {
+                Tensor::from_data(TensorData::new(offsets.clone(), [offsets.len()]), device)
+            }
+            Self::OnDevice(offsets) => offsets.clone(),
+        };
+        let [count] = first.dims();
+        let queries = Tensor::<1, Int>::arange(0..len as i64, device).reshape([1, len]);
+        let first = first.reshape([count, 1]).expand([count, len]);
+        (first + queries.expand([count, len])).reshape([count * len])
+    }
+}

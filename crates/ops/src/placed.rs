@@ -1,0 +1,147 @@
+//! Queries that stand anywhere, in the cheapest form that the operation has for it: for modules, which have a rule of their
+//! own for the position of the first query.
+
+use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
+use burn_attn_kernels_cpu::PositionMask;
+
+use crate::{
+    AttentionBias, AttentionMask, AttentionOptions, bias::DistanceParts, check,
+    composed::statistics_dtype, distance::at_positions,
+};
+
+impl AttentionOptions {
+    /// Whether a mask or a bias counts from the positions of the queries.
+    #[doc(hidden)]
+    pub fn counts_positions(&self) -> bool {
+        let by_distance = |bias: &AttentionBias| !bias.by_distance.is_empty();
+        self.mask.by_position != PositionMask::default()
+            || self.bias.as_ref().is_some_and(by_distance)
+    }
+
+    /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Unlike
+    /// [`query_offsets`](Self::query_offsets), they may be any numbers.
+    ///
+    /// # Cost
+    ///
+    /// Nothing if that is where the queries stand anyway, and a number per batch item as long as a query or a key is near (offsets from
+    /// `−len_q` to `len_kv`). Beyond, masks and biases by position become dense: `batch · heads_q · len_q · len_kv` numbers, or
+    /// `heads_q · (len_q + len_kv)` without a mask if the offsets are equal.
+    #[doc(hidden)]
+    pub fn placed(mut self, query: &Tensor<4>, len_kv: usize, offsets: &[i64]) -> Self {
+        let [batch, heads, len_q, _] = query.dims();
+        if !self.counts_positions() || [batch, len_q, len_kv].contains(&0) {
+            return self;
+        }
+        let lengths = [len_q, len_kv];
+        let offsets = match offsets.iter().all(|offset| *offset == offsets[0]) {
+            true => &offsets[..1],
+            false => offsets,
+        };
+        if offsets == [self.mask.by_position.offset(len_q, len_kv) as i64] {
+            return self;
+        }
+        let device = query.device();
+        let is_near = |offset: &i64| (-(len_q as i64)..=len_kv as i64).contains(offset);
+        let is_masked = self.mask.by_position != PositionMask::default();
+        let has_numbers = |bias: &AttentionBias| !bias.by_distance.numbers.is_empty();
+        let has_numbers = self.bias.as_ref().is_some_and(has_numbers);
+        let by_formula = !is_masked && !has_numbers && offsets.len() == 1;
+        if offsets.iter().all(is_near) && !by_formula {
+            let offsets = match offsets {
+                [offset] => vec![*offset; batch],
+                _ => offsets.to_vec(),
+            };
+            let offsets = Tensor::from_data(TensorData::new(offsets, [batch]), &device);
+            return self.query_offsets(offsets);
+        }
+        assert!(
+            !has_numbers,
+            "attention: a bias by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
+             {len_kv}, for {len_q} queries and {len_kv} keys"
+        );
+        self.bias = self.bias.map(|bias| {
+            check::biases(&bias, [batch, heads, len_q, len_kv], true);
+            let AttentionBias {
+                mut dense,
+                by_distance,
+            } = bias;
+            let numbers = numbers_at(by_distance, query, offsets, lengths);
+            match (numbers, by_formula) {
+                (Some(numbers), true) => {
+                    return AttentionBias {
+                        dense,
+                        ..AttentionBias::distances(numbers)
+                    };
+                }
+                (numbers, _) => {
+                    dense.extend(numbers.map(|numbers| spread(numbers, offsets.len(), lengths)))
+                }
+            }
+            AttentionBias {
+                dense,
+                by_distance: DistanceParts::default(),
+            }
+        });
+        if is_masked {
+            let by_position = core::mem::take(&mut self.mask.by_position);
+            let hidden = hidden(by_position, offsets, lengths, &device);
+            self.mask = self.mask.and(AttentionMask::masked(hidden));
+        }
+        self
+    }
+}
+
+/// The biases by distance of queries from each offset on, side by side: `[heads_q, offsets · (len_q + len_kv − 1)]`, entry
+/// `i − j + len_kv − 1` of an offset for score `(i, j)`.
+fn numbers_at(
+    parts: DistanceParts,
+    query: &Tensor<4>,
+    offsets: &[i64],
+    [len_q, len_kv]: [usize; 2],
+) -> Option<Tensor<2>> {
+    let distances = |&offset: &i64| {
+        let last = len_kv as i64 - 1;
+        let entries = 0..len_q as i64 + last;
+        entries.map(move |entry| (last - entry).saturating_sub(offset) as isize)
+    };
+    let positions = || offsets.iter().flat_map(distances).collect();
+    let dtype = statistics_dtype(query.dtype().into()).into();
+    at_positions(positions, dtype, parts.alibi, parts.relative)
+}
+
+/// Biases by distance as a dense bias, `[offsets, heads_q, len_q, len_kv]`.
+fn spread(numbers: Tensor<2>, offsets: usize, [len_q, len_kv]: [usize; 2]) -> Tensor<4> {
+    let distances = len_q + len_kv - 1;
+    let entries: Vec<i64> = (0..offsets * len_q)
+        .flat_map(|row| {
+            let first = row / len_q * distances + row % len_q;
+            (0..len_kv).rev().map(move |entry| (first + entry) as i64)
+        })
+        .collect();
+    let entries = TensorData::new(entries, [offsets * len_q * len_kv]);
+    let entries = Tensor::<1, Int>::from_data(entries, &numbers.device());
+    let [heads, _] = numbers.dims();
+    let dense = numbers.select(1, entries);
+    dense
+        .reshape([heads, offsets, len_q, len_kv])
+        .swap_dims(0, 1)
+}
+
+/// True where a query from an offset on does not see a key: `[offsets, 1, len_q, len_kv]`.
+fn hidden(
+    mask: PositionMask,
+    offsets: &[i64],
+    [len_q, len_kv]: [usize; 2],
+    device: &Device,
+) -> Tensor<4, Bool> {
+    let hidden: Vec<bool> = offsets
+        .iter()
+        .flat_map(|&offset| (0..len_q as i64).map(move |query| offset.saturating_add(query)))
+        .flat_map(|position| {
+            let visible = mask.key_range(position as isize, len_kv);
+            (0..len_kv).map(move |key| !visible.contains(&key))
+        })
+        .collect();
+    let hidden = TensorData::new(hidden, [offsets.len(), 1, len_q, len_kv]);
+    Tensor::from_data(hidden, device)
+}

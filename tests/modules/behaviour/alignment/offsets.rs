@@ -1,0 +1,100 @@
+//! Offsets of the caller, from before the first key to behind the last.
+
+use burn::tensor::{Device, Int, Tensor};
+use burn_attn::{
+    AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
+    positions::PositionEncoding,
+};
+use burn_attn_tests::{
+    compare::{differs, numbers},
+    devices,
+};
+
+use super::{LEN, Mask, batch, cases, close, cross, encodings, multi_head, one};
+
+#[test]
+fn the_caller_wins_over_a_name_and_a_name_over_the_default() {
+    let top_left = || AttentionMask::causal_aligned(CausalAlignment::TopLeft);
+    let bottom_right = || AttentionMask::causal_aligned(CausalAlignment::BottomRight);
+    for (backend, device) in devices::cpu() {
+        for (encoding_name, encoding) in encodings() {
+            let name = format!("{encoding_name}, {backend}");
+            let (queries, keys) = (batch(3, 1, &device), batch(LEN, 2, &device));
+            let module = multi_head(encoding.clone(), &device);
+            let of = |mask: AttentionMask, offset: Option<i64>| {
+                let input = MultiHeadAttentionInput::cross_attention(queries.clone(), keys.clone());
+                let input = input.mask(mask);
+                module.forward(match offset {
+                    Some(offset) => input.offset(offset),
+                    None => input,
+                })
+            };
+            let causal = AttentionMask::causal;
+            close(&name, of(causal(), None), of(causal(), Some(4)));
+            close(&name, of(bottom_right(), None), of(causal(), Some(4)));
+            close(&name, of(top_left(), None), of(causal(), Some(0)));
+            close(&name, of(top_left(), Some(2)), of(causal(), Some(2)));
+            assert!(differs(&of(causal(), Some(0)), &of(causal(), Some(2))));
+
+            let module = cross(encoding, &device);
+            let of = |mask: AttentionMask, offset: Option<i64>| {
+                let input = CrossAttentionInput::new(queries.clone(), keys.clone()).mask(mask);
+                module.forward(match offset {
+                    Some(offset) => input.offset(offset),
+                    None => input,
+                })
+            };
+            close(&name, of(causal(), None), of(causal(), Some(0)));
+            close(&name, of(bottom_right(), None), of(causal(), Some(4)));
+            close(&name, of(top_left(), None), of(causal(), Some(0)));
+            close(&name, of(bottom_right(), Some(2)), of(causal(), Some(2)));
+        }
+    }
+}
+
+#[test]
+fn only_the_distance_of_queries_and_keys_matters() {
+    for (name, encoding, mask, device) in cases() {
+        let module = cross(encoding, &device);
+        let (queries, memory) = (batch(5, 1, &device), batch(LEN, 2, &device));
+        // The same memory after three keys that nobody sees.
+        let later = Tensor::cat(vec![batch(3, 6, &device), memory.clone()], 1);
+        let unseen = Tensor::<2, Int>::ones([3, LEN + 3], &device);
+        let unseen = unseen.slice_fill([0..3, 3..LEN + 3], 0).equal_elem(1);
+        for offset in [-9, -3, -1, 2, 11] {
+            let input = CrossAttentionInput::new(queries.clone(), memory.clone()).mask(mask());
+            let context = module.forward(input.offset(offset));
+            let input = CrossAttentionInput::new(queries.clone(), later.clone()).mask(mask());
+            let input = input.mask(AttentionMask::mask_pad(unseen.clone()));
+            let shifted = module.forward(input.offset(offset + 3));
+            close(&format!("{name}, from {offset} on"), context, shifted);
+        }
+    }
+}
+
+#[test]
+fn queries_before_the_first_key_see_nothing() {
+    let causal = |(name, ..): &(String, PositionEncoding, Mask, Device)| name.contains("causal");
+    for (name, encoding, mask, device) in cases().into_iter().filter(causal) {
+        let module = cross(encoding, &device);
+        let bias = module.output.bias.as_ref().expect("a bias").val();
+        let (queries, memory) = (batch(5, 1, &device), batch(LEN, 2, &device));
+        let input = CrossAttentionInput::new(queries, memory).mask(mask());
+        // The last of them in the range of the operation, and beyond it.
+        for offsets in [[-3, -5, 0], [-3, -11, 0]] {
+            let output = module.forward_with_weights(input.clone().offset(offsets));
+            for (b, blind) in [3, 5, 0].into_iter().enumerate() {
+                let sums = numbers(&output.weights.clone().narrow(0, b, 1).sum_dim(3));
+                for sums in sums.chunks(5) {
+                    assert!(sums[..blind].iter().all(|&sum| sum == 0.0), "{name}");
+                    assert!(sums[blind..].iter().all(|&sum| (sum - 1.0).abs() < 1e-5));
+                }
+                if blind > 0 {
+                    let context = one(&output.context, b, blind);
+                    let of_zeros = bias.clone().unsqueeze::<3>().expand(context.dims());
+                    close(&name, context, of_zeros);
+                }
+            }
+        }
+    }
+}

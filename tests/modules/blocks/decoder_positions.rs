@@ -1,0 +1,87 @@
+//! A decoder's tokens stand at their positions among the keys of the memory, with a cache and without.
+
+use burn::tensor::{Device, Tensor};
+use burn_attn::{
+    AttentionMask, BlockConfig, CrossAttentionConfig, KvCacheConfig, LayerContext,
+    TransformerLayer, TransformerLayerConfig, positions::PositionEncoding,
+};
+use burn_attn_tests::{
+    compare::assert_close,
+    devices,
+    numbers::{filled, tensor},
+};
+
+use super::{D_FF, D_MODEL, N_HEADS};
+
+const TOLERANCE: f64 = 5e-6;
+/// The target is longer than the memories.
+const LEN: usize = 11;
+const MEMORIES: [usize; 2] = [7, 5];
+
+/// A layer whose cross-attention has positions too.
+fn layer(position: PositionEncoding, device: &Device) -> TransformerLayer {
+    let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_causal(true);
+    let config = config.with_d_memory(D_MODEL);
+    let block = BlockConfig::new().with_dropout(0.0).with_d_head(6);
+    let mut layer = config.with_block(block).init(device);
+    let cross = CrossAttentionConfig::new(D_MODEL, N_HEADS).with_d_head(6);
+    layer.cross_attention = Some(cross.with_position(position).init(device));
+    filled(layer, 1)
+}
+
+#[test]
+fn cached_tokens_stand_where_they_stand_in_the_whole() {
+    let masks: [fn() -> AttentionMask; 3] = [AttentionMask::none, AttentionMask::causal, || {
+        AttentionMask::window(2, 3)
+    }];
+    for (backend, device) in devices::cpu() {
+        for position in [
+            PositionEncoding::None,
+            PositionEncoding::rotary(),
+            PositionEncoding::alibi(),
+            PositionEncoding::relative(),
+        ] {
+            let layer = layer(position.clone(), &device);
+            for mask in masks {
+                let target: Tensor<3> = tensor([2, LEN, D_MODEL], 2, &device);
+                let memory: Tensor<3> = tensor([2, MEMORIES[0], D_MODEL], 3, &device);
+                let of = |x: &Tensor<3>, b, len| x.clone().narrow(0, b, 1).narrow(1, 0, len);
+                let memories: [Tensor<3>; 2] = [0, 1].map(|b| of(&memory, b, MEMORIES[b]));
+                let alone = [0, 1].map(|b| {
+                    let context = LayerContext::new().memory(memories[b].clone());
+                    let context = context.memory_mask(mask());
+                    layer.forward(of(&target, b, LEN), &context).states
+                });
+                let lengths = MEMORIES.map(|length| length as i32);
+                let lengths = AttentionMask::key_lengths(Tensor::from_data(lengths, &device));
+                let context = LayerContext::new().memory_mask(mask()).memory_mask(lengths);
+                let config = KvCacheConfig::new(LEN);
+                let mut cache = layer.cache(1, Some(memories[0].clone()), &config);
+                cache.join(layer.cache(1, Some(memories[1].clone()), &config));
+
+                // Prompts of unequal lengths, then the tokens after them.
+                let starts = [6, 3];
+                let prompts = context.clone().lengths(&starts);
+                let prompt = target.clone().narrow(1, 0, 6);
+                let prompt = layer.forward_cached(prompt, &prompts, &mut cache).states;
+                for at in 0..5 {
+                    let token = |x: &Tensor<3>, b: usize| x.clone().narrow(1, starts[b] + at, 1);
+                    let rows = [0, 1].map(|b| token(&target, b).narrow(0, b, 1));
+                    let tokens = Tensor::cat(rows.into(), 0);
+                    let states = layer.forward_cached(tokens, &context, &mut cache).states;
+                    for b in 0..2 {
+                        let what = format!("{position:?}, {backend}, token {at} of sequence {b}");
+                        let (actual, expected) = (of(&states, b, 1), token(&alone[b], b));
+                        close(&what, actual, expected);
+                        let (actual, expected) = (&prompt, of(&alone[b], 0, starts[b]));
+                        close(&what, of(actual, b, starts[b]), expected);
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn close(what: &str, actual: Tensor<3>, expected: Tensor<3>) {
+    assert_close(what, &actual.into_data(), &expected.into_data(), TOLERANCE);
+}
