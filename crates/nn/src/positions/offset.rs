@@ -84,6 +84,10 @@ macro_rules! from_integers {
 from_integers!(i32, i64, isize, usize);
 
 /// An offset as a module has settled it.
+#[allow(
+    clippy::large_enum_variant,
+    reason = "a handle of a tensor, moved once per call; a box would be one more allocation"
+)]
 pub(crate) enum SettledOffset {
     /// One number for all sequences, or one for each.
     Host(Vec<i64>),
