@@ -48,8 +48,9 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         },
     };
     // Small sizes mostly.
-    let longest = match index % 256 {
-        0 => 150,
+    // Of the calls in f32 and in f64; 250 keys are more than a block has.
+    let longest = match index / 4 % 256 {
+        0 => 250,
         1..16 => 40,
         _ => 12,
     };
@@ -89,14 +90,16 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         ..Case::new(&problem.name, sizes)
     };
     let mut worst = (0.0, String::new());
-    let results = pairs(case.oracle(), case.run(&Device::flex(), dtype));
+    let mut results = pairs(case.oracle(), case.run(&Device::flex(), dtype));
     // The weights are another call, which has no kernel.
-    let results = results.into_iter().filter(|(name, ..)| *name != "weights");
-    for ((name, expected, actual), ((of_oracle, _), allowed)) in
-        results.zip(oracle.iter().zip(allowed))
+    results.retain(|(name, ..)| *name != "weights");
+    assert_eq!(results.len(), oracle.len(), "{}", case.name);
+    // The numbers of the problem, not of its copy, which could lack an option.
+    for ((name, _, actual), ((of_oracle, expected), allowed)) in
+        results.iter().zip(oracle.iter().zip(allowed))
     {
-        assert_eq!(name, *of_oracle);
-        let (error, at) = largest_error(&actual, &expected);
+        assert_eq!(name, of_oracle);
+        let (error, at) = largest_error(actual, expected);
         let units = if error == 0.0 { 0.0 } else { error / allowed };
         if units > worst.0 {
             let message = format!(

@@ -56,8 +56,9 @@ impl<'a> Call<'a> {
         let (mask, optional) = (inputs.mask_elem(), inputs.optional());
         assert!(
             supports(client, &problem, elem, mask, optional),
-            "these kernels cannot compute attention of {elem} with {problem:?}, {optional} optional tensors and masks of {} on this device",
-            mask.unwrap_or(ANY_MASK)
+            "these kernels cannot compute attention of {elem} with {problem:?}, {optional} optional tensors besides sinks{} on this device",
+            mask.map(|mask| format!(" and masks of {mask}"))
+                .unwrap_or_default()
         );
         let tile = Tile::of(client, &problem, pass).expect("the call is supported");
         let config = Config {

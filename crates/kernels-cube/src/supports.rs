@@ -3,7 +3,7 @@
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{
     client::Client,
-    features::Plane,
+    features::{Plane, TypeUsage},
     ir::{ElemType, FloatKind},
 };
 
@@ -67,10 +67,12 @@ pub fn supports(
         .saturating_mul(problem.heads_q);
     let longest = problem.len_q.max(problem.len_kv);
     float
-        && [Some(elem), mask]
-            .into_iter()
-            .flatten()
-            .all(|elem| client.properties().supports_type(elem))
+        && [Some(elem), mask].into_iter().flatten().all(|elem| {
+            client
+                .properties()
+                .type_usage(elem)
+                .contains(TypeUsage::Buffer)
+        })
         && problem.dim_qk.max(problem.dim_v) <= LARGEST_DIM
         && sizes.iter().all(|size| (1..=LARGEST_TENSOR).contains(size))
         && (optional == 0 || diagonals <= LARGEST_TENSOR)

@@ -173,9 +173,13 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .iter()
             .fold(exp(sink), |sum, &score| round(sum + exp(score)));
         logsumexp.sums[row] = round(largest + round(sum.ln()));
+        // What has no weight has no part in the errors.
+        let counts =
+            |x: &&f64| x.is_finite() && (**x - largest).exp() >= T::Real::MIN_POSITIVE.to_f64();
         let exponents = scores.iter().chain([&sink, &logsumexp.sums[row]]);
-        let finite = exponents.filter(|x| x.is_finite());
-        largest_exponent = finite.fold(largest_exponent, |largest, x| largest.max(x.abs()));
+        largest_exponent = exponents
+            .filter(counts)
+            .fold(largest_exponent, |largest, x| largest.max(x.abs()));
         let factor = |key| match case.dropout {
             Some(dropout) if dropout.keep(batch_item, head, query, key) => {
                 round(dropout.kept_scale())

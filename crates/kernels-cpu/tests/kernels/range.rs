@@ -186,8 +186,8 @@ fn softcaps_of_any_size() {
             if softcap < 1.0 {
                 continue;
             }
-            assert_near::<f16>(&case, &oracle, USUAL);
-            assert_near::<bf16>(&case, &oracle, USUAL);
+            assert!(assert_near::<f16>(&case, &oracle, USUAL), "{softcap}");
+            assert!(assert_near::<bf16>(&case, &oracle, USUAL), "{softcap}");
         }
     }
 }
@@ -239,7 +239,7 @@ fn scales_that_the_precision_does_not_hold() {
             }
             let oracle = case.oracle();
             for how in [USUAL, PORTABLE] {
-                assert_near::<T>(&case, &oracle, how);
+                assert!(assert_near::<T>(&case, &oracle, how), "{}", case.name);
             }
         }
     }

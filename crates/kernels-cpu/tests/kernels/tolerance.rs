@@ -38,11 +38,12 @@ pub fn assert_as_good_as_plain<T: Number>(case: &Case, oracle: &Tensors, hows: &
 
 /// Fails unless every result of the kernels is within some units in the last place of the oracle.
 ///
-/// Does without a plain implementation, which may be lucky: for inputs that no one has looked at. Where they leave the range, it says nothing.
+/// Does without a plain implementation, which may be lucky: for inputs that no one has looked at. Where they leave the range, it says nothing:
+/// `false`.
 #[track_caller]
-pub fn assert_near<T: Number>(case: &Case, oracle: &Tensors, how: How) {
+pub fn assert_near<T: Number>(case: &Case, oracle: &Tensors, how: How) -> bool {
     let Some(allowed) = near::<T>(case, oracle) else {
-        return;
+        return false;
     };
     let actual = case.of_parameters(run::<T>(case, how));
     assert_eq!(actual.len(), oracle.len(), "{}", case.name);
@@ -52,6 +53,7 @@ pub fn assert_near<T: Number>(case: &Case, oracle: &Tensors, how: How) {
         assert_eq!(name, expected, "{}", case.name);
         assert_error::<T>(case, how, name, [actual, oracle], allowed);
     }
+    true
 }
 
 #[track_caller]

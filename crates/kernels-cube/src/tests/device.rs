@@ -41,6 +41,10 @@ pub fn client() -> Client {
 }
 
 /// Runs `call` on the same hardware as a device with so many storage buffers: wgpu refuses every kernel with more.
+#[cfg_attr(
+    feature = "vulkan",
+    allow(dead_code, reason = "kernels in SPIR-V bind no buffers")
+)]
 pub fn with_storage_buffers<T>(count: u32, call: impl FnOnce() -> T) -> T {
     let adapter = &FOUND.adapter;
     let features = Features::MAPPABLE_PRIMARY_BUFFERS | Features::all_experimental_mask();

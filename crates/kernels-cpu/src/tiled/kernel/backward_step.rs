@@ -104,6 +104,12 @@ impl<R: Real> Step<'_, '_, '_, R> {
                 slopes,
             },
         );
+        // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
+        if panel.queries < columns {
+            for scores in weights.chunks_mut(stride) {
+                scores[panel.queries..columns].fill(R::NEG_INFINITY);
+            }
+        }
         let (screened, rows) = self.screened;
         let screened = screened.for_panel(panel, rows, weights, stride);
         // Without it, what follows computes gradients that are never read.

@@ -65,14 +65,13 @@ impl<'a, R: Real> Screened<'a, R> {
         }
     }
 
-    /// The rows of `part` as the panel reads them, whose scores are −∞ where a key is hidden. Columns of the scores without a query become
-    /// so.
+    /// The rows of `part` as the panel reads them, whose scores are −∞ where a key is hidden.
     #[inline(always)]
     pub(super) fn for_panel(
         &mut self,
         panel: &Panel,
         part: Range<usize>,
-        scores: &mut [R],
+        scores: &[R],
         stride: usize,
     ) -> Block<'_, R> {
         if self.screened.is_empty() {
@@ -93,17 +92,17 @@ impl<'a, R: Real> Screened<'a, R> {
         &mut self,
         panel: &Panel,
         part: Range<usize>,
-        scores: &mut [R],
+        scores: &[R],
         stride: usize,
     ) {
-        for (index, scores) in part.zip(scores.chunks_mut(stride)) {
+        for (index, scores) in part.zip(scores.chunks(stride)) {
             let row = &mut self.rows[index];
             if *row == Row::Finite {
                 continue;
             }
-            let (scores, empty) = scores[..panel.columns].split_at_mut(panel.queries);
-            empty.fill(R::NEG_INFINITY);
-            let seen = scores.iter().any(|&score| score != R::NEG_INFINITY);
+            let seen = scores[..panel.queries]
+                .iter()
+                .any(|&score| score != R::NEG_INFINITY);
             let copy = &mut self.screened[index * self.stride..][..self.stride];
             match (seen, *row) {
                 (true, Row::Zeros) => {

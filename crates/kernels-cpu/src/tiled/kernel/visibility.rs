@@ -1,5 +1,4 @@
-//! Which keys queries may see, and how the others are hidden: used by tiles, by a single query, and by the search
-//! for NaN in padding.
+//! Which keys queries may see, and how the others are hidden: used by tiles and by a single query.
 //!
 //! Whole blocks are skipped where causality, window, key lengths, segments, a block table or a bool tensor hide them; a mask
 //! is applied only to blocks that are partly hidden.

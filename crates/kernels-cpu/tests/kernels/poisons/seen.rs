@@ -9,7 +9,7 @@ use super::poison::{Junk, Operand, Poison, Put, Reaches, Set};
 
 /// NaN that a query sees: it must not get lost.
 pub fn seen(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
-    let [_, heads, heads_kv, len_q, len_kv, ..] = sizes;
+    let [batch, heads, heads_kv, len_q, len_kv, ..] = sizes;
     let mut all = Vec::new();
     let mut see = |what: &str, set: Set<'_>, puts: Vec<(Operand, Vec<usize>)>| {
         let mut poison = Poison::new(format!("{path}: NaN in {what}"), sizes);
@@ -44,6 +44,15 @@ pub fn seen(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     see("a key", &|p| p.causal = Some(BottomRight), both());
     see("the only key that a query sees", &only_the_last_key, both());
     see("a value", &|_| {}, vec![(Operand::Value, key.clone())]);
+    let shape = [batch, heads, len_q, len_kv];
+    let hidden = move |at: usize| at % len_kv == len_kv - 1 && at / len_kv % len_q != len_q - 1;
+    let masked = move |poison: &mut Poison| {
+        let all = 0..shape.iter().product();
+        poison.masked = Some((shape, all.map(hidden).collect()));
+    };
+    see("a key that one query sees", &masked, both());
+    let value = vec![(Operand::Value, key.clone())];
+    see("a value that one query sees", &masked, value);
     all
 }
 

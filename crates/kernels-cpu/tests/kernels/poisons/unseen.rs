@@ -101,6 +101,11 @@ pub fn hidden_keys(path: &str, sizes: [usize; 7]) -> Vec<Poison> {
     biased.masked = Some((every_score, every(every_score).map(hides).collect()));
     biased.bias = Some((every_score, vec![0.5; every(every_score).len()]));
     let elements: Vec<usize> = every(every_score).filter(|&at| hides(at)).collect();
+    all.extend(biased.clone().each_junk(&[Operand::Bias], &elements));
+    // One number for all queries, and for the columns of a tile without a query.
+    biased.name += ", one bias per key";
+    biased.bias = Some((per_key, vec![0.5; every(per_key).len()]));
+    let elements: Vec<usize> = (0..len_kv).filter(|&key| third(key)).collect();
     all.extend(biased.each_junk(&[Operand::Bias], &elements));
     all
 }
