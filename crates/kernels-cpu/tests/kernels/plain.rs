@@ -173,13 +173,17 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .iter()
             .fold(exp(sink), |sum, &score| round(sum + exp(score)));
         logsumexp.sums[row] = round(largest + round(sum.ln()));
-        // What has no weight has no part in the errors.
-        let counts =
-            |x: &&f64| x.is_finite() && (**x - largest).exp() >= T::Real::MIN_POSITIVE.to_f64();
-        let exponents = scores.iter().chain([&sink, &logsumexp.sums[row]]);
-        largest_exponent = exponents
-            .filter(counts)
-            .fold(largest_exponent, |largest, x| largest.max(x.abs()));
+        // What has no weight has no part in the errors. A score may be less than the terms that it sums.
+        let scores_and_terms = scores.iter().zip(&sizes);
+        let statistics = [(&sink, &0.0), (&logsumexp.sums[row], &0.0)];
+        largest_exponent = scores_and_terms
+            .chain(statistics)
+            .filter(|(x, _)| {
+                x.is_finite() && (**x - largest).exp() >= T::Real::MIN_POSITIVE.to_f64()
+            })
+            .fold(largest_exponent, |largest, (x, terms)| {
+                largest.max(x.abs()).max(*terms)
+            });
         let factor = |key| match case.dropout {
             Some(dropout) if dropout.keep(batch_item, head, query, key) => {
                 round(dropout.kept_scale())

@@ -12,7 +12,7 @@ use cubecl::{
 
 use super::{
     case::Case,
-    device::{F32, U32, client, floats, plain, unwritten, upload},
+    device::{F32, I32, U32, client, floats, plain, unwritten, upload},
 };
 use crate::{
     Gradients, Inputs, Operand, Upstream, backward, forward, refusal::tests::ASKED, supports,
