@@ -81,7 +81,7 @@ impl AttentionBias {
     /// ALiBi: adds `−slopes[h] · |j − position(i)|`, a penalty that grows with the distance between query and key (tokens).
     ///
     /// The last query is at the position of the last key (bottom-right); with a causal mask aligned top-left, the first query
-    /// is at that of the first key. [`paper_alibi`](Self::paper_alibi) has the slopes of the paper; tracked slopes get a gradient.
+    /// is at that of the first key. Modules of `burn-attn` place their queries by another rule, its `QueryOffset`. [`paper_alibi`](Self::paper_alibi) has the slopes of the paper; tracked slopes get a gradient.
     ///
     /// # Shapes
     ///
@@ -157,7 +157,7 @@ impl AttentionBias {
     /// `[heads_q, 2 · (len_q + len_kv) − 1]`, where `zero` is `len_q + len_kv − 1`. Without
     /// [`query_offsets`](crate::AttentionOptions::query_offsets) the distances that occur are enough:
     /// `[heads_q, len_q + len_kv − 1]`, where `zero` is `len_q − 1` if the last query is at the position of the last key, and
-    /// `len_kv − 1` if the first query is at that of the first key.
+    /// `len_kv − 1` if the first query is at that of the first key. Modules of `burn-attn` need the first form where `len_q != len_kv`.
     ///
     /// # Panics
     ///

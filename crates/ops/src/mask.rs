@@ -79,7 +79,8 @@ impl AttentionMask {
 
     /// A query at position `p` sees the keys `p − left ..= p + right` (tokens); `usize::MAX` leaves a side open.
     ///
-    /// Positions are aligned bottom-right, or top-left together with a causal mask of that alignment.
+    /// Positions are aligned bottom-right, or top-left together with a causal mask of that alignment; modules of `burn-attn` place their
+    /// queries by another rule, its `QueryOffset`.
     ///
     /// # Source
     ///

@@ -2,7 +2,7 @@
 //! own for the position of the first query.
 
 use burn::tensor::{Bool, Device, Int, Tensor, TensorData};
-use burn_attn_kernels_cpu::PositionMask;
+use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
     AttentionBias, AttentionMask, AttentionOptions, bias::DistanceParts, check,
@@ -40,11 +40,20 @@ impl AttentionOptions {
         if offsets == [self.mask.by_position.offset(len_q, len_kv) as i64] {
             return self;
         }
+        let has_numbers = |bias: &AttentionBias| !bias.by_distance.numbers.is_empty();
+        let has_numbers = self.bias.as_ref().is_some_and(has_numbers);
+        // Numbers by distance have their zero where the default alignment has it.
+        if let ([offset], Some(_), false) = (offsets, self.mask.by_position.causal, has_numbers) {
+            for alignment in [CausalAlignment::TopLeft, CausalAlignment::BottomRight] {
+                if *offset == alignment.offset(len_q, len_kv) as i64 {
+                    self.mask.by_position.causal = Some(alignment);
+                    return self;
+                }
+            }
+        }
         let device = query.device();
         let is_near = |offset: &i64| (-(len_q as i64)..=len_kv as i64).contains(offset);
         let is_masked = self.mask.by_position != PositionMask::default();
-        let has_numbers = |bias: &AttentionBias| !bias.by_distance.numbers.is_empty();
-        let has_numbers = self.bias.as_ref().is_some_and(has_numbers);
         let by_formula = !is_masked && !has_numbers && offsets.len() == 1;
         if offsets.iter().all(is_near) && !by_formula {
             let offsets = match offsets {
@@ -112,18 +121,19 @@ fn numbers_at(
 /// Biases by distance as a dense bias, `[offsets, heads_q, len_q, len_kv]`.
 fn spread(numbers: Tensor<2>, offsets: usize, [len_q, len_kv]: [usize; 2]) -> Tensor<4> {
     let distances = len_q + len_kv - 1;
-    let entries: Vec<i64> = (0..offsets * len_q)
-        .flat_map(|row| {
-            let first = row / len_q * distances + row % len_q;
-            (0..len_kv).rev().map(move |entry| (first + entry) as i64)
-        })
-        .collect();
-    let entries = TensorData::new(entries, [offsets * len_q * len_kv]);
-    let entries = Tensor::<1, Int>::from_data(entries, &numbers.device());
     let [heads, _] = numbers.dims();
-    let dense = numbers.select(1, entries);
-    dense
-        .reshape([heads, offsets, len_q, len_kv])
+    // From the farthest key on, so that row `i` begins at entry `len_q − 1 − i`.
+    let rows = numbers.reshape([heads, offsets, distances]).flip([2]);
+    if len_q == 1 {
+        return rows.reshape([heads, offsets, 1, len_kv]).swap_dims(0, 1);
+    }
+    // Rows one number shorter than they are stand one entry further apart. GPUs do not parallelise the gradient of a selection.
+    rows.unsqueeze_dim::<4>(2)
+        .expand([heads, offsets, len_q, distances])
+        .reshape([heads, offsets, len_q * distances])
+        .narrow(2, len_q - 1, len_q * (distances - 1))
+        .reshape([heads, offsets, len_q, distances - 1])
+        .narrow(3, 0, len_kv)
         .swap_dims(0, 1)
 }
 

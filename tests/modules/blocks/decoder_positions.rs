@@ -2,13 +2,14 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, CrossAttentionConfig, KvCacheConfig, LayerContext,
+    AttentionMask, BlockConfig, CausalAlignment, CrossAttentionConfig, KvCacheConfig, LayerContext,
     TransformerLayer, TransformerLayerConfig, positions::PositionEncoding,
 };
 use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 use super::{D_FF, D_MODEL, N_HEADS};
@@ -84,4 +85,19 @@ fn cached_tokens_stand_where_they_stand_in_the_whole() {
 
 fn close(what: &str, actual: Tensor<3>, expected: Tensor<3>) {
     assert_close(what, &actual.into_data(), &expected.into_data(), TOLERANCE);
+}
+
+#[test]
+fn a_mask_that_needs_the_whole_target_is_refused_with_a_cache() {
+    let device = devices::any();
+    let layer = layer(PositionEncoding::None, &device);
+    let memory = tensor::<3>([2, 7, D_MODEL], 1, &device);
+    let mut cache = layer.cache(2, Some(memory), &KvCacheConfig::new(11));
+    let bottom_right = AttentionMask::causal_aligned(CausalAlignment::BottomRight);
+    let context = LayerContext::new().memory_mask(bottom_right);
+    let token = tensor::<3>([2, 1, D_MODEL], 2, &device);
+    assert_eq!(
+        sentence(|| layer.forward_cached(token, &context, &mut cache)),
+        "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
+    );
 }

@@ -48,16 +48,16 @@ pub enum QueryOffset {
 }
 
 macro_rules! from_integers {
-    ($($integer:ty),*) => {$(
+    ($($integer:ty: $widened:expr),*) => {$(
         impl From<$integer> for QueryOffset {
             fn from(offset: $integer) -> Self {
-                Self::All(offset as i64)
+                Self::All($widened(offset))
             }
         }
 
         impl From<&[$integer]> for QueryOffset {
             fn from(offsets: &[$integer]) -> Self {
-                Self::Each(offsets.iter().map(|&offset| offset as i64).collect())
+                Self::Each(offsets.iter().copied().map($widened).collect())
             }
         }
 
@@ -81,7 +81,13 @@ macro_rules! from_integers {
     )*};
 }
 
-from_integers!(i32, i64, isize, usize);
+// Farther than any sequence is as far as 64 bits reach.
+from_integers!(
+    i32: i64::from,
+    i64: i64::from,
+    isize: |offset: isize| offset as i64,
+    usize: |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX)
+);
 
 /// An offset as a module has settled it.
 #[allow(

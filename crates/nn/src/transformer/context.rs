@@ -1,7 +1,7 @@
 //! Everything that a layer reads, apart from its input.
 
 use burn::tensor::Tensor;
-use burn_attn_ops::{AttentionBias, AttentionMask};
+use burn_attn_ops::{AttentionBias, AttentionMask, CausalAlignment};
 
 use crate::{
     CrossAttentionInput, CrossMemory, ProjectedMemory, SelfAttentionInput, positions::Position,
@@ -130,6 +130,11 @@ impl LayerContext {
 
     pub(super) fn has_memory(&self) -> bool {
         self.memory.is_some()
+    }
+
+    /// Whether queries are aligned with the end of the memory by name, for which the whole target is needed.
+    pub(super) fn needs_the_whole_target(&self) -> bool {
+        self.memory_mask.named_alignment() == Some(CausalAlignment::BottomRight)
     }
 
     /// Panics if it says how to look at a memory and the layer has no cross-attention: a mask meant for self-attention would be ignored.

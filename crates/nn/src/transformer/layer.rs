@@ -269,7 +269,8 @@ impl TransformerLayer {
     ///
     /// # Panics
     ///
-    /// As [`SelfAttention::forward_cached`], and when the context has a memory or requests weights.
+    /// As [`SelfAttention::forward_cached`], and when the context has a memory, requests weights, or has a mask of the memory that is
+    /// aligned bottom-right by name.
     ///
     /// # Cost
     ///
@@ -283,6 +284,10 @@ impl TransformerLayer {
         assert!(
             !context.has_memory() && !context.weights,
             "TransformerLayer: a context with a memory or a request for weights cannot be combined with a cache"
+        );
+        assert!(
+            !context.needs_the_whole_target(),
+            "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
         );
         let memory = cache.memory.clone();
         let context = match memory {

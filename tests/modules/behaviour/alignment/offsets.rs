@@ -1,12 +1,15 @@
 //! Offsets of the caller, from before the first key to behind the last.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::{
+    module::{Module, ModuleMapper, Param},
+    tensor::{DType, Device, Int, Tensor},
+};
 use burn_attn::{
     AttentionMask, CausalAlignment, CrossAttentionInput, MultiHeadAttentionInput,
-    positions::PositionEncoding,
+    positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
-    compare::{differs, numbers},
+    compare::{assert_close, differs, numbers},
     devices,
 };
 
@@ -96,5 +99,34 @@ fn queries_before_the_first_key_see_nothing() {
                 }
             }
         }
+    }
+}
+
+/// Keys and queries of an f64 model turn by angles of one precision, wherever the offset is known.
+#[test]
+fn an_f64_model_rotates_by_f64_angles_from_any_offset() {
+    struct ToF64;
+    impl ModuleMapper for ToF64 {
+        fn map_float<const D: usize>(&mut self, parameter: Param<Tensor<D>>) -> Param<Tensor<D>> {
+            parameter.map(|tensor| tensor.cast(DType::F64))
+        }
+    }
+    let rotary = PositionEncoding::Rotary(RotaryConfig::new().with_max_len(19));
+    for (name, device) in devices::cpu() {
+        let module = cross(rotary.clone(), &device).map(&mut ToF64);
+        let queries = batch(5, 1, &device).cast(DType::F64);
+        let memory = batch(LEN, 2, &device).cast(DType::F64);
+        let seen = AttentionMask::window(3, 3);
+        let input = CrossAttentionInput::new(queries.clone(), memory.clone()).mask(seen.clone());
+        let context = module.forward(input.offset(-3));
+        let padded = Tensor::cat(
+            vec![batch(3, 6, &device).cast(DType::F64), memory.clone()],
+            1,
+        );
+        let hidden = Tensor::<2, Int>::zeros([3, LEN + 3], &device);
+        let hidden = hidden.slice_fill([0..3, 0..3], 1).equal_elem(1);
+        let input = CrossAttentionInput::new(queries.clone(), padded).mask(seen);
+        let shifted = module.forward(input.mask(AttentionMask::mask_pad(hidden)).offset(0));
+        assert_close(name, &context.into_data(), &shifted.into_data(), 1e-14);
     }
 }

@@ -1,6 +1,6 @@
 //! The angles of rotary positions.
 
-use burn::tensor::TensorData;
+use burn::tensor::{DType, Int, Tensor, TensorData};
 
 /// What tables are made of.
 #[derive(Clone, Debug)]
@@ -28,5 +28,14 @@ impl Angles {
             let values: Vec<f64> = angles.map(|angle| factor * wave(angle)).collect();
             TensorData::new(values, [positions.len(), frequencies.len()])
         })
+    }
+
+    /// As [`tables`](Self::tables), at positions of any sign that may be known to the device alone.
+    pub(super) fn on_device(&self, positions: Tensor<1, Int>) -> [Tensor<2>; 2] {
+        let [count] = positions.dims();
+        let frequencies = TensorData::new(self.frequencies.clone(), [1, self.frequencies.len()]);
+        let frequencies = Tensor::<2>::from_data(frequencies, (&positions.device(), DType::F64));
+        let angles = positions.float().cast(DType::F64).reshape([count, 1]) * frequencies;
+        [angles.clone().cos(), angles.sin()].map(|wave| wave * self.factor)
     }
 }

@@ -130,12 +130,16 @@ impl Rotary {
         }
         let positions = offset.positions(len, &x.device());
         let [count] = positions.dims();
+        let first_rows = (0..count / len).map(|item| item * len).collect();
+        if x.dtype() == DType::F64 && self.cos.dtype() != DType::F64 {
+            let [cos, sin] = self.angles.on_device(positions);
+            return rotate(x, cos, sin, first_rows, self.layout);
+        }
         let sign = positions.clone().sign().float().cast(self.sin.dtype());
-        // Clamped where only the device knows them: the operation checks or clamps their offsets too.
+        // Clamped where only the device knows them.
         let rows = positions.abs().clamp_max(max_len as i64 - 1);
         let cos = self.cos.clone().select(0, rows.clone());
         let sin = self.sin.clone().select(0, rows) * sign.reshape([count, 1]);
-        let first_rows = (0..count / len).map(|item| item * len).collect();
         rotate(x, cos, sin, first_rows, self.layout)
     }
 }
