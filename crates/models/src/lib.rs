@@ -77,7 +77,7 @@
 //! | feature | default | what it adds |
 //! | --- | --- | --- |
 //! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
-//! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers`; `sentences` |
+//! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers`; `sentences`; `text` |
 //! | `train` | | `train`: batches and steps for burn-train's learner, or for a loop of one's own |
 //! | `flex` | yes | Burn's fast CPU backend |
 //! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |

@@ -1,4 +1,5 @@
-//! Changed `config.json` files. Each gives the numbers that both versions of `transformers` give, or one sentence that names a field.
+//! Changed `config.json` files. Each in the older form gives the numbers that both versions of `transformers` give, each in the newer form those of
+//! version 5, or one sentence names a field.
 
 use std::{fs, path::Path};
 

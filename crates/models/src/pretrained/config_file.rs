@@ -47,6 +47,7 @@ impl ConfigFile {
         let fields = object(&path)?;
         Ok(Self {
             source: source.into(),
+            known: of_no_matter(&fields),
             ..Self::of_fields(path, family, fields)
         })
     }
@@ -62,7 +63,7 @@ impl ConfigFile {
             path,
             is_gguf: false,
             family,
-            known: of_no_matter(&fields),
+            known: BTreeSet::new(),
             fields,
         }
     }

@@ -248,9 +248,10 @@ impl Remote {
     fn get_modules(&self, snapshot: &Path) -> Result<(), String> {
         if !self.sizes.contains_key(MODULES) {
             let marker = no_modules(snapshot);
-            return fs::create_dir_all(marker.parent().unwrap_or(snapshot))
-                .and_then(|()| fs::write(&marker, ""))
-                .map_err(|error| in_file(&marker, &error));
+            // It only saves the next look-up, and a shared cache may be read-only.
+            let _ = fs::create_dir_all(marker.parent().unwrap_or(snapshot))
+                .and_then(|()| fs::write(&marker, ""));
+            return Ok(());
         }
         self.get(MODULES, snapshot)?;
         // One that cannot be read is refused when the model is read.

@@ -80,6 +80,7 @@ impl SentenceEncoder {
             stages,
             width,
         } = Pipeline::read(source.as_ref(), device)?;
+        let mut tokenizer = tokenizer(&source)?;
         let bert = Bert::from_pretrained(&source, device)?;
         let [_, d_embedding] = bert.tokens.weight.dims();
         let projected = bert.projection.as_ref().map(|layer| layer.weight.dims());
@@ -93,7 +94,6 @@ impl SentenceEncoder {
                 family: FAMILY,
             });
         }
-        let mut tokenizer = tokenizer(&source)?;
         let path = folder(&source)?.join("tokenizer.json");
         let unfit = |reason: String| PretrainedError::Tokenizer {
             path: path.clone(),

@@ -82,3 +82,22 @@ fn other_modules_are_refused_first() {
     let mut requests = server.requests().into_iter();
     assert!(!requests.any(|request| request.path.ends_with("model.safetensors")));
 }
+
+/// Nor are weights downloaded for a model whose texts cannot be read.
+#[test]
+fn a_missing_tokenizer_is_found_first() {
+    let (folder, files) = assembled("mean");
+    let files = files.iter().map(String::as_str);
+    let files: Vec<&str> = files.filter(|file| *file != "tokenizer.json").collect();
+    let server = Server::start(COMMIT, folder.path(), &files, Serves::Files);
+    let (cache, endpoint) = (temporary(), server.url());
+    let variables = [
+        ("HF_HUB_CACHE", cache.path()),
+        ("HF_ENDPOINT", Path::new(&endpoint)),
+        (SENTENCES, Path::new("mean")),
+    ];
+    let error = load("organisation/tiny", &variables).expect_err("refused");
+    assert!(error.contains("tokenizer.json"), "{error}");
+    let mut requests = server.requests().into_iter();
+    assert!(!requests.any(|request| request.path.ends_with("model.safetensors")));
+}
