@@ -13,7 +13,8 @@ use std::{
 
 use burn::tensor::{Distribution, Tensor};
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, KvCacheConfig, SelfAttentionConfig, SelfAttentionInput,
+    BlockConfig, KvCacheConfig, LayerInput, SelfAttentionConfig, SelfAttentionInput,
+    TransformerStackConfig,
     positions::{AlibiConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
 use burn_attn_tests::{devices, numbers::alone};
@@ -177,14 +178,14 @@ fn a_token_allocates_the_same_however_long_the_context_is() {
         }
     }
 
-    let model = CausalTransformerConfig::new(D_MODEL, 256, HEADS, 2)
+    let model = TransformerStackConfig::causal(D_MODEL, 256, HEADS, 2)
         .with_block(BlockConfig::new().with_position(rotary()))
         .init(&device);
     for batch in [1, 3] {
         let costs = LENGTHS.map(|len| {
             let mut cache = model.cache(batch, &room());
             of_a_token(&prompts(batch, len, false), D_MODEL, |x, counts| {
-                model.forward_cached(x, counts, &mut cache);
+                model.forward_cached(LayerInput::new(x).lengths(counts), &mut cache);
             })
         });
         compare("two layers, rotary", batch, 2, costs);

@@ -1,4 +1,4 @@
-//! A user who swaps burn-nn's import for ours: the calls that compile with both, with burn-nn's weights, give the same numbers.
+//! A user who replaces burn-nn's modules by ours: with burn-nn's weights, they give the same numbers.
 
 use burn::{
     module::{Module, Param},
@@ -10,8 +10,8 @@ use burn::{
     tensor::{Bool, Device, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, FeedForwardActivation, MultiHeadAttention, MultiHeadAttentionInput,
-    NormConfig, NormPlacement,
+    AttentionMask, BlockConfig, FeedForwardActivation, LayerInput, MultiHeadAttention,
+    MultiHeadAttentionInput, NormConfig, NormPlacement,
     positions::{Positions, RotaryConfig, RotaryLayout},
 };
 use burn_attn_models::import::{self, Import};
@@ -21,7 +21,6 @@ use burn_attn_tests::{
     numbers::{filled, tensor},
 };
 
-/// What the imports are, before the swap and after.
 mod theirs {
     pub use burn::nn::{attention::*, transformer::*};
 }
@@ -29,14 +28,25 @@ mod ours {
     pub use burn_attn::*;
 }
 
-/// The same words before the swap and after.
+/// The same arguments before the replacement and after.
 macro_rules! both {
-    ($name:ident::new $arguments:tt) => {
+    ($theirs:ident::new as $ours:ident::$constructor:ident $arguments:tt) => {
         (
-            theirs::$name::new $arguments,
-            ours::$name::new $arguments,
+            theirs::$theirs::new $arguments,
+            ours::$ours::$constructor $arguments,
         )
     };
+}
+
+fn encoder_inputs(device: &Device) -> (theirs::TransformerEncoderInput, LayerInput) {
+    both!(TransformerEncoderInput::new as LayerInput::new(x(device)))
+}
+
+fn decoder_inputs(device: &Device) -> (theirs::TransformerDecoderInput, LayerInput) {
+    (
+        theirs::TransformerDecoderInput::new(x(device), memory(device)),
+        LayerInput::new(x(device)).memory(memory(device)),
+    )
 }
 
 /// About five times the worst that was seen on flex and ndarray.
@@ -104,9 +114,12 @@ fn memory(device: &Device) -> Tensor<3> {
 
 #[test]
 fn configurations_start_alike() {
-    let (encoder, ours) = both!(TransformerEncoderConfig::new(15, 29, 3, 2));
-    let (decoder, of_decoder) = both!(TransformerDecoderConfig::new(15, 29, 3, 2));
-    let (attention, of_attention) = both!(MultiHeadAttentionConfig::new(15, 3));
+    let (encoder, ours) =
+        both!(TransformerEncoderConfig::new as TransformerStackConfig::encoder(15, 29, 3, 2));
+    let (decoder, of_decoder) =
+        both!(TransformerDecoderConfig::new as TransformerStackConfig::decoder(15, 29, 3, 2));
+    let (attention, of_attention) =
+        both!(MultiHeadAttentionConfig::new as MultiHeadAttentionConfig::new(15, 3));
     for block in [&ours.block, &of_decoder.block] {
         assert_eq!(block.dropout, encoder.dropout);
         assert_eq!(
@@ -133,7 +146,8 @@ fn configurations_start_alike() {
 #[test]
 fn multi_head_attention() {
     on_every_device(|device| {
-        let (theirs, ours) = both!(MultiHeadAttentionConfig::new(15, 3));
+        let (theirs, ours) =
+            both!(MultiHeadAttentionConfig::new as MultiHeadAttentionConfig::new(15, 3));
         let theirs = filled(theirs.init(device), 1);
         let ours: MultiHeadAttention = moved(&theirs, ours.init(device));
         let (x, memory) = (x(device), memory(device));
@@ -148,7 +162,7 @@ fn multi_head_attention() {
         let input = MultiHeadAttentionInput::self_attention(x);
         let mask = lengths.and(AttentionMask::causal());
         let after = ours.forward_with_weights(input.mask(mask));
-        assert_equal("masked", &after.context, &before.context);
+        assert_equal("masked", &after.states, &before.context);
         assert_equal("weights", &after.weights, &before.weights);
     });
 }
@@ -156,13 +170,14 @@ fn multi_head_attention() {
 #[test]
 fn encoders() {
     on_every_device(|device| {
-        let (theirs, ours) = both!(TransformerEncoderConfig::new(15, 29, 3, 2));
+        let (theirs, ours) =
+            both!(TransformerEncoderConfig::new as TransformerStackConfig::encoder(15, 29, 3, 2));
         let theirs = filled(theirs.init(device), 1);
         let ours = moved(&theirs, ours.init(device));
-        let (before, after) = both!(TransformerEncoderInput::new(x(device)));
+        let (before, after) = encoder_inputs(device);
         assert_equal("encoder", &ours.forward(after), &theirs.forward(before));
 
-        let (before, after) = both!(TransformerEncoderInput::new(x(device)));
+        let (before, after) = encoder_inputs(device);
         let (hidden, lengths) = padding(device);
         let before = theirs.forward(before.mask_pad(hidden.clone()).mask_attn(future(device)));
         let masks = [
@@ -179,17 +194,18 @@ fn encoders() {
 #[test]
 fn decoders() {
     on_every_device(|device| {
-        let (theirs, ours) = both!(TransformerDecoderConfig::new(15, 29, 3, 2));
+        let (theirs, ours) =
+            both!(TransformerDecoderConfig::new as TransformerStackConfig::decoder(15, 29, 3, 2));
         let theirs = filled(theirs.init(device), 1);
         let causal = moved(&theirs, ours.clone().with_causal(true).init(device));
         let ours = moved(&theirs, ours.init(device));
-        let (before, after) = both!(TransformerDecoderInput::new(x(device), memory(device)));
+        let (before, after) = decoder_inputs(device);
         let expected = theirs.forward(before);
         assert_equal("decoder", &ours.forward(after.clone()), &expected);
         // The mask that makes burn-nn's causal is part of the configuration here.
         assert!(differs(&causal.forward(after), &expected));
 
-        let (before, after) = both!(TransformerDecoderInput::new(x(device), memory(device)));
+        let (before, after) = decoder_inputs(device);
         let (hidden, lengths) = padding(device);
         let before = before
             .target_mask_attn(future(device))
@@ -199,9 +215,9 @@ fn decoders() {
         let after = after.memory_mask(lengths.clone());
         let masked = after
             .clone()
-            .target_mask(lengths.clone().and(AttentionMask::causal()));
+            .mask(lengths.clone().and(AttentionMask::causal()));
         assert_equal("masked", &ours.forward(masked), &expected);
-        let output = causal.forward(after.target_mask(lengths));
+        let output = causal.forward(after.mask(lengths));
         assert_equal("causal", &output, &expected);
     });
 }
@@ -228,11 +244,12 @@ fn rotary_positions_rotate_neighbours_there() {
 fn gradients_of_the_defaults() {
     on_every_device(|device| {
         let device = &device.clone().autodiff();
-        let (theirs, ours) = both!(TransformerEncoderConfig::new(15, 29, 3, 2));
+        let (theirs, ours) =
+            both!(TransformerEncoderConfig::new as TransformerStackConfig::encoder(15, 29, 3, 2));
         let theirs = filled(theirs.with_dropout(0.0).init(device), 1);
         let block = BlockConfig::new().with_dropout(0.0);
         let ours = moved(&theirs, ours.with_block(block.clone()).init(device));
-        let (before, after) = both!(TransformerEncoderInput::new(x(device)));
+        let (before, after) = encoder_inputs(device);
         let before = gradient(
             theirs.forward(before),
             &theirs.layers[1].pwff.linear_outer.weight,
@@ -243,10 +260,11 @@ fn gradients_of_the_defaults() {
         );
         assert_equal("encoder", &after, &before);
 
-        let (theirs, ours) = both!(TransformerDecoderConfig::new(15, 29, 3, 2));
+        let (theirs, ours) =
+            both!(TransformerDecoderConfig::new as TransformerStackConfig::decoder(15, 29, 3, 2));
         let theirs = filled(theirs.with_dropout(0.0).init(device), 1);
         let ours = moved(&theirs, ours.with_block(block).init(device));
-        let (before, after) = both!(TransformerDecoderInput::new(x(device), memory(device)));
+        let (before, after) = decoder_inputs(device);
         let before = gradient(
             theirs.forward(before),
             &theirs.layers[1].pwff.linear_outer.weight,
@@ -276,7 +294,7 @@ fn choices_that_have_other_words() {
                     .with_activation(FeedForwardActivation::Relu)
                     .with_sinks(quiet_softmax);
 
-                let (theirs, ours) = both!(TransformerEncoderConfig::new(15, 29, 3, 2));
+                let (theirs, ours) = both!(TransformerEncoderConfig::new as TransformerStackConfig::encoder(15, 29, 3, 2));
                 let theirs = theirs
                     .with_dropout(0.0)
                     .with_norm_first(norm_first)
@@ -289,14 +307,14 @@ fn choices_that_have_other_words() {
                     .with_final_norm(false)
                     .init(device);
                 let ours = moved_with(&theirs, ours, quiet_softmax);
-                let (before, after) = both!(TransformerEncoderInput::new(x(device)));
+                let (before, after) = encoder_inputs(device);
                 let (before, after) = (theirs.forward(before), ours.forward(after));
                 assert_equal("encoder", &after, &before);
                 let before = gradient(before, &theirs.layers[0].mha.output.weight);
                 let after = gradient(after, &ours.layers[0].self_attention.output.weight);
                 assert_equal("gradient of an encoder", &after, &before);
 
-                let (theirs, ours) = both!(TransformerDecoderConfig::new(15, 29, 3, 2));
+                let (theirs, ours) = both!(TransformerDecoderConfig::new as TransformerStackConfig::decoder(15, 29, 3, 2));
                 let theirs = theirs
                     .with_dropout(0.0)
                     .with_norm_first(norm_first)
@@ -306,8 +324,7 @@ fn choices_that_have_other_words() {
                 let theirs = filled(theirs.init(device), 1);
                 let ours = ours.with_block(block).with_final_norm(false).init(device);
                 let ours = moved_with(&theirs, ours, quiet_softmax);
-                let (before, after) =
-                    both!(TransformerDecoderInput::new(x(device), memory(device)));
+                let (before, after) = decoder_inputs(device);
                 let (before, after) = (theirs.forward(before), ours.forward(after));
                 assert_equal("decoder", &after, &before);
                 let before = gradient(before, &theirs.layers[0].self_attn.output.weight);

@@ -232,11 +232,11 @@ fn mistakes_have_their_sentences() {
         ),
         (
             sentence(|| Replicas::new(2).step(&model, vec![])),
-            "Replicas: there must be from 1 to 2 parts, one for each replica at most, got 0",
+            "Replicas: there must be from 1 to 2 shards, one for each replica at most, got 0",
         ),
         (
             sentence(|| Replicas::new(1).step(&model, vec![batch(&TEXTS), batch(&TEXTS)])),
-            "Replicas: there must be from 1 to 1 parts, one for each replica at most, got 2",
+            "Replicas: there must be from 1 to 1 shards, one for each replica at most, got 2",
         ),
         (
             sentence(|| {

@@ -266,8 +266,9 @@ fn slopes_tables_and_sinks_that_do_not_fit() {
 #[test]
 fn masks_that_contradict_each_other() {
     let both = |_: &Device| {
-        let top_left = AttentionMask::causal_aligned(CausalAlignment::TopLeft);
-        AttentionOptions::default().mask(AttentionMask::causal().and(top_left))
+        let aligned = AttentionMask::causal_aligned;
+        let bottom_right = aligned(CausalAlignment::BottomRight);
+        AttentionOptions::default().mask(bottom_right.and(aligned(CausalAlignment::TopLeft)))
     };
     assert_eq!(
         message(GOOD, both),

@@ -332,18 +332,17 @@ impl Case {
     }
 
     pub fn options_of(&self, device: &Device, tensors: &OptionTensors) -> AttentionOptions {
-        AttentionOptions {
-            mask: self.mask(device),
-            softcap: self.softcap,
-            scale: self.scale,
-            dropout: self.dropout,
-            bias: tensors.attention_bias(),
-            sinks: tensors.sinks.clone(),
-            query_offsets: self
-                .query_offsets
-                .as_ref()
-                .map(|offsets| Tensor::from_data(offsets.as_slice(), device)),
-        }
+        let mut options = AttentionOptions::default().mask(self.mask(device));
+        options.softcap = self.softcap;
+        options.scale = self.scale;
+        options.dropout = self.dropout;
+        options.bias = tensors.attention_bias();
+        options.sinks = tensors.sinks.clone();
+        options.query_offsets = self
+            .query_offsets
+            .as_ref()
+            .map(|offsets| Tensor::from_data(offsets.as_slice(), device));
+        options
     }
 
     /// What the operation says on a device with autodiff.
@@ -365,9 +364,9 @@ impl Case {
             Body::Backend => ops::attention_with_logsumexp(q, k, v, options),
             Body::Blockwise(parts) => {
                 let area = (self.problem.len_q * self.problem.len_kv / parts).max(1);
-                ops::blockwise_attention(q, k, v, options, Some(area))
+                ops::backend::blockwise_attention(q, k, v, options, Some(area))
             }
-            Body::Composed => ops::composed_attention(q, k, v, options),
+            Body::Composed => ops::backend::composed_attention(q, k, v, options),
         };
 
         let of_output = Self::tensor(&self.output_gradient, output.dims(), &device, dtype);

@@ -8,10 +8,8 @@ use burn_attn_tests::{devices, numbers::uniform};
 use crate::case::Case;
 
 fn output(case: &Case, device: &Device, dropout: Option<Dropout>) -> Vec<f32> {
-    let options = AttentionOptions {
-        dropout,
-        ..AttentionOptions::default()
-    };
+    let mut options = AttentionOptions::default();
+    options.dropout = dropout;
     let tensors = (
         case.query(device, DType::F32),
         case.key(device, DType::F32),

@@ -39,12 +39,10 @@ fn options(
         .collect();
     let shape = [p.batch, p.heads_q, p.len_q, count];
     let masked = Tensor::<4, Bool>::from_data(TensorData::new(masked, shape), device);
-    AttentionOptions {
-        mask: AttentionMask::masked(masked),
-        sinks,
-        softcap: case.softcap,
-        ..AttentionOptions::default()
-    }
+    let mut options = AttentionOptions::default().mask(AttentionMask::masked(masked));
+    options.sinks = sinks;
+    options.softcap = case.softcap;
+    options
 }
 
 /// Attention over parts that end at `cuts`, merged, with the gradients of a loss over both results.

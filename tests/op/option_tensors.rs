@@ -13,7 +13,7 @@ pub struct OptionTensors {
 
 impl OptionTensors {
     /// The sum of all biases.
-    pub fn attention_bias(&self) -> Option<AttentionBias> {
+    pub fn attention_bias(&self) -> AttentionBias {
         let relative = self.relative.clone();
         [
             self.bias.clone().map(AttentionBias::dense),
@@ -22,7 +22,7 @@ impl OptionTensors {
         ]
         .into_iter()
         .flatten()
-        .reduce(AttentionBias::and)
+        .fold(AttentionBias::none(), AttentionBias::and)
     }
 
     /// The same, as leaves of the graph.

@@ -2,8 +2,8 @@
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionBias, AttentionMask, AttentionOptions,
-    ops::{attention, attention_with_logsumexp, composed_attention, merge_partial},
+    AttentionBias, AttentionMask, AttentionOptions, CausalAlignment,
+    ops::{attention, attention_with_logsumexp, backend::composed_attention, merge_partial},
 };
 use burn_attn_tests::{compare::difference, devices};
 
@@ -38,6 +38,19 @@ fn masks_given_one_after_the_other_all_hide() {
         ] {
             assert_eq!(run(&case, &device, options), expected);
         }
+    }
+}
+
+#[test]
+fn a_causal_mask_takes_the_alignment_that_another_names() {
+    for device in devices::all() {
+        let case = Case::usual("alignment");
+        let run = |mask| run(&case, &device, AttentionOptions::default().mask(mask));
+        let named = || AttentionMask::causal_aligned(CausalAlignment::TopLeft);
+        let expected = run(named());
+        assert_ne!(run(AttentionMask::causal()), expected);
+        assert_eq!(run(AttentionMask::causal().and(named())), expected);
+        assert_eq!(run(named().and(AttentionMask::causal())), expected);
     }
 }
 

@@ -36,7 +36,7 @@ fn what_is_no_sink_has_no_gradient_whatever_arrives() {
     type Attention = fn([Tensor<4>; 3], AttentionOptions) -> (Tensor<4>, Tensor<3>);
     let bodies: [Attention; 2] = [
         |[q, k, v], options| ops::attention_with_logsumexp(q, k, v, options),
-        |[q, k, v], options| ops::blockwise_attention(q, k, v, options, Some(12)),
+        |[q, k, v], options| ops::backend::blockwise_attention(q, k, v, options, Some(12)),
     ];
     for device in devices::all() {
         let device = device.autodiff();

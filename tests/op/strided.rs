@@ -205,11 +205,7 @@ impl Scenario {
         }
         .options(&device, dtype);
         if leaves.len() > 3 {
-            let dense = AttentionBias::dense(operand(3));
-            options.bias = Some(match options.bias.take() {
-                Some(bias) => bias.and(dense),
-                None => dense,
-            });
+            options = options.bias(AttentionBias::dense(operand(3)));
         }
         let (output, logsumexp) =
             ops::attention_with_logsumexp(operand(0), operand(1), operand(2), options);

@@ -3,7 +3,7 @@
 use burn::tensor::{DType, Device, Tensor, TensorData};
 use burn_attn::{
     CausalAlignment,
-    ops::{attention_with_logsumexp, blockwise_attention},
+    ops::{attention_with_logsumexp, backend::blockwise_attention},
 };
 use burn_attn_tests::{compare::difference_to_largest, devices};
 

@@ -56,6 +56,20 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) kept: f32,
 }
 
+/// The hyperbolic tangent with a small relative error on every driver.
+#[cube]
+fn accurate_tanh(x: f32) -> f32 {
+    // Beyond ±15 it is ±1 in f32, where some drivers overflow.
+    let high = x > f32::new(15.0);
+    let low = x < f32::new(-15.0);
+    let bounded = select(high, f32::new(15.0), select(low, f32::new(-15.0), x));
+    // Near 0, the error of a driver may be relative to 1 instead of x. That of Taylor's series is 5e-8 x.
+    let square = bounded * bounded;
+    let of_square = f32::new(2.0 / 15.0) * square - f32::new(1.0 / 3.0);
+    let series = bounded * (f32::new(1.0) + square * of_square);
+    select(square < f32::new(0.01), series, bounded.tanh())
+}
+
 /// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: for every group of four columns,
 /// bit `row * 4 + column`.
 ///
@@ -87,14 +101,13 @@ pub(crate) fn score<M: Numeric>(
             let mut slope = Four::new(0.0f32);
             #[unroll]
             for j in 0..4usize {
-                // Beyond ±15 it is ±1 in f32, where some drivers overflow.
-                let ratio = capped.extract(j) / scoring.softcap;
-                let high = ratio > f32::new(15.0);
-                let low = ratio < f32::new(-15.0);
-                let ratio = select(high, f32::new(15.0), select(low, f32::new(-15.0), ratio));
-                let bent = ratio.tanh();
-                capped.insert(j, scoring.softcap * bent);
-                slope.insert(j, f32::new(1.0) - bent * bent);
+                let number = capped.extract(j);
+                let ratio = number / scoring.softcap;
+                let tanh = accurate_tanh(ratio);
+                // A score far below the softcap is itself, without the rounding of the ratio.
+                let is_small = ratio.abs() < f32::new(1e-4);
+                capped.insert(j, select(is_small, number, scoring.softcap * tanh));
+                slope.insert(j, f32::new(1.0) - tanh * tanh);
             }
             scores[i] = capped;
             slopes[i] = slope;

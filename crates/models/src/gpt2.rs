@@ -73,7 +73,7 @@ use crate::{
 /// std::fs::write(folder.join("config.json"), config)?;
 ///
 /// let model = gpt2::from_pretrained(&folder, &device)?;
-/// let outputs = generate(&model, model.start(2), &[vec![5, 6, 7], vec![8]], &GenerateOptions::new(11));
+/// let outputs = generate(&model, model.start(2), &[vec![5, 6, 7], vec![8]], &GenerateOptions::new(11))?;
 /// assert_eq!(outputs[1].tokens.len(), 11);
 /// # std::fs::remove_dir_all(folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())

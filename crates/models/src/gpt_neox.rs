@@ -28,6 +28,9 @@ use crate::{
 ///
 /// Rotary positions are unscaled or scaled linearly; other kinds are refused.
 ///
+/// A bare model (`GPTNeoXModel`, whose tensors have no `gpt_neox.` before their names) is loaded too. If it is not tied, it has states and
+/// [no logits](LanguageModel::has_logits), and is saved by `table(d_head).bare("gpt_neox")`.
+///
 /// # Shapes
 ///
 /// `[batch, len]` tokens to `[batch, len, vocab_size]` logits, with a `len` of at most `max_position_embeddings`, or the length that a linear
@@ -104,7 +107,7 @@ pub fn from_pretrained(
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;
-/// [`save`](crate::weights::save()) writes them back by it. A model without a head of its own is written without `embed_out.weight`.
+/// [`save`](crate::weights::save()) writes them back by it. A model without a separate head is written without `embed_out.weight`.
 pub fn table(d_head: usize) -> Table {
     let layer = Table::new()
         .norm("self_attention_residual.norm", "input_layernorm")

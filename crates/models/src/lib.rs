@@ -22,8 +22,9 @@
 //! assert_eq!(model.forward(tokens).dims(), [2, 3, 100]); // [batch, len, vocab_size]
 //!
 //! let prompts = [vec![5, 6, 7], vec![8]];
-//! let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11));
+//! let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11))?;
 //! assert_eq!(outputs[1].tokens.len(), 11);
+//! # Ok::<(), burn_attn_models::generate::GenerateError>(())
 //! ```
 //!
 //! # Published models
@@ -37,9 +38,9 @@
 //!
 //! let model = gpt2::from_pretrained("path/to/gpt2", &Device::default())?;
 //! let prompt = vec![464, 3290]; // token ids
-//! let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(20));
+//! let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(20))?;
 //! println!("{:?}", outputs[0].tokens);
-//! # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
+//! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
 //! # Generation
@@ -50,7 +51,6 @@
 //! | handle tokens as they are chosen, or stop early | [`stream`](generate::stream) |
 //! | let new requests join a running batch | [`Stream::join`](generate::Stream::join) |
 //! | turn tokens into text while they are chosen | `text::TextStream`, with the feature `tokenizers` |
-//! | answer prompts of strangers without panics | [`try_generate`](generate::try_generate()), [`try_stream`](generate::try_stream()) |
 //! | forbid tokens, or favour them | [`Stream::logits_processor`](generate::Stream::logits_processor) |
 //! | go on with a conversation | [`Stream::into_state`](generate::Stream::into_state) |
 //! | generate faster with a smaller model | [`speculate`](generate::speculate()) |
@@ -70,7 +70,7 @@
 //! # Training
 //!
 //! With the feature `train`, [`LanguageModel`](language_model::LanguageModel) and [`Seq2Seq`](seq2seq::Seq2Seq) go into burn-train's `Learner`, on
-//! one device or several; `train` has their batches and steps, and what a loop of one's own needs on all cores of a CPU. [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
+//! one device or several; `train` has their batches and steps, and what your own training loop needs on all cores of a CPU. [`loss`] is cross entropy with smoothed labels, with its gradient in closed form.
 //!
 //! # Features
 //!
@@ -78,7 +78,7 @@
 //! | --- | --- | --- |
 //! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
 //! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers`; `sentences`; `text` |
-//! | `train` | | `train`: batches and steps for burn-train's learner, or for a loop of one's own |
+//! | `train` | | `train`: batches and steps for burn-train's learner, or for your own training loop |
 //! | `flex` | yes | Burn's fast CPU backend |
 //! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |
 //! | `autodiff` | yes | training |

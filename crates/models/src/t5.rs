@@ -28,7 +28,7 @@ use crate::{
 
 /// The head's tensor in a model that has its own.
 const HEAD: &str = "lm_head.weight";
-/// The room in caches if the file does not say.
+/// Default cache length.
 const MAX_LEN: usize = 512;
 
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
@@ -96,7 +96,7 @@ const MAX_LEN: usize = 512;
 /// let model = t5::from_pretrained(&folder, &device)?;
 /// let source = Tensor::from_data([[5, 6, 7, 1], [8, 9, 1, 0]], &device);
 /// let start = model.start(source, Tensor::from_data([4, 3], &device));
-/// let outputs = generate(&model, start, &[vec![0], vec![0]], &GenerateOptions::new(11));
+/// let outputs = generate(&model, start, &[vec![0], vec![0]], &GenerateOptions::new(11))?;
 /// assert_eq!(outputs[1].tokens.len(), 11);
 /// # std::fs::remove_dir_all(folder)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -129,7 +129,7 @@ pub fn from_pretrained(
 }
 
 /// Which parameter of a [`Seq2Seq`] is which tensor of `T5ForConditionalGeneration`; [`save`](crate::weights::save()) writes them back by it.
-/// `gated` says whether the feed-forward networks have a gate, as they do from T5 1.1 on. A model without a head of its own is written
+/// `gated` says whether the feed-forward networks have a gate, as they do from T5 1.1 on. A model without a separate head is written
 /// without `lm_head.weight`.
 pub fn table(gated: bool) -> Table {
     Table::new()
@@ -193,7 +193,7 @@ struct Found {
     config: Seq2SeqConfig,
     /// Whether the feed-forward networks have a gate.
     gated: bool,
-    /// Whether only the weights tell if the model has a head of its own.
+    /// Whether only the weights tell if the model has a separate head.
     may_have_head: bool,
 }
 

@@ -130,14 +130,25 @@ pub fn labels(tokenizer: &Tokenizer, tokens: &[u32]) -> Vec<String> {
         let Some(name) = tokenizer.id_to_token(token) else {
             return format!("<{token}>");
         };
-        let is_byte = name.len() == 6 && name.starts_with("<0x") && name.ends_with('>');
-        let is_written_as_bytes = is_byte_level || (falls_back && is_byte);
-        match is_written_as_bytes && !added.contains_key(&token) {
-            true => tokenizer.decode(&[token], false).unwrap_or(name),
-            false => name,
+        if added.contains_key(&token) {
+            return name;
+        }
+        match byte(&name).filter(|_| falls_back) {
+            // Not decoded: a decoder may strip the space that a text begins with.
+            Some(byte) if byte.is_ascii() => char::from(byte).into(),
+            Some(_) => char::REPLACEMENT_CHARACTER.into(),
+            None if is_byte_level => tokenizer.decode(&[token], false).unwrap_or(name),
+            None => name,
         }
     };
     tokens.iter().map(label).collect()
+}
+
+/// The byte that a token such as `<0x0A>` stands for.
+fn byte(name: &str) -> Option<u8> {
+    let digits = name.strip_prefix("<0x")?.strip_suffix('>')?;
+    let is_byte = digits.len() == 2;
+    u8::from_str_radix(digits, 16).ok().filter(|_| is_byte)
 }
 
 /// A decoder, or those of a sequence.

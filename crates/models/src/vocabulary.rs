@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn::{
     TiedEmbedding,
-    ops::{self, in_host_memory},
+    ops::{self, backend::in_host_memory},
     positions::{Learned, Positions, Sinusoidal},
 };
 

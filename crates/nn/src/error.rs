@@ -116,6 +116,23 @@ impl ConfigError {
         Ok(())
     }
 
+    /// Checks that only a causal module has a window.
+    pub(crate) fn check_window(
+        config: &'static str,
+        causal: bool,
+        window: Option<usize>,
+    ) -> Result<(), Self> {
+        match (causal, window) {
+            (false, Some(window)) => Err(Self::Invalid {
+                config,
+                reason: format!(
+                    "a window of {window} needs causal true; AttentionMask::window is for both directions"
+                ),
+            }),
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that `dropout` is in `[0, 1)`.
     ///
     /// # Errors

@@ -14,10 +14,10 @@ mod tied_embedding;
 mod transformer;
 
 pub use attention::{
-    AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput, CrossMemory, Heads,
-    HeadsConfig, L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, RmsQkNorm, SelfAttention,
-    SelfAttentionConfig, SelfAttentionInput,
+    AttentionContext, AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
+    CrossMemory, Heads, HeadsConfig, L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, RmsQkNorm,
+    SelfAttention, SelfAttentionConfig, SelfAttentionInput,
 };
 pub use burn_attn_ops as ops;
 pub use cache::{KvCache, KvCacheConfig};
@@ -33,14 +33,12 @@ pub use ops::{
 pub use softcap::softcap;
 pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
-    BlockConfig, CausalTransformer, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
-    FeedForward, FeedForwardActivation, FeedForwardConfig, LayerCache, LayerContext, LayerOutput,
-    LayerPattern, MixtureOfExperts, MixtureOfExpertsConfig, MixtureOfExpertsOutput, Norm,
-    NormConfig, NormPlacement, Residual, Transformer, TransformerCache, TransformerConfig,
-    TransformerDecoder, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoder,
-    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput, TransformerLayer,
+    BlockConfig, ExpertsConfig, FeedForward, FeedForwardActivation, FeedForwardConfig, LayerCache,
+    LayerInput, LayerOutput, LayerPattern, MixtureOfExperts, MixtureOfExpertsConfig,
+    MixtureOfExpertsOutput, Norm, NormConfig, NormPlacement, Residual, Transformer,
+    TransformerCache, TransformerConfig, TransformerInput, TransformerLayer,
     TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
-    TransformerStackInput, TransformerStackOutput, load_balancing_loss,
+    TransformerStackOutput, load_balancing_loss,
 };
 
 /// The README's example.

@@ -1,16 +1,140 @@
-//! The public functions: check, unwrap the tensors, dispatch, wrap the results.
+//! Attention: its options, and the public functions, which check, unwrap the tensors, dispatch and wrap the results.
 
 use burn::{
     backend::{Dispatch, tensor::FloatTensor},
     tensor::{Bool, DType, Int, Tensor},
 };
-use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
+use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis, Dropout};
 
 use crate::{
-    AttentionBias, AttentionOps, AttentionOptions, AttentionScalars, Body, MaskInputs,
-    OptionalBool, OptionalFloat, OptionalInt, Results, ScoreInputs, blocks::VisibleBlocks, check,
-    composed, composed::statistics_dtype, distance::distance_bias, segments::Segments,
+    AttentionBias, AttentionMask,
+    backend::{
+        AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
+        Results, ScoreInputs,
+    },
+    blocks::VisibleBlocks,
+    check,
+    composed::statistics_dtype,
+    distance::distance_bias,
+    segments::Segments,
 };
+
+/// How one call of [`attention`](crate::attention) deviates from plain `softmax(q·kᵀ / √dim)·v`.
+///
+/// ```
+/// use burn::tensor::Device;
+/// use burn_attn_ops::{AttentionMask, AttentionOptions};
+///
+/// let options = AttentionOptions::default().causal().softcap(30.0);
+/// let options = AttentionOptions::default().mask(AttentionMask::window(256, 0)).scale(1.0);
+/// ```
+///
+/// PyTorch equivalent: the keyword arguments of `scaled_dot_product_attention`.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct AttentionOptions {
+    /// Which keys each query may see. Default: all.
+    pub mask: AttentionMask,
+    /// What is added to the scores after scale and softcap. Default: nothing.
+    pub bias: AttentionBias,
+    /// Factor on the dot products. Default: `1 / √dim_qk`.
+    pub scale: Option<f64>,
+    /// Bounds the scores: `softcap · tanh(score / softcap)`. Default: no bound.
+    pub softcap: Option<f64>,
+    /// `[heads_q]`: one score per head that joins the softmax of every row and has no value. Default: none.
+    pub sinks: Option<Tensor<1>>,
+    /// `[batch]`: the position of each batch item's first query on the axis of its keys, in tokens; see
+    /// [`query_offsets`](method@Self::query_offsets) for values out of range. Default: for every item, the position given by the
+    /// causal alignment.
+    pub query_offsets: Option<Tensor<1, Int>>,
+    /// Drops attention weights after the softmax. Default: none.
+    pub dropout: Option<Dropout>,
+}
+
+impl AttentionOptions {
+    /// Also hides what `mask` hides.
+    ///
+    /// # Panics
+    ///
+    /// As [`AttentionMask::and`], which says how masks of one kind combine.
+    pub fn mask(mut self, mask: AttentionMask) -> Self {
+        self.mask = self.mask.and(mask);
+        self
+    }
+
+    /// Also hides every key that comes after its query, as [`AttentionMask::causal`] does.
+    pub fn causal(self) -> Self {
+        self.mask(AttentionMask::causal())
+    }
+
+    /// Adds `bias` to the scores, on top of the biases given before.
+    pub fn bias(mut self, bias: AttentionBias) -> Self {
+        self.bias = self.bias.and(bias);
+        self
+    }
+
+    /// Multiplies the dot products by `scale` instead of `1 / √dim_qk`. The call of attention panics unless it is finite.
+    pub fn scale(mut self, scale: f64) -> Self {
+        self.scale = Some(scale);
+        self
+    }
+
+    /// Bounds the scores to `(−softcap, softcap)` before mask and bias (Gemma 2, arXiv:2408.00118, section 2). The call of
+    /// attention panics unless `softcap` is positive and finite.
+    pub fn softcap(mut self, softcap: f64) -> Self {
+        self.softcap = Some(softcap);
+        self
+    }
+
+    /// Lets a query attend to nothing: `exp(sinks[h])` joins the denominator of the softmax, so the weights of a row add up
+    /// to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
+    ///
+    /// # Shapes
+    ///
+    /// `sinks`: `[heads_q]`, with their gradient if they are tracked; −∞ means no sink, 0 is the "off-by-one" softmax.
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention: when there are not `heads_q` of them.
+    ///
+    /// # Source
+    ///
+    /// Xiao et al., "Efficient streaming language models with attention sinks" (arXiv:2309.17453), section 3.3;
+    /// learned, as here, in gpt-oss (arXiv:2508.10925).
+    pub fn sinks(mut self, sinks: Tensor<1>) -> Self {
+        self.sinks = Some(sinks);
+        self
+    }
+
+    /// Places query `i` of batch item `b` at key `offsets[b] + i`: causal masks, windows, ALiBi and the relative bias count
+    /// from there, so a batch of sequences of unequal lengths is one call. Offsets alone hide nothing.
+    ///
+    /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask
+    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens` where it is given new keys. The offsets take the
+    /// place of the causal alignment, top-left included.
+    ///
+    /// # Shapes
+    ///
+    /// `offsets`: `[batch]`, each from `−len_q` (the last query is before the first key) to `len_kv` (the first query is after
+    /// the last key).
+    ///
+    /// # Panics
+    ///
+    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when one is out of range, with
+    /// its batch item and value in the message. On every other backend, Burn's `cpu` and LibTorch included, reading them
+    /// would wait for the device: there they are cast to the device's default integer type and clamped to the range.
+    pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
+        self.query_offsets = Some(offsets);
+        self
+    }
+
+    /// Drops each attention weight with probability `probability`; the same `seed` drops the same weights on every
+    /// backend. The call of attention panics unless the probability is in `[0, 1)`.
+    pub fn dropout(mut self, probability: f64, seed: u64) -> Self {
+        self.dropout = Some(Dropout { probability, seed });
+        self
+    }
+}
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with the masks, biases, softcap, sinks and
 /// dropout of `options`.
@@ -32,7 +156,7 @@ use crate::{
 /// # Cost
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
-/// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have kernels of their own; elsewhere, the
+/// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have fused kernels; elsewhere, the
 /// backend's operations compute block by block, including the hidden pairs of a block. On GPUs they also compute
 ///
 /// - heads wider than 256;
@@ -100,7 +224,7 @@ pub fn attention_with_logsumexp(
     options: AttentionOptions,
 ) -> (Tensor<4>, Tensor<3>) {
     attention_by(
-        <Dispatch as AttentionOps>::attention,
+        <Dispatch as AttentionOps>::fused_attention,
         query,
         key,
         value,
@@ -108,39 +232,8 @@ pub fn attention_with_logsumexp(
     )
 }
 
-/// [`attention_with_logsumexp`] by the composed body, which Burn differentiates: a second implementation for tests.
-#[doc(hidden)]
-pub fn composed_attention(
-    query: Tensor<4>,
-    key: Tensor<4>,
-    value: Tensor<4>,
-    options: AttentionOptions,
-) -> (Tensor<4>, Tensor<3>) {
-    attention_by(composed::forward::<Dispatch>, query, key, value, options)
-}
-
-/// [`attention_with_logsumexp`] by the blockwise body, even where the backend has kernels, in blocks of about
-/// `block_area` scores per head, or of its own choice: for tests and benchmarks.
-#[doc(hidden)]
-pub fn blockwise_attention(
-    query: Tensor<4>,
-    key: Tensor<4>,
-    value: Tensor<4>,
-    options: AttentionOptions,
-    block_area: Option<usize>,
-) -> (Tensor<4>, Tensor<3>) {
-    let body = |mut inputs: ScoreInputs<Dispatch>, value| {
-        inputs.scalars.body = match block_area {
-            Some(area) => Body::BlocksOf(area),
-            None => Body::Blockwise,
-        };
-        <Dispatch as AttentionOps>::attention(inputs, value)
-    };
-    attention_by(body, query, key, value, options)
-}
-
 /// Checks everything, and computes by `body`.
-fn attention_by(
+pub(crate) fn attention_by(
     body: impl Fn(ScoreInputs<Dispatch>, FloatTensor<Dispatch>) -> Results<Dispatch>,
     query: Tensor<4>,
     key: Tensor<4>,
@@ -237,15 +330,12 @@ fn biases(
     key: &Tensor<4>,
     alignment: Option<CausalAlignment>,
     statistics: DType,
-    bias: Option<AttentionBias>,
+    AttentionBias { dense, by_distance }: AttentionBias,
 ) -> (Option<Tensor<4>>, Option<Tensor<2>>) {
     let axis = DistanceAxis {
         len_q: query.dims()[2],
         len_kv: key.dims()[2],
         alignment,
-    };
-    let Some(AttentionBias { dense, by_distance }) = bias else {
-        return (None, None);
     };
     let dense = if axis.is_empty() || query.dims()[0] == 0 {
         // There is no score to bias, and a sum of empty tensors divides by zero on ndarray.

@@ -19,7 +19,7 @@ use burn_attn_kernels_cpu::RelativeBuckets;
 ///
 /// PyTorch equivalent: a float `attn_mask` of `scaled_dot_product_attention`, or a `score_mod` of `flex_attention` that
 /// adds. All parts but a dense one need no memory of the size of the scores.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct AttentionBias {
     pub(crate) dense: Vec<Tensor<4>>,
     pub(crate) by_distance: DistanceParts,
@@ -58,6 +58,16 @@ pub(crate) struct Relative {
 }
 
 impl AttentionBias {
+    /// No bias.
+    pub fn none() -> Self {
+        Self::default()
+    }
+
+    /// Whether there is no bias.
+    pub fn is_none(&self) -> bool {
+        self.dense.is_empty() && self.by_distance.is_empty()
+    }
+
     /// A bias tensor, with its gradient if it is tracked. An entry of −∞ hides its key.
     ///
     /// # Shapes

@@ -67,9 +67,7 @@ pub(crate) fn scores(query: &Tensor<4>, key: &Tensor<4>, options: &AttentionOpti
     for blocks in &mask.visible_blocks {
         visible_blocks(blocks, scores);
     }
-    if let Some(bias) = &options.bias {
-        biases(bias, scores, options.query_offsets.is_some());
-    }
+    biases(&options.bias, scores, options.query_offsets.is_some());
     if let Some(sinks) = &options.sinks {
         let [sinks] = sinks.dims();
         assert!(

@@ -6,7 +6,7 @@
 use burn::tensor::{DType, Int, Tensor, TensorData};
 use burn_attn_kernels_cpu::{DistanceAxis, alibi_slopes};
 
-use crate::bias::{DistanceParts, Relative, Slopes};
+use crate::bias::{AttentionBias, DistanceParts, Relative, Slopes};
 
 /// The sum of all parts, `[heads_q, len_q + len_kv − 1]` in `dtype`; `None` if there are no parts, or no pairs to bias.
 pub(crate) fn distance_bias(
@@ -44,6 +44,19 @@ pub(crate) fn distance_bias(
 /// How many distances there are between `len_q` queries at any offset and `len_kv` keys.
 pub(crate) fn all_distances(len_q: usize, len_kv: usize) -> usize {
     2 * (len_q + len_kv) - 1
+}
+
+/// The ALiBi and relative biases among the parts of a bias, on keys that are this many tokens after their query, for each of these
+/// positions: `[heads_q, positions]` in `dtype`. `None` if there are none.
+pub fn bias_at_positions(
+    bias: AttentionBias,
+    positions: &[isize],
+    dtype: DType,
+) -> Option<Tensor<2>> {
+    let DistanceParts {
+        alibi, relative, ..
+    } = bias.by_distance;
+    at_positions(|| positions.to_vec(), dtype, alibi, relative)
 }
 
 /// ALiBi and relative biases on keys that are this many tokens after their query, for each of these positions:

@@ -6,7 +6,7 @@ use burn::{
 };
 use burn_attn_kernels_cpu::Dropout;
 
-use crate::AttentionOps;
+use crate::backend::AttentionOps;
 
 /// Sets each number to zero with probability `probability` and scales the others by `1 / (1 − probability)`.
 ///

@@ -5,7 +5,7 @@ use burn::{
     tensor::{Shape, Slice, Tensor},
 };
 
-use crate::AttentionOps;
+use crate::backend::AttentionOps;
 
 /// Splits a projection into heads, and the heads into operands, such as `[query | key | value]`.
 ///

@@ -25,7 +25,6 @@
 //! | bias, activation and gate between two linear layers | [`activate`] |
 //! | cheap dropout of any tensor | [`dropout`] |
 //! | repeatable dropout | [`seed`], and `with_dropout_seed` on threads |
-//! | to know whether the values of a tensor can be checked without waiting for a device | [`in_host_memory`] |
 //!
 //! Only first-order gradients exist: Burn has no double backward.
 //!
@@ -33,21 +32,19 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `attention`, `merge` | the public functions |
-//! | `options`, `mask`, `bias` | the arguments of a call |
+//! | `attention`, `merge` | the public functions, and the options of a call |
+//! | `mask`, `bias` | the other arguments of a call |
 //! | `check` | one sentence for bad shapes and values |
 //! | `blocks`, `distance` | block tables as one operand; ALiBi and relative biases as one operand |
-//! | `extension` | the only file with Burn's backend-extension macro |
-//! | `operands` | the types that pass through it |
-//! | `backends` | its implementations |
-//! | `fused` | kernels, and the gradient rules |
+//! | `backend` | the interface of backends, by Burn's backend-extension macro |
+//! | `fused` | its implementations by kernels, and the gradient rules |
 //! | `blockwise` | the body made of plain tensor operations, for calls without kernels |
 //! | `composed` | one block of it |
-//! | `heads`, `linear`, `activation`, `rotation`, `dropout`, `seed` | the other operations |
+//! | `heads`, `linear`, `rotation`, `dropout`, `seed` | the other operations |
 
-mod activation;
 mod attention;
-mod backends;
+#[doc(hidden)]
+pub mod backend;
 mod bias;
 mod blocks;
 mod blockwise;
@@ -55,14 +52,11 @@ mod check;
 mod composed;
 mod distance;
 mod dropout;
-mod extension;
 mod fused;
 mod heads;
 mod linear;
 mod mask;
 mod merge;
-mod operands;
-mod options;
 mod placed;
 #[doc = include_str!("pytorch.md")]
 pub mod pytorch {}
@@ -70,28 +64,18 @@ mod rotation;
 mod seed;
 mod segments;
 
-pub use activation::{Activation, activate};
-pub use attention::{attention, attention_weights, attention_with_logsumexp};
-#[doc(hidden)]
-pub use attention::{blockwise_attention, composed_attention};
+pub use attention::{AttentionOptions, attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{
-    BlockSize, CausalAlignment, Dropout, DropoutError, DropoutRow, PositionMask, RelativeBuckets,
-    RelativeBucketsError, Window, alibi_slopes,
+    BlockSize, CausalAlignment, Dropout, DropoutError, RelativeBuckets, RelativeBucketsError,
+    Window, alibi_slopes,
 };
-pub use check::in_host_memory;
 pub use dropout::dropout;
-pub use extension::AttentionOps;
 pub use heads::split_heads;
-pub use linear::{activated_linear, linear};
+pub use linear::{Activation, activate, activated_linear, linear};
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
-pub use operands::{
-    AttentionScalars, Body, Differentiable, Gradients, MaskInputs, OptionalBool, OptionalFloat,
-    OptionalInt, Results, ScoreInputs, Upstream, Wanted,
-};
-pub use options::AttentionOptions;
-pub use rotation::{RotaryLayout, Rotation, rotate};
+pub use rotation::{RotaryLayout, rotate};
 #[cfg(feature = "std")]
 pub use seed::with_dropout_seed;
 pub use seed::{next_dropout_seed, seed};

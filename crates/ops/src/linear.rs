@@ -1,11 +1,12 @@
-//! A linear layer, fast for the single rows of decoding too.
+//! Linear layers, fast for the single rows of decoding too, and what is between them in a feed-forward network.
 
 use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor, module},
 };
+pub use burn_attn_kernels_cpu::tiled::Activation;
 
-use crate::{Activation, AttentionOps, OptionalFloat, activate, activation::floats};
+use crate::backend::{AttentionOps, OptionalFloat};
 
 /// A linear layer: `x · weight + bias`.
 ///
@@ -45,7 +46,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
     activated_linear(x, weight, bias, Activation::Identity, false)
 }
 
-/// [`activate`](crate::activate) of `x · weight`: a linear layer and its activation.
+/// [`activate`] of `x · weight`: a linear layer and its activation.
 ///
 /// # Shapes
 ///
@@ -56,7 +57,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Panics
 ///
-/// As [`linear`] and [`activate`](crate::activate).
+/// As [`linear`] and [`activate`].
 ///
 /// # Cost
 ///
@@ -65,7 +66,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Source
 ///
-/// As [`activate`](crate::activate).
+/// As [`activate`].
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -122,4 +123,75 @@ pub fn activated_linear(
         activation,
         gated,
     ))
+}
+
+/// `activation(x + bias)`. If `gated`, `x` is `[gate | up]` and the result is `activation(gate + bias) · (up + bias)`, each
+/// half with its half of the bias.
+///
+/// The CPU backends compute f32 in vectors, on all cores: outside training in one pass over memory, on flex in place if nothing
+/// else holds `x` and there is no gate. Training keeps no more than `x`, and computes its gradient in one such pass.
+///
+/// # Shapes
+///
+/// - `x`: `[rows, columns]`, gated `[rows, 2 · columns]`
+/// - `bias`: as wide as `x`; one of another type is cast to that of `x`
+/// - output: `[rows, columns]`
+///
+/// # Panics
+///
+/// When the width of the bias differs from that of `x`, or a gated `x` has an odd width.
+///
+/// # Cost
+///
+/// A few operations per number, one exponential or error function for most activations.
+///
+/// # Source
+///
+/// Gated: "GLU variants improve transformer" (arXiv:2002.05202), equation 5; the variants of [`Activation`] name theirs.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn_ops::{Activation, activate};
+///
+/// let device = Device::default();
+/// let x = Tensor::<2>::from_data([[-3.0, 0.5, 2.0, 4.0]], &device);
+/// let y = activate(x, None, Activation::Relu, true);
+/// assert_eq!(y.into_data().to_vec::<f32>().unwrap(), [0.0, 2.0]);
+/// ```
+pub fn activate(
+    x: Tensor<2>,
+    bias: Option<Tensor<1>>,
+    activation: Activation,
+    gated: bool,
+) -> Tensor<2> {
+    let bias = bias.map(|bias| floats(bias, x.dtype()));
+    let [rows, width] = x.dims();
+    if let Some(bias) = &bias {
+        assert!(
+            bias.dims() == [width],
+            "activate: bias {:?} does not fit x {:?}",
+            bias.dims(),
+            x.dims()
+        );
+    }
+    assert!(
+        !gated || width.is_multiple_of(2),
+        "activate: the gated x {:?} has an odd number of columns",
+        x.dims()
+    );
+    if rows == 0 || width == 0 {
+        let columns = if gated { width / 2 } else { width };
+        return Tensor::zeros([rows, columns], (&x.device(), x.dtype()));
+    }
+    let bias = OptionalFloat::from_option(bias.map(Tensor::into_dispatch));
+    let y = <Dispatch as AttentionOps>::activate(x.into_dispatch(), bias, activation, gated);
+    Tensor::from_dispatch(y)
+}
+
+/// `bias` in this `dtype`, dequantised if it is quantised: backends add up tensors of one type alone.
+fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
+    match bias.dtype() {
+        DType::QFloat(_) => bias.dequantize().cast(dtype),
+        _ => bias.cast(dtype),
+    }
 }

@@ -51,8 +51,8 @@ impl AttentionMask {
         Self::default()
     }
 
-    /// No query sees a later key; the last query is aligned with the last key (bottom-right). Modules of `burn-attn` place their
-    /// queries by another rule, its `QueryOffset`.
+    /// No query sees a later key; the last query is aligned with the last key (bottom-right), unless a mask that it is combined with
+    /// names the alignment. Modules of `burn-attn` place their queries by another rule, its `QueryOffset`.
     ///
     /// # Source
     ///
@@ -280,9 +280,20 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// When one mask is causal bottom-right and the other causal top-left: one call has one alignment. When dense masks do
-    /// not broadcast against each other, or the numbers of key lengths differ.
+    /// When the masks [name](Self::causal_aligned) two causal alignments: one call has one. When dense masks do not broadcast
+    /// against each other, or the numbers of key lengths differ.
     pub fn and(mut self, other: Self) -> Self {
+        let named = merge(
+            self.named_alignment(),
+            other.named_alignment(),
+            |first, second| {
+                assert!(
+                    first == second,
+                    "a mask has one causal alignment, but {first:?} and {second:?} were combined"
+                );
+                first
+            },
+        );
         self.visible_blocks.extend(other.visible_blocks);
         let (segments, second_segments) = match (self.segments, other.segments) {
             (None, one) | (one, None) => (one, None),
@@ -299,9 +310,16 @@ impl AttentionMask {
             }
         });
         let dense = merge(self.masked, other.masked, either_hides);
+        let (first, second) = (self.by_position, other.by_position);
         Self {
-            by_position: both_positions(self.by_position, other.by_position),
-            alignment_is_named: self.alignment_is_named || other.alignment_is_named,
+            by_position: PositionMask {
+                causal: named.or(first.causal).or(second.causal),
+                window: merge(first.window, second.window, |first, second| Window {
+                    left: merge(first.left, second.left, usize::min),
+                    right: merge(first.right, second.right, usize::min),
+                }),
+            },
+            alignment_is_named: named.is_some(),
             key_lengths: merge(self.key_lengths, other.key_lengths, |first, second| {
                 let ([first_batch], [second_batch]) = (first.dims(), second.dims());
                 assert!(
@@ -317,14 +335,12 @@ impl AttentionMask {
         }
     }
 
-    /// The causal alignment, if the caller named it.
-    #[doc(hidden)]
+    /// The causal alignment, if [`causal_aligned`](Self::causal_aligned) named it.
     pub fn named_alignment(&self) -> Option<CausalAlignment> {
         self.by_position.causal.filter(|_| self.alignment_is_named)
     }
 
     /// The [`key_lengths`](Self::key_lengths), if they are part of the mask.
-    #[doc(hidden)]
     pub fn lengths(&self) -> Option<&Tensor<1, Int>> {
         self.key_lengths.as_ref()
     }
@@ -345,23 +361,6 @@ impl AttentionMask {
 fn with_ones_behind<K: Basic>(x: Tensor<2, K>) -> Tensor<4, K> {
     let [batch, len] = x.dims();
     x.reshape([batch, len, 1, 1])
-}
-
-/// The keys that both masks show.
-fn both_positions(first: PositionMask, second: PositionMask) -> PositionMask {
-    PositionMask {
-        causal: merge(first.causal, second.causal, |first, second| {
-            assert!(
-                first == second,
-                "a mask has one causal alignment, but {first:?} and {second:?} were combined"
-            );
-            first
-        }),
-        window: merge(first.window, second.window, |first, second| Window {
-            left: merge(first.left, second.left, usize::min),
-            right: merge(first.right, second.right, usize::min),
-        }),
-    }
 }
 
 /// Both combined if both are there, otherwise the one that is.

@@ -5,28 +5,29 @@ use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
 
 use crate::{
-    AttentionBias, AttentionMask, AttentionOptions, bias::DistanceParts, check,
-    composed::statistics_dtype, distance::at_positions,
+    AttentionMask, AttentionOptions, bias::DistanceParts, check, composed::statistics_dtype,
+    distance::at_positions,
 };
 
 impl AttentionOptions {
     /// Whether a mask or a bias counts from the positions of the queries.
-    #[doc(hidden)]
     pub fn counts_positions(&self) -> bool {
-        let by_distance = |bias: &AttentionBias| !bias.by_distance.is_empty();
-        self.mask.by_position != PositionMask::default()
-            || self.bias.as_ref().is_some_and(by_distance)
+        self.mask.by_position != PositionMask::default() || !self.bias.by_distance.is_empty()
     }
 
-    /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Unlike
-    /// [`query_offsets`](Self::query_offsets), they may be any numbers.
+    /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Modules
+    /// place their queries by it. Unlike [`query_offsets`](method@Self::query_offsets), the offsets may be any numbers, and where they
+    /// stand for a causal alignment they become one.
+    ///
+    /// # Panics
+    ///
+    /// When a bias by [distances](crate::AttentionBias::distances) has no entry for a distance that occurs, or a bias does not fit the query.
     ///
     /// # Cost
     ///
     /// Nothing if that is where the queries stand anyway, and a number per batch item as long as a query or a key is near (offsets from
     /// `−len_q` to `len_kv`). Beyond, masks and biases by position become dense: `batch · heads_q · len_q · len_kv` numbers, or
     /// `heads_q · (len_q + len_kv)` without a mask if the offsets are equal.
-    #[doc(hidden)]
     pub fn placed(mut self, query: &Tensor<4>, len_kv: usize, offsets: &[i64]) -> Self {
         let [batch, heads, len_q, _] = query.dims();
         if !self.counts_positions() || [batch, len_q, len_kv].contains(&0) {
@@ -40,8 +41,7 @@ impl AttentionOptions {
         if offsets == [self.mask.by_position.offset(len_q, len_kv) as i64] {
             return self;
         }
-        let has_numbers = |bias: &AttentionBias| !bias.by_distance.numbers.is_empty();
-        let has_numbers = self.bias.as_ref().is_some_and(has_numbers);
+        let has_numbers = !self.bias.by_distance.numbers.is_empty();
         // Numbers by distance have their zero where the default alignment has it.
         if let ([offset], Some(_), false) = (offsets, self.mask.by_position.causal, has_numbers) {
             for alignment in [CausalAlignment::TopLeft, CausalAlignment::BottomRight] {
@@ -68,29 +68,16 @@ impl AttentionOptions {
             "attention: a bias by distance has no entries for queries from {offsets:?} on: it has those for offsets from -{len_q} to \
              {len_kv}, for {len_q} queries and {len_kv} keys"
         );
-        self.bias = self.bias.map(|bias| {
-            check::biases(&bias, [batch, heads, len_q, len_kv], true);
-            let AttentionBias {
-                mut dense,
-                by_distance,
-            } = bias;
-            let numbers = numbers_at(by_distance, query, offsets, lengths);
-            match (numbers, by_formula) {
-                (Some(numbers), true) => {
-                    return AttentionBias {
-                        dense,
-                        ..AttentionBias::distances(numbers)
-                    };
-                }
-                (numbers, _) => {
-                    dense.extend(numbers.map(|numbers| spread(numbers, offsets.len(), lengths)))
-                }
+        check::biases(&self.bias, [batch, heads, len_q, len_kv], true);
+        let by_distance = core::mem::take(&mut self.bias.by_distance);
+        if let Some(numbers) = numbers_at(by_distance, query, offsets, lengths) {
+            if by_formula {
+                self.bias.by_distance.numbers.push(numbers);
+            } else {
+                let dense = spread(numbers, offsets.len(), lengths);
+                self.bias.dense.push(dense);
             }
-            AttentionBias {
-                dense,
-                by_distance: DistanceParts::default(),
-            }
-        });
+        }
         if is_masked {
             let by_position = core::mem::take(&mut self.mask.by_position);
             let hidden = hidden(by_position, offsets, lengths, &device);

@@ -11,18 +11,7 @@ use burn::{
 };
 pub use burn_attn_kernels_cpu::tiled::RotaryLayout;
 
-use crate::AttentionOps;
-
-/// What [`AttentionOps::rotate`] does, apart from its tensors.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Rotation {
-    /// The row of the tables for the first row of `x`: one for all sequences, or one for each.
-    pub offsets: Vec<usize>,
-    /// Which numbers form a pair.
-    pub layout: RotaryLayout,
-    /// Whether to rotate by the opposite angle, as gradients are.
-    pub opposite: bool,
-}
+use crate::backend::{AttentionOps, Rotation};
 
 /// Rotates the pairs of numbers in every row of `x` by the angles of its position.
 ///

@@ -12,14 +12,14 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    /// State of the stream of the thread, if it has one of its own.
+    /// State of the thread's own stream, if it has one.
     static OF_THREAD: core::cell::Cell<Option<u64>> = const { core::cell::Cell::new(None) };
 }
 
 /// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of dropout seeds.
 ///
 /// Without it, parameters are initialised from entropy, and the dropout stream starts from a fixed number. Both generators
-/// belong to the process: threads that draw at the same time share them, unless `with_dropout_seed` gives them streams of their own.
+/// belong to the process: threads that draw at the same time share them, unless `with_dropout_seed` gives each a stream.
 ///
 /// PyTorch equivalent: `torch.manual_seed`.
 ///
@@ -59,7 +59,7 @@ fn mix(state: u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// Runs `work` with a stream of dropout seeds of its own, which nothing on another thread moves on.
+/// Runs `work` with a thread-local stream of dropout seeds.
 ///
 /// So replicas of a model that are trained on threads side by side drop the same numbers in every run, where both kinds of dropout are
 /// made of these seeds: on flex and ndarray. Elsewhere [`dropout`](crate::dropout) draws from Burn's generators, which belong to the process;

@@ -1,7 +1,7 @@
 """Counts our files between a call of attention and the innermost multiply-add.
 
 Run by gdb, in a test that calls `SelfAttention::forward` on the CPU: `cargo run-checks --path`. It stops at the first fused
-multiply-add of the matrix product and walks the stack, inlined functions included. It prints every file of ours on the way and
+multiply-add of the GEMM and walks the stack, inlined functions included. It prints every file of ours on the way and
 fails if there are more than `LIMITS` allow.
 """
 
@@ -15,8 +15,8 @@ LIMITS = [
     ("crates/nn/src/attention/self_attention.rs", "SelfAttention::forward", 16),
     ("crates/ops/src/attention.rs", "attention::attention", 12),
 ]
-PRODUCT = "crates/kernels-cpu/src/tiled/kernel/product.rs"
-# Instructions between the start of a product and its first multiply-add.
+GEMM = "crates/kernels-cpu/src/tiled/kernel/gemm.rs"
+# Instructions between the start of a GEMM and its first multiply-add.
 PATIENCE = 10_000
 
 
@@ -47,7 +47,7 @@ def run_to_multiply_add(root):
     gdb.execute("set print frame-arguments none")
     for file, function, _ in LIMITS:
         stop_in(root, file, function.rpartition("::")[2])
-    stop_in(root, PRODUCT, "strip")
+    stop_in(root, GEMM, "micro_panel")
     for _ in range(PATIENCE):
         name = gdb.newest_frame().name() or ""
         if "fmadd" in name or "fmla" in name:

@@ -57,7 +57,7 @@ fn complain(error: &str) {
 }
 
 /// Prints a line on standard output. Where it cannot be written, as where nobody reads any more, a training goes on without it.
-pub fn say(line: &str) {
+pub fn println(line: &str) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 

@@ -97,14 +97,14 @@ impl Lines {
         }
     }
 
-    fn say(&self, what: &str) {
+    fn print(&self, what: &str) {
         let values = self
             .values
             .iter()
             .map(|(name, value)| format!(", {} {value}", name.to_lowercase()));
         let values: String = values.collect();
         self.bar.suspend(|| {
-            exit::say(&format!(
+            exit::println(&format!(
                 "epoch {}/{}: {what}{values}",
                 self.epoch, self.epochs
             ))
@@ -150,13 +150,13 @@ impl TrainingProgressLogger for Lines {
         self.bar.set_position(items as u64);
         let is_seen = !self.bar.is_hidden() && std::io::stdout().is_terminal();
         if !is_seen && self.said.is_none_or(|said| said.elapsed() > EVERY) {
-            self.say(&format!("{} {items} of {}", self.split, self.items));
+            self.print(&format!("{} {items} of {}", self.split, self.items));
             self.said = Some(Instant::now());
         }
     }
 
     fn end_split(&mut self) {
-        self.say(&self.split);
+        self.print(&self.split);
         self.said = Some(Instant::now());
     }
 

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use burn_attn_models::{
-    generate::{GenerateOptions, Sampling, try_stream},
+    generate::{GenerateOptions, Sampling, stream},
     language_model::LanguageModel,
     text::TextStream,
 };
@@ -60,10 +60,9 @@ pub fn continued(
     mut go_on: impl FnMut(&str) -> bool,
 ) -> Result<(), Error> {
     let mut text = TextStream::new(tokenizer, false);
-    let mut steps = try_stream(model, model.start(1), &[prompt.to_vec()], options)?;
-    while let Some(choices) = steps.try_next()? {
-        for choice in choices {
-            let piece = text.push(choice.token)?;
+    for step in stream(model, model.start(1), &[prompt.to_vec()], options)? {
+        for chosen in step? {
+            let piece = text.push(chosen.token)?;
             if !piece.is_empty() && !go_on(&piece) {
                 return Ok(());
             }

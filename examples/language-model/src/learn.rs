@@ -23,7 +23,7 @@ use burn::{
 
 use burn_attn_models::{language_model::LanguageModelConfig, train::warmup_cosine};
 use example_common::{
-    exit::{STOPPED, say},
+    exit::{STOPPED, println},
     learner,
 };
 
@@ -79,7 +79,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         Some(epoch) if epoch >= run.epochs => {
             let best = run.best.unwrap_or(epoch);
             save_best(&folder, &config, best, &devices[0])?;
-            say(&format!(
+            println(&format!(
                 "{epoch} epochs are over, and --epochs {} asks for no more",
                 run.epochs
             ));
@@ -108,7 +108,7 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         burn_attn::seed(&device, recipe.seed);
         config.init(&device)
     };
-    say(&format!(
+    println(&format!(
         "{} parameters, {} tokens, {steps} steps",
         model.num_params(),
         text.train.len() * recipe.len
@@ -204,11 +204,11 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         (Some(error), _) => return Err(Error::Training(error)),
         (None, true) => {
             match newest {
-                Ok((_, _, epoch)) => say(&format!(
+                Ok((_, _, epoch)) => println(&format!(
                     "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
                     args.text.display()
                 )),
-                Err(_) => say("stopped in the first epoch: nothing is saved"),
+                Err(_) => println("stopped in the first epoch: nothing is saved"),
             }
             return Ok(STOPPED);
         }
@@ -232,7 +232,7 @@ fn save_best(
         problem: error.to_string(),
     })?;
     folder.save(&config.init(device).load_record(record))?;
-    say(&format!(
+    println(&format!(
         "the model of epoch {best} is in {}",
         folder.path().join("model.safetensors").display()
     ));

@@ -13,7 +13,7 @@ use burn::{
 };
 use burn_attn_models::language_model::LanguageModelConfig;
 use example_common::{
-    exit::{say, warn},
+    exit::{println, warn},
     text::printable,
 };
 use tokenizers::Tokenizer;
@@ -88,7 +88,7 @@ impl Samples {
         file.and_then(|mut file| writeln!(file, "{sample}"))
             .map_err(Error::file("write", path))?;
         if !std::io::stdout().is_terminal() {
-            say(&sample);
+            println(&sample);
         }
         Ok(())
     }

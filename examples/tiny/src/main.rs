@@ -11,8 +11,8 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, NormPlacement, TransformerDecoder, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
+    AttentionMask, BlockConfig, LayerInput, NormPlacement, TransformerStack,
+    TransformerStackConfig,
     positions::{Sinusoidal, SinusoidalConfig},
 };
 use burn_attn_models::tokens::padded;
@@ -29,16 +29,16 @@ const END: u32 = 2;
 struct Translator {
     embedding: Embedding,
     positions: Sinusoidal,
-    encoder: TransformerEncoder,
-    decoder: TransformerDecoder,
+    encoder: TransformerStack,
+    decoder: TransformerStack,
     head: Linear,
 }
 
 impl Translator {
     fn new(words: usize, device: &Device) -> Self {
         let block = BlockConfig::new().with_norm_placement(NormPlacement::Pre);
-        let encoder = TransformerEncoderConfig::new(D_MODEL, 2 * D_MODEL, 4, 1);
-        let decoder = TransformerDecoderConfig::new(D_MODEL, 2 * D_MODEL, 4, 1);
+        let encoder = TransformerStackConfig::encoder(D_MODEL, 2 * D_MODEL, 4, 1);
+        let decoder = TransformerStackConfig::decoder(D_MODEL, 2 * D_MODEL, 4, 1);
         Self {
             embedding: EmbeddingConfig::new(words, D_MODEL).init(device),
             positions: SinusoidalConfig::new(D_MODEL).init(device),
@@ -55,7 +55,7 @@ impl Translator {
     /// What each English word means in its sentence: `[batch, len]` tokens → `[batch, len, d_model]`.
     fn read(&self, english: Tensor<2, Int>) -> Tensor<3> {
         let padding = AttentionMask::padding(english.clone(), PAD.into());
-        let input = TransformerEncoderInput::new(self.embed(english)).mask(padding);
+        let input = LayerInput::new(self.embed(english)).mask(padding);
         self.encoder.forward(input)
     }
 
@@ -67,7 +67,9 @@ impl Translator {
         english: Tensor<2, Int>,
     ) -> Tensor<3> {
         let padding = AttentionMask::padding(english, PAD.into());
-        let input = TransformerDecoderInput::new(self.embed(spanish), memory).memory_mask(padding);
+        let input = LayerInput::new(self.embed(spanish))
+            .memory(memory)
+            .memory_mask(padding);
         self.head.forward(self.decoder.forward(input))
     }
 }

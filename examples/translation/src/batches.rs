@@ -37,7 +37,7 @@ pub fn samples(
     pairs: &[Pair],
     vocabulary: &Vocabulary,
     config: &RunConfig,
-    part: &str,
+    set: &str,
 ) -> Result<Vec<Sample>, Error> {
     let sources = vocabulary.encode_all(pairs.iter().map(|pair| pair.source.as_str()).collect())?;
     let targets = vocabulary.encode_all(pairs.iter().map(|pair| pair.target.as_str()).collect())?;
@@ -53,13 +53,13 @@ pub fn samples(
         return Err(Error::Corpus {
             corpus: config.data.name(),
             problem: format!(
-                "all {skipped} {part} pairs are longer than the {limit} positions of --max-len"
+                "all {skipped} {set} pairs are longer than the {limit} positions of --max-len"
             ),
         });
     }
     if skipped > 0 {
         warn(&format!(
-            "{skipped} of {} {part} pairs are longer than the {limit} positions of --max-len and left out",
+            "{skipped} of {} {set} pairs are longer than the {limit} positions of --max-len and left out",
             pairs.len()
         ));
     }
@@ -108,33 +108,33 @@ pub fn right(output: &SequenceOutput) -> usize {
     right.int().sum().into_scalar::<i64>() as usize
 }
 
-/// Divides a batch into at most `count` parts of about as many tokens.
-pub fn parts<'a>(samples: &'a [&'a Sample], count: usize) -> Vec<&'a [&'a Sample]> {
+/// Divides a batch into at most `count` shards of about as many tokens.
+pub fn shards<'a>(samples: &'a [&'a Sample], count: usize) -> Vec<&'a [&'a Sample]> {
     let total: usize = samples.iter().map(|sample| sample.tokens()).sum();
-    let mut parts = Vec::new();
+    let mut shards = Vec::new();
     let (mut rest, mut tokens) = (samples, 0);
-    for part in 1..=count {
+    for shard in 1..=count {
         let end = rest
             .iter()
             .take_while(|sample| {
                 let before = tokens;
                 tokens += sample.tokens();
-                // The sample whose middle is beyond the part's end belongs to the next.
-                let is_in = (before + tokens) * count <= 2 * total * part;
+                // The sample whose middle is beyond the shard's end belongs to the next.
+                let is_in = (before + tokens) * count <= 2 * total * shard;
                 if !is_in {
                     tokens = before;
                 }
                 is_in
             })
             .count();
-        let end = if part == count { rest.len() } else { end };
+        let end = if shard == count { rest.len() } else { end };
         let (head, tail) = rest.split_at(end);
         if !head.is_empty() {
-            parts.push(head);
+            shards.push(head);
         }
         rest = tail;
     }
-    parts
+    shards
 }
 
 fn with_eos(sentence: &[u32]) -> Vec<u32> {
@@ -187,8 +187,8 @@ mod tests {
             .into();
         let samples: Vec<&Sample> = samples.iter().collect();
         let lens = |count| -> Vec<usize> {
-            let parts = parts(&samples, count);
-            parts.iter().map(|part| part.len()).collect()
+            let shards = shards(&samples, count);
+            shards.iter().map(|shard| shard.len()).collect()
         };
         assert_eq!(lens(1), [6]);
         assert_eq!(lens(2), [4, 2]);

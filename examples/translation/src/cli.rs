@@ -10,13 +10,13 @@ use crate::schedule::Schedule;
 
 /// A small translator that is trained on the spot, and shows what each of its attention heads looks at.
 ///
-/// Without a command it tells the whole story: it trains a model on a built-in English–Spanish toy corpus (about a
+/// Without a command it runs a demo: it trains a model on a built-in English–Spanish toy corpus (about a
 /// minute on two CPU cores), prints how many sentences that it has never seen it translates exactly right, translates some of
 /// them, and writes an HTML page with the attention of every layer and head for one of them.
 #[derive(Debug, Parser)]
 #[command(name = "translation", version, after_help = EXAMPLES)]
 pub struct Cli {
-    /// What to do; without a command, the whole story.
+    /// What to do; without a command, the demo.
     #[command(subcommand)]
     pub command: Option<Command>,
     /// Options of every command.
@@ -25,8 +25,8 @@ pub struct Cli {
 }
 
 const EXAMPLES: &str = "Examples:
-  translation                                         the whole story, on the built-in corpus
-  translation translate \"The dog sleeps.\"             with the model of the story
+  translation                                         the demo, on the built-in corpus
+  translation translate \"The dog sleeps.\"             with the model of the demo
   translation translate < english.txt > spanish.txt
   translation explain \"The dog sleeps.\" --html a.html
   translation train --data pairs.tsv --out run --minutes 40
@@ -50,11 +50,11 @@ pub struct Shared {
     /// flex needs the cargo feature of its name [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, global = true, value_name = "DEVICE")]
     pub device: Option<DeviceArg>,
-    /// Also write the figures of the run as JSON, replacing an older file (story, train and evaluate)
+    /// Also write the figures of the run as JSON, replacing an older file (demo, train and evaluate)
     #[arg(long, global = true, value_name = "FILE")]
     pub report: Option<PathBuf>,
     /// Also write the translations of the held-out sentences, replacing an older file: source, translation and all references, with tabs
-    /// between them (story, train and evaluate)
+    /// between them (demo, train and evaluate)
     #[arg(long, global = true, value_name = "FILE.tsv")]
     pub translations: Option<PathBuf>,
 }

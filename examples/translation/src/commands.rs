@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use burn::module::Module;
 use burn::tensor::Device;
-use burn_attn::ops::in_host_memory;
+use burn_attn::ops::backend::in_host_memory;
 use burn_attn_models::train::Replicas;
-use example_common::exit::{STOPPED, say};
+use example_common::exit::{STOPPED, println};
 use example_common::files;
 use example_common::lock::{self, Lock};
 
@@ -15,6 +15,7 @@ use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Cli, Command, Shared, TrainArgs};
 use crate::curve;
 use crate::data::{self, Split};
+use crate::demo;
 use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::explain;
@@ -22,7 +23,6 @@ use crate::folder;
 use crate::progress::{Progress, duration};
 use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
 use crate::run_config::RunConfig;
-use crate::story;
 use crate::trainer::{Outcome, Trainer};
 use crate::translate::translate;
 use crate::translator::Translator;
@@ -36,7 +36,7 @@ static TRAINING: AtomicBool = AtomicBool::new(false);
 pub const HELD_OUT: &str = "held-out sentences, never seen";
 
 /// A device with its name.
-pub struct Place {
+pub struct TargetDevice {
     /// Where to compute.
     pub device: Device,
     /// Its name in the report.
@@ -46,18 +46,18 @@ pub struct Place {
 /// Runs the command and returns the exit code.
 pub fn run(cli: Cli) -> Result<u8, Error> {
     let (device, name) = example_common::devices::choose(cli.shared.device)?;
-    let place = Place { device, name };
+    let target = TargetDevice { device, name };
     match cli.command {
-        None => story::tell(&cli.shared, &place),
-        Some(Command::Train(args)) => train(&args, &cli.shared, &place),
+        None => demo::run(&cli.shared, &target),
+        Some(Command::Train(args)) => train(&args, &cli.shared, &target),
         Some(Command::Translate { text, search }) => {
             refuse_outputs(&cli.shared, "translate")?;
-            let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
             translate(&translator, text.as_deref())
         }
         Some(Command::Evaluate { data, test, search }) => {
             probe_outputs(&cli.shared)?;
-            let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
             let (split, tested_on) = match test {
                 Some(test) => {
                     let held_out = data::group_by_source(&data::read_tsv(&test)?);
@@ -76,13 +76,13 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
             // Unlike a training, it fails if its figures cannot be written.
             println!(
                 "{}",
-                report_run(&translator, &split, &tested_on, &cli.shared, &place)?
+                report_run(&translator, &split, &tested_on, &cli.shared, &target)?
             );
             Ok(0)
         }
         Some(Command::Explain { text, html, search }) => {
             refuse_outputs(&cli.shared, "explain")?;
-            let translator = Translator::load(&cli.shared.out, &place.device, search.beam)?;
+            let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
             let html = html.unwrap_or_else(|| cli.shared.out.join("attention.html"));
             println!("{}", explain(&translator, &text, &html)?);
             println!(
@@ -94,16 +94,16 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
     }
 }
 
-fn train(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<u8, Error> {
+fn train(args: &TrainArgs, shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
     let (split, outcome) = match args.resume {
-        true => resume(args, shared, place)?,
-        false => begin(args, shared, place)?,
+        true => resume(args, shared, target)?,
+        false => begin(args, shared, target)?,
     };
     if let Outcome::Interrupted(name) = outcome {
-        return Ok(say_how_to_resume(&name, &shared.out));
+        return Ok(print_how_to_resume(&name, &shared.out));
     }
-    let translator = Translator::load(&shared.out, &place.device, 1)?;
-    say(&report_run(&translator, &split, HELD_OUT, shared, place)?);
+    let translator = Translator::load(&shared.out, &target.device, 1)?;
+    println(&report_run(&translator, &split, HELD_OUT, shared, target)?);
     Ok(0)
 }
 
@@ -148,23 +148,23 @@ fn refuse_outputs(shared: &Shared, command: &str) -> Result<(), Error> {
     match outputs.into_iter().find(|(_, path)| path.is_some()) {
         None => Ok(()),
         Some((option, _)) => Err(Error::Option(format!(
-            "{option} is written by the story, train and evaluate, not by {command}"
+            "{option} is written by the demo, train and evaluate, not by {command}"
         ))),
     }
 }
 
 /// Decides how many replicas there are, if it is not given. They are refused on a device that is not the CPU's threads: they would wait for
-/// each other, and its generator, of which dropout is made there, would serve whoever comes first.
+/// each other, and replicas would share one RNG, making dropout depend on scheduling.
 fn decide_replicas(
     config: &mut RunConfig,
     asked: Option<usize>,
-    place: &Place,
+    target: &TargetDevice,
 ) -> Result<(), Error> {
-    let shares_threads = in_host_memory(&place.device);
+    let shares_threads = in_host_memory(&target.device);
     match asked {
         Some(replicas) if replicas > 1 && !shares_threads => Err(Error::Option(format!(
             "--replicas {replicas} needs the device flex or ndarray, got {}",
-            place.name
+            target.name
         ))),
         None if shares_threads => {
             config.replicas = Replicas::recommended().min(config.batch.max(1));
@@ -175,24 +175,28 @@ fn decide_replicas(
 }
 
 /// Starts a run in an empty folder.
-pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+pub fn begin(
+    args: &TrainArgs,
+    shared: &Shared,
+    target: &TargetDevice,
+) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     refuse_occupied(&shared.out)?;
     let mut config = args.config()?;
-    decide_replicas(&mut config, args.replicas, place)?;
-    config.precision.check(&place.device, &place.name)?;
+    decide_replicas(&mut config, args.replicas, target)?;
+    config.precision.check(&target.device, &target.name)?;
     let _lock = prepare(shared)?;
     // Until it was locked, another run may have begun and ended.
     refuse_occupied(&shared.out)?;
     let (split, vocabulary) = config.prepare()?;
-    let mut trainer = Trainer::start(config, &split, vocabulary, &place.device, &shared.out)?;
-    say(&format!(
+    let mut trainer = Trainer::start(config, &split, vocabulary, &target.device, &shared.out)?;
+    println(&format!(
         "training on {}: {} pairs, {} tokens in the vocabulary, {} parameters, on {}{}",
         trainer.config.data.name(),
         split.train.len(),
         trainer.config.model.vocab_size,
         trainer.parameters(),
-        place.name,
+        target.name,
         match trainer.config.replicas {
             1 => String::new(),
             replicas => format!(", {replicas} replicas"),
@@ -202,7 +206,11 @@ pub fn begin(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split,
 }
 
 /// Resumes the run of a folder from its newest checkpoint.
-pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+pub fn resume(
+    args: &TrainArgs,
+    shared: &Shared,
+    target: &TargetDevice,
+) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     // A folder that may be a typing error is not created.
     newest(&shared.out)?;
@@ -217,24 +225,24 @@ pub fn resume(args: &TrainArgs, shared: &Shared, place: &Place) -> Result<(Split
         }
     }
     let precision = checkpoint.config.precision;
-    precision.check(&place.device, &place.name)?;
+    precision.check(&target.device, &target.name)?;
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
         // A kill after the last checkpoint may have left the one before, and the curve without its end.
         checkpoint::tidy(&shared.out)?;
         curve::draw(&checkpoint.state.curve, &shared.out.join(curve::FILE))?;
-        say(&format!(
+        println(&format!(
             "{} is complete: nothing is left to train",
             shared.out.display()
         ));
         return Ok((split, Outcome::Finished));
     }
-    let mut trainer = Trainer::resume(&checkpoint, &split, &place.device, &shared.out)?;
-    say(&format!(
+    let mut trainer = Trainer::resume(&checkpoint, &split, &target.device, &shared.out)?;
+    println(&format!(
         "going on from {} in {}, on {}",
         files::name(&path),
         shared.out.display(),
-        place.name
+        target.name
     ));
     Ok((split, drive(&mut trainer)?))
 }
@@ -258,8 +266,8 @@ fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
 }
 
 /// Tells the user what to do after an interruption and returns the exit code.
-pub fn say_how_to_resume(name: &str, out: &Path) -> u8 {
-    say(&format!(
+pub fn print_how_to_resume(name: &str, out: &Path) -> u8 {
+    println(&format!(
         "stopped; train --resume --out {} goes on from {name}",
         out.display()
     ));
@@ -273,7 +281,7 @@ pub fn report_run(
     split: &Split,
     tested_on: &str,
     shared: &Shared,
-    place: &Place,
+    target: &TargetDevice,
 ) -> Result<String, Error> {
     let state = folder::newest_state(&shared.out)?;
     let scores = evaluate(translator, split)?;
@@ -298,7 +306,7 @@ pub fn report_run(
             model: ModelFigures {
                 parameters: translator.model.num_params(),
             },
-            device: &place.name,
+            device: &target.name,
             config: &translator.config,
         };
         report.write(path)?;

@@ -3,6 +3,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use burn_attn_models::generate::GenerateError;
 use example_common::lock::LockError;
 
 /// Why a command could not be carried out.
@@ -113,6 +114,9 @@ pub enum Error {
         /// Why not.
         problem: String,
     },
+    /// The model cannot translate anything.
+    #[error(transparent)]
+    Generate(#[from] GenerateError),
     /// A checkpoint cannot be written, and not because of a file.
     #[error("cannot write {}: {problem}", path.display())]
     NotWritten {

@@ -94,8 +94,9 @@ fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String
         .iter()
         .map(|&index| sources[index].clone())
         .collect();
+    let found = translator.translate(&batch)?;
     let mut translations = vec![String::new(); sources.len()];
-    for (index, tokens) in fitting.into_iter().zip(translator.translate(&batch)) {
+    for (index, tokens) in fitting.into_iter().zip(found) {
         translations[index] = translator.vocabulary.decode(&tokens)?;
     }
     Ok(translations)

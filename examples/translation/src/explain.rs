@@ -16,7 +16,7 @@ use crate::vocabulary::{BOS, EOS};
 pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<String, Error> {
     let source = translator.encode(sentence)?;
     let target = translator
-        .translate(std::slice::from_ref(&source))
+        .translate(std::slice::from_ref(&source))?
         .remove(0);
     let translation = translator.text(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;

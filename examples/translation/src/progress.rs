@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::io::IsTerminal;
 use std::time::Duration;
 
-use example_common::exit::say;
+use example_common::exit::println;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 /// The time between two lines of an epoch where there is no bar.
@@ -33,7 +33,7 @@ impl Progress {
         bar.set_style(style);
         Self {
             bar,
-            print: Box::new(say),
+            print: Box::new(println),
             shown: Cell::default(),
         }
     }

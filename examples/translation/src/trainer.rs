@@ -15,7 +15,7 @@ use burn::lr_scheduler::module_lr_scheduler::ModuleLrScheduler;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::{AdamConfig, ModuleOptimizer};
 use burn::tensor::{Device, Tensor};
-use burn_attn::ops::in_host_memory;
+use burn_attn::ops::backend::in_host_memory;
 use burn_attn_models::seq2seq::Seq2Seq;
 use burn_attn_models::train::{MovingAverage, Replicas};
 
@@ -59,15 +59,15 @@ pub struct Trainer {
     /// Taken out only while the optimizer holds it.
     model: Option<Seq2Seq>,
     replicas: Replicas,
-    /// Each of a share of the parameters.
+    /// One optimizer per parameter shard.
     optimizers: Vec<ModuleOptimizer>,
     /// Made when the last step is known, or known anew.
     scheduler: Option<ModuleLrScheduler>,
-    /// Once there is a model to begin it with: the one of before the first step has learnt nothing.
+    /// Starts after the first step; the initial model would only add noise.
     average: Option<MovingAverage<Seq2Seq>>,
     train: Vec<Sample>,
     validation: Vec<Sample>,
-    /// Sentences to translate after an epoch: the validation part.
+    /// Sentences to translate after an epoch: the validation set.
     to_show: Vec<Pair>,
     /// The steps of every epoch.
     epoch_steps: usize,

@@ -79,6 +79,7 @@ fn lines(translator: &Translator, input: impl BufRead, mut output: impl Write) -
         }
         let (places, sentences): (Vec<_>, Vec<_>) = sentences.into_iter().unzip();
         let found = translator.translate(&sentences);
+        let found = found.map_err(io::Error::other)?;
         for ((place, number), tokens) in places.into_iter().zip(found) {
             match translator.text(&tokens) {
                 Ok(text) => translations[place] = text,

@@ -86,14 +86,17 @@ impl Translator {
     }
 
     /// The translations of encoded sentences, as ids.
-    pub fn translate(&self, sentences: &[Vec<u32>]) -> Vec<Vec<u32>> {
+    ///
+    /// # Errors
+    /// If the model's logits are not numbers.
+    pub fn translate(&self, sentences: &[Vec<u32>]) -> Result<Vec<Vec<u32>>, Error> {
         let sentences: Vec<&[u32]> = sentences.iter().map(Vec::as_slice).collect();
         search(&self.model, &sentences, self.beam, &self.device)
     }
 
     /// The translation of one sentence.
     pub fn translate_text(&self, sentence: &str) -> Result<String, Error> {
-        let translations = self.translate(&[self.encode(sentence)?]);
+        let translations = self.translate(&[self.encode(sentence)?])?;
         self.text(&translations[0])
     }
 
@@ -105,12 +108,15 @@ impl Translator {
 }
 
 /// The translations of encoded sentences by a model without gradients, as ids.
+///
+/// # Errors
+/// If the model's logits are not numbers.
 pub fn search(
     model: &Seq2Seq,
     sentences: &[&[u32]],
     beam: usize,
     device: &Device,
-) -> Vec<Vec<u32>> {
+) -> Result<Vec<Vec<u32>>, Error> {
     // Sentences of the same length together: no padding, and all end at about the same step.
     let mut order: Vec<usize> = (0..sentences.len()).collect();
     order.sort_by_key(|&index| sentences[index].len());
@@ -125,10 +131,10 @@ pub fn search(
             .length_penalty(0.6);
         let start = model.start(source, lengths);
         let prompts = vec![vec![BOS]; chunk.len()];
-        let found = beam_search(model, start, &prompts, &options);
+        let found = beam_search(model, start, &prompts, &options)?;
         for (&index, mut best) in chunk.iter().zip(found) {
             translations[index] = best.swap_remove(0).generation.tokens;
         }
     }
-    translations
+    Ok(translations)
 }

@@ -241,7 +241,7 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
     let refused = refused(program(folder.path(), "run").args(["translate", "a", "--report", "r"]));
     assert_eq!(
         refused,
-        "error: --report is written by the story, train and evaluate, not by translate\n"
+        "error: --report is written by the demo, train and evaluate, not by translate\n"
     );
 
     done(program(folder.path(), "run").args(["explain", "1 uno"]));

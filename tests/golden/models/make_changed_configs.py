@@ -142,6 +142,10 @@ def rows():
     yield "llama", False, {"rope_parameters": {"rope_type": "default"}, "rope_theta": 70.0}
     yield "llama", False, {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}, "rope_scaling": linear}
     yield "llama", False, {"partial_rotary_factor": 1.0}
+    for factor in [1.0, 1]:
+        yield "llama", False, {"rope_parameters": {"rope_type": "default", "rope_theta": 70.0, "partial_rotary_factor": factor}}
+    yield "llama", True, {"partial_rotary_factor": 1}
+    yield "llama", True, {"rope_scaling": {**linear, "partial_rotary_factor": 1.0}}
     yield "llama", True, {"partial_rotary_factor": 0.5}
     yield "llama", True, {"original_max_position_embeddings": 8}
 

@@ -1,9 +1,9 @@
 //! Configurations that contradict themselves: `validate` returns the error, and `init` panics with its sentence.
 
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, CrossAttentionConfig, FeedForwardConfig,
-    MultiHeadAttentionConfig, NormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
-    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    BlockConfig, ConfigError, CrossAttentionConfig, FeedForwardConfig, MultiHeadAttentionConfig,
+    NormConfig, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
+    TransformerStackConfig,
     positions::{LearnedConfig, SinusoidalConfig, SinusoidalLayout},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -17,23 +17,23 @@ fn sound_configurations_are_accepted() {
     assert_eq!(CrossAttentionConfig::new(15, 3).validate(), Ok(()));
     assert_eq!(MultiHeadAttentionConfig::new(15, 3).validate(), Ok(()));
     assert_eq!(
-        TransformerEncoderConfig::new(15, 29, 3, 2).validate(),
+        TransformerStackConfig::encoder(15, 29, 3, 2).validate(),
         Ok(())
     );
     assert_eq!(
-        TransformerDecoderConfig::new(15, 29, 3, 2).validate(),
+        TransformerStackConfig::decoder(15, 29, 3, 2).validate(),
         Ok(())
     );
     assert_eq!(TransformerConfig::new(15, 29, 3, 2, 2).validate(), Ok(()));
     let parallel = BlockConfig::new().with_parallel(true);
     assert_eq!(
-        CausalTransformerConfig::new(15, 29, 3, 2)
+        TransformerStackConfig::causal(15, 29, 3, 2)
             .with_block(parallel.clone())
             .validate(),
         Ok(())
     );
     assert_eq!(
-        TransformerEncoderConfig::new(15, 29, 3, 2)
+        TransformerStackConfig::encoder(15, 29, 3, 2)
             .with_block(parallel)
             .validate(),
         Ok(())
@@ -97,12 +97,12 @@ fn heads_that_do_not_divide_the_width() {
         "MultiHeadAttentionConfig: d_model 15 is not divisible by n_heads 16"
     );
     refused!(
-        TransformerEncoderConfig::new(15, 29, 4, 2),
-        "TransformerEncoderConfig: d_model 15 is not divisible by n_heads 4"
+        TransformerStackConfig::encoder(15, 29, 4, 2),
+        "TransformerStackConfig: d_model 15 is not divisible by n_heads 4"
     );
     refused!(
-        TransformerDecoderConfig::new(15, 29, 4, 2),
-        "TransformerDecoderConfig: d_model 15 is not divisible by n_heads 4"
+        TransformerStackConfig::decoder(15, 29, 4, 2),
+        "TransformerStackConfig: d_model 15 is not divisible by n_heads 4"
     );
     refused!(
         TransformerConfig::new(15, 29, 4, 2, 2),
@@ -146,11 +146,11 @@ fn attention_without_size() {
 #[test]
 fn stacks_without_size() {
     let encoder =
-        |sizes: [usize; 4]| TransformerEncoderConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
+        |sizes: [usize; 4]| TransformerStackConfig::encoder(sizes[0], sizes[1], sizes[2], sizes[3]);
     let decoder =
-        |sizes: [usize; 4]| TransformerDecoderConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
+        |sizes: [usize; 4]| TransformerStackConfig::decoder(sizes[0], sizes[1], sizes[2], sizes[3]);
     let causal =
-        |sizes: [usize; 4]| CausalTransformerConfig::new(sizes[0], sizes[1], sizes[2], sizes[3]);
+        |sizes: [usize; 4]| TransformerStackConfig::causal(sizes[0], sizes[1], sizes[2], sizes[3]);
     let cases = [
         ([0, 29, 3, 2], "d_model"),
         ([15, 0, 3, 2], "d_ff"),
@@ -160,15 +160,15 @@ fn stacks_without_size() {
     for (sizes, field) in cases {
         refused!(
             encoder(sizes),
-            format!("TransformerEncoderConfig: {field} must be at least 1, got 0")
+            format!("TransformerStackConfig: {field} must be at least 1, got 0")
         );
         refused!(
             causal(sizes),
-            format!("CausalTransformerConfig: {field} must be at least 1, got 0")
+            format!("TransformerStackConfig: {field} must be at least 1, got 0")
         );
         refused!(
             decoder(sizes),
-            format!("TransformerDecoderConfig: {field} must be at least 1, got 0")
+            format!("TransformerStackConfig: {field} must be at least 1, got 0")
         );
     }
     let cases = [
@@ -202,8 +202,8 @@ fn blocks_that_contradict_themselves() {
         format!("{name}: parallel is true, but a parallel layer has no place for cross-attention")
     };
     refused!(
-        TransformerDecoderConfig::new(15, 29, 3, 2).with_block(parallel.clone()),
-        expected("TransformerDecoderConfig")
+        TransformerStackConfig::decoder(15, 29, 3, 2).with_block(parallel.clone()),
+        expected("TransformerStackConfig")
     );
     refused!(
         TransformerConfig::new(15, 29, 3, 2, 2).with_block(parallel),
@@ -233,16 +233,16 @@ fn blocks_that_contradict_themselves() {
 #[test]
 fn windows_of_encoders() {
     let block = BlockConfig::new().with_window(5);
-    let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone());
+    let decoder = TransformerStackConfig::decoder(15, 29, 3, 2).with_block(block.clone());
     assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
     refused!(
         decoder,
-        "TransformerDecoderConfig: the block has a window of 5, which needs a causal layer; AttentionMask::window is for both \
+        "TransformerStackConfig: a window of 5 needs causal true; AttentionMask::window is for both \
          directions"
     );
     refused!(
-        TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        "TransformerEncoderConfig: the block has a window of 5, which needs a causal layer; AttentionMask::window is for both \
+        TransformerStackConfig::encoder(15, 29, 3, 2).with_block(block.clone()),
+        "TransformerStackConfig: a window of 5 needs causal true; AttentionMask::window is for both \
          directions"
     );
     // Beside a decoder, they are the decoder's.

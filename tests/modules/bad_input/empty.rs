@@ -26,13 +26,13 @@ fn a_batch_of_none() {
             1,
         );
         let output = module.forward_with_weights(SelfAttentionInput::new(x()).mask(mask()));
-        assert_eq!(output.context.dims(), [0, 7, 15]);
+        assert_eq!(output.states.dims(), [0, 7, 15]);
         assert_eq!(output.weights.dims(), [0, 3, 7, 7]);
 
         let module = filled(CrossAttentionConfig::new(15, 3).init(&device), 1);
         let output =
             module.forward_with_weights(CrossAttentionInput::new(x(), memory()).mask(mask()));
-        assert_eq!(output.context.dims(), [0, 7, 15]);
+        assert_eq!(output.states.dims(), [0, 7, 15]);
         assert_eq!(output.weights.dims(), [0, 3, 7, 11]);
 
         let module = filled(MultiHeadAttentionConfig::new(15, 3).init(&device), 1);
@@ -115,7 +115,7 @@ fn masks_of_nothing() {
             ] {
                 let x = Tensor::zeros([batch, len, 15], &device);
                 let output = module.forward_with_weights(SelfAttentionInput::new(x).mask(mask));
-                assert_eq!(output.context.dims(), [batch, len, 15]);
+                assert_eq!(output.states.dims(), [batch, len, 15]);
                 assert_eq!(output.weights.dims(), [batch, 3, len, len]);
             }
         }

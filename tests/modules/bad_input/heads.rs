@@ -117,7 +117,7 @@ fn position_encodings() {
 fn windows_without_a_direction() {
     refused!(
         SelfAttentionConfig::new(15, 3).with_window(5),
-        "SelfAttentionConfig: a window of 5 needs causal true"
+        "SelfAttentionConfig: a window of 5 needs causal true; AttentionMask::window is for both directions"
     );
 }
 
@@ -186,7 +186,9 @@ fn offsets_that_do_not_fit() {
         sentence(|| module.forward(input().offset(-11))),
         "Rotary: 7 tokens from position -11 on reach a distance of 11 from position 0, but there are 11 positions"
     );
-    let module = MultiHeadAttentionConfig::new(15, 3).init(&device);
+    let module = MultiHeadAttentionConfig::new(15, 3)
+        .with_causal(true)
+        .init(&device);
     let mut cache = module.cache(2, &KvCacheConfig::new(11));
     let input = MultiHeadAttentionInput::self_attention(queries()).offset(1);
     assert_eq!(

@@ -16,26 +16,23 @@ mod heads;
 mod masks;
 mod shapes;
 
-use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, TransformerConfig, TransformerDecoderConfig,
-    TransformerEncoderConfig,
-};
+use burn_attn::{BlockConfig, ConfigError, TransformerConfig, TransformerStackConfig};
 use burn_attn_tests::{devices, sentence};
 
 /// Sees that every stack refuses this block, each in its own name.
 #[track_caller]
 fn refused_by_stacks(block: &BlockConfig, reason: &str) {
     refused!(
-        TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        format!("TransformerEncoderConfig: {reason}")
+        TransformerStackConfig::encoder(15, 29, 3, 2).with_block(block.clone()),
+        format!("TransformerStackConfig: {reason}")
     );
     refused!(
-        CausalTransformerConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        format!("CausalTransformerConfig: {reason}")
+        TransformerStackConfig::causal(15, 29, 3, 2).with_block(block.clone()),
+        format!("TransformerStackConfig: {reason}")
     );
     refused!(
-        TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block.clone()),
-        format!("TransformerDecoderConfig: {reason}")
+        TransformerStackConfig::decoder(15, 29, 3, 2).with_block(block.clone()),
+        format!("TransformerStackConfig: {reason}")
     );
     refused!(
         TransformerConfig::new(15, 29, 3, 2, 2).with_block(block.clone()),

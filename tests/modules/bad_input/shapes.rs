@@ -3,10 +3,9 @@
 use burn::tensor::{Device, Int, Tensor};
 use burn_attn::{
     BlockConfig, CrossAttention, CrossAttentionConfig, CrossAttentionInput, FeedForwardConfig,
-    MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig,
+    LayerInput, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig,
     NormPlacement, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig,
-    TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
-    TransformerEncoderInput, TransformerInput,
+    TransformerConfig, TransformerInput, TransformerStackConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::seq2seq::Seq2SeqConfig;
@@ -133,19 +132,19 @@ fn keys_and_values_of_different_lengths() {
 fn stacks_refuse_what_their_attention_refuses() {
     let device = devices::any();
     // With the norm last, the attention is the first to see the input.
-    let encoder = TransformerEncoderConfig::new(15, 29, 3, 1)
+    let encoder = TransformerStackConfig::encoder(15, 29, 3, 1)
         .with_block(BlockConfig::new().with_norm_placement(NormPlacement::Post));
     let encoder = filled(encoder.init(&device), 1);
     assert_eq!(
-        sentence(|| encoder.forward(TransformerEncoderInput::new(zeros([2, 7, 16])))),
+        sentence(|| encoder.forward(LayerInput::new(zeros([2, 7, 16])))),
         "assert_shape!(x, [_, _, d_model]): axis 2 expected 15, got 16 (dims [2, 7, 16])"
     );
-    let decoder = filled(TransformerDecoderConfig::new(15, 29, 3, 1).init(&device), 1);
+    let decoder = filled(
+        TransformerStackConfig::decoder(15, 29, 3, 1).init(&device),
+        1,
+    );
     assert_eq!(
-        sentence(|| decoder.forward(TransformerDecoderInput::new(
-            zeros([2, 7, 15]),
-            zeros([3, 11, 15])
-        ))),
+        sentence(|| decoder.forward(LayerInput::new(zeros([2, 7, 15])).memory(zeros([3, 11, 15])))),
         "assert_shape!(memory, [batch, _, d_memory]): axis 0 expected 2, got 3 (dims [3, 11, 15])"
     );
     let transformer = filled(TransformerConfig::new(15, 29, 3, 1, 1).init(&device), 1);
@@ -160,10 +159,10 @@ fn stacks_refuse_what_their_attention_refuses() {
 #[test]
 fn stacks_with_norm_first_name_the_width_too() {
     let device = devices::any();
-    let encoder = TransformerEncoderConfig::new(15, 29, 3, 1)
+    let encoder = TransformerStackConfig::encoder(15, 29, 3, 1)
         .with_block(BlockConfig::new().with_norm_placement(NormPlacement::Pre));
     let encoder = filled(encoder.init(&device), 1);
-    let sentence = sentence(|| encoder.forward(TransformerEncoderInput::new(zeros([2, 7, 16]))));
+    let sentence = sentence(|| encoder.forward(LayerInput::new(zeros([2, 7, 16]))));
     assert!(
         sentence.contains("15") && sentence.contains("16"),
         "{sentence}"

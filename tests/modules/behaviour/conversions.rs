@@ -45,7 +45,7 @@ fn one_layer_or_several_are_the_same() {
 
                 let input = || MultiHeadAttentionInput::self_attention(x.clone());
                 let expected = separate.forward(input());
-                let fused = separate.clone().into_self_attention(false);
+                let fused = separate.clone().into_self_attention();
                 let output = fused.forward(SelfAttentionInput::new(x.clone()));
                 check("fused", output, &expected);
                 check(
@@ -75,7 +75,7 @@ fn a_missing_bias_has_the_dtype_of_the_others() {
         let separate = wide(filled(config.init(&device), 3));
         let x = tensor::<3>([2, 7, 30], 1, &device).cast(DType::F64);
         let expected = separate.forward(MultiHeadAttentionInput::self_attention(x.clone()));
-        let fused = separate.into_self_attention(false);
+        let fused = separate.into_self_attention();
         let actual = fused.forward(SelfAttentionInput::new(x));
         assert_eq!(actual.dtype(), DType::F64);
         assert_close(backend, &actual.into_data(), &expected.into_data(), 1e-12);
@@ -96,7 +96,7 @@ fn a_converted_module_is_trained() {
 
 /// A module of each kind, converted, and the parts of it that a conversion made.
 fn converted(separate: MultiHeadAttention) -> (SelfAttention, CrossAttention, MultiHeadAttention) {
-    let fused = separate.clone().into_self_attention(true);
+    let fused = separate.clone().into_self_attention();
     let apart = fused.clone().into_multi_head();
     (fused, separate.into_cross_attention(), apart)
 }
@@ -148,7 +148,7 @@ fn parts_that_are_not_frozen_alike_cannot_be_one() {
             };
             let whole = module.clone();
             assert_eq!(
-                sentence(|| whole.into_self_attention(false)),
+                sentence(|| whole.into_self_attention()),
                 expected("[\"query\", \"key\", \"value\"]")
             );
             assert_eq!(

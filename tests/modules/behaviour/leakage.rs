@@ -2,9 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, NormPlacement,
-    SelfAttentionConfig, SelfAttentionInput, TransformerConfig, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerInput,
+    BlockConfig, LayerInput, NormPlacement, SelfAttentionConfig, SelfAttentionInput,
+    TransformerConfig, TransformerInput, TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
@@ -32,19 +31,19 @@ fn causal(device: &Device) -> Vec<Forward> {
     let attention = filled(attention.init(device), 1);
     let decoder = |placement| {
         let block = block(placement);
-        let config = TransformerDecoderConfig::new(15, 29, 3, 2)
+        let config = TransformerStackConfig::decoder(15, 29, 3, 2)
             .with_block(block)
             .with_causal(true);
         let module = filled(config.init(device), 1);
         let memory = tensor([2, 11, 15], 4, device);
         let forward: Forward =
-            Box::new(move |x| module.forward(TransformerDecoderInput::new(x, memory.clone())));
+            Box::new(move |x| module.forward(LayerInput::new(x).memory(memory.clone())));
         forward
     };
     let stack = |block| {
-        let config = CausalTransformerConfig::new(15, 29, 3, 2).with_block(block);
+        let config = TransformerStackConfig::causal(15, 29, 3, 2).with_block(block);
         let module = filled(config.init(device), 1);
-        let forward: Forward = Box::new(move |x| module.forward(CausalTransformerInput::new(x)));
+        let forward: Forward = Box::new(move |x| module.forward(LayerInput::new(x)));
         forward
     };
     vec![

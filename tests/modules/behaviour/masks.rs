@@ -2,10 +2,9 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    AttentionMask, CausalTransformerConfig, CausalTransformerInput, CrossAttentionConfig,
-    CrossAttentionInput, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig,
-    SelfAttentionInput, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
+    AttentionMask, CrossAttentionConfig, CrossAttentionInput, LayerInput, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
+    TransformerInput, TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_same, differs},
@@ -66,30 +65,36 @@ fn several_masks_of_one_input_all_hide() {
             module.forward(input)
         });
 
-        let module = filled(TransformerEncoderConfig::new(15, 29, 3, 2).init(device), 1);
+        let module = filled(
+            TransformerStackConfig::encoder(15, 29, 3, 2).init(device),
+            1,
+        );
         both_hide(device, |masks| {
-            let input = TransformerEncoderInput::new(x());
+            let input = LayerInput::new(x());
             let input = masks
                 .iter()
                 .fold(input, |input, mask| input.mask(mask.clone()));
             module.forward(input)
         });
 
-        let module = filled(CausalTransformerConfig::new(15, 29, 3, 2).init(device), 1);
+        let module = filled(TransformerStackConfig::causal(15, 29, 3, 2).init(device), 1);
         both_hide(device, |masks| {
-            let input = CausalTransformerInput::new(x());
+            let input = LayerInput::new(x());
             let input = masks
                 .iter()
                 .fold(input, |input, mask| input.mask(mask.clone()));
             module.forward(input)
         });
 
-        let module = filled(TransformerDecoderConfig::new(15, 29, 3, 2).init(device), 1);
+        let module = filled(
+            TransformerStackConfig::decoder(15, 29, 3, 2).init(device),
+            1,
+        );
         for target in [false, true] {
             both_hide(device, |masks| {
-                let input = TransformerDecoderInput::new(x(), x());
+                let input = LayerInput::new(x()).memory(x());
                 let input = masks.iter().fold(input, |input, mask| match target {
-                    true => input.target_mask(mask.clone()),
+                    true => input.mask(mask.clone()),
                     false => input.memory_mask(mask.clone()),
                 });
                 module.forward(input)

@@ -10,7 +10,7 @@ use burn::{
     },
 };
 use burn_attn::{
-    BlockConfig, LayerContext, TransformerLayer, TransformerLayerConfig,
+    AttentionContext, BlockConfig, LayerInput, TransformerLayer, TransformerLayerConfig,
     positions::{Position, PositionEncoding},
 };
 use burn_attn_tests::{
@@ -49,14 +49,15 @@ impl Classifier {
 
     /// `[batch, CLASSES]`
     fn forward(&self, tokens: Tensor<2, Int>, lengths: &[usize]) -> Tensor<2> {
-        let context = LayerContext::new()
+        let context = AttentionContext::new()
             .lengths(lengths)
             .position(self.position.clone());
         let x = self.tokens.forward(tokens);
-        let x = self
-            .layers
-            .iter()
-            .fold(x, |x, layer| layer.forward(x, &context).states);
+        let x = self.layers.iter().fold(x, |x, layer| {
+            layer
+                .forward(LayerInput::new(x).context(context.clone()))
+                .states
+        });
         let first = self.norm.forward(x).narrow(1, 0, 1);
         self.head.forward(first).squeeze_dim(1)
     }

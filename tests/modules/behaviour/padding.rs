@@ -5,9 +5,9 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
-    MultiHeadAttentionConfig, MultiHeadAttentionInput, TransformerConfig, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerInput,
+    AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput, LayerInput,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, TransformerConfig, TransformerInput,
+    TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_same, differs, numbers},
@@ -110,12 +110,12 @@ fn of_multi_head_attention() {
 fn of_a_decoders_memory() {
     check(
         |device| {
-            TransformerDecoderConfig::new(15, 29, 3, 2)
+            TransformerStackConfig::decoder(15, 29, 3, 2)
                 .with_block(BlockConfig::new().with_dropout(0.0))
                 .init(device)
         },
         |module, x, memory, mask| {
-            module.forward(TransformerDecoderInput::new(x, memory).memory_mask(mask))
+            module.forward(LayerInput::new(x).memory(memory).memory_mask(mask))
         },
     );
 }

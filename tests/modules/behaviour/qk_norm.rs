@@ -43,8 +43,8 @@ fn weights(
     };
     let input = MultiHeadAttentionInput::new(rows(queries), rows(keys), rows(keys));
     let output = bare(norm, dtype, device).forward_with_weights(input);
-    assert_eq!(output.context.dtype(), dtype);
-    assert!(numbers(&output.context).iter().all(|x| x.is_finite()));
+    assert_eq!(output.states.dtype(), dtype);
+    assert!(numbers(&output.states).iter().all(|x| x.is_finite()));
     numbers(&output.weights)
 }
 

@@ -64,7 +64,7 @@ fn asking_for_weights_never_changes_the_context() {
         for device in [device.clone(), device.autodiff()] {
             for dropout in [0.0, 0.5] {
                 for asked in ask(&device, dropout) {
-                    assert_same(&asked.output.context, &asked.context);
+                    assert_same(&asked.output.states, &asked.context);
                 }
             }
         }
@@ -121,7 +121,7 @@ fn a_hidden_key_has_weight_zero_and_a_query_that_sees_none_has_only_zeros() {
             .as_ref()
             .expect("a bias by default")
             .val();
-        let second = output.context.slice([0..2, 1..2]);
+        let second = output.states.slice([0..2, 1..2]);
         assert_same(&second, &bias.unsqueeze::<3>().expand([2, 1, 15]));
     }
 }

@@ -2,8 +2,7 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ProjectionBias, SelfAttentionInput,
-    TransformerDecoderConfig, TransformerLayer,
+    BlockConfig, ProjectionBias, SelfAttentionInput, TransformerLayer, TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_same, differs},
@@ -15,7 +14,7 @@ use burn_attn_tests::{
 use super::{D_FF, D_MODEL, N_HEADS};
 
 fn layer(block: BlockConfig) -> TransformerLayer {
-    let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
+    let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
     config.init(&devices::any()).layers.remove(0)
 }
 
@@ -56,7 +55,7 @@ fn attention_weights_may_have_a_dropout_of_their_own() {
             let block = BlockConfig::new()
                 .with_dropout(dropout)
                 .with_attention_dropout(of_attention);
-            let stack = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
+            let stack = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 1).with_block(block);
             let stack = filled(stack.init(&device), 1);
             stack.layers[0]
                 .self_attention
@@ -86,14 +85,14 @@ fn attentions_that_cannot_be_built() {
             "projections that share one linear layer must all have a bias or all have none, got query true, key false, value true",
         ),
     ] {
-        let causal = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1);
+        let causal = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 1);
         let error = causal.with_block(block.clone()).validate();
         let error = error.expect_err("the block is bad").to_string();
-        assert_eq!(error, format!("CausalTransformerConfig: {reason}"));
+        assert_eq!(error, format!("TransformerStackConfig: {reason}"));
 
-        let decoder = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1);
+        let decoder = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 1);
         let error = decoder.with_block(block).validate();
         let error = error.expect_err("the block is bad").to_string();
-        assert_eq!(error, format!("TransformerDecoderConfig: {reason}"));
+        assert_eq!(error, format!("TransformerStackConfig: {reason}"));
     }
 }

@@ -130,7 +130,7 @@ fn residual(
             let second = second.expect("a norm behind the sublayer");
             x.clone() + norm(&block.norm, second, sublayer(first(x)))
         }
-        NormPlacement::Output => x.clone() + first(sublayer(x)),
+        NormPlacement::PostSublayer => x.clone() + first(sublayer(x)),
         other => panic!("{other:?} has no formula here"),
     }
 }

@@ -1,9 +1,9 @@
 //! A decoder that decodes is one that reads the whole target, also where its cache was cut or put in another order.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, KvCacheConfig, TransformerCache, TransformerDecoder,
-    TransformerDecoderConfig, TransformerDecoderInput,
+    BlockConfig, KvCacheConfig, LayerInput, TransformerCache, TransformerStack,
+    TransformerStackConfig,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -18,7 +18,7 @@ const TOLERANCE: f64 = 5e-6;
 const LEN: usize = 11;
 
 struct Decoding {
-    decoder: TransformerDecoder,
+    decoder: TransformerStack,
     target: Tensor<3>,
     /// The states of the whole target, read at once.
     whole: Tensor<3>,
@@ -34,20 +34,23 @@ fn decodings(device: &Device) -> [Decoding; 4] {
             .with_position(PositionEncoding::Rotary(
                 RotaryConfig::new().with_max_len(LEN),
             ));
-        let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS);
+        let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, N_LAYERS);
         let config = config.with_block(block).with_causal(true);
         let decoder = filled(config.init(device), 1);
         let (target, memory) = (
             tensor([2, LEN, D_MODEL], 2, device),
             tensor([2, 7, D_MODEL], 3, device),
         );
-        let lengths = Tensor::<1, Int>::from_data([7, 4], device);
-        let input = TransformerDecoderInput::new(target.clone(), memory.clone())
-            .memory_mask(AttentionMask::key_lengths(lengths.clone()));
+        let lengths = [7, 4];
+        let input = LayerInput::new(target.clone())
+            .memory(memory.clone())
+            .memory_lengths(&lengths);
         let config = KvCacheConfig::new(LEN).with_initial_len(2);
+        let mut cache = decoder.cache(2, &config);
+        decoder.project_memory(memory, &lengths, &mut cache);
         Decoding {
             whole: decoder.forward(input),
-            cache: decoder.cache_with_memory(memory, lengths, &config),
+            cache,
             decoder,
             target,
         }
@@ -61,10 +64,8 @@ impl Decoding {
             let rows = rows.iter().map(|&row| x.clone().narrow(0, row, 1));
             Tensor::cat(rows.collect(), 0).narrow(1, from, len)
         };
-        let (target, counts) = (of_rows(&self.target), vec![len; rows.len()]);
-        let states = self
-            .decoder
-            .forward_cached(target, &counts, &mut self.cache);
+        let target = of_rows(&self.target);
+        let states = self.decoder.forward_cached(target, &mut self.cache);
         let expected = of_rows(&self.whole);
         let what = format!("{rows:?} from {from}");
         assert_close(&what, &states.into_data(), &expected.into_data(), TOLERANCE);
@@ -87,9 +88,9 @@ fn pieces_are_the_whole() {
 fn truncated_targets_go_on_where_they_were_cut() {
     for mut decoding in decodings(&devices::any()) {
         decoding.read(&[0, 1], 0, 5);
-        let guess = tensor([2, 3, D_MODEL], 9, &devices::any());
+        let guess = tensor::<3>([2, 3, D_MODEL], 9, &devices::any());
         let cache = &mut decoding.cache;
-        decoding.decoder.forward_cached(guess, &[3, 3], cache);
+        decoding.decoder.forward_cached(guess, cache);
         decoding.cache.truncate(&[4, 4]);
         assert_eq!(decoding.cache.lengths(), [4, 4]);
         decoding.read(&[0, 1], 4, 7);

@@ -2,8 +2,8 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalAlignment, CrossAttentionConfig, KvCacheConfig, LayerContext,
-    TransformerLayer, TransformerLayerConfig, positions::PositionEncoding,
+    AttentionMask, BlockConfig, CausalAlignment, CrossAttentionConfig, KvCacheConfig, LayerCache,
+    LayerInput, TransformerLayer, TransformerLayerConfig, positions::PositionEncoding,
 };
 use burn_attn_tests::{
     compare::assert_close,
@@ -49,27 +49,31 @@ fn cached_tokens_stand_where_they_stand_in_the_whole() {
                 let of = |x: &Tensor<3>, b, len| x.clone().narrow(0, b, 1).narrow(1, 0, len);
                 let memories: [Tensor<3>; 2] = [0, 1].map(|b| of(&memory, b, MEMORIES[b]));
                 let alone = [0, 1].map(|b| {
-                    let context = LayerContext::new().memory(memories[b].clone());
-                    let context = context.memory_mask(mask());
-                    layer.forward(of(&target, b, LEN), &context).states
+                    let input = LayerInput::new(of(&target, b, LEN));
+                    let input = input.memory(memories[b].clone()).memory_mask(mask());
+                    layer.forward(input).states
                 });
-                let lengths = MEMORIES.map(|length| length as i32);
-                let lengths = AttentionMask::key_lengths(Tensor::from_data(lengths, &device));
-                let context = LayerContext::new().memory_mask(mask()).memory_mask(lengths);
-                let config = KvCacheConfig::new(LEN);
-                let mut cache = layer.cache(1, Some(memories[0].clone()), &config);
-                cache.join(layer.cache(1, Some(memories[1].clone()), &config));
+                let input = |x| {
+                    LayerInput::new(x)
+                        .memory_mask(mask())
+                        .memory_lengths(&MEMORIES)
+                };
+                let cache = |memory: &Tensor<3>| cache_of(&layer, memory);
+                let mut cache = {
+                    let [mut first, second] = memories.each_ref().map(cache);
+                    first.join(second);
+                    first
+                };
 
                 // Prompts of unequal lengths, then the tokens after them.
                 let starts = [6, 3];
-                let prompts = context.clone().lengths(&starts);
-                let prompt = target.clone().narrow(1, 0, 6);
-                let prompt = layer.forward_cached(prompt, &prompts, &mut cache).states;
+                let prompt = input(target.clone().narrow(1, 0, 6)).lengths(&starts);
+                let prompt = layer.forward_cached(prompt, &mut cache).states;
                 for at in 0..5 {
                     let token = |x: &Tensor<3>, b: usize| x.clone().narrow(1, starts[b] + at, 1);
                     let rows = [0, 1].map(|b| token(&target, b).narrow(0, b, 1));
                     let tokens = Tensor::cat(rows.into(), 0);
-                    let states = layer.forward_cached(tokens, &context, &mut cache).states;
+                    let states = layer.forward_cached(input(tokens), &mut cache).states;
                     for b in 0..2 {
                         let what = format!("{position:?}, {backend}, token {at} of sequence {b}");
                         let (actual, expected) = (of(&states, b, 1), token(&alone[b], b));
@@ -83,6 +87,14 @@ fn cached_tokens_stand_where_they_stand_in_the_whole() {
     }
 }
 
+fn cache_of(layer: &TransformerLayer, memory: &Tensor<3>) -> LayerCache {
+    let [batch, _, _] = memory.dims();
+    let mut cache = layer.cache(batch, &KvCacheConfig::new(LEN));
+    let attention = layer.cross_attention.as_ref().expect("one");
+    cache.memory = Some(attention.project_memory(memory.clone()));
+    cache
+}
+
 fn close(what: &str, actual: Tensor<3>, expected: Tensor<3>) {
     assert_close(what, &actual.into_data(), &expected.into_data(), TOLERANCE);
 }
@@ -92,12 +104,12 @@ fn a_mask_that_needs_the_whole_target_is_refused_with_a_cache() {
     let device = devices::any();
     let layer = layer(PositionEncoding::None, &device);
     let memory = tensor::<3>([2, 7, D_MODEL], 1, &device);
-    let mut cache = layer.cache(2, Some(memory), &KvCacheConfig::new(11));
+    let mut cache = cache_of(&layer, &memory);
     let bottom_right = AttentionMask::causal_aligned(CausalAlignment::BottomRight);
-    let context = LayerContext::new().memory_mask(bottom_right);
     let token = tensor::<3>([2, 1, D_MODEL], 2, &device);
+    let input = LayerInput::new(token).memory_mask(bottom_right);
     assert_eq!(
-        sentence(|| layer.forward_cached(token, &context, &mut cache)),
+        sentence(|| layer.forward_cached(input, &mut cache)),
         "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
     );
 }

@@ -2,10 +2,10 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
-    FeedForwardActivation, KvCacheConfig, LayerContext, LayerPattern, NormPlacement, Transformer,
-    TransformerConfig, TransformerDecoderInput, TransformerEncoderInput, TransformerInput,
-    TransformerLayer, TransformerLayerConfig, TransformerStack, load_balancing_loss,
+    AttentionMask, BlockConfig, ExpertsConfig, FeedForwardActivation, KvCacheConfig, LayerInput,
+    LayerPattern, NormPlacement, Transformer, TransformerConfig, TransformerInput,
+    TransformerLayer, TransformerLayerConfig, TransformerStack, TransformerStackConfig,
+    load_balancing_loss,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_same},
@@ -37,7 +37,7 @@ fn layer(block: BlockConfig, device: &Device) -> TransformerLayer {
 
 /// Five layers, of which the second and the fourth have experts.
 fn mixed(device: &Device) -> TransformerStack {
-    let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 5)
+    let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 5)
         .with_pattern(LayerPattern::Cycle(vec![dense(), sparse()]));
     filled(config.init(device), 1)
 }
@@ -57,7 +57,7 @@ fn a_layer_with_experts_is_its_formula() {
                 let layer = layer(block.clone(), &device);
                 let x = tensor([2, 7, D_MODEL], 2, &device);
                 let expected = by_hand::layer(&block, &layer, x.clone());
-                let output = layer.forward(x, &LayerContext::new());
+                let output = layer.forward(x);
                 assert_close(
                     &format!("{block} on {name}"),
                     &output.states.into_data(),
@@ -83,9 +83,9 @@ fn one_expert_is_no_choice() {
         one.self_attention_residual = plain.self_attention_residual.clone();
         one.feed_forward_residual = plain.feed_forward_residual.clone();
         let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
-        let expected = plain.forward(x.clone(), &LayerContext::new());
+        let expected = plain.forward(x.clone());
         assert!(expected.router_logits.is_none());
-        let actual = one.forward(x, &LayerContext::new()).states.into_data();
+        let actual = one.forward(x).states.into_data();
         assert_close(name, &actual, &expected.states.into_data(), TOLERANCE);
     }
 }
@@ -139,7 +139,7 @@ fn a_stack_returns_the_logits_of_its_routers() {
     for (_, device) in devices::cpu() {
         let stack = mixed(&device);
         let x: Tensor<3> = tensor([2, 5, D_MODEL], 2, &device);
-        let input = || CausalTransformerInput::new(x.clone());
+        let input = || LayerInput::new(x.clone());
         let output = stack.forward_with_router_logits(input());
         assert_same(&output.states, &stack.forward(input()));
         let traced = stack.forward_with_hidden_states(input());
@@ -178,10 +178,9 @@ fn an_encoder_decoder_returns_the_logits_of_its_routers() {
         let lengths = || AttentionMask::key_lengths(Tensor::from_data([7, 4], &device));
         let input = || TransformerInput::new(source.clone(), target.clone()).source_mask(lengths());
         let encoder = &transformer.encoder;
-        let encoded = encoder.forward_with_router_logits(
-            TransformerEncoderInput::new(source.clone()).mask(lengths()),
-        );
-        let memory = TransformerDecoderInput::new(target.clone(), encoded.states);
+        let encoded =
+            encoder.forward_with_router_logits(LayerInput::new(source.clone()).mask(lengths()));
+        let memory = LayerInput::new(target.clone()).memory(encoded.states);
         let decoder = &transformer.decoder;
         let decoded = decoder.forward_with_router_logits(memory.memory_mask(lengths()));
         let output = transformer.forward_with_router_logits(input());
@@ -211,7 +210,7 @@ fn the_loss_teaches_every_router() {
     let device = devices::any().autodiff();
     let stack = mixed(&device);
     let x: Tensor<3> = tensor([2, 5, D_MODEL], 2, &device);
-    let output = stack.forward_with_router_logits(CausalTransformerInput::new(x));
+    let output = stack.forward_with_router_logits(LayerInput::new(x));
     let loss = load_balancing_loss(&output.router_logits, 3, None);
     let gradients = parameters::gradients(&stack, &loss.backward());
     let learns = |path: &str| {
@@ -229,11 +228,11 @@ fn layers_with_experts_decode() {
     for (name, device) in devices::cpu() {
         let stack = mixed(&device);
         let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
-        let whole = stack.forward(CausalTransformerInput::new(x.clone()));
+        let whole = stack.forward(LayerInput::new(x.clone()));
         let mut cache = stack.cache(2, &KvCacheConfig::new(9));
         for (from, len) in [(0, 6), (6, 1), (7, 2)] {
             let piece = x.clone().narrow(1, from, len);
-            let states = stack.forward_cached(piece, &[len, len], &mut cache);
+            let states = stack.forward_cached(piece, &mut cache);
             let expected = whole.clone().narrow(1, from, len);
             assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
         }
@@ -262,8 +261,9 @@ fn bad_experts_have_their_sentence() {
         let expected_here = format!("TransformerLayerConfig: {expected}");
         assert_eq!(sentence(|| config.init(&devices::any())), expected_here);
         let pattern = LayerPattern::Cycle(vec![dense(), block]);
-        let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 2).with_pattern(pattern);
+        let config =
+            TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 2).with_pattern(pattern);
         let error = config.validate().expect_err("it is bad").to_string();
-        assert_eq!(error, format!("CausalTransformerConfig: {expected}"));
+        assert_eq!(error, format!("TransformerStackConfig: {expected}"));
     }
 }

@@ -1,9 +1,9 @@
 //! A layer by itself, and all that it can be told.
 
-use burn::tensor::{Device, Int, Tensor};
+use burn::tensor::{Device, Tensor};
 use burn_attn::{
     AttentionBias, AttentionMask, BlockConfig, CrossAttentionConfig, CrossAttentionInput,
-    KvCacheConfig, LayerContext, SelfAttentionConfig, SelfAttentionInput, TransformerLayer,
+    KvCacheConfig, LayerInput, SelfAttentionConfig, SelfAttentionInput, TransformerLayer,
     TransformerLayerConfig, alibi_slopes, positions::PositionEncoding,
 };
 use burn_attn_tests::{
@@ -35,7 +35,7 @@ fn a_layer_alone_is_its_formula() {
             let encoder = layer(config.clone(), &device);
             let x = tensor([2, 7, D_MODEL], 2, &device);
             let expected = by_hand::layer(&block, &encoder, x.clone());
-            let output = encoder.forward(x.clone(), &LayerContext::new());
+            let output = encoder.forward(x.clone());
             let close = |actual: Tensor<3>, expected: Tensor<3>| {
                 let (actual, expected) = (actual.into_data(), expected.into_data());
                 assert_close(&format!("{block} on {name}"), &actual, &expected, TOLERANCE);
@@ -48,7 +48,7 @@ fn a_layer_alone_is_its_formula() {
             let decoder = layer(config.with_d_memory(D_MEMORY), &device);
             let memory = tensor([2, 5, D_MEMORY], 3, &device);
             let expected = by_hand::decoder_layer(&block, &decoder, x.clone(), &memory);
-            let output = decoder.forward(x, &LayerContext::new().memory(memory));
+            let output = decoder.forward(LayerInput::new(x).memory(memory));
             close(output.states, expected);
         }
     }
@@ -60,11 +60,11 @@ fn weights_change_nothing() {
     let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_d_memory(D_MEMORY);
     let layer = layer(config.with_block(quiet()), &device);
     let x = tensor([2, 7, D_MODEL], 2, &device);
-    let context = LayerContext::new()
+    let input = LayerInput::new(x)
         .memory(tensor([2, 5, D_MEMORY], 3, &device))
         .lengths(&[7, 4]);
-    let plain = layer.forward(x.clone(), &context);
-    let output = layer.forward(x, &context.weights(true));
+    let plain = layer.forward(input.clone());
+    let output = layer.forward(input.weights(true));
     assert_same(&output.states, &plain.states);
     let weights = output.self_weights.expect("weights");
     assert_eq!(weights.dims(), [2, N_HEADS, 7, 7]);
@@ -75,7 +75,7 @@ fn weights_change_nothing() {
     assert_eq!(cross.dims(), [2, N_HEADS, 7, 5]);
 }
 
-/// What a context holds reaches the attention as if it were told itself.
+/// What the input of a layer holds reaches the attention as if it were told itself.
 #[test]
 fn a_context_reaches_the_attention() {
     let device = devices::any();
@@ -92,7 +92,7 @@ fn a_context_reaches_the_attention() {
             &device,
         )))
     };
-    let context = LayerContext::new()
+    let of_layer = LayerInput::new(x.clone())
         .mask(mask())
         .bias(slopes())
         .bias(dense());
@@ -108,10 +108,7 @@ fn a_context_reaches_the_attention() {
     };
     let normed = || layer.self_attention_residual.norm.forward(x.clone());
     let attended = layer.self_attention.forward(input(normed()));
-    assert_same(
-        &layer.forward(x.clone(), &context).states,
-        &expected(attended),
-    );
+    assert_same(&layer.forward(of_layer).states, &expected(attended));
 }
 
 /// Queries and keys of `x + embedding`, values of `x`: by three projections, each of its own input.
@@ -124,7 +121,8 @@ fn embeddings_join_queries_and_keys_only() {
         let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
         for batch in [1, 2] {
             let embedding = tensor([batch, 7, D_MODEL], 3, &device).require_grad();
-            let input = SelfAttentionInput::new(x.clone()).query_key_embedding(embedding.clone());
+            let input =
+                SelfAttentionInput::new(x.clone()).query_key_position_embedding(embedding.clone());
             let actual = attention.forward(input);
             let separate = attention.clone().into_multi_head();
             let with = x.clone() + embedding.clone();
@@ -150,8 +148,8 @@ fn embeddings_join_queries_and_keys_only() {
         let of_query = tensor([1, 7, D_MODEL], 3, &device);
         let of_key = tensor([2, 5, D_MEMORY], 6, &device);
         let input = CrossAttentionInput::new(x.clone(), memory.clone())
-            .query_embedding(of_query.clone())
-            .key_embedding(of_key.clone());
+            .query_position_embedding(of_query.clone())
+            .key_position_embedding(of_key.clone());
         let actual = attention.forward(input);
         let input = burn_attn::MultiHeadAttentionInput::new(
             x.clone() + of_query,
@@ -173,18 +171,18 @@ fn a_layer_hands_embeddings_to_both_attentions() {
     let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
     let objects: Tensor<3> = tensor([1, 7, D_MODEL], 4, &device);
     let image: Tensor<3> = tensor([1, 5, D_MEMORY], 5, &device);
-    let context = LayerContext::new()
+    let input = LayerInput::new(x.clone())
         .memory(memory.clone())
-        .query_key_embedding(objects.clone())
-        .memory_embedding(image.clone());
-    let actual = layer.forward(x.clone(), &context).states;
+        .query_key_position_embedding(objects.clone())
+        .memory_position_embedding(image.clone());
+    let actual = layer.forward(input).states;
 
-    let input = SelfAttentionInput::new(x.clone()).query_key_embedding(objects.clone());
+    let input = SelfAttentionInput::new(x.clone()).query_key_position_embedding(objects.clone());
     let x = x.clone() + layer.self_attention.forward(input);
     let x = layer.self_attention_residual.norm.forward(x);
     let input = CrossAttentionInput::new(x.clone(), memory)
-        .query_embedding(objects)
-        .key_embedding(image);
+        .query_position_embedding(objects)
+        .key_position_embedding(image);
     let attention = layer.cross_attention.as_ref().expect("one");
     let x = x + attention.forward(input);
     let x = layer
@@ -215,20 +213,20 @@ fn a_layer_alone_decodes() {
         let layer = layer(config.with_block(block), &device);
         let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
         let memory: Tensor<3> = tensor([2, 5, D_MEMORY], 3, &device);
-        let lengths = Tensor::<1, Int>::from_data([5, 3], &device);
-        let masked =
-            || LayerContext::new().memory_mask(AttentionMask::key_lengths(lengths.clone()));
+        let masked = |x| LayerInput::new(x).memory_lengths(&[5, 3]);
         let whole = layer
-            .forward(x.clone(), &masked().memory(memory.clone()))
+            .forward(masked(x.clone()).memory(memory.clone()))
             .states;
-        let mut cache = layer.cache(2, Some(memory), &KvCacheConfig::new(9));
+        let mut cache = layer.cache(2, &KvCacheConfig::new(9));
+        let attention = layer.cross_attention.as_ref().expect("one");
+        cache.memory = Some(attention.project_memory(memory));
         for (from, len) in [(0, 4), (4, 1), (5, 4)] {
             let piece = x.clone().narrow(1, from, len);
-            let states = layer.forward_cached(piece, &masked(), &mut cache).states;
+            let states = layer.forward_cached(masked(piece), &mut cache).states;
             let expected = whole.clone().narrow(1, from, len);
             assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
         }
-        assert_eq!(cache.tokens().lengths(), [9, 9]);
+        assert_eq!(cache.tokens.lengths(), [9, 9]);
     }
 }
 
@@ -241,21 +239,22 @@ fn what_a_layer_cannot_be_told() {
     let x = || tensor([2, 7, D_MODEL], 2, &device);
     let memory = || tensor::<3>([2, 5, D_MEMORY], 2, &device);
     assert_eq!(
-        sentence(|| looking.forward(x(), &LayerContext::new())),
+        sentence(|| looking.forward(x())),
         "TransformerLayer: a layer with cross-attention needs a memory"
     );
     assert_eq!(
-        sentence(|| plain.forward(x(), &LayerContext::new().memory(memory()))),
+        sentence(|| plain.forward(LayerInput::new(x()).memory(memory()))),
         "TransformerLayer: a memory was given to a layer without cross-attention"
     );
     let lengths = Tensor::from_data([5, 3], &device);
-    for context in [
-        LayerContext::new().memory_mask(AttentionMask::key_lengths(lengths)),
-        LayerContext::new().memory_embedding(memory()),
+    for input in [
+        LayerInput::new(x()).memory_mask(AttentionMask::key_lengths(lengths)),
+        LayerInput::new(x()).memory_lengths(&[5, 3]),
+        LayerInput::new(x()).memory_position_embedding(memory()),
     ] {
         assert_eq!(
-            sentence(|| plain.forward(x(), &context)),
-            "TransformerLayer: a memory mask or a memory embedding was given to a layer without cross-attention"
+            sentence(|| plain.forward(input)),
+            "TransformerLayer: a mask, lengths or a position embedding of a memory were given to a layer without cross-attention"
         );
     }
     let projected = looking
@@ -263,12 +262,12 @@ fn what_a_layer_cannot_be_told() {
         .as_ref()
         .expect("one")
         .project_memory(memory());
-    let context = LayerContext::new()
+    let input = LayerInput::new(x())
         .memory(projected)
-        .memory_embedding(memory());
+        .memory_position_embedding(memory());
     assert_eq!(
-        sentence(|| looking.forward(x(), &context)),
-        "CrossAttention: a key embedding cannot join a memory that is projected already"
+        sentence(|| looking.forward(input)),
+        "CrossAttention: a key position embedding or a position encoding cannot join a memory that is projected already"
     );
     for (block, reason) in [
         (
@@ -277,7 +276,7 @@ fn what_a_layer_cannot_be_told() {
         ),
         (
             BlockConfig::new().with_window(3),
-            "the block has a window of 3, which needs a causal layer; AttentionMask::window is for both directions",
+            "a window of 3 needs causal true; AttentionMask::window is for both directions",
         ),
     ] {
         let config = TransformerLayerConfig::new(D_MODEL, D_FF, N_HEADS).with_block(block);

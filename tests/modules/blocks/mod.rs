@@ -24,7 +24,7 @@ const PLACEMENTS: [NormPlacement; 4] = [
     NormPlacement::Pre,
     NormPlacement::Post,
     NormPlacement::Sandwich,
-    NormPlacement::Output,
+    NormPlacement::PostSublayer,
 ];
 
 const ACTIVATIONS: [FeedForwardActivation; 11] = [

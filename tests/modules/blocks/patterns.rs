@@ -5,9 +5,8 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn::{
-    AttentionBias, BlockConfig, CausalTransformerConfig, CausalTransformerInput, KvCacheConfig,
-    LayerContext, LayerPattern, NormConfig, NormPlacement, TransformerEncoderConfig,
-    TransformerEncoderInput, TransformerLayerConfig, TransformerStack,
+    AttentionBias, BlockConfig, KvCacheConfig, LayerInput, LayerPattern, NormConfig, NormPlacement,
+    TransformerLayerConfig, TransformerStack, TransformerStackConfig,
     positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_models::{bert::BertConfig, language_model::LanguageModelConfig};
@@ -38,7 +37,7 @@ fn mixed(n_layers: usize, device: &Device) -> TransformerStack {
     let near = block().with_window(2).with_position(rotary(10_000.0));
     let far = block().with_position(rotary(1_000_000.0));
     let pattern = LayerPattern::Cycle(vec![near.clone(), far, near, block()]);
-    let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, n_layers);
+    let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, n_layers);
     filled(config.with_pattern(pattern).init(device), 1)
 }
 
@@ -49,11 +48,12 @@ fn by_layers(
     x: Tensor<3>,
 ) -> Tensor<3> {
     let x = order.iter().fold(x, |x, &(layer, position)| {
-        let context = match position {
-            Some(position) => LayerContext::new().position(stack.positions[position].clone()),
-            None => LayerContext::new(),
+        let input = LayerInput::new(x);
+        let input = match position {
+            Some(position) => input.position(stack.positions[position].clone()),
+            None => input,
         };
-        stack.layers[layer].forward(x, &context).states
+        stack.layers[layer].forward(input).states
     });
     match &stack.norm {
         Some(norm) => norm.forward(x),
@@ -67,7 +67,7 @@ fn layers_that_differ_run_in_their_order() {
         let stack = mixed(6, &device);
         assert_eq!((stack.layers.len(), stack.positions.len()), (6, 2));
         let x: Tensor<3> = tensor([2, 9, D_MODEL], 2, &device);
-        let actual = stack.forward(CausalTransformerInput::new(x.clone()));
+        let actual = stack.forward(LayerInput::new(x.clone()));
         let order = [Some(0), Some(1), Some(0), None, Some(0), Some(1)];
         let order: Vec<_> = order.into_iter().enumerate().collect();
         let expected = by_layers(&stack, &order, x.clone());
@@ -86,12 +86,12 @@ fn layers_that_differ_decode() {
     for (name, device) in devices::cpu() {
         let stack = mixed(5, &device);
         let x: Tensor<3> = tensor([2, 13, D_MODEL], 2, &device);
-        let whole = stack.forward(CausalTransformerInput::new(x.clone()));
+        let whole = stack.forward(LayerInput::new(x.clone()));
         let config = KvCacheConfig::new(13).with_initial_len(2);
         let mut cache = stack.cache(2, &config);
         for (from, len) in [(0, 6), (6, 1), (7, 1), (8, 5)] {
             let piece = x.clone().narrow(1, from, len);
-            let states = stack.forward_cached(piece, &[len, len], &mut cache);
+            let states = stack.forward_cached(piece, &mut cache);
             let expected = whole.clone().narrow(1, from, len);
             assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
         }
@@ -107,13 +107,13 @@ fn shared_layers_have_one_set_of_weights() {
             (2, [0, 0, 0, 1, 1]),
             (5, [0, 1, 2, 3, 4]),
         ] {
-            let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 5)
+            let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 5)
                 .with_block(block())
                 .with_pattern(LayerPattern::Shared(groups));
             let stack = filled(config.init(&device), 1);
             assert_eq!(stack.layers.len(), groups);
             let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
-            let actual = stack.forward(CausalTransformerInput::new(x.clone()));
+            let actual = stack.forward(LayerInput::new(x.clone()));
             let order = order.map(|layer| (layer, None));
             let expected = by_layers(&stack, &order, x.clone());
             assert_same(&actual, &expected);
@@ -129,12 +129,12 @@ fn shared_layers_have_one_set_of_weights() {
                 assert_close(&format!("{name}: {path}"), actual, &expected[path], 2e-5);
             }
             // Every pass has keys and values of its own.
-            let whole = stack.forward(CausalTransformerInput::new(x.clone()));
+            let whole = stack.forward(LayerInput::new(x.clone()));
             let mut cache = stack.cache(2, &KvCacheConfig::new(7));
             assert_eq!(cache.layers().len(), 5);
             for from in 0..7 {
                 let token = x.clone().narrow(1, from, 1);
-                let states = stack.forward_cached(token, &[1, 1], &mut cache);
+                let states = stack.forward_cached(token, &mut cache);
                 let expected = whole.clone().narrow(1, from, 1);
                 assert_close(name, &states.into_data(), &expected.into_data(), TOLERANCE);
             }
@@ -146,7 +146,7 @@ fn shared_layers_have_one_set_of_weights() {
 #[test]
 fn a_stack_has_one_relative_bias() {
     let device = devices::any().autodiff();
-    let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 3);
+    let config = TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, 3);
     let relative = block().with_position(PositionEncoding::relative());
     let stack = filled(config.clone().with_block(relative).init(&device), 1);
     let tables = parameters::values(&stack).into_keys();
@@ -157,10 +157,9 @@ fn a_stack_has_one_relative_bias() {
     let mut plain = config.with_block(block()).init(&device);
     plain.layers = stack.layers.clone();
     plain.norm = stack.norm.clone();
-    let told =
-        |bias: AttentionBias| plain.forward(TransformerEncoderInput::new(x.clone()).bias(bias));
-    let bias = || stack.positions[0].bias().expect("a table");
-    let actual = stack.forward(TransformerEncoderInput::new(x.clone()));
+    let told = |bias: AttentionBias| plain.forward(LayerInput::new(x.clone()).bias(bias));
+    let bias = || stack.positions[0].bias();
+    let actual = stack.forward(LayerInput::new(x.clone()));
     let expected = told(bias());
     assert_same(&actual, &expected);
     let table = &stack.positions[0].relative.as_ref().expect("one").table;
@@ -182,7 +181,7 @@ fn hidden_states_are_those_between_the_layers() {
     let device = devices::any();
     let stack = mixed(4, &device);
     let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
-    let input = || CausalTransformerInput::new(x.clone());
+    let input = || LayerInput::new(x.clone());
     let output = stack.forward_with_hidden_states(input());
     assert_same(&output.states, &stack.forward(input()));
     assert_eq!(output.hidden_states.len(), 4);
@@ -200,7 +199,7 @@ fn hidden_states_are_those_between_the_layers() {
 
 #[test]
 fn a_pattern_that_no_stack_can_have() {
-    let config = || TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 3);
+    let config = || TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, 3);
     let window = || BlockConfig::new().with_window(3);
     for (pattern, reason) in [
         (
@@ -209,7 +208,7 @@ fn a_pattern_that_no_stack_can_have() {
         ),
         (
             LayerPattern::Cycle(vec![BlockConfig::new(), window()]),
-            "the block has a window of 3, which needs a causal layer; AttentionMask::window is for both directions",
+            "a window of 3 needs causal true; AttentionMask::window is for both directions",
         ),
         (
             LayerPattern::Shared(0),
@@ -222,7 +221,7 @@ fn a_pattern_that_no_stack_can_have() {
     ] {
         let error = config().with_pattern(pattern).validate();
         let error = error.expect_err("bad").to_string();
-        assert_eq!(error, format!("TransformerEncoderConfig: {reason}"));
+        assert_eq!(error, format!("TransformerStackConfig: {reason}"));
     }
     let stack = config()
         .with_pattern(LayerPattern::Shared(2))
@@ -237,7 +236,7 @@ fn a_position_for_a_stack_that_has_its_own() {
     let stack = mixed(2, &device);
     let position = stack.position(0).expect("a rotary table").clone();
     let x: Tensor<3> = tensor([2, 7, D_MODEL], 2, &device);
-    let input = CausalTransformerInput::new(x).context(|context| context.position(position));
+    let input = LayerInput::new(x).position(position);
     assert_eq!(
         sentence(|| stack.forward(input)),
         "TransformerStack: a position encoding was given to a stack that has its own"
@@ -256,13 +255,14 @@ fn a_layers_cache_takes_its_memory_along() {
     let layer = filled(config.init(&device), 1);
     let x: Tensor<3> = tensor([2, 3, D_MODEL], 2, &device);
     let memory: Tensor<3> = tensor([2, 5, 11], 3, &device);
-    let context = LayerContext::new();
-    let whole = layer.forward(x.clone(), &LayerContext::new().memory(memory.clone()));
-    let mut cache = layer.cache(2, Some(memory), &KvCacheConfig::new(3));
-    layer.forward_cached(x.clone().narrow(1, 0, 2), &context, &mut cache);
+    let whole = layer.forward(LayerInput::new(x.clone()).memory(memory.clone()));
+    let mut cache = layer.cache(2, &KvCacheConfig::new(3));
+    let attention = layer.cross_attention.as_ref().expect("one");
+    cache.memory = Some(attention.project_memory(memory));
+    layer.forward_cached(x.clone().narrow(1, 0, 2), &mut cache);
     cache.reorder(&[1, 0]);
     let last = x.narrow(1, 2, 1).flip([0]);
-    let states = layer.forward_cached(last, &context, &mut cache).states;
+    let states = layer.forward_cached(last, &mut cache).states;
     let expected = whole.states.narrow(1, 2, 1).flip([0]);
     assert_close(
         "reordered",
@@ -277,13 +277,13 @@ fn a_layers_cache_takes_its_memory_along() {
 fn a_cycle_replaces_the_block() {
     // 30 numbers make no 4 heads, unless their width is told.
     let pattern = LayerPattern::Cycle(vec![BlockConfig::new().with_d_head(7)]);
-    let stack = CausalTransformerConfig::new(30, D_FF, 4, 3).with_pattern(pattern.clone());
+    let stack = TransformerStackConfig::causal(30, D_FF, 4, 3).with_pattern(pattern.clone());
     assert_eq!(stack.validate(), Ok(()));
     let stack = stack.init(&devices::any());
     let x: Tensor<3> = tensor([2, 5, 30], 1, &devices::any());
-    let output = stack.forward(CausalTransformerInput::new(x));
+    let output = stack.forward(LayerInput::new(x));
     assert_eq!(output.dims(), [2, 5, 30]);
-    let encoder = TransformerEncoderConfig::new(30, D_FF, 4, 3).with_pattern(pattern.clone());
+    let encoder = TransformerStackConfig::encoder(30, D_FF, 4, 3).with_pattern(pattern.clone());
     assert_eq!(encoder.validate(), Ok(()));
 
     let model = |block: BlockConfig| {

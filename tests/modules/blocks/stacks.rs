@@ -5,9 +5,8 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, Norm, NormPlacement,
-    TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput, TransformerEncoderConfig,
-    TransformerEncoderInput, TransformerInput, TransformerLayer,
+    BlockConfig, LayerInput, Norm, NormPlacement, TransformerConfig, TransformerInput,
+    TransformerLayer, TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::{assert_close, assert_close_to_largest, assert_same, differs},
@@ -105,12 +104,12 @@ fn encoders_are_their_formulas() {
     with_every_block(
         |_| true,
         |what, block, device| {
-            let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
+            let config = TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block.clone());
             let module = filled(config.init(device), 1);
             let parts = (&module.layers[..], module.norm.as_ref());
             assert_is_its_formula(what, &block, &module, parts, device, |module, x| {
-                module.forward(TransformerEncoderInput::new(x))
+                module.forward(LayerInput::new(x))
             });
         },
     );
@@ -121,12 +120,12 @@ fn causal_stacks_are_their_formulas() {
     with_every_block(
         |_| true,
         |what, block, device| {
-            let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
+            let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block.clone());
             let module = filled(config.init(device), 1);
             let parts = (&module.layers[..], module.norm.as_ref());
             assert_is_its_formula(what, &block, &module, parts, device, |module, x| {
-                module.forward(CausalTransformerInput::new(x))
+                module.forward(LayerInput::new(x))
             });
         },
     );
@@ -137,7 +136,7 @@ fn decoders_are_their_formulas() {
     with_every_block(
         |block| !block.parallel,
         |what, block, device| {
-            let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
+            let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block.clone());
             let module = filled(config.init(device), 1);
             let x = tensor(SHAPE, 3, device).require_grad();
@@ -147,7 +146,7 @@ fn decoders_are_their_formulas() {
                 by_hand::decoder_layer(&block, layer, x, &memory)
             });
             let expected = last_norm(&block, module.norm.as_ref(), expected);
-            let actual = module.forward(TransformerDecoderInput::new(x.clone(), memory.clone()));
+            let actual = module.forward(LayerInput::new(x.clone()).memory(memory.clone()));
             assert_eq!(actual.dims(), SHAPE);
             assert_agree(what, &module, &[x, memory], actual, expected);
         },
@@ -181,14 +180,14 @@ fn encoder_and_causal_stack_differ_by_the_mask_alone() {
     let device = devices::any();
     let sizes = (D_MODEL, D_FF, N_HEADS, N_LAYERS);
     let (d_model, d_ff, n_heads, n_layers) = sizes;
-    let encoder = TransformerEncoderConfig::new(d_model, d_ff, n_heads, n_layers);
-    let causal = CausalTransformerConfig::new(d_model, d_ff, n_heads, n_layers);
+    let encoder = TransformerStackConfig::encoder(d_model, d_ff, n_heads, n_layers);
+    let causal = TransformerStackConfig::causal(d_model, d_ff, n_heads, n_layers);
     let (encoder, causal) = (encoder.init(&device), causal.init(&device));
     let (encoder, causal) = (filled(encoder, 1), filled(causal, 1));
     let x: Tensor<3> = tensor(SHAPE, 3, &device);
-    let both = TransformerEncoderInput::new(x.clone());
+    let both = LayerInput::new(x.clone());
     let masked = both.clone().mask(burn_attn::AttentionMask::causal());
-    let expected = causal.forward(CausalTransformerInput::new(x));
+    let expected = causal.forward(LayerInput::new(x));
     assert_same(&encoder.forward(masked), &expected);
     assert!(differs(&encoder.forward(both), &expected));
 }
@@ -197,9 +196,9 @@ fn encoder_and_causal_stack_differ_by_the_mask_alone() {
 fn asking_a_causal_stack_for_weights_changes_nothing() {
     let device = devices::any();
     for block in every_block() {
-        let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS);
+        let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, N_LAYERS);
         let module = filled(config.with_block(block).init(&device), 1);
-        let input = CausalTransformerInput::new(tensor(SHAPE, 3, &device));
+        let input = LayerInput::new(tensor(SHAPE, 3, &device));
         let output = module.forward_with_weights(input.clone());
         assert_same(&output.states, &module.forward(input));
         assert_eq!(output.self_weights.len(), N_LAYERS);
@@ -219,7 +218,7 @@ fn a_last_norm_can_be_asked_for_and_left_out() {
     for placement in super::PLACEMENTS {
         for wanted in [false, true] {
             let block = BlockConfig::new().with_norm_placement(placement);
-            let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS)
+            let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, N_LAYERS)
                 .with_block(block)
                 .with_final_norm(wanted);
             assert_eq!(config.init(&device).norm.is_some(), wanted);
@@ -232,18 +231,18 @@ fn nothing_in_nothing_out() {
     for (_, device) in devices::cpu() {
         for shape in [[0, 7, D_MODEL], [2, 0, D_MODEL]] {
             for block in every_block() {
-                let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS);
+                let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, N_LAYERS);
                 let module = filled(config.with_block(block.clone()).init(&device), 1);
-                let input = CausalTransformerInput::new(Tensor::zeros(shape, &device));
+                let input = LayerInput::new(Tensor::zeros(shape, &device));
                 assert_eq!(module.forward(input).dims(), shape);
 
                 if block.parallel {
                     continue;
                 }
-                let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, N_LAYERS);
+                let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, N_LAYERS);
                 let module = filled(config.with_block(block).init(&device), 1);
                 let memory = Tensor::zeros([shape[0], 11, D_MODEL], &device);
-                let input = TransformerDecoderInput::new(Tensor::zeros(shape, &device), memory);
+                let input = LayerInput::new(Tensor::zeros(shape, &device)).memory(memory);
                 assert_eq!(module.forward(input).dims(), shape);
             }
         }

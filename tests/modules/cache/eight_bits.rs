@@ -23,7 +23,9 @@ const LEN: usize = 512;
 
 /// Attention that leaves queries, keys, values and contexts as they come.
 fn bare(device: &Device) -> MultiHeadAttention {
-    let config = MultiHeadAttentionConfig::new(WIDTH, HEADS).with_bias(ProjectionBias::none());
+    let config = MultiHeadAttentionConfig::new(WIDTH, HEADS)
+        .with_causal(true)
+        .with_bias(ProjectionBias::none());
     parameters::replace(config.init(device), |_, _| {
         let mut identity = vec![0.0; WIDTH * WIDTH];
         for at in 0..WIDTH {

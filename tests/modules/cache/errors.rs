@@ -2,9 +2,8 @@
 
 use burn::tensor::{DType, Tensor};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalTransformer, CausalTransformerConfig, KvCache, KvCacheConfig,
-    LayerPattern, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerDecoder,
-    TransformerDecoderConfig,
+    AttentionMask, BlockConfig, KvCache, KvCacheConfig, LayerInput, LayerPattern, SelfAttention,
+    SelfAttentionConfig, SelfAttentionInput, TransformerStack, TransformerStackConfig,
     positions::{LearnedConfig, PositionEncoding, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -72,7 +71,8 @@ fn a_cache_of_something_else_joins() {
         join(wide(module.clone()).cache(1, &config)),
         "KvCache: a cache in F64 cannot join one in F32"
     );
-    let stack = |layers| CausalTransformerConfig::new(D_MODEL, 8, 6, layers).init(&devices::any());
+    let stack =
+        |layers| TransformerStackConfig::causal(D_MODEL, 8, 6, layers).init(&devices::any());
     let [one, two] = [stack(1), stack(2)];
     assert_eq!(
         sentence(|| one.cache(2, &config).join(two.cache(1, &config))),
@@ -236,22 +236,18 @@ fn more_tokens_than_positions_in_a_stack() {
     let block = BlockConfig::new()
         .with_d_head(4)
         .with_position(PositionEncoding::Rotary(rotary));
-    let causal = CausalTransformerConfig::new(D_MODEL, 31, 6, 2).with_block(block.clone());
+    let causal = TransformerStackConfig::causal(D_MODEL, 31, 6, 2).with_block(block.clone());
     let causal = causal.init(&device);
     assert_eq!(causal.cache(2, &KvCacheConfig::new(8)).lengths(), [0, 0]);
     assert_eq!(
         sentence(|| causal.cache(2, &KvCacheConfig::new(9))),
         "TransformerStack: a cache of max_len 9 is longer than the 8 positions of the rotary table"
     );
-    let decoder = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2)
+    let decoder = TransformerStackConfig::decoder(D_MODEL, 31, 6, 2)
         .with_causal(true)
         .with_block(block)
         .init(&device);
-    let cache = |max_len| {
-        let memory = tensor([2, 7, D_MODEL], 1, &device);
-        let lengths = Tensor::from_data([7, 5], &device);
-        decoder.cache_with_memory(memory, lengths, &KvCacheConfig::new(max_len))
-    };
+    let cache = |max_len| decoder.cache(2, &KvCacheConfig::new(max_len));
     assert_eq!(cache(8).lengths(), [0, 0]);
     assert_eq!(
         sentence(|| cache(9)),
@@ -259,56 +255,57 @@ fn more_tokens_than_positions_in_a_stack() {
     );
 }
 
-fn stack(n_layers: usize, window: Option<usize>) -> CausalTransformer {
+fn stack(n_layers: usize, window: Option<usize>) -> TransformerStack {
     let block = BlockConfig::new().with_window(window);
-    let config = CausalTransformerConfig::new(D_MODEL, 31, 6, n_layers).with_block(block);
+    let config = TransformerStackConfig::causal(D_MODEL, 31, 6, n_layers).with_block(block);
     filled(config.init(&devices::any()), 1)
 }
 
 #[test]
 fn a_cache_of_another_stack() {
     let (model, config) = (stack(3, None), KvCacheConfig::new(9));
-    let x = |batch, len| tensor([batch, len, D_MODEL], 1, &devices::any());
+    let x = |batch, len| tensor::<3>([batch, len, D_MODEL], 1, &devices::any());
     let mut cache = stack(2, None).cache(2, &config);
     assert_eq!(
-        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        sentence(|| model.forward_cached(x(2, 1), &mut cache)),
         "TransformerStack: a cache of 2 layers does not fit a stack of 3"
     );
     let mut cache = stack(3, Some(4)).cache(2, &config);
     assert_eq!(
-        sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        sentence(|| model.forward_cached(x(2, 1), &mut cache)),
         "KvCache: a cache for a window of 4 does not fit a layer with no window: it was made for another layer"
     );
     // The first layer is the same in both, and takes the tokens before the second refuses them.
     let windows = |second| {
         let block = |window| BlockConfig::new().with_window(window);
         let pattern = LayerPattern::Cycle(vec![block(None), block(second)]);
-        let config = CausalTransformerConfig::new(D_MODEL, 31, 6, 3).with_pattern(pattern);
+        let config = TransformerStackConfig::causal(D_MODEL, 31, 6, 3).with_pattern(pattern);
         filled(config.init(&devices::any()), 1)
     };
     let mut cache = windows(Some(4)).cache(2, &config);
     assert_eq!(
-        sentence(|| windows(Some(5)).forward_cached(x(2, 3), &[3, 2], &mut cache)),
+        sentence(|| windows(Some(5))
+            .forward_cached(LayerInput::new(x(2, 3)).lengths(&[3, 2]), &mut cache)),
         "KvCache: a cache for a window of 4 does not fit a layer with a window of 5: it was made for another layer"
     );
     assert_eq!(
-        sentence(|| windows(Some(4)).forward_cached(x(2, 1), &[1, 1], &mut cache)),
+        sentence(|| windows(Some(4)).forward_cached(x(2, 1), &mut cache)),
         "TransformerStack: the cache of layer 1 has [0, 0] tokens, but that of layer 0 has [3, 2]"
     );
     let mut cache = model.cache(2, &config);
     assert_eq!(
-        sentence(|| model.forward_cached(x(2, 3), &[3, 4], &mut cache)),
+        sentence(|| model.forward_cached(LayerInput::new(x(2, 3)).lengths(&[3, 4]), &mut cache)),
         "KvCache: sequence 1 has 4 new tokens among 3"
     );
     assert_eq!(
-        sentence(|| model.forward_cached(x(3, 1), &[1; 3], &mut cache)),
+        sentence(|| model.forward_cached(x(3, 1), &mut cache)),
         "KvCache: keys of 3 sequences do not fit a cache of 2"
     );
 }
 
-fn decoder(n_layers: usize, n_kv_heads: usize) -> TransformerDecoder {
+fn decoder(n_layers: usize, n_kv_heads: usize) -> TransformerStack {
     let block = BlockConfig::new().with_n_kv_heads(n_kv_heads);
-    let config = TransformerDecoderConfig::new(D_MODEL, 31, 6, n_layers)
+    let config = TransformerStackConfig::decoder(D_MODEL, 31, 6, n_layers)
         .with_block(block)
         .with_causal(true);
     filled(config.init(&devices::any()), 1)
@@ -318,11 +315,13 @@ fn decoder(n_layers: usize, n_kv_heads: usize) -> TransformerDecoder {
 fn a_decoders_cache_of_something_else() {
     let device = devices::any();
     let (model, config) = (decoder(2, 6), KvCacheConfig::new(9));
-    let x = |batch, len| tensor([batch, len, D_MODEL], 1, &device);
-    let cache = |of: &TransformerDecoder, lengths: &[i64]| {
-        of.cache_with_memory(x(2, 7), Tensor::from_data(lengths, &device), &config)
+    let x = |batch, len| tensor::<3>([batch, len, D_MODEL], 1, &device);
+    let cache = |of: &TransformerStack, lengths: &[usize]| {
+        let mut cache = of.cache(2, &config);
+        of.project_memory(x(2, 7), lengths, &mut cache);
+        cache
     };
-    let next = |mut cache| sentence(|| model.forward_cached(x(2, 1), &[1, 1], &mut cache));
+    let next = |mut cache| sentence(|| model.forward_cached(x(2, 1), &mut cache));
     assert_eq!(
         next(cache(&decoder(1, 6), &[7, 5])),
         "TransformerStack: a cache of 1 layers does not fit a stack of 2"
@@ -332,18 +331,31 @@ fn a_decoders_cache_of_something_else() {
         "KvCache: keys of 6 heads of width 5 do not fit a cache of 3 heads of width 5: it was made for another layer"
     );
     assert_eq!(
-        next(cache(&model, &[7, 8])),
-        "attention: the key length of batch item 1 is 8, but there are 7 keys"
+        sentence(|| cache(&model, &[7, 8])),
+        "TransformerStack: lengths [7, 8] do not fit a memory of 2 sequences of 7 tokens"
     );
     assert_eq!(
-        next(cache(&model, &[7, 5, 3])),
-        "attention: 3 key lengths were given for a batch of 2"
+        sentence(|| cache(&model, &[7, 5, 3])),
+        "TransformerStack: lengths [7, 5, 3] do not fit a memory of 2 sequences of 7 tokens"
+    );
+    let mut of_three = model.cache(3, &config);
+    assert_eq!(
+        sentence(|| model.project_memory(x(2, 7), &[7, 7], &mut of_three)),
+        "TransformerStack: a memory of 2 sequences does not fit a cache of 3"
+    );
+    assert_eq!(
+        next(model.cache(2, &config)),
+        "TransformerLayer: a layer with cross-attention needs a memory"
+    );
+    assert_eq!(
+        sentence(|| cache(&stack(2, None), &[7, 5])),
+        "TransformerStack: a memory was given to layers without cross-attention"
     );
     assert_eq!(
         sentence(|| cache(&model, &[7, 5]).reorder(&[0, 2])),
         "KvCache: cannot reorder to sequence 2: there are 2 sequences"
     );
-    let both_ways = TransformerDecoderConfig::new(D_MODEL, 31, 6, 2).init(&device);
+    let both_ways = TransformerStackConfig::decoder(D_MODEL, 31, 6, 2).init(&device);
     assert_eq!(
         sentence(|| cache(&both_ways, &[7, 5])),
         "SelfAttention: a cache needs a causal module; with_causal(true) makes one"

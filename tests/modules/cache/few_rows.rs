@@ -2,9 +2,8 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalTransformerConfig, CausalTransformerInput,
-    FeedForwardActivation, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
-    positions::PositionEncoding,
+    AttentionMask, BlockConfig, FeedForwardActivation, LayerInput, MultiHeadAttentionInput,
+    SelfAttentionConfig, SelfAttentionInput, TransformerStackConfig, positions::PositionEncoding,
 };
 use burn_attn_models::{
     generate::Autoregressive,
@@ -93,16 +92,16 @@ fn a_wide_layer() {
 fn a_wide_stack() {
     for (backend, device) in devices::cpu() {
         for (name, block) in blocks() {
-            let config = CausalTransformerConfig::new(D_MODEL, 128, N_HEADS, 2).with_block(block);
+            let config = TransformerStackConfig::causal(D_MODEL, 128, N_HEADS, 2).with_block(block);
             let stack = filled(config.init(&device), 3);
             let x: Tensor<3> = tensor([2, LEN, D_MODEL], 1, &device);
-            let whole = stack.forward(CausalTransformerInput::new(x.clone()));
+            let whole = stack.forward(LayerInput::new(x.clone()));
             let mut caches = stack.cache(2, &small(LEN));
             let mut first = 0;
             let outputs = PIECES.map(|len| {
                 let piece = x.clone().narrow(1, first, len);
                 first += len;
-                stack.forward_cached(piece, &[len, len], &mut caches)
+                stack.forward_cached(piece, &mut caches)
             });
             let cached = Tensor::cat(outputs.into(), 1);
             let what = format!("{name} on {backend}");

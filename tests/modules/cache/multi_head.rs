@@ -42,6 +42,7 @@ fn in_pieces(
 /// Keys and values from places of their own, and grouped heads.
 fn wide(device: &Device) -> MultiHeadAttention {
     let config = MultiHeadAttentionConfig::new(D_MODEL, 6)
+        .with_causal(true)
         .with_d_key_in(11)
         .with_d_value_in(13)
         .with_n_kv_heads(2)
@@ -62,13 +63,9 @@ fn it_is_causal_attention_and_that_of_self_attention() {
     for (backend, device) in devices::cpu() {
         let x: Tensor<3> = tensor([2, 23, D_MODEL], 1, &device);
         let three = [x.clone(), x.clone(), x];
-        // Only self-attention has windows.
-        let full = modules(&device)
-            .into_iter()
-            .filter(|(name, _)| !name.contains("window"));
-        for (name, of_self) in full {
+        for (name, of_self) in modules(&device) {
             let module = of_self.clone().into_multi_head();
-            let whole = module.forward(input(three.clone()).mask(AttentionMask::causal()));
+            let whole = module.forward(input(three.clone()));
             for pieces in [vec![23], vec![7, 1, 1, 11, 3], vec![1; 23]] {
                 let mut cache = module.cache(2, &small(23));
                 let cached = in_pieces(&module, &mut cache, &three, &pieces);
@@ -88,7 +85,7 @@ fn it_is_causal_attention_and_that_of_self_attention() {
 fn keys_and_values_from_elsewhere() {
     for (backend, device) in devices::cpu() {
         let (module, three) = (wide(&device), three(2, 23, &device));
-        let whole = module.forward(input(three.clone()).mask(AttentionMask::causal()));
+        let whole = module.forward(input(three.clone()));
         for pieces in [vec![23], vec![7, 1, 1, 11, 3]] {
             let mut cache = module.cache(2, &small(23));
             let cached = in_pieces(&module, &mut cache, &three, &pieces);
@@ -176,6 +173,11 @@ fn what_it_refuses() {
         said
     };
     let cache = || module.cache(2, &small(5));
+    let both_ways = MultiHeadAttentionConfig::new(D_MODEL, 6).init(&device);
+    assert_eq!(
+        sentence(|| both_ways.cache(2, &small(5))),
+        "MultiHeadAttention: a cache needs a causal module; with_causal(true) makes one"
+    );
     assert_eq!(
         refused(new().mask(AttentionMask::causal()), &mut cache()),
         "MultiHeadAttention: a mask or a bias cannot be combined with a cache; lengths can"

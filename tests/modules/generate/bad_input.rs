@@ -2,7 +2,6 @@
 
 use burn_attn_models::generate::{
     BeamOptions, GenerateError, GenerateOptions, Sampling, beam_search, generate, stream,
-    try_beam_search, try_generate, try_stream,
 };
 use burn_attn_tests::sentence;
 
@@ -91,29 +90,19 @@ fn refused(max_len: usize, rows: usize, prompts: &[Vec<u32>], stop_tokens: [u32;
     let model = Scripted::new(clock).with_max_len(max_len);
     let options = GenerateOptions::new(5).stop_tokens(stop_tokens);
     let state = || vec![vec![2, 3]; rows];
-    let said = sentence(|| generate(&model, state(), prompts, &options));
-    let error = try_generate(&model, state(), prompts, &options).unwrap_err();
-    assert_eq!(error.to_string(), said);
+    let error = generate(&model, state(), prompts, &options).unwrap_err();
     // Before the first step.
     assert_eq!(
-        sentence(|| stream(&model, state(), prompts, &options)),
-        said
-    );
-    assert_eq!(
-        try_stream(&model, state(), prompts, &options).err(),
+        stream(&model, state(), prompts, &options).err(),
         Some(error.clone())
     );
     let options = BeamOptions::new(2, 5).stop_tokens(stop_tokens);
     assert_eq!(
-        sentence(|| beam_search(&model, state(), prompts, &options)),
-        said
-    );
-    assert_eq!(
-        try_beam_search(&model, state(), prompts, &options),
-        Err(error)
+        beam_search(&model, state(), prompts, &options),
+        Err(error.clone())
     );
     assert_eq!(model.steps.borrow().len(), 0);
-    said
+    error.to_string()
 }
 
 #[test]
@@ -150,18 +139,19 @@ fn tokens_outside_the_vocabulary() {
 #[track_caller]
 fn of_model(logits: &[f32]) -> String {
     let model = Scripted::new(|_: &[u32]| logits.to_vec());
-    let said = sentence(|| model.generate(&[vec![1]], &GenerateOptions::new(5)));
     let sampled = GenerateOptions::new(5).sampling(Sampling::temperature(1.0));
-    assert_eq!(sentence(|| model.generate(&[vec![1]], &sampled)), said);
-    assert_eq!(
-        sentence(|| model.search(&[vec![1]], &BeamOptions::new(2, 5))),
-        said
-    );
     let (prompts, state) = ([vec![1]], || vec![vec![]]);
-    let error = try_generate(&model, state(), &prompts, &sampled).unwrap_err();
+    let error = generate(&model, state(), &prompts, &GenerateOptions::new(5)).unwrap_err();
+    let said = error.to_string();
+    let error = generate(&model, state(), &prompts, &sampled).unwrap_err();
     assert_eq!(error.to_string(), said);
-    let searched = try_beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5));
+    let searched = beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5));
     assert_eq!(searched.unwrap_err().to_string(), said);
+    // A stream ends with its error.
+    let mut steps = stream(&model, state(), &prompts, &sampled).unwrap();
+    let step = steps.next().unwrap();
+    assert_eq!(step.unwrap_err().to_string(), said);
+    assert_eq!(steps.next(), None);
     said
 }
 
@@ -196,22 +186,17 @@ fn models_in_training() {
     let prompts = [vec![1, 2], vec![3]];
     let options = GenerateOptions::new(5);
     let state = || model.start(&prompts);
-    let said = "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; \
-                generate with model.valid()";
+    let error = generate(&model, state(), &prompts, &options).unwrap_err();
+    assert_eq!(error, GenerateError::Autodiff);
     assert_eq!(
-        sentence(|| generate(&model, state(), &prompts, &options)),
-        said
+        error.to_string(),
+        "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \
+         model.valid()"
     );
+    let mut steps = stream(&model, state(), &prompts, &options).unwrap();
+    assert_eq!(steps.next(), Some(Err(GenerateError::Autodiff)));
     assert_eq!(
-        sentence(|| stream(&model, state(), &prompts, &options).next()),
-        said
-    );
-    assert_eq!(
-        sentence(|| beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5))),
-        said
-    );
-    assert_eq!(
-        try_generate(&model, state(), &prompts, &options),
+        beam_search(&model, state(), &prompts, &BeamOptions::new(2, 5)),
         Err(GenerateError::Autodiff)
     );
 }

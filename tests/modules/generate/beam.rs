@@ -1,6 +1,8 @@
 //! Beam search, against what is known to be best.
 
-use burn_attn_models::generate::{BeamOptions, Finish, GenerateOptions, Generation, Hypothesis};
+use burn_attn_models::generate::{
+    BeamOptions, FinishReason, GenerateOptions, Generation, Hypothesis,
+};
 
 use super::{Scripted, VOCABULARY, arbitrary, clock, logits_of, prompts};
 
@@ -33,7 +35,7 @@ fn a_beam_finds_what_greedy_misses() {
     let wide = model.search(&prompts, &ends(2, 9)).remove(0);
     assert_eq!(wide.len(), 1);
     assert_eq!(wide[0].generation.tokens, [3]);
-    assert_eq!(wide[0].generation.finish, Finish::Stop(END));
+    assert_eq!(wide[0].generation.finish_reason, FinishReason::Stop(END));
     let expected = (0.35f64 * 0.9).ln();
     assert!((wide[0].score - expected).abs() < 1e-6);
     assert!(wide[0].score > greedy[0].log_probability());
@@ -64,7 +66,7 @@ fn improbable_ends_do_not_beat_outputs_that_were_cut_off() {
         .search(&[vec![0]], &ends(4, 20))
         .remove(0);
     assert_eq!(found[0].generation.tokens, [2; 20]);
-    assert_eq!(found[0].generation.finish, Finish::Length);
+    assert_eq!(found[0].generation.finish_reason, FinishReason::Length);
     let expected = 0.97f64.ln() + 19.0 * 0.9f64.ln();
     assert!((found[0].score - expected).abs() < 1e-5);
     assert!(found[0].score > 0.004f64.ln() + 3.0, "by far");
@@ -79,10 +81,13 @@ fn improbable_ends_do_not_beat_outputs_that_were_cut_off() {
         .remove(0);
     let outputs = found
         .into_iter()
-        .map(|found| (found.generation.tokens, found.generation.finish));
+        .map(|found| (found.generation.tokens, found.generation.finish_reason));
     assert_eq!(
         outputs.collect::<Vec<_>>(),
-        [(vec![], Finish::Stop(END)), (vec![2, 2, 2], Finish::Length)]
+        [
+            (vec![], FinishReason::Stop(END)),
+            (vec![2, 2, 2], FinishReason::Length)
+        ]
     );
 }
 
@@ -147,12 +152,15 @@ fn the_n_best_are_the_best_of_all() {
             let mut outputs = Vec::new();
             every_output(&[], 3, &mut outputs);
             assert_eq!(outputs.len(), 1 + 6 + 36 + 216);
-            let mut ranked: Vec<(f64, Vec<u32>, Finish)> = outputs
+            let mut ranked: Vec<(f64, Vec<u32>, FinishReason)> = outputs
                 .into_iter()
                 .map(|(tokens, ended)| {
                     let (all, finish) = match ended {
-                        true => ([tokens.as_slice(), &[END]].concat(), Finish::Stop(END)),
-                        false => (tokens.clone(), Finish::Length),
+                        true => (
+                            [tokens.as_slice(), &[END]].concat(),
+                            FinishReason::Stop(END),
+                        ),
+                        false => (tokens.clone(), FinishReason::Length),
                     };
                     let sum: f64 = model.log_probabilities(&[0], &all).iter().sum();
                     let penalty = ((5.0 + all.len() as f64) / 6.0).powf(length_penalty);
@@ -163,7 +171,7 @@ fn the_n_best_are_the_best_of_all() {
             for (found, (score, tokens, finish)) in found.iter().zip(&ranked) {
                 assert_eq!(&found.generation.tokens, tokens, "seed {seed}");
                 assert!((found.score - score).abs() < 1e-9);
-                assert_eq!(found.generation.finish, *finish);
+                assert_eq!(found.generation.finish_reason, *finish);
             }
             endings.extend(found.iter().map(|found| found.generation.tokens.len()));
         }
@@ -188,10 +196,10 @@ fn check<F: Fn(&[u32]) -> Vec<f32>>(
         let Generation {
             tokens,
             log_probabilities,
-            finish,
+            finish_reason,
         } = generation;
         let mut all = tokens.clone();
-        if let Finish::Stop(token) = finish {
+        if let FinishReason::Stop(token) = finish_reason {
             all.push(*token);
         }
         let expected = model.log_probabilities(prompt, &all);
@@ -224,7 +232,7 @@ fn scores_are_the_models_and_sorted() {
                 check(&model, prompt, &found, length_penalty);
                 let ends = found
                     .iter()
-                    .filter(|found| found.generation.finish != Finish::Length);
+                    .filter(|found| found.generation.finish_reason != FinishReason::Length);
                 let ends = ends.count();
                 (ended, cut_off) = (ended + ends, cut_off + found.len() - ends);
             }
@@ -275,10 +283,13 @@ fn several_stop_tokens_leave_the_beam_full() {
     let found = Scripted::new(rule).search(&[vec![0]], &options).remove(0);
     let outputs = found
         .into_iter()
-        .map(|found| (found.generation.tokens, found.generation.finish));
+        .map(|found| (found.generation.tokens, found.generation.finish_reason));
     assert_eq!(
         outputs.collect::<Vec<_>>(),
-        [(vec![], Finish::Stop(1)), (vec![5], Finish::Stop(3))]
+        [
+            (vec![], FinishReason::Stop(1)),
+            (vec![5], FinishReason::Stop(3))
+        ]
     );
 }
 

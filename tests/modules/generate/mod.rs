@@ -50,10 +50,12 @@ impl<F: Fn(&[u32]) -> Vec<f32>> Scripted<F> {
 
     fn generate(&self, prompts: &[Vec<u32>], options: &GenerateOptions) -> Vec<Generation> {
         generate(self, self.start(prompts), prompts, options)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn search(&self, prompts: &[Vec<u32>], options: &BeamOptions) -> Vec<Vec<Hypothesis>> {
         beam_search(self, self.start(prompts), prompts, options)
+            .unwrap_or_else(|error| panic!("{error}"))
     }
 
     fn start(&self, prompts: &[Vec<u32>]) -> Vec<Vec<u32>> {

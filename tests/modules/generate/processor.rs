@@ -15,7 +15,8 @@ fn it_sees_every_row_and_all_of_its_tokens() {
         model.start(&prompts()),
         &prompts(),
         &GenerateOptions::new(2),
-    );
+    )
+    .unwrap();
     let steps = steps.logits_processor(|row, tokens, logits| {
         assert_eq!(logits.len(), 7);
         seen.borrow_mut().push((row, tokens.to_vec()));
@@ -34,14 +35,14 @@ fn what_it_forbids_is_not_chosen_and_the_probabilities_stay_those_of_the_model()
     let model = Scripted::new(arbitrary(3, 4.0));
     for sampling in [Sampling::greedy(), Sampling::temperature(1.5)] {
         let options = GenerateOptions::new(12).sampling(sampling);
-        let steps = stream(&model, model.start(&prompts()), &prompts(), &options);
+        let steps = stream(&model, model.start(&prompts()), &prompts(), &options).unwrap();
         let steps = steps.logits_processor(|_, _, logits| {
             [0, 2, 5]
                 .iter()
                 .for_each(|&token: &usize| logits[token] = f32::NEG_INFINITY);
         });
         let mut histories = prompts();
-        for choice in steps.flatten() {
+        for choice in steps.flat_map(Result::unwrap) {
             assert!(![0, 2, 5].contains(&choice.token), "{choice:?}");
             let history = &mut histories[choice.row];
             let expected = model.log_probabilities(history, &[choice.token])[0];
@@ -55,22 +56,24 @@ fn what_it_forbids_is_not_chosen_and_the_probabilities_stay_those_of_the_model()
 fn the_repetition_penalty_comes_before_it() {
     let model = Scripted::new(clock);
     let options = GenerateOptions::new(1).repetition_penalty(2.0);
-    let mut steps =
-        stream(&model, vec![vec![]], &[vec![4, 3]], &options).logits_processor(|_, _, logits| {
+    let mut steps = stream(&model, vec![vec![]], &[vec![4, 3]], &options)
+        .unwrap()
+        .logits_processor(|_, _, logits| {
             // The clock's 4 has a logit of 5, and is in the prompt.
             assert_eq!(logits[4], 2.5);
             logits[6] = 3.0;
         });
-    assert_eq!(steps.next().unwrap()[0].token, 6);
+    assert_eq!(steps.next().unwrap().unwrap()[0].token, 6);
 }
 
 #[test]
 fn forbidding_everything_is_an_error() {
     let model = Scripted::new(clock);
-    let steps = stream(&model, vec![vec![]], &[vec![4]], &GenerateOptions::new(3));
+    let steps = stream(&model, vec![vec![]], &[vec![4]], &GenerateOptions::new(3)).unwrap();
     let refused = steps
         .logits_processor(|_, _, logits| logits.fill(f32::NEG_INFINITY))
-        .try_next();
+        .next();
     let logit = f32::NEG_INFINITY;
-    assert_eq!(refused, Err(GenerateError::Logit { token: 0, logit }));
+    let refused_by = GenerateError::Logit { token: 0, logit };
+    assert_eq!(refused, Some(Err(refused_by)));
 }

@@ -1,7 +1,7 @@
 //! Rows of different lengths end at different times, and none knows of the others.
 
 use burn_attn_models::generate::{
-    Autoregressive, Choice, Finish, GenerateOptions, Generation, Sampling, stream,
+    Autoregressive, FinishReason, GenerateOptions, GeneratedToken, Generation, Sampling, stream,
 };
 
 use super::{Scripted, arbitrary, clock, prompts};
@@ -24,7 +24,7 @@ fn greedy_follows_the_largest_logit() {
     );
     let expected = 5.0 - (5.0f64.exp() + 6.0).ln();
     for output in outputs {
-        assert_eq!(output.finish, Finish::Length);
+        assert_eq!(output.finish_reason, FinishReason::Length);
         for log_probability in output.log_probabilities {
             assert!((log_probability - expected).abs() < 1e-12);
         }
@@ -40,15 +40,15 @@ fn several_stop_tokens_end_rows_one_by_one() {
     let ended = |tokens: &[u32], finish| (tokens.to_vec(), finish);
     let actual: Vec<_> = outputs
         .iter()
-        .map(|output| (output.tokens.clone(), output.finish))
+        .map(|output| (output.tokens.clone(), output.finish_reason))
         .collect();
     assert_eq!(
         actual,
         [
-            ended(&[], Finish::Stop(4)),
-            ended(&[2, 3], Finish::Stop(4)),
-            ended(&[5], Finish::Stop(6)),
-            ended(&[0, 1, 2, 3], Finish::Stop(4)),
+            ended(&[], FinishReason::Stop(4)),
+            ended(&[2, 3], FinishReason::Stop(4)),
+            ended(&[5], FinishReason::Stop(6)),
+            ended(&[0, 1, 2, 3], FinishReason::Stop(4)),
         ]
     );
     // The probability of the stop token counts.
@@ -112,25 +112,26 @@ fn streaming_is_generating() {
     for options in [sampled(23), GenerateOptions::new(5).stop_tokens([1, 2])] {
         let mut streamed = vec![Generation::default(); prompts().len()];
         let mut live: Vec<usize> = (0..prompts().len()).collect();
-        for step in stream(&model, model.start(&prompts()), &prompts(), &options) {
+        for step in stream(&model, model.start(&prompts()), &prompts(), &options).unwrap() {
+            let step = step.unwrap();
             // Every row that is live, in order.
             let rows: Vec<usize> = step.iter().map(|choice| choice.row).collect();
             assert_eq!(rows, live);
-            for Choice {
+            for GeneratedToken {
                 row,
                 token,
                 log_probability,
-                finish,
+                finish_reason,
             } in step
             {
                 let output = &mut streamed[row];
                 output.log_probabilities.push(log_probability);
-                if let Some(finish) = finish {
-                    output.finish = finish;
+                if let Some(finish_reason) = finish_reason {
+                    output.finish_reason = finish_reason;
                     live.retain(|&other| other != row);
                 }
-                match finish {
-                    Some(Finish::Stop(stop)) => assert_eq!(stop, token),
+                match finish_reason {
+                    Some(FinishReason::Stop(stop)) => assert_eq!(stop, token),
                     _ => output.tokens.push(token),
                 }
             }
@@ -148,10 +149,11 @@ fn dropping_a_stream_stops_the_work() {
         model.start(&prompts()),
         &prompts(),
         &GenerateOptions::new(9),
-    );
+    )
+    .unwrap();
     assert_eq!(model.steps.borrow().len(), 0);
-    steps.next();
-    steps.next();
+    steps.next().unwrap().unwrap();
+    steps.next().unwrap().unwrap();
     drop(steps);
     assert_eq!(model.steps.borrow().len(), 2);
 }
@@ -159,8 +161,8 @@ fn dropping_a_stream_stops_the_work() {
 #[test]
 fn a_stream_that_ended_stays_ended() {
     let model = Scripted::new(clock);
-    let mut steps = stream(&model, vec![vec![]], &[vec![3]], &GenerateOptions::new(1));
-    assert_eq!(steps.next().map(|step| step.len()), Some(1));
+    let mut steps = stream(&model, vec![vec![]], &[vec![3]], &GenerateOptions::new(1)).unwrap();
+    assert_eq!(steps.next().unwrap().unwrap().len(), 1);
     assert_eq!((steps.next(), steps.next()), (None, None));
 }
 
@@ -171,11 +173,18 @@ fn a_row_ends_where_the_model_does() {
     let lengths: Vec<usize> = outputs.iter().map(|output| output.tokens.len()).collect();
     // The last token is never read: a prompt of five leaves room for two.
     assert_eq!(lengths, [4, 4, 4, 2]);
-    assert!(outputs.iter().all(|output| output.finish == Finish::Length));
+    assert!(
+        outputs
+            .iter()
+            .all(|output| output.finish_reason == FinishReason::Length)
+    );
     // A prompt as long as the model holds still has one token after it, which may be the end.
     let full = [vec![1, 2, 3, 4, 5, 6]];
     let options = GenerateOptions::new(4).stop_tokens([0]);
-    assert_eq!(model.generate(&full, &options)[0].finish, Finish::Stop(0));
+    assert_eq!(
+        model.generate(&full, &options)[0].finish_reason,
+        FinishReason::Stop(0)
+    );
 }
 
 #[test]
@@ -201,7 +210,7 @@ fn prompts_share_what_was_read_once() {
     let whole = ends.clone().map(|end| [start.as_slice(), &end].concat());
     let options = GenerateOptions::new(9);
     let expected = model.generate(&whole, &options);
-    let actual = burn_attn_models::generate::generate(&model, state, &ends, &options);
+    let actual = burn_attn_models::generate::generate(&model, state, &ends, &options).unwrap();
     assert_eq!(actual, expected);
     assert_eq!(actual[1].tokens.len(), 11 - 5 + 1);
 }
@@ -214,21 +223,22 @@ fn rows_that_join_have_the_tokens_of_rows_that_were_there_from_the_start() {
     // Early, in the middle, when some have ended, and after the end of all.
     for steps in [0, 1, 4, 100] {
         let mut tokens = vec![Vec::new(); prompts.len()];
-        let mut keep = |choices: Vec<Choice>| {
+        let mut keep = |choices: Vec<GeneratedToken>| {
             for choice in choices {
-                if !matches!(choice.finish, Some(Finish::Stop(_))) {
+                if !matches!(choice.finish_reason, Some(FinishReason::Stop(_))) {
                     tokens[choice.row].push(choice.token);
                 }
             }
         };
         let (first, second) = prompts.split_at(2);
-        let mut running = stream(&model, model.start(first), first, &options);
-        running.by_ref().take(steps).for_each(&mut keep);
-        let choices = running.join(model.start(second), second);
+        let mut running = stream(&model, model.start(first), first, &options).unwrap();
+        let steps_before = running.by_ref().take(steps).map(Result::unwrap);
+        steps_before.for_each(&mut keep);
+        let choices = running.join(model.start(second), second).unwrap();
         let rows: Vec<usize> = choices.iter().map(|choice| choice.row).collect();
         assert_eq!(rows, [2, 3]);
         keep(choices);
-        running.for_each(&mut keep);
+        running.map(Result::unwrap).for_each(&mut keep);
         for (tokens, expected) in tokens.iter().zip(&expected) {
             assert_eq!(tokens, &expected.tokens, "joined after {steps} steps");
         }
@@ -238,10 +248,10 @@ fn rows_that_join_have_the_tokens_of_rows_that_were_there_from_the_start() {
 #[test]
 fn nobody_joins() {
     let model = Scripted::new(clock);
-    let mut running = stream(&model, vec![vec![]], &[vec![3]], &GenerateOptions::new(2));
-    assert_eq!(running.join(Vec::new(), &[]), []);
+    let mut running = stream(&model, vec![vec![]], &[vec![3]], &GenerateOptions::new(2)).unwrap();
+    assert_eq!(running.join(Vec::new(), &[]), Ok(vec![]));
     assert_eq!(running.count(), 2);
-    let mut nothing = stream(&model, Vec::new(), &[], &GenerateOptions::new(0));
-    assert_eq!(nothing.join(vec![vec![]], &[vec![3]]), []);
+    let mut nothing = stream(&model, Vec::new(), &[], &GenerateOptions::new(0)).unwrap();
+    assert_eq!(nothing.join(vec![vec![]], &[vec![3]]), Ok(vec![]));
     assert_eq!(nothing.next(), None);
 }

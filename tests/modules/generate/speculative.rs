@@ -2,7 +2,7 @@
 
 use burn_attn_models::{
     generate::{
-        Finish, GenerateError, GenerateOptions, Generation, Sampling, Speculation, generate,
+        FinishReason, GenerateError, GenerateOptions, Generation, Sampling, Speculation, generate,
         speculate,
     },
     language_model::{LanguageModel, LanguageModelConfig},
@@ -85,7 +85,8 @@ fn nothing_to_generate() {
     let found = with_draft(&model, &draft, &GenerateOptions::new(0), 3);
     let expected = model.generate(&prompts(), &GenerateOptions::new(0));
     assert_eq!(found.generations, expected);
-    let nothing = |row: &Generation| row.tokens.is_empty() && row.finish == Finish::Length;
+    let nothing =
+        |row: &Generation| row.tokens.is_empty() && row.finish_reason == FinishReason::Length;
     assert!(expected.len() == 4 && expected.iter().all(nothing));
     let options = GenerateOptions::new(5);
     let none = speculate((&model, vec![]), (&draft, vec![]), &[], &options, 3);
@@ -163,7 +164,7 @@ fn states_may_have_read_something_before() {
     let draft = Scripted::new(clock);
     let options = GenerateOptions::new(9);
     let read = || vec![vec![1, 2, 3]; 4];
-    let expected = generate(&model, read(), &prompts(), &options);
+    let expected = generate(&model, read(), &prompts(), &options).unwrap();
     // The draft need not have.
     let states = (read(), draft.start(&prompts()));
     let found = speculate(
@@ -277,7 +278,7 @@ fn a_language_model_forgets_wrong_guesses() {
     let options = GenerateOptions::new(20)
         .sampling(Sampling::temperature(1.0))
         .seed(5);
-    let expected = generate(&model, model.start(4), &prompts(), &options);
+    let expected = generate(&model, model.start(4), &prompts(), &options).unwrap();
     let states = (model.start(4), draft.start(4));
     let found = speculate(
         (&model, states.0),

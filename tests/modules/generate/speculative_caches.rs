@@ -4,8 +4,8 @@ use burn::tensor::{Tensor, TensorData};
 use burn_attn::{BlockConfig, KvCacheConfig, positions::PositionEncoding};
 use burn_attn_models::{
     generate::{
-        Autoregressive, GenerateOptions, Generation, Sampling, Speculation, Speculative, speculate,
-        try_generate,
+        Autoregressive, GenerateOptions, Generation, Sampling, Speculation, Speculative, generate,
+        speculate,
     },
     language_model::{LanguageModel, LanguageModelConfig, LanguageModelState},
 };
@@ -126,7 +126,7 @@ fn windows_and_a_draft_that_is_never_right() {
         // Rows of unequal lengths, and of one length, which caches treat differently.
         for prompts in [prompts(), vec![vec![5, 1, 2]; 2]] {
             let start = |model: &LanguageModel| model.start_with(prompts.len(), &small());
-            let expected = try_generate(&model, start(&model), &prompts, &options).unwrap();
+            let expected = generate(&model, start(&model), &prompts, &options).unwrap();
             let is_free = |token: &u32| {
                 let mut rows = expected.iter();
                 rows.all(|row| !row.tokens.contains(token))
@@ -161,7 +161,7 @@ fn windows_and_a_draft_that_is_sometimes_right() {
     for [of_model, of_draft] in WINDOWS {
         let model = language_model(VOCABULARY, of_model, 24);
         let draft = language_model(VOCABULARY, of_draft, 11);
-        let expected = try_generate(&model, model.start(4), &prompts(), &options).unwrap();
+        let expected = generate(&model, model.start(4), &prompts(), &options).unwrap();
         // The second has room for everything.
         let found: Vec<Speculation> = [2, MAX_LEN]
             .into_iter()
@@ -205,7 +205,7 @@ fn stop_tokens_end_rows_one_by_one_also_in_8_bits() {
     for quantized in [false, true] {
         let config = small().with_quantized(quantized);
         let start = |model: &LanguageModel| model.start_with(4, &config);
-        let expected = try_generate(&model, start(&model), &prompts(), &options).unwrap();
+        let expected = generate(&model, start(&model), &prompts(), &options).unwrap();
         let mut lengths: Vec<usize> = expected.iter().map(|row| row.tokens.len()).collect();
         lengths.sort_unstable();
         assert!(lengths[0] < lengths[3], "rows that end together");
@@ -220,7 +220,7 @@ fn stop_tokens_end_rows_one_by_one_also_in_8_bits() {
         .unwrap();
         assert_eq!(tokens(&found.generations), tokens(&expected));
         for (found, expected) in found.generations.iter().zip(&expected) {
-            assert_eq!(found.finish, expected.finish);
+            assert_eq!(found.finish_reason, expected.finish_reason);
         }
     }
 }

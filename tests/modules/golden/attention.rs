@@ -23,7 +23,7 @@ fn check_weights(file: &GoldenFile, output: &AttentionOutput) {
     );
     assert_close(
         "context",
-        &output.context.to_data(),
+        &output.states.to_data(),
         &file.data("output"),
         TOLERANCE,
     );

@@ -1,8 +1,8 @@
 //! Layers that `nn.TransformerEncoderLayer` cannot be, composed of PyTorch's parts by the script.
 
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalTransformerConfig, CausalTransformerInput,
-    FeedForwardActivation, NormConfig, NormPlacement,
+    AttentionMask, BlockConfig, FeedForwardActivation, LayerInput, NormConfig, NormPlacement,
+    TransformerStackConfig,
 };
 use burn_attn_tests::golden::GoldenFile;
 
@@ -21,13 +21,13 @@ fn check_causal(name: &str, block: &BlockConfig, tolerance: f64) {
     check_encoder(name, block, &AttentionMask::causal(), tolerance);
     on_every_device(|device| {
         let file = GoldenFile::open(name);
-        let config = CausalTransformerConfig::new(D_MODEL, D_FF, N_HEADS, 1)
+        let config = TransformerStackConfig::causal(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
             .with_final_norm(false);
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let mask = inputs.mask("lengths");
-        let input = CausalTransformerInput::new(inputs.read("x")).mask(mask);
+        let input = LayerInput::new(inputs.read("x")).mask(mask);
         let output = module.forward(input);
         inputs.check(Layout::EncoderLayer, &module, output, tolerance);
     });

@@ -1,8 +1,8 @@
 //! One layer of `nn.TransformerEncoder` and `nn.TransformerDecoder`, norm last with ReLU and norm first with GELU.
 
 use burn_attn::{
-    AttentionMask, BlockConfig, FeedForwardActivation, NormPlacement, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerEncoderConfig, TransformerEncoderInput,
+    AttentionMask, BlockConfig, FeedForwardActivation, LayerInput, NormPlacement,
+    TransformerStackConfig,
 };
 use burn_attn_tests::golden::GoldenFile;
 
@@ -33,13 +33,13 @@ fn pre_gelu() -> BlockConfig {
 pub fn check_encoder(name: &str, block: &BlockConfig, mask: &AttentionMask, tolerance: f64) {
     on_every_device(|device| {
         let file = GoldenFile::open(name);
-        let config = TransformerEncoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
+        let config = TransformerStackConfig::encoder(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
             .with_final_norm(false);
         let module = Layout::EncoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
         let mask = inputs.mask("lengths").and(mask.clone());
-        let input = TransformerEncoderInput::new(inputs.read("x")).mask(mask);
+        let input = LayerInput::new(inputs.read("x")).mask(mask);
         let output = module.forward(input);
         inputs.check(Layout::EncoderLayer, &module, output, tolerance);
     });
@@ -68,14 +68,15 @@ fn encoder_with_norm_first_is_pytorchs() {
 fn check_decoder(name: &str, block: BlockConfig) {
     on_every_device(|device| {
         let file = GoldenFile::open(name);
-        let config = TransformerDecoderConfig::new(D_MODEL, D_FF, N_HEADS, 1)
+        let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 1)
             .with_block(block.clone())
             .with_causal(true)
             .with_final_norm(false);
         let module = Layout::DecoderLayer.load(config.init(device), &file);
         let mut inputs = Inputs::new(&file, device);
-        let input = TransformerDecoderInput::new(inputs.read("target"), inputs.read("memory"))
-            .target_mask(inputs.mask("target_lengths"))
+        let input = LayerInput::new(inputs.read("target"))
+            .memory(inputs.read("memory"))
+            .mask(inputs.mask("target_lengths"))
             .memory_mask(inputs.mask("memory_lengths"));
         inputs.check(
             Layout::DecoderLayer,

@@ -162,7 +162,7 @@ fn qk_norm_across_heads_is_olmo_2s() {
         let input = || MultiHeadAttentionInput::self_attention(x.clone());
         let output = module.forward(input());
         close("output", &output.to_data(), &file.data("output"));
-        let fused = module.clone().into_self_attention(false);
+        let fused = module.clone().into_self_attention();
         let of_fused = fused.forward(burn_attn::SelfAttentionInput::new(x.clone()));
         close("fused", &of_fused.to_data(), &file.data("output"));
         let gradients = (output * tracked(&file, "loss_weight", device))

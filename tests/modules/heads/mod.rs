@@ -120,7 +120,7 @@ impl<M: Module> Subject<M> {
         let output = forward(&self.module, &self.inputs);
         let asked = with_weights(&self.module, &self.inputs);
         close("output", output.to_data(), expected.to_data());
-        close("context", asked.context.into_data(), expected.to_data());
+        close("context", asked.states.into_data(), expected.to_data());
         close(
             "weights",
             asked.weights.into_data(),

@@ -103,7 +103,7 @@ fn self_attention_with_a_mask() {
             assert_equal(ours.forward(input.clone()), expected.context.clone());
         }
         let ours = import::multi_head_attention(theirs).expect("possible");
-        let ours = ours.into_self_attention(false);
+        let ours = ours.into_self_attention();
         assert_equal(ours.forward(input), expected.context);
     });
 }

@@ -14,9 +14,8 @@ use burn::{
     },
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, FeedForwardActivation,
-    MultiHeadAttentionConfig, NormPlacement, ProjectionBias, SelfAttentionConfig,
-    TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
+    BlockConfig, CrossAttentionConfig, FeedForwardActivation, MultiHeadAttentionConfig,
+    NormPlacement, ProjectionBias, SelfAttentionConfig, TransformerConfig, TransformerStackConfig,
 };
 use burn_attn_models::{
     import::{self, Import, Library},
@@ -101,12 +100,12 @@ fn attention_of_pytorch() {
 fn stacks_of_pytorch() {
     let device = devices::any();
     let file = "stacks";
-    let encoder = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(block());
+    let encoder = TransformerStackConfig::encoder(12, 7, 3, 2).with_block(block());
     pytorch(file, "encoder", encoder.init(&device));
-    let causal = CausalTransformerConfig::new(12, 7, 3, 2).with_block(block());
+    let causal = TransformerStackConfig::causal(12, 7, 3, 2).with_block(block());
     pytorch(file, "encoder", causal.init(&device));
     let pre = block().with_norm_placement(NormPlacement::Pre);
-    let decoder = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(pre);
+    let decoder = TransformerStackConfig::decoder(12, 7, 3, 1).with_block(pre);
     pytorch(file, "decoder", decoder.init(&device));
     let whole = TransformerConfig::new(12, 7, 3, 1, 1).with_block(block());
     pytorch(
@@ -142,11 +141,11 @@ fn modules_of_burn_nn() {
     for (first, placement) in [(false, NormPlacement::Post), (true, NormPlacement::Pre)] {
         let block = block().with_norm_placement(placement);
         let theirs = BurnNnEncoder::new(12, 7, 3, 2).with_norm_first(first);
-        let ours = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(block.clone());
+        let ours = TransformerStackConfig::encoder(12, 7, 3, 2).with_block(block.clone());
         let ours = ours.with_final_norm(false);
         burn_nn(theirs.init(&device), ours.init(&device));
         let theirs = BurnNnDecoder::new(12, 7, 3, 2).with_norm_first(first);
-        let ours = TransformerDecoderConfig::new(12, 7, 3, 2).with_block(block);
+        let ours = TransformerStackConfig::decoder(12, 7, 3, 2).with_block(block);
         let ours = ours.with_final_norm(false);
         burn_nn(theirs.init(&device), ours.init(&device));
     }
@@ -180,7 +179,7 @@ fn sinks_that_were_trained_stay_here() {
 #[test]
 fn what_the_others_cannot_be() {
     let device = devices::any();
-    let config = TransformerEncoderConfig::new(12, 7, 3, 2);
+    let config = TransformerStackConfig::encoder(12, 7, 3, 2);
     let sandwich = block().with_norm_placement(NormPlacement::Sandwich);
     let module = config.with_block(sandwich).init(&device);
     let refused = import::table(&module, Library::BurnNn);

@@ -2,10 +2,8 @@
 
 use burn::tensor::Device;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, ExpertsConfig,
-    FeedForwardActivation, NormConfig, NormPlacement, TransformerConfig, TransformerDecoderConfig,
-    TransformerDecoderInput, TransformerEncoder, TransformerEncoderConfig, TransformerEncoderInput,
-    TransformerInput,
+    BlockConfig, ExpertsConfig, FeedForwardActivation, LayerInput, NormConfig, NormPlacement,
+    TransformerConfig, TransformerInput, TransformerStack, TransformerStackConfig,
 };
 use burn_attn_models::import;
 use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
@@ -35,19 +33,19 @@ fn no_bias() -> BlockConfig {
 }
 
 /// One layer alone.
-fn encoder(block: BlockConfig, device: &Device) -> TransformerEncoder {
-    TransformerEncoderConfig::new(12, 7, 3, 1)
+fn encoder(block: BlockConfig, device: &Device) -> TransformerStack {
+    TransformerStackConfig::encoder(12, 7, 3, 1)
         .with_block(block)
         .with_final_norm(false)
         .init(device)
 }
 
-fn from_x(encoder: &TransformerEncoder, device: &Device) -> burn::tensor::Tensor<3> {
-    encoder.forward(TransformerEncoderInput::new(value("x", device)))
+fn from_x(encoder: &TransformerStack, device: &Device) -> burn::tensor::Tensor<3> {
+    encoder.forward(LayerInput::new(value("x", device)))
 }
 
-fn to_decode(device: &Device) -> TransformerDecoderInput {
-    TransformerDecoderInput::new(value("x", device), value("memory", device))
+fn to_decode(device: &Device) -> LayerInput {
+    LayerInput::new(value("x", device)).memory(value("memory", device))
 }
 
 /// The encoder layers of the file, and how they are built.
@@ -74,7 +72,7 @@ fn encoder_layers() {
 fn decoder_layers() {
     from_both_files("layers", |mut weights, device| {
         for (name, block) in [("decoder_layer_post", post()), ("decoder_layer_pre", pre())] {
-            let config = TransformerDecoderConfig::new(12, 7, 3, 1)
+            let config = TransformerStackConfig::decoder(12, 7, 3, 1)
                 .with_block(block)
                 .with_causal(true);
             let mut decoder = config.with_final_norm(false).init(device);
@@ -92,7 +90,7 @@ fn every_layer_is_taken() {
             let mut encoder = encoder(block, device);
             weights.load(name, &mut encoder.layers[0]).expect("loaded");
         }
-        let config = TransformerDecoderConfig::new(12, 7, 3, 1).with_block(post());
+        let config = TransformerStackConfig::decoder(12, 7, 3, 1).with_block(post());
         for name in ["decoder_layer_post", "decoder_layer_pre"] {
             let mut decoder = config.init(device);
             weights.load(name, &mut decoder.layers[0]).expect("loaded");
@@ -104,19 +102,19 @@ fn every_layer_is_taken() {
 #[test]
 fn stacks() {
     from_both_files("stacks", |mut weights, device| {
-        let config = TransformerEncoderConfig::new(12, 7, 3, 2).with_block(post());
+        let config = TransformerStackConfig::encoder(12, 7, 3, 2).with_block(post());
         let mut encoder = config.init(device);
         weights.load("encoder", &mut encoder).expect("loaded");
         assert_is("encoder.output", from_x(&encoder, device));
 
-        let config = CausalTransformerConfig::new(12, 7, 3, 2).with_block(post());
+        let config = TransformerStackConfig::causal(12, 7, 3, 2).with_block(post());
         let mut causal = config.init(device);
         weights.load("encoder", &mut causal).expect("loaded");
-        let input = CausalTransformerInput::new(value("x", device));
+        let input = LayerInput::new(value("x", device));
         assert_is("encoder.causal", causal.forward(input));
 
         let block = pre().with_activation(FeedForwardActivation::Relu);
-        let config = TransformerDecoderConfig::new(12, 7, 3, 1)
+        let config = TransformerStackConfig::decoder(12, 7, 3, 1)
             .with_block(block)
             .with_causal(true);
         let mut decoder = config.init(device);
@@ -200,7 +198,7 @@ fn layers_that_pytorch_cannot_have() {
 fn stacks_of_another_height() {
     from_both_files("stacks", |mut weights, device| {
         let config =
-            |n_layers| TransformerEncoderConfig::new(12, 7, 3, n_layers).with_block(post());
+            |n_layers| TransformerStackConfig::encoder(12, 7, 3, n_layers).with_block(post());
         let error = weights.load("encoder", &mut config(3).init(device));
         assert_eq!(
             error.unwrap_err().to_string(),
@@ -252,7 +250,7 @@ fn layers_that_burn_nn_cannot_have() {
         "layers.0.norm_1: the module has RMS norms, but burn-nn's transformers have layer norms",
     );
     let mut weights = import::burn_nn_record(theirs.into_record()).expect("a record");
-    let config = TransformerEncoderConfig::new(12, 7, 3, 1);
+    let config = TransformerStackConfig::encoder(12, 7, 3, 1);
     let mut with_norm = config.with_final_norm(true).init(&device);
     assert_eq!(
         weights.load("", &mut with_norm).unwrap_err().to_string(),

@@ -1,7 +1,7 @@
 //! What stands before and behind the layers.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::{CausalTransformerInput, positions::PositionEncoding};
+use burn_attn::{LayerInput, positions::PositionEncoding};
 use burn_attn_models::language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig};
 use burn_attn_tests::{
     compare::{assert_close, assert_same},
@@ -37,7 +37,7 @@ fn logits_are_written_out() {
                 let embedded = embedded.reshape([2, MAX_LEN, D_MODEL]) * factor;
                 let positions = model.learned.as_ref().expect("a table").table.val();
                 let x = embedded + positions.unsqueeze();
-                let states = model.transformer.forward(CausalTransformerInput::new(x));
+                let states = model.transformer.forward(LayerInput::new(x));
                 let states = states.reshape([2 * MAX_LEN, D_MODEL]);
                 let projection = match &model.head {
                     Some(head) => head.weight.val(),
@@ -48,7 +48,7 @@ fn logits_are_written_out() {
                 let logits = model.forward(tokens.clone());
                 assert_close(name, &logits.to_data(), &expected.to_data(), 1e-5);
                 // And with its own hands.
-                let input = CausalTransformerInput::new(model.embed(tokens.clone(), 0));
+                let input = LayerInput::new(model.embed(tokens.clone(), 0));
                 assert_same(&model.logits(model.transformer.forward(input)), &logits);
             }
         }

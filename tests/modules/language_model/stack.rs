@@ -2,8 +2,7 @@
 
 use burn::tensor::{Device, Tensor};
 use burn_attn::{
-    CausalTransformer, CausalTransformerConfig, CausalTransformerInput, KvCacheConfig,
-    TransformerCache,
+    KvCacheConfig, LayerInput, TransformerCache, TransformerStack, TransformerStackConfig,
 };
 use burn_attn_tests::{
     compare::assert_close,
@@ -16,12 +15,12 @@ use super::{Case, D_MODEL, HEADS, MAX_LEN, cases, small};
 const TOLERANCE: f64 = 1e-5;
 
 /// A stack for every position of the heads, mask and grouping.
-fn stacks(device: &Device) -> Vec<(String, CausalTransformer)> {
+fn stacks(device: &Device) -> Vec<(String, TransformerStack)> {
     let cases = cases().into_iter();
     // To a stack, what is added to the embedded tokens is part of its input.
     let of_heads = cases.filter(|case| !["sinusoidal", "learned"].contains(&case.position));
     let stack = |Case { name, config, .. }| {
-        let config = CausalTransformerConfig::new(D_MODEL, 29, HEADS, 2).with_block(config.block);
+        let config = TransformerStackConfig::causal(D_MODEL, 29, HEADS, 2).with_block(config.block);
         (name, filled(config.init(device), 1))
     };
     of_heads.map(stack).collect()
@@ -30,19 +29,19 @@ fn stacks(device: &Device) -> Vec<(String, CausalTransformer)> {
 /// Rows of a text that is read in pieces of `counts[b]` tokens of each row `b`, and compared with the whole.
 struct Reading<'a> {
     what: String,
-    stack: &'a CausalTransformer,
+    stack: &'a TransformerStack,
     x: Tensor<3>,
     whole: Tensor<3>,
     at: Vec<usize>,
 }
 
 impl<'a> Reading<'a> {
-    fn new(what: String, stack: &'a CausalTransformer, rows: usize, device: &Device) -> Self {
+    fn new(what: String, stack: &'a TransformerStack, rows: usize, device: &Device) -> Self {
         let x = tensor([rows, MAX_LEN, D_MODEL], 2, device);
         Self {
             what,
             stack,
-            whole: stack.forward(CausalTransformerInput::new(x.clone())),
+            whole: stack.forward(LayerInput::new(x.clone())),
             x,
             at: vec![0; rows],
         }
@@ -59,7 +58,9 @@ impl<'a> Reading<'a> {
             }
         });
         let x = Tensor::cat(rows.collect(), 0);
-        let states = self.stack.forward_cached(x, counts, cache);
+        let states = self
+            .stack
+            .forward_cached(LayerInput::new(x).lengths(counts), cache);
         for (b, &count) in counts.iter().enumerate() {
             let states = states.clone().narrow(0, b, 1).narrow(1, 0, count);
             let expected = self.whole.clone().narrow(0, b, 1);
@@ -69,7 +70,7 @@ impl<'a> Reading<'a> {
             self.at[b] += count;
         }
         for layer in cache.layers() {
-            assert_eq!(layer.tokens().lengths(), self.at);
+            assert_eq!(layer.tokens.lengths(), self.at);
         }
     }
 }
@@ -116,7 +117,7 @@ fn wrong_guesses_are_taken_back() {
                 });
                 let guesses = Tensor::cat(guesses.collect(), 0);
                 let whole = [reading.at[0] + 4, reading.at[1] + 4];
-                stack.forward_cached(guesses, &[4, 4], &mut cache);
+                stack.forward_cached(guesses, &mut cache);
                 for (at, right) in reading.at.iter_mut().zip(accepted) {
                     *at += right;
                 }

@@ -39,7 +39,7 @@ fn greedy_tokens_are_the_uncached_ones() {
             let prompts = prompts(lengths);
             // The longest prompt goes as far as the model does.
             let start = model.start_with(3, &small());
-            let outputs = generate(&model, start, &prompts, &GenerateOptions::new(7));
+            let outputs = generate(&model, start, &prompts, &GenerateOptions::new(7)).unwrap();
             for (prompt, output) in prompts.iter().zip(outputs) {
                 let mut text = prompt.clone();
                 for (&token, &log_probability) in
@@ -100,7 +100,7 @@ fn a_beam_finds_what_an_uncached_one_finds() {
         let model = model(&case.config, &device);
         let prompts = prompts(PROMPTS[1]);
         let options = BeamOptions::new(BEAM, 5).n_best(BEAM);
-        let found = beam_search(&model, model.start_with(3, &small()), &prompts, &options);
+        let found = beam_search(&model, model.start_with(3, &small()), &prompts, &options).unwrap();
         for (prompt, found) in prompts.iter().zip(found) {
             let expected = beam_by_hand(&model, prompt, BEAM, 5, &device);
             assert_eq!(found.len(), BEAM);
@@ -127,7 +127,8 @@ fn a_row_ends_where_the_model_does() {
         model.start(3),
         &prompts(PROMPTS[1]),
         &GenerateOptions::new(99),
-    );
+    )
+    .unwrap();
     // The last token is chosen, never read.
     for (output, len) in outputs.iter().zip(PROMPTS[1]) {
         assert_eq!(output.tokens.len(), MAX_LEN - len + 1);
@@ -150,7 +151,7 @@ fn wgpu_generates_what_the_cpu_generates() {
             let [expected, found] = [&devices::any(), &wgpu].map(|device| {
                 let model = model(&config, device);
                 let start = model.start_with(3, &small());
-                generate(&model, start, &prompts(lengths), &GenerateOptions::new(7))
+                generate(&model, start, &prompts(lengths), &GenerateOptions::new(7)).unwrap()
             });
             for (expected, found) in expected.iter().zip(found) {
                 assert_eq!(

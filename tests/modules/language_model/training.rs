@@ -93,7 +93,7 @@ fn a_text_is_learned_by_heart() {
             // The last token is chosen, never read: every row can end with it.
             let prompts = [1, 2, 5].map(|len| TEXT[..len].to_vec());
             let options = GenerateOptions::new(MAX_LEN);
-            let outputs = generate(&model, model.start(3), &prompts, &options);
+            let outputs = generate(&model, model.start(3), &prompts, &options).unwrap();
             for (prompt, output) in prompts.iter().zip(outputs) {
                 let rest = &TEXT[prompt.len()..];
                 assert_eq!(output.tokens[..rest.len()], *rest, "{backend}, {name}");

@@ -6,9 +6,16 @@ use std::{
 };
 
 use burn::tensor::{Int, Tensor, TensorData};
-use burn_attn::CausalTransformerInput;
+use burn_attn::LayerInput;
 use burn_attn_models::{
-    language_model::LanguageModel, pretrained::PretrainedError, weights::WeightsError,
+    generate::{
+        BeamOptions, GenerateError, GenerateOptions, beam_search, generate, speculate, stream,
+    },
+    gpt_neox,
+    language_model::LanguageModel,
+    llama,
+    pretrained::PretrainedError,
+    weights::{WeightsError, save},
 };
 use burn_attn_tests::devices;
 use tempfile::TempDir;
@@ -40,7 +47,7 @@ fn tokens() -> Tensor<2, Int> {
 }
 
 fn states(model: &LanguageModel) -> TensorData {
-    let input = CausalTransformerInput::new(model.embed(tokens(), 0));
+    let input = LayerInput::new(model.embed(tokens(), 0));
     model.transformer.forward(input).into_data()
 }
 
@@ -74,6 +81,7 @@ fn bare_models_are_those_that_they_are_part_of() {
                 "{name}"
             ),
             Some(_) => {
+                check_without_logits(&bare, name);
                 let logits = catch_unwind(AssertUnwindSafe(|| bare.forward(tokens())));
                 let panic = logits.expect_err("there are no logits");
                 let sentence = panic.downcast_ref::<&str>().copied();
@@ -95,6 +103,45 @@ fn bare_models_are_those_that_they_are_part_of() {
             "{name}"
         );
     }
+}
+
+/// A model without logits generates nothing, and is saved and loaded as what it is.
+fn check_without_logits(bare: &LanguageModel, name: &str) {
+    assert!(!bare.has_logits(), "{name}");
+    let prompts = [vec![3, 1, 4]];
+    let (options, state) = (GenerateOptions::new(2), || bare.start(1));
+    let without = GenerateError::NoLogits;
+    assert_eq!(
+        generate(bare, state(), &prompts, &options),
+        Err(without.clone())
+    );
+    assert_eq!(
+        stream(bare, state(), &prompts, &options).err(),
+        Some(without.clone())
+    );
+    assert_eq!(
+        beam_search(bare, state(), &prompts, &BeamOptions::new(2, 2)),
+        Err(without.clone())
+    );
+    assert_eq!(
+        speculate((bare, state()), (bare, state()), &prompts, &options, 1),
+        Err(GenerateError::Draft(Box::new(without.clone())))
+    );
+    assert_eq!(
+        without.to_string(),
+        "generate: the model has no logits head, because it was loaded from the files of a bare model, so it cannot predict tokens"
+    );
+
+    let table = match name.starts_with("gpt_neox") {
+        true => gpt_neox::table(8).bare("gpt_neox"),
+        false => llama::table(folder(name)).expect("a table").bare("model"),
+    };
+    let copy = copied(name, |_| {});
+    let file = copy.path().join("model.safetensors");
+    save(&table, bare, &file).expect("saved");
+    let again = load(copy.path()).unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(!again.has_logits(), "{name}");
+    assert_eq!(states(&again), states(bare), "{name}");
 }
 
 /// A file without its head that is not bare was cut off.

@@ -7,7 +7,7 @@ use burn::{
     module::Module,
     tensor::{Device, Int, Tensor, TensorData},
 };
-use burn_attn::CausalTransformerInput;
+use burn_attn::LayerInput;
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
     language_model::LanguageModel,
@@ -71,7 +71,7 @@ impl Model {
         for (backend, device) in devices::cpu() {
             let model = self.load(&device);
             let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &device);
-            let input = CausalTransformerInput::new(model.embed(tokens.clone(), 0));
+            let input = LayerInput::new(model.embed(tokens.clone(), 0));
             let output = model.transformer.forward_with_hidden_states(input);
             assert_eq!(output.hidden_states.len(), 2);
             for (layer, states) in output.hidden_states.into_iter().enumerate() {
@@ -99,7 +99,8 @@ impl Model {
         ];
         for (_, device) in devices::cpu() {
             let model = self.load(&device);
-            let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(10));
+            let outputs =
+                generate(&model, model.start(2), &prompts, &GenerateOptions::new(10)).unwrap();
             for (row, (mut text, output)) in prompts.iter().cloned().zip(outputs).enumerate() {
                 let expected = values.data(&format!("greedy.{row}"));
                 assert_eq!(output.tokens, expected.iter::<u32>().collect::<Vec<_>>());

@@ -1,7 +1,7 @@
 //! Llama and its relatives against `transformers`.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::CausalTransformerInput;
+use burn_attn::LayerInput;
 use burn_attn_models::{
     generate::{GenerateOptions, generate},
     language_model::LanguageModel,
@@ -52,7 +52,7 @@ fn logits_and_layers(family: &str, what: &str, model: LanguageModel) {
     let device = model.embedding.weight.device();
     let values = values();
     let tokens = Tensor::<2, Int>::from_data(values.data("tokens"), &device);
-    let input = CausalTransformerInput::new(model.embed(tokens.clone(), 0));
+    let input = LayerInput::new(model.embed(tokens.clone(), 0));
     let output = model.transformer.forward_with_hidden_states(input);
     let close = |name: &str, actual: Tensor<3>| {
         let expected: Tensor<3> = values.tensor(&format!("{family}.{name}"), &device);
@@ -87,16 +87,17 @@ fn cached_decoding_gives_the_references_tokens() {
         };
         let prompts = rows("tokens", 4);
         let expected = rows(&format!("{family}.generated"), 5);
-        let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(5));
+        let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(5)).unwrap();
         for (output, expected) in outputs.iter().zip(&expected) {
             assert_eq!(&output.tokens, expected, "{what}");
         }
         // A row alone, and beside a longer one.
         let unequal = [prompts[0].clone(), rows("tokens", 3)[1].clone()];
-        let together = generate(&model, model.start(2), &unequal, &GenerateOptions::new(5));
+        let together =
+            generate(&model, model.start(2), &unequal, &GenerateOptions::new(5)).unwrap();
         for (prompt, output) in unequal.iter().zip(&together) {
             let prompt = std::slice::from_ref(prompt);
-            let alone = generate(&model, model.start(1), prompt, &GenerateOptions::new(5));
+            let alone = generate(&model, model.start(1), prompt, &GenerateOptions::new(5)).unwrap();
             assert_eq!(output.tokens, alone[0].tokens, "{what}");
         }
     });

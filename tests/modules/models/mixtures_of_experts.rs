@@ -1,7 +1,7 @@
 //! Mixtral, Qwen 3 with experts and gpt-oss against `transformers`.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::CausalTransformerInput;
+use burn_attn::LayerInput;
 use burn_attn_models::llama;
 use burn_attn_tests::devices;
 use serde_json::{Value, json};
@@ -43,7 +43,7 @@ fn routers_of_layers_with_experts_have_logits() {
     let layers = |name| {
         let model = model(name).load(&devices::any());
         let tokens = Tensor::<2, Int>::from_data([[2, 7, 11], [3, 5, 13]], &devices::any());
-        let input = CausalTransformerInput::new(model.embed(tokens, 0));
+        let input = LayerInput::new(model.embed(tokens, 0));
         let logits = model
             .transformer
             .forward_with_router_logits(input)

@@ -3,9 +3,7 @@
 use std::path::PathBuf;
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::{
-    AttentionMask, CausalTransformerInput, TransformerDecoderInput, TransformerEncoderInput,
-};
+use burn_attn::{AttentionMask, LayerInput};
 use burn_attn_models::{
     bert::{Bert, BertInput},
     generate::{GenerateOptions, generate},
@@ -102,10 +100,12 @@ fn titles() {
     };
     let mask = || AttentionMask::key_lengths(lengths.clone());
     let x = model.embed(tokens("source"), 0);
-    let input = TransformerEncoderInput::new(x).mask(mask());
+    let input = LayerInput::new(x).mask(mask());
     let encoded = model.transformer.encoder.forward_with_hidden_states(input);
     let x = model.embed(tokens("target"), 0);
-    let input = TransformerDecoderInput::new(x, encoded.states).memory_mask(mask());
+    let input = LayerInput::new(x)
+        .memory(encoded.states)
+        .memory_mask(mask());
     let decoded = model.transformer.decoder.forward_with_hidden_states(input);
     for (stack, states) in [
         ("encoder", encoded.hidden_states),
@@ -120,7 +120,7 @@ fn titles() {
 
     let start = model.start(tokens("source"), lengths);
     let options = GenerateOptions::new(24).stop_tokens([1]);
-    let written = generate(&model, start, &[vec![0], vec![0]], &options);
+    let written = generate(&model, start, &[vec![0], vec![0]], &options).unwrap();
     for (row, written) in written.iter().enumerate() {
         let expected: Vec<u32> = values.data(&format!("greedy.{row}")).iter().collect();
         assert_eq!(written.tokens, expected);
@@ -144,7 +144,7 @@ fn a_small_llama() {
         };
         let embedded = model.embed(tokens.clone(), 0);
         states("embed", embedded.clone());
-        let input = CausalTransformerInput::new(embedded);
+        let input = LayerInput::new(embedded);
         let output = model.transformer.forward_with_hidden_states(input);
         assert_eq!(output.hidden_states.len(), 4);
         for (layer, actual) in output.hidden_states.into_iter().enumerate() {
@@ -162,7 +162,7 @@ fn a_small_llama() {
         let numbers = |name: &str| values.data(name).iter::<u32>().collect::<Vec<_>>();
         let (prompt, expected) = (numbers("tokens"), numbers("greedy"));
         let options = GenerateOptions::new(expected.len());
-        let outputs = generate(&model, model.start(1), &[prompt], &options);
+        let outputs = generate(&model, model.start(1), &[prompt], &options).unwrap();
         assert_eq!(outputs[0].tokens, expected, "{backend}");
     }
 }

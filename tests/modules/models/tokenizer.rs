@@ -83,7 +83,7 @@ fn gpt2_from_text_to_text() {
     assert_eq!(text.get_ids(), [3, 1, 4]);
     let model = gpt2::from_pretrained(copy.path(), &devices::any()).expect("a model");
     let prompt = text.get_ids().to_vec();
-    let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(5));
+    let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(5)).unwrap();
     let tokens = &outputs[0].tokens;
     assert_eq!(tokens.len(), 5);
     let expected: Vec<String> = tokens.iter().map(|token| format!("word{token}")).collect();

@@ -1,9 +1,8 @@
 //! Configurations that were saved before something was added to them, and what was.
 
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, FeedForwardActivation, FeedForwardConfig, LayerPattern,
-    NormPlacement, TransformerConfig, TransformerDecoderConfig, TransformerEncoderConfig,
-    TransformerLayerConfig, TransformerStackConfig, positions::SinusoidalLayout,
+    BlockConfig, FeedForwardActivation, FeedForwardConfig, LayerPattern, NormPlacement,
+    TransformerConfig, TransformerLayerConfig, TransformerStackConfig, positions::SinusoidalLayout,
 };
 use burn_attn_models::{
     bert::BertConfig,
@@ -13,7 +12,7 @@ use burn_attn_models::{
 
 use super::{configs::loads, values};
 
-/// Saved with every field at its default before the defaults became burn-nn's and decoders had a choice: pre-norm, ReLU, causal.
+/// Saved with every field at its default before the defaults became burn-nn's: pre-norm, ReLU.
 #[test]
 fn first_defaults() {
     let block = || {
@@ -27,16 +26,6 @@ fn first_defaults() {
         &FeedForwardConfig::new(15, 29).with_activation(FeedForwardActivation::Relu),
     );
     loads(
-        "first/TransformerEncoderConfig",
-        &TransformerEncoderConfig::new(15, 29, 3, 2).with_block(block()),
-    );
-    loads(
-        "first/CausalTransformerConfig",
-        &CausalTransformerConfig::new(15, 29, 3, 2).with_block(block()),
-    );
-    let decoder = TransformerDecoderConfig::new(15, 29, 3, 2).with_block(block());
-    loads("first/TransformerDecoderConfig", &decoder.with_causal(true));
-    loads(
         "first/TransformerConfig",
         &TransformerConfig::new(15, 29, 3, 2, 4).with_block(block()),
     );
@@ -47,9 +36,9 @@ fn first_defaults() {
     );
 }
 
-/// What was added to the configurations of blocks and stacks.
+/// What was added to the configurations of blocks and layers.
 #[test]
-fn stacks_with_what_was_added() {
+fn layers_with_what_was_added() {
     let block = || {
         BlockConfig::new()
             .with_norm_placement(NormPlacement::Pre)
@@ -65,42 +54,14 @@ fn stacks_with_what_was_added() {
         "added/BlockConfigWithFeedForwardDropout",
         &block().with_feed_forward_dropout(0.25),
     );
-    loads("added/NormPlacement", &NormPlacement::Output);
+    loads("added/NormPlacement", &NormPlacement::PostSublayer);
     loads(
         "added/LayerPattern",
         &vec![
-            LayerPattern::Alike,
+            LayerPattern::Uniform,
             LayerPattern::Cycle(vec![block(), BlockConfig::new()]),
             LayerPattern::Shared(2),
         ],
-    );
-    let pattern = || LayerPattern::Cycle(vec![block()]);
-    loads(
-        "added/TransformerEncoderConfig",
-        &TransformerEncoderConfig::new(15, 29, 3, 2).with_pattern(pattern()),
-    );
-    loads(
-        "added/CausalTransformerConfig",
-        &CausalTransformerConfig::new(15, 29, 3, 2).with_pattern(pattern()),
-    );
-    loads(
-        "added/TransformerDecoderConfig",
-        &TransformerDecoderConfig::new(15, 29, 3, 2)
-            .with_pattern(LayerPattern::Shared(2))
-            .with_d_memory(11),
-    );
-    loads(
-        "added/TransformerDecoderConfigWithCausal",
-        &TransformerDecoderConfig::new(15, 29, 3, 2).with_causal(true),
-    );
-    loads(
-        "added/TransformerStackConfig",
-        &TransformerStackConfig::new(15, 29, 3, 2)
-            .with_causal(true)
-            .with_d_memory(11)
-            .with_block(values::block())
-            .with_pattern(LayerPattern::Shared(1))
-            .with_final_norm(true),
     );
     loads(
         "added/TransformerLayerConfig",
@@ -108,6 +69,16 @@ fn stacks_with_what_was_added() {
             .with_causal(true)
             .with_d_memory(11)
             .with_block(values::block()),
+    );
+}
+
+#[test]
+fn attention_with_what_was_added() {
+    loads(
+        "added/MultiHeadAttentionConfigWithCausal",
+        &values::multi_head_attention()
+            .with_causal(true)
+            .with_window(7),
     );
 }
 
@@ -172,14 +143,10 @@ fn fields_that_were_added() {
 
 #[test]
 fn fields_that_are_missing() {
-    let without = |field: &str| {
-        let mut saved = serde_json::to_value(values::decoder()).expect("written");
-        let fields = saved.as_object_mut().expect("an object");
-        fields.remove(field).expect("the field");
-        serde_json::from_value::<TransformerDecoderConfig>(saved)
-    };
-    // Before there was a choice, decoders were causal.
-    assert!(without("causal").expect("loaded").causal);
-    let error = without("block").expect_err("a block is needed").to_string();
+    let mut saved = serde_json::to_value(values::stack()).expect("written");
+    let fields = saved.as_object_mut().expect("an object");
+    fields.remove("block").expect("the field");
+    let error = serde_json::from_value::<TransformerStackConfig>(saved);
+    let error = error.expect_err("a block is needed").to_string();
     assert!(error.starts_with("missing field `block`"), "{error}");
 }

@@ -8,11 +8,10 @@ use std::{fmt::Debug, fs, path::PathBuf};
 
 use burn::config::Config;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, ExpertsConfig,
-    FeedForwardActivation, FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm,
-    MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
-    QkNormConfig, RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
-    TransformerDecoderConfig, TransformerEncoderConfig,
+    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig,
+    HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
+    NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
+    TiedEmbeddingConfig, TransformerConfig, TransformerStackConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
@@ -253,21 +252,7 @@ fn blocks() {
 
 #[test]
 fn stacks() {
-    check(
-        "TransformerEncoderConfig",
-        TransformerEncoderConfig::new(1, 1, 1, 1),
-        values::encoder(),
-    );
-    check(
-        "CausalTransformerConfig",
-        CausalTransformerConfig::new(1, 1, 1, 1),
-        values::causal(),
-    );
-    check(
-        "TransformerDecoderConfig",
-        TransformerDecoderConfig::new(1, 1, 1, 1),
-        values::decoder(),
-    );
+    loads("added/TransformerStackConfig", &values::stack());
     check(
         "TransformerConfig",
         TransformerConfig::new(1, 1, 1, 1, 1),

@@ -4,10 +4,9 @@ use std::{any::type_name, fs};
 
 use burn::config::Config;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardConfig,
-    HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
-    ProjectionBias, RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
-    TransformerDecoderConfig, TransformerEncoderConfig, TransformerLayerConfig,
+    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardConfig, HeadsConfig,
+    KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig, MultiHeadAttentionConfig, ProjectionBias,
+    RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerLayerConfig,
     TransformerStackConfig,
     positions::{
         AlibiConfig, LearnedConfig, RelativeBiasConfig, RotaryConfig, SinusoidalConfig, YarnScaling,
@@ -74,9 +73,6 @@ fn every_field_is_in_a_file_and_not_at_its_default() {
         at_their_defaults(TiedEmbeddingConfig::new(1, 1)),
         at_their_defaults(TransformerLayerConfig::new(1, 1, 1)),
         at_their_defaults(TransformerStackConfig::new(1, 1, 1, 1)),
-        at_their_defaults(TransformerEncoderConfig::new(1, 1, 1, 1)),
-        at_their_defaults(TransformerDecoderConfig::new(1, 1, 1, 1)),
-        at_their_defaults(CausalTransformerConfig::new(1, 1, 1, 1)),
         at_their_defaults(TransformerConfig::new(1, 1, 1, 1, 1)),
         at_their_defaults(BertConfig::new(1)),
         at_their_defaults(LanguageModelConfig::new(1)),

@@ -2,11 +2,10 @@
 
 use burn::nn::Initializer;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CrossAttentionConfig, ExpertsConfig,
-    FeedForwardActivation, FeedForwardConfig, HeadsConfig, KvCacheConfig, L2QkNorm,
-    MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias,
-    QkNormConfig, RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig,
-    TransformerDecoderConfig, TransformerEncoderConfig,
+    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig,
+    HeadsConfig, KvCacheConfig, L2QkNorm, LayerPattern, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
+    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerStackConfig,
     ops::RotaryLayout,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
@@ -183,22 +182,12 @@ pub fn yarn() -> YarnScaling {
         .with_truncate(false)
 }
 
-pub fn encoder() -> TransformerEncoderConfig {
-    TransformerEncoderConfig::new(15, 29, 6, 2)
-        .with_block(block())
-        .with_final_norm(true)
-}
-
-pub fn decoder() -> TransformerDecoderConfig {
-    TransformerDecoderConfig::new(15, 29, 6, 2)
-        .with_block(block())
+pub fn stack() -> TransformerStackConfig {
+    TransformerStackConfig::new(15, 29, 3, 2)
         .with_causal(true)
-        .with_final_norm(true)
-}
-
-pub fn causal() -> CausalTransformerConfig {
-    CausalTransformerConfig::new(15, 29, 6, 2)
+        .with_d_memory(11)
         .with_block(block())
+        .with_pattern(LayerPattern::Shared(1))
         .with_final_norm(true)
 }
 

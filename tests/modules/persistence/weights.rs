@@ -7,11 +7,10 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, CrossAttentionConfig,
-    CrossAttentionInput, FeedForwardActivation, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    NormConfig, NormPlacement, ProjectionBias, SelfAttentionConfig, SelfAttentionInput,
-    TiedEmbeddingConfig, TransformerConfig, TransformerDecoderConfig, TransformerDecoderInput,
-    TransformerEncoderConfig, TransformerEncoderInput, TransformerInput,
+    BlockConfig, CrossAttentionConfig, CrossAttentionInput, FeedForwardActivation, LayerInput,
+    MultiHeadAttentionConfig, MultiHeadAttentionInput, NormConfig, NormPlacement, ProjectionBias,
+    SelfAttentionConfig, SelfAttentionInput, TiedEmbeddingConfig, TransformerConfig,
+    TransformerInput, TransformerStackConfig,
     positions::{LearnedConfig, SinusoidalConfig},
 };
 use burn_attn_models::{
@@ -108,12 +107,12 @@ fn transformers() {
     let x = || tensor([2, 7, 15], 3, &device);
     let memory = || tensor([2, 11, 15], 4, &device);
     check(
-        TransformerEncoderConfig::new(15, 29, 3, 2).init(&device),
-        |module| module.forward(TransformerEncoderInput::new(x())),
+        TransformerStackConfig::encoder(15, 29, 3, 2).init(&device),
+        |module| module.forward(LayerInput::new(x())),
     );
     check(
-        TransformerDecoderConfig::new(15, 29, 3, 2).init(&device),
-        |module| module.forward(TransformerDecoderInput::new(x(), memory())),
+        TransformerStackConfig::decoder(15, 29, 3, 2).init(&device),
+        |module| module.forward(LayerInput::new(x()).memory(memory())),
     );
     check(
         TransformerConfig::new(15, 29, 3, 2, 2).init(&device),
@@ -130,10 +129,10 @@ fn causal_transformers() {
         .with_activation(FeedForwardActivation::SwiGlu)
         .with_bias(false);
     for parallel in [false, true] {
-        let config = CausalTransformerConfig::new(15, 29, 3, 2)
+        let config = TransformerStackConfig::causal(15, 29, 3, 2)
             .with_block(block.clone().with_parallel(parallel));
         check(config.init(&device), |module| {
-            module.forward(CausalTransformerInput::new(tensor([2, 7, 15], 3, &device)))
+            module.forward(LayerInput::new(tensor([2, 7, 15], 3, &device)))
         });
     }
 }
@@ -203,7 +202,7 @@ fn names() {
         let block = BlockConfig::new()
             .with_norm(norm)
             .with_norm_placement(NormPlacement::Sandwich);
-        let config = TransformerEncoderConfig::new(15, 29, 3, 1).with_block(block);
+        let config = TransformerStackConfig::encoder(15, 29, 3, 1).with_block(block);
         let names: Vec<String> = parameters::values(&config.init(&device))
             .into_keys()
             .collect();

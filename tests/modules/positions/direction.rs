@@ -2,9 +2,9 @@
 
 use burn::{config::Config, tensor::Tensor};
 use burn_attn::{
-    AttentionBias, BlockConfig, CausalTransformerConfig, ConfigError, MultiHeadAttentionConfig,
-    RelativeBuckets, SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerConfig,
-    TransformerDecoderConfig, TransformerEncoderConfig, TransformerStack,
+    AttentionBias, BlockConfig, ConfigError, MultiHeadAttentionConfig, RelativeBuckets,
+    SelfAttention, SelfAttentionConfig, SelfAttentionInput, TransformerConfig, TransformerStack,
+    TransformerStackConfig,
     positions::{PositionEncoding, RelativeBiasConfig},
 };
 use burn_attn_tests::{
@@ -54,7 +54,7 @@ fn a_causal_module_looks_back_only() {
         // What cannot know whether it is causal looks both ways.
         let config = MultiHeadAttentionConfig::new(D_MODEL, HEADS)
             .with_position(PositionEncoding::relative());
-        let module = filled(config.init(&device), 3).into_self_attention(false);
+        let module = filled(config.init(&device), 3).into_self_attention();
         assert_direction(backend, &module, true);
     }
 }
@@ -70,7 +70,7 @@ fn attention(stack: &TransformerStack) -> SelfAttention {
 fn each_stack_of_a_transformer_looks_its_way() {
     for (backend, device) in devices::cpu() {
         let block = || BlockConfig::new().with_position(PositionEncoding::relative());
-        let causal = CausalTransformerConfig::new(D_MODEL, 29, HEADS, 1).with_block(block());
+        let causal = TransformerStackConfig::causal(D_MODEL, 29, HEADS, 1).with_block(block());
         let causal = filled(causal.init(&device), 3);
         assert_direction(backend, &attention(&causal), false);
         let both = TransformerConfig::new(D_MODEL, 29, HEADS, 1, 1).with_block(block());
@@ -128,19 +128,19 @@ fn a_table_is_refused_where_its_direction_does_not_fit() {
     assert_eq!(attention(false, 12), Ok(()));
     assert_eq!(attention(true, 17), Ok(()));
     refused(attention(true, 12), "SelfAttentionConfig");
-    let encoder = TransformerEncoderConfig::new(D_MODEL, 29, HEADS, 1);
+    let encoder = TransformerStackConfig::encoder(D_MODEL, 29, HEADS, 1);
     assert_eq!(encoder.with_block(block(12)).validate(), Ok(()));
-    let causal = CausalTransformerConfig::new(D_MODEL, 29, HEADS, 1);
+    let causal = TransformerStackConfig::causal(D_MODEL, 29, HEADS, 1);
     refused(
         causal.with_block(block(12)).validate(),
-        "CausalTransformerConfig",
+        "TransformerStackConfig",
     );
-    let decoder = TransformerDecoderConfig::new(D_MODEL, 29, HEADS, 1);
+    let decoder = TransformerStackConfig::decoder(D_MODEL, 29, HEADS, 1);
     let decoder = decoder.with_block(block(12));
     assert_eq!(decoder.validate(), Ok(()));
     refused(
         decoder.with_causal(true).validate(),
-        "TransformerDecoderConfig",
+        "TransformerStackConfig",
     );
     let both = TransformerConfig::new(D_MODEL, 29, HEADS, 1, 1);
     refused(
@@ -155,7 +155,7 @@ fn a_table_is_refused_where_its_direction_does_not_fit() {
     assert_eq!(few.clone().with_causal(true).validate(), Ok(()));
     assert!(few.validate().is_err());
     let few = PositionEncoding::Relative(RelativeBiasConfig::new().with_buckets(3));
-    let decoder = TransformerDecoderConfig::new(D_MODEL, 29, HEADS, 1)
+    let decoder = TransformerStackConfig::decoder(D_MODEL, 29, HEADS, 1)
         .with_block(BlockConfig::new().with_position(few));
     assert_eq!(decoder.clone().with_causal(true).validate(), Ok(()));
     assert!(decoder.validate().is_err());

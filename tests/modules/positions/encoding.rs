@@ -56,7 +56,7 @@ fn the_others_do_not_rotate() {
 #[test]
 fn the_bias_is_that_of_the_chosen_module() {
     for (_, device) in devices::cpu() {
-        let bias = |encoding| init(&encoding, &device).bias().expect("a bias");
+        let bias = |encoding| init(&encoding, &device).bias();
         let scores = |bias| scores(bias, HEADS, LEN, &device);
         let alibi = AlibiConfig::new().init(HEADS, &device).bias();
         assert_eq!(scores(bias(PositionEncoding::alibi())), scores(alibi));

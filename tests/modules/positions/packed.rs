@@ -2,7 +2,7 @@
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn::{
-    AttentionMask, BlockConfig, CausalTransformerInput,
+    AttentionMask, BlockConfig, LayerInput,
     positions::{LearnedConfig, PositionEncoding, Positions, RotaryConfig, SinusoidalConfig},
 };
 use burn_attn_models::language_model::{AbsolutePosition, LanguageModelConfig};
@@ -101,7 +101,7 @@ fn a_language_model_reads_packed_texts_as_it_reads_them_alone() {
             let segments: Vec<i32> = segments.into_iter().flatten().collect();
             let segments = TensorData::new(segments, [2, LEN]);
             let segments = Tensor::<2, Int>::from_data(segments, &device);
-            let input = CausalTransformerInput::new(model.embed(tokens.clone(), positions()))
+            let input = LayerInput::new(model.embed(tokens.clone(), positions()))
                 .mask(AttentionMask::segments(segments.clone(), segments));
             let packed = model.logits(model.transformer.forward(input));
             for [row, first, len] in texts() {

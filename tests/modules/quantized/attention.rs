@@ -110,14 +110,14 @@ fn a_conversion_makes_floats_of_8_bits() {
                 assert_close(&what, &actual.into_data(), &expected.into_data(), TOLERANCE);
             };
             let module = packed(separate.clone(), scheme);
-            let fused = module.clone().into_self_attention(false);
+            let fused = module.clone().into_self_attention();
             let output = fused.forward(SelfAttentionInput::new(x.clone()));
             same("fused", output, module.forward(of_one()));
             let fused = module.clone().into_cross_attention();
             let output = fused.forward(CrossAttentionInput::new(x.clone(), memory.clone()));
             same("fused memory", output, module.forward(of_two()));
 
-            let fused = packed(separate.clone().into_self_attention(false), scheme);
+            let fused = packed(separate.clone().into_self_attention(), scheme);
             let expected = fused.forward(SelfAttentionInput::new(x.clone()));
             same("apart", fused.into_multi_head().forward(of_one()), expected);
             let fused = packed(separate.clone().into_cross_attention(), scheme);

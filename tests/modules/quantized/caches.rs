@@ -67,7 +67,9 @@ fn weights_in_8_bits_decode_what_they_compute() {
 fn separate_projections_in_8_bits_decode_what_they_compute() {
     for (backend, device) in devices() {
         let x: Tensor<3> = tensor([2, LEN, D_MODEL], 1, &device);
-        let config_of_module = MultiHeadAttentionConfig::new(D_MODEL, HEADS).with_dropout(0.0);
+        let config_of_module = MultiHeadAttentionConfig::new(D_MODEL, HEADS)
+            .with_causal(true)
+            .with_dropout(0.0);
         let module = filled(config_of_module.init(&device), 3);
         for (name, scheme) in schemes() {
             let module = packed(module.clone(), scheme);
@@ -141,7 +143,9 @@ fn an_empty_cache_needs_no_effective_weight() {
         let fused = filled(fused.init(&device), 1).apply_reparameterization(MakeExpensive);
         assert_eq!(fused.cache(2, &config()).lengths(), [0, 0]);
         let separate = filled(
-            MultiHeadAttentionConfig::new(D_MODEL, HEADS).init(&device),
+            MultiHeadAttentionConfig::new(D_MODEL, HEADS)
+                .with_causal(true)
+                .init(&device),
             1,
         );
         let separate = separate.apply_reparameterization(MakeExpensive);

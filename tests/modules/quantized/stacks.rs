@@ -1,9 +1,9 @@
 //! Stacks of layers, at once and through their caches.
 
-use burn::tensor::{Int, Tensor};
+use burn::tensor::Tensor;
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation,
-    KvCacheConfig, NormConfig, NormPlacement, TransformerConfig, TransformerInput,
+    BlockConfig, FeedForwardActivation, KvCacheConfig, LayerInput, NormConfig, NormPlacement,
+    TransformerConfig, TransformerInput, TransformerStackConfig,
     positions::{LearnedConfig, PositionEncoding},
 };
 use burn_attn_tests::{
@@ -38,18 +38,18 @@ fn a_causal_stack_in_8_bits() {
     for (backend, device) in devices() {
         let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
         for (name, block) in blocks() {
-            let config = CausalTransformerConfig::new(D_MODEL, D_FF, HEADS, 2).with_block(block);
+            let config = TransformerStackConfig::causal(D_MODEL, D_FF, HEADS, 2).with_block(block);
             let module = filled(config.init(&device), 3);
             let what = format!("{backend}, {name}");
             check(&what, &module, |module| {
-                module.forward(CausalTransformerInput::new(x.clone()))
+                module.forward(LayerInput::new(x.clone()))
             });
             for (scheme_name, scheme) in schemes() {
                 let module = packed(module.clone(), scheme);
-                let whole = module.forward(CausalTransformerInput::new(x.clone()));
+                let whole = module.forward(LayerInput::new(x.clone()));
                 let mut cache = module.cache(2, &KvCacheConfig::new(7));
-                let first = module.forward_cached(x.clone().narrow(1, 0, 6), &[6, 6], &mut cache);
-                let last = module.forward_cached(x.clone().narrow(1, 6, 1), &[1, 1], &mut cache);
+                let first = module.forward_cached(x.clone().narrow(1, 0, 6), &mut cache);
+                let last = module.forward_cached(x.clone().narrow(1, 6, 1), &mut cache);
                 let cached = Tensor::cat(vec![first, last], 1).into_data();
                 let what = format!("{what}, {scheme_name}, cached");
                 assert_close(&what, &cached, &whole.into_data(), TOLERANCE);
@@ -63,7 +63,6 @@ fn encoder_and_decoder_in_8_bits() {
     for (backend, device) in devices() {
         let source: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
         let target: Tensor<3> = tensor([2, 5, D_MODEL], 2, &device);
-        let lengths = || Tensor::<1, Int>::from_data([7, 7], &device);
         for (name, block) in blocks() {
             let config = TransformerConfig::new(D_MODEL, D_FF, HEADS, 1, 1).with_block(block);
             let module = filled(config.init(&device), 3);
@@ -71,12 +70,11 @@ fn encoder_and_decoder_in_8_bits() {
             let input = || TransformerInput::new(source.clone(), target.clone());
             check(&what, &module, |module| module.forward(input()));
             check(&what, &module, |module| {
-                let states = burn_attn::TransformerEncoderInput::new(source.clone());
-                let memory = module.encoder.forward(states);
+                let memory = module.encoder.forward(source.clone());
                 let decoder = &module.decoder;
-                let mut cache =
-                    decoder.cache_with_memory(memory, lengths(), &KvCacheConfig::new(5));
-                decoder.forward_cached(target.clone(), &[5, 5], &mut cache)
+                let mut cache = decoder.cache(2, &KvCacheConfig::new(5));
+                decoder.project_memory(memory, &[7, 7], &mut cache);
+                decoder.forward_cached(target.clone(), &mut cache)
             });
         }
     }

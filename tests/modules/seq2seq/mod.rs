@@ -60,7 +60,8 @@ fn search(
 ) -> Vec<Generation> {
     let prompts = vec![vec![BOS]; source.dims()[0]];
     let start = model.start(source, source_lengths);
-    let found = beam_search(model, start, &prompts, options);
+    let found =
+        beam_search(model, start, &prompts, options).unwrap_or_else(|error| panic!("{error}"));
     let best = |mut found: Vec<Hypothesis>| found.swap_remove(0).generation;
     found.into_iter().map(best).collect()
 }

@@ -5,8 +5,7 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, BlockConfig, FeedForwardActivation, NormPlacement, TransformerDecoderInput,
-    TransformerEncoderInput,
+    AttentionMask, BlockConfig, FeedForwardActivation, LayerInput, NormPlacement,
     positions::{PositionEncoding, RotaryConfig, SinusoidalConfig},
 };
 use burn_attn_models::{
@@ -86,11 +85,11 @@ fn logits_are_written_out() {
                 let (tokens, lengths) = batch(&sources(), 0, 5, &device);
                 let mask = || AttentionMask::key_lengths(lengths.clone());
                 let x = embedded(&model, &config, tokens.clone(), &device);
-                let input = TransformerEncoderInput::new(x).mask(mask());
+                let input = LayerInput::new(x).mask(mask());
                 let memory = model.transformer.encoder.forward(input);
                 let target = Tensor::from_data(TARGET, &device);
                 let x = embedded(&model, &config, target.clone(), &device);
-                let input = TransformerDecoderInput::new(x, memory).memory_mask(mask());
+                let input = LayerInput::new(x).memory(memory).memory_mask(mask());
                 let states = model.transformer.decoder.forward(input);
                 let states = states.reshape([9, D_MODEL]) * factor.unwrap_or(1.0);
                 assert_eq!(model.head.is_none(), tied);

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
 use burn_attn_models::{
     generate::{
-        Autoregressive, BeamOptions, Finish, GenerateOptions, Generation, Sampling, generate,
+        Autoregressive, BeamOptions, FinishReason, GenerateOptions, Generation, Sampling, generate,
         stream,
     },
     seq2seq::Seq2Seq,
@@ -50,7 +50,7 @@ fn log_probability(model: &Seq2Seq, source: &[i32], generation: &Generation) -> 
     let rows = log_probabilities(model, source, &target, &device);
     let mut next = target[1..].to_vec();
     // An output cut off at the limit has no end whose probability counts.
-    if let Finish::Stop(token) = generation.finish {
+    if let FinishReason::Stop(token) = generation.finish_reason {
         next.push(token as i32);
     }
     let of_tokens = next.iter().zip(&rows);
@@ -100,11 +100,11 @@ fn a_beam_of_one_is_greedy() {
         let (tokens, lengths) = batch(&sources(), 0, 5, &device);
         let prompts = vec![vec![BOS]; sources().len()];
         let greedy = GenerateOptions::new(LIMIT).stop_tokens([eos]);
-        let greedy = generate(model, model.start(tokens, lengths), &prompts, &greedy);
+        let greedy = generate(model, model.start(tokens, lengths), &prompts, &greedy).unwrap();
         for (narrow, greedy) in narrow.iter().zip(&greedy) {
             assert_eq!(
-                (&narrow.tokens, narrow.finish),
-                (&greedy.tokens, greedy.finish)
+                (&narrow.tokens, narrow.finish_reason),
+                (&greedy.tokens, greedy.finish_reason)
             );
             assert!((narrow.log_probability() - greedy.log_probability()).abs() < 1e-5);
         }
@@ -243,13 +243,15 @@ fn prompts_of_different_lengths_do_not_see_each_other() {
             .seed(5);
         for options in [GenerateOptions::new(LIMIT).stop_tokens([EOS, 2]), sampled] {
             let (tokens, lengths) = batch(&sources(), 0, 5, &device);
-            let expected = generate(&model, model.start(tokens, lengths), &prompts(), &options);
+            let expected =
+                generate(&model, model.start(tokens, lengths), &prompts(), &options).unwrap();
             for index in 0..3 {
                 // The same row, next to copies of itself: rows before it keep their streams.
                 let source = sources()[index].clone();
                 let (tokens, lengths) = batch(&vec![source; index + 1], 0, 5, &device);
                 let alone = vec![prompts()[index].clone(); index + 1];
-                let alone = generate(&model, model.start(tokens, lengths), &alone, &options);
+                let alone =
+                    generate(&model, model.start(tokens, lengths), &alone, &options).unwrap();
                 assert_eq!(alone[index].tokens, expected[index].tokens);
                 let error = alone[index].log_probability() - expected[index].log_probability();
                 assert!(error.abs() < 1e-5);
@@ -330,18 +332,20 @@ fn rows_that_join_read_their_own_source() {
             let (tokens, lengths) = batch(sources, 0, longest, &device);
             model.start(tokens, lengths)
         };
-        let expected = generate(&model, start(&sources()), &prompts(), &options);
+        let expected = generate(&model, start(&sources()), &prompts(), &options).unwrap();
         for split in [1, 2] {
             let (mut running_sources, mut running_prompts) = (sources(), prompts());
             let sources = running_sources.split_off(split);
             let prompts = running_prompts.split_off(split);
-            let mut running = stream(&model, start(&running_sources), &running_prompts, &options);
-            let mut choices = running.next().expect("a step");
-            choices.extend(running.join(start(&sources), &prompts));
-            choices.extend(running.flatten());
+            let mut running =
+                stream(&model, start(&running_sources), &running_prompts, &options).unwrap();
+            let mut choices = running.next().expect("a step").unwrap();
+            choices.extend(running.join(start(&sources), &prompts).unwrap());
+            choices.extend(running.flat_map(Result::unwrap));
             for (row, expected) in expected.iter().enumerate() {
                 let own = choices.iter().filter(|choice| choice.row == row);
-                let own = own.filter(|choice| !matches!(choice.finish, Some(Finish::Stop(_))));
+                let own = own
+                    .filter(|choice| !matches!(choice.finish_reason, Some(FinishReason::Stop(_))));
                 let tokens: Vec<u32> = own.map(|choice| choice.token).collect();
                 assert_eq!(tokens, expected.tokens, "row {row}, {split} before");
             }

@@ -23,7 +23,7 @@ fn table_error(table: &Table, mut ours: Model) -> String {
 #[test]
 fn mistakes_in_tables() {
     let two = || model(&[3, 5], &[[2, 3], [4, 3]], &[]);
-    let row = |ours, theirs| Table::new().row(ours, theirs);
+    let row = |target, source| Table::new().row(target, source);
     let twice = row("vectors.0", same("a")).row("vectors.{at}", "b");
     assert_eq!(
         table_error(&twice, two()),
@@ -71,13 +71,13 @@ fn mistakes_in_tables() {
     let experts = row("matrices.0", same(["a.{expert}", "b"]));
     assert_eq!(
         table_error(&experts, two()),
-        "matrices.0 and a.{expert}, b, a placeholder that ours do not have has to be in all names"
+        "matrices.0 and a.{expert}, b, a placeholder that the target does not have has to be in all source names"
     );
-    for (ours, theirs) in [("matrices.0", "a"), ("matrices.{expert}", "a.{expert}")] {
+    for (target, source) in [("matrices.0", "a"), ("matrices.{expert}", "a.{expert}")] {
         let expected = format!(
-            "{ours} and {theirs}, {{expert}} counts a stack: it has to be in all names of ours, and in none of theirs"
+            "{target} and {source}, {{expert}} counts a stack: it has to be in all target names, and in no source name"
         );
-        let stack = row(ours, same(theirs).stacked("expert"));
+        let stack = row(target, same(source).stacked("expert"));
         assert_eq!(table_error(&stack, two()), expected);
     }
     let stack = row("matrices.{expert}", same("a").stacked("expert"));

@@ -7,8 +7,8 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use burn_attn::{
-    BlockConfig, CausalTransformer, CausalTransformerConfig, FeedForwardActivation, KvCacheConfig,
-    NormPlacement, TransformerCache,
+    BlockConfig, FeedForwardActivation, KvCacheConfig, NormPlacement, TransformerCache,
+    TransformerStack, TransformerStackConfig,
 };
 
 use super::op::values;
@@ -42,7 +42,7 @@ fn input(decoding: &Decoding, device: &Device) -> Tensor<3> {
 }
 
 struct Ours {
-    model: CausalTransformer,
+    model: TransformerStack,
     /// Holds the context.
     cache: TransformerCache,
     tokens: Vec<Tensor<3>>,
@@ -66,7 +66,7 @@ impl Ours {
             .with_activation(FeedForwardActivation::Gelu)
             .with_dropout(0.0)
             .with_window(window);
-        let model = CausalTransformerConfig::new(d_model, 4 * d_model, heads, layers)
+        let model = TransformerStackConfig::causal(d_model, 4 * d_model, heads, layers)
             .with_block(block)
             .with_final_norm(false)
             .init(device);
@@ -86,7 +86,7 @@ impl Ours {
         let mut cache = model.cache(batch, &KvCacheConfig::new(max_len));
         if context > 0 {
             let prompt = x.clone().narrow(1, 0, context);
-            model.forward_cached(prompt, &vec![context; batch], &mut cache);
+            model.forward_cached(prompt, &mut cache);
         }
         let tokens = (context..max_len)
             .map(|token| x.clone().narrow(1, token, 1))
@@ -102,11 +102,10 @@ impl Ours {
 
     /// All tokens, one after the other: the state of the last.
     fn decode(&mut self) -> Tensor<3> {
-        let lengths = vec![1; self.batch];
-        let states = self.tokens.iter().map(|token| {
-            self.model
-                .forward_cached(token.clone(), &lengths, &mut self.cache)
-        });
+        let states = self
+            .tokens
+            .iter()
+            .map(|token| self.model.forward_cached(token.clone(), &mut self.cache));
         states.last().expect("there are tokens")
     }
 

@@ -123,22 +123,21 @@ fn ours(op: &Op, device: &Device) -> Attention {
         let lengths = Tensor::<1, Int>::from_data(lengths.as_slice(), device);
         mask = mask.and(AttentionMask::key_lengths(lengths));
     }
-    let mut options = AttentionOptions {
-        mask,
-        softcap: op.softcap,
-        ..AttentionOptions::default()
-    };
+    let mut options = AttentionOptions::default().mask(mask);
+    options.softcap = op.softcap;
     if op.dropout > 0.0 {
         options = options.dropout(op.dropout, DROPOUT_SEED);
     }
     let body = op.body;
     Box::new(move |query, key, value, bias| {
         let mut options = options.clone();
-        options.bias = bias.map(AttentionBias::dense);
+        options.bias = bias.map_or_else(AttentionBias::none, AttentionBias::dense);
         match body {
             Body::Chosen => ops::attention(query, key, value, options),
-            Body::Blockwise => ops::blockwise_attention(query, key, value, options, None).0,
-            Body::Composed => ops::composed_attention(query, key, value, options).0,
+            Body::Blockwise => {
+                ops::backend::blockwise_attention(query, key, value, options, None).0
+            }
+            Body::Composed => ops::backend::composed_attention(query, key, value, options).0,
         }
     })
 }

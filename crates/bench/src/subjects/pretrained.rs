@@ -31,7 +31,7 @@ pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
             let options = GenerateOptions::new(work.tokens);
             Box::new(Continuation(move || {
                 let state = model.start(prompts.len());
-                generate(&model, state, &prompts, &options)
+                generate(&model, state, &prompts, &options).expect("the prompts fit the model")
             }))
         }
         Family::T5 => {
@@ -43,7 +43,7 @@ pub fn build(work: &Pretrained) -> Result<Box<dyn Subject>, String> {
             let options = GenerateOptions::new(work.tokens);
             Box::new(Continuation(move || {
                 let state = model.start(source.clone(), lengths.clone());
-                generate(&model, state, &begin, &options)
+                generate(&model, state, &begin, &options).expect("the prompts fit the model")
             }))
         }
     })

@@ -6,8 +6,8 @@ use pulp::WithSimd;
 
 use super::{
     kernel::{
-        activation::{Activation, Pass, Stretch},
-        activation_backward as backward,
+        activation::{Activation, ActivationForward, ForwardRows},
+        activation_backward::{ActivationBackward, BackwardRows},
     },
     parallel::{Execution, for_each},
 };
@@ -46,8 +46,8 @@ impl Activated<'_> {
     pub fn in_place(&self, x: &mut [f32], execution: Execution) {
         self.check(x.len(), 1);
         let (task, step, count) = (self.task(), self.columns, x.len());
-        let stretches = x.chunks_mut(task).map(|x| Stretch::InPlace { x, step });
-        self.share_out(count, stretches, execution, |stretch| self.pass(stretch));
+        let tasks = x.chunks_mut(task).map(|x| ForwardRows::InPlace { x, step });
+        self.share_out(count, tasks, execution, |rows| self.forward(rows));
     }
 
     /// Writes `[rows, columns]` from `[rows, 2 · columns]`, both contiguous.
@@ -67,8 +67,8 @@ impl Activated<'_> {
         );
         let (task, count) = (self.task(), out.len());
         let tasks = x.chunks(2 * task).zip(out.chunks_mut(task));
-        let tasks = tasks.map(|(x, out)| Stretch::Gated { x, out });
-        self.share_out(count, tasks, execution, |stretch| self.pass(stretch));
+        let tasks = tasks.map(|(x, out)| ForwardRows::Gated { x, out });
+        self.share_out(count, tasks, execution, |rows| self.forward(rows));
     }
 
     /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of `x`, as it was before, `[rows, columns]`, both
@@ -84,9 +84,9 @@ impl Activated<'_> {
         check_same(x.len(), gradient.len());
         let (task, count) = (self.task(), gradient.len());
         let tasks = x.chunks(task).zip(gradient.chunks_mut(task));
-        let tasks = tasks.map(|(x, gradient)| backward::Stretch::InPlace { x, gradient });
-        self.share_out(count, tasks, execution, |stretch| {
-            self.backward_pass(stretch, self.bias)
+        let tasks = tasks.map(|(x, gradient)| BackwardRows::InPlace { x, gradient });
+        self.share_out(count, tasks, execution, |rows| {
+            self.backward(rows, self.bias)
         });
     }
 
@@ -126,28 +126,22 @@ impl Activated<'_> {
         let (task, count) = (self.task(), gradient.len());
         let rows = x.chunks(2 * task).zip(gradient.chunks(task));
         let tasks = rows.zip(out.chunks_mut(2 * task));
-        let tasks = tasks.map(|((x, gradient), out)| backward::Stretch::Gated { x, gradient, out });
-        self.share_out(count, tasks, execution, |stretch| {
-            self.backward_pass(stretch, bias)
-        });
+        let tasks = tasks.map(|((x, gradient), out)| BackwardRows::Gated { x, gradient, out });
+        self.share_out(count, tasks, execution, |rows| self.backward(rows, bias));
     }
 
-    fn pass<'a>(&'a self, stretch: Stretch<'a>) -> Pass<'a> {
-        Pass {
-            stretch,
+    fn forward<'a>(&'a self, rows: ForwardRows<'a>) -> ActivationForward<'a> {
+        ActivationForward {
+            rows,
             bias: self.bias,
             columns: self.columns,
             activation: self.activation,
         }
     }
 
-    fn backward_pass<'a>(
-        &self,
-        stretch: backward::Stretch<'a>,
-        bias: &'a [f32],
-    ) -> backward::Pass<'a> {
-        backward::Pass {
-            stretch,
+    fn backward<'a>(&self, rows: BackwardRows<'a>, bias: &'a [f32]) -> ActivationBackward<'a> {
+        ActivationBackward {
+            rows,
             bias,
             columns: self.columns,
             activation: self.activation,
@@ -177,12 +171,12 @@ impl Activated<'_> {
         numbers: usize,
         tasks: impl Iterator<Item = T> + Send,
         execution: Execution,
-        pass: impl Fn(T) -> P + Sync,
+        kernel: impl Fn(T) -> P + Sync,
     ) {
         // A number costs as much as several operations, because it is read from memory and written back.
         let workers = execution.workers(numbers.div_ceil(self.task()), 16.0 * numbers as f64);
-        for_each(workers, 0, tasks, |stretch, _: &mut [f32]| {
-            execution.dispatch(pass(stretch));
+        for_each(workers, 0, tasks, |rows, _: &mut [f32]| {
+            execution.dispatch(kernel(rows));
         });
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{
     kernel::{
-        backward::TileBackward, few_rows::Part, forward::TileForward, one_query::OneQuery,
-        real::Real, rotation::Piece,
+        backward::TileBackward, decode::Decode, forward::TileForward, real::Real,
+        rotation::RotaryRows, skinny_gemm::SplitK,
     },
     parallel::Execution,
 };
@@ -17,12 +17,12 @@ pub trait Compiled: Real {
     fn forward_tile(execution: Execution, tile: TileForward<'_, Self>);
     /// One tile of queries, backward.
     fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>);
-    /// One query.
-    fn one_query(execution: Execution, query: OneQuery<'_, Self>);
-    /// Some terms of a product of few rows.
-    fn few_rows(execution: Execution, part: Part<'_, Self>);
+    /// A single query and one split of the keys.
+    fn decode(execution: Execution, query: Decode<'_, Self>);
+    /// One slice of the depth of a skinny GEMM.
+    fn skinny_gemm(execution: Execution, slice: SplitK<'_, Self>);
     /// Some rows with rotary positions.
-    fn rotate(execution: Execution, piece: Piece<'_, Self>);
+    fn rotate(execution: Execution, rows: RotaryRows<'_, Self>);
 }
 
 macro_rules! compiled {
@@ -34,14 +34,14 @@ macro_rules! compiled {
             fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>) {
                 execution.dispatch(tile);
             }
-            fn one_query(execution: Execution, query: OneQuery<'_, Self>) {
+            fn decode(execution: Execution, query: Decode<'_, Self>) {
                 execution.dispatch(query);
             }
-            fn few_rows(execution: Execution, part: Part<'_, Self>) {
-                execution.dispatch(part);
+            fn skinny_gemm(execution: Execution, slice: SplitK<'_, Self>) {
+                execution.dispatch(slice);
             }
-            fn rotate(execution: Execution, piece: Piece<'_, Self>) {
-                execution.dispatch(piece);
+            fn rotate(execution: Execution, rows: RotaryRows<'_, Self>) {
+                execution.dispatch(rows);
             }
         }
     };

@@ -3,14 +3,17 @@
 
 use core::f64::consts::LOG2_E;
 
+use pulp::Scalar;
+
 use super::{
     compiled::Compiled,
     element::Element,
     head_rows::HeadRows,
     inputs::Inputs,
     kernel::{
-        one_query::{OneQuery, VALUES, group_part, query_scratch},
-        real::{Real, finite},
+        decode::{Decode, VALUES, decode_scratch, group_part},
+        real::Real,
+        screened::all_finite,
         softmax::finish,
         tile::prescale,
     },
@@ -21,27 +24,26 @@ use super::{
 };
 use crate::{Problem, math};
 
-/// Keys of one task, at least.
-const KEYS_PER_TASK: usize = 512;
-/// This many tasks keep every core of a small machine busy.
+/// Keys of one split, at least.
+const KEYS_PER_SPLIT: usize = 512;
+/// Tasks of the whole call, unless there are more heads: a constant, so that the bits do not depend on the number of threads.
 const ENOUGH_TASKS: usize = 8;
 
-/// Tasks per key/value head. They depend only on the problem, and so do the bits of the result.
-fn chunks(problem: &Problem) -> usize {
+/// Splits of the keys (Flash-Decoding) of a key/value head. They depend only on the problem, and so do the bits of the result.
+fn splits(problem: &Problem) -> usize {
     let heads = problem.batch * problem.heads_kv;
     ENOUGH_TASKS
         .div_ceil(heads.max(1))
-        .min(problem.len_kv / KEYS_PER_TASK)
+        .min(problem.len_kv / KEYS_PER_SPLIT)
         .max(1)
 }
 
 fn tasks(problem: &Problem) -> usize {
-    problem.batch * problem.heads_kv * chunks(problem)
+    problem.batch * problem.heads_kv * splits(problem)
 }
 
 fn workers(problem: &Problem, execution: Execution) -> usize {
-    // Memory is the bound here, not arithmetic: a byte takes as long as several operations. And a model that decodes has just
-    // called helpers for its projections, so they are awake.
+    // Decoding is bound by memory: an operation counts 16-fold. The helpers are usually still awake after the preceding projection.
     execution.workers(tasks(problem), 16.0 * problem.operations())
 }
 
@@ -70,13 +72,13 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
         heads_kv, dim_qk, ..
     } = problem;
     let group = problem.group_size();
-    let chunks = chunks(&problem);
+    let splits = splits(&problem);
     for_each(
         workers(&problem, execution),
-        sum_of_pieces([group * dim_qk]) + query_scratch(&problem),
+        sum_of_pieces([group * dim_qk]) + decode_scratch(&problem),
         partial.chunks_exact_mut(per_task(&problem)).enumerate(),
         |(task, partial), mut scratch| {
-            let (head, chunk) = (task / chunks, task % chunks);
+            let (head, split) = (task / splits, task % splits);
             let (batch_item, head_kv) = (head / heads_kv, head % heads_kv);
             let queries = take(&mut scratch, group * dim_qk);
             for (in_group, row) in queries.chunks_exact_mut(dim_qk).enumerate() {
@@ -85,17 +87,17 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
             let range = inputs.mask.key_range(&problem, batch_item, 0);
-            let cut = |chunk| range.start + range.len() * chunk / chunks;
-            T::Real::one_query(
+            let cut = |split| range.start + range.len() * split / splits;
+            T::Real::decode(
                 execution,
-                OneQuery {
+                Decode {
                     scoring: inputs.scoring(),
                     queries,
                     k: &HeadRows::new(inputs.k, batch_item, head_kv),
                     v: &HeadRows::new(inputs.v, batch_item, head_kv),
                     batch_item,
                     head_kv,
-                    keys: cut(chunk)..cut(chunk + 1),
+                    keys: cut(split)..cut(split + 1),
                     partial,
                     scratch,
                 },
@@ -120,17 +122,17 @@ fn merge<T: Element>(
         dim_v,
         ..
     } = problem;
-    let (chunks, per_task) = (chunks(&problem), per_task(&problem));
+    let (splits, per_task) = (splits(&problem), per_task(&problem));
     let heads = output.heads([batch, heads_q, 1], dim_v).zip(logsumexp);
-    let numbers = batch * heads_q * chunks * dim_v;
+    let numbers = batch * heads_q * splits * dim_v;
     for_each(
         execution.workers(batch * heads_q, 8.0 * numbers as f64),
         dim_v,
         heads.enumerate(),
         |(head, (mut output, logsumexp)), row| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
-            let first = (batch_item * heads_kv + problem.kv_head(head)) * chunks;
-            let parts = partial[first * per_task..][..chunks * per_task].chunks_exact(per_task);
+            let first = (batch_item * heads_kv + problem.kv_head(head)) * splits;
+            let parts = partial[first * per_task..][..splits * per_task].chunks_exact(per_task);
             let part = group_part(&problem, head % problem.group_size());
             let parts = parts.map(|task| &task[part.clone()]);
             *logsumexp = merge_row(inputs, [batch_item, head], parts, row);
@@ -152,26 +154,28 @@ fn merge_row<'a, T: Element>(
         if of_part <= maximum { maximum } else { of_part }
     });
     // Of a part without a visible key, −∞ may be the maximum of all.
-    let shrink = |of_part: T::Real| match of_part.to_f64() {
+    let rescale = |of_part: T::Real| match of_part.to_f64() {
         of_part if of_part == maximum => 1.0,
         of_part => math::exp2(of_part - maximum),
     };
-    let sums = parts.clone().map(|part| shrink(part[0]) * part[1].to_f64());
+    let sums = parts
+        .clone()
+        .map(|part| rescale(part[0]) * part[1].to_f64());
     let (logsumexp, share) = finish(maximum, sums.sum(), inputs.sink(head));
     let logsumexp = T::Real::from_f64(logsumexp);
     let kept_scale = inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale());
     row.fill(T::Real::default());
     for part in parts {
-        let factor = T::Real::from_f64(shrink(part[0]) * kept_scale * share);
+        let factor = T::Real::from_f64(rescale(part[0]) * kept_scale * share);
         for (total, &value) in row.iter_mut().zip(&part[VALUES..]) {
             *total = *total + factor * value;
         }
     }
-    let finite = || finite(row, |x| x);
+    let finite = || all_finite(Scalar::new(), [&*row].into_iter(), T::Real::from_f64(1.0));
     // Weights of zero times values that other heads of the group see are NaN if the values are.
     let at = [batch_item, head, 0];
     let scoring = inputs.scoring();
-    if scoring.sees_nothing(at, inputs.sink(head), logsumexp, finite) {
+    if scoring.fully_masked(at, inputs.sink(head), logsumexp, finite) {
         row.fill(T::Real::default());
     }
     logsumexp

@@ -1,6 +1,6 @@
 //! Threads of rayon's current pool that help the calling thread if they arrive in time.
 //!
-//! A rayon scope ends only when every thread that it called has arrived, with or without work to do, and left; and a thread without
+//! A rayon scope ends only when every thread that it called has arrived, with or without work to do, and left. A thread without
 //! work goes to sleep at once. Waking it takes longer than a short call: on the notebook's machine, a product of 50 µs
 //! ended after 500 µs. Here a call ends when its work is done, and a helper that arrives later finds the gate closed. A helper that
 //! has worked on a short call stays awake for a moment, because the next call of a model that decodes is some ten
@@ -28,8 +28,8 @@ const SHORT: Duration = Duration::from_millis(1);
 /// How long a waiting helper polls before it asks the rest of the pool for work: as long as a sleeping thread takes to wake up.
 const BETWEEN_YIELDS: Duration = Duration::from_micros(10);
 
-/// A helper stays at most this long; then the next call has to call it again. So what waits below it on its stack, such as a `join`,
-/// does not wait longer for another thread's calls.
+/// A helper stays at most this long; then the next call has to call it again. The limit bounds how long a job that is suspended on the
+/// helper's stack, such as a `rayon::join`, waits for the calls of another thread.
 const LONGEST_STAY: Duration = Duration::from_millis(5);
 
 /// Runs `work` on the calling thread and on up to `helpers` other threads of rayon's current pool at the same time, and returns when

@@ -10,14 +10,14 @@
 //! | `forward.rs` | [`forward`]: output and logsumexp, tile by tile, with an online softmax |
 //! | `decode.rs` | the same for a single query, with the keys divided among threads |
 //! | `backward/` | [`backward`]: all gradients, from the saved output and logsumexp |
-//! | `few_rows.rs`, `rotation.rs` | [`FewRows`]: the product of few rows with a matrix; [`Rotation`]: rotary positions |
-//! | `many_rows.rs` | [`ManyRows`]: a linear layer of many rows, followed by its activation |
+//! | `skinny_gemm.rs`, `rotation.rs` | [`SkinnyGemm`]: a few rows times a weight; [`Rotation`]: rotary positions |
+//! | `linear.rs` | [`Linear`]: a linear layer of many rows, followed by its activation |
 //! | `activation.rs` | [`Activated`]: the activation between the linear layers of a feed-forward network |
 //! | `compiled.rs` | the code that is compiled once per instruction set |
 //! | `parallel.rs`, `helper_threads.rs`, `gate.rs` | dividing work among threads; threads that help if they arrive in time; when a call is over |
 //! | `scratch.rs` | scratch memory, which each thread keeps |
 //!
-//! The unsafe code is in `kernel/product.rs`, `rows_mut.rs` and `gate.rs`.
+//! The unsafe code is in `kernel/gemm.rs`, `rows_mut.rs` and `gate.rs`.
 //!
 //! # How it works
 //!
@@ -51,7 +51,6 @@ mod backward;
 mod compiled;
 mod decode;
 mod element;
-mod few_rows;
 mod forward;
 #[cfg(feature = "rayon")]
 mod gate;
@@ -60,22 +59,23 @@ mod head_rows;
 mod helper_threads;
 mod inputs;
 mod kernel;
-mod many_rows;
+mod linear;
 mod parallel;
 mod rotation;
 mod rows;
 mod rows_mut;
 mod scratch;
+mod skinny_gemm;
 
 pub use activation::Activated;
 pub use backward::{Gradients, Upstream, backward};
 pub use element::Element;
-pub use few_rows::{FEW_ROWS, FewRows};
 pub use forward::forward;
 pub use inputs::{Inputs, KernelError};
 pub use kernel::{activation::Activation, real::Real, rotation::RotaryLayout};
-pub use many_rows::ManyRows;
+pub use linear::Linear;
 pub use parallel::{Execution, Instructions};
 pub use rotation::Rotation;
 pub use rows::Rows;
 pub use rows_mut::RowsMut;
+pub use skinny_gemm::{SKINNY_ROWS, SkinnyGemm};

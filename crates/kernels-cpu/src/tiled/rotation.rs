@@ -5,7 +5,7 @@ use super::{
     element::Element,
     kernel::{
         real::Real,
-        rotation::{Piece, RotaryLayout},
+        rotation::{RotaryLayout, RotaryRows},
     },
     parallel::{Execution, for_each},
     rows::Rows,
@@ -31,7 +31,7 @@ const TASK: usize = 1 << 14;
 ///     pairs: 1,
 ///     offsets: &[1],
 ///     layout: RotaryLayout::HalfSplit,
-///     opposite: false,
+///     inverse: false,
 /// };
 /// let mut out = [0.0; 2];
 /// rotation.run(&mut out, Execution::available());
@@ -53,8 +53,8 @@ pub struct Rotation<'a, T: Element> {
     pub offsets: &'a [usize],
     /// Which numbers form a pair.
     pub layout: RotaryLayout,
-    /// Rotates by the opposite angle, which is the gradient of a rotation.
-    pub opposite: bool,
+    /// Rotates by the negative angle: the gradient of a rotation.
+    pub inverse: bool,
 }
 
 impl<T: Element> Rotation<'_, T> {
@@ -104,16 +104,16 @@ impl<T: Element> Rotation<'_, T> {
         // A number costs as much as several operations: it comes from memory, and goes to memory that the system may have to allocate first.
         let workers = execution.workers(batch * len.div_ceil(rows), 16.0 * numbers as f64);
         let items = out[..numbers].chunks_exact_mut(len * row).enumerate();
-        let pieces = items.flat_map(|(item, out)| {
-            let pieces = out.chunks_mut(rows * row).enumerate();
-            pieces.map(move |(piece, out)| (item, piece * rows, out))
+        let tasks = items.flat_map(|(item, out)| {
+            let tasks = out.chunks_mut(rows * row).enumerate();
+            tasks.map(move |(task, out)| (item, task * rows, out))
         });
         for_each(
             workers,
             0,
-            pieces,
+            tasks,
             |(item, first, out), _: &mut [T::Real]| {
-                let piece = Piece {
+                let rows = RotaryRows {
                     x: self.x,
                     item,
                     first,
@@ -128,10 +128,10 @@ impl<T: Element> Rotation<'_, T> {
                             offsets => offsets[item],
                         },
                     layout: self.layout,
-                    sign: T::Real::from_f64(if self.opposite { -1.0 } else { 1.0 }),
+                    sign: T::Real::from_f64(if self.inverse { -1.0 } else { 1.0 }),
                     out,
                 };
-                T::Real::rotate(execution, piece);
+                T::Real::rotate(execution, rows);
             },
         );
     }

@@ -115,9 +115,9 @@ fn strides_and_sizes_that_wrap_around() {
     };
     // The last of nine rows of `v` would begin at 2^64.
     let v = Rows::new(&ZEROS[..16], [0, 0, 1 << 61]);
-    let one_query = Inputs::new(problem(1, 9), &ZEROS[..1], &ZEROS[..9], &ZEROS[..16]);
+    let decode = Inputs::new(problem(1, 9), &ZEROS[..1], &ZEROS[..9], &ZEROS[..16]);
     refused(
-        &Inputs { v, ..one_query },
+        &Inputs { v, ..decode },
         "v needs 18446744073709551615 elements for Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 1, len_kv: 9, \
          dim_qk: 1, dim_v: 16 }, but has 16",
     );

@@ -4,7 +4,7 @@ use crate::{
     case::{Case, tensor},
     options::everything,
     paths,
-    run::{How, USUAL, Wanted, bits, run},
+    run::{How, RequiredGrads, USUAL, bits, run},
 };
 
 /// `sum(output · output_gradient) + sum(logsumexp · logsumexp_gradient)`, in f64.
@@ -75,7 +75,7 @@ fn what_else_is_asked_for_changes_no_bit() {
         let all = bits(&run::<f32>(&case, USUAL));
         for subset in 0..64 {
             let asked = |index: usize| subset >> index & 1 == 1;
-            let wanted = Wanted {
+            let required = RequiredGrads {
                 q: asked(0),
                 k: asked(1),
                 v: asked(2),
@@ -83,10 +83,10 @@ fn what_else_is_asked_for_changes_no_bit() {
                 distance_bias: asked(4),
                 sinks: asked(5),
             };
-            let some = bits(&run::<f32>(&case, How { wanted, ..USUAL }));
+            let some = bits(&run::<f32>(&case, How { required, ..USUAL }));
             assert_eq!(some.len(), 2 + (subset as u32).count_ones() as usize);
             for tensor in some {
-                assert!(all.contains(&tensor), "{name}, {wanted:?}: {}", tensor.0);
+                assert!(all.contains(&tensor), "{name}, {required:?}: {}", tensor.0);
             }
         }
     }

@@ -21,10 +21,9 @@ mod determinism;
 mod dropout;
 mod errors;
 mod extreme;
-mod few_rows;
 mod gradients;
 mod hidden;
-mod many_rows;
+mod linear;
 #[cfg(not(miri))]
 mod matrix;
 #[cfg(not(miri))]
@@ -43,6 +42,7 @@ mod range;
 mod rotation;
 mod run;
 mod sizes;
+mod skinny_gemm;
 #[cfg(feature = "rayon")]
 mod threads;
 mod tolerance;

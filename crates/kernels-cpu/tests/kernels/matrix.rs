@@ -47,7 +47,7 @@ fn changes_anything(oracle: &Tensors, without: &Tensors) -> bool {
 }
 
 #[test]
-fn one_query() {
+fn decode() {
     check(paths::ONE_QUERY);
 }
 

@@ -93,7 +93,7 @@ fn hide_a_row(case: &mut Case, by_mask: bool) {
 
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
-fn sinks_of_any_size_beside_a_row_that_sees_nothing() {
+fn sinks_of_any_size_beside_a_fully_masked_row() {
     for (name, sizes) in PATHS {
         for (index, sink) in SINKS.into_iter().chain(WIDE_SINKS).enumerate() {
             let mut case = Case::new(&format!("{name}, sink {sink}"), sizes);

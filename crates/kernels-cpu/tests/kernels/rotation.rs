@@ -12,7 +12,7 @@ struct Owned<T: Number> {
     pairs: usize,
     offsets: Vec<usize>,
     layout: RotaryLayout,
-    opposite: bool,
+    inverse: bool,
     /// Rows of this tensor lie further apart than they are long.
     x: Vec<T::Real>,
     strides: [usize; 3],
@@ -34,7 +34,7 @@ impl<T: Number> Owned<T> {
             pairs,
             offsets: offsets.to_vec(),
             layout,
-            opposite: false,
+            inverse: false,
             x: real(1, batch * strides[0]),
             strides,
             tables: [2, 3].map(|stream| real(stream, positions * pairs)),
@@ -50,7 +50,7 @@ impl<T: Number> Owned<T> {
             pairs: self.pairs,
             offsets: &self.offsets,
             layout: self.layout,
-            opposite: self.opposite,
+            inverse: self.inverse,
         };
         // What is written nowhere is NaN.
         let mut out = vec![T::Real::from_f64(f64::NAN); self.sizes.iter().product()];
@@ -86,7 +86,7 @@ impl<T: Number> Owned<T> {
                         let [cos, sin] = [0, 1].map(|table: usize| {
                             self.tables[table][position * self.pairs + pair].to_f64()
                         });
-                        let sign = if second != self.opposite { 1.0 } else { -1.0 };
+                        let sign = if second != self.inverse { 1.0 } else { -1.0 };
                         let terms = [x(number) * cos, sign * x(other) * sin];
                         (terms[0] + terms[1], terms[0].abs() + terms[1].abs())
                     }));
@@ -112,9 +112,9 @@ fn check<T: Number>() {
                 continue;
             }
             for layout in LAYOUTS {
-                for opposite in [false, true] {
+                for inverse in [false, true] {
                     let mut rotation = Owned::<T>::new(sizes, pairs, offsets, layout);
-                    rotation.opposite = opposite;
+                    rotation.inverse = inverse;
                     let [widest, portable] =
                         [Instructions::Widest, Instructions::Portable].map(|instructions| {
                             rotation.run(Execution {
@@ -123,7 +123,7 @@ fn check<T: Number>() {
                             })
                         });
                     let what = format!(
-                        "{} {sizes:?}, {pairs} pairs, {layout:?}, {opposite}",
+                        "{} {sizes:?}, {pairs} pairs, {layout:?}, {inverse}",
                         T::NAME
                     );
                     assert!(widest == portable, "{what}: instructions differ");
@@ -234,7 +234,7 @@ fn of_one_row(sizes: [usize; 4], pairs: usize) {
         pairs,
         offsets: &[0],
         layout: RotaryLayout::HalfSplit,
-        opposite: false,
+        inverse: false,
     };
     rotation.run(&mut [0.0; 14], Execution::sequential());
 }

@@ -26,7 +26,7 @@ pub enum Layout {
 
 /// Which gradients are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Wanted {
+pub struct RequiredGrads {
     pub q: bool,
     pub k: bool,
     pub v: bool,
@@ -41,7 +41,7 @@ pub struct How {
     pub instructions: Instructions,
     pub threads: usize,
     pub layout: Layout,
-    pub wanted: Wanted,
+    pub required: RequiredGrads,
 }
 
 /// One thread, the widest vectors, contiguous tensors, all gradients.
@@ -49,7 +49,7 @@ pub const USUAL: How = How {
     instructions: Instructions::Widest,
     threads: 1,
     layout: Layout::Contiguous,
-    wanted: Wanted {
+    required: RequiredGrads {
         q: true,
         k: true,
         v: true,
@@ -312,21 +312,21 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
         output_gradient: incoming.rows(),
         logsumexp_gradient: of_logsumexp.as_deref(),
     };
-    let wanted = how.wanted;
+    let required = how.required;
     let target =
-        |wanted: bool, sizes, dim| wanted.then(|| Target::<T>::new(sizes, dim, how.layout));
-    let mut q_gradient = target(wanted.q, of_queries, p.dim_qk);
-    let mut k_gradient = target(wanted.k, of_keys, p.dim_qk);
-    let mut v_gradient = target(wanted.v, of_keys, p.dim_v);
-    let real_gradient = |wanted: bool, len: Option<usize>| {
-        let len = len.filter(|_| wanted)?;
+        |required: bool, sizes, dim| required.then(|| Target::<T>::new(sizes, dim, how.layout));
+    let mut q_gradient = target(required.q, of_queries, p.dim_qk);
+    let mut k_gradient = target(required.k, of_keys, p.dim_qk);
+    let mut v_gradient = target(required.v, of_keys, p.dim_v);
+    let real_gradient = |required: bool, len: Option<usize>| {
+        let len = len.filter(|_| required)?;
         Some(nans::<T>(len))
     };
     let of_bias = bias.as_ref().map(Operand::elements);
-    let mut bias_gradient = real_gradient(wanted.bias, of_bias);
+    let mut bias_gradient = real_gradient(required.bias, of_bias);
     let of_distance = distance_bias.as_ref().map(Vec::len);
-    let mut distance_gradient = real_gradient(wanted.distance_bias, of_distance);
-    let mut sinks_gradient = real_gradient(wanted.sinks, sinks.as_ref().map(Vec::len));
+    let mut distance_gradient = real_gradient(required.distance_bias, of_distance);
+    let mut sinks_gradient = real_gradient(required.sinks, sinks.as_ref().map(Vec::len));
     let gradients = Gradients {
         q: q_gradient.as_mut().map(Target::rows),
         k: k_gradient.as_mut().map(Target::rows),

@@ -5,7 +5,7 @@ use burn::{
     tensor::Device,
 };
 use burn_attn::{
-    BlockConfig, ConfigError, LayerPattern, NormConfig, TransformerEncoderConfig,
+    BlockConfig, ConfigError, LayerPattern, NormConfig, TransformerStackConfig,
     positions::LearnedConfig,
 };
 use burn_attn_derive::Config;
@@ -38,7 +38,7 @@ pub struct BertConfig {
     /// Width of the embeddings, if a projection brings them to `d_model` (ALBERT). Default: `d_model`, with no projection.
     pub d_embedding: Option<usize>,
     /// Which layers differ, and which share their weights (ALBERT).
-    #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
+    #[config(default = "LayerPattern::Uniform", missing = "LayerPattern::Uniform")]
     pub pattern: LayerPattern,
     /// Whether the model has a pooler.
     #[config(default = true)]
@@ -104,8 +104,8 @@ impl BertConfig {
         }
     }
 
-    fn encoder(&self) -> TransformerEncoderConfig {
-        TransformerEncoderConfig::new(self.d_model, self.d_ff, self.n_heads, self.n_layers)
+    fn encoder(&self) -> TransformerStackConfig {
+        TransformerStackConfig::encoder(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
             .with_pattern(self.pattern.clone())
     }

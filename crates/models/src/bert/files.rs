@@ -76,7 +76,7 @@ impl BertConfig {
         file.only("add_cross_attention", json!(false))?;
         file.only("pruned_heads", json!({}))?;
         file.only("use_bfloat16", json!(false))?;
-        // Of a head on top.
+        // Fields of task heads; ignored.
         let of_a_head = [
             "classifier_dropout",
             "classifier_dropout_prob",

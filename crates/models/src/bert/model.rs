@@ -8,8 +8,7 @@ use burn::{
     tensor::{Device, Int, Tensor},
 };
 use burn_attn::{
-    Norm, TransformerEncoder, TransformerEncoderInput, TransformerStackOutput, dropout, embed,
-    positions::Learned,
+    LayerInput, Norm, TransformerStack, TransformerStackOutput, dropout, embed, positions::Learned,
 };
 
 use super::{BertConfig, Pooling, pooling::normalized};
@@ -56,7 +55,7 @@ pub struct Bert {
     /// Brings the embedded tokens to the width of the layers, if they are narrower.
     pub projection: Option<Linear>,
     /// The layers.
-    pub encoder: TransformerEncoder,
+    pub encoder: TransformerStack,
     /// The layer that [`pool`](Self::pool) applies to the first token's state. Models that predict masked tokens have none.
     pub pooler: Option<Linear>,
     pub(super) max_len: usize,
@@ -139,7 +138,7 @@ impl Bert {
     ///
     /// # Cost
     ///
-    /// As [`TransformerEncoder`](burn_attn::TransformerStack::forward).
+    /// As [`TransformerStack`](burn_attn::TransformerStack::forward).
     pub fn forward(&self, input: BertInput) -> Tensor<3> {
         self.encoder.forward(self.embed(input))
     }
@@ -225,7 +224,7 @@ impl Bert {
         normalized(Pooling::Mean.pool(states, lengths))
     }
 
-    fn embed(&self, input: BertInput) -> TransformerEncoderInput {
+    fn embed(&self, input: BertInput) -> LayerInput {
         let BertInput {
             tokens,
             segments,
@@ -259,7 +258,7 @@ impl Bert {
             }
             None => x,
         };
-        let input = TransformerEncoderInput::new(x);
+        let input = LayerInput::new(x);
         match lengths {
             Some(lengths) => input.lengths(&lengths),
             None => input,

@@ -56,9 +56,10 @@ use burn::tensor::Tensor;
 ///
 /// let clock = Clock(Device::default());
 /// let prompts = [vec![9, 10], vec![3]];
-/// let outputs = generate(&clock, vec![0, 0], &prompts, &GenerateOptions::new(4).stop_tokens([0]));
+/// let outputs = generate(&clock, vec![0, 0], &prompts, &GenerateOptions::new(4).stop_tokens([0]))?;
 /// assert_eq!(outputs[0].tokens, [11]);
 /// assert_eq!(outputs[1].tokens, [4, 5, 6, 7]);
+/// # Ok::<(), burn_attn_models::generate::GenerateError>(())
 /// ```
 pub trait Autoregressive {
     /// What the model keeps for each row between steps.
@@ -66,6 +67,11 @@ pub trait Autoregressive {
 
     /// Number of tokens in the vocabulary.
     fn vocab_size(&self) -> usize;
+
+    /// Whether the model has logits. Generation refuses one that has not, before it reads a token. Default: true.
+    fn has_logits(&self) -> bool {
+        true
+    }
 
     /// The most tokens that a row can hold, if there is a limit.
     fn max_len(&self) -> Option<usize>;

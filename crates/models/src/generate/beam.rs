@@ -3,9 +3,9 @@
 use std::slice;
 
 use super::{
-    Autoregressive, BeamOptions, Finish, GenerateError, Generation,
+    Autoregressive, BeamOptions, FinishReason, GenerateError, Generation,
     logits::{NextLogits, log_sum_exp},
-    prompts::room,
+    prompts::budgets,
 };
 
 /// One output that a search found.
@@ -29,9 +29,9 @@ pub struct Hypothesis {
 ///
 /// As [`stream`](super::stream()).
 ///
-/// # Panics
+/// # Errors
 ///
-/// When the beam is wider than the vocabulary, and as [`stream`](super::stream()).
+/// When the beam is wider than the vocabulary, and as [`stream`](super::stream()) and its steps.
 ///
 /// # Cost
 ///
@@ -42,20 +42,6 @@ pub struct Hypothesis {
 /// See [the module](super#example).
 pub fn beam_search<M: Autoregressive>(
     model: &M,
-    state: M::State,
-    prompts: &[Vec<u32>],
-    options: &BeamOptions,
-) -> Vec<Vec<Hypothesis>> {
-    try_beam_search(model, state, prompts, options).unwrap_or_else(|error| error.panic())
-}
-
-/// [`beam_search`] for prompts of strangers.
-///
-/// # Errors
-///
-/// In place of the panics of [`beam_search`].
-pub fn try_beam_search<M: Autoregressive>(
-    model: &M,
     mut state: M::State,
     prompts: &[Vec<u32>],
     options: &BeamOptions,
@@ -64,16 +50,16 @@ pub fn try_beam_search<M: Autoregressive>(
     if beam > vocab_size {
         return Err(GenerateError::Beam { beam, vocab_size });
     }
-    let room = room(
+    let budgets = budgets(
         model,
         &state,
         prompts,
         &options.stop_tokens,
         options.max_new_tokens,
     )?;
-    let rows = prompts.iter().zip(room);
+    let rows = prompts.iter().zip(budgets);
     let mut beams: Vec<Beam> = rows
-        .map(|(prompt, room)| Beam::new(prompt, room, options))
+        .map(|(prompt, budget)| Beam::new(prompt, budget, options))
         .collect();
     loop {
         let unread: Vec<&[u32]> = beams.iter().flat_map(Beam::unread).collect();
@@ -100,7 +86,7 @@ pub fn try_beam_search<M: Autoregressive>(
 struct Beam<'a> {
     prompt: &'a [u32],
     /// How many steps are left.
-    room: usize,
+    budget: usize,
     /// Those that go on, most probable first: a row of the state each.
     live: Vec<Live>,
     /// Those that a stop token ended, best first.
@@ -128,10 +114,10 @@ struct Candidate {
 }
 
 impl<'a> Beam<'a> {
-    fn new(prompt: &'a [u32], room: usize, options: &BeamOptions) -> Self {
+    fn new(prompt: &'a [u32], budget: usize, options: &BeamOptions) -> Self {
         let mut beam = Self {
             prompt,
-            room,
+            budget,
             live: vec![Live::default()],
             ended: Vec::new(),
             cut_off: Vec::new(),
@@ -161,14 +147,14 @@ impl<'a> Beam<'a> {
             }
             let Candidate { parent, token, .. } = candidate;
             let is_end = options.stop_tokens.contains(&token);
-            // An end outside the beam would not have been kept as a continuation either.
+            // An end token ranked below the beam width is discarded, as a continuation would be.
             if is_end && rank >= options.beam {
                 continue;
             }
             let mut generation = self.live[parent].generation.clone();
             generation.log_probabilities.push(candidate.log_probability);
             if is_end {
-                generation.finish = Finish::Stop(token);
+                generation.finish_reason = FinishReason::Stop(token);
                 self.ended.push(Hypothesis::new(generation, options));
             } else {
                 generation.tokens.push(token);
@@ -179,7 +165,7 @@ impl<'a> Beam<'a> {
         // Sorting is stable: of equal scores the earlier ending stays ahead.
         self.ended.sort_by(|a, b| b.score.total_cmp(&a.score));
         self.ended.truncate(options.beam);
-        self.room -= 1;
+        self.budget -= 1;
         if self.is_done(options) {
             self.live.clear();
         }
@@ -226,7 +212,7 @@ impl<'a> Beam<'a> {
     }
 
     fn cut_off_where_full(&mut self, options: &BeamOptions) {
-        if self.room == 0 {
+        if self.budget == 0 {
             let live = self.live.drain(..);
             self.cut_off = live
                 .map(|live| Hypothesis::new(live.generation, options))

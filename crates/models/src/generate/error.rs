@@ -32,7 +32,7 @@ pub enum GenerateError {
         /// Tokens that the model knows.
         vocab_size: usize,
     },
-    /// The model has no room for a prompt.
+    /// A prompt is longer than what the model holds.
     #[error(
         "generate: prompt {row} brings its row to {len} tokens, but the model holds at most {max_len}"
     )]
@@ -68,6 +68,11 @@ pub enum GenerateError {
         /// Tokens that the draft knows.
         draft: usize,
     },
+    /// The model predicts no token.
+    #[error(
+        "generate: the model has no logits head, because it was loaded from the files of a bare model, so it cannot predict tokens"
+    )]
+    NoLogits,
     /// Dropout would act, and the graph of all steps would be kept.
     #[error(
         "generate: the model is on an autodiff device, where dropout acts and every step is kept for gradients; generate with \

@@ -5,8 +5,7 @@
 //! | [`generate`](generate()) | continues prompts to their end |
 //! | [`stream`] | the same as an iterator over the steps, which other prompts may [join](Stream::join) |
 //! | [`beam_search`] | finds the most probable outputs, one or several per prompt |
-//! | [`try_generate`], [`try_stream`], [`try_beam_search`] | the same, with a [`GenerateError`] where these panic |
-//! | [`speculate`] | [`try_generate`] with a smaller model that guesses ahead: the same tokens, in less time if its guesses are good |
+//! | [`speculate`] | [`generate`](generate()) with a smaller model that guesses ahead: the same tokens, in less time if its guesses are good |
 //! | [`GenerateOptions`], [`BeamOptions`] | when to stop, how wide to search |
 //! | [`Sampling`] | how a token is chosen: greedily, or drawn with temperature, top-k, top-p and min-p |
 //! | [`Autoregressive`] | what a model must be able to do |
@@ -26,28 +25,29 @@
 //!
 //! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
 //! let prompts = [vec![5, 6, 7], vec![8]];
-//! let end = 2; // the stop token
+//! let end = 2; // the end token
 //!
-//! let greedy = generate(&model, model.start(2), &prompts, &GenerateOptions::new(20).stop_tokens([end]));
+//! let greedy = generate(&model, model.start(2), &prompts, &GenerateOptions::new(20).stop_tokens([end]))?;
 //!
 //! let options = GenerateOptions::new(20)
 //!     .stop_tokens([end])
 //!     .sampling(Sampling::temperature(0.8).top_k(50).top_p(0.95))
 //!     .seed(7);
-//! let sampled = generate(&model, model.start(2), &prompts, &options);
+//! let sampled = generate(&model, model.start(2), &prompts, &options)?;
 //!
-//! let beams = beam_search(&model, model.start(2), &prompts, &BeamOptions::new(4, 20).stop_tokens([end]).n_best(2));
+//! let beams = beam_search(&model, model.start(2), &prompts, &BeamOptions::new(4, 20).stop_tokens([end]).n_best(2))?;
 //! assert_eq!((greedy.len(), sampled.len(), beams.len(), beams[0].len()), (2, 2, 2, 2));
+//! # Ok::<(), burn_attn_models::generate::GenerateError>(())
 //! ```
 //!
 //! # Streaming
 //!
-//! Each step of a [`stream`] has one [`Choice`] per row that is still going on. Stop by dropping it. An encoder–decoder reads its sources in
+//! Each step of a [`stream`] has one [`GeneratedToken`] per row that is still going on. Stop by dropping it. An encoder–decoder reads its sources in
 //! `start`, and its prompts are begin tokens:
 //!
 //! ```
 //! use burn::tensor::{Device, Int, Tensor};
-//! use burn_attn_models::{generate::{Finish, GenerateOptions, stream}, seq2seq::Seq2SeqConfig};
+//! use burn_attn_models::{generate::{FinishReason, GenerateOptions, stream}, seq2seq::Seq2SeqConfig};
 //!
 //! let device = Device::default();
 //! let model = Seq2SeqConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
@@ -57,14 +57,15 @@
 //!
 //! let (begin, end) = (1, 2);
 //! let options = GenerateOptions::new(20).stop_tokens([end]);
-//! for step in stream(&model, start, &[vec![begin], vec![begin]], &options).take(3) {
-//!     for choice in step {
-//!         match choice.finish {
-//!             Some(Finish::Stop(_)) => println!("row {} has ended", choice.row),
-//!             _ => println!("row {}: token {}", choice.row, choice.token),
+//! for step in stream(&model, start, &[vec![begin], vec![begin]], &options)?.take(3) {
+//!     for chosen in step? {
+//!         match chosen.finish_reason {
+//!             Some(FinishReason::Stop(_)) => println!("row {} has ended", chosen.row),
+//!             _ => println!("row {}: token {}", chosen.row, chosen.token),
 //!         }
 //!     }
 //! }
+//! # Ok::<(), burn_attn_models::generate::GenerateError>(())
 //! ```
 //!
 //! # Joining a running batch
@@ -75,13 +76,14 @@
 //! # use burn::tensor::Device;
 //! # use burn_attn_models::{generate::{GenerateOptions, generate, stream}, language_model::LanguageModelConfig};
 //! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
-//! let mut running = stream(&model, model.start(1), &[vec![5, 6]], &GenerateOptions::new(4));
-//! running.next();
+//! let mut running = stream(&model, model.start(1), &[vec![5, 6]], &GenerateOptions::new(4))?;
+//! running.next().transpose()?;
 //!
-//! let first = running.join(model.start(1), &[vec![7, 8, 9]]); // row 1: rows are numbered in the order of arrival
+//! let first = running.join(model.start(1), &[vec![7, 8, 9]])?; // row 1: rows are numbered in the order of arrival
 //! assert_eq!(first[0].row, 1);
-//! let rows: Vec<usize> = running.next().unwrap().iter().map(|choice| choice.row).collect();
-//! assert_eq!(rows, [0, 1]);
+//! let step = running.next().expect("no row has ended")?;
+//! assert_eq!([step[0].row, step[1].row], [0, 1]);
+//! # Ok::<(), burn_attn_models::generate::GenerateError>(())
 //! ```
 //!
 //! # Several turns
@@ -93,17 +95,21 @@
 //! # use burn_attn_models::{generate::{GenerateOptions, generate, stream}, language_model::LanguageModelConfig};
 //! let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
 //! let options = GenerateOptions::new(4);
-//! let mut turn = stream(&model, model.start(1), &[vec![5, 6]], &options);
-//! let answer: Vec<u32> = turn.by_ref().flatten().map(|choice| choice.token).collect();
+//! let mut turn = stream(&model, model.start(1), &[vec![5, 6]], &options)?;
+//! let mut answer = Vec::new();
+//! for step in turn.by_ref() {
+//!     answer.push(step?[0].token);
+//! }
 //! let (state, mut rest) = turn.into_state();
 //!
 //! let mut prompt = rest.remove(0).unread; // the last token of the answer
 //! prompt.extend([7, 8]);
-//! let second = generate(&model, state, &[prompt], &options);
+//! let second = generate(&model, state, &[prompt], &options)?;
 //!
 //! let history = [&[5, 6], answer.as_slice(), &[7, 8]].concat();
-//! let at_once = generate(&model, model.start(1), &[history], &options);
+//! let at_once = generate(&model, model.start(1), &[history], &options)?;
 //! assert_eq!(second[0].tokens, at_once[0].tokens);
+//! # Ok::<(), burn_attn_models::generate::GenerateError>(())
 //! ```
 //!
 //! # Rolling back
@@ -162,11 +168,9 @@ mod speculative;
 mod stream;
 
 pub use autoregressive::Autoregressive;
-pub use beam::{Hypothesis, beam_search, try_beam_search};
+pub use beam::{Hypothesis, beam_search};
 pub use error::GenerateError;
 pub use options::{BeamOptions, GenerateOptions};
 pub use sampling::Sampling;
 pub use speculative::{Speculation, Speculative, speculate};
-pub use stream::{
-    Choice, Finish, Generation, Stream, Unfinished, generate, stream, try_generate, try_stream,
-};
+pub use stream::{FinishReason, GeneratedToken, Generation, Stream, Unfinished, generate, stream};

@@ -23,7 +23,7 @@ pub struct GenerateOptions {
 }
 
 impl GenerateOptions {
-    /// Greedy choice of at most `max_new_tokens` tokens per row, stop token included, and no more than the model has room for.
+    /// Greedy choice of at most `max_new_tokens` tokens per row, stop token included, and no more than the model holds.
     pub fn new(max_new_tokens: usize) -> Self {
         Self {
             max_new_tokens,
@@ -93,7 +93,7 @@ pub struct BeamOptions {
 
 impl BeamOptions {
     /// Keeps `beam` hypotheses side by side (1 is greedy search), each of at most `max_new_tokens` tokens, stop token included, and no
-    /// more than the model has room for.
+    /// more than the model holds.
     ///
     /// # Panics
     ///

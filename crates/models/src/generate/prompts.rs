@@ -2,18 +2,21 @@
 
 use super::{Autoregressive, GenerateError};
 
-/// How many new tokens each row may get: `max_new_tokens`, or as many as the model has room for.
+/// How many new tokens each row may get: `max_new_tokens`, or as many as the model holds behind the prompt.
 ///
 /// # Errors
 ///
-/// When the prompts do not fit the state, a prompt is empty or too long for the model, or a token is outside the vocabulary.
-pub(super) fn room<M: Autoregressive>(
+/// When the model has no logits, the prompts do not fit the state, a prompt is empty or too long for the model, or a token is outside the vocabulary.
+pub(super) fn budgets<M: Autoregressive>(
     model: &M,
     state: &M::State,
     prompts: &[Vec<u32>],
     stop_tokens: &[u32],
     max_new_tokens: usize,
 ) -> Result<Vec<usize>, GenerateError> {
+    if !model.has_logits() {
+        return Err(GenerateError::NoLogits);
+    }
     let vocab_size = model.vocab_size();
     let outside = |token: &&u32| **token as usize >= vocab_size;
     if let Some(&token) = stop_tokens.iter().find(outside) {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{Choice, Finish, GenerateError, GenerateOptions, logits::log_sum_exp};
+use super::{FinishReason, GenerateError, GenerateOptions, GeneratedToken, logits::log_sum_exp};
 
 /// Changes the logits of the next token of a row, given the row's number and its tokens so far.
 pub(super) type Processor<'a> = Box<dyn FnMut(usize, &[u32], &mut [f32]) + 'a>;
@@ -15,7 +15,7 @@ pub(super) struct Row {
     /// The number of its prompt.
     pub(super) index: usize,
     /// How many more tokens it may get; 0 once it has ended.
-    pub(super) room: usize,
+    pub(super) budget: usize,
     /// The prompt and what was chosen.
     tokens: Vec<u32>,
     /// How many of them the model has read.
@@ -29,7 +29,7 @@ impl Row {
     pub(super) fn new(
         index: usize,
         prompt: &[u32],
-        room: usize,
+        budget: usize,
         options: &GenerateOptions,
     ) -> Self {
         let mut key = [0; 32];
@@ -40,7 +40,7 @@ impl Row {
         let seen = options.repetition_penalty.map(|_| prompt.iter().copied());
         Self {
             index,
-            room,
+            budget,
             tokens: prompt.to_vec(),
             read: 0,
             seen: seen.into_iter().flatten().collect(),
@@ -99,21 +99,21 @@ impl Row {
         logits: &[f32],
         options: &GenerateOptions,
         processor: &mut Option<Processor>,
-    ) -> Result<Choice, GenerateError> {
+    ) -> Result<GeneratedToken, GenerateError> {
         let normaliser = log_sum_exp(logits)?;
         let token = self.draw(logits, options, processor)?;
         self.add(token, options);
-        self.room -= 1;
-        let mut finish = (self.room == 0).then_some(Finish::Length);
+        self.budget -= 1;
+        let mut finish_reason = (self.budget == 0).then_some(FinishReason::Length);
         if options.stop_tokens.contains(&token) {
-            self.room = 0;
-            finish = Some(Finish::Stop(token));
+            self.budget = 0;
+            finish_reason = Some(FinishReason::Stop(token));
         }
-        Ok(Choice {
+        Ok(GeneratedToken {
             row: self.index,
             token,
             log_probability: f64::from(logits[token as usize]) - normaliser,
-            finish,
+            finish_reason,
         })
     }
 
@@ -137,7 +137,7 @@ impl Row {
         options.sampling.choose(&logits, &mut self.random)
     }
 
-    /// Adds a token, after which all others are read.
+    /// Appends a token; all earlier ones are now in the cache.
     fn add(&mut self, token: u32, options: &GenerateOptions) {
         if options.repetition_penalty.is_some() {
             self.seen.insert(token);

@@ -37,12 +37,12 @@ pub trait Speculative: Autoregressive {
     fn truncate(&self, state: &mut Self::State, lengths: &[usize]);
 }
 
-/// What a generation with guesses came to.
+/// The result of speculative decoding.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Speculation {
     /// As of [`generate`](super::generate()).
     pub generations: Vec<Generation>,
-    /// Tokens that the draft guessed. Those behind the first wrong one, or behind a stop token, are among them, although nobody judged them.
+    /// Tokens that the draft guessed. Includes guesses after the first rejected one, or after a stop token, which were never checked.
     pub guessed: usize,
     /// How many of them were kept: those before the first that the model would not have chosen.
     pub accepted: usize,
@@ -66,8 +66,8 @@ pub struct Speculation {
 ///
 /// # Errors
 ///
-/// As [`try_generate`](super::try_generate) for the model. Of the draft, a state of another number of rows, an autodiff device and logits that are NaN
-/// are a [`GenerateError::Draft`].
+/// As [`generate`](super::generate()) for the model. Of the draft, a state of another number of rows, no logits, an autodiff device and logits that are
+/// NaN are a [`GenerateError::Draft`].
 ///
 /// Both have to know the same tokens. Only their number is checked: vocabularies of different sizes are refused.
 ///
@@ -98,7 +98,7 @@ pub struct Speculation {
 /// let options = GenerateOptions::new(20);
 ///
 /// let found = speculate((&model, model.start(2)), (&draft, draft.start(2)), &prompts, &options, 4)?;
-/// let alone = generate(&model, model.start(2), &prompts, &options);
+/// let alone = generate(&model, model.start(2), &prompts, &options)?;
 /// assert_eq!(found.generations[0].tokens, alone[0].tokens);
 /// # Ok::<(), burn_attn_models::generate::GenerateError>(())
 /// ```
@@ -118,7 +118,7 @@ pub fn speculate<M: Speculative, D: Speculative>(
     let mut count = 0;
     loop {
         let live: Vec<usize> = (0..pairs.len())
-            .filter(|&at| pairs[at].row.room > 0)
+            .filter(|&at| pairs[at].row.budget > 0)
             .collect();
         if live.is_empty() {
             return Ok(found);
@@ -126,7 +126,7 @@ pub fn speculate<M: Speculative, D: Speculative>(
         if live.len() < pairs.len() {
             model.reorder(&mut state, &live);
             draft.reorder(&mut draft_state, &live);
-            pairs.retain(|pair| pair.row.room > 0);
+            pairs.retain(|pair| pair.row.budget > 0);
         }
         if count > 0 {
             let read = pairs.iter().map(|pair| pair.before + pair.row.read());
@@ -137,8 +137,8 @@ pub fn speculate<M: Speculative, D: Speculative>(
             draft.truncate(&mut draft_state, &read.collect::<Vec<_>>());
         }
 
-        let room = pairs.iter().map(|pair| pair.room(draft.max_len())).min();
-        count = guesses.min(room.unwrap_or(0));
+        let budgets = pairs.iter().map(|pair| pair.budget(draft.max_len()));
+        count = guesses.min(budgets.min().unwrap_or(0));
         guess(draft, &mut draft_state, &mut pairs, options, count)
             .map_err(|error| GenerateError::Draft(Box::new(error)))?;
 
@@ -155,12 +155,12 @@ pub fn speculate<M: Speculative, D: Speculative>(
             let mut of_row = logits.by_ref().take(count + 1);
             let mut accepted = 0;
             for logits in of_row.by_ref() {
-                let choice = pair.row.choose(logits, options, &mut None)?;
-                found.generations[choice.row].push(&choice);
+                let chosen = pair.row.choose(logits, options, &mut None)?;
+                found.generations[chosen.row].push(&chosen);
                 let guess = pair.guessed.tokens().get(known + accepted);
-                let is_guessed = guess == Some(&choice.token);
+                let is_guessed = guess == Some(&chosen.token);
                 accepted += usize::from(is_guessed);
-                if choice.finish.is_some() || !is_guessed {
+                if chosen.finish_reason.is_some() || !is_guessed {
                     break;
                 }
             }
@@ -185,14 +185,14 @@ struct Pair {
 
 impl Pair {
     /// How many tokens may be guessed, if the draft holds at most `max_len`.
-    fn room(&self, max_len: Option<usize>) -> usize {
+    fn budget(&self, max_len: Option<usize>) -> usize {
         // It reads the row and all of its guesses but the last.
         let of_draft = max_len.map_or(usize::MAX, |max_len| {
             let read = self.before_of_draft + self.row.tokens().len();
             max_len.saturating_add(1).saturating_sub(read)
         });
         // The last token of a row is chosen, never guessed.
-        of_draft.min(self.row.room - 1)
+        of_draft.min(self.row.budget - 1)
     }
 }
 
@@ -209,6 +209,9 @@ fn pairs<M: Speculative, D: Speculative>(
             model: vocab_size,
             draft: of_draft,
         });
+    }
+    if !draft.has_logits() {
+        return Err(GenerateError::Draft(Box::new(GenerateError::NoLogits)));
     }
     let rows = rows(model, state, prompts, options, 0)?;
     let [before, before_of_draft] = [model.lengths(state), draft.lengths(draft_state)];

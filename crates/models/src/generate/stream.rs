@@ -3,24 +3,24 @@
 use super::{
     Autoregressive, GenerateError, GenerateOptions,
     logits::NextLogits,
-    prompts::room,
+    prompts::budgets,
     row::{Processor, Row},
 };
 
 /// Why a row ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Finish {
+pub enum FinishReason {
     /// This stop token was chosen.
     Stop(u32),
-    /// The row is as long as was asked for, or as the model has room for.
+    /// The row has all tokens that were asked for, or as many as the model holds.
     #[default]
     Length,
 }
 
 /// The token that one step chose for one row.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Choice {
+pub struct GeneratedToken {
     /// The number of the prompt that the token continues, from 0.
     pub row: usize,
     /// The token; if a stop token ended the row, that token.
@@ -28,7 +28,7 @@ pub struct Choice {
     /// Its log-probability by the model itself (nats).
     pub log_probability: f64,
     /// Why the row ended, if this was its last token.
-    pub finish: Option<Finish>,
+    pub finish_reason: Option<FinishReason>,
 }
 
 /// The continuation of one prompt.
@@ -39,7 +39,7 @@ pub struct Generation {
     /// The log-probability of each by the model itself (nats); if a stop token ended the row, its own comes last.
     pub log_probabilities: Vec<f64>,
     /// Why the row ended.
-    pub finish: Finish,
+    pub finish_reason: FinishReason,
 }
 
 impl Generation {
@@ -48,20 +48,20 @@ impl Generation {
         self.log_probabilities.iter().sum()
     }
 
-    pub(super) fn push(&mut self, choice: &Choice) {
-        self.log_probabilities.push(choice.log_probability);
-        match choice.finish {
-            Some(Finish::Stop(token)) => self.finish = Finish::Stop(token),
-            Some(Finish::Length) | None => self.tokens.push(choice.token),
+    pub(super) fn push(&mut self, chosen: &GeneratedToken) {
+        self.log_probabilities.push(chosen.log_probability);
+        match chosen.finish_reason {
+            Some(FinishReason::Stop(token)) => self.finish_reason = FinishReason::Stop(token),
+            Some(FinishReason::Length) | None => self.tokens.push(chosen.token),
         }
     }
 }
 
 /// Continues every prompt to its end, and returns one [`Generation`] per prompt; see [`stream`].
 ///
-/// # Panics
+/// # Errors
 ///
-/// As [`stream`].
+/// As [`stream`] and its steps.
 ///
 /// # Cost
 ///
@@ -70,46 +70,31 @@ impl Generation {
 /// # Example
 ///
 /// See [the module](super#example).
-pub fn generate<M: Autoregressive>(
-    model: &M,
-    state: M::State,
-    prompts: &[Vec<u32>],
-    options: &GenerateOptions,
-) -> Vec<Generation> {
-    try_generate(model, state, prompts, options).unwrap_or_else(|error| error.panic())
-}
-
-/// [`generate`] for prompts of strangers.
-///
-/// # Errors
-///
-/// In place of the panics of [`stream`].
 ///
 /// ```
 /// use burn::tensor::Device;
-/// use burn_attn_models::{generate::{GenerateError, GenerateOptions, try_generate}, language_model::LanguageModelConfig};
+/// use burn_attn_models::{generate::{GenerateError, GenerateOptions, generate}, language_model::LanguageModelConfig};
 ///
 /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
-/// let refused = try_generate(&model, model.start(1), &[vec![]], &GenerateOptions::new(4)).unwrap_err();
+/// let refused = generate(&model, model.start(1), &[vec![]], &GenerateOptions::new(4)).unwrap_err();
 /// assert_eq!(refused, GenerateError::EmptyPrompt { row: 0 });
 /// ```
-pub fn try_generate<M: Autoregressive>(
+pub fn generate<M: Autoregressive>(
     model: &M,
     state: M::State,
     prompts: &[Vec<u32>],
     options: &GenerateOptions,
 ) -> Result<Vec<Generation>, GenerateError> {
     let mut generations = vec![Generation::default(); prompts.len()];
-    let mut stream = try_stream(model, state, prompts, options)?;
-    while let Some(choices) = stream.try_next()? {
-        for choice in choices {
-            generations[choice.row].push(&choice);
+    for step in stream(model, state, prompts, options)? {
+        for chosen in step? {
+            generations[chosen.row].push(&chosen);
         }
     }
     Ok(generations)
 }
 
-/// Continues every prompt: an iterator whose every step yields one token per row.
+/// Continues every prompt: an iterator whose every step yields one token per row, or the error that ends it.
 ///
 /// The model runs only when the next step is asked for, so dropping the iterator stops it. Rows that ended are dropped from the state,
 /// and the others go on.
@@ -119,11 +104,12 @@ pub fn try_generate<M: Autoregressive>(
 /// - `state`: one row for each prompt, which has not read the prompt yet
 /// - `prompts`: the tokens that each row continues; their lengths may differ; for an encoder–decoder, the begin token
 ///
-/// # Panics
+/// # Errors
 ///
-/// When the number of prompts is not the number of the state's rows, a prompt is empty or too long for the model, or a token of a
-/// prompt or a stop token is outside the vocabulary. In a step, when the model is on an autodiff device, where dropout would act
-/// and the graph of all steps would be kept (generate with `model.valid()`), and when a logit is NaN or the largest is not finite.
+/// When the model has no logits head, the number of prompts is not the number of the state's rows, a prompt is empty or too long for the
+/// model, or a token of a prompt or a stop token is outside the vocabulary. In a step, when the model is on an autodiff device, where
+/// dropout would act and the graph of all steps would be kept (generate with `model.valid()`), and when a logit is NaN or the largest is
+/// not finite.
 ///
 /// # Cost
 ///
@@ -135,20 +121,6 @@ pub fn try_generate<M: Autoregressive>(
 ///
 /// See [the module](super#streaming).
 pub fn stream<'a, M: Autoregressive>(
-    model: &'a M,
-    state: M::State,
-    prompts: &[Vec<u32>],
-    options: &GenerateOptions,
-) -> Stream<'a, M> {
-    try_stream(model, state, prompts, options).unwrap_or_else(|error| error.panic())
-}
-
-/// [`stream`] for prompts of strangers; its steps are those of [`Stream::try_next`].
-///
-/// # Errors
-///
-/// When [`stream`] would panic before the first step.
-pub fn try_stream<'a, M: Autoregressive>(
     model: &'a M,
     state: M::State,
     prompts: &[Vec<u32>],
@@ -172,23 +144,23 @@ pub(super) fn rows<M: Autoregressive>(
     options: &GenerateOptions,
     first: usize,
 ) -> Result<Vec<Row>, GenerateError> {
-    let room = room(
+    let budgets = budgets(
         model,
         state,
         prompts,
         &options.stop_tokens,
         options.max_new_tokens,
     )?;
-    let rows = (first..).zip(prompts.iter().zip(room));
+    let rows = (first..).zip(prompts.iter().zip(budgets));
     Ok(rows
-        .map(|(index, (prompt, room))| Row::new(index, prompt, room, options))
+        .map(|(index, (prompt, budget))| Row::new(index, prompt, budget, options))
         .collect())
 }
 
 /// The steps of a generation; see [`stream`].
 ///
-/// Each item has one [`Choice`] for every row that had not ended before, in the order of the prompts. Once all rows have ended, `next` returns
-/// `None` until others [`join`](Self::join).
+/// Each item has one [`GeneratedToken`] for every row that had not ended before, in the order of the prompts, or is an error, with which all rows
+/// end. Once all rows have ended, `next` returns `None` until others [`join`](Self::join).
 pub struct Stream<'a, M: Autoregressive> {
     model: &'a M,
     state: M::State,
@@ -201,10 +173,25 @@ pub struct Stream<'a, M: Autoregressive> {
 }
 
 impl<M: Autoregressive> Iterator for Stream<'_, M> {
-    type Item = Vec<Choice>;
+    type Item = Result<Vec<GeneratedToken>, GenerateError>;
 
-    fn next(&mut self) -> Option<Vec<Choice>> {
-        self.try_next().unwrap_or_else(|error| error.panic())
+    fn next(&mut self) -> Option<Self::Item> {
+        self.drop_ended();
+        if self.is_over() {
+            return None;
+        }
+        let step = step(
+            self.model,
+            &mut self.state,
+            &mut self.rows,
+            &self.options,
+            &mut self.processor,
+        );
+        if step.is_err() {
+            // The state may have read the tokens of the step, so it cannot be repeated.
+            self.rows.iter_mut().for_each(|row| row.budget = 0);
+        }
+        Some(step)
     }
 }
 
@@ -215,7 +202,7 @@ fn step<M: Autoregressive>(
     rows: &mut [Row],
     options: &GenerateOptions,
     processor: &mut Option<Processor>,
-) -> Result<Vec<Choice>, GenerateError> {
+) -> Result<Vec<GeneratedToken>, GenerateError> {
     let unread: Vec<&[u32]> = rows.iter().map(Row::unread).collect();
     let logits = NextLogits::read(model, state, &unread)?;
     let rows = rows.iter_mut().zip(logits.rows());
@@ -233,27 +220,6 @@ pub struct Unfinished {
 }
 
 impl<'a, M: Autoregressive> Stream<'a, M> {
-    /// The next step, as by `next`; `None` once all rows have ended.
-    ///
-    /// # Errors
-    ///
-    /// When `next` would panic. The state may have read the tokens of the step then: the stream cannot go on.
-    pub fn try_next(&mut self) -> Result<Option<Vec<Choice>>, GenerateError> {
-        self.drop_ended();
-        if self.is_over() {
-            return Ok(None);
-        }
-        let (model, processor) = (self.model, &mut self.processor);
-        step(
-            model,
-            &mut self.state,
-            &mut self.rows,
-            &self.options,
-            processor,
-        )
-        .map(Some)
-    }
-
     /// Changes the logits before a token is chosen, in every step and for every row: what a grammar forbids becomes `-inf`, for one.
     ///
     /// `processor` is given the number of the row, its tokens so far (the prompt, and what was chosen), and the logits of the next one, after
@@ -265,12 +231,16 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     ///
     /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
     /// // Never the same token twice.
-    /// let steps = stream(&model, model.start(1), &[vec![5, 6]], &GenerateOptions::new(20))
+    /// let steps = stream(&model, model.start(1), &[vec![5, 6]], &GenerateOptions::new(20))?
     ///     .logits_processor(|_row, tokens, logits| tokens.iter().for_each(|&token| logits[token as usize] = f32::NEG_INFINITY));
-    /// let mut tokens: Vec<u32> = steps.flatten().map(|choice| choice.token).collect();
+    /// let mut tokens = Vec::new();
+    /// for step in steps {
+    ///     tokens.push(step?[0].token);
+    /// }
     /// tokens.sort_unstable();
     /// tokens.dedup();
     /// assert_eq!(tokens.len(), 20);
+    /// # Ok::<(), burn_attn_models::generate::GenerateError>(())
     /// ```
     pub fn logits_processor(
         mut self,
@@ -281,16 +251,22 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     }
 
     /// Adds new prompts to a running batch: the rows of `state` continue `prompts` beside the rows that are there. Returns the first
-    /// choice of each new row.
+    /// token of each new row.
     ///
     /// If the stream has been given `n` prompts before, new row `r` is row `n + r`. Its tokens are those that it would have had if it had been
     /// row `n + r` from the start.
     ///
     /// If all rows that are there have ended, they are dropped, and [`into_state`](Self::into_state) no longer returns them.
     ///
+    /// # Errors
+    ///
+    /// As [`stream`] and its steps. The rows that are there go on as if nobody had asked. A [`logits_processor`](Self::logits_processor)
+    /// may have been called for some of the new rows by then: one that keeps something for each row has to forget it, because the next
+    /// rows to join get the same numbers.
+    ///
     /// # Panics
     ///
-    /// As [`stream`], and as the model's [`join`](Autoregressive::join).
+    /// As the model's [`join`](Autoregressive::join).
     ///
     /// # Cost
     ///
@@ -303,37 +279,25 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     /// use burn_attn_models::{generate::{GenerateOptions, stream}, language_model::LanguageModelConfig};
     ///
     /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&Device::default());
-    /// let mut running = stream(&model, model.start(2), &[vec![5, 6], vec![7]], &GenerateOptions::new(3));
-    /// running.next();
-    /// let first = running.join(model.start(1), &[vec![8, 9, 10]]);
+    /// let mut running = stream(&model, model.start(2), &[vec![5, 6], vec![7]], &GenerateOptions::new(3))?;
+    /// running.next().transpose()?;
+    /// let first = running.join(model.start(1), &[vec![8, 9, 10]])?;
     /// assert_eq!(first[0].row, 2);
-    /// let rows: Vec<usize> = running.flatten().map(|choice| choice.row).collect();
+    /// let mut rows = Vec::new();
+    /// for step in running {
+    ///     rows.extend(step?.iter().map(|chosen| chosen.row));
+    /// }
     /// assert_eq!(rows, [0, 1, 2, 0, 1, 2]);
+    /// # Ok::<(), burn_attn_models::generate::GenerateError>(())
     /// ```
-    pub fn join(&mut self, state: M::State, prompts: &[Vec<u32>]) -> Vec<Choice> {
-        self.try_join(state, prompts)
-            .unwrap_or_else(|error| error.panic())
-    }
-
-    /// [`join`](Self::join) for prompts of strangers.
-    ///
-    /// # Errors
-    ///
-    /// In place of the panics of [`stream`]. The rows that are there go on as if nobody had asked. A
-    /// [`logits_processor`](Self::logits_processor) may have been called for some of the new rows by then: one that keeps something for each row has to
-    /// forget it, because the next rows to join get the same numbers.
-    ///
-    /// # Panics
-    ///
-    /// As the model's [`join`](Autoregressive::join).
-    pub fn try_join(
+    pub fn join(
         &mut self,
         mut state: M::State,
         prompts: &[Vec<u32>],
-    ) -> Result<Vec<Choice>, GenerateError> {
+    ) -> Result<Vec<GeneratedToken>, GenerateError> {
         let (model, options) = (self.model, &self.options);
         let mut rows = rows(model, &state, prompts, options, self.given)?;
-        let choices = match rows.iter().any(|row| row.room > 0) {
+        let first = match rows.iter().any(|row| row.budget > 0) {
             true => step(model, &mut state, &mut rows, options, &mut self.processor)?,
             false => Vec::new(),
         };
@@ -345,12 +309,13 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
             self.model.join(&mut self.state, state);
             self.rows.append(&mut rows);
         }
-        Ok(choices)
+        Ok(first)
     }
 
     /// Ends the generation: the state, and for each of its rows what it has not read yet.
     ///
-    /// A row that ended before another one is no longer there, but those that ended in the last step are.
+    /// A row that ended before another one is no longer there, but those that ended in the last step are. After a step with an error, the state may
+    /// have read what is returned as unread.
     ///
     /// See [the module](super#several-turns).
     pub fn into_state(self) -> (M::State, Vec<Unfinished>) {
@@ -362,19 +327,19 @@ impl<'a, M: Autoregressive> Stream<'a, M> {
     }
 
     fn is_over(&self) -> bool {
-        self.rows.iter().all(|row| row.room == 0)
+        self.rows.iter().all(|row| row.budget == 0)
     }
 
     fn drop_ended(&mut self) {
         let rows = self.rows.iter().enumerate();
         let live: Vec<usize> = rows
-            .filter(|(_, row)| row.room > 0)
+            .filter(|(_, row)| row.budget > 0)
             .map(|(at, _)| at)
             .collect();
         // If all have ended, they stay for `into_state`.
         if !live.is_empty() && live.len() < self.rows.len() {
             self.model.reorder(&mut self.state, &live);
-            self.rows.retain(|row| row.room > 0);
+            self.rows.retain(|row| row.budget > 0);
         }
     }
 }

@@ -36,19 +36,19 @@ impl Import for CrossAttention {
     }
 }
 
-/// Query, key and value like `likes`; `ours` names our linear layers and says how many of the three each of them holds.
+/// Query, key and value like `likes`; `target` names the linear layers of the module and says how many of the three each of them holds.
 fn projections(
     part: &Part,
     likes: [&Linear; 3],
-    ours: &[(&str, usize)],
+    target: &[(&str, usize)],
 ) -> Result<Table, ImportError> {
-    let of_ours = |parameter: &str| -> Vec<String> {
-        let names = ours.iter().map(|(name, _)| format!("{name}.{parameter}"));
+    let of_target = |parameter: &str| -> Vec<String> {
+        let names = target.iter().map(|(name, _)| format!("{name}.{parameter}"));
         names.collect()
     };
-    // Which of the three each of ours holds, and how wide they are.
+    // Which of the three each linear layer holds, and how wide they are.
     let mut rest = [0, 1, 2].as_slice();
-    let groups: Vec<(&str, &[usize])> = ours
+    let groups: Vec<(&str, &[usize])> = target
         .iter()
         .map(|&(name, count)| {
             let (group, others) = rest.split_at(count);
@@ -65,29 +65,29 @@ fn projections(
     };
     if part.library == Library::BurnNn {
         let table = groups.iter().fold(Table::new(), |table, (name, group)| {
-            let theirs = |parameter: &str| {
+            let source = |parameter: &str| {
                 let names = ["query", "key", "value"].map(|name| format!("{name}.{parameter}"));
                 let names = named(group, names.each_ref().map(String::as_str));
                 same(names).shares(widths(group))
             };
             table
-                .row(format!("{name}.weight"), theirs("weight"))
-                .row(format!("{name}.bias"), theirs("bias"))
+                .row(format!("{name}.weight"), source("weight"))
+                .row(format!("{name}.bias"), source("bias"))
         });
         return Ok(table);
     }
     refuse_appended_key(part)?;
     refuse_some_biases(part, likes)?;
-    let table = Table::new().row(of_ours("bias"), "in_proj_bias");
+    let table = Table::new().row(of_target("bias"), "in_proj_bias");
     let d_inputs = likes.map(|like| like.weight.dims()[0]);
     // One packed weight where all three come in with the width `d_model`, else three.
     if !part.has("q_proj_weight") && d_inputs == [d_inputs[0]; 3] {
-        return Ok(table.row(of_ours("weight"), transposed("in_proj_weight")));
+        return Ok(table.row(of_target("weight"), transposed("in_proj_weight")));
     }
     let names = ["q_proj_weight", "k_proj_weight", "v_proj_weight"];
     Ok(groups.iter().fold(table, |table, (name, group)| {
-        let theirs = transposed(named(group, names)).shares(widths(group));
-        table.row(format!("{name}.weight"), theirs)
+        let source = transposed(named(group, names)).shares(widths(group));
+        table.row(format!("{name}.weight"), source)
     }))
 }
 

@@ -1,9 +1,9 @@
-//! burn-nn's multi-head attention as ours, without going through a file.
+//! burn-nn's multi-head attention as this crate's, without going through a file.
 
 use burn::nn::attention::MultiHeadAttention as BurnNnAttention;
 use burn_attn::{ConfigError, MultiHeadAttention, MultiHeadAttentionConfig, ProjectionBias};
 
-/// Turns burn-nn's multi-head attention into ours, with the same parameters, number of heads and dropout.
+/// Turns burn-nn's multi-head attention into [`MultiHeadAttention`], with the same parameters, number of heads and dropout.
 ///
 /// `quiet_softmax` becomes sinks at 0 that are not trained. `min_float` is not needed here: a masked key never wins,
 /// whatever the scores, and a query that sees nothing gets zeros.
@@ -22,8 +22,8 @@ use burn_attn::{ConfigError, MultiHeadAttention, MultiHeadAttentionConfig, Proje
 /// use burn::{nn::attention::MultiHeadAttentionConfig, tensor::Device};
 /// use burn_attn_models::import;
 ///
-/// let theirs = MultiHeadAttentionConfig::new(32, 4).init(&Device::default());
-/// let attention = import::multi_head_attention(theirs)?.into_self_attention(true);
+/// let source = MultiHeadAttentionConfig::new(32, 4).init(&Device::default());
+/// let attention = import::multi_head_attention(source)?.into_self_attention();
 /// # Ok::<(), burn_attn::ConfigError>(())
 /// ```
 pub fn multi_head_attention(source: BurnNnAttention) -> Result<MultiHeadAttention, ConfigError> {
@@ -47,5 +47,7 @@ pub fn multi_head_attention(source: BurnNnAttention) -> Result<MultiHeadAttentio
         value: source.value,
         output: source.output,
         heads,
+        causal: false,
+        window: None,
     })
 }

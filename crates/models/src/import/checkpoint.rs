@@ -1,4 +1,4 @@
-//! Weights from other libraries, by name, and the names of ours there.
+//! Weights from other libraries, by name, and the names of parameters there.
 
 use std::{
     collections::BTreeSet,
@@ -44,11 +44,11 @@ impl Display for Library {
 /// use burn_attn_models::import;
 ///
 /// let device = Device::default();
-/// let theirs = burn::nn::attention::MultiHeadAttentionConfig::new(32, 4).init(&device);
-/// let mut ours = MultiHeadAttentionConfig::new(32, 4).init(&device);
+/// let source = burn::nn::attention::MultiHeadAttentionConfig::new(32, 4).init(&device);
+/// let mut target = MultiHeadAttentionConfig::new(32, 4).init(&device);
 ///
-/// let mut weights = import::burn_nn_record(burn::module::Module::into_record(theirs))?;
-/// weights.load("", &mut ours)?;
+/// let mut weights = import::burn_nn_record(burn::module::Module::into_record(source))?;
+/// weights.load("", &mut target)?;
 /// weights.finish()?;
 /// # Ok::<(), import::ImportError>(())
 /// ```
@@ -150,10 +150,10 @@ fn read(
 ///
 /// ```
 /// use burn::tensor::Device;
-/// use burn_attn::TransformerEncoderConfig;
+/// use burn_attn::TransformerStackConfig;
 /// use burn_attn_models::{import::{self, Library}, weights};
 ///
-/// let encoder = TransformerEncoderConfig::new(12, 7, 3, 2).init(&Device::default());
+/// let encoder = TransformerStackConfig::encoder(12, 7, 3, 2).init(&Device::default());
 /// let table = import::table(&encoder, Library::Pytorch)?;
 /// let path = std::env::temp_dir().join("burn-attn-encoder.safetensors");
 /// weights::save(&table, &encoder, &path)?;
@@ -262,7 +262,7 @@ impl Checkpoint {
     }
 }
 
-/// A module that can take weights of other libraries, by [`Checkpoint::load`], and be written as one of theirs, by [`table`].
+/// A module that can take weights of other libraries, by [`Checkpoint::load`], and be written as a module of those libraries, by [`table`].
 pub trait Import: Module {
     /// Which parameter is which tensor below the part's prefix.
     #[doc(hidden)]

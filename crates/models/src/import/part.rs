@@ -3,7 +3,7 @@
 use burn::nn::Linear;
 
 use super::{ImportError, Library};
-use crate::weights::{Mismatch, Table, Weights, WeightsError};
+use crate::weights::{Mismatch, Table, Weights, WeightsError, joined};
 
 /// The weights below a prefix: the library that they come from, and what else is known of them.
 #[derive(Debug)]
@@ -57,29 +57,29 @@ impl Part<'_> {
         }
     }
 
-    /// A linear layer of ours that is one of theirs.
+    /// A linear layer that is one of the source.
     pub(super) fn linear(
         &self,
-        ours: &str,
-        theirs: &str,
+        target: &str,
+        source: &str,
         like: &Linear,
     ) -> Result<Table, ImportError> {
-        self.without_adapter(&format!("{theirs}.weight"), like)?;
+        self.without_adapter(&format!("{source}.weight"), like)?;
         Ok(match self.library {
-            Library::Pytorch => Table::new().linear(ours, theirs),
+            Library::Pytorch => Table::new().linear(target, source),
             Library::BurnNn => Table::new()
-                .row(below(ours, "weight"), below(theirs, "weight"))
-                .row(below(ours, "bias"), below(theirs, "bias")),
+                .row(joined(target, "weight"), joined(source, "weight"))
+                .row(joined(target, "bias"), joined(source, "bias")),
         })
     }
 
-    /// A norm of ours, which PyTorch calls weight and bias.
-    pub(super) fn norm(&self, ours: &str, theirs: &str) -> Table {
+    /// A norm, whose gamma and beta PyTorch calls weight and bias.
+    pub(super) fn norm(&self, target: &str, source: &str) -> Table {
         match self.library {
-            Library::Pytorch => Table::new().norm(ours, theirs),
+            Library::Pytorch => Table::new().norm(target, source),
             Library::BurnNn => Table::new()
-                .row(below(ours, "gamma"), below(theirs, "gamma"))
-                .row(below(ours, "beta"), below(theirs, "beta")),
+                .row(joined(target, "gamma"), joined(source, "gamma"))
+                .row(joined(target, "beta"), joined(source, "beta")),
         }
     }
 
@@ -130,8 +130,4 @@ impl Part<'_> {
             names: names.collect(),
         }
     }
-}
-
-fn below(name: &str, parameter: &str) -> String {
-    format!("{name}.{parameter}")
 }

@@ -142,11 +142,11 @@ fn residual(part: &Part, name: &str, like: &Residual) -> Result<Table, ImportErr
     norm(part, "norm", name, &like.norm)
 }
 
-fn norm(part: &Part, ours: &str, theirs: &str, like: &Norm) -> Result<Table, ImportError> {
+fn norm(part: &Part, target: &str, source: &str, like: &Norm) -> Result<Table, ImportError> {
     let of_module = match like.config() {
         NormConfig::LayerNorm {
             unit_offset: false, ..
-        } => return Ok(part.norm(ours, theirs)),
+        } => return Ok(part.norm(target, source)),
         NormConfig::LayerNorm { .. } => "layer norms with a unit offset",
         _ => "RMS norms",
     };
@@ -154,5 +154,5 @@ fn norm(part: &Part, ours: &str, theirs: &str, like: &Norm) -> Result<Table, Imp
         "the module has {of_module}, but {}'s transformers have layer norms",
         part.library
     );
-    Err(part.unsupported(theirs, reason))
+    Err(part.unsupported(source, reason))
 }

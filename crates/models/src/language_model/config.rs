@@ -5,8 +5,8 @@ use burn::{
     tensor::Device,
 };
 use burn_attn::{
-    BlockConfig, CausalTransformerConfig, ConfigError, FeedForwardActivation, LayerPattern,
-    NormPlacement, TiedEmbeddingConfig,
+    BlockConfig, ConfigError, FeedForwardActivation, LayerPattern, NormPlacement,
+    TiedEmbeddingConfig, TransformerStackConfig,
     positions::{LearnedConfig, PositionEncoding, SinusoidalConfig},
 };
 use burn_attn_derive::Config;
@@ -85,7 +85,7 @@ pub struct LanguageModelConfig {
     )]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.
-    #[config(default = "LayerPattern::Alike", missing = "LayerPattern::Alike")]
+    #[config(default = "LayerPattern::Uniform", missing = "LayerPattern::Uniform")]
     pub pattern: LayerPattern,
     /// What is added to the embedded tokens.
     #[config(default = "AbsolutePosition::None", alias = "position")]
@@ -94,7 +94,7 @@ pub struct LanguageModelConfig {
     /// [`TiedEmbeddingConfig::scaled`](burn_attn::TiedEmbeddingConfig::scaled).
     #[config(default = true)]
     pub scaled_embedding: bool,
-    /// Whether the embedding is also the output projection. Otherwise the model has a head of its own.
+    /// Whether the embedding is also the output projection. Otherwise the model has a separate head.
     #[config(default = true)]
     pub tied: bool,
     /// Squashes the logits to `logit_softcap · tanh(logit / logit_softcap)` (Gemma 2, arXiv:2408.00118). Default: not at all.
@@ -181,8 +181,8 @@ impl LanguageModelConfig {
         }
     }
 
-    fn transformer(&self) -> CausalTransformerConfig {
-        CausalTransformerConfig::new(self.d_model, self.d_ff, self.n_heads, self.n_layers)
+    fn transformer(&self) -> TransformerStackConfig {
+        TransformerStackConfig::causal(self.d_model, self.d_ff, self.n_heads, self.n_layers)
             .with_block(self.block.clone())
             .with_pattern(self.pattern.clone())
     }

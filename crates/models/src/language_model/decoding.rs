@@ -1,7 +1,7 @@
 //! Generation with the language model, which reads each token once.
 
 use burn::tensor::Tensor;
-use burn_attn::{KvCacheConfig, TransformerCache};
+use burn_attn::{KvCacheConfig, LayerInput, TransformerCache};
 
 use super::LanguageModel;
 use crate::{
@@ -62,7 +62,7 @@ impl LanguageModel {
         let x = self.embed(new.padded(&device), new.positions(so_far));
         let states = self
             .transformer
-            .forward_cached(x, &new.lengths, &mut state.cache);
+            .forward_cached(LayerInput::new(x).lengths(&new.lengths), &mut state.cache);
         (new, states)
     }
 
@@ -102,6 +102,10 @@ impl Autoregressive for LanguageModel {
     fn vocab_size(&self) -> usize {
         let [vocab_size, _] = self.embedding.weight.dims();
         vocab_size
+    }
+
+    fn has_logits(&self) -> bool {
+        self.has_logits()
     }
 
     fn max_len(&self) -> Option<usize> {

@@ -6,7 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    CausalTransformer, CausalTransformerInput, TiedEmbedding, dropout,
+    LayerInput, TiedEmbedding, TransformerStack, dropout,
     positions::{Learned, Positions, Sinusoidal},
     softcap,
 };
@@ -16,7 +16,7 @@ use crate::vocabulary;
 /// A stack of causal layers between an embedding and the logits of the next token.
 ///
 /// ```text
-/// logits = head(transformer(embedding(tokens) + positions))      without a head of its own, the transposed embedding
+/// logits = head(transformer(embedding(tokens) + positions))      without a separate head, the transposed embedding
 /// ```
 ///
 /// # Source
@@ -44,8 +44,9 @@ use crate::vocabulary;
 /// assert_eq!(logits.dims(), [2, 3, 100]);
 ///
 /// let prompts = [vec![5, 6, 7], vec![8]];
-/// let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11));
+/// let outputs = generate(&model, model.start(2), &prompts, &GenerateOptions::new(11))?;
 /// assert_eq!(outputs[1].tokens.len(), 11);
+/// # Ok::<(), burn_attn_models::generate::GenerateError>(())
 /// ```
 #[derive(Module, Debug)]
 pub struct LanguageModel {
@@ -56,7 +57,7 @@ pub struct LanguageModel {
     pub learned: Option<Learned>,
     pub(super) dropout: Dropout,
     /// The layers and the last norm.
-    pub transformer: CausalTransformer,
+    pub transformer: TransformerStack,
     /// The output projection, if it is not the embedding.
     pub head: Option<Linear>,
     pub(super) logit_softcap: Option<f64>,
@@ -70,6 +71,13 @@ impl LanguageModel {
     pub(crate) fn without_logits(mut self) -> Self {
         self.has_logits = false;
         self
+    }
+
+    /// Whether the model has [`logits`](Self::logits). One that was loaded from the files of a bare model (`LlamaModel`, `GPTNeoXModel`)
+    /// has none, unless its embedding is also the output projection. It has states, for [`attention`](Self::attention) and for a head on top, and
+    /// [generation](crate::generate) refuses it.
+    pub fn has_logits(&self) -> bool {
+        self.has_logits
     }
 
     /// Longest sequence (tokens) that can be generated; with a table of positions, the longest that can be read at all.
@@ -88,7 +96,7 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
+    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len` or the model [has no logits](Self::has_logits).
     ///
     /// # Cost
     ///
@@ -101,7 +109,7 @@ impl LanguageModel {
     ///
     /// ```
     /// use burn::tensor::{Device, Int, Tensor};
-    /// use burn_attn::{AttentionMask, CausalTransformerInput, positions::PositionEncoding};
+    /// use burn_attn::{AttentionMask, LayerInput, positions::PositionEncoding};
     /// use burn_attn_models::language_model::LanguageModelConfig;
     ///
     /// let device = Device::default();
@@ -110,13 +118,13 @@ impl LanguageModel {
     /// let model = config.with_block(block).init(&device);
     /// let tokens = Tensor::from_data([[5, 6, 7, 8, 9]], &device);
     /// let texts = Tensor::<2, Int>::from_data([[0, 0, 0, 1, 1]], &device);
-    /// let input = CausalTransformerInput::new(model.embed(tokens, 0))
+    /// let input = LayerInput::new(model.embed(tokens, 0))
     ///     .mask(AttentionMask::segments(texts.clone(), texts));
     /// let logits = model.logits(model.transformer.forward(input));
     /// assert_eq!(logits.dims(), [1, 5, 100]);
     /// ```
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
-        let input = CausalTransformerInput::new(self.embed(tokens, 0));
+        let input = LayerInput::new(self.embed(tokens, 0));
         self.logits(self.transformer.forward(input))
     }
 
@@ -129,9 +137,9 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// As [`forward`](Self::forward).
+    /// As [`embed`](Self::embed), and when the heads have fewer rotary positions than `len`.
     pub fn attention(&self, tokens: Tensor<2, Int>) -> Vec<Tensor<4>> {
-        let input = CausalTransformerInput::new(self.embed(tokens, 0));
+        let input = LayerInput::new(self.embed(tokens, 0));
         self.transformer.forward_with_weights(input).self_weights
     }
 
@@ -166,8 +174,7 @@ impl LanguageModel {
     ///
     /// # Panics
     ///
-    /// When the last axis is not `d_model`; when the model was loaded from the files of a bare one, which have no output projection, and is
-    /// not tied.
+    /// When the last axis is not `d_model`, or the model [has no logits](Self::has_logits).
     pub fn logits<const D: usize>(&self, states: Tensor<D>) -> Tensor<D> {
         assert!(
             self.has_logits,

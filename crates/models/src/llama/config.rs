@@ -84,7 +84,7 @@ pub(super) fn read(
         .with_block(first)
         .with_pattern(match differ {
             true => LayerPattern::Cycle(layers),
-            false => LayerPattern::Alike,
+            false => LayerPattern::Uniform,
         })
         .with_scaled_embedding(family.is_gemma())
         .with_tied(file.flag("tie_word_embeddings", family.is_gemma())?)
@@ -124,7 +124,7 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
     let norm = NormConfig::rms_norm().with_epsilon(epsilon);
     let (norm, placement) = match family {
         Family::Gemma2 | Family::Gemma3 => (norm.with_unit_offset(), NormPlacement::Sandwich),
-        Family::Olmo2 => (norm, NormPlacement::Output),
+        Family::Olmo2 => (norm, NormPlacement::PostSublayer),
         _ => (norm, NormPlacement::Pre),
     };
     let activation = match family {

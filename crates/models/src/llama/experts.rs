@@ -75,17 +75,17 @@ fn sparse(file: &mut ConfigFile, n_layers: usize) -> Result<Vec<bool>, Pretraine
 /// The table rows of a layer's experts.
 pub(super) fn table(family: Family) -> Table {
     let [inner, outer] = ["linear_inner", "linear_outer"];
-    let ours = |linear: &str| format!("experts.{{expert}}.{linear}");
-    // Each expert has tensors of its own.
+    let target = |linear: &str| format!("experts.{{expert}}.{linear}");
+    // Each expert has separate tensors.
     let apart = |router: &str, experts: &str, [gate, up, down]: [&str; 3]| {
-        let theirs = |name: &str| format!("{experts}.{{expert}}.{name}");
+        let source = |name: &str| format!("{experts}.{{expert}}.{name}");
         Table::new()
             .linear("router", router)
             .linear(
-                ours(inner).as_str(),
-                [theirs(gate).as_str(), theirs(up).as_str()],
+                target(inner).as_str(),
+                [source(gate).as_str(), source(up).as_str()],
             )
-            .linear(ours(outer).as_str(), theirs(down).as_str())
+            .linear(target(outer).as_str(), source(down).as_str())
     };
     match family {
         Family::Mixtral => apart(
@@ -98,24 +98,24 @@ pub(super) fn table(family: Family) -> Table {
             "mlp.experts",
             ["gate_proj", "up_proj", "down_proj"],
         ),
-        // All experts in one tensor, with the inputs first as ours have them.
+        // All experts in one tensor, with the inputs first, as in the parameters.
         Family::GptOss => {
             let gate_up = |name: &str| same(name).interleaved([1, 1]).stacked("expert");
             let down = |name: &str| same(name).stacked("expert");
-            let ours = |linear: &str, parameter: &str| format!("{}.{parameter}", ours(linear));
+            let target = |linear: &str, parameter: &str| format!("{}.{parameter}", target(linear));
             let table = Table::new().linear("router", "mlp.router");
             [
-                (ours(inner, "weight"), gate_up("mlp.experts.gate_up_proj")),
+                (target(inner, "weight"), gate_up("mlp.experts.gate_up_proj")),
                 (
-                    ours(inner, "bias"),
+                    target(inner, "bias"),
                     gate_up("mlp.experts.gate_up_proj_bias"),
                 ),
-                (ours(outer, "weight"), down("mlp.experts.down_proj")),
-                (ours(outer, "bias"), down("mlp.experts.down_proj_bias")),
+                (target(outer, "weight"), down("mlp.experts.down_proj")),
+                (target(outer, "bias"), down("mlp.experts.down_proj_bias")),
             ]
             .into_iter()
-            .fold(table, |table, (ours, theirs)| {
-                table.row(ours.as_str(), theirs)
+            .fold(table, |table, (target, source)| {
+                table.row(target.as_str(), source)
             })
         }
         _ => Table::new(),

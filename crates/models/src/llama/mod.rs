@@ -7,7 +7,7 @@
 //! | `qwen2` | biases on query, key and value | arXiv:2407.10671 |
 //! | `qwen3` | normalised queries and keys | arXiv:2505.09388 |
 //! | `gemma2` | norms before and after each sublayer, softcaps, windows in every other layer | arXiv:2408.00118 |
-//! | `gemma3_text` | for each layer without a window, five with one and a rotary base of their own; normalised queries and keys | arXiv:2503.19786 |
+//! | `gemma3_text` | for each layer without a window, five with one and another rotary base; normalised queries and keys | arXiv:2503.19786 |
 //! | `mixtral` | experts in every layer | arXiv:2401.04088 |
 //! | `qwen3_moe` | Qwen 3 with experts, in every layer or in some | arXiv:2505.09388 |
 //! | `gpt_oss` | experts with a clamped gate; attention sinks, windows in every other layer, biases | arXiv:2508.10925 |
@@ -74,8 +74,8 @@ impl Family {
 /// Its [`max_len`](LanguageModel::max_len) is `max_position_embeddings`, or the length that YaRN or a linear scaling reaches, if that is more
 /// (not in Gemma 3, whose files have the length after scaling).
 ///
-/// A bare model (`LlamaModel`, whose tensors have no `model.` before their names) is loaded too. If it is not tied, it has states,
-/// and [`logits`](LanguageModel::logits) panics.
+/// A bare model (`LlamaModel`, whose tensors have no `model.` before their names) is loaded too. If it is not tied, it has states and
+/// [no logits](LanguageModel::has_logits), and is saved by `table(source)?.bare("model")`.
 ///
 /// # Shapes
 ///
@@ -99,9 +99,9 @@ impl Family {
 ///
 /// let model = llama::from_pretrained("meta-llama/Llama-3.2-1B", &Device::default())?;
 /// let prompt = vec![128_000, 9906];
-/// let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(32));
+/// let outputs = generate(&model, model.start(1), &[prompt], &GenerateOptions::new(32))?;
 /// println!("{:?}", outputs[0].tokens);
-/// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
+/// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,

@@ -2,6 +2,7 @@
 //! refused.
 
 use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
+use serde_json::json;
 
 use super::Family;
 use crate::pretrained::{ConfigFile, PretrainedError};
@@ -177,6 +178,8 @@ fn stretched(
         }
         _ => (RotaryScaling::None, rotary.max_len),
     };
+    // Every number of a head is rotated.
+    parameters.only("partial_rotary_factor", json!(1.0))?;
     // How the model was trained, which transformers does not read either.
     parameters.ignore("finetuned");
     parameters.finish()?;

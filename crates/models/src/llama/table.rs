@@ -3,7 +3,7 @@
 use super::{Family, experts};
 use crate::{
     language_model::LanguageModelConfig,
-    weights::{Table, Theirs, same, transposed},
+    weights::{Source, Table, same, transposed},
 };
 
 const PROJECTIONS: [&str; 3] = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"];
@@ -14,7 +14,7 @@ pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
     table_with(family, config, projections)
 }
 
-fn table_with(family: Family, config: &LanguageModelConfig, projections: Theirs) -> Table {
+fn table_with(family: Family, config: &LanguageModelConfig, projections: Source) -> Table {
     let n_heads = config.n_heads;
     let n_kv_heads = config.block.heads.n_kv_heads.unwrap_or(n_heads);
     let layer = Table::new()

@@ -14,7 +14,7 @@ use super::{
     activations::ACTIVATIONS,
     fields::of_no_matter,
     gguf,
-    json::object,
+    json::{is_equal, object},
     source::{self, Wanted},
 };
 use crate::weights::{Format, format, lfs_pointer};
@@ -354,7 +354,9 @@ impl ConfigFile {
     /// A field that has to have this value, or be missing.
     pub(crate) fn only(&mut self, field: &str, value: Value) -> Result<(), PretrainedError> {
         match self.get(field) {
-            Some(found) if *found != value => Err(self.unsupported(field, value.to_string())),
+            Some(found) if !is_equal(found, &value) => {
+                Err(self.unsupported(field, value.to_string()))
+            }
             _ => Ok(()),
         }
     }

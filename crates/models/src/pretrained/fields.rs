@@ -4,6 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
+use super::json::is_equal;
+
 /// How a model was made, run or saved.
 const NO_MATTER: [&str; 73] = [
     "_attn_implementation",
@@ -93,9 +95,11 @@ pub(super) fn of_no_matter(fields: &Map<String, Value>) -> BTreeSet<String> {
         ("tie_encoder_decoder", json!(false)),
         ("use_bfloat16", json!(false)),
     ];
-    let harmless = harmless
-        .into_iter()
-        .filter(|(field, value)| fields.get(*field) == Some(value));
+    let harmless = harmless.into_iter().filter(|(field, value)| {
+        fields
+            .get(*field)
+            .is_some_and(|found| is_equal(found, value))
+    });
     let harmless = harmless.map(|(field, _)| field);
     NO_MATTER
         .into_iter()

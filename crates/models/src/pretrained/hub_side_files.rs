@@ -31,7 +31,10 @@ pub(super) fn module_files(snapshot: &Path) -> Result<Vec<ModuleFile>, Pretraine
     let mut files = Vec::new();
     for module in sentence_modules(snapshot)?.into_iter().flatten() {
         let mut add = |names: &[&str], is_needed| {
-            let names = names.iter().map(|name| format!("{}/{name}", module.path));
+            let names = names.iter().map(|name| match module.path.as_str() {
+                "" => name.to_string(),
+                path => format!("{path}/{name}"),
+            });
             let names = names.collect();
             files.push(ModuleFile { names, is_needed });
         };

@@ -21,6 +21,11 @@ pub(crate) fn object(path: &Path) -> Result<Map<String, Value>, PretrainedError>
     }
 }
 
+/// Whether two values are equal, 1 and 1.0 among them.
+pub(super) fn is_equal(a: &Value, b: &Value) -> bool {
+    a == b || a.as_f64().is_some_and(|a| b.as_f64() == Some(a))
+}
+
 /// Any file in JSON.
 pub(crate) fn json(path: &Path) -> Result<Value, PretrainedError> {
     let failed = |reason: String| PretrainedError::File {

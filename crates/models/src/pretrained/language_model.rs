@@ -116,7 +116,7 @@ pub(crate) fn load(
             .rename(&format!("{body}.{head}"), head),
         false => weights,
     };
-    // Without a head of its own.
+    // Without a separate head.
     config.tied |= lacks_head;
     let mut model = config.init(device);
     weights.load(&table(&config), &mut model)?;

@@ -22,7 +22,7 @@ pub(crate) const SENTENCE_CONFIGS: [&str; 7] = [
 pub(crate) struct SentenceModule {
     /// Its class in Python.
     pub(crate) class: String,
-    /// Its folder, below that of the model.
+    /// Its folder, below that of the model, without a slash at its end; empty for that of the model.
     pub(crate) path: String,
 }
 
@@ -48,9 +48,12 @@ pub(crate) fn sentence_modules(
             let text = |field: &str| Some(module.get(field)?.as_str()?.to_owned());
             let (class, path) = (text("type")?, text("path")?);
             // Files outside the folder are none of the model's.
-            let mut parts = Path::new(&path).components();
-            let is_below = parts.all(|part| matches!(part, Component::Normal(_)));
-            is_below.then_some(SentenceModule { class, path })
+            let names = Path::new(&path).components().map(|part| match part {
+                Component::Normal(name) => name.to_str(),
+                _ => None,
+            });
+            let path = names.collect::<Option<Vec<_>>>()?.join("/");
+            Some(SentenceModule { class, path })
         });
         modules.collect()
     });

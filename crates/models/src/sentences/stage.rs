@@ -55,7 +55,7 @@ impl Stage {
         }
     }
 
-    /// The files of a Dense module for vectors of this width, and the width of its own.
+    /// The files of a Dense module for vectors of this width, and the width of its outputs.
     pub(super) fn dense(
         folder: &Path,
         width: usize,

@@ -79,11 +79,11 @@ pub struct Seq2SeqConfig {
     /// Whether embedded tokens are multiplied by `√d_model`; see [`TiedEmbeddingConfig::scaled`].
     #[config(default = true, missing = true)]
     pub scaled_embedding: bool,
-    /// Whether the embedding is also the output projection. Otherwise the model has a head of its own.
+    /// Whether the embedding is also the output projection. Otherwise the model has a separate head.
     #[config(default = true, missing = true)]
     pub tied: bool,
     /// Factor on the decoder's states before the tied embedding turns them into logits: `d_model^−0.5` in the first T5. Default: 1. A model
-    /// with a head of its own must not have one.
+    /// with a separate head must not have one.
     pub output_factor: Option<f64>,
 }
 

@@ -1,7 +1,7 @@
 //! Generation with the encoder–decoder model, which reads each source and each token once.
 
 use burn::tensor::{Int, Tensor};
-use burn_attn::{KvCacheConfig, TransformerCache};
+use burn_attn::{KvCacheConfig, LayerInput, TransformerCache};
 
 use super::{Memory, Seq2Seq};
 use crate::{generate::Autoregressive, new_tokens::NewTokens};
@@ -29,13 +29,16 @@ impl Seq2Seq {
     /// See [`generate`](crate::generate#streaming).
     pub fn start(&self, source: Tensor<2, Int>, source_lengths: Tensor<1, Int>) -> Seq2SeqState {
         let Memory { states, lengths } = self.encode(source, source_lengths);
-        let config = KvCacheConfig::new(self.max_len());
-        Seq2SeqState {
-            cache: self
-                .transformer
-                .decoder
-                .cache_with_memory(states, lengths, &config),
-        }
+        let [batch, _, _] = states.dims();
+        let decoder = &self.transformer.decoder;
+        let mut cache = decoder.cache(batch, &KvCacheConfig::new(self.max_len()));
+        let lengths = lengths.into_data();
+        let lengths: Vec<usize> = lengths
+            .iter::<i64>()
+            .map(|length| length as usize)
+            .collect();
+        decoder.project_memory(states, &lengths, &mut cache);
+        Seq2SeqState { cache }
     }
 }
 
@@ -62,9 +65,9 @@ impl Autoregressive for Seq2Seq {
         let so_far = state.cache.lengths();
         let new = NewTokens::new("Seq2Seq", tokens, so_far.len(), self.vocab_size());
         let target = new.padded(&self.embedding.weight.device());
+        let embedded = self.embed(target, new.positions(so_far));
         let states = self.transformer.decoder.forward_cached(
-            self.embed(target, new.positions(so_far)),
-            &new.lengths,
+            LayerInput::new(embedded).lengths(&new.lengths),
             &mut state.cache,
         );
         self.logits(new.last(states))

@@ -6,8 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, TiedEmbedding, Transformer, TransformerDecoderInput, TransformerEncoderInput,
-    dropout,
+    AttentionMask, LayerInput, TiedEmbedding, Transformer, dropout,
     positions::{Learned, Positions, Sinusoidal},
 };
 
@@ -116,7 +115,7 @@ impl Seq2Seq {
                 lengths: source_lengths,
             };
         }
-        let input = TransformerEncoderInput::new(self.embed(source, 0))
+        let input = LayerInput::new(self.embed(source, 0))
             .mask(AttentionMask::key_lengths(source_lengths.clone()));
         Memory {
             states: self.transformer.encoder.forward(input),
@@ -207,7 +206,7 @@ impl Seq2Seq {
         source_lengths: Tensor<1, Int>,
         target: Tensor<2, Int>,
     ) -> Seq2SeqAttention {
-        let input = TransformerEncoderInput::new(self.embed(source, 0))
+        let input = LayerInput::new(self.embed(source, 0))
             .mask(AttentionMask::key_lengths(source_lengths.clone()));
         let encoded = self.transformer.encoder.forward_with_weights(input);
         let memory = Memory {
@@ -223,8 +222,9 @@ impl Seq2Seq {
         }
     }
 
-    fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> TransformerDecoderInput {
-        TransformerDecoderInput::new(self.embed(target, 0), memory.states.clone())
+    fn decoder_input(&self, target: Tensor<2, Int>, memory: &Memory) -> LayerInput {
+        LayerInput::new(self.embed(target, 0))
+            .memory(memory.states.clone())
             .memory_mask(AttentionMask::key_lengths(memory.lengths.clone()))
     }
 

@@ -15,7 +15,7 @@ fn with_fallback() -> Tokenizer {
             {"type": "Strip", "content": " ", "start": 1, "stop": 0}
         ]},
         "model": {"type": "WordLevel", "unk_token": "a", "vocab": {
-            "a": 0, "▁b": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE2>": 4, "<0x82>": 5, "<0xAC>": 6, "<s>": 7, "<0x0A>": 8, "▁": 9
+            "a": 0, "▁b": 1, "<0xC3>": 2, "<0xA9>": 3, "<0xE2>": 4, "<0x82>": 5, "<0xAC>": 6, "<s>": 7, "<0x0A>": 8, "▁": 9, "<0x20>": 10
         }}
     }"#;
     fields.parse().unwrap()
@@ -132,8 +132,8 @@ fn labels_are_what_tokens_say() {
         ]
     );
     assert_eq!(
-        labels(&with_fallback(), &[0, 1, 9, 2, 8, 7]),
-        ["a", "▁b", "▁", "\u{fffd}", "\n", "<s>"]
+        labels(&with_fallback(), &[0, 1, 9, 2, 8, 10, 7]),
+        ["a", "▁b", "▁", "\u{fffd}", "\n", " ", "<s>"]
     );
     let plain: Tokenizer = r#"{
         "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": null,

@@ -30,7 +30,7 @@ pub struct MovingAverage<M: Module> {
     model: M,
 }
 
-/// A clone is an average of its own. The clone of a module would share the running statistics of a batch norm with it, and an update of one
+/// A clone is a separate average. The clone of a module would share the running statistics of a batch norm with it, and an update of one
 /// would change both.
 impl<M: Module> Clone for MovingAverage<M> {
     fn clone(&self) -> Self {

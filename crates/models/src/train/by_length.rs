@@ -10,7 +10,7 @@ pub enum BatchSize {
     /// This many samples.
     Samples(usize),
     /// At most this many tokens with the padding, those of all sequences of a sample together (Vaswani et al., 2017, section 5.1, count
-    /// sources and targets apart: their 25,000 are 50,000 here). A sample that is longer is a batch of its own.
+    /// sources and targets apart: their 25,000 are 50,000 here). A sample that is longer is a batch alone.
     Tokens(usize),
 }
 

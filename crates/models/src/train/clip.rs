@@ -31,7 +31,7 @@ pub fn clip_by_global_norm<M: Module>(
     }
 }
 
-/// Refuses limits that would turn gradients round.
+/// Rejects limits that are not positive: they would flip the gradients.
 pub(super) fn check(limit: f64) {
     assert!(
         limit > 0.0,

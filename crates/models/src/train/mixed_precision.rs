@@ -105,7 +105,7 @@ impl ModuleMapper for Cast {
         if !dtype.is_float() || dtype == self.dtype.into() {
             return param;
         }
-        // A leaf of its own: a node below the master weight would keep no gradient, and replicas would wait for each other.
+        // A separate leaf: a node below the master weight would keep no gradient, and replicas would wait for each other.
         let tracked = param.is_require_grad();
         param.map(|master| {
             let copy = master.cast(self.dtype).detach();

@@ -2,7 +2,7 @@
 //!
 //! [`LanguageModel`](crate::language_model::LanguageModel) and [`Seq2Seq`](crate::seq2seq::Seq2Seq) implement burn-train's `TrainStep` and
 //! `InferenceStep`, so `SupervisedTraining` trains them with its metrics, checkpoints and dashboard, on one device or on several. The
-//! same steps are useful in a loop of one's own:
+//! same steps are useful in your own training loop:
 //!
 //! ```
 //! # #[cfg(feature = "flex")] {

@@ -1,4 +1,4 @@
-//! Replicas of a model, each with threads of its own.
+//! Replicas of a model, each with a share of the threads.
 
 use std::thread;
 
@@ -20,7 +20,7 @@ use super::{
 /// one.
 ///
 /// Most of a step of a small model is not in matrix products, and on flex and ndarray what is not runs on one thread. Replicas run it
-/// side by side, each on a part of the batch. Their gradients are added up in the order of the parts, so a run repeats to the bit. With one
+/// side by side, each on a shard of the batch. Their gradients are added up in the order of the shards, so a run repeats to the bit. With one
 /// replica, a step is the model's own, on any device.
 ///
 /// ```
@@ -30,11 +30,11 @@ use super::{
 ///
 /// let device = Device::default().autodiff();
 /// let model = LanguageModelConfig::new(100).with_d_model(32).with_n_heads(4).init(&device);
-/// // Parts of a batch with 3 + 2 tokens to predict: both are divided by 5, as the whole would be.
-/// let parts = [vec![5, 6, 7, 8], vec![9, 8, 7]].map(|text| LanguageModelBatch::new(&[text], &device).divided_by(5));
+/// // Shards of a batch with 3 + 2 tokens to predict: both are divided by 5, as the whole would be.
+/// let shards = [vec![5, 6, 7, 8], vec![9, 8, 7]].map(|text| LanguageModelBatch::new(&[text], &device).divided_by(5));
 /// let replicas = Replicas::new(2);
 /// let mut optimizers = vec![AdamConfig::new().init(); replicas.count()];
-/// let (outputs, gradients) = replicas.step(&model, parts.into());
+/// let (outputs, gradients) = replicas.step(&model, shards.into());
 /// assert_eq!(outputs.len(), 2);
 /// let gradients = replicas.clip_by_global_norm(gradients, &model, 1.0);
 /// let model = replicas.update(&mut optimizers, 1e-3, model, gradients);
@@ -83,31 +83,31 @@ impl Replicas {
         self.count
     }
 
-    /// A step of `model` on every part of a batch: the outputs in the order of the parts, and the sum of the gradients, added up in that order.
+    /// A step of `model` on every shard of a batch: the outputs in the order of the shards, and the sum of the gradients, added up in that order.
     ///
-    /// The losses of the parts must be made to add up to that of the batch, as by
+    /// The losses of the shards must be made to add up to that of the batch, as by
     /// [`divided_by`](super::LanguageModelBatch::divided_by).
     ///
     /// # Panics
     ///
-    /// When there is no part, or more of them than replicas, and when two replicas or more would share a model that is on several devices.
+    /// When there is no shard, or more of them than replicas, and when two replicas or more would share a model that is on several devices.
     ///
     /// # Cost
     ///
     /// That of the steps; a sum of two gradients of the whole model for every replica but one, on the threads of all.
-    pub fn step<M>(&self, model: &M, parts: Vec<M::Input>) -> (Vec<M::Output>, GradientsParams)
+    pub fn step<M>(&self, model: &M, shards: Vec<M::Input>) -> (Vec<M::Output>, GradientsParams)
     where
         M: Module + TrainStep + Send,
     {
         assert!(
-            (1..=self.count).contains(&parts.len()),
-            "Replicas: there must be from 1 to {} parts, one for each replica at most, got {}",
+            (1..=self.count).contains(&shards.len()),
+            "Replicas: there must be from 1 to {} shards, one for each replica at most, got {}",
             self.count,
-            parts.len()
+            shards.len()
         );
-        let steps = match <[M::Input; 1]>::try_from(parts) {
+        let steps = match <[M::Input; 1]>::try_from(shards) {
             Ok([whole]) => vec![model.step(whole)],
-            Err(parts) => self.step_side_by_side(model, parts),
+            Err(shards) => self.step_side_by_side(model, shards),
         };
         let (outputs, gradients): (Vec<_>, Vec<_>) = steps
             .into_iter()
@@ -176,7 +176,7 @@ impl Replicas {
         all.put_into(model)
     }
 
-    fn step_side_by_side<M>(&self, model: &M, parts: Vec<M::Input>) -> Vec<TrainOutput<M::Output>>
+    fn step_side_by_side<M>(&self, model: &M, shards: Vec<M::Input>) -> Vec<TrainOutput<M::Output>>
     where
         M: Module + TrainStep + Send,
     {
@@ -186,9 +186,9 @@ impl Replicas {
             "Replicas: the model must be on one device, got {devices:?}"
         );
         let device = devices.into_iter().next().unwrap_or_default();
-        self.side_by_side(model, parts, |_, model, part| {
+        self.side_by_side(model, shards, |_, model, shard| {
             // Graphs that share parameters would wait for each other.
-            model.fork(&device).step(part)
+            model.fork(&device).step(shard)
         })
     }
 

@@ -78,7 +78,7 @@ impl<'a> Fit<'a> {
 
         let mut not_loaded = NotLoaded::default();
         if options.partial {
-            let skipped = skipped.iter().flat_map(|&job| &plan.jobs[job].ours);
+            let skipped = skipped.iter().flat_map(|&job| &plan.jobs[job].target);
             let skipped = skipped.map(|&at| plan.parameters[at].path.clone());
             not_loaded.parameters = skipped.chain(wrong.unlisted.drain(..)).collect();
             not_loaded.tensors = std::mem::take(&mut wrong.unexpected);
@@ -98,7 +98,7 @@ impl<'a> Fit<'a> {
 impl Job {
     /// The names of all its tensors.
     fn names(&self) -> impl Iterator<Item = &str> {
-        let names = self.theirs.iter().flat_map(|theirs| match theirs {
+        let names = self.source.iter().flat_map(|source| match source {
             Piece::Named(names) => names.as_slice(),
             Piece::Zeros => &[],
         });
@@ -191,12 +191,12 @@ fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), Weights
 
 /// Notes which tensors of a job are missing, if that matters, and which do not fit.
 fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mismatch) {
-    for (theirs, tensor) in job.theirs.iter().enumerate() {
+    for (source, tensor) in job.source.iter().enumerate() {
         let Piece::Named(names) = tensor else {
             continue;
         };
         for name in names {
-            let needed = job.layout.shape(theirs);
+            let needed = job.layout.shape(source);
             let Some(&Found { name, stored }) = tensors.get(name) else {
                 if !may_miss {
                     let (name, shape) = (name.clone(), needed);
@@ -204,13 +204,14 @@ fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mi
                 }
                 continue;
             };
-            let mut ours = job.ours.iter().map(|&at| &plan.parameters[at]);
-            if let Some(ours) = ours.find(|ours| stored.dtype.is_none() || !ours.is_float()) {
+            let mut target = job.target.iter().map(|&at| &plan.parameters[at]);
+            if let Some(target) = target.find(|target| stored.dtype.is_none() || !target.is_float())
+            {
                 wrong.dtypes.push(WrongDType {
                     name: name.into(),
                     found: stored.dtype_name.clone(),
-                    parameter: ours.path.clone(),
-                    needed: ours.dtype,
+                    parameter: target.path.clone(),
+                    needed: target.dtype,
                 });
             }
             if stored.shape != needed {

@@ -1,4 +1,4 @@
-//! Where the numbers of our parameters are in their tensors, for reading and for writing.
+//! Where the numbers of the target parameters are in the source tensors, for reading and for writing.
 
 mod columns;
 
@@ -11,43 +11,43 @@ const BLOCK: usize = 1 << 18;
 
 /// How parameters that are side by side correspond to tensors that are side by side.
 ///
-/// Ours is `[batches, rows, columns]`. Theirs is the same, or `[batches, columns, rows]` if it is transposed. "Side by side" means along
-/// the columns. Along the batches, ours may consist of `files` tensors of theirs. A stacked tensor of theirs holds several of ours, one after
+/// The target is `[batches, rows, columns]`. The source is the same, or `[batches, columns, rows]` if it is transposed. "Side by side" means along
+/// the columns. Along the batches, the target may consist of `files` source tensors. A stacked source tensor holds several targets, one after
 /// the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) files: usize,
-    /// How many of ours are in each of theirs, one after the other, if theirs have an axis for them.
+    /// How many targets are in each source tensor, one after the other, if the source has an axis for them.
     stacked: Option<usize>,
     /// The batches of one file.
     batches: usize,
     rows: usize,
     transposed: bool,
-    /// The shape of theirs without the columns, which are at `column_axis`.
+    /// The shape of a source tensor without the columns, which are at `column_axis`.
     shape: Vec<usize>,
     column_axis: usize,
     /// How many columns each parameter has, and each tensor.
-    ours: Vec<usize>,
-    theirs: Vec<usize>,
+    target: Vec<usize>,
+    source: Vec<usize>,
     runs: Vec<Run>,
 }
 
-/// Columns that are contiguous both in one of ours and in one of theirs.
+/// Columns that are contiguous both in a target and in a source tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
-    ours: usize,
-    our_column: usize,
-    theirs: usize,
-    their_column: usize,
+    target: usize,
+    target_column: usize,
+    source: usize,
+    source_column: usize,
     len: usize,
 }
 
-/// How the columns of theirs are arranged.
+/// How the columns of the source are arranged.
 pub(super) struct Arrangement<'a> {
-    /// How many of ours are in each of theirs, one after the other, if theirs have an axis for them.
+    /// How many targets are in each source tensor, one after the other, if the source has an axis for them.
     pub(super) stacked: Option<usize>,
     pub(super) transposed: bool,
-    /// Whether each index of our first axis is in a file of its own.
+    /// Whether each index of the target's first axis has a source tensor.
     pub(super) files: bool,
     pub(super) tensors: usize,
     pub(super) shares: &'a [usize],
@@ -56,13 +56,13 @@ pub(super) struct Arrangement<'a> {
     pub(super) rotary_pairs: &'a [usize],
 }
 
-/// Contiguous numbers of one of their tensors.
+/// Contiguous numbers of a source tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// In numbers.
     pub(super) range: Range<usize>,
     batch: usize,
-    /// Rows, or columns if theirs is transposed.
+    /// Rows, or columns if the source is transposed.
     lines: Range<usize>,
 }
 
@@ -72,25 +72,25 @@ impl Layout {
     /// # Errors
     ///
     /// When they do not fit the arrangement.
-    pub(super) fn new(ours: &[&[usize]], arrangement: &Arrangement) -> Result<Self, String> {
-        let Some(&first) = ours.first() else {
+    pub(super) fn new(target: &[&[usize]], arrangement: &Arrangement) -> Result<Self, String> {
+        let Some(&first) = target.first() else {
             return Err("a row needs a parameter".into());
         };
-        let side_by_side = ours.len() / arrangement.stacked.unwrap_or(1);
-        if ours
+        let side_by_side = target.len() / arrangement.stacked.unwrap_or(1);
+        if target
             .chunks(side_by_side)
-            .any(|one| one != &ours[..side_by_side])
+            .any(|one| one != &target[..side_by_side])
         {
-            return Err(format!("parameters of shapes {ours:?} are not a stack"));
+            return Err(format!("parameters of shapes {target:?} are not a stack"));
         }
-        let ours = &ours[..side_by_side];
+        let target = &target[..side_by_side];
         let Some((_, before)) = first.split_last() else {
             return Err("a parameter has no axis".into());
         };
         let fits = |shape: &&[usize]| shape.split_last().is_some_and(|(_, other)| other == before);
-        if !ours.iter().all(fits) {
+        if !target.iter().all(fits) {
             return Err(format!(
-                "parameters of shapes {ours:?} do not lie side by side"
+                "parameters of shapes {target:?} do not lie side by side"
             ));
         }
         let (files, inner) = match (arrangement.files, before.split_first()) {
@@ -111,15 +111,15 @@ impl Layout {
             }
             None => (1, inner),
         };
-        let ours: Vec<usize> = ours
+        let target: Vec<usize> = target
             .iter()
             .filter_map(|shape| shape.last().copied())
             .collect();
-        let columns = ours.iter().sum();
-        let theirs = divided(columns, arrangement)?;
+        let columns = target.iter().sum();
+        let source = divided(columns, arrangement)?;
         let groups = match arrangement.rotary_pairs {
             [] => groups(columns, arrangement.interleaved)?,
-            d_heads => pairs(&theirs, d_heads)?,
+            d_heads => pairs(&source, d_heads)?,
         };
         let column_axis = outer.len() + usize::from(!arrangement.transposed && !inner.is_empty());
         Ok(Self {
@@ -130,51 +130,51 @@ impl Layout {
             transposed: arrangement.transposed,
             shape: inner.to_vec(),
             column_axis,
-            runs: runs(&ours, &theirs, &groups),
-            ours,
-            theirs,
+            runs: runs(&target, &source, &groups),
+            target,
+            source,
         })
     }
 
-    /// The shape of tensor `theirs`.
-    pub(super) fn shape(&self, theirs: usize) -> Vec<usize> {
+    /// The shape of tensor `source`.
+    pub(super) fn shape(&self, source: usize) -> Vec<usize> {
         let mut shape = self.shape.clone();
-        shape.insert(self.column_axis, self.theirs[theirs]);
+        shape.insert(self.column_axis, self.source[source]);
         shape.splice(0..0, self.stacked);
         shape
     }
 
-    /// How many numbers parameter `ours` has.
-    pub(super) fn len(&self, ours: usize) -> usize {
-        self.files * self.batches * self.rows * self.ours[self.column_of(ours)]
+    /// How many numbers parameter `target` has.
+    pub(super) fn len(&self, target: usize) -> usize {
+        self.files * self.batches * self.rows * self.target[self.column_of(target)]
     }
 
-    /// The place of parameter `ours` among those side by side, of which each part of a stack has all.
-    fn column_of(&self, ours: usize) -> usize {
-        ours % self.ours.len()
+    /// The place of parameter `target` among those side by side, of which each part of a stack has all.
+    fn column_of(&self, target: usize) -> usize {
+        target % self.target.len()
     }
 
-    /// Whether some numbers of parameter `ours` are in tensor `theirs`.
-    pub(super) fn shares(&self, ours: usize, theirs: usize) -> bool {
-        let ours = self.column_of(ours);
+    /// Whether some numbers of parameter `target` are in tensor `source`.
+    pub(super) fn shares(&self, target: usize, source: usize) -> bool {
+        let target = self.column_of(target);
         let mut runs = self.runs.iter();
-        runs.any(|run| run.ours == ours && run.theirs == theirs)
+        runs.any(|run| run.target == target && run.source == source)
     }
 
-    /// Tensor `theirs` of `file`, block by block; of a stack, only the part that is parameter `ours`.
+    /// Tensor `source` of `file`, block by block; of a stack, only the part that is parameter `target`.
     pub(super) fn blocks(
         &self,
-        [ours, theirs]: [usize; 2],
+        [target, source]: [usize; 2],
         file: usize,
     ) -> impl Iterator<Item = Block> + use<> {
-        let columns = self.theirs[theirs];
+        let columns = self.source[source];
         let (lines, width) = match self.transposed {
             true => (columns, self.rows),
             false => (self.rows, columns),
         };
         let step = (BLOCK / width.max(1)).max(1);
         let batches = self.batches;
-        let before = ours / self.ours.len() * batches * lines * width;
+        let before = target / self.target.len() * batches * lines * width;
         (0..batches).flat_map(move |batch| {
             (0..lines).step_by(step).map(move |first| {
                 let last = (first + step).min(lines);
@@ -188,36 +188,42 @@ impl Layout {
         })
     }
 
-    /// Calls `each` for runs of numbers with: the place of the first in parameter `ours`, where they are contiguous; its place in the block of
-    /// tensor `theirs`; the step from one to the next there; and their number.
+    /// Calls `each` for runs of numbers with: the place of the first in parameter `target`, where they are contiguous; its place in the block of
+    /// tensor `source`; the step from one to the next there; and their number.
     fn each(
         &self,
-        [ours, theirs]: [usize; 2],
+        [target, source]: [usize; 2],
         block: &Block,
         mut each: impl FnMut(usize, usize, usize, usize),
     ) {
-        let ours = self.column_of(ours);
-        let [our_columns, their_columns] = [self.ours[ours], self.theirs[theirs]];
+        let target = self.column_of(target);
+        let [target_columns, source_columns] = [self.target[target], self.source[source]];
         let runs = self.runs.iter();
-        for run in runs.filter(|run| run.ours == ours && run.theirs == theirs) {
+        for run in runs.filter(|run| run.target == target && run.source == source) {
             if !self.transposed {
                 for (line, row) in block.lines.clone().enumerate() {
-                    let our_row = block.batch * self.rows + row;
-                    let ours = our_row * our_columns + run.our_column;
-                    each(ours, line * their_columns + run.their_column, 1, run.len);
+                    let target_row = block.batch * self.rows + row;
+                    let target = target_row * target_columns + run.target_column;
+                    each(
+                        target,
+                        line * source_columns + run.source_column,
+                        1,
+                        run.len,
+                    );
                 }
                 continue;
             }
-            let first = run.their_column.max(block.lines.start);
-            let last = (run.their_column + run.len).min(block.lines.end);
+            let first = run.source_column.max(block.lines.start);
+            let last = (run.source_column + run.len).min(block.lines.end);
             if first >= last {
                 continue;
             }
             for row in 0..self.rows {
-                let our_row = block.batch * self.rows + row;
-                let ours = our_row * our_columns + run.our_column + (first - run.their_column);
-                let theirs = (first - block.lines.start) * self.rows + row;
-                each(ours, theirs, self.rows, last - first);
+                let target_row = block.batch * self.rows + row;
+                let target =
+                    target_row * target_columns + run.target_column + (first - run.source_column);
+                let source = (first - block.lines.start) * self.rows + row;
+                each(target, source, self.rows, last - first);
             }
         }
     }
@@ -227,15 +233,15 @@ impl Layout {
         &self,
         pair: [usize; 2],
         block: &Block,
-        theirs: &[u8],
-        ours: &mut [u8],
+        source: &[u8],
+        target: &mut [u8],
         width: usize,
     ) {
-        self.each(pair, block, |our, their, step, len| {
+        self.each(pair, block, |target_at, source_at, step, len| {
             copy(
-                &theirs[their * width..],
+                &source[source_at * width..],
                 step,
-                &mut ours[our * width..],
+                &mut target[target_at * width..],
                 1,
                 [len, width],
             );
@@ -247,15 +253,15 @@ impl Layout {
         &self,
         pair: [usize; 2],
         block: &Block,
-        ours: &[u8],
-        theirs: &mut [u8],
+        target: &[u8],
+        source: &mut [u8],
         width: usize,
     ) {
-        self.each(pair, block, |our, their, step, len| {
+        self.each(pair, block, |target_at, source_at, step, len| {
             copy(
-                &ours[our * width..],
+                &target[target_at * width..],
                 1,
-                &mut theirs[their * width..],
+                &mut source[source_at * width..],
                 step,
                 [len, width],
             );

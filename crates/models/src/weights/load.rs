@@ -1,4 +1,4 @@
-//! Reads a table from theirs to ours: tensors of files become parameters of a model.
+//! Reads a table from source to target: tensors of files become parameters of a model.
 
 use std::path::Path;
 
@@ -65,7 +65,7 @@ impl Weights {
     /// 1 MiB. Its tensors are as llama.cpp has them, whose converter renames those of `transformers` and changes some: it permutes the rows of query and
     /// key of Llama, Mistral and Mixtral, and adds 1 to the norms of Gemma. The tables of this crate are for the files of `transformers`
     /// ([`llama::table`](crate::llama::table()), for one). With [renamed](Self::rename) tensors they would load the changed ones as they are, and the
-    /// model would compute something else: such a file needs a table of its own, with [`rotary_pairs`](super::Theirs::rotary_pairs);
+    /// model would compute something else: such a file needs another table, with [`rotary_pairs`](super::Source::rotary_pairs);
     /// [`llama::from_pretrained`](crate::llama::from_pretrained()) has one.
     ///
     /// # Errors
@@ -190,8 +190,8 @@ impl Loader<'_> {
         let job = self.plan.job_of(&self.path.join("."));
         match job.filter(|[job, _]| !self.fit.skipped.contains(job)) {
             None => Ok(None),
-            Some([job, ours]) => {
-                numbers::import(&self.plan.jobs[job], ours, dtype, &self.fit.tensors).map(Some)
+            Some([job, target]) => {
+                numbers::import(&self.plan.jobs[job], target, dtype, &self.fit.tensors).map(Some)
             }
         }
     }

@@ -1,27 +1,27 @@
 //! Weights of other libraries' models, by a [`Table`] of which parameter is which tensor. [`Weights::load`] reads such weights, and [`save()`] writes
 //! them, by the same table.
 //!
-//! | a parameter of ours is | row |
+//! | a parameter is | row |
 //! | --- | --- |
-//! | a tensor of theirs | `.row("embedding.weight", "wte.weight")` |
-//! | a tensor of theirs, transposed | `.row("head.weight", transposed("lm_head.weight"))` |
+//! | a source tensor | `.row("embedding.weight", "wte.weight")` |
+//! | a source tensor, transposed | `.row("head.weight", transposed("lm_head.weight"))` |
 //! | weight and bias of `nn.Linear` | `.linear("attention.output", "o_proj")` |
 //! | gamma and beta of `nn.LayerNorm` or an RMS norm | `.norm("norm", "ln_f")` |
-//! | several of theirs, side by side | `.linear("key_value", ["k_proj", "v_proj"])` |
-//! | several of theirs, of different widths | `.linear("query_key_value", same(["q", "k", "v"]).shares([8, 2, 2]))` |
-//! | a part of one of theirs | `.linear(["query", "key", "value"], "qkv")` |
-//! | interleaved in theirs | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
-//! | rotated in pairs beside each other in theirs | `.linear("query_key_value", same(["q", "k", "v"]).rotary_pairs([64, 64, 0]))` |
-//! | a tensor of theirs plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
+//! | several source tensors, side by side | `.linear("key_value", ["k_proj", "v_proj"])` |
+//! | several source tensors, of different widths | `.linear("query_key_value", same(["q", "k", "v"]).shares([8, 2, 2]))` |
+//! | a part of a source tensor | `.linear(["query", "key", "value"], "qkv")` |
+//! | interleaved in the source | `.linear("query_key_value", same("qkv").interleaved([64, 64, 64]))` |
+//! | rotated in pairs beside each other in the source | `.linear("query_key_value", same(["q", "k", "v"]).rotary_pairs([64, 64, 0]))` |
+//! | a source tensor plus one | `.row("norm.gamma", same("norm.weight").plus_one())` |
 //! | zeros, which they do not store | `.row("key_value.bias", [ZEROS, "v_proj.bias"])` |
 //! | in one of many layers | `.part("layers.{layer}", "h.{layer}", Table::new()…)` |
 //! | one index of a tensor that they stack | `.row("experts.{expert}.weight", same("experts.down").stacked("expert"))` |
-//! | all of their experts, stacked | `.row("experts.weight", transposed("experts.{expert}.w2.weight"))` |
+//! | all experts of the source, stacked | `.row("experts.weight", transposed("experts.{expert}.w2.weight"))` |
 //!
-//! | a tensor of theirs is | |
+//! | a source tensor is | |
 //! | --- | --- |
 //! | equal to another | `.tied("lm_head.weight", "wte.weight")` |
-//! | not a parameter of ours | `.ignore("*.position_ids")` |
+//! | no parameter of the model | `.ignore("*.position_ids")` |
 //! | under another name in some files | `.rename("bert.*", "*")` |
 
 mod error;
@@ -43,4 +43,5 @@ pub use save::save;
 pub(crate) use source::{Format, format, gguf_metadata, lfs_pointer};
 #[cfg(feature = "hub")]
 pub(crate) use source::{WEIGHT_FILES, shards};
-pub use table::{Names, Table, Theirs, ZEROS, same, transposed};
+pub(crate) use table::joined;
+pub use table::{Names, Source, Table, ZEROS, same, transposed};

@@ -14,20 +14,20 @@ use super::{
 /// More than any head is wide.
 const SMALL: usize = 1 << 16;
 
-/// The numbers of the job's parameter `ours`, as `dtype`.
+/// The numbers of the job's parameter `target`, as `dtype`.
 pub(super) fn import(
     job: &Job,
-    ours: usize,
+    target: usize,
     dtype: DType,
     tensors: &Named,
 ) -> Result<Vec<u8>, WeightsError> {
     let layout = &job.layout;
-    let mut numbers = vec![0; layout.len(ours) * dtype.size()];
-    for (theirs, tensor) in job.theirs.iter().enumerate() {
+    let mut numbers = vec![0; layout.len(target) * dtype.size()];
+    for (source, tensor) in job.source.iter().enumerate() {
         let Piece::Named(names) = tensor else {
             continue;
         };
-        if !layout.shares(ours, theirs) {
+        if !layout.shares(target, source) {
             continue;
         }
         for (file, name) in names.iter().enumerate() {
@@ -40,7 +40,7 @@ pub(super) fn import(
             else {
                 return Err(failed("it is not there".into()));
             };
-            let mut blocks = layout.blocks([ours, theirs], file).peekable();
+            let mut blocks = layout.blocks([target, source], file).peekable();
             let first = blocks.peek().map_or(0, |block| block.range.start);
             let mut reader = stored.read_from(first * found.size()).map_err(failed)?;
             let mut block_bytes = Vec::new();
@@ -57,26 +57,26 @@ pub(super) fn import(
                         .map_err(failed)?;
                     cast.as_bytes()
                 };
-                layout.import([ours, theirs], &block, bytes, &mut numbers, dtype.size());
+                layout.import([target, source], &block, bytes, &mut numbers, dtype.size());
             }
         }
     }
     Ok(numbers)
 }
 
-/// The numbers of tensor `theirs` of the job, the one of `file`, as `dtype`.
+/// The numbers of tensor `source` of the job, the one of `file`, as `dtype`.
 pub(super) fn export(
     plan: &Plan,
     job: &Job,
-    theirs: usize,
+    source: usize,
     file: usize,
     dtype: DType,
 ) -> Result<Vec<u8>, String> {
     let layout = &job.layout;
-    let count: usize = layout.shape(theirs).iter().product();
+    let count: usize = layout.shape(source).iter().product();
     let mut numbers = vec![0; count * dtype.size()];
-    for (ours, &at) in job.ours.iter().enumerate() {
-        if !layout.shares(ours, theirs) {
+    for (target, &at) in job.target.iter().enumerate() {
+        if !layout.shares(target, source) {
             continue;
         }
         let data = plan.parameters[at].numbers();
@@ -88,10 +88,10 @@ pub(super) fn export(
                 converted(data.as_bytes().to_vec(), found, dtype, summand)?
             }
         };
-        for block in layout.blocks([ours, theirs], file) {
+        for block in layout.blocks([target, source], file) {
             let range = block.range.start * dtype.size()..block.range.end * dtype.size();
             layout.export(
-                [ours, theirs],
+                [target, source],
                 &block,
                 data.as_bytes(),
                 &mut numbers[range],

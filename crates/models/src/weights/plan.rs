@@ -40,8 +40,8 @@ impl Parameter {
 /// A row of the table, with numbers for its placeholders.
 pub(super) struct Job {
     /// Parameters side by side, as indices into those of the plan.
-    pub(super) ours: Vec<usize>,
-    pub(super) theirs: Vec<Piece>,
+    pub(super) target: Vec<usize>,
+    pub(super) source: Vec<Piece>,
     pub(super) layout: Layout,
     pub(super) plus_one: bool,
 }
@@ -79,7 +79,7 @@ impl Plan {
         let mut jobs_of: Vec<Option<[usize; 2]>> = vec![None; parameters.len()];
         for (at, parameter) in parameters.iter().enumerate() {
             for row in &table.rows {
-                let mut names = row.ours.0.iter();
+                let mut names = row.target.0.iter();
                 let Some(numbers) = names.find_map(|name| pattern::numbers(name, &parameter.path))
                 else {
                     continue;
@@ -87,23 +87,23 @@ impl Plan {
                 let known = jobs_of[at].map(|[job, _]: [usize; 2]| &jobs[job]);
                 let known = known.filter(|(other, _): &&(&Row, Job)| std::ptr::eq(*other, row));
                 // A stack is complete once its first parameter is found.
-                if row.theirs.stacked.is_some() && known.is_some() {
+                if row.source.stacked.is_some() && known.is_some() {
                     continue;
                 }
-                let numbers = row.numbers_of_theirs(numbers);
-                let ours = ours(row, &numbers, &paths)?;
+                let numbers = row.numbers_of_source(numbers);
+                let target = target(row, &numbers, &paths)?;
                 // Another parameter of the same row has found it already.
-                if known.is_some_and(|(_, job)| job.ours == ours) {
+                if known.is_some_and(|(_, job)| job.target == target) {
                     continue;
                 }
-                for (place, &at) in ours.iter().enumerate() {
+                for (place, &at) in target.iter().enumerate() {
                     if jobs_of[at].is_some() {
                         let path = &parameters[at].path;
                         return Err(wrong(row, format!("there is another row for {path}")));
                     }
                     jobs_of[at] = Some([jobs.len(), place]);
                 }
-                let job = Job::new(row, ours, &numbers, &parameters)?;
+                let job = Job::new(row, target, &numbers, &parameters)?;
                 jobs.push((row, job));
             }
         }
@@ -133,16 +133,16 @@ impl Plan {
 }
 
 impl Row {
-    /// The numbers in the names of theirs, without that of the axis that counts ours.
-    fn numbers_of_theirs(&self, numbers: pattern::Numbers) -> pattern::Numbers {
-        let stacked = self.theirs.stacked.as_ref();
+    /// The numbers in the source names, without that of the axis that counts targets.
+    fn numbers_of_source(&self, numbers: pattern::Numbers) -> pattern::Numbers {
+        let stacked = self.source.stacked.as_ref();
         let numbers = numbers.into_iter();
         numbers.filter(|(name, _)| Some(name) != stacked).collect()
     }
 }
 
 /// The parameters of a row, as indices into those of the plan; of a stack, those of its first part, then of its second, and so on.
-fn ours(
+fn target(
     row: &Row,
     numbers: &pattern::Numbers,
     paths: &BTreeMap<&str, usize>,
@@ -151,21 +151,21 @@ fn ours(
         let found = paths.get(path.as_str()).copied();
         found.ok_or_else(|| wrong(row, format!("the model has no parameter {path}")))
     };
-    let names = || row.ours.0.iter();
-    let Some(placeholder) = &row.theirs.stacked else {
+    let names = || row.target.0.iter();
+    let Some(placeholder) = &row.source.stacked else {
         return names()
             .map(|name| find(pattern::filled(name, numbers)))
             .collect();
     };
     let braced = format!("{{{placeholder}}}");
     let has = |name: &String| name.contains(&braced);
-    if !names().all(has) || row.theirs.names.0.iter().any(has) {
+    if !names().all(has) || row.source.names.0.iter().any(has) {
         let reason = format!(
-            "{braced} counts a stack: it has to be in all names of ours, and in none of theirs"
+            "{braced} counts a stack: it has to be in all target names, and in no source name"
         );
         return Err(wrong(row, reason));
     }
-    let mut ours = Vec::new();
+    let mut target = Vec::new();
     for index in 0.. {
         let mut numbers = numbers.clone();
         numbers.push((placeholder.clone(), index.to_string()));
@@ -180,26 +180,26 @@ fn ours(
             break;
         }
         for path in of_index {
-            ours.push(find(path)?);
+            target.push(find(path)?);
         }
     }
-    Ok(ours)
+    Ok(target)
 }
 
 impl Job {
     fn new(
         row: &Row,
-        ours: Vec<usize>,
+        target: Vec<usize>,
         numbers: &pattern::Numbers,
         parameters: &[Parameter],
     ) -> Result<Self, WeightsError> {
-        let theirs = &row.theirs;
-        let names = theirs.names.0.iter().map(|name| match name.as_str() {
+        let source = &row.source;
+        let names = source.names.0.iter().map(|name| match name.as_str() {
             ZEROS => None,
             name => Some(pattern::filled(name, numbers)),
         });
         let names: Vec<Option<String>> = names.collect();
-        if theirs.plus_one && names.contains(&None) {
+        if source.plus_one && names.contains(&None) {
             let reason = "zeros plus one are ones, which no row can stand for".into();
             return Err(wrong(row, reason));
         }
@@ -211,35 +211,35 @@ impl Job {
         if files.contains(&true) && files.contains(&false) {
             return Err(wrong(
                 row,
-                "a placeholder that ours do not have has to be in all names".into(),
+                "a placeholder that the target does not have has to be in all source names".into(),
             ));
         }
-        let shapes: Vec<&[usize]> = ours
+        let shapes: Vec<&[usize]> = target
             .iter()
             .map(|&at| parameters[at].shape.as_slice())
             .collect();
         let arrangement = Arrangement {
-            stacked: theirs
+            stacked: source
                 .stacked
                 .as_ref()
-                .map(|_| ours.len() / row.ours.0.len()),
-            transposed: theirs.transposed,
+                .map(|_| target.len() / row.target.0.len()),
+            transposed: source.transposed,
             files: files.contains(&true),
             tensors: names.len(),
-            shares: &theirs.shares,
-            interleaved: &theirs.interleaved,
-            rotary_pairs: &theirs.rotary_pairs,
+            shares: &source.shares,
+            interleaved: &source.interleaved,
+            rotary_pairs: &source.rotary_pairs,
         };
         let layout = Layout::new(&shapes, &arrangement).map_err(|reason| wrong(row, reason))?;
-        let theirs = names.into_iter().map(|name| match name {
+        let source = names.into_iter().map(|name| match name {
             None => Piece::Zeros,
             Some(name) => Piece::Named(each_file(&name, layout.files)),
         });
         Ok(Self {
-            theirs: theirs.collect(),
-            ours,
+            source: source.collect(),
+            target,
             layout,
-            plus_one: row.theirs.plus_one,
+            plus_one: row.source.plus_one,
         })
     }
 }
@@ -255,9 +255,9 @@ fn each_file(name: &str, files: usize) -> Vec<String> {
 }
 
 fn wrong(row: &Row, reason: String) -> WeightsError {
-    let (ours, theirs) = (row.ours.0.join(", "), row.theirs.names.0.join(", "));
+    let (target, source) = (row.target.0.join(", "), row.source.names.0.join(", "));
     WeightsError::Table {
-        reason: format!("in the row of {ours} and {theirs}, {reason}"),
+        reason: format!("in the row of {target} and {source}, {reason}"),
     }
 }
 

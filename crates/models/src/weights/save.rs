@@ -1,12 +1,14 @@
-//! Reads a table from ours to theirs: parameters of a model become tensors of a file.
+//! Reads a table from target to source: parameters of a model become tensors of a file.
 
-#[cfg(unix)]
-use std::fs::{self, Permissions};
 use std::{
     borrow::Cow,
     collections::{BTreeMap, HashMap},
-    io,
     path::Path,
+};
+#[cfg(unix)]
+use std::{
+    fs::{self, Permissions},
+    io,
 };
 
 use burn::{module::Module, tensor::DType};
@@ -20,9 +22,9 @@ use super::{
 /// Writes the parameters of `model` into one safetensors file, as the tensors that `table` assigns them to.
 ///
 /// The tensors have the dtypes of the parameters. What came from a file of the same dtype is written with the same bits (except for
-/// [`plus_one`](super::Theirs::plus_one)). A file at `path` is replaced in one step, when everything is written.
+/// [`plus_one`](super::Source::plus_one)). A file at `path` is replaced in one step, when everything is written.
 ///
-/// On Unix, the umask decides who can read the file.
+/// On Unix, a file that is replaced leaves its permissions to the new one; where there was none, the umask decides who can read it.
 ///
 /// # Errors
 ///
@@ -31,7 +33,7 @@ use super::{
 ///
 /// # Cost
 ///
-/// Holds one tensor of theirs and one of ours in memory at a time. Initialises parameters that are not initialised yet.
+/// Holds one source tensor and one parameter in memory at a time. Initialises parameters that are not initialised yet.
 pub fn save<M: Module>(
     table: &Table,
     model: &M,
@@ -48,15 +50,15 @@ pub fn save<M: Module>(
     }
     let mut outputs = BTreeMap::<&str, Output>::new();
     for job in &plan.jobs {
-        for (theirs, tensor) in job.theirs.iter().enumerate() {
-            let dtype = dtype(&plan, job, theirs)?;
+        for (source, tensor) in job.source.iter().enumerate() {
+            let dtype = dtype(&plan, job, source)?;
             let output = |file| Output {
                 plan: &plan,
                 job,
-                theirs,
+                source,
                 file,
                 dtype,
-                shape: job.layout.shape(theirs),
+                shape: job.layout.shape(source),
             };
             let Piece::Named(names) = tensor else {
                 output(0).check_zeros()?;
@@ -74,12 +76,18 @@ pub fn save<M: Module>(
         }
     }
     let path = path.as_ref();
+    #[cfg(unix)]
+    let replaced = fs::metadata(path).map(|file| file.permissions()).ok();
     // transformers refuses a file without it.
     let metadata = HashMap::from([("format".to_string(), "pt".to_string())]);
     let written = safetensors::serialize_to_file(outputs, Some(metadata), path);
     let written = written.map_err(|error| error.to_string());
-    let permitted = written.and_then(|()| permit(path).map_err(|error| error.to_string()));
-    permitted.map_err(|reason| WeightsError::Write {
+    #[cfg(unix)]
+    let written = written.and_then(|()| {
+        let permitted = permit(path, replaced);
+        permitted.map_err(|error| error.to_string())
+    });
+    written.map_err(|reason| WeightsError::Write {
         path: path.into(),
         reason,
     })
@@ -87,9 +95,12 @@ pub fn save<M: Module>(
 
 /// Lets those read a file who could read it if it had been written in place: safetensors makes a temporary file, which is its owner's alone.
 #[cfg(unix)]
-fn permit(path: &Path) -> io::Result<()> {
+fn permit(path: &Path, replaced: Option<Permissions>) -> io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
 
+    if let Some(permissions) = replaced {
+        return fs::set_permissions(path, permissions);
+    }
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     // The umask can be seen only in a new file.
     let new = tempfile::Builder::new()
@@ -98,26 +109,21 @@ fn permit(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, new.as_file().metadata()?.permissions())
 }
 
-#[cfg(not(unix))]
-fn permit(_: &Path) -> io::Result<()> {
-    Ok(())
-}
-
 /// The dtype of a tensor to write: that of the first parameter that is a part of it.
-fn dtype(plan: &Plan, job: &Job, theirs: usize) -> Result<DType, WeightsError> {
-    let ours = job.ours.iter().enumerate();
-    let mut parts = ours.filter(|(ours, _)| job.layout.shares(*ours, theirs));
-    let at = parts.next().map_or(job.ours[0], |(_, &at)| at);
+fn dtype(plan: &Plan, job: &Job, source: usize) -> Result<DType, WeightsError> {
+    let target = job.target.iter().enumerate();
+    let mut parts = target.filter(|(target, _)| job.layout.shares(*target, source));
+    let at = parts.next().map_or(job.target[0], |(_, &at)| at);
     let not_float = job
-        .ours
+        .target
         .iter()
         .map(|&at| &plan.parameters[at])
-        .find(|ours| !ours.is_float());
+        .find(|target| !target.is_float());
     match not_float {
         None => Ok(plan.parameters[at].dtype),
-        Some(ours) => Err(WeightsError::Parameter {
-            parameter: ours.path.clone(),
-            reason: format!("it holds {:?}", ours.dtype),
+        Some(target) => Err(WeightsError::Parameter {
+            parameter: target.path.clone(),
+            reason: format!("it holds {:?}", target.dtype),
         }),
     }
 }
@@ -126,7 +132,7 @@ fn dtype(plan: &Plan, job: &Job, theirs: usize) -> Result<DType, WeightsError> {
 struct Output<'a> {
     plan: &'a Plan,
     job: &'a Job,
-    theirs: usize,
+    source: usize,
     file: usize,
     dtype: DType,
     shape: Vec<usize>,
@@ -134,12 +140,12 @@ struct Output<'a> {
 
 impl Output<'_> {
     fn numbers(&self) -> Vec<u8> {
-        let numbers = numbers::export(self.plan, self.job, self.theirs, self.file, self.dtype);
+        let numbers = numbers::export(self.plan, self.job, self.source, self.file, self.dtype);
         numbers.expect("one floating-point type converts to another")
     }
 
     fn parameter(&self) -> &str {
-        &self.plan.parameters[self.job.ours[0]].path
+        &self.plan.parameters[self.job.target[0]].path
     }
 
     fn check_zeros(&self) -> Result<(), WeightsError> {

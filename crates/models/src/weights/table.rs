@@ -1,5 +1,7 @@
 //! Which parameter of a model is which tensor of another library.
 
+use super::load::below;
+
 /// In place of a name: a tensor of zeros that the other library does not store.
 pub const ZEROS: &str = "{zeros}";
 
@@ -31,9 +33,9 @@ impl<const N: usize> From<[&str; N]> for Names {
     }
 }
 
-/// Tensors of the other library, and how they become a parameter: [`same`] or [`transposed`].
+/// Source tensors, those of the other library, and how they become a parameter: [`same`] or [`transposed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Theirs {
+pub struct Source {
     pub(super) names: Names,
     pub(super) transposed: bool,
     /// Empty if all are equal.
@@ -43,13 +45,13 @@ pub struct Theirs {
     /// Empty if no rotary pair is interleaved.
     pub(super) rotary_pairs: Vec<usize>,
     pub(super) plus_one: bool,
-    /// The placeholder in our names that their first axis counts.
+    /// The placeholder in the target names that the first axis of the source counts.
     pub(super) stacked: Option<String>,
 }
 
 /// Tensors in the layout of the parameter. A bare name means the same.
-pub fn same(names: impl Into<Names>) -> Theirs {
-    Theirs {
+pub fn same(names: impl Into<Names>) -> Source {
+    Source {
         names: names.into(),
         transposed: false,
         shares: Vec::new(),
@@ -61,61 +63,61 @@ pub fn same(names: impl Into<Names>) -> Theirs {
 }
 
 /// Matrices with the outputs first, as in PyTorch's `nn.Linear`, for a parameter `[.., d_input, d_output]`.
-pub fn transposed(names: impl Into<Names>) -> Theirs {
-    Theirs {
+pub fn transposed(names: impl Into<Names>) -> Source {
+    Source {
         transposed: true,
         ..same(names)
     }
 }
 
-impl<N: Into<Names>> From<N> for Theirs {
+impl<N: Into<Names>> From<N> for Source {
     fn from(names: N) -> Self {
         same(names)
     }
 }
 
-impl Theirs {
+impl Source {
     /// How the outputs are divided among the names, as ratios, such as `[n_heads, n_kv_heads, n_kv_heads]`. Default: equally.
     pub fn shares(mut self, shares: impl Into<Vec<usize>>) -> Self {
         self.shares = shares.into();
         self
     }
 
-    /// Declares that their outputs come in groups with parts of these widths, while ours has all first parts, then all second parts, and so
-    /// on: `[d_head, d_head, d_head]` if the query, key and value of each head are together (GPT-NeoX), `[1, 1]` if gate and up
+    /// Declares that the outputs of the source come in groups with parts of these widths, while the parameter has all first parts, then all second
+    /// parts, and so on: `[d_head, d_head, d_head]` if the query, key and value of each head are together (GPT-NeoX), `[1, 1]` if gate and up
     /// alternate (gpt-oss).
     pub fn interleaved(mut self, widths: impl Into<Vec<usize>>) -> Self {
         self.interleaved = widths.into();
         self
     }
 
-    /// Declares that in each head of theirs, the two numbers that rotary positions turn together are beside each other, while in ours they are half
-    /// a head apart: the queries and keys of a Llama in llama.cpp's files. Says the width of a head for each of the names, 0 where
+    /// Declares that in each head of the source, the two numbers that rotary positions turn together are beside each other, while in the parameter
+    /// they are half a head apart: the queries and keys of a Llama in llama.cpp's files. Says the width of a head for each of the names, 0 where
     /// nothing is rotated: `[d_head, d_head, 0]`.
     pub fn rotary_pairs(mut self, d_heads: impl Into<Vec<usize>>) -> Self {
         self.rotary_pairs = d_heads.into();
         self
     }
 
-    /// Declares that their tensors have an additional first axis, whose indices 0, 1 and so on are the values of this placeholder in our
-    /// names: experts that they keep in one tensor (gpt-oss).
+    /// Declares that the source tensors have an additional first axis, whose indices 0, 1 and so on are the values of this placeholder in the
+    /// target names: experts that the source keeps in one tensor (gpt-oss).
     pub fn stacked(mut self, placeholder: &str) -> Self {
         self.stacked = Some(placeholder.into());
         self
     }
 
-    /// Declares that ours is theirs plus one: a norm that multiplies by `1 + weight`. The sum is rounded.
+    /// Declares that the parameter is the source plus one: a norm that multiplies by `1 + weight`. The sum is rounded.
     pub fn plus_one(mut self) -> Self {
         self.plus_one = true;
         self
     }
 }
 
-/// One line of a table: parameters of ours, side by side, are tensors of theirs, side by side.
+/// One line of a table: target parameters, side by side, are source tensors, side by side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Row {
-    pub(super) ours: Names,
-    pub(super) theirs: Theirs,
+    pub(super) target: Names,
+    pub(super) source: Source,
 }
 
 /// Which parameter of a model is which tensor of another library, for a whole family of models.
@@ -123,8 +125,8 @@ pub(super) struct Row {
 ///
 /// A placeholder in braces stands for a number, such as that of a layer; the model determines its values. A row for a parameter that the
 /// model does not have is ignored, so one table serves models with and without biases. "Side by side" means along the outputs: the last
-/// axis of ours, and the last but one of theirs if they are [`transposed`]. A placeholder that only their name has runs along our first
-/// axis (experts that we keep in one tensor).
+/// axis of the parameter, and the last but one of the source if it is [`transposed`]. A placeholder that only the source name has runs along the
+/// first axis of the parameter (experts that this crate keeps in one tensor).
 ///
 /// # Example
 ///
@@ -158,64 +160,91 @@ impl Table {
         Self::default()
     }
 
-    /// Adds a row: parameters of ours, side by side, are tensors of theirs, side by side. Several of ours split one of theirs.
-    pub fn row(mut self, ours: impl Into<Names>, theirs: impl Into<Theirs>) -> Self {
+    /// Adds a row: the parameters `target`, side by side, are the tensors `source`, side by side. Several parameters split one tensor.
+    pub fn row(mut self, target: impl Into<Names>, source: impl Into<Source>) -> Self {
         self.rows.push(Row {
-            ours: ours.into(),
-            theirs: theirs.into(),
+            target: target.into(),
+            source: source.into(),
         });
         self
     }
 
     /// Adds the rows of linear layers of PyTorch: `weight` [`transposed`], and `bias` as it is.
-    pub fn linear(self, ours: impl Into<Names>, theirs: impl Into<Theirs>) -> Self {
-        let (ours, theirs) = (ours.into(), theirs.into());
-        let weight = Theirs {
+    pub fn linear(self, target: impl Into<Names>, source: impl Into<Source>) -> Self {
+        let (target, source) = (target.into(), source.into());
+        let weight = Source {
             transposed: true,
-            ..theirs.below("weight")
+            ..source.below("weight")
         };
-        self.row(ours.below("weight"), weight)
-            .row(ours.below("bias"), theirs.below("bias"))
+        self.row(target.below("weight"), weight)
+            .row(target.below("bias"), source.below("bias"))
     }
 
     /// Adds the rows of a norm of PyTorch: `gamma` is `weight`, `beta` is `bias`.
-    pub fn norm(self, ours: &str, theirs: &str) -> Self {
-        let [gamma, beta] = ["gamma", "beta"].map(|name| joined(ours, name));
-        self.row(gamma.as_str(), joined(theirs, "weight").as_str())
-            .row(beta.as_str(), joined(theirs, "bias").as_str())
+    pub fn norm(self, target: &str, source: &str) -> Self {
+        let [gamma, beta] = ["gamma", "beta"].map(|name| joined(target, name));
+        self.row(gamma.as_str(), joined(source, "weight").as_str())
+            .row(beta.as_str(), joined(source, "bias").as_str())
     }
 
-    /// Adds the rows of `part`, with its names below `ours` and `theirs`.
-    pub fn part(mut self, ours: &str, theirs: &str, part: Table) -> Self {
+    /// Adds the rows of `part`, with its names below `target` and `source`.
+    pub fn part(mut self, target: &str, source: &str, part: Table) -> Self {
         self.rows.extend(part.rows.into_iter().map(|row| Row {
-            ours: row.ours.within(ours),
-            theirs: Theirs {
-                names: row.theirs.names.within(theirs),
-                ..row.theirs
+            target: row.target.within(target),
+            source: Source {
+                names: row.source.names.within(source),
+                ..row.source
             },
         }));
         let pairs = |pairs: Vec<(String, String)>| {
-            let within = move |(a, b): (String, String)| (joined(theirs, &a), joined(theirs, &b));
+            let within = move |(a, b): (String, String)| (joined(source, &a), joined(source, &b));
             pairs.into_iter().map(within)
         };
         self.tied.extend(pairs(part.tied));
         self.renamed.extend(pairs(part.renamed));
-        let ignored = part.ignored.iter().map(|name| joined(theirs, name));
+        let ignored = part.ignored.iter().map(|name| joined(source, name));
         self.ignored.extend(ignored);
         self
     }
 
-    /// Declares that their tensor `name` equals `original`, which has a row. If a file has both, they must be equal; if it has only `name`,
+    /// Declares that the source tensor `name` equals `original`, which has a row. If a file has both, they must be equal; if it has only `name`,
     /// that stands in for `original`. `name` is not written.
     pub fn tied(mut self, name: &str, original: &str) -> Self {
         self.tied.push((name.into(), original.into()));
         self
     }
 
-    /// Declares that their tensors of this name are not parameters of ours; `*` stands for anything. They are not written.
+    /// Declares that source tensors of this name are no parameters of the model; `*` stands for anything. They are not written.
     pub fn ignore(mut self, pattern: &str) -> Self {
         self.ignored.push(pattern.into());
         self
+    }
+
+    /// The table of a bare model, whose tensors have no `body.` before their names: rows of other tensors, such as a head, are left out.
+    ///
+    /// ```
+    /// use burn_attn_models::weights::Table;
+    ///
+    /// let whole = Table::new().row("embedding.weight", "model.embed.weight").row("head.weight", "lm_head.weight");
+    /// assert_eq!(whole.bare("model"), Table::new().row("embedding.weight", "embed.weight"));
+    /// ```
+    pub fn bare(self, body: &str) -> Self {
+        let inner = |name: &String| bare_name(name, body);
+        let pairs = |pairs: Vec<(String, String)>| {
+            let both = |(a, b): (String, String)| Some((inner(&a)?, inner(&b)?));
+            pairs.into_iter().filter_map(both).collect()
+        };
+        let rows = self.rows.into_iter().filter_map(|mut row| {
+            let names = row.source.names.0.iter();
+            row.source.names = Names(names.map(inner).collect::<Option<_>>()?);
+            Some(row)
+        });
+        Self {
+            rows: rows.collect(),
+            tied: pairs(self.tied),
+            ignored: self.ignored.iter().filter_map(inner).collect(),
+            renamed: pairs(self.renamed),
+        }
     }
 
     /// Declares that tensors may be called `from` instead of `to`; `*` stands for anything, the same in both. They are written as `to`.
@@ -228,8 +257,8 @@ impl Table {
 impl Table {
     /// [`rename`](Self::rename) for each pair of modules, below these prefixes.
     pub(crate) fn rename_all(self, pairs: &[(&str, &str)], [from, to]: [&str; 2]) -> Self {
-        pairs.iter().fold(self, |table, (theirs, name)| {
-            table.rename(&format!("{from}{theirs}.*"), &format!("{to}{name}.*"))
+        pairs.iter().fold(self, |table, (source, name)| {
+            table.rename(&format!("{from}{source}.*"), &format!("{to}{name}.*"))
         })
     }
 }
@@ -254,7 +283,7 @@ impl Names {
     }
 }
 
-impl Theirs {
+impl Source {
     fn below(&self, name: &str) -> Self {
         Self {
             names: self.names.below(name),
@@ -263,7 +292,19 @@ impl Theirs {
     }
 }
 
-fn joined(whole: &str, name: &str) -> String {
+/// A name without `body.` before it, if it is one of the body.
+fn bare_name(name: &str, body: &str) -> Option<String> {
+    let is_anywhere = name == ZEROS || name.starts_with('*');
+    let bare = if is_anywhere {
+        Some(name)
+    } else {
+        below(name, body)
+    };
+    bare.map(String::from)
+}
+
+/// The name of a part.
+pub(crate) fn joined(whole: &str, name: &str) -> String {
     match whole {
         "" => name.into(),
         whole => format!("{whole}.{name}"),

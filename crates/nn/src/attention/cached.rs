@@ -1,9 +1,7 @@
 //! Causal attention over a cache and the new tokens that are added to it.
 
-use burn::tensor::{DType, Device, Tensor};
-use burn_attn_ops::{AttentionBias, AttentionMask};
-
 use super::{
+    context::AttentionContext,
     heads::{Heads, Projected},
     heads_config::Sizes,
     masks::{causal, first_keys, first_queries},
@@ -12,6 +10,7 @@ use crate::{
     cache::{Context, KvCache, KvCacheConfig, Shape},
     positions::{Position, indices},
 };
+use burn::tensor::{DType, Device, Tensor};
 
 impl Heads {
     /// An empty cache for these heads.
@@ -45,15 +44,15 @@ impl Heads {
     pub(super) fn attend_cached(
         &self,
         [query, key, value]: Projected,
-        position: &Position,
-        lengths: Option<Vec<usize>>,
+        context: AttentionContext,
         window: Option<usize>,
         cache: &mut KvCache,
     ) -> Tensor<3> {
         let [batch, _, len_q, _] = query.dims();
         let (device, dtype) = (query.device(), query.dtype());
         let width = self.sizes().context();
-        let counts = lengths.unwrap_or_else(|| vec![len_q; batch]);
+        let position = context.position.as_ref().unwrap_or(&self.position);
+        let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.settle(key.dtype());
         cache.check(&key, &value, &counts, window);
         if batch == 0 || len_q == 0 {
@@ -73,7 +72,7 @@ impl Heads {
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
             return self.attend_from_last([query, key, value], position, window, cache);
         }
-        // Sequences of unequal lengths have diagonals of their own.
+        // Each row needs its own causal offset.
         let (first, [key, value], bias) = match len_q == 1 && position.has_bias() {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (first, cache.whole(), cache.bias_of_distances(position)),
@@ -88,7 +87,7 @@ impl Heads {
         };
         let options = self.options(mask, bias);
         let options = options.query_offsets(indices(starts, &device));
-        self.attend([query, key, value], options)
+        self.attend([query, key, value], options, false).0
     }
 
     /// Causal attention of queries that end with the last key.
@@ -104,14 +103,15 @@ impl Heads {
             1 => cache.bias_of_last_query(position, len_kv),
             _ => position.bias(),
         };
-        self.attend([query, key, value], self.options(causal(window), bias))
+        let options = self.options(causal(window), bias);
+        self.attend([query, key, value], options, false).0
     }
 }
 
-/// Panics, in the name of `module`, if the input has something that a cache does not allow.
-pub(super) fn check_cacheable(module: &str, mask: &AttentionMask, bias: Option<&AttentionBias>) {
+/// Panics, in the name of `module`, unless it is causal.
+pub(super) fn check_causal(module: &str, causal: bool) {
     assert!(
-        mask.is_none() && bias.is_none(),
-        "{module}: a mask or a bias cannot be combined with a cache; lengths can"
+        causal,
+        "{module}: a cache needs a causal module; with_causal(true) makes one"
     );
 }

@@ -14,7 +14,7 @@ impl MultiHeadAttention {
     /// # Panics
     ///
     /// When the inputs of query, key and value differ in width, or some of the three layers are frozen and others are not.
-    pub fn into_self_attention(self, causal: bool) -> SelfAttention {
+    pub fn into_self_attention(self) -> SelfAttention {
         let widths = [&self.query, &self.key, &self.value].map(|layer| layer.weight.dims()[0]);
         assert!(
             widths == [widths[0]; 3],
@@ -28,8 +28,8 @@ impl MultiHeadAttention {
             ]),
             output: self.output,
             heads: self.heads,
-            causal,
-            window: None,
+            causal: self.causal,
+            window: self.window,
         }
     }
 
@@ -41,8 +41,12 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When the inputs of key and value differ in width, or one of the two layers is frozen and the other is not.
+    /// When the module is causal, the inputs of key and value differ in width, or one of the two layers is frozen and the other is not.
     pub fn into_cross_attention(self) -> CrossAttention {
+        assert!(
+            !self.causal,
+            "MultiHeadAttention: a causal module cannot become a cross-attention"
+        );
         let widths = [&self.key, &self.value].map(|layer| layer.weight.dims()[0]);
         assert!(
             widths[0] == widths[1],
@@ -58,8 +62,7 @@ impl MultiHeadAttention {
 }
 
 impl SelfAttention {
-    /// The same attention with separate linear layers for query, key and value. What `causal` and a window hid must be hidden
-    /// by a mask of the input.
+    /// The same attention with separate linear layers for query, key and value.
     ///
     /// The three layers have new parameters, unknown to any optimizer, and are frozen if the old layer was. They hold
     /// floats even if the layer was quantised, with its adapter merged into them as by `Module::materialize`; LoRA freezes
@@ -73,6 +76,8 @@ impl SelfAttention {
             value,
             output: self.output,
             heads: self.heads,
+            causal: self.causal,
+            window: self.window,
         }
     }
 }
@@ -90,6 +95,8 @@ impl CrossAttention {
             value,
             output: self.output,
             heads: self.heads,
+            causal: false,
+            window: None,
         }
     }
 }

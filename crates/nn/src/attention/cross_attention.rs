@@ -6,20 +6,23 @@ use burn::{
     tensor::{DType, Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask, AttentionOptions};
+use burn_attn_ops::AttentionMask;
 
 use super::{
-    heads::{AttentionOutput, Heads, Projected},
+    context::{AttentionContext, context_builders},
+    heads::{Attended, AttentionOutput, Heads},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
-    place::Place,
+    place::Pair,
     projections::ProjectionBias,
 };
 use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, side_by_side},
-    positions::{Positions, QueryOffset},
+    positions::{Position, Positions},
 };
+
+const NAME: &str = "CrossAttention";
 
 /// Configuration of [`CrossAttention`].
 #[derive(Config, Debug)]
@@ -119,7 +122,7 @@ heads_builders!(CrossAttentionConfig);
 /// let source_lengths = Tensor::from_data([7, 4], &device);
 /// let input = CrossAttentionInput::new(decoder, memory).mask(AttentionMask::key_lengths(source_lengths));
 /// let output = attention.forward_with_weights(input);
-/// assert_eq!(output.context.dims(), [2, 5, 32]);
+/// assert_eq!(output.states.dims(), [2, 5, 32]);
 /// assert_eq!(output.weights.dims(), [2, 4, 5, 7]);
 /// ```
 #[derive(Module, Debug)]
@@ -138,16 +141,18 @@ pub struct CrossAttention {
 ///
 /// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
 /// once ([`AttentionMask::and`]).
+///
+/// The lengths of the context are those of the memory.
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
     query: Tensor<3>,
     memory: CrossMemory,
-    mask: AttentionMask,
-    bias: Option<AttentionBias>,
-    offset: Option<QueryOffset>,
-    query_embedding: Option<Tensor<3>>,
-    key_embedding: Option<Tensor<3>>,
+    context: AttentionContext,
+    query_position_embedding: Option<Tensor<3>>,
+    key_position_embedding: Option<Tensor<3>>,
 }
+
+context_builders!(CrossAttentionInput);
 
 impl CrossAttentionInput {
     /// The decoder's states `[batch, len_q, d_model]` and the memory: the encoder's states `[batch, len_kv, d_memory]`, or the
@@ -156,45 +161,15 @@ impl CrossAttentionInput {
         Self {
             query,
             memory: memory.into(),
-            mask: AttentionMask::none(),
-            bias: None,
-            offset: None,
-            query_embedding: None,
-            key_embedding: None,
+            context: AttentionContext::new(),
+            query_position_embedding: None,
+            key_position_embedding: None,
         }
     }
 
-    /// The position of each sequence's first query among its keys, by which masks by position and position encodings count: one
-    /// number, or one for each sequence. Default: 0; [`QueryOffset`] has the rule. Queries that continue a sequence, one token
-    /// after the other for instance, start where it stopped.
-    ///
-    /// # Cost
-    ///
-    /// With a causal mask, a window, ALiBi or a relative bias, offsets beyond `len_kv` or below `−len_q` take
-    /// `batch · n_heads · len_q · len_kv` numbers of memory.
-    pub fn offset(mut self, offset: impl Into<QueryOffset>) -> Self {
-        self.offset = Some(offset.into());
-        self
-    }
-
-    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`].
-    pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = self.mask.and(mask);
-        self
-    }
-
-    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
-    pub fn bias(mut self, bias: AttentionBias) -> Self {
-        self.bias = Some(match self.bias {
-            Some(other) => other.and(bias),
-            None => bias,
-        });
-        self
-    }
-
     /// Added to the input of the query projection: `[batch or 1, len_q, d_model]`.
-    pub fn query_embedding(mut self, embedding: Tensor<3>) -> Self {
-        self.query_embedding = Some(embedding);
+    pub fn query_position_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.query_position_embedding = Some(embedding);
         self
     }
 
@@ -204,14 +179,14 @@ impl CrossAttentionInput {
     /// # Shapes
     ///
     /// `[batch or 1, len_kv, d_memory]`
-    pub fn key_embedding(mut self, embedding: Tensor<3>) -> Self {
-        self.key_embedding = Some(embedding);
+    pub fn key_position_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.key_position_embedding = Some(embedding);
         self
     }
 }
 
 impl CrossAttention {
-    /// The context of every position of the query. [`QueryOffset`] says where queries stand among the keys: by default from the
+    /// The context of every position of the query. [`QueryOffset`](crate::positions::QueryOffset) says where queries stand among the keys: by default from the
     /// first on.
     ///
     /// # Shapes
@@ -222,17 +197,17 @@ impl CrossAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, the batch sizes differ, the mask, the bias, the offsets or an embedding does not fit, a position
-    /// is beyond a rotary table, or a projected memory comes with an embedding of its keys, has other heads or widths than the module, or
-    /// another dtype than the query. Nothing else is compared: a memory that another module of equal sizes projected cannot be told apart.
+    /// When a width is not the module's, the batch sizes differ, the mask, the bias, the lengths, the offsets or an embedding does not fit, a
+    /// position is beyond a rotary table, or a projected memory comes with a position embedding or encoding, has other heads or widths than
+    /// the module, or another dtype than the query. Nothing else is compared: a memory projected by another module of the same shape is
+    /// not detected.
     ///
     /// # Cost
     ///
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: CrossAttentionInput) -> Tensor<3> {
-        let (operands, options) = self.prepare(input);
-        apply(&self.output, self.heads.attend(operands, options))
+        self.run(input, false).0
     }
 
     /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
@@ -250,12 +225,7 @@ impl CrossAttention {
     ///
     /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: CrossAttentionInput) -> AttentionOutput {
-        let (operands, options) = self.prepare(input);
-        let (context, weights) = self.heads.attend_with_weights(operands, options);
-        AttentionOutput {
-            context: apply(&self.output, context),
-            weights,
-        }
+        self.run(input, true).into()
     }
 
     /// Keys and values of a memory, for any number of calls with [`CrossAttentionInput::new`]: while decoding, every token
@@ -289,7 +259,7 @@ impl CrossAttention {
     /// }
     /// ```
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {
-        self.project_keys_and_values(memory, None)
+        self.project_keys_and_values(memory, None, &self.heads.position)
     }
 
     /// Keys and values of a memory; the `embedding` is added for the keys.
@@ -297,6 +267,7 @@ impl CrossAttention {
         &self,
         memory: Tensor<3>,
         embedding: Option<Tensor<3>>,
+        position: &Position,
     ) -> ProjectedMemory {
         let [d_memory, _] = self.key_value.weight.dims();
         assert_shape!(memory, [_, _, d_memory]);
@@ -308,7 +279,6 @@ impl CrossAttention {
             let [of_key, _] = self.heads.split_memory(added);
             key = key + of_key;
         }
-        let position = &self.heads.position;
         ProjectedMemory {
             key: self.heads.prepare_key(key, position, &Positions::default()),
             value,
@@ -345,41 +315,42 @@ impl CrossAttention {
         }
     }
 
-    /// What the heads attend with.
-    fn prepare(&self, input: CrossAttentionInput) -> (Projected, AttentionOptions) {
-        let CrossAttentionInput { query, memory, .. } = input;
+    /// The states, and the weights if they are requested.
+    pub(crate) fn run(&self, input: CrossAttentionInput, with_weights: bool) -> Attended {
+        let CrossAttentionInput { query, context, .. } = input;
         let [d_model, _] = self.query.weight.dims();
         let [d_memory, _] = self.key_value.weight.dims();
         let [batch, len, _] = query.dims();
         assert_shape!(query, [_, _, d_model]);
-        let ProjectedMemory { key, value } = match memory {
+        let position = context.position.as_ref().unwrap_or(&self.heads.position);
+        let ProjectedMemory { key, value } = match input.memory {
             CrossMemory::States(memory) => {
                 assert_shape!(memory, [batch, _, d_memory]);
-                self.project_keys_and_values(memory, input.key_embedding)
+                self.project_keys_and_values(memory, input.key_position_embedding, position)
             }
             CrossMemory::Projected(memory) => {
                 assert!(
-                    input.key_embedding.is_none(),
-                    "CrossAttention: a key embedding cannot join a memory that is projected already"
+                    input.key_position_embedding.is_none() && context.position.is_none(),
+                    "{NAME}: a key position embedding or a position encoding cannot join a memory that is projected already"
                 );
                 self.check(&memory, batch, query.dtype());
                 memory
             }
         };
-        let query = match input.query_embedding {
+        let query = match input.query_position_embedding {
             Some(embedding) => query + fitted(embedding, [batch, len, d_model]),
             None => query,
         };
         let query = self.heads.split_query(apply(&self.query, query));
-        let bias = self.heads.position.added_to(input.bias);
-        let place = Place {
-            module: "CrossAttention",
-            offset: input.offset,
-            lengths: None,
+        let pair = Pair {
+            module: NAME,
             may_be_one_sequence: false,
+            mask: AttentionMask::none(),
         };
-        let options = self.heads.options(input.mask, bias);
-        let (query, options) = self.heads.place(query, key.dims()[2], options, place);
-        ([query, key, value], options)
+        let operands = [query, key, value];
+        let (heads, weights) = self
+            .heads
+            .attend_pair(operands, context, pair, with_weights);
+        (apply(&self.output, heads), weights)
     }
 }

@@ -20,11 +20,21 @@ use crate::{
 /// Output of `forward_with_weights` of an attention module.
 #[derive(Clone, Debug)]
 pub struct AttentionOutput {
-    /// `[batch, len_q, d_model]`, in inference bit for bit the result of `forward`; in training every call draws a dropout of its own.
-    pub context: Tensor<3>,
+    /// `[batch, len_q, d_model]`: in inference bit for bit the result of `forward`; in training each call samples its own dropout mask.
+    pub states: Tensor<3>,
     /// `[batch, heads, len_q, len_kv]`: how much each query attends to each key, before dropout.
     pub weights: Tensor<4>,
 }
+
+impl From<Attended> for AttentionOutput {
+    fn from((states, weights): Attended) -> Self {
+        let weights = weights.expect("weights were requested");
+        Self { states, weights }
+    }
+}
+
+/// The states, and the weights of the heads if they were requested.
+pub(crate) type Attended = (Tensor<3>, Option<Tensor<4>>);
 
 /// The heads of an attention module: everything but its projections.
 ///
@@ -194,42 +204,27 @@ impl Heads {
         ]
     }
 
-    /// Attention over all heads, merged again, of queries and keys that are prepared.
+    /// Attention over all heads, merged again, of queries and keys that are prepared. The weights are those before dropout.
     pub(super) fn attend(
         &self,
         [query, key, value]: Projected,
         mut options: AttentionOptions,
-    ) -> Tensor<3> {
+        with_weights: bool,
+    ) -> Attended {
+        let weights =
+            with_weights.then(|| attention_weights(query.clone(), key.clone(), options.clone()));
         if is_active(&self.dropout, &query.device()) {
             options = options.dropout(self.dropout.prob, next_dropout_seed());
         }
-        Self::merge(attention(query, key, value, options))
-    }
-
-    /// [`attend`](Self::attend), and the weights it uses, before dropout.
-    pub(super) fn attend_with_weights(
-        &self,
-        [query, key, value]: Projected,
-        options: AttentionOptions,
-    ) -> (Tensor<3>, Tensor<4>) {
-        let weights = attention_weights(query.clone(), key.clone(), options.clone());
-        (self.attend([query, key, value], options), weights)
+        (Self::merge(attention(query, key, value, options)), weights)
     }
 
     /// The options of the caller and of these heads.
-    pub(super) fn options(
-        &self,
-        mask: AttentionMask,
-        bias: Option<AttentionBias>,
-    ) -> AttentionOptions {
-        AttentionOptions {
-            mask,
-            bias,
-            scale: self.scale,
-            softcap: self.softcap,
-            sinks: self.sinks.as_ref().map(floats),
-            query_offsets: None,
-            dropout: None,
-        }
+    pub(super) fn options(&self, mask: AttentionMask, bias: AttentionBias) -> AttentionOptions {
+        let mut options = AttentionOptions::default().mask(mask).bias(bias);
+        options.scale = self.scale;
+        options.softcap = self.softcap;
+        options.sinks = self.sinks.as_ref().map(floats);
+        options
     }
 }

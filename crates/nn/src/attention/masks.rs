@@ -31,7 +31,7 @@ pub(super) fn first_queries(counts: &[usize], len: usize, device: &Device) -> At
     AttentionMask::masked(Tensor::<4, Bool>::from_data(padding, device))
 }
 
-/// `mask`, with everything after the `lengths` of `sequences` hidden as well.
+/// `mask`, with everything after the `lengths` of `batch` sequences of `len` tokens hidden as well.
 ///
 /// # Panics
 ///
@@ -40,13 +40,13 @@ pub(super) fn hide_padding(
     module: &str,
     mask: AttentionMask,
     lengths: Option<&[usize]>,
-    sequences: &Tensor<3>,
+    [batch, len]: [usize; 2],
+    device: &Device,
 ) -> AttentionMask {
     let Some(lengths) = lengths else { return mask };
-    let [batch, len, _] = sequences.dims();
     assert!(
         lengths.len() == batch && lengths.iter().all(|&length| length <= len),
         "{module}: lengths {lengths:?} do not fit {batch} sequences of {len} tokens"
     );
-    mask.and(first_keys(lengths.iter().copied(), &sequences.device()))
+    mask.and(first_keys(lengths.iter().copied(), device))
 }

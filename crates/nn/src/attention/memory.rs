@@ -30,6 +30,11 @@ impl ProjectedMemory {
         self.key.device()
     }
 
+    pub(crate) fn batch_and_len(&self) -> [usize; 2] {
+        let [batch, _, len, _] = self.key.dims();
+        [batch, len]
+    }
+
     /// These batch items, then those of `other`. The shorter memory is padded with keys of zeros at its end, which a mask must
     /// hide.
     ///

@@ -3,6 +3,7 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `self_attention.rs`, `cross_attention.rs`, `multi_head.rs` | the modules, each with its configuration and input |
+//! | `context.rs` | masks, biases, lengths and positions of an input |
 //! | `memory.rs` | the memory of cross-attention |
 //! | `heads_config.rs` | the configuration of the heads, the same in all modules |
 //! | `heads.rs` | the computation between the projections |
@@ -14,6 +15,7 @@
 //! | `convert.rs` | conversions between the modules |
 
 mod cached;
+mod context;
 mod convert;
 mod cross_attention;
 mod heads;
@@ -26,7 +28,10 @@ mod projections;
 mod qk_norm;
 mod self_attention;
 
+pub use context::AttentionContext;
+pub(crate) use context::context_builders;
 pub use cross_attention::{CrossAttention, CrossAttentionConfig, CrossAttentionInput};
+pub(crate) use heads::Attended;
 pub use heads::{AttentionOutput, Heads};
 pub use heads_config::HeadsConfig;
 pub(crate) use heads_config::heads_builders;

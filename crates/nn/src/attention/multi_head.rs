@@ -6,22 +6,25 @@ use burn::{
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask, AttentionOptions};
+use burn_attn_ops::AttentionMask;
 
 use super::{
-    cached::check_cacheable,
-    heads::{AttentionOutput, Heads, Projected},
+    cached::check_causal,
+    context::{AttentionContext, context_builders},
+    heads::{Attended, AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
-    masks::hide_padding,
-    place::Place,
+    masks::causal,
+    place::Pair,
     projections::ProjectionBias,
 };
 use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
     linear::{apply, place, side_by_side},
-    positions::{Positions, QueryOffset},
+    positions::Positions,
 };
+
+const NAME: &str = "MultiHeadAttention";
 
 /// Configuration of [`MultiHeadAttention`].
 #[derive(Config, Debug)]
@@ -33,6 +36,12 @@ pub struct MultiHeadAttentionConfig {
     /// What the heads look like.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
+    /// Whether a query sees only its own key and earlier ones. Decoding with a cache needs it.
+    #[config(default = false, missing = false)]
+    pub causal: bool,
+    /// With `causal`: how many keys before its own a query sees, as in
+    /// [`SelfAttentionConfig::window`](crate::SelfAttentionConfig::window). Default: all.
+    pub window: Option<usize>,
     /// Width of the key input. Default: `d_model`.
     pub d_key_in: Option<usize>,
     /// Width of the value input. Default: `d_model`.
@@ -62,12 +71,17 @@ impl MultiHeadAttentionConfig {
 
     fn sizes(&self) -> Result<Sizes, ConfigError> {
         const NAME: &str = "MultiHeadAttentionConfig";
-        let sizes = self.heads.sizes(NAME, self.d_model, self.n_heads)?;
+        let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
+        ConfigError::check_window(NAME, self.causal, self.window)?;
         let [d_key_in, d_value_in] = self.widths_in();
         let widths = [("d_key_in", d_key_in), ("d_value_in", d_value_in)];
         ConfigError::check_positive(NAME, &widths)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         Ok(sizes)
+    }
+
+    fn directed(&self) -> HeadsConfig {
+        self.heads.directed(self.causal)
     }
 
     fn widths_in(&self) -> [usize; 2] {
@@ -91,7 +105,9 @@ impl MultiHeadAttentionConfig {
             key: linear(d_key_in, &[key], self.bias.key),
             value: linear(d_value_in, &[value], self.bias.value),
             output: linear(sizes.context(), &[self.d_model], self.bias.output),
-            heads: self.heads.init(sizes, self.dropout, device),
+            heads: self.directed().init(sizes, self.dropout, device),
+            causal: self.causal,
+            window: self.window,
         }
     }
 }
@@ -138,6 +154,10 @@ pub struct MultiHeadAttention {
     pub output: Linear,
     /// The computation between them.
     pub heads: Heads,
+    /// Whether a query sees only its own key and earlier ones.
+    pub causal: bool,
+    /// If `causal`: how far back, in tokens. Default: to the first.
+    pub window: Option<usize>,
 }
 
 /// Input of [`MultiHeadAttention`].
@@ -149,11 +169,10 @@ pub struct MultiHeadAttentionInput {
     query: Tensor<3>,
     key: Tensor<3>,
     value: Tensor<3>,
-    mask: AttentionMask,
-    bias: Option<AttentionBias>,
-    lengths: Option<Vec<usize>>,
-    offset: Option<QueryOffset>,
+    context: AttentionContext,
 }
+
+context_builders!(MultiHeadAttentionInput);
 
 impl MultiHeadAttentionInput {
     /// Queries `[batch, len_q, d_model]`, keys `[batch, len_kv, d_key_in]` and values `[batch, len_kv, d_value_in]`.
@@ -162,10 +181,7 @@ impl MultiHeadAttentionInput {
             query,
             key,
             value,
-            mask: AttentionMask::none(),
-            bias: None,
-            lengths: None,
-            offset: None,
+            context: AttentionContext::new(),
         }
     }
 
@@ -178,40 +194,12 @@ impl MultiHeadAttentionInput {
     pub fn cross_attention(query: Tensor<3>, memory: Tensor<3>) -> Self {
         Self::new(query, memory.clone(), memory)
     }
-
-    /// Sequence `b` has `lengths[b]` keys; what follows is padding, which no query sees and no cache keeps.
-    pub fn lengths(mut self, lengths: &[usize]) -> Self {
-        self.lengths = Some(lengths.to_vec());
-        self
-    }
-
-    /// The position of each sequence's first query among its keys, by which masks by position and position encodings count: one
-    /// number, or one for each sequence. [`QueryOffset`] has the default. A cache has positions of its own.
-    pub fn offset(mut self, offset: impl Into<QueryOffset>) -> Self {
-        self.offset = Some(offset.into());
-        self
-    }
-
-    /// Also hides what `mask` hides, in addition to earlier masks; see [`AttentionMask::and`].
-    pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = self.mask.and(mask);
-        self
-    }
-
-    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
-    pub fn bias(mut self, bias: AttentionBias) -> Self {
-        self.bias = Some(match self.bias {
-            Some(other) => other.and(bias),
-            None => bias,
-        });
-        self
-    }
 }
 
 impl MultiHeadAttention {
     /// The context of every query.
     ///
-    /// [`QueryOffset`] says where queries stand if they are not as many as the keys.
+    /// [`QueryOffset`](crate::positions::QueryOffset) says where queries stand if they are not as many as the keys.
     ///
     /// # Shapes
     ///
@@ -230,8 +218,7 @@ impl MultiHeadAttention {
     /// `4 · batch · (len_q + len_kv) · d_model²` operations for the projections and
     /// `4 · batch · len_q · len_kv · d_model` for the attention.
     pub fn forward(&self, input: MultiHeadAttentionInput) -> Tensor<3> {
-        let (operands, options) = self.prepare(input);
-        apply(&self.output, self.heads.attend(operands, options))
+        self.run(input, false).0
     }
 
     /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
@@ -249,12 +236,7 @@ impl MultiHeadAttention {
     ///
     /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
     pub fn forward_with_weights(&self, input: MultiHeadAttentionInput) -> AttentionOutput {
-        let (operands, options) = self.prepare(input);
-        let (context, weights) = self.heads.attend_with_weights(operands, options);
-        AttentionOutput {
-            context: apply(&self.output, context),
-            weights,
-        }
+        self.run(input, true).into()
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights, or in that of the first keys
@@ -262,13 +244,15 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
+    /// When the module is not causal, a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        self.heads.cache(batch, config, None, place(&self.key))
+        check_causal(NAME, self.causal);
+        self.heads
+            .cache(batch, config, self.window, place(&self.key))
     }
 
-    /// The context of the next tokens of each sequence, whose keys and values are added to the cache: causal attention, the
-    /// same as [`forward`](Self::forward) of the whole sequences with [`AttentionMask::causal`] gives for these tokens.
+    /// The context of the next tokens of each sequence, whose keys and values are added to the cache: the same as
+    /// [`forward`](Self::forward) of the whole sequences gives for these tokens.
     ///
     /// Queries, keys and values are those of the new tokens, any number of them: a whole prompt, then one token at a time.
     /// Prompts of different lengths start at the front of their rows, with padding after them; see
@@ -282,15 +266,15 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When a width is not the module's, query, key and value differ in batch size or length, the input has a mask, a bias or an offset,
-    /// its lengths do not fit, a token is beyond a rotary table, or the cache is full, has a window, or differs from the new keys and values
+    /// When the module is not causal, a width does not fit, query, key and value differ in batch size or length, the input has a mask, a bias or an offset,
+    /// its lengths do not fit, a token is beyond a rotary table, or the cache is full, has another window, or differs from the new keys and values
     /// in batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
     /// be told apart.
     ///
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far.
+    /// where `len_kv` counts the tokens so far, as far as a window reaches.
     ///
     /// Beyond the cache, one token per sequence takes no memory that grows with `len_kv` on flex; several take `batch · n_kv_heads · len_kv`
     /// bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
@@ -301,12 +285,12 @@ impl MultiHeadAttention {
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{AttentionMask, KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput as Input};
+    /// use burn_attn::{KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput as Input};
     ///
     /// let device = Device::default();
-    /// let attention = MultiHeadAttentionConfig::new(32, 4).init(&device);
+    /// let attention = MultiHeadAttentionConfig::new(32, 4).with_causal(true).init(&device);
     /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
-    /// let whole = attention.forward(Input::self_attention(x.clone()).mask(AttentionMask::causal()));
+    /// let whole = attention.forward(Input::self_attention(x.clone()));
     ///
     /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
     /// attention.forward_cached(Input::self_attention(x.clone().narrow(1, 0, 6)), &mut cache);
@@ -314,43 +298,50 @@ impl MultiHeadAttention {
     /// whole.narrow(1, 6, 1).into_data().assert_approx_eq::<f32>(&last.into_data(), Default::default());
     /// ```
     pub fn forward_cached(&self, input: MultiHeadAttentionInput, cache: &mut KvCache) -> Tensor<3> {
-        check_cacheable("MultiHeadAttention", &input.mask, input.bias.as_ref());
-        assert!(
-            input.offset.is_none(),
-            "MultiHeadAttention: an offset cannot be combined with a cache, which knows the positions"
-        );
-        let ([_, len_q, _], [_, len_kv, _]) = (input.query.dims(), input.key.dims());
+        check_causal(NAME, self.causal);
+        let MultiHeadAttentionInput {
+            query,
+            key,
+            value,
+            context,
+        } = input;
+        context.check_cacheable(NAME);
+        let ([_, len_q, _], [_, len_kv, _]) = (query.dims(), key.dims());
         assert!(
             len_q == len_kv,
-            "MultiHeadAttention: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and \
-             {len_kv} keys"
+            "{NAME}: with a cache, queries and keys are those of the new tokens, but there are {len_q} queries and {len_kv} keys"
         );
-        let projected = self.project(input.query, input.key, input.value);
-        let context =
-            self.heads
-                .attend_cached(projected, &self.heads.position, input.lengths, None, cache);
-        apply(&self.output, context)
+        let projected = self.project(query, key, value);
+        let heads = self
+            .heads
+            .attend_cached(projected, context, self.window, cache);
+        apply(&self.output, heads)
     }
 
-    /// What the heads attend with.
-    fn prepare(&self, input: MultiHeadAttentionInput) -> (Projected, AttentionOptions) {
-        const NAME: &str = "MultiHeadAttention";
-        // The mask may shorten the lengths further, which only the device knows.
-        let lengths = input.lengths.as_deref();
-        let on_host = lengths.filter(|_| input.mask.lengths().is_none());
-        let mask = hide_padding(NAME, input.mask, lengths, &input.key);
-        let position = &self.heads.position;
-        let options = self.heads.options(mask, position.added_to(input.bias));
-        let [query, key, value] = self.project(input.query, input.key, input.value);
-        let place = Place {
-            module: NAME,
-            offset: input.offset,
-            lengths: on_host,
-            may_be_one_sequence: true,
-        };
-        let (query, options) = self.heads.place(query, key.dims()[2], options, place);
+    /// The states, and the weights if they are requested.
+    fn run(&self, input: MultiHeadAttentionInput, with_weights: bool) -> Attended {
+        let MultiHeadAttentionInput {
+            query,
+            key,
+            value,
+            context,
+        } = input;
+        let [query, key, value] = self.project(query, key, value);
+        let position = context.position.as_ref().unwrap_or(&self.heads.position);
         let key = self.heads.prepare_key(key, position, &Positions::default());
-        ([query, key, value], options)
+        let pair = Pair {
+            module: NAME,
+            may_be_one_sequence: true,
+            mask: match self.causal {
+                true => causal(self.window),
+                false => AttentionMask::none(),
+            },
+        };
+        let operands = [query, key, value];
+        let (heads, weights) = self
+            .heads
+            .attend_pair(operands, context, pair, with_weights);
+        (apply(&self.output, heads), weights)
     }
 
     fn project(&self, query: Tensor<3>, key: Tensor<3>, value: Tensor<3>) -> Projected {

@@ -1,38 +1,72 @@
-//! The offset of queries that have keys of another sequence, by the rule that [`QueryOffset`] documents.
+//! Attention between two sequences, and the offset of the queries among the keys, by the rule that [`QueryOffset`] documents.
 
-use burn::tensor::Tensor;
-use burn_attn_ops::{AttentionMask, AttentionOptions, CausalAlignment};
+use burn_attn_ops::{AttentionMask, CausalAlignment};
 
-use super::heads::Heads;
+use super::{
+    context::AttentionContext,
+    heads::{Attended, Heads, Projected},
+    masks::hide_padding,
+};
 use crate::positions::{QueryOffset, SettledOffset};
 
-/// What decides where queries stand among their keys.
-pub(super) struct Place<'a> {
+/// How queries and keys of two sequences belong together.
+pub(super) struct Pair {
     pub(super) module: &'static str,
-    /// What the caller says.
-    pub(super) offset: Option<QueryOffset>,
-    /// The lengths of the keys, if the host knows them.
-    pub(super) lengths: Option<&'a [usize]>,
     /// Whether queries and keys may be one sequence: queries are then padded as their keys are, if their numbers are equal, and
     /// otherwise are its newest tokens.
     pub(super) may_be_one_sequence: bool,
+    /// What the module hides.
+    pub(super) mask: AttentionMask,
+}
+
+/// What decides where queries stand among their keys.
+struct Place<'a> {
+    module: &'static str,
+    /// What the caller says.
+    offset: Option<QueryOffset>,
+    /// The lengths of the keys, if the host knows them.
+    lengths: Option<&'a [usize]>,
+    may_be_one_sequence: bool,
 }
 
 impl Heads {
-    /// Queries as they enter the dot products, and the options of their attention, both for queries that stand at `place`.
-    pub(super) fn place(
+    /// [`attend`](Self::attend) of queries that are only projected to keys of another sequence, which are prepared.
+    pub(super) fn attend_pair(
         &self,
-        query: Tensor<4>,
-        len_kv: usize,
-        options: AttentionOptions,
-        place: Place,
-    ) -> (Tensor<4>, AttentionOptions) {
-        let [batch, _, len_q, _] = query.dims();
+        [query, key, value]: Projected,
+        context: AttentionContext,
+        pair: Pair,
+        with_weights: bool,
+    ) -> Attended {
+        let Pair {
+            module,
+            may_be_one_sequence,
+            mask: of_module,
+        } = pair;
+        let AttentionContext {
+            mask,
+            bias,
+            lengths,
+            offset,
+            position,
+        } = context;
+        let position = position.as_ref().unwrap_or(&self.position);
+        let ([batch, _, len_q, _], [_, _, len_kv, _]) = (query.dims(), key.dims());
+        let lengths = lengths.as_deref();
+        let place = Place {
+            module,
+            offset,
+            // The mask may shorten the lengths further, which only the device knows.
+            lengths: lengths.filter(|_| mask.lengths().is_none()),
+            may_be_one_sequence,
+        };
+        let mask = hide_padding(module, mask, lengths, [batch, len_kv], &key.device());
+        let options = self.options(mask.and(of_module), bias.and(position.bias()));
         place.check(batch, &options.mask);
         let query = self.normalised_query(query);
         let counts = options.counts_positions();
-        if self.position.rotary.is_none() && !counts {
-            return (query, options);
+        if position.rotary.is_none() && !counts {
+            return self.attend([query, key, value], options, with_weights);
         }
         let offset = place.settle(&options.mask, [len_q, len_kv]);
         let options = match &offset {
@@ -40,7 +74,8 @@ impl Heads {
             SettledOffset::OnDevice(offsets) if counts => options.query_offsets(offsets.clone()),
             SettledOffset::OnDevice(_) => options,
         };
-        (self.position.rotate_from(query, &offset), options)
+        let query = position.rotate_from(query, &offset);
+        self.attend([query, key, value], options, with_weights)
     }
 }
 

@@ -6,11 +6,11 @@ use burn::{
     tensor::{Device, Tensor, assert_shape},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask, AttentionOptions};
 
 use super::{
-    cached::check_cacheable,
-    heads::{AttentionOutput, Heads, Projected},
+    cached::check_causal,
+    context::{AttentionContext, context_builders},
+    heads::{Attended, AttentionOutput, Heads, Projected},
     heads_config::{HeadsConfig, Sizes, heads_builders},
     masks::{causal, hide_padding},
     projections::ProjectionBias,
@@ -19,8 +19,9 @@ use crate::{
     cache::{KvCache, KvCacheConfig},
     error::{ConfigError, expect_valid},
     linear::{apply, apply_without_bias, fitted, place, side_by_side},
-    positions::Position,
 };
+
+const NAME: &str = "SelfAttention";
 
 /// Configuration of [`SelfAttention`].
 #[derive(Config, Debug)]
@@ -68,13 +69,7 @@ impl SelfAttentionConfig {
         const NAME: &str = "SelfAttentionConfig";
         let sizes = self.directed().sizes(NAME, self.d_model, self.n_heads)?;
         ConfigError::check_dropout(NAME, self.dropout)?;
-        if let (false, Some(window)) = (self.causal, self.window) {
-            let reason = format!("a window of {window} needs causal true");
-            return Err(ConfigError::Invalid {
-                config: NAME,
-                reason,
-            });
-        }
+        ConfigError::check_window(NAME, self.causal, self.window)?;
         let ProjectionBias {
             query, key, value, ..
         } = self.bias;
@@ -143,62 +138,33 @@ pub struct SelfAttention {
     pub output: Linear,
     /// The computation between the two.
     pub heads: Heads,
-    pub(super) causal: bool,
-    pub(super) window: Option<usize>,
+    /// Whether a position sees only itself and earlier positions.
+    pub causal: bool,
+    /// If `causal`: how far back, in tokens. Default: to the first.
+    pub window: Option<usize>,
 }
 
 /// Input of [`SelfAttention`].
 ///
 /// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`]).
+/// once ([`AttentionMask::and`](crate::AttentionMask::and)).
 #[derive(Clone, Debug)]
 pub struct SelfAttentionInput {
     x: Tensor<3>,
-    mask: AttentionMask,
-    bias: Option<AttentionBias>,
-    lengths: Option<Vec<usize>>,
-    position: Option<Position>,
-    query_key_embedding: Option<Tensor<3>>,
+    context: AttentionContext,
+    query_key_position_embedding: Option<Tensor<3>>,
 }
+
+context_builders!(SelfAttentionInput);
 
 impl SelfAttentionInput {
     /// A batch of sequences, `[batch, len, d_model]`.
     pub fn new(x: Tensor<3>) -> Self {
         Self {
             x,
-            mask: AttentionMask::none(),
-            bias: None,
-            lengths: None,
-            position: None,
-            query_key_embedding: None,
+            context: AttentionContext::new(),
+            query_key_position_embedding: None,
         }
-    }
-
-    /// Sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees and no cache keeps.
-    pub fn lengths(mut self, lengths: &[usize]) -> Self {
-        self.lengths = Some(lengths.to_vec());
-        self
-    }
-
-    /// Also hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
-    pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = self.mask.and(mask);
-        self
-    }
-
-    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
-    pub fn bias(mut self, bias: AttentionBias) -> Self {
-        self.bias = Some(match self.bias {
-            Some(other) => other.and(bias),
-            None => bias,
-        });
-        self
-    }
-
-    /// A position encoding that several modules share, instead of the module's own.
-    pub fn position(mut self, position: Position) -> Self {
-        self.position = Some(position);
-        self
     }
 
     /// Added to the input of the query and key projections, but not to that of the values: the position embeddings of a DETR
@@ -207,9 +173,15 @@ impl SelfAttentionInput {
     /// # Shapes
     ///
     /// `[batch or 1, len, d_model]`
-    pub fn query_key_embedding(mut self, embedding: Tensor<3>) -> Self {
-        self.query_key_embedding = Some(embedding);
+    pub fn query_key_position_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.query_key_position_embedding = Some(embedding);
         self
+    }
+}
+
+impl From<Tensor<3>> for SelfAttentionInput {
+    fn from(x: Tensor<3>) -> Self {
+        Self::new(x)
     }
 }
 
@@ -228,9 +200,8 @@ impl SelfAttention {
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len² · d_model` for the attention.
-    pub fn forward(&self, input: SelfAttentionInput) -> Tensor<3> {
-        let (operands, options) = self.prepare(input);
-        apply(&self.output, self.heads.attend(operands, options))
+    pub fn forward(&self, input: impl Into<SelfAttentionInput>) -> Tensor<3> {
+        self.run(input.into(), false).0
     }
 
     /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
@@ -247,13 +218,8 @@ impl SelfAttention {
     /// # Cost
     ///
     /// That of [`forward`](Self::forward), and the scores once more, with memory for all of them.
-    pub fn forward_with_weights(&self, input: SelfAttentionInput) -> AttentionOutput {
-        let (operands, options) = self.prepare(input);
-        let (context, weights) = self.heads.attend_with_weights(operands, options);
-        AttentionOutput {
-            context: apply(&self.output, context),
-            weights,
-        }
+    pub fn forward_with_weights(&self, input: impl Into<SelfAttentionInput>) -> AttentionOutput {
+        self.run(input.into(), true).into()
     }
 
     /// An empty cache for [`forward_cached`](Self::forward_cached), in the dtype of the weights, or in that of the first keys
@@ -263,7 +229,7 @@ impl SelfAttention {
     ///
     /// When the module is not causal, a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
-        self.check_causal();
+        check_causal(NAME, self.causal);
         let place = place(&self.query_key_value);
         self.heads.cache(batch, config, self.window, place)
     }
@@ -312,31 +278,48 @@ impl SelfAttention {
     /// assert_eq!(next.dims(), [2, 1, 32]);
     /// assert_eq!(cache.lengths(), [7, 4]);
     /// ```
-    pub fn forward_cached(&self, input: SelfAttentionInput, cache: &mut KvCache) -> Tensor<3> {
-        self.check_causal();
-        check_cacheable("SelfAttention", &input.mask, input.bias.as_ref());
-        let projected = self.project(input.x, input.query_key_embedding);
-        let position = input.position.as_ref().unwrap_or(&self.heads.position);
-        let context =
-            self.heads
-                .attend_cached(projected, position, input.lengths, self.window, cache);
-        apply(&self.output, context)
+    pub fn forward_cached(
+        &self,
+        input: impl Into<SelfAttentionInput>,
+        cache: &mut KvCache,
+    ) -> Tensor<3> {
+        check_causal(NAME, self.causal);
+        let SelfAttentionInput {
+            x,
+            context,
+            query_key_position_embedding,
+        } = input.into();
+        context.check_cacheable(NAME);
+        let projected = self.project(x, query_key_position_embedding);
+        let heads = self
+            .heads
+            .attend_cached(projected, context, self.window, cache);
+        apply(&self.output, heads)
     }
 
-    fn check_causal(&self) {
+    /// The states, and the weights if they are requested.
+    pub(crate) fn run(&self, input: SelfAttentionInput, with_weights: bool) -> Attended {
+        let SelfAttentionInput {
+            x,
+            context,
+            query_key_position_embedding,
+        } = input;
         assert!(
-            self.causal,
-            "SelfAttention: a cache needs a causal module; with_causal(true) makes one"
+            context.offset.is_none(),
+            "{NAME}: an offset was given, but the queries are the keys"
         );
-    }
-
-    /// What the heads attend with.
-    fn prepare(&self, input: SelfAttentionInput) -> (Projected, AttentionOptions) {
-        let mask = self.mask(&input);
-        let position = input.position.as_ref().unwrap_or(&self.heads.position);
-        let options = self.heads.options(mask, position.added_to(input.bias));
-        let projected = self.project(input.x, input.query_key_embedding);
-        (self.heads.prepare(projected, position), options)
+        let [batch, len, _] = x.dims();
+        let lengths = context.lengths.as_deref();
+        let mut mask = hide_padding(NAME, context.mask, lengths, [batch, len], &x.device());
+        if self.causal {
+            mask = mask.and(causal(self.window));
+        }
+        let position = context.position.as_ref().unwrap_or(&self.heads.position);
+        let options = self.heads.options(mask, context.bias.and(position.bias()));
+        let projected = self.project(x, query_key_position_embedding);
+        let operands = self.heads.prepare(projected, position);
+        let (heads, weights) = self.heads.attend(operands, options, with_weights);
+        (apply(&self.output, heads), weights)
     }
 
     /// Query, key and value of `x`, the first two with the `embedding` added to it.
@@ -353,15 +336,5 @@ impl SelfAttention {
         let added = apply_without_bias(&self.query_key_value, embedding);
         let [of_query, of_key, _] = self.heads.split_all(added);
         [query + of_query, key + of_key, value]
-    }
-
-    /// All masks combined.
-    fn mask(&self, input: &SelfAttentionInput) -> AttentionMask {
-        let (mask, lengths) = (input.mask.clone(), input.lengths.as_deref());
-        let mask = hide_padding("SelfAttention", mask, lengths, &input.x);
-        match self.causal {
-            true => mask.and(causal(self.window)),
-            false => mask,
-        }
     }
 }

@@ -46,7 +46,7 @@ impl KvCache {
         &mut self,
         position: &Position,
         len_kv: usize,
-    ) -> Option<AttentionBias> {
+    ) -> AttentionBias {
         self.bias.follow(position);
         let made = self.bias.of_last_query.take();
         let made = made.filter(|bias| bias.dims()[3] >= len_kv);
@@ -60,15 +60,17 @@ impl KvCache {
             let [n_heads, _] = bias.dims();
             Some(bias.reshape([1, n_heads, 1, len]))
         });
-        let bias = self.bias.of_last_query.clone()?;
+        let Some(bias) = self.bias.of_last_query.clone() else {
+            return AttentionBias::none();
+        };
         let [_, _, _, len] = bias.dims();
-        Some(AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv)))
+        AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv))
     }
 
     /// The position bias of one query per sequence, at any position, over [`whole`](Self::whole).
     ///
     /// It is the same tensor until the memory grows, so a token needs no memory for it.
-    pub(crate) fn bias_of_distances(&mut self, position: &Position) -> Option<AttentionBias> {
+    pub(crate) fn bias_of_distances(&mut self, position: &Position) -> AttentionBias {
         let room = self.capacity() as isize;
         let count = 2 * self.capacity() + 1;
         self.bias.follow(position);
@@ -78,7 +80,8 @@ impl KvCache {
             let positions: Vec<isize> = (-room..=room).rev().collect();
             position.bias_of_positions(&positions, self.statistics())
         });
-        self.bias.distances.clone().map(AttentionBias::distances)
+        let bias = self.bias.distances.clone();
+        bias.map_or_else(AttentionBias::none, AttentionBias::distances)
     }
 
     /// Keys and values over the whole capacity, `[batch, n_kv_heads, capacity, d_head]` and likewise for the values.

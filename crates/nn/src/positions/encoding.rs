@@ -56,7 +56,7 @@ impl PositionEncoding {
         Self::Relative(RelativeBiasConfig::new())
     }
 
-    /// The same for a module that is causal or not, if the encoding leaves its direction open.
+    /// This configuration with its direction filled in, if it is left open.
     pub(crate) fn directed(mut self, causal: bool) -> Self {
         if let Self::Relative(relative) = &mut self {
             relative.bidirectional.get_or_insert(!causal);
@@ -173,10 +173,11 @@ impl Position {
         }
     }
 
-    /// The bias on the scores, if the encoding has one.
-    pub fn bias(&self) -> Option<AttentionBias> {
+    /// The bias on the scores: none, if the encoding is rotary or absent.
+    pub fn bias(&self) -> AttentionBias {
         let alibi = self.alibi.as_ref().map(Alibi::bias);
-        alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias))
+        let bias = alibi.or_else(|| self.relative.as_ref().map(RelativeBias::bias));
+        bias.unwrap_or_default()
     }
 
     /// Whether there is a [`bias`](Self::bias).
@@ -195,14 +196,6 @@ impl Position {
             buckets: Some(relative.buckets),
         });
         alibi.or(relative)
-    }
-
-    /// The sum of `bias` and that of the positions.
-    pub(crate) fn added_to(&self, bias: Option<AttentionBias>) -> Option<AttentionBias> {
-        match (bias, self.bias()) {
-            (Some(bias), Some(of_position)) => Some(bias.and(of_position)),
-            (one, None) | (None, one) => one,
-        }
     }
 
     /// The [`bias`](Self::bias) on the score of a key that is this many tokens after its query, for each of these positions, in

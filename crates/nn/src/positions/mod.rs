@@ -67,12 +67,3 @@ pub(crate) fn indices(rows: impl IntoIterator<Item = usize>, device: &Device) ->
     let count = rows.len();
     Tensor::from_data(TensorData::new(rows, [count]), device)
 }
-
-/// The numbers at these places. In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu when something is selected.
-pub(crate) fn select(numbers: &Tensor<1, Int>, places: &[usize]) -> Tensor<1, Int> {
-    let device = numbers.device();
-    match places.is_empty() {
-        true => Tensor::zeros([0], (&device, numbers.dtype())),
-        false => (numbers.clone()).select(0, indices(places.iter().copied(), &device)),
-    }
-}

@@ -15,9 +15,7 @@ use crate::{ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders}
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{
-///     BlockConfig, CausalTransformerConfig, CausalTransformerInput, FeedForwardActivation, NormConfig, NormPlacement,
-/// };
+/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, TransformerStackConfig};
 ///
 /// let device = Device::default();
 /// let block = BlockConfig::new()
@@ -26,9 +24,9 @@ use crate::{ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders}
 ///     .with_activation(FeedForwardActivation::SwiGlu)
 ///     .with_bias(false)
 ///     .with_dropout(0.0);
-/// let model = CausalTransformerConfig::new(32, 64, 4, 2).with_block(block).init(&device);
-/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
-/// assert_eq!(model.forward(CausalTransformerInput::new(x)).dims(), [2, 7, 32]);
+/// let model = TransformerStackConfig::causal(32, 64, 4, 2).with_block(block).init(&device);
+/// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+/// assert_eq!(model.forward(x).dims(), [2, 7, 32]);
 /// ```
 #[derive(Config, Debug)]
 pub struct BlockConfig {

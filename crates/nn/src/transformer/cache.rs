@@ -1,13 +1,9 @@
 //! Decoding by layers and stacks, which read each token once, and the memory once.
 
-use burn::tensor::{Int, Tensor};
-use burn_attn_ops::AttentionMask;
+use burn::tensor::Tensor;
 
-use super::{LayerContext, TransformerStack};
-use crate::{
-    KvCache, KvCacheConfig, ProjectedMemory,
-    positions::{indices, select},
-};
+use super::{LayerInput, TransformerStack};
+use crate::{KvCache, KvCacheConfig, ProjectedMemory, positions::indices};
 
 /// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens, and those of the memory
 /// if it has cross-attention. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
@@ -20,31 +16,28 @@ use crate::{
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{KvCacheConfig, LayerContext, TransformerLayerConfig};
+/// use burn_attn::{KvCacheConfig, LayerInput, TransformerLayerConfig};
 ///
 /// let device = Device::default();
 /// let layer = TransformerLayerConfig::new(32, 64, 4).with_causal(true).init(&device);
-/// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
-/// let mut cache = layer.cache(2, None, &KvCacheConfig::new(100));
+/// let random = |len| LayerInput::new(Tensor::random([2, len, 32], Distribution::Default, &device));
+/// let mut cache = layer.cache(2, &KvCacheConfig::new(100));
 /// // Prompts of 6 and 3 tokens, then a token of each, which is taken back from the second.
-/// layer.forward_cached(random(6), &LayerContext::new().lengths(&[6, 3]), &mut cache);
-/// layer.forward_cached(random(1), &LayerContext::new(), &mut cache);
-/// cache.truncate(&[7, 3]);
-/// assert_eq!(cache.tokens().lengths(), [7, 3]);
+/// layer.forward_cached(random(6).lengths(&[6, 3]), &mut cache);
+/// layer.forward_cached(random(1), &mut cache);
+/// cache.tokens.truncate(&[7, 3]);
+/// assert_eq!(cache.tokens.lengths(), [7, 3]);
 /// ```
 #[derive(Clone, Debug)]
 pub struct LayerCache {
-    pub(super) tokens: KvCache,
-    /// Keys and values of the memory, for cross-attention.
-    pub(super) memory: Option<ProjectedMemory>,
+    /// Keys and values of the tokens so far.
+    pub tokens: KvCache,
+    /// Keys and values of the memory, by [`CrossAttention::project_memory`](crate::CrossAttention::project_memory), if the layer has
+    /// cross-attention. Absent at first.
+    pub memory: Option<ProjectedMemory>,
 }
 
 impl LayerCache {
-    /// Keys and values of the tokens so far.
-    pub fn tokens(&self) -> &KvCache {
-        &self.tokens
-    }
-
     /// Sequence `b` becomes what sequence `rows[b]` was, including its memory; see [`KvCache::reorder`].
     ///
     /// # Panics
@@ -82,37 +75,10 @@ impl LayerCache {
         };
         self.tokens.join(other.tokens);
     }
-
-    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can take back. See [`KvCache::reserve`].
-    ///
-    /// # Cost
-    ///
-    /// As [`KvCache::reserve`].
-    pub fn reserve(&mut self, new: usize) {
-        self.tokens.reserve(new);
-    }
-
-    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory. See [`KvCache::truncate`].
-    ///
-    /// # Panics
-    ///
-    /// As [`KvCache::truncate`].
-    ///
-    /// # Cost
-    ///
-    /// None.
-    pub fn truncate(&mut self, lengths: &[usize]) {
-        self.tokens.truncate(lengths);
-    }
-
-    /// Removes all tokens and keeps the memory of cross-attention. See [`KvCache::reset`].
-    pub fn reset(&mut self) {
-        self.tokens.reset();
-    }
 }
 
 /// The cache of a [`TransformerStack`]: for every layer, the keys and values of its tokens, and of the memory if the stack
-/// has cross-attention. Made by [`TransformerStack::cache`] or [`TransformerStack::cache_with_memory`].
+/// has cross-attention. Made by [`TransformerStack::cache`].
 ///
 /// # Cost
 ///
@@ -124,36 +90,36 @@ impl LayerCache {
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{CausalTransformerConfig, KvCacheConfig};
+/// use burn_attn::{KvCacheConfig, LayerInput, TransformerStackConfig};
 ///
 /// let device = Device::default();
-/// let model = CausalTransformerConfig::new(32, 64, 4, 2).init(&device);
-/// let random = |batch, len| Tensor::<3>::random([batch, len, 32], Distribution::Default, &device);
+/// let model = TransformerStackConfig::causal(32, 64, 4, 2).init(&device);
+/// let random = |batch, len| LayerInput::new(Tensor::random([batch, len, 32], Distribution::Default, &device));
 /// let config = KvCacheConfig::new(100);
 ///
 /// // Two prompts, of 6 and 3 tokens, in one padded batch, then one token of each.
 /// let mut cache = model.cache(2, &config);
-/// model.forward_cached(random(2, 6), &[6, 3], &mut cache);
-/// model.forward_cached(random(2, 1), &[1, 1], &mut cache);
+/// model.forward_cached(random(2, 6).lengths(&[6, 3]), &mut cache);
+/// model.forward_cached(random(2, 1), &mut cache);
 /// assert_eq!(cache.lengths(), [7, 4]);
 ///
 /// // Four tokens at once, of which the first sequence keeps three and the second none.
-/// model.forward_cached(random(2, 4), &[4, 4], &mut cache);
+/// model.forward_cached(random(2, 4), &mut cache);
 /// cache.truncate(&[10, 4]);
 ///
 /// // A third request joins the batch, then the first one leaves it.
 /// let mut new = model.cache(1, &config);
-/// model.forward_cached(random(1, 5), &[5], &mut new);
+/// model.forward_cached(random(1, 5), &mut new);
 /// cache.join(new);
 /// cache.reorder(&[1, 2]);
 /// assert_eq!(cache.lengths(), [4, 5]);
-/// model.forward_cached(random(2, 1), &[1, 1], &mut cache);
+/// model.forward_cached(random(2, 1), &mut cache);
 /// ```
 #[derive(Clone, Debug)]
 pub struct TransformerCache {
     layers: Vec<LayerCache>,
-    /// Length of each memory without padding, `[batch]`.
-    memory_lengths: Option<Tensor<1, Int>>,
+    /// Length of each memory without padding, if there is padding.
+    memory_lengths: Option<Vec<usize>>,
 }
 
 impl TransformerCache {
@@ -184,12 +150,11 @@ impl TransformerCache {
     ///
     /// As [`LayerCache::reorder`], for every layer.
     pub fn reorder(&mut self, rows: &[usize]) {
-        let stays = rows.iter().copied().eq(0..self.lengths().len());
         for layer in &mut self.layers {
             layer.reorder(rows);
         }
-        if let Some(lengths) = self.memory_lengths.as_mut().filter(|_| !stays) {
-            *lengths = select(lengths, rows);
+        if let Some(lengths) = &mut self.memory_lengths {
+            *lengths = rows.iter().map(|&row| lengths[row]).collect();
         }
     }
 
@@ -209,16 +174,22 @@ impl TransformerCache {
             other.layers.len(),
             self.layers.len()
         );
-        let lengths = (self.memory_lengths.take(), other.memory_lengths);
+        let (own, others) = (self.all_memory_lengths(), other.all_memory_lengths());
+        self.memory_lengths = own.zip(others).map(|(own, others)| [own, others].concat());
         for (own, others) in self.layers.iter_mut().zip(other.layers) {
             own.join(others);
         }
-        self.memory_lengths = match lengths {
-            (Some(own), Some(others)) if own.dims() == [0] => Some(others),
-            (Some(own), Some(others)) if others.dims() == [0] => Some(own),
-            (Some(own), Some(others)) => Some(Tensor::cat(vec![own, others], 0)),
-            (own, others) => own.or(others),
-        };
+    }
+
+    /// The length of each memory, whether or not there is padding.
+    fn all_memory_lengths(&self) -> Option<Vec<usize>> {
+        let memory = self.layers.first()?.memory.as_ref()?;
+        let [batch, len] = memory.batch_and_len();
+        Some(
+            self.memory_lengths
+                .clone()
+                .unwrap_or_else(|| vec![len; batch]),
+        )
     }
 
     /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can take back. See [`KvCache::reserve`].
@@ -254,7 +225,7 @@ impl TransformerCache {
         }
     }
 
-    /// Removes all tokens and keeps their room, and the encoder's memory: other sources need a new cache.
+    /// Removes all tokens. Their room stays, and so does the memory until [`TransformerStack::project_memory`] replaces it.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();
@@ -263,66 +234,14 @@ impl TransformerCache {
 }
 
 impl TransformerStack {
-    /// An empty cache for [`forward_cached`](Self::forward_cached).
+    /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
+    /// [`project_memory`](Self::project_memory).
     ///
     /// # Panics
     ///
-    /// When the stack is not causal, as a [`TransformerEncoder`](crate::TransformerEncoder) is not; when a size of `config` is zero, it asks
-    /// for 8 bits on a device without 8-bit integers, or its `max_len` is more than the positions of a rotary encoding; when the layers
-    /// have cross-attention ([`cache_with_memory`](Self::cache_with_memory) is for those).
+    /// When the stack is not causal, a size of `config` is zero, it asks for 8 bits on a device without 8-bit integers, or its
+    /// `max_len` is more than the positions of a rotary encoding.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
-        self.new_cache(batch, None, config)
-    }
-
-    /// [`cache`](Self::cache) of a stack with cross-attention. The keys and values of the memory are projected here, once.
-    ///
-    /// # Shapes
-    ///
-    /// - `memory`: `[batch, len_kv, d_memory]`
-    /// - `memory_lengths`: `[batch]`, without padding
-    ///
-    /// # Panics
-    ///
-    /// As [`cache`](Self::cache), and when the layers have no cross-attention or the memory does not fit it.
-    ///
-    /// # Cost
-    ///
-    /// That of [`project_memory`](crate::CrossAttention::project_memory) for every layer.
-    ///
-    /// # Example
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{KvCacheConfig, TransformerDecoderConfig};
-    ///
-    /// let device = Device::default();
-    /// let decoder = TransformerDecoderConfig::new(32, 64, 4, 2).with_causal(true).init(&device);
-    /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
-    /// let source_lengths = Tensor::from_data([7, 4], &device);
-    /// let mut cache = decoder.cache_with_memory(random(7), source_lengths, &KvCacheConfig::new(100));
-    /// for _ in 0..3 {
-    ///     let states = decoder.forward_cached(random(1), &[1, 1], &mut cache);
-    ///     assert_eq!(states.dims(), [2, 1, 32]);
-    /// }
-    /// ```
-    pub fn cache_with_memory(
-        &self,
-        memory: Tensor<3>,
-        memory_lengths: Tensor<1, Int>,
-        config: &KvCacheConfig,
-    ) -> TransformerCache {
-        let [batch, _, _] = memory.dims();
-        let mut cache = self.new_cache(batch, Some(memory), config);
-        cache.memory_lengths = Some(memory_lengths);
-        cache
-    }
-
-    fn new_cache(
-        &self,
-        batch: usize,
-        memory: Option<Tensor<3>>,
-        config: &KvCacheConfig,
-    ) -> TransformerCache {
         // A single layer would refuse the token that has no position; in a stack, earlier layers may have accepted it by then.
         let positions = self.rotary_len().unwrap_or(usize::MAX);
         assert!(
@@ -332,27 +251,83 @@ impl TransformerStack {
         );
         let layers = self.layers_in_order();
         TransformerCache {
-            layers: layers
-                .map(|layer| layer.cache(batch, memory.clone(), config))
-                .collect(),
+            layers: layers.map(|layer| layer.cache(batch, config)).collect(),
             memory_lengths: None,
+        }
+    }
+
+    /// Gives the cache of a stack with cross-attention its memory, in place of an earlier one. The keys and values are projected
+    /// here, once.
+    ///
+    /// The memory of sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees.
+    ///
+    /// # Shapes
+    ///
+    /// - `memory`: `[batch, len_kv, d_memory]`
+    ///
+    /// # Panics
+    ///
+    /// When the layers have no cross-attention, the cache has another number of layers or sequences, or the memory or its lengths do
+    /// not fit.
+    ///
+    /// # Cost
+    ///
+    /// That of [`project_memory`](crate::CrossAttention::project_memory) for every layer.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, TransformerStackConfig};
+    ///
+    /// let device = Device::default();
+    /// let decoder = TransformerStackConfig::decoder(32, 64, 4, 2).with_causal(true).init(&device);
+    /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
+    /// let mut cache = decoder.cache(2, &KvCacheConfig::new(100));
+    /// decoder.project_memory(random(7), &[7, 4], &mut cache);
+    /// for _ in 0..3 {
+    ///     assert_eq!(decoder.forward_cached(random(1), &mut cache).dims(), [2, 1, 32]);
+    /// }
+    /// ```
+    pub fn project_memory(
+        &self,
+        memory: Tensor<3>,
+        lengths: &[usize],
+        cache: &mut TransformerCache,
+    ) {
+        self.check_cache(cache);
+        let ([batch, len, _], rows) = (memory.dims(), cache.lengths().len());
+        assert!(
+            batch == rows,
+            "TransformerStack: a memory of {batch} sequences does not fit a cache of {rows}"
+        );
+        assert!(
+            lengths.len() == batch && lengths.iter().all(|&length| length <= len),
+            "TransformerStack: lengths {lengths:?} do not fit a memory of {batch} sequences of {len} tokens"
+        );
+        let has_padding = lengths.iter().any(|&length| length < len);
+        cache.memory_lengths = has_padding.then(|| lengths.to_vec());
+        for (layer, cache) in self.layers_in_order().zip(&mut cache.layers) {
+            let attention = layer.cross_attention.as_ref().unwrap_or_else(|| {
+                panic!("TransformerStack: a memory was given to layers without cross-attention")
+            });
+            cache.memory = Some(attention.project_memory(memory.clone()));
         }
     }
 
     /// The states of the next tokens of each sequence, which are added to the cache: the same as [`forward`](Self::forward) of
     /// the whole sequences gives for these tokens.
     ///
-    /// Sequence `b` has `lengths[b]` new tokens; what follows in its row is padding.
+    /// The lengths of the input count the new tokens of each sequence; by default, there is no padding.
     ///
     /// # Shapes
     ///
-    /// - `x`, output: `[batch, len, d_model]`; the output of padding is meaningless
+    /// - input, output: `[batch, len, d_model]`; the output of padding is meaningless
     ///
     /// # Panics
     ///
-    /// As [`SelfAttention::forward_cached`](crate::SelfAttention::forward_cached), and when the cache has another number of layers, its
-    /// layers have unequal numbers of tokens, or its memory does not fit the cross-attention, or there is only one of these two.
-    /// Nothing else is compared: stacks of equal sizes cannot be told apart.
+    /// As [`TransformerLayer::forward_cached`](crate::TransformerLayer::forward_cached), and when the cache has another number of
+    /// layers, or its layers have unequal numbers of tokens. Nothing else is compared: stacks of equal sizes cannot be told apart.
     ///
     /// # Cost
     ///
@@ -360,19 +335,18 @@ impl TransformerStack {
     /// by layer.
     pub fn forward_cached(
         &self,
-        x: Tensor<3>,
-        lengths: &[usize],
+        input: impl Into<LayerInput>,
         cache: &mut TransformerCache,
     ) -> Tensor<3> {
         self.check_cache(cache);
-        let mut context = LayerContext::new().lengths(lengths);
+        let mut input = input.into();
         if let Some(lengths) = &cache.memory_lengths {
-            context = context.memory_mask(AttentionMask::key_lengths(lengths.clone()));
+            input = input.memory_lengths(lengths);
         }
         let mut caches = cache.layers.iter_mut();
-        let states = self.fold(x, &context, |layer, x, context| {
+        let states = self.fold(input, |layer, input| {
             let cache = caches.next().expect("as many caches as layers");
-            layer.forward_cached(x, context, cache).states
+            layer.forward_cached(input, cache).states
         });
         self.finish(states)
     }

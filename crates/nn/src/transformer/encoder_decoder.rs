@@ -8,9 +8,7 @@ use burn_attn_derive::Config;
 use burn_attn_ops::AttentionMask;
 
 use super::{
-    BlockConfig, TransformerDecoder, TransformerDecoderInput, TransformerEncoder,
-    TransformerEncoderInput, TransformerStack, TransformerStackConfig, TransformerStackInput,
-    TransformerStackOutput,
+    BlockConfig, LayerInput, TransformerStack, TransformerStackConfig, TransformerStackOutput,
 };
 use crate::error::{ConfigError, expect_valid};
 
@@ -94,21 +92,20 @@ impl TransformerConfig {
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{AttentionMask, TransformerConfig, TransformerInput};
+/// use burn_attn::{TransformerConfig, TransformerInput};
 ///
 /// let device = Device::default();
 /// let transformer = TransformerConfig::new(32, 64, 4, 2, 2).init(&device);
 /// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
-/// let lengths = Tensor::from_data([7, 4], &device);
-/// let input = TransformerInput::new(random(7), random(5)).source_mask(AttentionMask::key_lengths(lengths));
+/// let input = TransformerInput::new(random(7), random(5)).source_lengths(&[7, 4]);
 /// assert_eq!(transformer.forward(input).dims(), [2, 5, 32]);
 /// ```
 #[derive(Module, Debug)]
 pub struct Transformer {
     /// Reads the source.
-    pub encoder: TransformerEncoder,
+    pub encoder: TransformerStack,
     /// Writes the target.
-    pub decoder: TransformerDecoder,
+    pub decoder: TransformerStack,
 }
 
 /// Input of [`Transformer`].
@@ -117,33 +114,43 @@ pub struct Transformer {
 /// once ([`AttentionMask::and`]).
 #[derive(Clone, Debug)]
 pub struct TransformerInput {
-    source: Tensor<3>,
-    target: Tensor<3>,
-    source_mask: AttentionMask,
-    target_mask: AttentionMask,
+    source: LayerInput,
+    target: LayerInput,
 }
 
 impl TransformerInput {
     /// Embedded sources `[batch, len_source, d_model]` and targets `[batch, len_target, d_model]`.
     pub fn new(source: Tensor<3>, target: Tensor<3>) -> Self {
         Self {
-            source,
-            target,
-            source_mask: AttentionMask::none(),
-            target_mask: AttentionMask::none(),
+            source: LayerInput::new(source),
+            target: LayerInput::new(target),
         }
     }
 
     /// Also hides what `mask` hides of the source, from encoder and decoder, in addition to earlier masks; see
     /// [`AttentionMask::and`].
     pub fn source_mask(mut self, mask: AttentionMask) -> Self {
-        self.source_mask = self.source_mask.and(mask);
+        self.source = self.source.mask(mask.clone());
+        self.target = self.target.memory_mask(mask);
+        self
+    }
+
+    /// Source `b` has `lengths[b]` tokens. What follows is padding, which neither encoder nor decoder sees.
+    pub fn source_lengths(mut self, lengths: &[usize]) -> Self {
+        self.source = self.source.lengths(lengths);
+        self.target = self.target.memory_lengths(lengths);
         self
     }
 
     /// Also hides what `mask` hides of the target, in addition to causality and earlier masks; see [`AttentionMask::and`].
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
-        self.target_mask = self.target_mask.and(mask);
+        self.target = self.target.mask(mask);
+        self
+    }
+
+    /// Target `b` has `lengths[b]` tokens. What follows is padding, which no query sees.
+    pub fn target_lengths(mut self, lengths: &[usize]) -> Self {
+        self.target = self.target.lengths(lengths);
         self
     }
 }
@@ -175,20 +182,14 @@ impl Transformer {
     ///
     /// # Panics
     ///
-    /// When a width is not `d_model`, the batch sizes differ or a mask does not fit.
+    /// When a width is not `d_model`, the batch sizes differ, or a mask or lengths do not fit.
     ///
     /// # Cost
     ///
     /// That of [`TransformerStack::forward`](crate::TransformerStack::forward), for the encoder and for the decoder.
     pub fn forward(&self, input: TransformerInput) -> Tensor<3> {
-        let memory = self
-            .encoder
-            .forward(TransformerEncoderInput::new(input.source).mask(input.source_mask.clone()));
-        self.decoder.forward(
-            TransformerDecoderInput::new(input.target, memory)
-                .target_mask(input.target_mask)
-                .memory_mask(input.source_mask),
-        )
+        let memory = self.encoder.forward(input.source);
+        self.decoder.forward(input.target.memory(memory))
     }
 
     /// The decoder's states, and the attention weights of every layer.
@@ -221,14 +222,13 @@ impl Transformer {
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{AttentionMask, BlockConfig, ExpertsConfig, TransformerConfig, TransformerInput, load_balancing_loss};
+    /// use burn_attn::{BlockConfig, ExpertsConfig, TransformerConfig, TransformerInput, load_balancing_loss};
     ///
     /// let device = Device::default();
     /// let block = BlockConfig::new().with_experts(ExpertsConfig::new(4, 2));
     /// let transformer = TransformerConfig::new(32, 64, 4, 2, 2).with_block(block).init(&device);
     /// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
-    /// let lengths = AttentionMask::key_lengths(Tensor::from_data([3, 2], &device));
-    /// let input = TransformerInput::new(random(3), random(5)).source_mask(lengths);
+    /// let input = TransformerInput::new(random(3), random(5)).source_lengths(&[3, 2]);
     /// let output = transformer.forward_with_router_logits(input);
     /// let is_token = Tensor::from_data([true, true, true, true, true, false], &device);
     /// // To be added to the loss of the model.
@@ -244,14 +244,10 @@ impl Transformer {
     fn traced(
         &self,
         input: TransformerInput,
-        run: impl Fn(&TransformerStack, TransformerStackInput) -> TransformerStackOutput,
+        run: impl Fn(&TransformerStack, LayerInput) -> TransformerStackOutput,
     ) -> TransformerOutput {
-        let source = TransformerEncoderInput::new(input.source).mask(input.source_mask.clone());
-        let encoded = run(&self.encoder, source);
-        let target = TransformerDecoderInput::new(input.target, encoded.states)
-            .target_mask(input.target_mask)
-            .memory_mask(input.source_mask);
-        let decoded = run(&self.decoder, target.into());
+        let encoded = run(&self.encoder, input.source);
+        let decoded = run(&self.decoder, input.target.memory(encoded.states));
         TransformerOutput {
             states: decoded.states,
             encoder_weights: encoded.self_weights,

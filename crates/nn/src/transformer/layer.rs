@@ -7,12 +7,13 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerContext, MixtureOfExperts,
-    MixtureOfExpertsConfig, NormPlacement, Residual,
+    BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
+    MixtureOfExpertsConfig, NormPlacement, Residual, input::LayerContext,
 };
 use crate::{
-    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCacheConfig, ProjectionBias,
+    CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, ProjectionBias,
     SelfAttention, SelfAttentionConfig,
+    attention::Attended,
     error::{ConfigError, expect_valid},
     positions::PositionEncoding,
 };
@@ -60,11 +61,7 @@ impl TransformerLayerConfig {
             ("value", bias.value),
         ];
         ProjectionBias::shared(config, &of_one_input)?;
-        if let (false, Some(window)) = (self.causal, block.window) {
-            return invalid(format!(
-                "the block has a window of {window}, which needs a causal layer; AttentionMask::window is for both directions"
-            ));
-        }
+        ConfigError::check_window(config, self.causal, block.window)?;
         if let Some(d_memory) = self.d_memory {
             ConfigError::check_positive(config, &[("d_memory", d_memory)])?;
             if block.parallel {
@@ -177,15 +174,15 @@ impl TransformerLayerConfig {
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{LayerContext, TransformerLayerConfig};
+/// use burn_attn::{LayerInput, TransformerLayerConfig};
 ///
 /// let device = Device::default();
 /// let random = |shape: [usize; 3]| Tensor::random(shape, Distribution::Default, &device);
 /// let encoder = TransformerLayerConfig::new(32, 64, 4).init(&device);
-/// let memory = encoder.forward(random([2, 7, 32]), &LayerContext::new()).states;
+/// let memory = encoder.forward(random([2, 7, 32])).states;
 ///
 /// let decoder = TransformerLayerConfig::new(24, 64, 4).with_causal(true).with_d_memory(32).init(&device);
-/// let output = decoder.forward(random([2, 5, 24]), &LayerContext::new().memory(memory));
+/// let output = decoder.forward(LayerInput::new(random([2, 5, 24])).memory(memory));
 /// assert_eq!(output.states.dims(), [2, 5, 24]);
 /// ```
 #[derive(Module, Debug)]
@@ -230,33 +227,26 @@ impl TransformerLayer {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model`, a part of the context does not fit, or there is a memory without cross-attention or
+    /// When the width is not `d_model`, a part of the input does not fit, or there is a memory without cross-attention or
     /// cross-attention without a memory.
     ///
     /// # Cost
     ///
     /// That of [`SelfAttention::forward`], [`CrossAttention::forward`] and [`FeedForward::forward`] or [`MixtureOfExperts::forward`].
-    pub fn forward(&self, x: Tensor<3>, context: &LayerContext) -> LayerOutput {
-        self.run(x, context, None)
+    pub fn forward(&self, input: impl Into<LayerInput>) -> LayerOutput {
+        self.run(input.into(), None)
     }
 
-    /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs the `memory`,
-    /// `[batch, len_kv, d_memory]`, whose keys and values are projected here, once.
+    /// An empty cache for [`forward_cached`](Self::forward_cached). A layer with cross-attention needs a memory in it:
+    /// [`LayerCache::memory`].
     ///
     /// # Panics
     ///
-    /// As [`SelfAttention::cache`], and when the memory does not fit the cross-attention, or one of the two is missing.
-    pub fn cache(
-        &self,
-        batch: usize,
-        memory: Option<Tensor<3>>,
-        config: &KvCacheConfig,
-    ) -> LayerCache {
-        self.check_memory(memory.is_some());
-        let memory = memory.zip(self.cross_attention.as_ref());
+    /// As [`SelfAttention::cache`].
+    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> LayerCache {
         LayerCache {
             tokens: self.self_attention.cache(batch, config),
-            memory: memory.map(|(memory, attention)| attention.project_memory(memory)),
+            memory: None,
         }
     }
 
@@ -269,32 +259,24 @@ impl TransformerLayer {
     ///
     /// # Panics
     ///
-    /// As [`SelfAttention::forward_cached`], and when the context has a memory, requests weights, or has a mask of the memory that is
-    /// aligned bottom-right by name.
+    /// As [`SelfAttention::forward_cached`], and when the input has a memory, requests weights, or has a mask of the memory that is
+    /// aligned bottom-right by name, or the cache has no memory for the cross-attention.
     ///
     /// # Cost
     ///
     /// As [`forward`](Self::forward), with [`SelfAttention::forward_cached`].
     pub fn forward_cached(
         &self,
-        x: Tensor<3>,
-        context: &LayerContext,
+        input: impl Into<LayerInput>,
         cache: &mut LayerCache,
     ) -> LayerOutput {
-        assert!(
-            !context.has_memory() && !context.weights,
-            "TransformerLayer: a context with a memory or a request for weights cannot be combined with a cache"
-        );
-        assert!(
-            !context.needs_the_whole_target(),
-            "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
-        );
-        let memory = cache.memory.clone();
-        let context = match memory {
-            Some(memory) => &context.clone().memory_of(cache.tokens.lengths(), memory),
-            None => context,
+        let input = input.into();
+        input.check_cacheable();
+        let input = match cache.memory.clone() {
+            Some(memory) => input.memory_of_cache(cache.tokens.lengths(), memory),
+            None => input,
         };
-        self.run(x, context, Some(cache))
+        self.run(input, Some(&mut cache.tokens))
     }
 
     /// Whether attention and feed-forward network are summed, instead of following each other.
@@ -302,27 +284,15 @@ impl TransformerLayer {
         self.parallel
     }
 
-    fn run(
-        &self,
-        x: Tensor<3>,
-        context: &LayerContext,
-        cache: Option<&mut LayerCache>,
-    ) -> LayerOutput {
-        self.check_memory(context.has_memory());
-        context.check_memory_options(self.cross_attention.is_some());
+    pub(super) fn run(&self, input: LayerInput, cache: Option<&mut KvCache>) -> LayerOutput {
+        let LayerInput { x, context, more } = input;
+        more.check_memory(self.cross_attention.is_some());
         let input = self.self_attention_residual.input(x.clone());
-        let attention_input = context.self_attention(input.clone());
+        let attention = &self.self_attention;
+        let attention_input = more.self_attention(input.clone(), context);
         let (attended, self_weights) = match cache {
-            Some(cache) => {
-                let attention = &self.self_attention;
-                let attended = attention.forward_cached(attention_input, &mut cache.tokens);
-                (attended, None)
-            }
-            None if context.weights => {
-                let output = self.self_attention.forward_with_weights(attention_input);
-                (output.context, Some(output.weights))
-            }
-            None => (self.self_attention.forward(attention_input), None),
+            Some(cache) => (attention.forward_cached(attention_input, cache), None),
+            None => attention.run(attention_input, more.wants_weights()),
         };
         if self.parallel {
             let input = match &self.feed_forward_residual {
@@ -338,7 +308,7 @@ impl TransformerLayer {
             };
         }
         let x = self.self_attention_residual.sum(x, attended);
-        let (x, cross_weights) = self.look_at_memory(x, context);
+        let (x, cross_weights) = self.cross_attend(x, &more);
         let residual = self.feed_forward_residual.as_ref();
         let residual = residual.expect("only parallel layers have no such sum");
         let (output, router_logits) = self.feed(residual.input(x.clone()));
@@ -365,11 +335,7 @@ impl TransformerLayer {
     }
 
     /// Cross-attention, if the layer has it.
-    fn look_at_memory(
-        &self,
-        x: Tensor<3>,
-        context: &LayerContext,
-    ) -> (Tensor<3>, Option<Tensor<4>>) {
+    fn cross_attend(&self, x: Tensor<3>, context: &LayerContext) -> Attended {
         let parts = self.cross_attention.as_ref();
         let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {
             return (x, None);
@@ -377,23 +343,7 @@ impl TransformerLayer {
         let input = context
             .cross_attention(residual.input(x.clone()))
             .expect("check_memory guarantees a memory");
-        if !context.weights {
-            return (residual.sum(x, attention.forward(input)), None);
-        }
-        let output = attention.forward_with_weights(input);
-        (residual.sum(x, output.context), Some(output.weights))
-    }
-
-    /// Panics unless there is a memory exactly if the layer has cross-attention.
-    fn check_memory(&self, is_there: bool) {
-        match (self.cross_attention.is_some(), is_there) {
-            (true, false) => {
-                panic!("TransformerLayer: a layer with cross-attention needs a memory")
-            }
-            (false, true) => {
-                panic!("TransformerLayer: a memory was given to a layer without cross-attention")
-            }
-            _ => {}
-        }
+        let (attended, weights) = attention.run(input, context.wants_weights());
+        (residual.sum(x, attended), weights)
     }
 }

@@ -8,7 +8,7 @@ use burn::{
     },
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::in_host_memory;
+use burn_attn_ops::backend::in_host_memory;
 
 use super::{BlockConfig, FeedForward, FeedForwardActivation, FeedForwardConfig};
 use crate::{

@@ -9,12 +9,12 @@ use crate::error::ConfigError;
 /// Which layers of a stack differ from each other, and which share their weights.
 ///
 /// ```
-/// use burn_attn::{BlockConfig, CausalTransformerConfig, LayerPattern, positions::PositionEncoding};
+/// use burn_attn::{BlockConfig, LayerPattern, TransformerStackConfig, positions::PositionEncoding};
 ///
 /// // Layers with a window and rotary positions alternate with layers that see everything and have no positions.
 /// let block = BlockConfig::new();
 /// let near = block.clone().with_window(127).with_position(PositionEncoding::rotary());
-/// let config = CausalTransformerConfig::new(32, 64, 4, 6).with_pattern(LayerPattern::Cycle(vec![near, block]));
+/// let config = TransformerStackConfig::causal(32, 64, 4, 6).with_pattern(LayerPattern::Cycle(vec![near, block]));
 /// assert!(config.validate().is_ok());
 /// ```
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -22,7 +22,7 @@ use crate::error::ConfigError;
 pub enum LayerPattern {
     /// Every layer is built like the `block` of the configuration, with weights of its own.
     #[default]
-    Alike,
+    Uniform,
     /// Layer `i` is built like block `i mod n` of these `n`: alternating windows or rotary bases (Gemma 3, arXiv:2503.19786;
     /// gpt-oss, arXiv:2508.10925), layers without positions, layers with and without experts. The final norm is that of the
     /// last layer's block.
@@ -57,7 +57,7 @@ impl LayerPattern {
     pub(super) fn different<'a>(&'a self, block: &'a BlockConfig) -> &'a [BlockConfig] {
         match self {
             Self::Cycle(blocks) => blocks,
-            Self::Alike | Self::Shared(_) => core::slice::from_ref(block),
+            Self::Uniform | Self::Shared(_) => core::slice::from_ref(block),
         }
     }
 
@@ -68,7 +68,7 @@ impl LayerPattern {
         n_layers: usize,
     ) -> Vec<&'a BlockConfig> {
         match self {
-            Self::Alike => vec![block; n_layers],
+            Self::Uniform => vec![block; n_layers],
             Self::Cycle(blocks) => blocks.iter().cycle().take(n_layers).collect(),
             Self::Shared(groups) => vec![block; *groups],
         }
@@ -77,7 +77,7 @@ impl LayerPattern {
     /// The index of the layer with weights that runs as layer `index` of `n_layers`.
     pub(super) fn layer(&self, index: usize, n_layers: usize) -> usize {
         match self {
-            Self::Alike | Self::Cycle(_) => index,
+            Self::Uniform | Self::Cycle(_) => index,
             Self::Shared(groups) => index * groups / n_layers,
         }
     }

@@ -24,7 +24,7 @@ pub enum NormPlacement {
     /// arXiv:2105.13290, section 2.4); Gemma 2 (arXiv:2408.00118, section 2).
     Sandwich,
     /// After the sublayer: `x + norm(sublayer(x))`; OLMo 2 (arXiv:2501.00656, section 2), Swin v2 (arXiv:2111.09883, section 3.2).
-    Output,
+    PostSublayer,
 }
 
 /// The sum of a sublayer's input and output, with the norms of a [`NormPlacement`].
@@ -33,7 +33,7 @@ pub enum NormPlacement {
 /// Pre:      x + dropout(sublayer(norm(x)))
 /// Post:     norm(x + dropout(sublayer(x)))
 /// Sandwich: x + dropout(output_norm(sublayer(norm(x))))
-/// Output:   x + dropout(norm(sublayer(x)))
+/// PostSublayer: x + dropout(norm(sublayer(x)))
 /// ```
 ///
 /// # Source
@@ -41,7 +41,7 @@ pub enum NormPlacement {
 /// He et al., "Deep residual learning for image recognition" (arXiv:1512.03385), section 3.2; the placements name theirs.
 #[derive(Module, Debug)]
 pub struct Residual {
-    /// The norm before the sublayer, of the sum (`Post`) or after the sublayer (`Output`).
+    /// The norm before the sublayer, of the sum (`Post`) or after the sublayer (`PostSublayer`).
     pub norm: Norm,
     /// The second norm, after the sublayer (`Sandwich`).
     pub output_norm: Option<Norm>,
@@ -88,7 +88,7 @@ impl Residual {
     pub fn input(&self, x: Tensor<3>) -> Tensor<3> {
         match self.placement {
             NormPlacement::Pre | NormPlacement::Sandwich => self.norm.forward(x),
-            NormPlacement::Post | NormPlacement::Output => x,
+            NormPlacement::Post | NormPlacement::PostSublayer => x,
         }
     }
 
@@ -109,7 +109,7 @@ impl Residual {
         let dropout = |y| dropout(&self.dropout, y);
         match (self.placement, &self.output_norm) {
             (NormPlacement::Post, _) => self.norm.forward(x + dropout(y)),
-            (NormPlacement::Output, _) => x + dropout(self.norm.forward(y)),
+            (NormPlacement::PostSublayer, _) => x + dropout(self.norm.forward(y)),
             (_, Some(norm)) => x + dropout(norm.forward(y)),
             (_, None) => x + dropout(y),
         }

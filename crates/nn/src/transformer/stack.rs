@@ -5,10 +5,9 @@ use burn::{
     tensor::{Device, Tensor},
 };
 use burn_attn_derive::Config;
-use burn_attn_ops::{AttentionBias, AttentionMask};
 
 use super::{
-    BlockConfig, LayerContext, LayerPattern, Norm, TransformerLayer, TransformerLayerConfig,
+    BlockConfig, LayerInput, LayerPattern, Norm, TransformerLayer, TransformerLayerConfig,
     shared_position::SharedPosition,
 };
 use crate::{
@@ -16,9 +15,10 @@ use crate::{
     positions::{Position, PositionEncoding},
 };
 
-/// Configuration of [`TransformerStack`], with [`TransformerEncoderConfig`](crate::TransformerEncoderConfig),
-/// [`CausalTransformerConfig`](crate::CausalTransformerConfig) and
-/// [`TransformerDecoderConfig`](crate::TransformerDecoderConfig) for the usual stacks.
+/// Configuration of [`TransformerStack`]. [`encoder`](Self::encoder), [`causal`](Self::causal()) and [`decoder`](Self::decoder) make
+/// the usual stacks.
+///
+/// Fields that burn-nn 0.22.1's `TransformerEncoderConfig` and `TransformerDecoderConfig` have as well mean the same here.
 #[derive(Config, Debug)]
 pub struct TransformerStackConfig {
     /// Width of the input and output.
@@ -29,22 +29,46 @@ pub struct TransformerStackConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// Whether a position sees only itself and earlier positions (a decoder) or all of them (an encoder).
+    /// Whether a position sees only itself and earlier positions, or all of them. Decoding with a cache needs a causal stack; the
+    /// object queries of a DETR (arXiv:2005.12872) see each other.
     #[config(default = false)]
     pub causal: bool,
-    /// Width of the memory for cross-attention. Default: no cross-attention.
+    /// Width of the memory for cross-attention: an encoder's `d_model`. Default: no cross-attention.
     pub d_memory: Option<usize>,
-    /// How every layer is built, unless `pattern` overrides it.
+    /// How every layer is built, unless `pattern` overrides it. A `window` needs `causal`; `parallel` excludes cross-attention.
     #[config(default = "BlockConfig::new()")]
     pub block: BlockConfig,
     /// Which layers differ, and which share their weights.
-    #[config(default = "LayerPattern::Alike")]
+    #[config(default = "LayerPattern::Uniform")]
     pub pattern: LayerPattern,
     /// Whether a final norm follows the stack. Default: yes, unless the block is post-norm, whose sums are normalised already.
     pub final_norm: Option<bool>,
 }
 
 impl TransformerStackConfig {
+    /// An encoder (BERT): every position sees all positions. PyTorch equivalent: `nn.TransformerEncoder` with `batch_first=True`.
+    pub fn encoder(d_model: usize, d_ff: usize, n_heads: usize, n_layers: usize) -> Self {
+        Self::new(d_model, d_ff, n_heads, n_layers)
+    }
+
+    /// The decoder-only stack of language models (GPT, Llama): every position sees itself and earlier ones.
+    ///
+    /// PyTorch equivalent: `nn.TransformerEncoder` with `batch_first=True`, called with the `mask` of
+    /// `nn.Transformer.generate_square_subsequent_mask(len)` and `is_causal=True`.
+    ///
+    /// # Source
+    ///
+    /// "Generating Wikipedia by summarizing long sequences" (arXiv:1801.10198), section 4.2.3.
+    pub fn causal(d_model: usize, d_ff: usize, n_heads: usize, n_layers: usize) -> Self {
+        Self::new(d_model, d_ff, n_heads, n_layers).with_causal(true)
+    }
+
+    /// A decoder with cross-attention to a memory that is `d_model` wide. As in burn-nn and PyTorch (`nn.TransformerDecoder` with
+    /// `batch_first=True`), a position sees the whole target unless a mask or `with_causal(true)` hides what is later.
+    pub fn decoder(d_model: usize, d_ff: usize, n_heads: usize, n_layers: usize) -> Self {
+        Self::new(d_model, d_ff, n_heads, n_layers).with_d_memory(d_model)
+    }
+
     /// Whether a module can be built.
     ///
     /// # Errors
@@ -123,18 +147,34 @@ impl TransformerStackConfig {
 ///
 /// # Example
 ///
+/// An encoder, and a decoder that attends to its states.
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{LayerInput, TransformerStackConfig};
+///
+/// let device = Device::default();
+/// let random = |len| Tensor::random([2, len, 32], Distribution::Default, &device);
+/// let encoder = TransformerStackConfig::encoder(32, 64, 4, 2).init(&device);
+/// let lengths = [7, 4];
+/// let memory = encoder.forward(LayerInput::new(random(7)).lengths(&lengths));
+///
+/// let decoder = TransformerStackConfig::decoder(32, 64, 4, 2).with_causal(true).init(&device);
+/// let input = LayerInput::new(random(5)).memory(memory).memory_lengths(&lengths);
+/// assert_eq!(decoder.forward(input).dims(), [2, 5, 32]);
+/// ```
+///
 /// The states after every layer, in a stack whose layers share their weights.
 ///
 /// ```
 /// use burn::tensor::{Device, Distribution, Tensor};
-/// use burn_attn::{LayerPattern, TransformerEncoderConfig, TransformerEncoderInput};
+/// use burn_attn::{LayerPattern, TransformerStackConfig};
 ///
 /// let device = Device::default();
-/// let albert = TransformerEncoderConfig::new(32, 64, 4, 3).with_pattern(LayerPattern::Shared(1)).init(&device);
+/// let albert = TransformerStackConfig::encoder(32, 64, 4, 3).with_pattern(LayerPattern::Shared(1)).init(&device);
 /// assert_eq!(albert.layers.len(), 1);
-/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
-/// let output = albert.forward_with_hidden_states(TransformerEncoderInput::new(x));
-/// assert_eq!(output.hidden_states.len(), 3);
+/// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+/// assert_eq!(albert.forward_with_hidden_states(x).hidden_states.len(), 3);
 /// ```
 #[derive(Module, Debug)]
 pub struct TransformerStack {
@@ -151,57 +191,6 @@ pub struct TransformerStack {
     /// Index into `positions` for each of `layers`, if it shares one.
     #[module(skip)]
     position_of: Vec<Option<usize>>,
-}
-
-/// Input of a [`TransformerStack`].
-///
-/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
-/// once ([`AttentionMask::and`]).
-#[derive(Clone, Debug)]
-pub struct TransformerStackInput {
-    x: Tensor<3>,
-    context: LayerContext,
-}
-
-impl TransformerStackInput {
-    /// A batch of embedded sequences, `[batch, len, d_model]`.
-    pub fn new(x: Tensor<3>) -> Self {
-        Self {
-            x,
-            context: LayerContext::new(),
-        }
-    }
-
-    /// Also hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
-    pub fn mask(self, mask: AttentionMask) -> Self {
-        self.context(|context| context.mask(mask))
-    }
-
-    /// Adds `bias` to the scores of every self-attention, on top of other biases; see [`AttentionBias::and`].
-    pub fn bias(self, bias: AttentionBias) -> Self {
-        self.context(|context| context.bias(bias))
-    }
-
-    /// Sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees.
-    pub fn lengths(self, lengths: &[usize]) -> Self {
-        self.context(|context| context.lengths(lengths))
-    }
-
-    /// Sets any other part of the [`LayerContext`].
-    ///
-    /// ```
-    /// use burn::tensor::{Device, Tensor};
-    /// use burn_attn::TransformerStackInput;
-    ///
-    /// let device = Device::default();
-    /// let positions = Tensor::zeros([1, 7, 32], &device);
-    /// let input = TransformerStackInput::new(Tensor::zeros([2, 7, 32], &device))
-    ///     .context(|context| context.query_key_embedding(positions));
-    /// ```
-    pub fn context(mut self, change: impl FnOnce(LayerContext) -> LayerContext) -> Self {
-        self.context = change(self.context);
-        self
-    }
 }
 
 /// Output of a [`TransformerStack`] with more than its states.
@@ -233,11 +222,8 @@ impl TransformerStack {
     /// # Cost
     ///
     /// That of [`TransformerLayer::forward`], layer by layer.
-    pub fn forward(&self, input: impl Into<TransformerStackInput>) -> Tensor<3> {
-        let TransformerStackInput { x, context } = input.into();
-        let states = self.fold(x, &context, |layer, x, context| {
-            layer.forward(x, context).states
-        });
+    pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
+        let states = self.fold(input.into(), |layer, input| layer.forward(input).states);
         self.finish(states)
     }
 
@@ -251,14 +237,8 @@ impl TransformerStack {
     ///
     /// That of [`forward`](Self::forward), and all scores again. The output holds `batch · heads · len · (len + len_kv)` weights per layer
     /// with cross-attention, and `batch · heads · len²` per layer without it.
-    pub fn forward_with_weights(
-        &self,
-        input: impl Into<TransformerStackInput>,
-    ) -> TransformerStackOutput {
-        self.traced(
-            input.into().context(|context| context.weights(true)),
-            |_| {},
-        )
+    pub fn forward_with_weights(&self, input: impl Into<LayerInput>) -> TransformerStackOutput {
+        self.traced(input.into().weights(true), |_| {})
     }
 
     /// The states, and the logits of every router, for training layers with [experts](BlockConfig::experts).
@@ -273,15 +253,15 @@ impl TransformerStack {
     ///
     /// ```
     /// use burn::tensor::{Device, Distribution, Tensor};
-    /// use burn_attn::{BlockConfig, CausalTransformerConfig, ExpertsConfig, LayerPattern, TransformerStackInput, load_balancing_loss};
+    /// use burn_attn::{BlockConfig, ExpertsConfig, LayerPattern, TransformerStackConfig, load_balancing_loss};
     ///
     /// let device = Device::default();
     /// let dense = BlockConfig::new();
     /// let sparse = dense.clone().with_experts(ExpertsConfig::new(4, 2));
     /// let pattern = LayerPattern::Cycle(vec![dense, sparse]);
-    /// let stack = CausalTransformerConfig::new(32, 64, 4, 6).with_pattern(pattern).init(&device);
-    /// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
-    /// let output = stack.forward_with_router_logits(TransformerStackInput::new(x));
+    /// let stack = TransformerStackConfig::causal(32, 64, 4, 6).with_pattern(pattern).init(&device);
+    /// let x = Tensor::<3>::random([2, 7, 32], Distribution::Default, &device);
+    /// let output = stack.forward_with_router_logits(x);
     /// assert_eq!(output.router_logits.len(), 3);
     /// // To be added to the loss of the model.
     /// let loss = load_balancing_loss(&output.router_logits, 2, None) * 0.02;
@@ -289,7 +269,7 @@ impl TransformerStack {
     /// ```
     pub fn forward_with_router_logits(
         &self,
-        input: impl Into<TransformerStackInput>,
+        input: impl Into<LayerInput>,
     ) -> TransformerStackOutput {
         self.traced(input.into(), |_| {})
     }
@@ -301,7 +281,7 @@ impl TransformerStack {
     /// As [`forward`](Self::forward); see [`TransformerStackOutput`].
     pub fn forward_with_hidden_states(
         &self,
-        input: impl Into<TransformerStackInput>,
+        input: impl Into<LayerInput>,
     ) -> TransformerStackOutput {
         let mut hidden_states = Vec::with_capacity(self.order.len());
         let mut output = self.traced(input.into(), |states| hidden_states.push(states.clone()));
@@ -311,14 +291,13 @@ impl TransformerStack {
 
     fn traced(
         &self,
-        input: TransformerStackInput,
+        input: LayerInput,
         mut look: impl FnMut(&Tensor<3>),
     ) -> TransformerStackOutput {
-        let TransformerStackInput { x, context } = input;
         let (mut self_weights, mut cross_weights) = (Vec::new(), Vec::new());
         let mut router_logits = Vec::new();
-        let states = self.fold(x, &context, |layer, x, context| {
-            let output = layer.forward(x, context);
+        let states = self.fold(input, |layer, input| {
+            let output = layer.forward(input);
             self_weights.extend(output.self_weights);
             cross_weights.extend(output.cross_weights);
             router_logits.extend(output.router_logits);
@@ -337,30 +316,26 @@ impl TransformerStack {
     /// Runs the layers through `run`, each with its own context.
     pub(super) fn fold(
         &self,
-        x: Tensor<3>,
-        context: &LayerContext,
-        mut run: impl FnMut(&TransformerLayer, Tensor<3>, &LayerContext) -> Tensor<3>,
+        input: LayerInput,
+        mut run: impl FnMut(&TransformerLayer, LayerInput) -> Tensor<3>,
     ) -> Tensor<3> {
+        let LayerInput { x, context, more } = input;
         assert!(
-            self.positions.is_empty() || !context.has_position(),
+            self.positions.is_empty() || context.position.is_none(),
             "TransformerStack: a position encoding was given to a stack that has its own"
         );
-        let with_positions = self
-            .positions
-            .iter()
-            .map(|position| context.clone().position(position.clone()));
-        let with_positions: Vec<LayerContext> = with_positions.collect();
         self.order.iter().fold(x, |x, &index| {
-            let context = match self.position_of[index] {
-                Some(position) => &with_positions[position],
-                None => context,
+            let context = match self.position(index) {
+                Some(position) => context.clone().position(position.clone()),
+                None => context.clone(),
             };
-            run(&self.layers[index], x, context)
+            let more = more.clone();
+            run(&self.layers[index], LayerInput { x, context, more })
         })
     }
 
     /// The position encoding that layer `index` of [`layers`](Self::layers) shares with others, if any, for
-    /// [`LayerContext::position`].
+    /// [`LayerInput::position`].
     ///
     /// # Panics
     ///

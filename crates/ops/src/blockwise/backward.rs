@@ -15,7 +15,7 @@ use super::{
     sums::{BlockSums, DistanceSums, sum_to},
 };
 use crate::{
-    Gradients, OptionalFloat, ScoreInputs, Upstream, Wanted,
+    backend::{Gradients, OptionalFloat, RequiredGrads, SavedAndGrads, ScoreInputs},
     composed::{
         DropoutRows, cast, float_dtype, is_minus_infinity,
         part::{Part, aligned, narrow},
@@ -26,24 +26,24 @@ use crate::{
     },
 };
 
-/// See [`AttentionOps::attention_backward`](crate::AttentionOps::attention_backward).
+/// See [`AttentionOps::fused_attention_backward`](crate::backend::AttentionOps::fused_attention_backward).
 pub(crate) fn backward<B: Backend>(
     mut inputs: ScoreInputs<B>,
     value: FloatTensor<B>,
-    upstream: Upstream<B>,
-    wanted: Wanted,
+    saved: SavedAndGrads<B>,
+    required: RequiredGrads,
 ) -> Gradients<B> {
     if inputs.query.shape().num_elements() == 0 {
-        return zeros::<B>(&inputs, &value, wanted);
+        return zeros::<B>(&inputs, &value, required);
     }
     let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
-    let rows = Rows::<B>::new(upstream, statistics);
-    let of_sinks = inputs.sinks.as_ref().filter(|_| wanted.sinks);
+    let rows = Rows::<B>::new(saved, statistics);
+    let of_sinks = inputs.sinks.as_ref().filter(|_| required.sinks);
     let of_sinks = OptionalFloat::from_option(of_sinks.map(|sinks| rows.gradient_of_sinks(sinks)));
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         return Gradients {
             sinks: of_sinks,
-            ..zeros::<B>(&inputs, &value, wanted)
+            ..zeros::<B>(&inputs, &value, required)
         };
     };
     // The logsumexp includes the sinks: no block needs them.
@@ -53,7 +53,7 @@ pub(crate) fn backward<B: Backend>(
     let keys: Vec<_> = plan.keys().collect();
     let dropout = DropoutRows::<B>::of(&inputs);
     let aligned = aligned::<B>(inputs.clone());
-    let mut sums = Sums::<B>::new(&aligned, wanted, [queries.len(), keys.len()]);
+    let mut sums = Sums::<B>::new(&aligned, required, [queries.len(), keys.len()]);
     for (column, keys) in keys.iter().enumerate() {
         // Cast once for all queries.
         let value = cast::<B>(narrow::<B>(value.clone(), 2, keys), statistics);
@@ -63,31 +63,31 @@ pub(crate) fn backward<B: Backend>(
             }
             let part = plan.part(queries, keys);
             let block = Block::new(&aligned, &value, &rows, dropout.as_ref(), part);
-            block.add_to(&mut sums, [row, column], wanted);
+            block.add_to(&mut sums, [row, column], required);
         }
     }
-    sums.into_gradients(&inputs, &value, wanted, [&queries, &keys], of_sinks)
+    sums.into_gradients(&inputs, &value, required, [&queries, &keys], of_sinks)
 }
 
 /// The gradients of a call without scores.
 fn zeros<B: Backend>(
     inputs: &ScoreInputs<B>,
     value: &FloatTensor<B>,
-    wanted: Wanted,
+    required: RequiredGrads,
 ) -> Gradients<B> {
     let zeros =
-        |wanted: bool, like: Option<&FloatTensor<B>>| {
-            OptionalFloat::from_option(like.filter(|_| wanted).map(|like| {
+        |required: bool, like: Option<&FloatTensor<B>>| {
+            OptionalFloat::from_option(like.filter(|_| required).map(|like| {
                 B::float_zeros(like.shape(), &like.device(), float_dtype(like.dtype()))
             }))
         };
     Gradients {
-        query: zeros(wanted.query, Some(&inputs.query)),
-        key: zeros(wanted.key, Some(&inputs.key)),
-        value: zeros(wanted.value, Some(value)),
-        bias: zeros(wanted.bias, inputs.bias.as_ref()),
-        distance_bias: zeros(wanted.distance_bias, inputs.distance_bias.as_ref()),
-        sinks: zeros(wanted.sinks, inputs.sinks.as_ref()),
+        query: zeros(required.query, Some(&inputs.query)),
+        key: zeros(required.key, Some(&inputs.key)),
+        value: zeros(required.value, Some(value)),
+        bias: zeros(required.bias, inputs.bias.as_ref()),
+        distance_bias: zeros(required.distance_bias, inputs.distance_bias.as_ref()),
+        sinks: zeros(required.sinks, inputs.sinks.as_ref()),
     }
 }
 
@@ -101,23 +101,23 @@ struct Rows<B: Backend> {
 }
 
 impl<B: Backend> Rows<B> {
-    fn new(upstream: Upstream<B>, statistics: FloatDType) -> Self {
-        let [batch, heads_q, len_q, _] = upstream.output.shape().dims::<4>();
+    fn new(saved: SavedAndGrads<B>, statistics: FloatDType) -> Self {
+        let [batch, heads_q, len_q, _] = saved.output.shape().dims::<4>();
         let rows = Shape::new([batch, heads_q, len_q, 1]);
-        let bool_dtype = get_or_init_device_settings::<B>(&upstream.output.device()).bool_dtype;
+        let bool_dtype = get_or_init_device_settings::<B>(&saved.output.device()).bool_dtype;
         let column =
             |tensor: FloatTensor<B>| B::float_reshape(cast::<B>(tensor, statistics), rows.clone());
 
-        let output = cast::<B>(upstream.output, statistics);
-        let output_gradient = cast::<B>(upstream.output_gradient, statistics);
+        let output = cast::<B>(saved.output, statistics);
+        let output_gradient = cast::<B>(saved.output_gradient, statistics);
         // A row that sees nothing has an output of exact zeros, and its gradients are zeros, whatever arrives.
         let nothing = B::float_equal_elem(output.clone(), 0.0.into(), bool_dtype);
         let products = B::float_mul(output, output_gradient.clone());
         let products = B::float_mask_fill(products, nothing, 0.0.into());
         let delta = B::float_sum_dim(products, 3);
-        let delta = B::float_sub(delta, column(upstream.logsumexp_gradient));
+        let delta = B::float_sub(delta, column(saved.logsumexp_gradient));
 
-        let logsumexp = column(upstream.logsumexp);
+        let logsumexp = column(saved.logsumexp);
         let without_term = is_minus_infinity::<B>(logsumexp.clone());
         Self {
             logsumexp: B::float_mask_fill(logsumexp, without_term, 0.0.into()),
@@ -240,8 +240,8 @@ impl<B: Backend> Block<B> {
         )
     }
 
-    fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2], wanted: Wanted) {
-        if wanted.value {
+    fn add_to(self, sums: &mut Sums<B>, [row, column]: [usize; 2], required: RequiredGrads) {
+        if required.value {
             let weights = match self.kept.clone() {
                 Some(kept) => B::float_mul(self.weights.clone(), kept),
                 None => self.weights.clone(),
@@ -250,7 +250,7 @@ impl<B: Backend> Block<B> {
             let term = transposed_times::<B>(weights, self.output_gradient.clone());
             sums.value.add(column, 0, term);
         }
-        if !(wanted.query || wanted.key || wanted.bias || wanted.distance_bias) {
+        if !(required.query || required.key || required.bias || required.distance_bias) {
             return;
         }
         let gradient = self.gradient_of_scores();
@@ -262,7 +262,7 @@ impl<B: Backend> Block<B> {
         if let Some(sum) = &mut sums.distance_bias {
             sum.add(gradient.clone(), &self.part.queries, &self.part.keys);
         }
-        if !(wanted.query || wanted.key) {
+        if !(required.query || required.key) {
             return;
         }
         let gradient = match &self.squashed {
@@ -275,11 +275,11 @@ impl<B: Backend> Block<B> {
             None => gradient,
         };
         let gradient = self.grouped(gradient);
-        if wanted.query {
+        if required.query {
             let term = times::<B>(gradient.clone(), self.key.clone());
             sums.query.add(row, 0, times_scalar::<B>(term, self.scale));
         }
-        if wanted.key {
+        if required.key {
             // The query is scaled.
             let term = transposed_times::<B>(gradient, self.query.clone());
             sums.key.add(column, 0, term);
@@ -326,9 +326,9 @@ struct Sums<B: Backend> {
 }
 
 impl<B: Backend> Sums<B> {
-    fn new(inputs: &ScoreInputs<B>, wanted: Wanted, [rows, columns]: [usize; 2]) -> Self {
+    fn new(inputs: &ScoreInputs<B>, required: RequiredGrads, [rows, columns]: [usize; 2]) -> Self {
         let len_kv = inputs.key.shape().dims::<4>()[2];
-        let bias = inputs.bias.as_ref().filter(|_| wanted.bias);
+        let bias = inputs.bias.as_ref().filter(|_| required.bias);
         let distance_bias = inputs.distance_bias.as_ref();
         Self {
             query: BlockSums::new(rows, 1),
@@ -341,7 +341,7 @@ impl<B: Backend> Sums<B> {
                 (sums, dims)
             }),
             distance_bias: distance_bias
-                .filter(|_| wanted.distance_bias)
+                .filter(|_| required.distance_bias)
                 .map(|bias| DistanceSums::new(bias, len_kv)),
         }
     }
@@ -350,14 +350,14 @@ impl<B: Backend> Sums<B> {
         self,
         inputs: &ScoreInputs<B>,
         value: &FloatTensor<B>,
-        wanted: Wanted,
+        required: RequiredGrads,
         [queries, keys]: [&[Range<usize>]; 2],
         sinks: OptionalFloat<B>,
     ) -> Gradients<B> {
         let len_q = inputs.query.shape().dims::<4>()[2];
-        let join = |sums: BlockSums<B>, wanted: bool, like: &FloatTensor<B>, rows| {
+        let join = |sums: BlockSums<B>, required: bool, like: &FloatTensor<B>, rows| {
             let width = 0..like.shape().dims::<4>()[3];
-            let gradient = wanted.then(|| sums.join(like, rows, slice::from_ref(&width)));
+            let gradient = required.then(|| sums.join(like, rows, slice::from_ref(&width)));
             OptionalFloat::from_option(gradient)
         };
         let bias = self.bias.zip(inputs.bias.as_ref());
@@ -374,9 +374,9 @@ impl<B: Backend> Sums<B> {
         let distance_bias =
             distance_bias.map(|(sums, like)| sums.into_gradient(like, offsets, len_q));
         Gradients {
-            query: join(self.query, wanted.query, &inputs.query, queries),
-            key: join(self.key, wanted.key, &inputs.key, keys),
-            value: join(self.value, wanted.value, value, keys),
+            query: join(self.query, required.query, &inputs.query, queries),
+            key: join(self.key, required.key, &inputs.key, keys),
+            value: join(self.value, required.value, value, keys),
             bias: OptionalFloat::from_option(bias),
             distance_bias: OptionalFloat::from_option(distance_bias),
             sinks,

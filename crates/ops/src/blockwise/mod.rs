@@ -13,10 +13,15 @@ mod sums;
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
 pub(crate) mod tests;
 
-use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
+use burn::{
+    backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
+    tensor::Tensor,
+};
 
 use crate::{
-    Body, Results, ScoreInputs,
+    AttentionOptions,
+    attention::attention_by,
+    backend::{AttentionOps, Body, Results, ScoreInputs},
     composed::{
         self, DropoutRows, cast, float_dtype, of_part,
         part::{aligned, narrow},
@@ -26,7 +31,26 @@ use crate::{
 pub(crate) use backward::backward;
 use plan::{Plan, Sizes};
 
-/// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
+/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the blockwise body, even where the backend has kernels: for
+/// tests and benchmarks. Blocks have about `block_area` scores per head; without it, the body chooses their size.
+pub fn blockwise_attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+    block_area: Option<usize>,
+) -> (Tensor<4>, Tensor<3>) {
+    let body = |mut inputs: ScoreInputs<Dispatch>, value| {
+        inputs.scalars.body = match block_area {
+            Some(area) => Body::BlocksOf(area),
+            None => Body::Blockwise,
+        };
+        <Dispatch as AttentionOps>::fused_attention(inputs, value)
+    };
+    attention_by(body, query, key, value, options)
+}
+
+/// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
     let Some(sizes) = Sizes::of::<B>(&inputs, &value) else {
         return composed::without_scores::<B>(inputs, &value);

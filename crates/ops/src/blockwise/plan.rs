@@ -125,8 +125,8 @@ impl Sizes {
     }
 }
 
-/// The most queries, or keys, of a block in which a query sees `width` keys besides its own: about as many, because the
-/// longer a block is, the more of its scores the window hides; but not so few that blocks cost more than their scores.
+/// The most queries, or keys, of a block in which a query sees `width` keys besides its own: roughly `width`. In longer blocks the
+/// window hides more of the scores; in much shorter ones launches cost more than scores.
 fn longest_block(width: usize) -> usize {
     const FEWEST_TOKENS: usize = 256;
     width.max(FEWEST_TOKENS)

@@ -11,9 +11,9 @@ use burn_cubecl::{CubeBackend, CubeDevice};
 use burn_flex::{Flex, FlexDevice};
 use burn_wgpu::{WgpuDevice, WgpuSetup};
 
-use crate::{
+use crate::backend::{
     AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
-    ScoreInputs, Upstream, Wanted,
+    RequiredGrads, SavedAndGrads, ScoreInputs,
 };
 
 /// Output, logsumexp, and the gradients of query, key, value, dense bias, distance bias and sinks.
@@ -48,14 +48,14 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
         },
     };
     let value = tensor(6, &[batch, heads_kv, len_kv, dim_v]);
-    let (output, logsumexp) = <B as AttentionOps>::attention(inputs.clone(), value.clone());
-    let upstream = Upstream {
+    let (output, logsumexp) = <B as AttentionOps>::fused_attention(inputs.clone(), value.clone());
+    let saved = SavedAndGrads {
         output: output.clone(),
         logsumexp: logsumexp.clone(),
         output_gradient: tensor(7, &[batch, heads_q, len_q, dim_v]),
         logsumexp_gradient: tensor(8, &[batch, heads_q, len_q]),
     };
-    let wanted = Wanted {
+    let required = RequiredGrads {
         query: true,
         key: true,
         value: true,
@@ -63,7 +63,7 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
         distance_bias: true,
         sinks: true,
     };
-    let gradients = B::attention_backward(inputs, value, upstream, wanted);
+    let gradients = B::fused_attention_backward(inputs, value, saved, required);
     let gradients = [
         gradients.query,
         gradients.key,
@@ -73,7 +73,7 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
         gradients.sinks,
     ];
     let [query, key, value, bias, distance_bias, sinks] =
-        gradients.map(|gradient| gradient.into_option().expect("every gradient is wanted"));
+        gradients.map(|gradient| gradient.into_option().expect("every gradient is required"));
     // One by one: with Burn 0.22.1 on Mesa's driver, bytes that were read and are still held change while more is computed.
     [
         output,

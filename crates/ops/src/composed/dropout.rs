@@ -15,7 +15,7 @@ use super::{
     float_dtype,
     part::{Part, narrow_int},
 };
-use crate::ScoreInputs;
+use crate::backend::ScoreInputs;
 
 /// The states of all rows of a call: hashed once, then used for each part of the scores.
 ///
@@ -184,7 +184,7 @@ impl Arithmetic {
     }
 }
 
-/// The factors of [`AttentionOps::dropout_factors`](crate::AttentionOps::dropout_factors), from the same generator; each run of [`RUN`] numbers
+/// The factors of [`AttentionOps::dropout_factors`](crate::backend::AttentionOps::dropout_factors), from the same generator; each run of [`RUN`] numbers
 /// is one of its rows.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) fn factors_of_host<B: Backend>(

@@ -7,7 +7,10 @@ use super::{
     part::{Part, in_type},
     position::{Reach, either, expand_int, range},
 };
-use crate::{AttentionScalars, MaskInputs, blocks::repeat};
+use crate::{
+    backend::{AttentionScalars, MaskInputs},
+    blocks::repeat,
+};
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,

@@ -3,6 +3,7 @@
 //! It stores the scores of its operands, so its memory grows with `len_q · len_kv`: the blockwise body gives it one block at
 //! a time. Given a whole call, it is a second implementation, which tests compare with the others.
 
+pub(crate) mod activation;
 mod dropout;
 mod hidden;
 pub(crate) mod part;
@@ -12,20 +13,34 @@ pub(crate) mod scores;
 
 use burn::{
     backend::{
-        Backend, TensorMetadata, get_or_init_device_settings,
+        Backend, Dispatch, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor},
     },
-    tensor::{DType, FloatDType, Shape},
+    tensor::{DType, FloatDType, Shape, Tensor},
 };
 
-use crate::{OptionalFloat, Results, ScoreInputs};
+use crate::{
+    AttentionOptions,
+    attention::attention_by,
+    backend::{OptionalFloat, Results, ScoreInputs},
+};
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) use dropout::factors_of_host;
 pub(crate) use dropout::{DropoutRows, factors_of_device};
 use part::{Part, aligned};
 use scores::{Scores, expand, times, zero_where};
 
-/// Output and logsumexp; see [`AttentionOps::attention`](crate::AttentionOps::attention).
+/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the composed body, which Burn differentiates: a second implementation for tests.
+pub fn composed_attention(
+    query: Tensor<4>,
+    key: Tensor<4>,
+    value: Tensor<4>,
+    options: AttentionOptions,
+) -> (Tensor<4>, Tensor<3>) {
+    attention_by(forward::<Dispatch>, query, key, value, options)
+}
+
+/// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
     let dtype = float_dtype(inputs.query.dtype());
     let len_q = inputs.query.shape().dims::<4>()[2];
@@ -120,7 +135,7 @@ fn scores_and_sinks<B: Backend>(
     (Scores::new(inputs, part, statistics), sinks)
 }
 
-/// The weights; see [`AttentionOps::attention_weights`](crate::AttentionOps::attention_weights).
+/// The weights; see [`AttentionOps::attention_weights`](crate::backend::AttentionOps::attention_weights).
 pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
     let dtype = float_dtype(inputs.query.dtype());
     let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();

@@ -10,7 +10,7 @@ use burn::{
     tensor::{IntDType, Shape, Slice},
 };
 
-use crate::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
+use crate::backend::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
 
 /// Some queries and some keys of a call.
 pub(crate) struct Part {
@@ -95,7 +95,7 @@ impl Part {
 }
 
 /// The operands with the distance bias in the form that every part reads, `[batch or 1, heads_q, len_q + len_kv − 1]`, entry
-/// `i − j + len_kv − 1` for score `(i, j)`: with query offsets, each batch item has entries of its own.
+/// `i − j + len_kv − 1` for score `(i, j)`: with query offsets, each batch item has other entries.
 pub(crate) fn aligned<B: Backend>(mut inputs: ScoreInputs<B>) -> ScoreInputs<B> {
     let Some(bias) = inputs.distance_bias.into_option() else {
         inputs.distance_bias = OptionalFloat::Absent;

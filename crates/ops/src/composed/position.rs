@@ -12,7 +12,7 @@ use burn::{
 use burn_attn_kernels_cpu::Window;
 
 use super::part::{Part, clamped_offsets};
-use crate::AttentionScalars;
+use crate::backend::AttentionScalars;
 
 /// The keys that the causal mask and the window show, counted from a query's position on the axis of the keys.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ pub(crate) struct Reach {
 
 impl Reach {
     /// For the part's own queries on the axis of its own keys; bounds that hide none of them are left out.
-    /// `has_offsets` says whether every batch item has a position of its own.
+    /// `has_offsets` says whether batch items differ in the position of their first query.
     pub(super) fn of_part(part: &Part, scalars: &AttentionScalars, has_offsets: bool) -> Self {
         let whole = Self::new(scalars, has_offsets, part.len_q, part.len_kv);
         let Some(first) = whole.first else {

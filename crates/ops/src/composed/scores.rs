@@ -15,7 +15,7 @@ use super::{
     reshape,
     scalars::{cap, times_scalar},
 };
-use crate::ScoreInputs;
+use crate::backend::ScoreInputs;
 
 /// The masked scores of one part of a call, and the values they were computed from.
 pub(crate) struct Scores<B: Backend> {

@@ -2,7 +2,7 @@
 //!
 //! A node of Burn has one result. In an operation with several, one node does the work; the others, its children, only
 //! hand over their gradients and make sure that it runs. In attention, the working node is that of the logsumexp, whose
-//! parents are all tensors with a gradient; where heads are split, it is a node without a result of its own.
+//! parents are all tensors with a gradient; where heads are split, it is a node without a result.
 
 mod activation;
 mod split_heads;
@@ -19,8 +19,12 @@ use burn_autodiff::{
 };
 
 use crate::{
-    Activation, AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool,
-    OptionalFloat, OptionalInt, Results, Rotation, ScoreInputs, Upstream, composed,
+    Activation,
+    backend::{
+        AttentionOps, AttentionScalars, Differentiable, MaskInputs, OptionalBool, OptionalFloat,
+        OptionalInt, Results, Rotation, SavedAndGrads, ScoreInputs,
+    },
+    composed,
 };
 
 impl<B, C> AttentionOps for Autodiff<B, C>
@@ -28,7 +32,7 @@ where
     B: AttentionOps,
     C: CheckpointStrategy,
 {
-    fn attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
+    fn fused_attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
         tracked(inputs, value)
     }
 
@@ -128,7 +132,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
             let inputs = inner(inputs);
             let (mask, scalars) = (inputs.mask.clone(), inputs.scalars);
             let (output, logsumexp) =
-                <B as AttentionOps>::attention(inputs, value.into_primitive());
+                <B as AttentionOps>::fused_attention(inputs, value.into_primitive());
             let slot = GradientSlot::default();
             let state = Saved {
                 operands,
@@ -151,7 +155,7 @@ fn tracked<B: AttentionOps, C: CheckpointStrategy>(
         }
         OpsKind::UnTracked(prep) => {
             let (output, logsumexp) =
-                <B as AttentionOps>::attention(inner(inputs), value.into_primitive());
+                <B as AttentionOps>::fused_attention(inner(inputs), value.into_primitive());
             (
                 <Autodiff<B, C> as AutodiffBackend>::from_inner(output),
                 prep.finish(logsumexp),
@@ -299,7 +303,7 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             let dtype = FloatDType::from(saved.output.dtype());
             B::float_zeros(saved.output.shape(), &saved.output.device(), dtype)
         });
-        let upstream = Upstream {
+        let saved = SavedAndGrads {
             output: saved.output,
             logsumexp: saved.logsumexp,
             output_gradient,
@@ -311,7 +315,7 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             let dtype = FloatDType::from(value_operand.dtype());
             B::float_zeros(value_operand.shape(), &value_operand.device(), dtype)
         });
-        let wanted = Differentiable {
+        let required = Differentiable {
             query: query.is_some(),
             key: key.is_some(),
             value: value.is_some() && output_was_used,
@@ -319,7 +323,7 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             distance_bias: distance_bias.is_some(),
             sinks: sinks.is_some(),
         };
-        let computed = B::attention_backward(inputs, value_operand, upstream, wanted);
+        let computed = B::fused_attention_backward(inputs, value_operand, saved, required);
         let of_value = computed.value.into_option().or(unused);
         for (parent, gradient) in [
             (query, computed.query.into_option()),
@@ -330,7 +334,7 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             (sinks, computed.sinks.into_option()),
         ] {
             if let Some(parent) = parent {
-                let gradient = gradient.expect("every wanted gradient was computed");
+                let gradient = gradient.expect("every required gradient was computed");
                 gradients.register::<B>(parent.id, gradient);
             }
         }

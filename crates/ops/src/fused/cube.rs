@@ -21,10 +21,12 @@ use burn_cubecl::{
     tensor::CubeTensor,
 };
 
-use super::{AttentionKernels, problem_of};
 use crate::{
-    Body, Gradients, MaskInputs, OptionalBool, OptionalFloat, OptionalInt, Results, ScoreInputs,
-    Upstream, Wanted,
+    backend::{
+        AttentionOps, Body, Gradients, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
+        RequiredGrads, Results, SavedAndGrads, ScoreInputs,
+    },
+    blockwise,
 };
 
 /// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
@@ -47,7 +49,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     readable(inputs, value)
         && kernels::supports(
             &inputs.query.device().client(),
-            &problem_of(inputs, value),
+            &inputs.problem(value),
             dtype_to_elem_type(inputs.query.dtype()),
             bools.map(|bools| dtype_to_elem_type(bools.dtype())),
             optional.into_iter().filter(|&present| present).count(),
@@ -72,7 +74,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         len_q,
         dim_v,
         ..
-    } = problem_of(inputs, value);
+    } = inputs.problem(value);
     let output = Shape::new([batch, heads_q, len_q, dim_v]);
     let shapes = [query.shape(), key.shape(), value.shape(), output];
     let mut floats = [&inputs.bias, &inputs.distance_bias, &inputs.sinks]
@@ -115,22 +117,26 @@ fn indexable(shape: &Shape) -> bool {
     elements.is_some_and(|elements| elements > 0)
 }
 
-impl AttentionKernels for CubeBackend {
-    fn supports(inputs: &ScoreInputs<Self>, value: &CubeTensor) -> bool {
-        supports(inputs, value)
+/// Without fusion. Burn's `Tensor` comes through fusion, whose implementation is in `fusion.rs`.
+impl AttentionOps for CubeBackend {
+    fn fused_attention(inputs: ScoreInputs<Self>, value: CubeTensor) -> Results<Self> {
+        match supports(&inputs, &value) {
+            true => forward(&inputs, &value).unwrap_or_else(|refusal| panic!("{refusal}")),
+            false => blockwise::forward(inputs, value),
+        }
     }
 
-    fn forward(operands: &ScoreInputs<Self>, value: &CubeTensor) -> Results<Self> {
-        forward(operands, value).unwrap_or_else(|refusal| panic!("{refusal}"))
-    }
-
-    fn backward(
-        operands: &ScoreInputs<Self>,
-        value: &CubeTensor,
-        upstream: Upstream<Self>,
-        wanted: Wanted,
+    fn fused_attention_backward(
+        inputs: ScoreInputs<Self>,
+        value: CubeTensor,
+        saved: SavedAndGrads<Self>,
+        required: RequiredGrads,
     ) -> Gradients<Self> {
-        backward(operands, value, upstream, wanted).unwrap_or_else(|refusal| panic!("{refusal}"))
+        match supports(&inputs, &value) {
+            true => backward(&inputs, &value, saved, required)
+                .unwrap_or_else(|refusal| panic!("{refusal}")),
+            false => blockwise::backward(inputs, value, saved, required),
+        }
     }
 }
 
@@ -146,7 +152,7 @@ pub(super) fn forward(
         len_q,
         dim_v,
         ..
-    } = problem_of(operands, value);
+    } = operands.problem(value);
     let query = &operands.query;
     let output = empty_rows(query, &inputs.query, [batch, heads_q, len_q, dim_v]);
     let logsumexp = empty(query, [batch, heads_q, len_q], DType::F32);
@@ -159,33 +165,33 @@ pub(super) fn forward(
     Ok((output, logsumexp))
 }
 
-/// The wanted gradients, unless the device refuses a kernel.
+/// The required gradients, unless the device refuses a kernel.
 pub(super) fn backward(
     operands: &ScoreInputs<CubeBackend>,
     value: &CubeTensor,
-    upstream: Upstream<CubeBackend>,
-    wanted: Wanted,
+    saved: SavedAndGrads<CubeBackend>,
+    required: RequiredGrads,
 ) -> Result<Gradients<CubeBackend>, Refusal> {
     let inputs = inputs_of(operands, value);
     let upstream = kernels::Upstream {
-        output: rows(upstream.output),
-        logsumexp: contiguous(upstream.logsumexp, DType::F32),
-        output_gradient: rows(upstream.output_gradient),
-        logsumexp_gradient: contiguous(upstream.logsumexp_gradient, DType::F32),
+        output: rows(saved.output),
+        logsumexp: contiguous(saved.logsumexp, DType::F32),
+        output_gradient: rows(saved.output_gradient),
+        logsumexp_gradient: contiguous(saved.logsumexp_gradient, DType::F32),
     };
-    let narrow = |wanted: bool, tensor: &CubeTensor, operand: &Operand| {
-        wanted.then(|| empty_rows(tensor, operand, tensor.shape().dims()))
+    let narrow = |required: bool, tensor: &CubeTensor, operand: &Operand| {
+        required.then(|| empty_rows(tensor, operand, tensor.shape().dims()))
     };
-    let wide = |wanted: bool, tensor: &OptionalFloat<CubeBackend>| {
-        let tensor = tensor.as_ref().filter(|_| wanted)?;
+    let wide = |required: bool, tensor: &OptionalFloat<CubeBackend>| {
+        let tensor = tensor.as_ref().filter(|_| required)?;
         Some(empty(tensor, tensor.shape(), DType::F32))
     };
-    let query = narrow(wanted.query, &operands.query, &inputs.query);
-    let key = narrow(wanted.key, &operands.key, &inputs.key);
-    let value = narrow(wanted.value, value, &inputs.value);
-    let bias = wide(wanted.bias, &operands.bias);
-    let distance_bias = wide(wanted.distance_bias, &operands.distance_bias);
-    let sinks = wide(wanted.sinks, &operands.sinks);
+    let query = narrow(required.query, &operands.query, &inputs.query);
+    let key = narrow(required.key, &operands.key, &inputs.key);
+    let value = narrow(required.value, value, &inputs.value);
+    let bias = wide(required.bias, &operands.bias);
+    let distance_bias = wide(required.distance_bias, &operands.distance_bias);
+    let sinks = wide(required.sinks, &operands.sinks);
     let gradients = kernels::Gradients {
         query: query.clone().map(operand),
         key: key.clone().map(operand),

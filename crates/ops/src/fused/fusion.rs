@@ -27,13 +27,13 @@ use burn_fusion::{
     },
 };
 
-use super::{
-    cube::{self, supports},
-    problem_of,
-};
+use super::cube::{self, supports};
 use crate::{
-    AttentionOps, AttentionScalars, Differentiable, Gradients, MaskInputs, OptionalBool,
-    OptionalFloat, OptionalInt, Results, ScoreInputs, Upstream, Wanted, blockwise,
+    backend::{
+        AttentionOps, AttentionScalars, Differentiable, Gradients, MaskInputs, OptionalBool,
+        OptionalFloat, OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs,
+    },
+    blockwise,
 };
 use encoding::Encode;
 
@@ -42,7 +42,7 @@ type Tensor = FusionTensor<FusionCubeRuntime>;
 type Handles = HandleContainer<CubeFusionHandle>;
 
 impl AttentionOps for Fusion<CubeBackend> {
-    fn attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
+    fn fused_attention(inputs: ScoreInputs<Self>, value: FloatTensor<Self>) -> Results<Self> {
         if !supports(&inputs, &value) {
             return blockwise::forward(inputs, value);
         }
@@ -52,7 +52,7 @@ impl AttentionOps for Fusion<CubeBackend> {
             len_q,
             dim_v,
             ..
-        } = problem_of(&inputs, &value);
+        } = inputs.problem(&value);
         let outputs = [
             (
                 Shape::new([batch, heads_q, len_q, dim_v]),
@@ -72,39 +72,39 @@ impl AttentionOps for Fusion<CubeBackend> {
         (output, logsumexp)
     }
 
-    fn attention_backward(
+    fn fused_attention_backward(
         inputs: ScoreInputs<Self>,
         value: FloatTensor<Self>,
-        upstream: Upstream<Self>,
-        wanted: Wanted,
+        saved: SavedAndGrads<Self>,
+        required: RequiredGrads,
     ) -> Gradients<Self> {
         if !supports(&inputs, &value) {
-            return blockwise::backward(inputs, value, upstream, wanted);
+            return blockwise::backward(inputs, value, saved, required);
         }
-        let like = |wanted: bool, tensor: Option<&Tensor>| {
-            let tensor = tensor.filter(|_| wanted)?;
+        let like = |required: bool, tensor: Option<&Tensor>| {
+            let tensor = tensor.filter(|_| required)?;
             Some((tensor.shape(), tensor.dtype))
         };
         let outputs = [
-            like(wanted.query, Some(&inputs.query)),
-            like(wanted.key, Some(&inputs.key)),
-            like(wanted.value, Some(&value)),
-            like(wanted.bias, inputs.bias.as_ref()),
-            like(wanted.distance_bias, inputs.distance_bias.as_ref()),
-            like(wanted.sinks, inputs.sinks.as_ref()),
+            like(required.query, Some(&inputs.query)),
+            like(required.key, Some(&inputs.key)),
+            like(required.value, Some(&value)),
+            like(required.bias, inputs.bias.as_ref()),
+            like(required.distance_bias, inputs.distance_bias.as_ref()),
+            like(required.sinks, inputs.sinks.as_ref()),
         ];
-        let wanted = outputs.each_ref().map(Option::is_some);
+        let required = outputs.each_ref().map(Option::is_some);
         let client = inputs.query.client.clone();
         let (mut tensors, mut scalars) = recorded(inputs, value);
-        let Upstream {
+        let SavedAndGrads {
             output,
             logsumexp,
             output_gradient,
             logsumexp_gradient,
-        } = upstream;
-        let upstream = [output, logsumexp, output_gradient, logsumexp_gradient];
-        tensors.extend(upstream.map(Tensor::into_ir));
-        wanted.encode(&mut scalars);
+        } = saved;
+        let saved = [output, logsumexp, output_gradient, logsumexp_gradient];
+        tensors.extend(saved.map(Tensor::into_ir));
+        required.encode(&mut scalars);
         let call = Call {
             name: "burn_attn::attention_backward",
             tensors,
@@ -113,8 +113,8 @@ impl AttentionOps for Fusion<CubeBackend> {
         };
         let outputs: Vec<_> = outputs.into_iter().flatten().collect();
         let mut computed = call.record(&client, &outputs).into_iter();
-        let [query, key, value, bias, distance_bias, sinks] = wanted.map(|wanted| {
-            let gradient = wanted.then(|| computed.next().expect("as many outputs as wanted"));
+        let [query, key, value, bias, distance_bias, sinks] = required.map(|required| {
+            let gradient = required.then(|| computed.next().expect("as many outputs as required"));
             OptionalFloat::from_option(gradient)
         });
         Gradients {
@@ -242,15 +242,15 @@ fn forward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
 
 fn backward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
     let (inputs, value) = reader.inputs();
-    let upstream = Upstream {
+    let saved = SavedAndGrads {
         output: reader.float(),
         logsumexp: reader.float(),
         output_gradient: reader.float(),
         logsumexp_gradient: reader.float(),
     };
-    let wanted: [bool; 6] = Encode::decode(&mut reader.scalars);
-    let [query, key, of_value, bias, distance_bias, sinks] = wanted;
-    let wanted = Differentiable {
+    let required: [bool; 6] = Encode::decode(&mut reader.scalars);
+    let [query, key, of_value, bias, distance_bias, sinks] = required;
+    let required = Differentiable {
         query,
         key,
         value: of_value,
@@ -258,7 +258,7 @@ fn backward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
         distance_bias,
         sinks,
     };
-    let gradients = cube::backward(&inputs, &value, upstream, wanted)?;
+    let gradients = cube::backward(&inputs, &value, saved, required)?;
     let gradients = [
         gradients.query,
         gradients.key,

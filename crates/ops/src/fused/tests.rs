@@ -6,8 +6,10 @@ use burn::{
 };
 
 use crate::{
-    AttentionBias, AttentionMask, AttentionOps, AttentionOptions, RotaryLayout, Rotation,
-    attention, attention_with_logsumexp, blockwise_attention, composed_attention, rotation,
+    AttentionBias, AttentionMask, AttentionOptions, RotaryLayout, attention,
+    attention_with_logsumexp,
+    backend::{AttentionOps, Rotation, blockwise_attention, composed_attention},
+    rotation,
 };
 
 type Results = (Tensor<4>, Tensor<3>);
@@ -179,7 +181,7 @@ fn untracked_operands_get_no_gradient() {
         tensors[tracked] = tensors[tracked].clone().require_grad();
         let kept = tensors.clone();
         let options = AttentionOptions {
-            bias: None,
+            bias: AttentionBias::none(),
             sinks: None,
             ..leaves.options()
         };

@@ -20,8 +20,8 @@ use language::{
     fine_tuning::FineTuning,
     input,
     pictures::Pictures,
+    question_answering::{self, QuestionAnswering, Reading, TASK},
     questions::{self, AnswerScores, Example},
-    span_reader::{self, Reading, SpanReader, TASK},
     tokens::Tokenizer,
     weights::MINILM,
 };
@@ -124,14 +124,14 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let training = device.clone().autodiff();
     burn_attn::seed(&training, options.seed);
     let (encoder, tokenizer) = Encoder::with_new_head(&source, TASK, &training)?;
-    let model = SpanReader { encoder };
+    let model = QuestionAnswering { encoder };
     let max_len = model.encoder.bert.max_len();
     let train = questions::of_stories(options.seed, args.stories as usize);
-    let train = span_reader::spans(&train, &tokenizer, max_len)?;
+    let train = question_answering::spans(&train, &tokenizer, max_len)?;
     let held_out = questions::of_stories(HELD_OUT, HELD_OUT_STORIES);
-    let spans = span_reader::spans(&held_out, &tokenizer, max_len)?;
+    let spans = question_answering::spans(&held_out, &tokenizer, max_len)?;
     let folder = args.out.join("training");
-    let trained = span_reader::fine_tune(model, [&train, &spans], options, &folder, device)?;
+    let trained = question_answering::fine_tune(model, [&train, &spans], options, &folder, device)?;
     let Some(model) = trained else {
         println!("stopped: nothing is saved");
         return Ok(STOPPED);
@@ -142,9 +142,9 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     Ok(0)
 }
 
-fn load(folder: &Path, device: &Device) -> Result<(SpanReader, Tokenizer), Error> {
+fn load(folder: &Path, device: &Device) -> Result<(QuestionAnswering, Tokenizer), Error> {
     let (encoder, tokenizer) = Encoder::load(folder, TASK, device)?;
-    Ok((SpanReader { encoder }, tokenizer))
+    Ok((QuestionAnswering { encoder }, tokenizer))
 }
 
 fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<(), Error> {
@@ -157,7 +157,7 @@ fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<(), Error> {
 }
 
 fn print_scores(
-    model: &SpanReader,
+    model: &QuestionAnswering,
     tokenizer: &Tokenizer,
     examples: &[Example],
     show: bool,
@@ -217,7 +217,7 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
     rest.iter()
         .try_for_each(|question| answer(question).map(drop))?;
     if args.pictures.are_wanted() {
-        let layers = model.encoder.attention(&reading.tokens)?;
+        let layers = model.encoder.attention(&tokenizer, &reading.tokens)?;
         let page = AttentionPage::new("What the reader looks at")
             .source(first)
             .group(AttentionGroup::new("Self-attention", layers.clone()));

@@ -9,7 +9,7 @@ use std::{
 
 use burn::tensor::Device;
 use burn_attn_models::{
-    generate::{GenerateOptions, Sampling},
+    generate::{GenerateError, GenerateOptions, Sampling},
     language_model::LanguageModel,
     pretrained,
     tokens::padded,
@@ -94,6 +94,9 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     let source = GLASSLLM.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
     let model = LanguageModel::from_pretrained(&source, &device)?;
+    if !model.has_logits() {
+        return Err(GenerateError::NoLogits.into());
+    }
     let [vocab_size, _] = model.embedding.weight.dims();
     let tokenizer = tokens::tokenizer(&source, vocab_size)?;
     let folder = pretrained::folder(&source)?;

@@ -101,7 +101,7 @@ fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
         }
     }
     if args.pictures.are_wanted() {
-        let layers = encoder::attention(&encoder.bert, &texts[0])?;
+        let layers = encoder::attention(&encoder.bert, encoder.tokenizer(), &texts[0])?;
         let page = AttentionPage::new("What the sentence encoder looks at")
             .source(&args.texts[0])
             .group(AttentionGroup::new("Self-attention", layers.clone()));

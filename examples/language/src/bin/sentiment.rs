@@ -176,7 +176,7 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
     let tokens = score(first)?;
     rest.iter().try_for_each(|text| score(text).map(drop))?;
     if args.pictures.are_wanted() {
-        let layers = model.encoder.attention(&tokens)?;
+        let layers = model.encoder.attention(&tokenizer, &tokens)?;
         let page = AttentionPage::new("What the sentiment model looks at")
             .source(first)
             .group(AttentionGroup::new("Self-attention", layers.clone()));

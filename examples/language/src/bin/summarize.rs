@@ -9,7 +9,7 @@ use std::{
 
 use burn::tensor::Device;
 use burn_attn_models::{
-    generate::{BeamOptions, GenerateOptions, try_beam_search, try_generate},
+    generate::{BeamOptions, GenerateOptions, beam_search, generate},
     seq2seq::Seq2Seq,
     t5,
     tokens::padded,
@@ -29,7 +29,7 @@ use language::{
     weights::TITLES,
 };
 
-/// T5's tokens of the beginning and the end of an output.
+/// T5's begin token and end token of an output.
 const BEGIN: u32 = 0;
 const END: u32 = 1;
 /// Tokens that T5 was trained to read.
@@ -126,7 +126,7 @@ fn read(file: Option<&Path>) -> Result<(String, String), Error> {
     Ok((name, text))
 }
 
-/// What the model reads: the prefix, the text as far as it fits, and the end.
+/// What the model reads: the prefix, the text as far as it fits, and the end token.
 fn source_tokens(
     cli: &Cli,
     name: &str,
@@ -138,13 +138,13 @@ fn source_tokens(
     }
     let tokens = tokenizer.encode(format!("{}{text}", cli.prefix), false)?;
     let mut tokens = tokens.get_ids().to_vec();
-    let room = cli.longest - 1;
-    if tokens.len() > room {
+    let budget = cli.longest - 1;
+    if tokens.len() > budget {
         let len = tokens.len();
         exit::warn(&format!(
-            "{name} has {len} tokens with its prefix: only the first {room} are read (--longest)"
+            "{name} has {len} tokens with its prefix: only the first {budget} are read (--longest)"
         ));
-        tokens.truncate(room);
+        tokens.truncate(budget);
     }
     tokens.push(END);
     Ok(tokens)
@@ -162,13 +162,13 @@ fn outputs(
     let prompt = [vec![BEGIN]];
     if cli.beam == 1 {
         let options = GenerateOptions::new(cli.tokens).stop_tokens([END]);
-        let found = try_generate(model, start, &prompt, &options)?;
+        let found = generate(model, start, &prompt, &options)?;
         return Ok(found.into_iter().map(|output| output.tokens).collect());
     }
     let options = BeamOptions::new(cli.beam, cli.tokens)
         .stop_tokens([END])
         .n_best(cli.best);
-    let found = try_beam_search(model, start, &prompt, &options)?;
+    let found = beam_search(model, start, &prompt, &options)?;
     Ok(found
         .into_iter()
         .flatten()

@@ -82,7 +82,7 @@ fn an_answer_is_what_the_model_would_write_after_the_whole_conversation() {
 
     let prompt = &after[..before.len() + 2];
     assert_eq!(&prompt[..before.len()], before);
-    let expected = generate(&model, model.start(1), &[prompt.to_vec()], &options);
+    let expected = generate(&model, model.start(1), &[prompt.to_vec()], &options).unwrap();
     assert_eq!(after[prompt.len()..], expected[0].tokens);
 }
 
@@ -385,6 +385,11 @@ fn what_cannot_work_is_one_sentence() {
     let other = error(&["cat", "--temperature", "0", "--top-k", "5"]);
     assert!(other.contains("but --temperature 0 does not"), "{other}");
     assert!(refused(CHAT, folder.path(), &["cat"], "").contains("`cargo xtask fetch glassllm`"));
+    // Before anything is asked of it.
+    let bare = tempfile::tempdir().unwrap();
+    small::bare_gpt_neox(bare.path());
+    let bare = refused(CHAT, bare.path(), &["--model", "."], "");
+    assert!(bare.contains("the model has no logits head"), "{bare}");
     small::bert(folder.path());
     let family = error(&["cat"]);
     assert!(

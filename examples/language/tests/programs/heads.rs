@@ -10,8 +10,8 @@ use burn_attn::{dropout, with_dropout_seed};
 use burn_attn_models::{bert::BertInput, tokens::padded};
 use language::{
     encoder::{Encoder, Task},
+    question_answering::{self, QuestionAnswering},
     sentiment::{self, SentimentModel},
-    span_reader::{self, SpanReader},
 };
 use serde_json::{Value, json};
 
@@ -72,13 +72,13 @@ fn assert_close(found: Tensor<2>, expected: Tensor<2>) {
 #[test]
 fn a_reader_of_transformers_computes_the_same() {
     let device = Device::default();
-    let encoder = loaded("reader", span_reader::TASK, &device);
+    let encoder = loaded("reader", question_answering::TASK, &device);
     let golden = computed();
     // Both texts are passages as far as they go.
     let mut passages = vec![0.0f32; 10];
     passages.extend([0.0, 0.0, 0.0, 0.0, 0.0, 0.0, -1e9, -1e9, -1e9, -1e9]);
     let passages = Tensor::<1>::from_data(passages.as_slice(), &device).reshape([2, 10]);
-    let found = SpanReader { encoder }.forward(input(&golden, &device), passages);
+    let found = QuestionAnswering { encoder }.forward(input(&golden, &device), passages);
     for (at, name) in ["starts", "ends"].into_iter().enumerate() {
         let logits = numbers(&golden[name]);
         let logits = Tensor::<1>::from_data(logits.as_slice(), &device).reshape([2, 10]);
@@ -127,7 +127,7 @@ fn with_new_head(task: Task, albert: bool, fields: Value) -> Result<Encoder, Str
 #[test]
 fn a_new_head_is_initialised_as_in_transformers() {
     for (fields, std) in [(json!({}), 0.02), (json!({"initializer_range": 0.5}), 0.5)] {
-        let encoder = with_new_head(span_reader::TASK, false, fields).unwrap();
+        let encoder = with_new_head(question_answering::TASK, false, fields).unwrap();
         let bias = encoder.head.bias.as_ref().unwrap().val().into_data();
         assert_eq!(bias.iter::<f32>().collect::<Vec<_>>(), [0.0, 0.0]);
         let weight = encoder.head.weight.val().into_data();
@@ -159,7 +159,7 @@ fn a_head_drops_what_it_reads_of_a_pooled_vector() {
     ] {
         let encoder = with_new_head(sentiment::TASK, albert, fields.clone()).unwrap();
         assert_eq!(encoder.dropout.prob, expected, "{fields}");
-        let reader = with_new_head(span_reader::TASK, albert, fields).unwrap();
+        let reader = with_new_head(question_answering::TASK, albert, fields).unwrap();
         assert_eq!(reader.dropout.prob, 0.0);
     }
 

@@ -2,6 +2,8 @@
 
 use std::{fs, path::Path};
 
+use serde_json::{Value, json};
+
 use super::{printed, program, refused, small};
 
 const SEARCH: &str = env!("CARGO_BIN_EXE_search");
@@ -64,6 +66,33 @@ fn the_attention_is_drawn() {
     assert!(text.contains("[CLS]") && text.contains("dog"), "{text}");
     let page = fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.contains("a dog eats"));
+}
+
+/// As in all pictures, not the names that the tokenizer has for bytes.
+#[test]
+fn the_attention_is_drawn_with_the_text_of_tokens() {
+    let folder = folder();
+    let path = folder.path().join("model/tokenizer.json");
+    let mut tokenizer: Value = serde_json::from_slice(&fs::read(&path).unwrap()).unwrap();
+    let bytes = json!({"type": "ByteLevel", "add_prefix_space": false, "trim_offsets": true, "use_regex": false});
+    tokenizer["pre_tokenizer"] =
+        json!({"type": "Sequence", "pretokenizers": [{"type": "Whitespace"}, bytes]});
+    tokenizer["decoder"] = bytes;
+    let text = tokenizer
+        .to_string()
+        .replace("\"dog\"", "\"d\u{c3}\u{b6}g\"");
+    fs::write(&path, text).unwrap();
+    let args = [
+        "compare",
+        "--model",
+        "model",
+        "a dög eats",
+        "the sun",
+        "--text",
+        "2:3",
+    ];
+    let text = printed(SEARCH, folder.path(), &args, "");
+    assert!(text.contains("dög") && !text.contains('\u{b6}'), "{text}");
 }
 
 /// The passages that a query finds, without their cosines.

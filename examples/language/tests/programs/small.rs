@@ -5,11 +5,11 @@ use std::{fs, path::Path};
 use burn::tensor::Device;
 use burn_attn::{
     BlockConfig, FeedForwardActivation, LayerPattern, NormConfig, NormPlacement,
-    positions::PositionEncoding,
+    positions::{PositionEncoding, RotaryConfig},
 };
 use burn_attn_models::{
     bert::BertConfig,
-    gpt2,
+    gpt_neox, gpt2,
     language_model::{AbsolutePosition, LanguageModelConfig},
     seq2seq::Seq2SeqConfig,
     t5,
@@ -130,6 +130,35 @@ pub fn gpt(folder: &Path) {
     save(&gpt2::table(), &config.init(&device()), weights).unwrap();
     let fields = json!({
         "model_type": "gpt2", "vocab_size": VOCAB_SIZE, "n_positions": 23, "n_embd": 24, "n_layer": 2, "n_head": 3
+    });
+    write(folder, "config.json", &fields);
+    tokenizer(folder, false);
+}
+
+/// A GPT-NeoX without its head, as `AutoModel` saves it.
+pub fn bare_gpt_neox(folder: &Path) {
+    let rotary = RotaryConfig::new().with_rotary_dim(2).with_max_len(23);
+    let block = BlockConfig::new()
+        .with_norm_placement(NormPlacement::Pre)
+        .with_parallel(true)
+        .with_separate_norms(true)
+        .with_position(PositionEncoding::Rotary(rotary));
+    let config = LanguageModelConfig::new(VOCAB_SIZE)
+        .with_d_model(24)
+        .with_n_heads(3)
+        .with_n_layers(2)
+        .with_d_ff(31)
+        .with_max_len(23)
+        .with_block(block)
+        .with_tied(false)
+        .with_scaled_embedding(false);
+    let mut model = config.init(&device());
+    model.head = None;
+    let weights = folder.join("model.safetensors");
+    save(&gpt_neox::table(8).bare("gpt_neox"), &model, weights).unwrap();
+    let fields = json!({
+        "model_type": "gpt_neox", "vocab_size": VOCAB_SIZE, "hidden_size": 24, "num_hidden_layers": 2, "num_attention_heads": 3,
+        "intermediate_size": 31, "max_position_embeddings": 23, "rotary_pct": 0.25
     });
     write(folder, "config.json", &fields);
     tokenizer(folder, false);

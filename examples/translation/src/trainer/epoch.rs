@@ -111,7 +111,7 @@ impl Trainer {
         (sum / accuracy.tokens as f64, accuracy)
     }
 
-    /// A sentence of the validation part, another one after each epoch, and what the model makes of it: a line to be added.
+    /// A sample translation from the validation set, a different one each epoch: a line of the report.
     fn sample(&self) -> Result<Option<String>, Error> {
         // A prime, so that neighbours in the corpus are far apart.
         let pair = &self.to_show[self.state.epoch * 7919 % self.to_show.len()];
@@ -121,7 +121,7 @@ impl Trainer {
             return Ok(None);
         }
         let device = self.device.clone().inner();
-        let translation = translator::search(&model, &[&tokens], 1, &device).remove(0);
+        let translation = translator::search(&model, &[&tokens], 1, &device)?.remove(0);
         let translation = self.vocabulary.decode(&translation)?;
         let [source, translation] =
             [&pair.source, &translation].map(|text| printable(text, LONGEST));

@@ -74,24 +74,24 @@ impl Trainer {
         tokens: usize,
         seed: u64,
     ) -> (Tensor<1>, Option<usize>, GradientsParams) {
-        // Divided by the tokens of the whole batch, gradients of parts add up to its own.
-        let batch = |part: &&[&Sample]| {
-            batches::batch(part, &self.device)
+        // Divided by the tokens of the whole batch, gradients of shards add up to its own.
+        let batch = |shard: &&[&Sample]| {
+            batches::batch(shard, &self.device)
                 .divided_by(tokens)
                 .smoothing(self.config.smoothing)
                 .seed(seed)
         };
-        let parts = batches::parts(samples, self.replicas.count());
+        let shards = batches::shards(samples, self.replicas.count());
         let model = MixedPrecision::new(model.clone(), self.config.precision.dtype());
         let (outputs, gradients) = self
             .replicas
-            .step(&model, parts.iter().map(batch).collect());
+            .step(&model, shards.iter().map(batch).collect());
         // Reading them waits for the device too, so they are counted as rarely as the loss is read.
         let is_counted = self.state.step.is_multiple_of(READ_EVERY);
         let right = is_counted.then(|| outputs.iter().map(batches::right).sum());
-        let losses = parts.iter().zip(outputs).map(|(part, output)| {
-            let of_part: usize = part.iter().map(|sample| sample.target_tokens()).sum();
-            output.loss * (of_part as f64 / tokens as f64)
+        let losses = shards.iter().zip(outputs).map(|(shard, output)| {
+            let of_shard: usize = shard.iter().map(|sample| sample.target_tokens()).sum();
+            output.loss * (of_shard as f64 / tokens as f64)
         });
         let loss = losses.reduce(|sum, loss| sum + loss);
         (loss.expect("a batch is not empty"), right, gradients)

@@ -16,8 +16,8 @@ fn a_second_run_is_refused_while_the_first_trains_and_welcome_when_it_is_killed(
         while !first.line().starts_with(expected) {}
         assert_eq!(refused(&mut begin(folder, "run", 1000, 1)), in_use);
         assert_eq!(refused(&mut resume(folder, "run")), in_use);
-        let story = refused(program(folder, "run").args(["--device", "flex"]));
-        assert_eq!(story, in_use);
+        let demo = refused(program(folder, "run").args(["--device", "flex"]));
+        assert_eq!(demo, in_use);
     }
     first.line();
     first.child.kill().unwrap();

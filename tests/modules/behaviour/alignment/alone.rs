@@ -2,8 +2,8 @@
 
 use burn::{module::Module, tensor::Tensor};
 use burn_attn::{
-    AttentionMask, AttentionOutput, CrossAttentionInput, KvCacheConfig, MultiHeadAttentionInput,
-    SelfAttention, SelfAttentionConfig, SelfAttentionInput,
+    AttentionOutput, CrossAttentionInput, KvCacheConfig, MultiHeadAttentionInput, SelfAttention,
+    SelfAttentionConfig, SelfAttentionInput,
 };
 use burn_attn_tests::{
     compare::{assert_close_to_largest, numbers},
@@ -21,7 +21,7 @@ use super::{
 fn same(what: &str, output: &AttentionOutput, b: usize, alone: AttentionOutput) {
     let [_, heads, len_q, len_kv] = alone.weights.dims();
     let what = format!("{what}, sequence {b}");
-    close(&what, one(&output.context, b, len_q), alone.context);
+    close(&what, one(&output.states, b, len_q), alone.states);
     let weights = output.weights.clone();
     let [_, _, _, all] = weights.dims();
     let of_keys = weights.slice([b..b + 1, 0..heads, 0..len_q, 0..all]);
@@ -48,7 +48,7 @@ fn multi_head_attention_reads_a_sequence_as_it_is_alone() {
             let both = input().lengths(&LENGTHS).mask(key_lengths(&device));
             let both = module.forward_with_weights(both);
             let forward = module.forward(input().lengths(&LENGTHS));
-            close(&name, forward, of_host.context.clone());
+            close(&name, forward, of_host.states.clone());
             for (b, length) in LENGTHS.into_iter().enumerate() {
                 // As many queries as keys are padded as the keys are.
                 let own = if len_q == LEN { length } else { len_q };
@@ -84,7 +84,7 @@ fn cross_attention_reads_a_sequence_as_it_is_alone() {
         let input = input.mask(mask()).mask(key_lengths(&device));
         let context = module.forward(input.clone());
         let output = module.forward_with_weights(input);
-        close(&name, context, output.context.clone());
+        close(&name, context, output.states.clone());
         // What was projected for each alone, padded with zeros.
         let joined = (0..LENGTHS.len()).map(|b| alone(b, 5).1);
         let joined = joined
@@ -132,7 +132,7 @@ fn cross_attention_token_by_token_is_that_of_the_whole_target() {
         let three = Tensor::cat((0..3).map(tokens).collect(), 0);
         let three = module
             .forward_with_weights(input(three).offset(starts))
-            .context;
+            .states;
         for (b, start) in starts.into_iter().enumerate() {
             let expected = whole.clone().narrow(0, b, 1).narrow(1, start, 3);
             close(
@@ -148,7 +148,8 @@ fn cross_attention_token_by_token_is_that_of_the_whole_target() {
 fn with_a_cache_a_sequence_is_what_it_is_alone() {
     for (backend, device) in devices::cpu() {
         for (encoding_name, encoding) in encodings() {
-            let module = multi_head(encoding.clone(), &device);
+            let mut module = multi_head(encoding.clone(), &device);
+            module.causal = true;
             let x = batch(LEN, 3, &device);
             let input = |x| MultiHeadAttentionInput::self_attention(x);
             let mut cache = module.cache(LENGTHS.len(), &KvCacheConfig::new(LEN + 3));
@@ -161,7 +162,7 @@ fn with_a_cache_a_sequence_is_what_it_is_alone() {
             let tokens = Tensor::cat(tokens.collect(), 1);
             for (b, length) in LENGTHS.into_iter().enumerate() {
                 let whole = Tensor::cat(vec![one(&x, b, length), one(&next, b, 3)], 1);
-                let whole = module.forward(input(whole).mask(AttentionMask::causal()));
+                let whole = module.forward(input(whole));
                 let what = format!("{encoding_name}, {backend}, sequence {b}");
                 close(
                     &what,

@@ -93,7 +93,7 @@ fn queries_before_the_first_key_see_nothing() {
                     assert!(sums[blind..].iter().all(|&sum| (sum - 1.0).abs() < 1e-5));
                 }
                 if blind > 0 {
-                    let context = one(&output.context, b, blind);
+                    let context = one(&output.states, b, blind);
                     let of_zeros = bias.clone().unsqueeze::<3>().expand(context.dims());
                     close(&name, context, of_zeros);
                 }

@@ -42,6 +42,27 @@ fn sentence_encoders_are_downloaded_whole() {
     }
 }
 
+/// The folder of a module may be written with a slash at its end.
+#[test]
+fn folders_that_end_in_a_slash() {
+    let (folder, files) = assembled("labse");
+    let modules = folder.path().join("modules.json");
+    let text = fs::read_to_string(&modules).expect("read");
+    let with_slash = text.replace("_Pooling\"", "_Pooling/\"");
+    let with_slash = with_slash.replace("_Dense\"", "_Dense//\"");
+    assert_eq!(with_slash.len(), text.len() + 3, "{text}");
+    fs::write(&modules, with_slash).expect("written");
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let server = Server::start(COMMIT, folder.path(), &files, Serves::Files);
+    let (cache, endpoint) = (temporary(), server.url());
+    let cache = ("HF_HUB_CACHE", cache.path());
+    let of_sentences = (SENTENCES, Path::new("labse"));
+    let online = [cache, of_sentences, ("HF_ENDPOINT", Path::new(&endpoint))];
+    assert_eq!(load("organisation/tiny", &online), Ok(()));
+    let offline = [cache, of_sentences, offline()];
+    assert_eq!(load("organisation/tiny", &offline), Ok(()));
+}
+
 /// How such a model pools is not known.
 #[test]
 fn modules_that_are_not_in_the_cache_are_not_taken_for_none() {

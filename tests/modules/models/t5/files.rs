@@ -74,7 +74,7 @@ fn outputs_are_as_long_as_a_file_says() {
     let texts = Texts::new(&first().values(), &devices::any());
     let start = shorter.start(texts.source, texts.source_lengths);
     let options = GenerateOptions::new(NEW_TOKENS);
-    let outputs = generate(&shorter, start, &[vec![0], vec![0]], &options);
+    let outputs = generate(&shorter, start, &[vec![0], vec![0]], &options).unwrap();
     let whole = tokens(&first().values(), "greedy.0");
     assert_eq!(outputs[0].tokens, whole[..5]);
 }

@@ -3,7 +3,7 @@
 mod files;
 
 use burn::tensor::{Device, Int, Tensor, TensorData, activation::log_softmax};
-use burn_attn::{AttentionMask, TransformerDecoderInput, TransformerEncoderInput};
+use burn_attn::{AttentionMask, LayerInput};
 use burn_attn_models::{
     generate::{BeamOptions, GenerateOptions, Generation, beam_search, generate},
     seq2seq::Seq2Seq,
@@ -101,7 +101,7 @@ fn every_layer_and_the_logits_are_the_references() {
             let mask = || AttentionMask::key_lengths(texts.source_lengths.clone());
 
             let x = loaded.embed(texts.source.clone(), 0);
-            let input = TransformerEncoderInput::new(x).mask(mask());
+            let input = LayerInput::new(x).mask(mask());
             let encoded = loaded.transformer.encoder.forward_with_hidden_states(input);
             assert_eq!(encoded.hidden_states.len(), layers[0]);
             for (layer, states) in encoded.hidden_states.into_iter().enumerate() {
@@ -110,7 +110,9 @@ fn every_layer_and_the_logits_are_the_references() {
             close("memory", encoded.states.clone());
 
             let x = loaded.embed(texts.target.clone(), 0);
-            let input = TransformerDecoderInput::new(x, encoded.states).memory_mask(mask());
+            let input = LayerInput::new(x)
+                .memory(encoded.states)
+                .memory_mask(mask());
             let decoded = loaded.transformer.decoder.forward_with_hidden_states(input);
             assert_eq!(decoded.hidden_states.len(), layers[1]);
             for (layer, states) in decoded.hidden_states.into_iter().enumerate() {
@@ -177,13 +179,13 @@ fn greedy_tokens_are_the_references_and_those_without_a_cache() {
             let texts = Texts::new(&values, &device);
             let start = || loaded.start(texts.source.clone(), texts.source_lengths.clone());
             let begun = [vec![0], vec![0]];
-            let outputs = generate(&loaded, start(), &begun, &options);
+            let outputs = generate(&loaded, start(), &begun, &options).unwrap();
             for (row, output) in outputs.iter().enumerate() {
                 assert_eq!(output.tokens, tokens(&values, &format!("greedy.{row}")));
             }
             // And after beginnings of unequal lengths.
             for prompts in [begun, [vec![0, 16, 18], vec![0]]] {
-                let outputs = generate(&loaded, start(), &prompts, &options);
+                let outputs = generate(&loaded, start(), &prompts, &options).unwrap();
                 for (row, (prompt, output)) in prompts.iter().zip(&outputs).enumerate() {
                     let expected = uncached(&loaded, &texts, row, prompt, output, end);
                     assert_eq!(expected.len(), output.log_probabilities.len());
@@ -213,7 +215,7 @@ fn beams_are_the_references() {
         let loaded = model.load(&device);
         let texts = Texts::new(&values, &device);
         let start = loaded.start(texts.source, texts.source_lengths);
-        let found = beam_search(&loaded, start, &[vec![0], vec![0]], &options);
+        let found = beam_search(&loaded, start, &[vec![0], vec![0]], &options).unwrap();
         for (row, found) in found.iter().enumerate() {
             assert_eq!(found.len(), beam);
             for (rank, found) in found.iter().enumerate() {

@@ -180,7 +180,7 @@ fn run_task<T: Element>(
             execution,
             TileBackward {
                 scoring,
-                wanted: plan.wanted,
+                required: plan.required,
                 scale: inputs.scale(),
                 sink: inputs.sink(head),
                 q: &HeadRows::new(inputs.q, batch_item, head),

@@ -15,7 +15,7 @@ use crate::{
         inputs::Inputs,
         kernel::{
             backward::tile_scratch,
-            backward_step::Wanted,
+            backward_step::RequiredGrads,
             tile::{QUERIES, padded},
         },
         parallel::Execution,
@@ -24,20 +24,22 @@ use crate::{
     },
 };
 
-/// This many tasks keep every core of a small machine busy; only more heads make more tasks.
+/// Tasks of the whole call, unless there are more heads: a constant, so that the bits do not depend on the number of threads.
+///
+/// The parallelism is at most the larger of it and `batch · heads_kv`.
 const ENOUGH_TASKS: usize = 8;
-/// How many sums of the gradient of a shared bias may be under way at the same time.
+/// Partial sums of the gradient of a shared bias, at most: so many tasks can add to it at the same time.
 const ENOUGH_SLABS: usize = 4;
 
 /// How the work is divided.
 pub(super) struct Plan {
     pub(super) problem: Problem,
-    pub(super) wanted: Wanted,
+    pub(super) required: RequiredGrads,
     /// Tasks per batch item and key/value head.
     pub(super) chunks: usize,
-    /// Present if the gradient of the bias is wanted.
+    /// Present if the gradient of the bias is required.
     pub(super) bias: Option<BiasLayout>,
-    /// Distances of one query head, 0 if their gradient is not wanted.
+    /// Distances of one query head, 0 if their gradient is not required.
     pub(super) distances: usize,
     sinks: bool,
 }
@@ -55,16 +57,16 @@ pub(super) struct Task<'a, T: Element> {
     pub(super) head_kv: usize,
     /// Indices into the tiles of all query heads of the group, head after head.
     pub(super) tiles: Range<usize>,
-    /// The rows of each tile, if wanted.
+    /// The rows of each tile, if required.
     pub(super) q: Vec<HeadMut<'a, T>>,
     /// The rows of the head, if this is its only task.
     pub(super) k: Option<HeadMut<'a, T>>,
     pub(super) v: Option<HeadMut<'a, T>>,
     /// Sums of the gradients of keys and values, if the head has other tasks as well.
     pub(super) partial: Option<&'a mut [T::Real]>,
-    /// One sum per query head of the group, if wanted.
+    /// One sum per query head of the group, if required.
     pub(super) sinks: &'a mut [T::Real],
-    /// One sum per distance and query head of the group, if wanted.
+    /// One sum per distance and query head of the group, if required.
     pub(super) distance: &'a mut [T::Real],
     /// Index in the bias of the first sum of the slot.
     pub(super) bias_origin: usize,
@@ -96,7 +98,7 @@ impl Plan {
         let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
         Self {
             problem,
-            wanted: Wanted {
+            required: RequiredGrads {
                 q: gradients.q.is_some(),
                 k: gradients.k.is_some(),
                 v: gradients.v.is_some(),
@@ -131,8 +133,8 @@ impl Plan {
             dim_v,
             ..
         } = self.problem;
-        let sums = |wanted, dim| if wanted { len_kv * padded(dim) } else { 0 };
-        [sums(self.wanted.k, dim_qk), sums(self.wanted.v, dim_v)]
+        let sums = |required, dim| if required { len_kv * padded(dim) } else { 0 };
+        [sums(self.required.k, dim_qk), sums(self.required.v, dim_v)]
     }
 
     /// Numbers that each task sums separately: keys and values, then sinks, then distances. They fill whole cache lines, which no other
@@ -311,7 +313,7 @@ impl Plan {
     }
 }
 
-/// The heads of a gradient, if it is wanted.
+/// The heads of a gradient, if it is required.
 pub(super) fn heads<T: Send>(
     rows: Option<RowsMut<'_, T>>,
     sizes: [usize; 3],

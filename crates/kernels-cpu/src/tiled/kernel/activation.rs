@@ -32,17 +32,17 @@ impl Activation {
     pub const QUICK: f64 = 1.702;
 }
 
-/// Whole rows.
-pub(crate) enum Stretch<'a> {
+/// Whole rows, and where their activation goes.
+pub(crate) enum ForwardRows<'a> {
     /// `x = activation(x + bias)`; rows begin `step` numbers apart.
     InPlace { x: &'a mut [f32], step: usize },
     /// `out = activation(gate + bias) · (up + bias)`, where rows of `x` are `[gate | up]`.
     Gated { x: &'a [f32], out: &'a mut [f32] },
 }
 
-/// One pass over some rows.
-pub(crate) struct Pass<'a> {
-    pub(crate) stretch: Stretch<'a>,
+/// The activation of some rows.
+pub(crate) struct ActivationForward<'a> {
+    pub(crate) rows: ForwardRows<'a>,
     /// The bias of a row of `x`, or empty.
     pub(crate) bias: &'a [f32],
     /// Numbers of a row that is written.
@@ -50,7 +50,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) activation: Activation,
 }
 
-impl WithSimd for Pass<'_> {
+impl WithSimd for ActivationForward<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -90,7 +90,7 @@ impl WithSimd for Pass<'_> {
     }
 }
 
-impl Pass<'_> {
+impl ActivationForward<'_> {
     #[inline(always)]
     fn run<S: Simd>(
         self,
@@ -99,8 +99,8 @@ impl Pass<'_> {
         other: impl Fn(S::f32s) -> S::f32s,
     ) {
         let columns = self.columns;
-        match self.stretch {
-            Stretch::InPlace { x, step } if self.bias.is_empty() && step == columns => {
+        match self.rows {
+            ForwardRows::InPlace { x, step } if self.bias.is_empty() && step == columns => {
                 each::<S, _>(
                     x,
                     [],
@@ -108,7 +108,7 @@ impl Pass<'_> {
                     |x, []| activation(x),
                 );
             }
-            Stretch::InPlace { x, step } if self.bias.is_empty() => {
+            ForwardRows::InPlace { x, step } if self.bias.is_empty() => {
                 for row in x.chunks_mut(step) {
                     each::<S, _>(
                         &mut row[..columns],
@@ -118,7 +118,7 @@ impl Pass<'_> {
                     );
                 }
             }
-            Stretch::InPlace { x, step } => {
+            ForwardRows::InPlace { x, step } => {
                 for row in x.chunks_mut(step) {
                     each::<S, _>(
                         &mut row[..columns],
@@ -128,7 +128,7 @@ impl Pass<'_> {
                     );
                 }
             }
-            Stretch::Gated { x, out } => {
+            ForwardRows::Gated { x, out } => {
                 let rows = x.chunks_exact(2 * columns);
                 for (row, out) in rows.zip(out.chunks_exact_mut(columns)) {
                     let (gate, up) = row.split_at(columns);
@@ -274,8 +274,8 @@ pub(super) fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s, S::f32
     let log2_e = simd.splat_f32s(core::f32::consts::LOG2_E);
     let e = f32::exp2_of_negative(simd, simd.mul_f32s(negative, log2_e));
     let numerator = f32::select_less(simd, y, zero, e, one);
-    let opposite = f32::select_less(simd, y, zero, one, e);
-    (numerator, opposite, simd.add_f32s(one, e))
+    let complement = f32::select_less(simd, y, zero, one, e);
+    (numerator, complement, simd.add_f32s(one, e))
 }
 
 /// The error function, never beyond ±1: relative error below 4e-7.

@@ -10,8 +10,8 @@ use super::{
     real::Real,
 };
 
-/// Whole rows.
-pub(crate) enum Stretch<'a> {
+/// Whole rows and their gradients.
+pub(crate) enum BackwardRows<'a> {
     /// `gradient = gradient · activation'(x + bias)`
     InPlace {
         x: &'a [f32],
@@ -25,9 +25,9 @@ pub(crate) enum Stretch<'a> {
     },
 }
 
-/// One pass over some rows.
-pub(crate) struct Pass<'a> {
-    pub(crate) stretch: Stretch<'a>,
+/// The gradient of the activation of some rows.
+pub(crate) struct ActivationBackward<'a> {
+    pub(crate) rows: BackwardRows<'a>,
     /// The bias of a row of `x`; where there is none, zeros for gated rows, otherwise nothing.
     pub(crate) bias: &'a [f32],
     /// Numbers of a row of the activation.
@@ -35,7 +35,7 @@ pub(crate) struct Pass<'a> {
     pub(crate) activation: Activation,
 }
 
-impl WithSimd for Pass<'_> {
+impl WithSimd for ActivationBackward<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -55,7 +55,7 @@ impl WithSimd for Pass<'_> {
                 )
             };
         }
-        // What a gradient that is no number must not reach is selected, not multiplied by 0.
+        // Zeros are selected, not multiplied by 0, so that a NaN gradient does not leak through a derivative of 0.
         match self.activation {
             Activation::Identity => run!(identity, one),
             Activation::Relu => self.run(
@@ -113,7 +113,7 @@ impl WithSimd for Pass<'_> {
 
 const LIMIT: f32 = Activation::LIMIT as f32;
 
-impl Pass<'_> {
+impl ActivationBackward<'_> {
     /// `derivative` multiplies a gradient by the derivative of `activation`; `other` is what a gate is multiplied by, and `through` hands
     /// a gradient back through it.
     #[inline(always)]
@@ -126,8 +126,8 @@ impl Pass<'_> {
         through: impl Fn(S::f32s, S::f32s) -> S::f32s,
     ) {
         let columns = self.columns;
-        match self.stretch {
-            Stretch::InPlace { x, gradient } if self.bias.is_empty() => {
+        match self.rows {
+            BackwardRows::InPlace { x, gradient } if self.bias.is_empty() => {
                 each::<S, _>(
                     gradient,
                     [x],
@@ -135,7 +135,7 @@ impl Pass<'_> {
                     |gradient, [x]| derivative(gradient, x),
                 );
             }
-            Stretch::InPlace { x, gradient } => {
+            BackwardRows::InPlace { x, gradient } => {
                 let rows = x.chunks_exact(columns);
                 for (x, gradient) in rows.zip(gradient.chunks_exact_mut(columns)) {
                     each::<S, _>(
@@ -146,7 +146,7 @@ impl Pass<'_> {
                     );
                 }
             }
-            Stretch::Gated { x, gradient, out } => {
+            BackwardRows::Gated { x, gradient, out } => {
                 let (gate_bias, up_bias) = self.bias.split_at(columns);
                 let rows = x.chunks_exact(2 * columns);
                 let rows = rows.zip(gradient.chunks_exact(columns));
@@ -258,8 +258,8 @@ fn of_swish<S: Simd>(simd: S, y: S::f32s) -> S::f32s {
 #[inline(always)]
 fn of_sigmoid<S: Simd>(simd: S, y: S::f32s, slope: S::f32s) -> S::f32s {
     // 1 − s without cancellation.
-    let (numerator, opposite, denominator) = sigmoid(simd, y);
+    let (numerator, complement, denominator) = sigmoid(simd, y);
     let s = simd.div_f32s(numerator, denominator);
-    let rest = simd.div_f32s(opposite, denominator);
+    let rest = simd.div_f32s(complement, denominator);
     simd.mul_f32s(s, simd.mul_add_e_f32s(slope, rest, simd.splat_f32s(1.0)))
 }

@@ -5,14 +5,14 @@ use core::f64::consts::LOG2_E;
 use pulp::{Simd, WithSimd};
 
 use super::{
-    backward_step::{Prepared, Step, Wanted},
-    product::block_rows,
-    real::{MAX_LANES, Real, finite},
+    backward_step::{Prepared, RequiredGrads, Step},
+    gemm::micro_kernel_rows,
+    real::{MAX_LANES, Real},
     scores::Scoring,
-    screened::Screened,
+    screened::{Screened, all_finite},
     sums::{BiasGradient, dot, sum_over_queries},
     tile::{BACKWARD_KEYS, QUERIES, Tile, WIDEST_PANEL, blocks, padded, prescale},
-    transpose::{rows_to_panels, rows_to_strips},
+    transpose::{pack_rows, rows_to_panels},
 };
 use crate::{
     Problem, math,
@@ -25,7 +25,7 @@ use crate::{
 /// One tile of queries of one head, and where its gradients go.
 pub struct TileBackward<'a, R> {
     pub(crate) scoring: Scoring<'a, R>,
-    pub(crate) wanted: Wanted,
+    pub(crate) required: RequiredGrads,
     pub(crate) scale: f64,
     pub(crate) sink: f64,
     pub(crate) q: &'a dyn Head<R>,
@@ -112,15 +112,15 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let query = take(&mut scratch, columns * dim_qk);
         let output_gradient = take(&mut scratch, columns * dim_v);
         let query_gradient = take(&mut scratch, queries * padded_qk);
-        let query_strips = take(&mut scratch, columns * padded_qk);
-        let output_gradient_strips = take(&mut scratch, columns * padded_v);
+        let packed_query = take(&mut scratch, columns * padded_qk);
+        let packed_output_gradient = take(&mut scratch, columns * padded_v);
         let logsumexp = take(&mut scratch, columns);
-        let shift = take(&mut scratch, columns);
-        // From one key to the next, one vector more than the columns, so that the numbers of one column do not evict each other from the cache.
+        let neg_delta = take(&mut scratch, columns);
+        // The row stride has one vector of padding, which avoids L1 set conflicts down a column.
         let stride = columns + tile.lanes;
         let weights = take(&mut scratch, block_keys * stride);
         let score_gradients = take(&mut scratch, block_keys * stride);
-        let slopes = take(&mut scratch, block_keys * 2 * tile.lanes);
+        let dsoftcap = take(&mut scratch, block_keys * 2 * tile.lanes);
         let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
         let key_buffer = take(&mut scratch, block_keys * padded_qk);
         let value_buffer = take(&mut scratch, block_keys * padded_v);
@@ -152,13 +152,15 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let query_row = &mut query_rows[index * padded_qk..][..padded_qk];
             let at = [tile.batch_item, tile.head, tile.query + index];
             // In the layout that the products below read.
-            let finite =
-                || finite(query_row, |x| x * query_factor) && finite(row, |x| x * gradient_factor);
+            let finite = || {
+                all_finite(simd, [&*query_row].into_iter(), query_factor)
+                    && all_finite(simd, [&*row].into_iter(), gradient_factor)
+            };
             let of_row = self.logsumexp[index];
-            (logsumexp[index], shift[index]) =
-                if (self.scoring).sees_nothing(at, self.sink, of_row, finite) {
-                    // It has no weight for what comes in, and zero times NaN is not zero. Only a sink, if there is one, has
-                    // the gradient of the logsumexp.
+            (logsumexp[index], neg_delta[index]) =
+                if (self.scoring).fully_masked(at, self.sink, of_row, finite) {
+                    // Zeros in place of query and output gradient, so that NaN in them does not spread: 0 · NaN is NaN. Only a sink, if
+                    // there is one, receives the gradient of the logsumexp.
                     query_row.fill(R::default());
                     row.fill(R::default());
                     let no_sink = self.sink == f64::NEG_INFINITY;
@@ -168,9 +170,9 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     (units, of_logsumexp - dot::<S, R>(simd, row, output_row))
                 };
         }
-        // Whatever the values are, columns without a query have no weight.
+        // Columns without a query have weights of 0, whatever the values are.
         logsumexp[queries..].fill(infinity);
-        shift[queries..].fill(R::default());
+        neg_delta[queries..].fill(R::default());
         if let Some(gradient) = self.sink_gradient.take() {
             let sum: f64 = (0..queries)
                 .map(|query| {
@@ -185,7 +187,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     } else {
                         math::exp(exponent)
                     };
-                    weight * shift[query].to_f64()
+                    weight * neg_delta[query].to_f64()
                 })
                 .sum();
             *gradient = *gradient + R::from_f64(sum);
@@ -199,18 +201,18 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             gradient_factor,
             output_gradient,
         );
-        if self.wanted.k {
+        if self.required.k {
             let scale = R::from_f64(scale);
-            rows_to_strips(simd, &tile, padded_qk, query_rows, scale, query_strips);
+            pack_rows(simd, &tile, padded_qk, query_rows, scale, packed_query);
         }
-        if self.wanted.v {
-            rows_to_strips(
+        if self.required.v {
+            pack_rows(
                 simd,
                 &tile,
                 padded_v,
                 gradient_rows,
                 gradient_factor,
-                output_gradient_strips,
+                packed_output_gradient,
             );
         }
         query_gradient.fill(R::default());
@@ -218,10 +220,10 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         let prepared = Prepared {
             query,
             output_gradient,
-            query_strips,
-            output_gradient_strips,
+            packed_query,
+            packed_output_gradient,
             logsumexp,
-            shift,
+            neg_delta,
         };
         let all_queries = tile.query..tile.query + queries;
         let keys = self
@@ -237,7 +239,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             let mut panels = (0..tile.count())
                 .filter_map(|index| {
                     let panel = tile.panel(index);
-                    let rows = block_rows::<R, S>();
+                    let rows = micro_kernel_rows::<R, S>();
                     let seen = self.scoring.visible.seen_by(&panel, &keys, rows)?;
                     Some((index, panel, seen))
                 })
@@ -263,7 +265,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 let to = (end - 1) * stride + panel.column + panel.columns;
                 let step = Step {
                     scoring: &self.scoring,
-                    wanted: self.wanted,
+                    required: self.required,
                     panel: &panel,
                     keys: part,
                     visibility,
@@ -275,7 +277,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     weights: &mut weights[from..to],
                     score_gradients: &mut score_gradients[from..to],
                     stride,
-                    slopes,
+                    dsoftcap,
                     kept,
                     distance_gradient: self.distance_gradient,
                     bias_gradient: self.bias_gradient.as_mut(),
@@ -287,23 +289,23 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 }
             }
             let computed = &computed[..tile.count()];
-            for (wanted, dim, left, strips, sums) in [
+            for (required, dim, lhs, packed_rhs, sums) in [
                 (
-                    self.wanted.v,
+                    self.required.v,
                     dim_v,
                     &*weights,
-                    prepared.output_gradient_strips,
+                    prepared.packed_output_gradient,
                     &mut *self.value_gradient,
                 ),
                 (
-                    self.wanted.k,
+                    self.required.k,
                     dim_qk,
                     &*score_gradients,
-                    prepared.query_strips,
+                    prepared.packed_query,
                     &mut *self.key_gradient,
                 ),
             ] {
-                if wanted {
+                if required {
                     let sums = &mut sums[keys.start * padded(dim)..];
                     sum_over_queries::<S, R>(
                         simd,
@@ -311,15 +313,15 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                         keys.len(),
                         dim,
                         computed,
-                        left,
+                        lhs,
                         stride,
-                        strips,
+                        packed_rhs,
                         sums,
                     );
                 }
             }
         }
-        if self.wanted.q {
+        if self.required.q {
             let scale = prescale(self.scale, query_gradient);
             let factor = R::splat(simd, R::from_f64(scale));
             for (query, row) in query_gradient.chunks_exact_mut(padded_qk).enumerate() {

@@ -5,7 +5,7 @@ use core::ops::Range;
 use pulp::Simd;
 
 use super::{
-    product::{Product, Start},
+    gemm::{Beta, Gemm},
     real::Real,
     scores::{Scores, Scoring},
     screened::Screened,
@@ -15,9 +15,9 @@ use super::{
 };
 use crate::{Problem, tiled::rows::Block};
 
-/// Which gradients are wanted.
+/// Which gradients are required.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Wanted {
+pub(crate) struct RequiredGrads {
     pub(crate) q: bool,
     pub(crate) k: bool,
     pub(crate) v: bool,
@@ -31,18 +31,18 @@ pub(super) struct Prepared<'s, R> {
     pub(super) query: &'s [R],
     /// `[dim_v, columns]` panels of the output's gradient.
     pub(super) output_gradient: &'s [R],
-    pub(super) query_strips: &'s [R],
-    pub(super) output_gradient_strips: &'s [R],
-    /// In units of log 2, +∞ for rows that see nothing.
+    pub(super) packed_query: &'s [R],
+    pub(super) packed_output_gradient: &'s [R],
+    /// logsumexp · log2(e); +∞ for fully masked rows, which makes their weights 0.
     pub(super) logsumexp: &'s [R],
-    /// Gradient of the logsumexp minus the dot product of output and output gradient.
-    pub(super) shift: &'s [R],
+    /// −delta: the gradient of the logsumexp minus the dot product of output and output gradient (FlashAttention-2's D).
+    pub(super) neg_delta: &'s [R],
 }
 
 /// One panel of queries and one block of keys.
 pub(super) struct Step<'a, 'b, 'k, R> {
     pub(super) scoring: &'a Scoring<'b, R>,
-    pub(super) wanted: Wanted,
+    pub(super) required: RequiredGrads,
     pub(super) panel: &'a Panel,
     /// The keys whose rows are computed.
     pub(super) keys: Range<usize>,
@@ -58,7 +58,7 @@ pub(super) struct Step<'a, 'b, 'k, R> {
     pub(super) weights: &'a mut [R],
     pub(super) score_gradients: &'a mut [R],
     pub(super) stride: usize,
-    pub(super) slopes: &'a mut [R],
+    pub(super) dsoftcap: &'a mut [R],
     pub(super) kept: &'a mut [R],
     pub(super) distance_gradient: &'a mut [R],
     pub(super) bias_gradient: Option<&'a mut BiasGradient<'b, R>>,
@@ -75,21 +75,21 @@ impl<R: Real> Step<'_, '_, '_, R> {
         let panels = |all: &[R], dim: usize| {
             panel.column * dim..(panel.column * dim + columns * dim).min(all.len())
         };
-        Product {
+        Gemm {
             rows: count,
             depth: dim_qk,
-            left: self.key.data,
-            left_row: self.key.stride,
-            left_step: 1,
-            right: &self.prepared.query[panels(self.prepared.query, dim_qk)],
-            right_step: columns,
+            lhs: self.key.data,
+            lhs_rs: self.key.stride,
+            lhs_cs: 1,
+            rhs: &self.prepared.query[panels(self.prepared.query, dim_qk)],
+            rhs_rs: columns,
             out: weights,
-            out_row: stride,
-            start: Start::Zero,
+            out_rs: stride,
+            beta: Beta::Zero,
         }
         .run::<S, VECTORS>(simd);
-        let slopes: &mut [R] = if self.scoring.softcap.is_some() {
-            &mut self.slopes[..count * columns]
+        let dsoftcap: &mut [R] = if self.scoring.softcap.is_some() {
+            &mut self.dsoftcap[..count * columns]
         } else {
             &mut []
         };
@@ -101,7 +101,7 @@ impl<R: Real> Step<'_, '_, '_, R> {
             Scores {
                 rows: weights,
                 stride,
-                slopes,
+                dsoftcap,
             },
         );
         // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
@@ -113,25 +113,25 @@ impl<R: Real> Step<'_, '_, '_, R> {
         let (screened, rows) = self.screened;
         let screened = screened.for_panel(panel, rows, weights, stride);
         // Without it, what follows computes gradients that are never read.
-        if self.wanted.q || self.wanted.k || self.wanted.scores {
-            Product {
+        if self.required.q || self.required.k || self.required.scores {
+            Gemm {
                 rows: count,
                 depth: dim_v,
-                left: self.value.data,
-                left_row: self.value.stride,
-                left_step: 1,
-                right: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
-                right_step: columns,
+                lhs: self.value.data,
+                lhs_rs: self.value.stride,
+                lhs_cs: 1,
+                rhs: &self.prepared.output_gradient[panels(self.prepared.output_gradient, dim_v)],
+                rhs_rs: columns,
                 out: gradients,
-                out_row: stride,
-                start: Start::Zero,
+                out_rs: stride,
+                beta: Beta::Zero,
             }
             .run::<S, VECTORS>(simd);
         }
 
         let statistics = panel.column..panel.column + columns;
         let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
-        let shift = R::vectors::<S>(&self.prepared.shift[statistics]);
+        let neg_delta = R::vectors::<S>(&self.prepared.neg_delta[statistics]);
         if let Some(dropout) = self.scoring.dropout {
             let kept = &mut self.kept[..count * columns];
             self.scoring
@@ -144,7 +144,8 @@ impl<R: Real> Step<'_, '_, '_, R> {
                 for vector in 0..VECTORS {
                     let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
                     let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::mul_add(simd, gradients[vector], kept[vector], shift[vector]);
+                    let inner =
+                        R::mul_add(simd, gradients[vector], kept[vector], neg_delta[vector]);
                     gradients[vector] = weighted::<R, S>(simd, weight, inner);
                     weights[vector] = R::times(simd, weight, kept[vector]);
                 }
@@ -157,7 +158,7 @@ impl<R: Real> Step<'_, '_, '_, R> {
                 for vector in 0..VECTORS {
                     let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
                     let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::plus(simd, gradients[vector], shift[vector]);
+                    let inner = R::plus(simd, gradients[vector], neg_delta[vector]);
                     gradients[vector] = weighted::<R, S>(simd, weight, inner);
                     weights[vector] = weight;
                 }
@@ -177,27 +178,27 @@ impl<R: Real> Step<'_, '_, '_, R> {
             }
         }
         if self.scoring.softcap.is_some() {
-            for (row, slopes) in gradients
+            for (row, dsoftcap) in gradients
                 .chunks_mut(stride)
-                .zip(slopes.chunks_exact(columns))
+                .zip(dsoftcap.chunks_exact(columns))
             {
-                for (gradient, &slope) in row.iter_mut().zip(slopes) {
-                    *gradient = *gradient * slope;
+                for (gradient, &derivative) in row.iter_mut().zip(dsoftcap) {
+                    *gradient = *gradient * derivative;
                 }
             }
         }
-        if self.wanted.q {
-            Product {
+        if self.required.q {
+            Gemm {
                 rows: panel.queries,
                 depth: count,
-                left: gradients,
-                left_row: 1,
-                left_step: stride,
-                right: screened.data,
-                right_step: screened.stride,
+                lhs: gradients,
+                lhs_rs: 1,
+                lhs_cs: stride,
+                rhs: screened.data,
+                rhs_rs: screened.stride,
                 out: self.query_gradient,
-                out_row: padded(dim_qk),
-                start: Start::Keep,
+                out_rs: padded(dim_qk),
+                beta: Beta::One,
             }
             .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
         }

@@ -114,7 +114,7 @@ fn plus_bias<R: Real>(score: R, bias: R) -> R {
     if bias == R::NEG_INFINITY {
         return bias;
     }
-    // The lowest number is a popular mask. Times log2(e) it would be −∞, and hide where it only says "least of all".
+    // `f32::MIN` is a common additive mask. Times log2(e) it would overflow to −∞ and hide the key: the clamp keeps it finite.
     let (bias, least) = (bias * R::from_f64(LOG2_E), R::default() - R::MAX);
     let bias = if bias < least { least } else { bias };
     score + if bias > R::MAX { R::MAX } else { bias }

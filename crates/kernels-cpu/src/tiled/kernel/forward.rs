@@ -5,11 +5,11 @@ use core::{f64::consts::LOG2_E, ops::Range};
 use pulp::{Simd, WithSimd};
 
 use super::{
-    product::{Product, Start},
-    real::{Real, finite},
+    gemm::{Beta, Gemm},
+    real::Real,
     scores::{Scores, Scoring},
-    screened::Screened,
-    softmax::{finish, weigh},
+    screened::{Screened, all_finite},
+    softmax::{finish, online_softmax},
     tile::{FORWARD_KEYS, Panel, QUERIES, Tile, WIDEST_PANEL, blocks, padded, prescale},
     transpose::rows_to_panels,
     visibility::Visibility,
@@ -76,8 +76,8 @@ struct Running<'a, R> {
     maximum: &'a mut [R],
     /// The sum of the weights so far, relative to the maximum.
     sum: &'a mut [R],
-    /// The factor by which the sums so far shrink when the maximum grows.
-    shrink: &'a mut [R],
+    /// The factor of the sums so far when the maximum grows.
+    rescale: &'a mut [R],
 }
 
 impl<R: Real> WithSimd for TileForward<'_, R> {
@@ -107,7 +107,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         let output = take(&mut scratch, tile.queries * padded_v);
         let maximum = take(&mut scratch, columns);
         let sum = take(&mut scratch, columns);
-        let shrink = take(&mut scratch, columns);
+        let rescale = take(&mut scratch, columns);
         let scores = take(&mut scratch, block_keys * 2 * tile.lanes);
         let kept = take(&mut scratch, block_keys * 2 * tile.lanes);
         let key_buffer = take(&mut scratch, block_keys * padded_qk);
@@ -159,7 +159,7 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                     output: &mut output[all.start * padded_v..],
                     maximum: &mut maximum[all.clone()],
                     sum: &mut sum[all.clone()],
-                    shrink: &mut shrink[all],
+                    rescale: &mut rescale[all],
                 };
                 let rows = part.start - keys.start..part.end - keys.start;
                 let key = key.after(rows.start);
@@ -184,18 +184,18 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
         for (query, logsumexp) in self.logsumexp.iter_mut().enumerate() {
             let (of_row, factor) = finish(maximum[query].to_f64(), sum[query].to_f64(), self.sink);
             *logsumexp = R::from_f64(of_row);
-            shrink[query] = R::from_f64(kept_scale * factor);
+            rescale[query] = R::from_f64(kept_scale * factor);
         }
         for (query, row) in output.chunks_exact_mut(padded_v).enumerate() {
-            let factor = R::splat(simd, shrink[query]);
+            let factor = R::splat(simd, rescale[query]);
             for x in R::vectors_mut::<S>(row) {
                 *x = R::times(simd, *x, factor);
             }
             let row = &mut row[..dim_v];
             let at = [tile.batch_item, tile.head, tile.query + query];
-            let finite = || finite(row, |x| x);
+            let finite = || all_finite(simd, [&*row].into_iter(), R::from_f64(1.0));
             // Weights of zero times values that other rows see are NaN if the values are.
-            if (self.scoring).sees_nothing(at, self.sink, self.logsumexp[query], finite) {
+            if (self.scoring).fully_masked(at, self.sink, self.logsumexp[query], finite) {
                 row.fill(R::default());
             }
             (self.output)(query, row);
@@ -224,17 +224,17 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
     let Problem { dim_qk, dim_v, .. } = scoring.visible.problem;
     let columns = panel.columns;
     let scores = &mut scores[..keys.len() * columns];
-    Product {
+    Gemm {
         rows: keys.len(),
         depth: dim_qk,
-        left: key.data,
-        left_row: key.stride,
-        left_step: 1,
-        right: running.query,
-        right_step: columns,
+        lhs: key.data,
+        lhs_rs: key.stride,
+        lhs_cs: 1,
+        rhs: running.query,
+        rhs_rs: columns,
         out: scores,
-        out_row: columns,
-        start: Start::Zero,
+        out_rs: columns,
+        beta: Beta::Zero,
     }
     .run::<S, VECTORS>(simd);
     scoring.apply(
@@ -245,11 +245,11 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
         Scores {
             rows: scores,
             stride: columns,
-            slopes: &mut [],
+            dsoftcap: &mut [],
         },
     );
     let value = value.for_panel(panel, rows, scores, columns);
-    weigh::<S, R, VECTORS>(simd, scores, running.maximum, running.sum, running.shrink);
+    online_softmax::<S, R, VECTORS>(simd, scores, running.maximum, running.sum, running.rescale);
 
     if let Some(dropout) = scoring.dropout {
         let kept = &mut kept[..keys.len() * columns];
@@ -261,17 +261,17 @@ fn step<S: Simd, R: Real, const VECTORS: usize>(
             *score = R::times(simd, *score, kept);
         }
     }
-    Product {
+    Gemm {
         rows: panel.queries,
         depth: keys.len(),
-        left: scores,
-        left_row: 1,
-        left_step: columns,
-        right: value.data,
-        right_step: value.stride,
+        lhs: scores,
+        lhs_rs: 1,
+        lhs_cs: columns,
+        rhs: value.data,
+        rhs_rs: value.stride,
         out: running.output,
-        out_row: padded(dim_v),
-        start: Start::Scaled(running.shrink),
+        out_rs: padded(dim_v),
+        beta: Beta::PerRow(running.rescale),
     }
     .run_wide(simd, dim_v.next_multiple_of(R::lanes::<S>()));
 }

@@ -211,19 +211,6 @@ pub(super) fn polynomial<R: Real, S: Simd>(
     sum
 }
 
-/// Whether all numbers are finite.
-pub(crate) fn finite<T: Copy, R: Real>(row: &[T], to_real: impl Fn(T) -> R) -> bool {
-    // A sum of products with zero is NaN exactly if a number is not finite. Eight sums, so that none waits for the one before.
-    let zero = R::default();
-    let mut sums = [zero; 8];
-    for row in row.chunks(8) {
-        for (sum, &x) in sums.iter_mut().zip(row) {
-            *sum = *sum + to_real(x) * zero;
-        }
-    }
-    sums.iter().all(|&sum| sum == zero)
-}
-
 impl Real for f32 {
     operations!(
         f32,

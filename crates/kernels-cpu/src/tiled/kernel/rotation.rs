@@ -17,7 +17,7 @@ pub enum RotaryLayout {
 }
 
 /// Some rows of one batch item, with all their heads, which have the same angles.
-pub struct Piece<'a, R> {
+pub struct RotaryRows<'a, R> {
     pub(crate) x: Rows<'a, R>,
     pub(crate) item: usize,
     /// The first row.
@@ -36,7 +36,7 @@ pub struct Piece<'a, R> {
     pub(crate) out: &'a mut [R],
 }
 
-impl<R: Real> WithSimd for Piece<'_, R> {
+impl<R: Real> WithSimd for RotaryRows<'_, R> {
     type Output = ();
 
     #[inline(always)]

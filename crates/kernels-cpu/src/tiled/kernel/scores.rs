@@ -1,4 +1,4 @@
-//! What happens to the scores of a panel between the product and the softmax.
+//! What happens to the scores of a panel between the dot products and the softmax.
 //!
 //! Scores, and the logsumexp that they are compared with, are multiplied by log2(e), because the exponential works with powers of two.
 
@@ -30,7 +30,7 @@ pub(crate) struct Scores<'a, R> {
     pub(crate) rows: &'a mut [R],
     pub(crate) stride: usize,
     /// Gets the derivative of the softcap, in rows of the panel's columns; may be empty.
-    pub(crate) slopes: &'a mut [R],
+    pub(crate) dsoftcap: &'a mut [R],
 }
 
 impl<R: Real> Scoring<'_, R> {
@@ -47,10 +47,10 @@ impl<R: Real> Scoring<'_, R> {
         let Scores {
             rows: scores,
             stride,
-            slopes,
+            dsoftcap,
         } = scores;
         if let Some(softcap) = self.softcap {
-            softcap.squash(simd, panel, scores, stride, slopes);
+            softcap.apply_to_panel(simd, panel, scores, stride, dsoftcap);
         }
         self.biases
             .add_to_panel(simd, &self.visible, panel, keys, scores, stride);
@@ -102,7 +102,7 @@ impl<R: Real> Scoring<'_, R> {
     ///
     /// Without a sink the logsumexp tells. With a sink every key has to be checked, which is worth it only if the numbers of
     /// the row are not `finite`: otherwise its weights of zero make them zero.
-    pub(crate) fn sees_nothing(
+    pub(crate) fn fully_masked(
         &self,
         at: [usize; 3],
         sink: f64,

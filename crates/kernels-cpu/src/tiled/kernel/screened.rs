@@ -43,14 +43,16 @@ impl<'a, R: Real> Screened<'a, R> {
     ) -> Self {
         let mut rows = [Row::Finite; FORWARD_KEYS];
         let row = |index: usize| &original.data[index * original.stride..];
-        let all_finite = !search || finite(simd, (0..count).map(|index| &row(index)[..dim]));
-        let screened = if all_finite {
+        let one = R::from_f64(1.0);
+        let finite =
+            |rows: Range<usize>| all_finite(simd, rows.map(|index| &row(index)[..dim]), one);
+        let screened = if !search || finite(0..count) {
             &mut buffer[..0]
         } else {
             &mut buffer[..count * padded]
         };
         for (index, copy) in screened.chunks_exact_mut(padded).enumerate() {
-            if finite(simd, [&row(index)[..dim]].into_iter()) {
+            if finite(index..index + 1) {
                 copy.copy_from_slice(&row(index)[..padded]);
             } else {
                 copy.fill(R::default());
@@ -119,22 +121,27 @@ impl<'a, R: Real> Screened<'a, R> {
     }
 }
 
-/// Whether all numbers of these rows are finite.
+/// Whether all numbers of these rows are finite, also times `factor`.
 #[inline(always)]
-pub(super) fn finite<'a, S: Simd, R: Real>(simd: S, rows: impl Iterator<Item = &'a [R]>) -> bool {
+pub(crate) fn all_finite<'a, S: Simd, R: Real>(
+    simd: S,
+    rows: impl Iterator<Item = &'a [R]>,
+    factor: R,
+) -> bool {
     // A sum of products with zero is NaN exactly if a number is not finite. Four sums, so that none waits for the one before.
     let zero = R::splat(simd, R::default());
+    let factors = R::splat(simd, factor);
     let mut sums = [zero; 4];
     let mut rest = R::default();
     for row in rows {
         let vectors = R::vectors::<S>(row);
         for vectors in vectors.chunks(4) {
             for (sum, &x) in sums.iter_mut().zip(vectors) {
-                *sum = R::mul_add(simd, x, zero, *sum);
+                *sum = R::mul_add(simd, R::times(simd, x, factors), zero, *sum);
             }
         }
         for &x in &row[vectors.len() * R::lanes::<S>()..] {
-            rest = rest + x * R::default();
+            rest = rest + x * factor * R::default();
         }
     }
     let [a, b, c, d] = sums;

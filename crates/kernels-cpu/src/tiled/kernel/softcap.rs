@@ -56,20 +56,20 @@ impl<R: Real> Softcap<R> {
         (R::select_less(simd, square, epsilon, score, capped), tanh)
     }
 
-    /// Caps the scores of a panel. `slopes` gets the derivatives, in rows of the panel's columns; it may be empty.
+    /// Caps the scores of a panel. `dsoftcap` gets the derivatives, in rows of the panel's columns; it may be empty.
     #[inline(always)]
-    pub(super) fn squash<S: Simd>(
+    pub(super) fn apply_to_panel<S: Simd>(
         self,
         simd: S,
         panel: &Panel,
         scores: &mut [R],
         stride: usize,
-        slopes: &mut [R],
+        dsoftcap: &mut [R],
     ) {
         let one = R::splat(simd, R::from_f64(1.0));
         let zero = R::splat(simd, R::default());
         let negative = R::splat(simd, R::from_f64(-1.0));
-        let keep_slopes = !slopes.is_empty();
+        let keep_dsoftcap = !dsoftcap.is_empty();
         for (key, row) in scores.chunks_mut(stride).enumerate() {
             for (vector, score) in R::vectors_mut::<S>(&mut row[..panel.columns])
                 .iter_mut()
@@ -77,12 +77,12 @@ impl<R: Real> Softcap<R> {
             {
                 let (capped, tanh) = self.apply(simd, *score);
                 *score = capped;
-                if keep_slopes {
-                    let slopes =
-                        R::vectors_mut::<S>(&mut slopes[key * panel.columns..][..panel.columns]);
-                    let slope = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
-                    // The score of a hidden key may be NaN. That of a visible one is NaN without its slope.
-                    slopes[vector] = R::select_less(simd, negative, slope, slope, zero);
+                if keep_dsoftcap {
+                    let dsoftcap =
+                        R::vectors_mut::<S>(&mut dsoftcap[key * panel.columns..][..panel.columns]);
+                    let derivative = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+                    // The score of a hidden key may be NaN. That of a visible one is NaN without its derivative.
+                    dsoftcap[vector] = R::select_less(simd, negative, derivative, derivative, zero);
                 }
             }
         }

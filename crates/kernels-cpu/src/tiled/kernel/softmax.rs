@@ -1,4 +1,4 @@
-//! The online softmax: weights relative to the largest score so far, and sums that shrink when it grows.
+//! The online softmax: weights relative to the largest score so far, and sums that are rescaled when it grows.
 
 use core::f64::consts::{LN_2, LOG2_E};
 
@@ -7,14 +7,14 @@ use pulp::Simd;
 use super::real::{MAX_LANES, Real};
 use crate::math;
 
-/// How more scores change rows, one in each lane.
+/// How the next scores change the running maximum, one row in each lane.
 struct Raised<V> {
     /// The largest score so far.
     maximum: V,
     /// What the new weights are relative to.
     reference: V,
-    /// The factor by which the sums so far shrink.
-    shrink: V,
+    /// The factor of the sums so far.
+    rescale: V,
 }
 
 /// `before` is the largest score so far, `largest` that including the new scores.
@@ -28,30 +28,30 @@ fn raise<S: Simd, R: Real>(
         R::splat(simd, R::MAX),
         R::splat(simd, R::default() - R::MAX),
     );
-    // A score that overflowed to +∞ counts as the largest number: ∞ − ∞ would be NaN. A row that has seen nothing is measured
-    // from a finite number for the same reason.
+    // The maximum and the reference are clamped to ±MAX, so that `score − reference` is never ∞ − ∞: not for a score that overflowed
+    // to +∞, nor for a row that is fully masked so far.
     let maximum = R::select_less(simd, most, largest, most, largest);
     let reference = R::max(simd, maximum, least);
     Raised {
         maximum,
         reference,
-        shrink: R::exp2_of_negative(simd, R::minus(simd, before, reference)),
+        rescale: R::exp2_of_negative(simd, R::minus(simd, before, reference)),
     }
 }
 
 /// Turns the scores of a panel into weights relative to the largest score so far, and brings maximum and sum up to date.
 #[inline(always)]
-pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
+pub(super) fn online_softmax<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,
     scores: &mut [R],
     maximum: &mut [R],
     sum: &mut [R],
-    shrink: &mut [R],
+    rescale: &mut [R],
 ) {
     let scores = R::vectors_mut::<S>(scores);
     let maximum = R::vectors_mut::<S>(maximum);
     let sum = R::vectors_mut::<S>(sum);
-    let shrink = R::vectors_mut::<S>(shrink);
+    let rescale = R::vectors_mut::<S>(rescale);
     let zero = R::splat(simd, R::default());
     let mut largest = [zero; VECTORS];
     largest.copy_from_slice(&maximum[..VECTORS]);
@@ -64,7 +64,7 @@ pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
     for vector in 0..VECTORS {
         let raised = raise::<S, R>(simd, maximum[vector], largest[vector]);
         reference[vector] = raised.reference;
-        shrink[vector] = raised.shrink;
+        rescale[vector] = raised.rescale;
         maximum[vector] = raised.maximum;
     }
     let mut sums = [zero; VECTORS];
@@ -76,13 +76,13 @@ pub(super) fn weigh<S: Simd, R: Real, const VECTORS: usize>(
         }
     }
     for vector in 0..VECTORS {
-        sum[vector] = R::mul_add(simd, sum[vector], shrink[vector], sums[vector]);
+        sum[vector] = R::mul_add(simd, sum[vector], rescale[vector], sums[vector]);
     }
 }
 
-/// As [`weigh`], for one row whose scores are side by side and fill whole vectors. Shrinks `values`, its weighted values.
+/// As [`online_softmax`], for one row whose scores are side by side and fill whole vectors. Rescales `values`, its weighted values.
 #[inline(always)]
-pub(super) fn weigh_row<S: Simd, R: Real>(
+pub(super) fn online_softmax_row<S: Simd, R: Real>(
     simd: S,
     scores: &mut [R],
     maximum: &mut R,
@@ -100,7 +100,7 @@ pub(super) fn weigh_row<S: Simd, R: Real>(
         .fold(*maximum, |most, &x| if x > most { x } else { most });
     let raised = raise::<S, R>(simd, before, R::splat(simd, largest));
     for values in R::vectors_mut::<S>(values) {
-        *values = R::times(simd, *values, raised.shrink);
+        *values = R::times(simd, *values, raised.rescale);
     }
     let mut added = R::splat(simd, R::default());
     for score in scores {
@@ -108,7 +108,7 @@ pub(super) fn weigh_row<S: Simd, R: Real>(
         added = R::plus(simd, added, *score);
     }
     *maximum = lanes::<S, R>(raised.maximum)[0];
-    *sum = *sum * lanes::<S, R>(raised.shrink)[0] + R::reduce_sum(simd, added);
+    *sum = *sum * lanes::<S, R>(raised.rescale)[0] + R::reduce_sum(simd, added);
 }
 
 /// The logsumexp of a row, and the factor by which its weighted values become its output.

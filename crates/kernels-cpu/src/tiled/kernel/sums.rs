@@ -5,10 +5,10 @@ use core::ops::Range;
 use pulp::Simd;
 
 use super::{
-    product::{Product, Start, block_rows},
+    gemm::{Beta, Gemm, micro_kernel_rows},
     real::Real,
     tile::{Panel, Tile, padded},
-    transpose::{strip_widths, transpose_eights},
+    transpose::{micro_panel_widths, transpose_eights},
 };
 
 /// Where the gradient of the bias of one head is summed.
@@ -64,7 +64,7 @@ impl<R: Real> BiasGradient<'_, R> {
     }
 }
 
-/// `sums[key] += sum over queries of left[key][query] · right[query]`, over the panels that have computed the key's row.
+/// `sums[key] += sum over queries of lhs[key][query] · rhs[query]`, over the panels that have computed the key's row.
 #[inline(always)]
 #[allow(
     clippy::too_many_arguments,
@@ -76,9 +76,9 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
     keys: usize,
     dim: usize,
     computed: &[(usize, usize)],
-    left: &[R],
+    lhs: &[R],
     stride: usize,
-    strips: &[R],
+    packed_rhs: &[R],
     sums: &mut [R],
 ) {
     // One bit per panel that has computed the row. Rows with the same panels are summed in one product for each group of
@@ -92,9 +92,9 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
     let mut row = 0;
     while row < keys {
         let panels = known(row);
-        let mut end = row + block_rows::<R, S>();
+        let mut end = row + micro_kernel_rows::<R, S>();
         while end < keys && known(end) == panels {
-            end += block_rows::<R, S>();
+            end += micro_kernel_rows::<R, S>();
         }
         let end = end.min(keys);
         let mut rest = panels;
@@ -106,20 +106,20 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
             let first = tile.panel(first as usize);
             let (from, to) = (first.column, last.column + last.columns);
             let mut start = 0;
-            for (dimension, width) in strip_widths(padded(dim), tile.lanes) {
-                let strip = &strips[start + from * width..start + to * width];
+            for (dimension, width) in micro_panel_widths(padded(dim), tile.lanes) {
+                let micro_panel = &packed_rhs[start + from * width..start + to * width];
                 start += tile.columns() * width;
-                let product = Product {
+                let product = Gemm {
                     rows: end - row,
                     depth: to - from,
-                    left: &left[row * stride + from..],
-                    left_row: stride,
-                    left_step: 1,
-                    right: strip,
-                    right_step: width,
+                    lhs: &lhs[row * stride + from..],
+                    lhs_rs: stride,
+                    lhs_cs: 1,
+                    rhs: micro_panel,
+                    rhs_rs: width,
                     out: &mut sums[row * padded(dim) + dimension..],
-                    out_row: padded(dim),
-                    start: Start::Keep,
+                    out_rs: padded(dim),
+                    beta: Beta::One,
                 };
                 if width == tile.lanes {
                     product.run::<S, 1>(simd);

@@ -110,26 +110,26 @@ pub(crate) fn transpose_eights<S: Simd, R: Real>(simd: S, rows: &[[R; 4]; 8]) ->
     out
 }
 
-/// Copies `[queries, padded]` rows into strips of one or two vectors of dimensions, each `[queries, width]`, times a
-/// factor; rows beyond the queries are zero.
+/// Packs `[queries, padded]` rows, times a factor, into micro-panels of one or two vectors of dimensions, each `[queries, width]`; rows
+/// beyond the queries are zero.
 ///
-/// This is the right-hand side of the products that sum over queries.
+/// The right-hand side of the products that sum over queries.
 #[inline(always)]
-pub(crate) fn rows_to_strips<S: Simd, R: Real>(
+pub(crate) fn pack_rows<S: Simd, R: Real>(
     simd: S,
     tile: &Tile,
     padded: usize,
     rows: &[R],
     factor: R,
-    strips: &mut [R],
+    packed: &mut [R],
 ) {
     let queries = tile.columns();
     let factor = R::splat(simd, factor);
     let mut start = 0;
-    for (first, width) in strip_widths(padded, tile.lanes) {
-        let strip = &mut strips[start..start + queries * width];
+    for (first, width) in micro_panel_widths(padded, tile.lanes) {
+        let micro_panel = &mut packed[start..start + queries * width];
         start += queries * width;
-        let (filled, empty) = strip.split_at_mut(tile.queries * width);
+        let (filled, empty) = micro_panel.split_at_mut(tile.queries * width);
         for (row, out) in rows
             .chunks_exact(padded)
             .zip(filled.chunks_exact_mut(width))
@@ -143,8 +143,11 @@ pub(crate) fn rows_to_strips<S: Simd, R: Real>(
     }
 }
 
-/// First dimension and width of each strip: two vectors; the last may be one vector wide.
-pub(crate) fn strip_widths(padded: usize, lanes: usize) -> impl Iterator<Item = (usize, usize)> {
+/// First dimension and width of each micro-panel: two vectors; the last may be one vector wide.
+pub(crate) fn micro_panel_widths(
+    padded: usize,
+    lanes: usize,
+) -> impl Iterator<Item = (usize, usize)> {
     (0..padded)
         .step_by(2 * lanes)
         .map(move |first| (first, (padded - first).min(2 * lanes)))

@@ -1,11 +1,11 @@
-//! Which columns of ours are which of theirs.
+//! Which columns of the target are which of the source.
 
 use super::{Arrangement, Run};
 
 /// The most groups of outputs accepted: published models have a few thousand, and each takes memory before any tensor is read.
 const MOST_GROUPS: usize = (1 << 16) - 1;
 
-/// How many columns each tensor of theirs has.
+/// How many columns each source tensor has.
 pub(super) fn divided(columns: usize, arrangement: &Arrangement) -> Result<Vec<usize>, String> {
     let (tensors, shares) = (arrangement.tensors, arrangement.shares);
     let shares = match shares {
@@ -22,7 +22,7 @@ pub(super) fn divided(columns: usize, arrangement: &Arrangement) -> Result<Vec<u
     Ok(shares.into_iter().map(|share| share * one).collect())
 }
 
-/// Columns that are contiguous in ours and in theirs, counted through all parameters and tensors: first of ours, first of theirs, how many.
+/// Columns that are contiguous in target and source, counted through all parameters and tensors: first target column, first source column, how many.
 pub(super) fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>, String> {
     if widths.is_empty() {
         return Ok(vec![[0, 0, columns]]);
@@ -54,17 +54,17 @@ pub(super) fn groups(columns: usize, widths: &[usize]) -> Result<Vec<[usize; 3]>
     Ok(runs)
 }
 
-/// The same where, in the tensors of theirs with heads of a width, the two halves of each head alternate.
-pub(super) fn pairs(theirs: &[usize], d_heads: &[usize]) -> Result<Vec<[usize; 3]>, String> {
+/// The same where, in the source tensors with heads of a width, the two halves of each head alternate.
+pub(super) fn pairs(source: &[usize], d_heads: &[usize]) -> Result<Vec<[usize; 3]>, String> {
     let fits = |(columns, d_head): (&usize, &usize)| {
         *d_head == 0 || (d_head.is_multiple_of(2) && columns.is_multiple_of(*d_head))
     };
-    if theirs.len() != d_heads.len() || !theirs.iter().zip(d_heads).all(fits) {
+    if source.len() != d_heads.len() || !source.iter().zip(d_heads).all(fits) {
         return Err(format!(
-            "{theirs:?} outputs cannot be divided into heads of {d_heads:?} with pairs of numbers"
+            "{source:?} outputs cannot be divided into heads of {d_heads:?} with pairs of numbers"
         ));
     }
-    let columns: usize = theirs.iter().sum();
+    let columns: usize = source.iter().sum();
     if columns > MOST_GROUPS {
         return Err(format!(
             "{columns} outputs are more than {MOST_GROUPS} numbers of rotary pairs"
@@ -72,7 +72,7 @@ pub(super) fn pairs(theirs: &[usize], d_heads: &[usize]) -> Result<Vec<[usize; 3
     }
     let mut runs = Vec::with_capacity(columns);
     let mut first = 0;
-    for (&columns, &d_head) in theirs.iter().zip(d_heads) {
+    for (&columns, &d_head) in source.iter().zip(d_heads) {
         if d_head == 0 {
             runs.push([first, first, columns]);
         } else {
@@ -87,8 +87,8 @@ pub(super) fn pairs(theirs: &[usize], d_heads: &[usize]) -> Result<Vec<[usize; 3
     Ok(runs)
 }
 
-/// Cuts groups wherever one of ours or one of theirs ends.
-pub(super) fn runs(ours: &[usize], theirs: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
+/// Cuts groups wherever a target or a source tensor ends.
+pub(super) fn runs(target: &[usize], source: &[usize], groups: &[[usize; 3]]) -> Vec<Run> {
     let starts = |widths: &[usize]| -> Vec<usize> {
         let ends = widths.iter().scan(0, |end, width| {
             *end += width;
@@ -96,23 +96,26 @@ pub(super) fn runs(ours: &[usize], theirs: &[usize], groups: &[[usize; 3]]) -> V
         });
         std::iter::once(0).chain(ends).collect()
     };
-    let [our_starts, their_starts] = [starts(ours), starts(theirs)];
+    let [target_starts, source_starts] = [starts(target), starts(source)];
     // The one that contains a column; it is not empty.
     let find = |starts: &[usize], column| starts.partition_point(|&start| start <= column) - 1;
     let mut runs = Vec::new();
-    for &[our_first, their_first, len] in groups {
+    for &[target_first, source_first, len] in groups {
         let mut done = 0;
         while done < len {
-            let [our, their] = [our_first + done, their_first + done];
-            let [a, b] = [find(&our_starts, our), find(&their_starts, their)];
+            let [target_at, source_at] = [target_first + done, source_first + done];
+            let [a, b] = [
+                find(&target_starts, target_at),
+                find(&source_starts, source_at),
+            ];
             let len = (len - done)
-                .min(our_starts[a + 1] - our)
-                .min(their_starts[b + 1] - their);
+                .min(target_starts[a + 1] - target_at)
+                .min(source_starts[b + 1] - source_at);
             runs.push(Run {
-                ours: a,
-                our_column: our - our_starts[a],
-                theirs: b,
-                their_column: their - their_starts[b],
+                target: a,
+                target_column: target_at - target_starts[a],
+                source: b,
+                source_column: source_at - source_starts[b],
                 len,
             });
             done += len;

@@ -14,7 +14,10 @@ use burn_autodiff::{
     ops::{Backward, Ops, OpsKind},
 };
 
-use crate::{Activation, AttentionOps, OptionalFloat};
+use crate::{
+    Activation,
+    backend::{AttentionOps, OptionalFloat},
+};
 
 /// The activation of the backend below, and its node.
 pub(super) fn tracked<B: AttentionOps, C: CheckpointStrategy>(

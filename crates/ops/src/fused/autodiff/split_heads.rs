@@ -64,7 +64,7 @@ impl<B: Backend> Backward<B, 1> for PartRule {
         let gradient = gradients.consume::<B>(&ops.node);
         let [parent] = ops.parents;
         if let Some(parent) = parent {
-            // The parent would not run without a gradient of its own, whose value does not matter.
+            // The parent would not run without a gradient, whose value does not matter.
             let dtype = FloatDType::from(gradient.dtype());
             let nothing = B::float_zeros(Shape::new([1]), &gradient.device(), dtype);
             gradients.register::<B>(parent.id, nothing);

@@ -16,7 +16,7 @@ use burn_wgpu::{
 
 use super::*;
 use crate::{
-    AttentionOps, AttentionScalars, OptionalBool,
+    backend::{AttentionOps, AttentionScalars, OptionalBool},
     blockwise::tests::{finds_adapter, found},
 };
 
@@ -248,7 +248,7 @@ fn what_the_device_refuses_is_an_error_and_no_panic() {
 
     // Recorded by fusion, it is what a reader of the results is told. What else was recorded is computed.
     let (inputs, value) = small::<Fusion<CubeBackend>>(&device);
-    let (output, _) = <Fusion<CubeBackend> as AttentionOps>::attention(inputs, value.clone());
+    let (output, _) = <Fusion<CubeBackend> as AttentionOps>::fused_attention(inputs, value.clone());
     let error = read_sync(Fusion::<CubeBackend>::float_into_data(output));
     says(error.expect_err("nothing was computed").reason());
     let value = read_sync(Fusion::<CubeBackend>::float_into_data(value));

@@ -3,7 +3,7 @@
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, PositionMask, Window};
 use burn_fusion::custom::ScalarIr;
 
-use crate::{AttentionScalars, Body};
+use crate::backend::{AttentionScalars, Body};
 
 /// A value that scalars can say exactly.
 pub(super) trait Encode: Sized {

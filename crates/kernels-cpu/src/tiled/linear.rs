@@ -1,26 +1,26 @@
 //! A linear layer of many rows, followed by its activation.
 //!
-//! The matrix is packed into strips that are read from start to end. Every thread takes some rows, and applies bias and activation to their
-//! sums while they are in the nearest cache.
+//! The weight is packed into micro-panels. Every thread takes blocks of rows, and applies bias and activation to their sums while the
+//! sums are in L1.
 
 use core::ops::Range;
 
 use super::{
-    few_rows::check_lengths,
     kernel::{
         activation::Activation,
-        many_rows::{Pack, RowBlock, StripWidth},
+        linear::{MicroPanelWidth, Pack, RowBlock},
         real::MAX_LANES,
     },
     parallel::{Execution, for_each},
     scratch::with_scratch,
+    skinny_gemm::check_lengths,
 };
 
-/// Terms that are added at once: a strip with this many rows of the matrix stays in the nearest cache.
+/// Terms that are added at once: so many rows of a micro-panel stay in L1.
 const DEPTH: usize = 256;
-/// Numbers of the matrix that are packed at once: what a thread keeps for them stays below 4 MiB.
+/// Numbers of the weight that are packed at once: the buffer stays below the 4 MiB that a thread keeps.
 const PACKED: usize = (1 << 20) - 16;
-/// Rows of a task are a multiple of this, which the largest blocks of the product divide.
+/// Rows of a task are a multiple of this: the rows of the largest micro-kernel.
 const ROWS: usize = 12;
 /// The most rows of a task.
 const MOST_ROWS: usize = 96;
@@ -28,9 +28,9 @@ const MOST_ROWS: usize = 96;
 /// `out[r][c] = activation(sum_k x[r][k] · weight[k][c] + bias[c])`
 ///
 /// ```
-/// use burn_attn_kernels_cpu::tiled::{Activation, Execution, ManyRows};
+/// use burn_attn_kernels_cpu::tiled::{Activation, Execution, Linear};
 ///
-/// let layer = ManyRows {
+/// let layer = Linear {
 ///     x: &[1.0, 2.0],
 ///     weight: &[3.0, -4.0],
 ///     bias: &[],
@@ -44,7 +44,7 @@ const MOST_ROWS: usize = 96;
 /// assert_eq!(out, [3.0, 0.0, 6.0, 0.0]);
 /// ```
 #[derive(Clone, Copy, Debug)]
-pub struct ManyRows<'a> {
+pub struct Linear<'a> {
     /// `[rows, depth]`, contiguous.
     pub x: &'a [f32],
     /// `[depth, columns]`, contiguous.
@@ -61,7 +61,7 @@ pub struct ManyRows<'a> {
     pub activation: Activation,
 }
 
-impl ManyRows<'_> {
+impl Linear<'_> {
     /// The layer, into `[rows, columns]`, contiguous.
     ///
     /// Same input, same bits, whatever the number of threads.
@@ -70,7 +70,7 @@ impl ManyRows<'_> {
     /// A slice is too short for the sizes, or the bias has another width.
     ///
     /// # Cost
-    /// `2 · rows · depth · columns` operations, and a copy of the matrix, one strip or strips of at most 4 MiB at a time.
+    /// `2 · rows · depth · columns` operations, and a packed copy of the weight: one micro-panel at a time, or as many as fit into 4 MiB.
     pub fn run(&self, out: &mut [f32], execution: Execution) {
         let Self {
             rows,
@@ -89,10 +89,10 @@ impl ManyRows<'_> {
             return;
         }
         let out = &mut out[..rows * columns];
-        let width = execution.dispatch(StripWidth);
-        let strips = (PACKED / (depth.max(1) * width)).max(1);
-        for first in (0..columns).step_by(strips * width) {
-            let panel = first..columns.min(first + strips * width);
+        let width = execution.dispatch(MicroPanelWidth);
+        let micro_panels = (PACKED / (depth.max(1) * width)).max(1);
+        for first in (0..columns).step_by(micro_panels * width) {
+            let panel = first..columns.min(first + micro_panels * width);
             let packed = panel.len().next_multiple_of(width) * depth;
             with_scratch(packed, |packed| {
                 self.pack(packed, panel.clone(), width, execution);
@@ -101,20 +101,21 @@ impl ManyRows<'_> {
         }
     }
 
-    /// The columns of a panel, strip after strip: `[strips, depth, width]`, with zeros after the last column.
+    /// The columns of a panel, micro-panel after micro-panel: `[micro_panels, depth, width]`, with zeros after the last column.
     fn pack(&self, packed: &mut [f32], panel: Range<usize>, width: usize, execution: Execution) {
         if self.depth == 0 {
             return;
         }
-        let strips = packed.chunks_exact_mut(self.depth * width);
+        let micro_panels = packed.chunks_exact_mut(self.depth * width);
         // A number is read from memory and written.
-        let workers = execution.workers(strips.len(), 8.0 * (panel.len() * self.depth) as f64);
+        let workers =
+            execution.workers(micro_panels.len(), 8.0 * (panel.len() * self.depth) as f64);
         for_each(
             workers,
             0,
-            strips.enumerate(),
-            |(strip, packed), _: &mut [f32]| {
-                let first = panel.start + strip * width;
+            micro_panels.enumerate(),
+            |(micro_panel, packed), _: &mut [f32]| {
+                let first = panel.start + micro_panel * width;
                 let columns = first..panel.end.min(first + width);
                 Pack {
                     weight: self.weight,

@@ -8,7 +8,7 @@
 use burn::tensor::{Shape, TensorData};
 use burn_ndarray::{NdArray, NdArrayTensor};
 
-use super::readable::{Host, Plain, Strided};
+use super::tensors::{Host, Plain, Strided};
 
 /// The elements and strides of a storage, if the elements are contiguous and in a forward direction.
 macro_rules! strided {

@@ -2,28 +2,14 @@
 
 use burn::{
     backend::{TensorMetadata, tensor::FloatTensor},
-    tensor::{DType, Shape},
+    tensor::Shape,
 };
 use burn_attn_kernels_cpu::tiled::{self, Execution};
 
-use super::readable::{Host, HostElement, elements, row_major, rows, with_rows};
-use crate::rotation::{self, Rotation};
+use super::tensors::{Host, HostElement, elements, row_major, rows, with_rows};
+use crate::{backend::Rotation, rotation};
 
-/// One pass over memory in f32 and f64; plain tensor operations in half precision, which is not faster on a CPU.
-pub(crate) fn rotate<B: Host>(
-    x: FloatTensor<B>,
-    cos: FloatTensor<B>,
-    sin: FloatTensor<B>,
-    rotation: Rotation,
-) -> FloatTensor<B> {
-    match x.dtype() {
-        DType::F32 => by_kernel::<B, f32>(x, [cos, sin], rotation),
-        DType::F64 => by_kernel::<B, f64>(x, [cos, sin], rotation),
-        _ => rotation::composed::<B>(x, cos, sin, &rotation),
-    }
-}
-
-fn by_kernel<B: Host, T: HostElement<Real = T>>(
+pub(super) fn by_kernel<B: Host, T: HostElement<Real = T>>(
     x: FloatTensor<B>,
     mut tables: [FloatTensor<B>; 2],
     rotation: Rotation,
@@ -46,7 +32,7 @@ fn by_kernel<B: Host, T: HostElement<Real = T>>(
         pairs,
         offsets: &offsets,
         layout: rotation.layout,
-        opposite: rotation.opposite,
+        inverse: rotation.opposite,
     };
     let mut out = vec![T::default(); batch * heads * len * dim];
     kernel.run(&mut out, Execution::available());

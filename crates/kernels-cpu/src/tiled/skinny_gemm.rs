@@ -1,6 +1,6 @@
-//! The product of a few rows with a large matrix, as in decoding. The matrix is read once, which takes nearly all of the time.
+//! A skinny GEMM: a few rows times a large weight, as in decoding. The weight is read once, which takes nearly all of the time.
 //!
-//! Matrix libraries rearrange the matrix first, which pays off only with many rows.
+//! Matrix libraries pack the weight first, which pays off only with many rows.
 
 use core::ops::Range;
 
@@ -8,25 +8,25 @@ use super::{
     compiled::Compiled,
     element::Element,
     kernel::{
-        few_rows::{DEPTH, Part},
         real::MAX_LANES,
+        skinny_gemm::{DEPTH, SplitK},
     },
     parallel::{Execution, for_each},
     scratch::with_scratch,
 };
 use crate::extent::elements;
 
-/// With more rows than this, use [`ManyRows`](super::ManyRows) or a library.
-pub const FEW_ROWS: usize = 16;
+/// With more rows than this, use [`Linear`](super::Linear) or a library.
+pub const SKINNY_ROWS: usize = 16;
 /// Numbers of the product that are added up at once.
 const ADDED: usize = 1 << 12;
-/// Where the parts end, in 64ths of the depth: enough parts to keep every core of a small machine busy, the last ones small, so
+/// Where the slices of the depth (split-K) end, in 64ths: enough slices for every core of a small machine, the last ones small, so
 /// that all threads end together.
 const ENDS: [usize; 10] = [8, 16, 24, 32, 40, 48, 54, 58, 62, 64];
 
 /// `out[r][c] = sum_k x[r][k] · weight[k][c]`
 #[derive(Clone, Copy, Debug)]
-pub struct FewRows<'a, T: Element> {
+pub struct SkinnyGemm<'a, T: Element> {
     /// `[rows, depth]`, contiguous.
     pub x: &'a [T::Real],
     /// `[depth, columns]`, contiguous.
@@ -39,16 +39,16 @@ pub struct FewRows<'a, T: Element> {
     pub columns: usize,
 }
 
-impl<T: Element> FewRows<'_, T> {
-    /// The terms of the sums in each part. They depend only on the sizes, and so do the bits of the result.
+impl<T: Element> SkinnyGemm<'_, T> {
+    /// The terms of a slice. They depend only on the sizes, and so do the bits of the result.
     ///
-    /// Every part is a contiguous piece of the matrix, which is the fastest to read.
-    fn terms(&self, part: usize) -> Range<usize> {
-        let end = |part: usize| {
-            let end = self.depth * ENDS[part] / 64;
+    /// The rows of a slice are contiguous in the weight, which is the fastest to read.
+    fn terms(&self, slice: usize) -> Range<usize> {
+        let end = |slice: usize| {
+            let end = self.depth * ENDS[slice] / 64;
             end.next_multiple_of(DEPTH).min(self.depth)
         };
-        part.checked_sub(1).map_or(0, end)..end(part)
+        slice.checked_sub(1).map_or(0, end)..end(slice)
     }
 
     fn workers(&self, execution: Execution) -> usize {
@@ -57,15 +57,14 @@ impl<T: Element> FewRows<'_, T> {
         execution.workers(ENDS.len(), operations)
     }
 
-    /// Numbers from one row of sums to the next. Rows that begin a power of two apart would evict each other from the nearest
-    /// cache.
-    fn sums_row(&self) -> usize {
+    /// Row stride of the sums. A power of two would cause L1 set conflicts.
+    fn sums_rs(&self) -> usize {
         elements([self.columns.div_ceil(MAX_LANES) + 1, MAX_LANES])
     }
 
-    /// Numbers of the sums of one part.
+    /// Numbers of the sums of one slice.
     fn sums(&self) -> usize {
-        elements([self.rows, self.sums_row()])
+        elements([self.rows, self.sums_rs()])
     }
 
     /// The product, into `[rows, columns]`, contiguous.
@@ -90,39 +89,39 @@ impl<T: Element> FewRows<'_, T> {
             return;
         }
         with_scratch(ENDS.len() * self.sums(), |sums| {
-            self.sum_parts(sums, execution);
-            self.add_parts(sums, out, execution);
+            self.sum_slices(sums, execution);
+            self.add_slices(sums, out, execution);
         });
     }
 
-    /// The sums of each part.
-    fn sum_parts(&self, sums: &mut [T::Real], execution: Execution) {
+    /// The sums of each slice.
+    fn sum_slices(&self, sums: &mut [T::Real], execution: Execution) {
         for_each(
             self.workers(execution),
             DEPTH * MAX_LANES,
             sums.chunks_exact_mut(self.sums()).enumerate(),
-            |(part, sums), rest| {
-                let part = Part {
+            |(slice, sums), rest| {
+                let slice = SplitK {
                     x: self.x,
                     weight: self.weight,
                     sizes: [self.rows, self.depth, self.columns],
-                    terms: self.terms(part),
+                    terms: self.terms(slice),
                     sums,
-                    sums_row: self.sums_row(),
+                    sums_rs: self.sums_rs(),
                     rest,
                 };
-                T::Real::few_rows(execution, part);
+                T::Real::skinny_gemm(execution, slice);
             },
         );
     }
 
-    /// Adds the parts up, in their order.
-    fn add_parts(&self, sums: &[T::Real], out: &mut [T::Real], execution: Execution) {
+    /// Adds the slices up, in their order.
+    fn add_slices(&self, sums: &[T::Real], out: &mut [T::Real], execution: Execution) {
         let numbers = ENDS.len() * self.rows * self.columns;
         let rows = out.chunks_exact_mut(self.columns).take(self.rows);
         let pieces = rows.enumerate().flat_map(|(row, out)| {
             let pieces = out.chunks_mut(ADDED).enumerate();
-            pieces.map(move |(piece, out)| (row * self.sums_row() + piece * ADDED, out))
+            pieces.map(move |(piece, out)| (row * self.sums_rs() + piece * ADDED, out))
         });
         for_each(
             execution.workers(usize::MAX, numbers as f64),
@@ -130,10 +129,10 @@ impl<T: Element> FewRows<'_, T> {
             pieces,
             |(first, out), _: &mut [T::Real]| {
                 let end = first + out.len();
-                let parts = sums.chunks_exact(self.sums());
-                let parts = parts.map(|sums| &sums[first..end]);
-                for (part, sums) in parts.enumerate() {
-                    if part == 0 {
+                let slices = sums.chunks_exact(self.sums());
+                let slices = slices.map(|sums| &sums[first..end]);
+                for (slice, sums) in slices.enumerate() {
+                    if slice == 0 {
                         out.copy_from_slice(sums);
                         continue;
                     }

@@ -1,19 +1,19 @@
-//! Some terms of a product of few rows.
+//! One slice of the depth of a skinny GEMM.
 
 use core::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
 use super::{
-    product::{Product, Start},
+    gemm::{Beta, Gemm},
     real::{MAX_LANES, Real},
 };
 
-/// Terms of the sums that are added at once: the rows of the matrix that are read side by side, each from start to end.
+/// Terms that are added at once: so many rows of the weight are read side by side, each from start to end.
 pub(crate) const DEPTH: usize = 8;
 
-/// Some terms of all sums.
-pub struct Part<'a, R> {
+/// One slice of the depth: some terms of every sum.
+pub struct SplitK<'a, R> {
     pub(crate) x: &'a [R],
     pub(crate) weight: &'a [R],
     /// Rows, depth and columns.
@@ -21,12 +21,12 @@ pub struct Part<'a, R> {
     pub(crate) terms: Range<usize>,
     /// `[rows, columns]`, rows padded.
     pub(crate) sums: &'a mut [R],
-    pub(crate) sums_row: usize,
+    pub(crate) sums_rs: usize,
     /// The last columns, which do not fill a vector: `[DEPTH, MAX_LANES]`.
     pub(crate) rest: &'a mut [R],
 }
 
-impl<R: Real> WithSimd for Part<'_, R> {
+impl<R: Real> WithSimd for SplitK<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -42,21 +42,21 @@ impl<R: Real> WithSimd for Part<'_, R> {
         for k in self.terms.clone().step_by(DEPTH) {
             let count = DEPTH.min(self.terms.end - k);
             let matrix = &weight[k * columns..];
-            let start = || match k == self.terms.start {
-                true => Start::Zero,
-                false => Start::Keep,
+            let beta = || match k == self.terms.start {
+                true => Beta::Zero,
+                false => Beta::One,
             };
-            Product {
+            Gemm {
                 rows,
                 depth: count,
-                left: &x[k..],
-                left_row: depth,
-                left_step: 1,
-                right: matrix,
-                right_step: columns,
+                lhs: &x[k..],
+                lhs_rs: depth,
+                lhs_cs: 1,
+                rhs: matrix,
+                rhs_rs: columns,
                 out: &mut *self.sums,
-                out_row: self.sums_row,
-                start: start(),
+                out_rs: self.sums_rs,
+                beta: beta(),
             }
             .run_wide(simd, whole);
             if whole == columns {
@@ -71,17 +71,17 @@ impl<R: Real> WithSimd for Part<'_, R> {
                 let row = &matrix[row * columns..(row + 1) * columns];
                 rest[..columns - whole].copy_from_slice(&row[whole..]);
             }
-            Product {
+            Gemm {
                 rows,
                 depth: count,
-                left: &x[k..],
-                left_row: depth,
-                left_step: 1,
-                right: &*self.rest,
-                right_step: MAX_LANES,
+                lhs: &x[k..],
+                lhs_rs: depth,
+                lhs_cs: 1,
+                rhs: &*self.rest,
+                rhs_rs: MAX_LANES,
                 out: &mut self.sums[whole..],
-                out_row: self.sums_row,
-                start: start(),
+                out_rs: self.sums_rs,
+                beta: beta(),
             }
             .run_wide(simd, lanes);
         }

@@ -1,6 +1,6 @@
 //! Linear layers of many rows.
 
-use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions, ManyRows};
+use burn_attn_kernels_cpu::tiled::{Activated, Activation, Execution, Instructions, Linear};
 
 use crate::case::coarse;
 
@@ -23,7 +23,7 @@ fn executions() -> Vec<Execution> {
     instructions.into_iter().map(execution).collect()
 }
 
-fn run(layer: &ManyRows<'_>, execution: Execution) -> Vec<f32> {
+fn run(layer: &Linear<'_>, execution: Execution) -> Vec<f32> {
     // What is read before it is written, or written nowhere, is NaN.
     let mut out = vec![f32::NAN; layer.rows * layer.columns];
     layer.run(&mut out, execution);
@@ -51,7 +51,7 @@ fn sums_are_right() {
         let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
         let bias = numbers(3, columns);
         for bias in [&[][..], &bias] {
-            let layer = ManyRows {
+            let layer = Linear {
                 x: &x,
                 weight: &weight,
                 bias,
@@ -90,7 +90,7 @@ fn activations_are_those_of_the_pass_behind() {
     let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
     let bias = numbers(3, columns);
     for activation in [Activation::Relu, Activation::Gelu, Activation::Silu] {
-        let layer = ManyRows {
+        let layer = Linear {
             x: &x,
             weight: &weight,
             bias: &[],
@@ -107,7 +107,7 @@ fn activations_are_those_of_the_pass_behind() {
                 activation,
             };
             pass.in_place(&mut expected, execution);
-            let layer = ManyRows {
+            let layer = Linear {
                 bias: &bias,
                 activation,
                 ..layer
@@ -122,7 +122,7 @@ fn activations_are_those_of_the_pass_behind() {
 fn threads_change_no_bit() {
     let [rows, depth, columns] = [250, 300, 200];
     let (x, weight) = (numbers(1, rows * depth), numbers(2, depth * columns));
-    let layer = ManyRows {
+    let layer = Linear {
         x: &x,
         weight: &weight,
         bias: &[],
@@ -148,7 +148,7 @@ fn threads_change_no_bit() {
 #[test]
 fn slices_that_do_not_fit() {
     let refused = |rows, bias: &[f32]| {
-        let layer = ManyRows {
+        let layer = Linear {
             x: &[0.0; 6],
             weight: &[0.0; 6],
             bias,

@@ -1,15 +1,15 @@
-//! One query and some keys: vectors run along the dimensions.
+//! A single query and one split of the keys: vectors run along the dimensions.
 
 use core::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
 use super::{
-    product::{Product, Start},
+    gemm::{Beta, Gemm},
     real::{MAX_LANES, Real},
     scores::Scoring,
-    screened::finite,
-    softmax::weigh_row,
+    screened::all_finite,
+    softmax::online_softmax_row,
     tile::{blocks, padded},
 };
 use crate::{
@@ -22,8 +22,9 @@ use crate::{
 
 /// Keys whose scores are held at once.
 const KEYS: usize = 256;
+
 /// Length of the scratch buffer of a task.
-pub(crate) fn query_scratch(problem: &Problem) -> usize {
+pub(crate) fn decode_scratch(problem: &Problem) -> usize {
     let Problem { dim_qk, dim_v, .. } = *problem;
     let group = problem.group_size();
     sum_of_pieces([group * KEYS, KEYS * dim_qk, KEYS * dim_v])
@@ -39,8 +40,8 @@ pub(crate) fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
     in_group * size..(in_group + 1) * size
 }
 
-/// Some keys of one key/value head, with the queries of all heads that share it.
-pub struct OneQuery<'a, R> {
+/// One split of the keys of a key/value head, with the queries of all heads that share it.
+pub struct Decode<'a, R> {
     pub(crate) scoring: Scoring<'a, R>,
     /// `[group, dim_qk]`, times scale and log2(e).
     pub(crate) queries: &'a [R],
@@ -54,7 +55,7 @@ pub struct OneQuery<'a, R> {
     pub(crate) scratch: &'a mut [R],
 }
 
-impl<R: Real> WithSimd for OneQuery<'_, R> {
+impl<R: Real> WithSimd for Decode<'_, R> {
     type Output = ();
 
     #[inline(always)]
@@ -99,13 +100,13 @@ impl<R: Real> WithSimd for OneQuery<'_, R> {
                     for ((row, &score), skipped) in rows {
                         let value = &value.data[row * value.stride..];
                         *skipped = score == R::NEG_INFINITY
-                            && !finite(simd, [&value[..dim_v]].into_iter());
+                            && !all_finite(simd, [&value[..dim_v]].into_iter(), R::from_f64(1.0));
                     }
                 }
                 let [maximum, sum, ..] = statistics else {
                     return;
                 };
-                weigh_row::<S, R>(simd, scores, maximum, sum, values);
+                online_softmax_row::<S, R>(simd, scores, maximum, sum, values);
                 if let Some(dropout) = self.scoring.dropout {
                     let row = dropout.row(self.batch_item, head, 0);
                     for (score, key) in scores.iter_mut().zip(keys.clone()) {
@@ -169,17 +170,17 @@ fn add_values<S: Simd, R: Real>(
     let lanes = R::lanes::<S>();
     let mut done = 0;
     while done < dim {
-        let product = |sums| Product {
+        let product = |sums| Gemm {
             rows: 1,
             depth: weights.len(),
-            left: weights,
-            left_row: 0,
-            left_step: 1,
-            right: &value.data[done..],
-            right_step: value.stride,
+            lhs: weights,
+            lhs_rs: 0,
+            lhs_cs: 1,
+            rhs: &value.data[done..],
+            rhs_rs: value.stride,
             out: sums,
-            out_row: 0,
-            start: Start::Keep,
+            out_rs: 0,
+            beta: Beta::One,
         };
         let sums = &mut sums[done..];
         if done + 8 * lanes <= dim {

@@ -1,10 +1,10 @@
-//! The whole story, told when no command is given.
+//! The demo, which runs when no command is given.
 
-use example_common::{exit::say, files, lock};
+use example_common::{exit::println, files, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{Shared, TrainArgs};
-use crate::commands::{HELD_OUT, Place, begin, report_run, resume, say_how_to_resume};
+use crate::commands::{HELD_OUT, TargetDevice, begin, print_how_to_resume, report_run, resume};
 use crate::data::Split;
 use crate::error::Error;
 use crate::explain::explain;
@@ -13,17 +13,17 @@ use crate::translator::Translator;
 
 /// Trains on the built-in corpus, evaluates, translates and explains; returns the exit code.
 ///
-/// A story that was interrupted continues, and one that is finished is told without training again. Another run in the
+/// A demo that was interrupted continues, and one that is finished runs without training again. Another run in the
 /// folder is left alone, and reported.
-pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
-    let (split, outcome) = train(shared, place)?;
+pub fn run(shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
+    let (split, outcome) = train(shared, target)?;
     if let Outcome::Interrupted(name) = outcome {
-        let code = say_how_to_resume(&name, &shared.out);
-        say("(or run the same command again)");
+        let code = print_how_to_resume(&name, &shared.out);
+        println("(or run the same command again)");
         return Ok(code);
     }
-    let translator = Translator::load(&shared.out, &place.device, 1)?;
-    say(&report_run(&translator, &split, HELD_OUT, shared, place)?);
+    let translator = Translator::load(&shared.out, &target.device, 1)?;
+    println(&report_run(&translator, &split, HELD_OUT, shared, target)?);
 
     // A long sentence has more to show.
     let Some(example) = split
@@ -35,44 +35,44 @@ pub fn tell(shared: &Shared, place: &Place) -> Result<u8, Error> {
     };
     let html = shared.out.join("attention.html");
     let translation = explain(&translator, &example.source, &html)?;
-    say(&format!(
+    println(&format!(
         "\nWhat every layer and head looks at while it translates\n  {}\n    {translation}",
         example.source
     ));
-    say(&format!("is in {}: open it in a browser.", html.display()));
-    say(&format!(
+    println(&format!("is in {}: open it in a browser.", html.display()));
+    println(&format!(
         "\nYour turn: cargo run --release -p translation -- translate \"{}\"",
         split.held_out[0].source
     ));
     Ok(0)
 }
 
-/// Trains the model of the story, unless it is trained already.
+/// Trains the model of the demo, unless it is trained already.
 ///
 /// # Errors
-/// If the folder holds another run, which the story must not destroy.
-fn train(shared: &Shared, place: &Place) -> Result<(Split, Outcome), Error> {
+/// If the folder holds another run, which the demo must not destroy.
+fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     let args = TrainArgs::default();
-    let mut story = args.config()?;
+    let mut demo = args.config()?;
     let Some(path) = checkpoint::newest(&shared.out)? else {
-        return begin(&args, shared, place);
+        return begin(&args, shared, target);
     };
     let Checkpoint { config, state, .. } = Checkpoint::read(&path)?;
     // What only the corpus determines was not given as an option, so it cannot differ.
-    story.data.fingerprint.clone_from(&config.data.fingerprint);
-    story.model.vocab_size = config.model.vocab_size;
+    demo.data.fingerprint.clone_from(&config.data.fingerprint);
+    demo.model.vocab_size = config.model.vocab_size;
     // Nor what only the machine determines.
-    story.replicas = config.replicas;
-    if serde_json::to_value(&story).ok() != serde_json::to_value(&config).ok() {
+    demo.replicas = config.replicas;
+    if serde_json::to_value(&demo).ok() != serde_json::to_value(&config).ok() {
         return Err(Error::Occupied {
             path: shared.out.clone(),
             checkpoint: files::name(&path),
         });
     }
-    let trained = resume(&args, shared, place)?;
+    let trained = resume(&args, shared, target)?;
     if state.finished {
-        say("(delete it, or name another folder with --out, to train anew)");
+        println("(delete it, or name another folder with --out, to train anew)");
     }
     Ok(trained)
 }
@@ -87,7 +87,7 @@ mod tests {
     use crate::trainer::Trainer;
 
     #[test]
-    fn a_finished_story_is_kept() {
+    fn a_finished_demo_is_kept() {
         let _turn = crate::trainer::tests::turn();
         let out = tempfile::tempdir().unwrap();
         let shared = Shared {
@@ -96,7 +96,7 @@ mod tests {
             report: None,
             translations: None,
         };
-        let place = Place {
+        let target = TargetDevice {
             device: Device::default(),
             name: "test".into(),
         };
@@ -104,8 +104,8 @@ mod tests {
         let mut config = TrainArgs::default().config().unwrap();
         let (split, vocabulary) = config.prepare().unwrap();
         let mut trainer =
-            Trainer::start(config, &split, vocabulary, &place.device, &shared.out).unwrap();
-        // The story after one step, as if it were the last.
+            Trainer::start(config, &split, vocabulary, &target.device, &shared.out).unwrap();
+        // The demo after one step, as if it were the last.
         trainer
             .run(&|state| state.step == 1, &Progress::silent())
             .unwrap();
@@ -114,7 +114,7 @@ mod tests {
         checkpoint::tidy(&shared.out).unwrap();
         let before = checkpoint::list(&shared.out).unwrap();
 
-        let (_, outcome) = train(&shared, &place).unwrap();
+        let (_, outcome) = train(&shared, &target).unwrap();
         assert_eq!(outcome, Outcome::Finished);
         assert_eq!(checkpoint::list(&shared.out).unwrap(), before);
     }

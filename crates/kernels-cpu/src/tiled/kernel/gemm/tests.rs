@@ -1,4 +1,4 @@
-//! Every loop of the product, in slices that end where they must.
+//! Every loop of the GEMM, in slices that end where they must.
 
 use pulp::{Scalar, Scalar512b};
 
@@ -11,34 +11,34 @@ fn numbers(count: usize) -> Vec<f32> {
         .collect()
 }
 
-/// Left and right matrix and output of exactly the length that the product needs, and what comes out.
+/// Both sides and the output of exactly the length that the GEMM needs, and what comes out.
 fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usize) {
     let columns = vectors * f32::lanes::<S>();
     // Rows with gaps, and terms that lie side by side.
-    let (left_row, right_step, out_row) = (depth + 3, columns + 2, columns + 5);
+    let (lhs_rs, rhs_rs, out_rs) = (depth + 3, columns + 2, columns + 5);
     let length = |rows: usize, row: usize, len: usize| match rows {
         0 => 0,
         rows => (rows - 1) * row + len,
     };
-    let left = numbers(length(rows, left_row, depth));
-    let right = numbers(length(depth, right_step, columns));
-    let mut out = numbers(length(rows, out_row, columns));
+    let lhs = numbers(length(rows, lhs_rs, depth));
+    let rhs = numbers(length(depth, rhs_rs, columns));
+    let mut out = numbers(length(rows, out_rs, columns));
     let before = out.clone();
     let factors = numbers(rows);
-    let product = Product {
+    let product = Gemm {
         rows,
         depth,
-        left: &left,
-        left_row,
-        left_step: 1,
-        right: &right,
-        right_step,
+        lhs: &lhs,
+        lhs_rs,
+        lhs_cs: 1,
+        rhs: &rhs,
+        rhs_rs,
         out: &mut out,
-        out_row,
-        start: match start {
-            0 => Start::Zero,
-            1 => Start::Keep,
-            _ => Start::Scaled(&factors),
+        out_rs,
+        beta: match start {
+            0 => Beta::Zero,
+            1 => Beta::One,
+            _ => Beta::PerRow(&factors),
         },
     };
     match vectors {
@@ -49,9 +49,9 @@ fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usi
         _ => product.run_wide(simd, columns),
     }
     for (at, (&actual, &before)) in out.iter().zip(&before).enumerate() {
-        let (row, column) = (at / out_row, at % out_row);
+        let (row, column) = (at / out_rs, at % out_rs);
         let kept = [0.0, 1.0, factors[row]][start] * before;
-        let terms = (0..depth).map(|k| left[row * left_row + k] * right[k * right_step + column]);
+        let terms = (0..depth).map(|k| lhs[row * lhs_rs + k] * rhs[k * rhs_rs + column]);
         let expected = if column < columns {
             kept + terms.sum::<f32>()
         } else {
@@ -75,7 +75,7 @@ fn every_loop_keeps_to_its_slices() {
             }
         }
     }
-    // As wide as AVX-512, with blocks of twelve and eight rows.
+    // As wide as AVX-512, with micro-kernels of twelve and eight rows.
     for rows in 0..=40 {
         for vectors in [1, 2, 3, 4] {
             check(Scalar512b, rows, 5, vectors, rows % 3);
@@ -83,20 +83,20 @@ fn every_loop_keeps_to_its_slices() {
     }
 }
 
-/// A product of two rows and nine terms whose strides are those given, in slices of 32 numbers.
-fn strided(left_row: usize, right_step: usize, out_row: usize) {
-    let (left, right, mut out) = (numbers(32), numbers(32), numbers(32));
-    Product {
+/// A GEMM of two rows and nine terms whose strides are those given, in slices of 32 numbers.
+fn strided(lhs_rs: usize, rhs_rs: usize, out_rs: usize) {
+    let (lhs, rhs, mut out) = (numbers(32), numbers(32), numbers(32));
+    Gemm {
         rows: 2,
         depth: 9,
-        left: &left,
-        left_row,
-        left_step: 1,
-        right: &right,
-        right_step,
+        lhs: &lhs,
+        lhs_rs,
+        lhs_cs: 1,
+        rhs: &rhs,
+        rhs_rs,
         out: &mut out,
-        out_row,
-        start: Start::Zero,
+        out_rs,
+        beta: Beta::Zero,
     }
     .run::<Scalar, 1>(Scalar);
 }
@@ -104,13 +104,13 @@ fn strided(left_row: usize, right_step: usize, out_row: usize) {
 // These strides, times the last row or term, wrap around to an offset inside the slices.
 
 #[test]
-#[should_panic(expected = "assertion failed: self.left.len()")]
+#[should_panic(expected = "assertion failed: self.lhs.len()")]
 fn a_left_matrix_whose_offsets_wrap_around() {
     strided(usize::MAX - 7, 1, 1);
 }
 
 #[test]
-#[should_panic(expected = "assertion failed: self.right.len()")]
+#[should_panic(expected = "assertion failed: self.rhs.len()")]
 fn a_right_matrix_whose_offsets_wrap_around() {
     strided(1, 1 << (usize::BITS - 3), 1);
 }

@@ -1,22 +1,22 @@
-//! Some rows of a linear layer.
+//! Blocks of rows of a linear layer, and the packing of its weight.
 
 use core::ops::Range;
 
 use pulp::{Simd, WithSimd};
 
 use super::{
-    activation::{Activation, Pass, Stretch},
-    product::{Product, Start},
+    activation::{Activation, ActivationForward, ForwardRows},
+    gemm::{Beta, Gemm},
     real::Real,
 };
 
-/// Vectors of a strip.
+/// Vectors of a micro-panel.
 const VECTORS: usize = 2;
 
-/// Columns of a strip: as many as the vectors in a row of sums hold.
-pub(crate) struct StripWidth;
+/// Columns of a micro-panel: as many as the vectors in a row of sums hold.
+pub(crate) struct MicroPanelWidth;
 
-impl WithSimd for StripWidth {
+impl WithSimd for MicroPanelWidth {
     type Output = usize;
 
     #[inline(always)]
@@ -54,7 +54,7 @@ pub(crate) struct RowBlock<'a> {
     pub(crate) depth: usize,
     /// Terms that are added at once.
     pub(crate) terms: usize,
-    /// `[strips, depth, width]`
+    /// `[micro_panels, depth, width]`
     pub(crate) packed: &'a [f32],
     /// The bias of all columns, or empty.
     pub(crate) bias: &'a [f32],
@@ -64,7 +64,7 @@ pub(crate) struct RowBlock<'a> {
     pub(crate) columns: usize,
     /// Whole rows.
     pub(crate) out: &'a mut [f32],
-    /// The last strip, where its columns do not fill it: rows of `width` numbers.
+    /// The last micro-panel, where its columns do not fill it: rows of `width` numbers.
     pub(crate) rest: &'a mut [f32],
 }
 
@@ -78,20 +78,20 @@ impl WithSimd for RowBlock<'_> {
         for k in (0..self.depth.max(1)).step_by(self.terms) {
             let terms = self.terms.min(self.depth - k);
             let last = k + terms == self.depth;
-            for (strip, first) in self.panel.clone().step_by(width).enumerate() {
+            for (micro_panel, first) in self.panel.clone().step_by(width).enumerate() {
                 let end = self.panel.end.min(first + width);
                 let whole = end - first == width;
-                let product = |out, out_row| Product {
+                let product = |out, out_rs| Gemm {
                     rows,
                     depth: terms,
-                    left: &self.x[k..],
-                    left_row: self.depth,
-                    left_step: 1,
-                    right: &self.packed[(strip * self.depth + k) * width..],
-                    right_step: width,
+                    lhs: &self.x[k..],
+                    lhs_rs: self.depth,
+                    lhs_cs: 1,
+                    rhs: &self.packed[(micro_panel * self.depth + k) * width..],
+                    rhs_rs: width,
                     out,
-                    out_row,
-                    start: if k == 0 { Start::Zero } else { Start::Keep },
+                    out_rs,
+                    beta: if k == 0 { Beta::Zero } else { Beta::One },
                 };
                 match whole {
                     true => product(&mut self.out[first..], columns).run::<S, VECTORS>(simd),
@@ -110,8 +110,8 @@ impl WithSimd for RowBlock<'_> {
                 if self.activation == Activation::Identity && bias.is_empty() {
                     continue;
                 }
-                simd.vectorize(Pass {
-                    stretch: Stretch::InPlace {
+                simd.vectorize(ActivationForward {
+                    rows: ForwardRows::InPlace {
                         x: &mut self.out[first..],
                         step: columns,
                     },

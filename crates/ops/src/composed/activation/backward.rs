@@ -8,12 +8,12 @@ use burn_attn_kernels_cpu::tiled::Activation;
 
 use super::{function, in_f32, needs_f32};
 use crate::{
-    AttentionOps, OptionalFloat,
+    backend::{AttentionOps, OptionalFloat},
     composed::{cast, float_dtype},
 };
 
 /// The gradient of `x` from that of [`activate`](AttentionOps::activate)'s result.
-pub(crate) fn composed<B: AttentionOps>(
+pub(crate) fn activate_backward<B: AttentionOps>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
     gradient: FloatTensor<B>,

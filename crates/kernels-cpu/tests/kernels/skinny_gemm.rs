@@ -1,6 +1,6 @@
 //! Products of few rows.
 
-use burn_attn_kernels_cpu::tiled::{Execution, FEW_ROWS, FewRows, Instructions, Real};
+use burn_attn_kernels_cpu::tiled::{Execution, Instructions, Real, SKINNY_ROWS, SkinnyGemm};
 
 use crate::{case::coarse, number::Number};
 
@@ -13,7 +13,7 @@ fn run<T: Number>(
     weight: &[T::Real],
     execution: Execution,
 ) -> Vec<T::Real> {
-    let product = FewRows::<T> {
+    let product = SkinnyGemm::<T> {
         x,
         weight,
         rows,
@@ -28,7 +28,7 @@ fn run<T: Number>(
 }
 
 fn check<T: Number>() {
-    for rows in [1, 2, 5, 6, 7, 8, FEW_ROWS] {
+    for rows in [1, 2, 5, 6, 7, 8, SKINNY_ROWS] {
         for depth in DEPTHS {
             for columns in COLUMNS {
                 let real = |stream, count| -> Vec<T::Real> {
@@ -110,7 +110,7 @@ fn a_matrix_that_is_too_short() {
 #[cfg(target_pointer_width = "64")]
 fn lengths_that_wrap_around() {
     // Modulo 2^64, the rows of `x` and of the result are one.
-    let product = FewRows::<f32> {
+    let product = SkinnyGemm::<f32> {
         x: &[0.0; 32],
         weight: &[0.0; 32 * 32],
         rows: (1 << 59) + 1,

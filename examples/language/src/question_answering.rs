@@ -42,7 +42,7 @@ const NEVER: f32 = -1e9;
 
 /// An encoder with a head that finds answers.
 #[derive(Module, Debug)]
-pub struct SpanReader {
+pub struct QuestionAnswering {
     /// The encoder and the head.
     pub encoder: Encoder,
 }
@@ -115,7 +115,7 @@ pub struct Answer {
     pub probability: f32,
 }
 
-impl SpanReader {
+impl QuestionAnswering {
     /// The logarithms of the probabilities that the answer starts and ends at each token.
     ///
     /// # Shapes
@@ -212,12 +212,12 @@ pub fn spans(
 /// # Errors
 /// If training fails.
 pub fn fine_tune(
-    model: SpanReader,
+    model: QuestionAnswering,
     [train, held_out]: [&[Span]; 2],
     options: &FineTuning,
     folder: &Path,
     device: &Device,
-) -> Result<Option<SpanReader>, Error> {
+) -> Result<Option<QuestionAnswering>, Error> {
     let batches = |spans| options.batches(spans, |span: &Span| span.reading.tokens.len());
     let metrics = |training: SupervisedTraining<_>| {
         training
@@ -257,7 +257,7 @@ impl Batcher<Vec<Span>, SpanBatch> for SpanBatcher {
     }
 }
 
-impl SpanReader {
+impl QuestionAnswering {
     /// The cross-entropy of the two tokens; the metrics see them as a sequence of two.
     fn output(&self, batch: SpanBatch) -> SequenceOutput {
         let probabilities = self.forward(batch.texts, batch.passages);
@@ -267,7 +267,7 @@ impl SpanReader {
     }
 }
 
-impl TrainStep for SpanReader {
+impl TrainStep for QuestionAnswering {
     type Input = SpanBatch;
     type Output = SequenceOutput;
 
@@ -277,7 +277,7 @@ impl TrainStep for SpanReader {
     }
 }
 
-impl InferenceStep for SpanReader {
+impl InferenceStep for QuestionAnswering {
     type Input = SpanBatch;
     type Output = SequenceOutput;
 

@@ -1,0 +1,138 @@
+//! What an attention reads apart from its sequences.
+
+use burn_attn_ops::{AttentionBias, AttentionMask};
+
+use crate::positions::{Position, QueryOffset};
+
+/// What an attention reads apart from its sequences: masks, biases, lengths, and where the tokens stand.
+///
+/// The inputs of the attention modules and of layers have the same builders, and take a whole context by `context`.
+///
+/// ```
+/// use burn::tensor::{Device, Tensor};
+/// use burn_attn::{AttentionContext, AttentionMask, SelfAttentionConfig, SelfAttentionInput};
+///
+/// let device = Device::default();
+/// let attention = SelfAttentionConfig::new(32, 4).init(&device);
+/// let context = AttentionContext::new().lengths(&[7, 4]).mask(AttentionMask::window(2, 2));
+/// let x = Tensor::zeros([2, 7, 32], &device);
+/// assert_eq!(attention.forward(SelfAttentionInput::new(x).context(context)).dims(), [2, 7, 32]);
+/// ```
+#[derive(Clone, Debug, Default)]
+pub struct AttentionContext {
+    pub(crate) mask: AttentionMask,
+    pub(crate) bias: AttentionBias,
+    pub(crate) lengths: Option<Vec<usize>>,
+    pub(crate) offset: Option<QueryOffset>,
+    pub(crate) position: Option<Position>,
+}
+
+impl AttentionContext {
+    /// A context that hides and adds nothing.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Also hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
+    ///
+    /// # Panics
+    ///
+    /// When the masks cannot be combined.
+    pub fn mask(mut self, mask: AttentionMask) -> Self {
+        self.mask = self.mask.and(mask);
+        self
+    }
+
+    /// Adds `bias` to the scores, on top of position biases and earlier biases; see [`AttentionBias::and`].
+    pub fn bias(mut self, bias: AttentionBias) -> Self {
+        self.bias = self.bias.and(bias);
+        self
+    }
+
+    /// Sequence `b` has `lengths[b]` keys. What follows is padding, which no query sees and no cache keeps.
+    pub fn lengths(mut self, lengths: &[usize]) -> Self {
+        self.lengths = Some(lengths.to_vec());
+        self
+    }
+
+    /// The position of each sequence's first query among its keys, by which masks by position and position encodings count: one
+    /// number, or one for each sequence. [`QueryOffset`] has the defaults.
+    ///
+    /// In self-attention, queries and keys are the same tokens, and a cache knows the positions: there, an offset makes `forward` panic.
+    ///
+    /// # Cost
+    ///
+    /// With a causal mask, a window, ALiBi or a relative bias, offsets beyond `len_kv` or below `−len_q` take
+    /// `batch · n_heads · len_q · len_kv` numbers of memory.
+    pub fn offset(mut self, offset: impl Into<QueryOffset>) -> Self {
+        self.offset = Some(offset.into());
+        self
+    }
+
+    /// A position encoding that several modules share. It replaces the module's own, ALiBi included.
+    ///
+    /// A stack whose layers share a rotary or relative encoding refuses it, and so does cross-attention with a memory that is
+    /// projected already, whose keys have the module's own encoding.
+    pub fn position(mut self, position: Position) -> Self {
+        self.position = Some(position);
+        self
+    }
+
+    /// Panics, in the name of `module`, if it has something that a cache does not allow.
+    pub(super) fn check_cacheable(&self, module: &str) {
+        assert!(
+            self.mask.is_none() && self.bias.is_none(),
+            "{module}: a mask or a bias cannot be combined with a cache; lengths can"
+        );
+        assert!(
+            self.offset.is_none(),
+            "{module}: an offset cannot be combined with a cache, which knows the positions"
+        );
+    }
+}
+
+/// The builders of an [`AttentionContext`] on an input that has one as its field `context`.
+macro_rules! context_builders {
+    ($input:ty) => {
+        impl $input {
+            /// As [`AttentionContext::mask`](crate::AttentionContext::mask).
+            pub fn mask(self, mask: burn_attn_ops::AttentionMask) -> Self {
+                self.change(|context| context.mask(mask))
+            }
+
+            /// As [`AttentionContext::bias`](crate::AttentionContext::bias).
+            pub fn bias(self, bias: burn_attn_ops::AttentionBias) -> Self {
+                self.change(|context| context.bias(bias))
+            }
+
+            /// As [`AttentionContext::lengths`](crate::AttentionContext::lengths).
+            pub fn lengths(self, lengths: &[usize]) -> Self {
+                self.change(|context| context.lengths(lengths))
+            }
+
+            /// As [`AttentionContext::offset`](crate::AttentionContext::offset).
+            pub fn offset(self, offset: impl Into<crate::positions::QueryOffset>) -> Self {
+                self.change(|context| context.offset(offset))
+            }
+
+            /// As [`AttentionContext::position`](crate::AttentionContext::position).
+            pub fn position(self, position: crate::positions::Position) -> Self {
+                self.change(|context| context.position(position))
+            }
+
+            /// Replaces the whole context.
+            pub fn context(self, context: crate::AttentionContext) -> Self {
+                self.change(|_| context)
+            }
+
+            fn change(
+                mut self,
+                change: impl FnOnce(crate::AttentionContext) -> crate::AttentionContext,
+            ) -> Self {
+                self.context = change(self.context);
+                self
+            }
+        }
+    };
+}
+pub(crate) use context_builders;

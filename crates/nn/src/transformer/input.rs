@@ -1,0 +1,185 @@
+//! The input of layers and stacks: sequences, and what the attentions of a layer read apart from them.
+
+use burn::tensor::Tensor;
+use burn_attn_ops::{AttentionMask, CausalAlignment};
+
+use crate::{
+    AttentionContext, CrossAttentionInput, CrossMemory, ProjectedMemory, SelfAttentionInput,
+    attention::context_builders,
+};
+
+/// Input of a [`TransformerLayer`](crate::TransformerLayer) or of a stack of them.
+///
+/// Masks, biases, lengths and positions are those of self-attention; what begins with `memory` is for cross-attention. A stack
+/// passes the same context to all of its layers.
+///
+/// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
+/// once ([`AttentionMask::and`]).
+///
+/// ```
+/// use burn::tensor::{Device, Distribution, Tensor};
+/// use burn_attn::{LayerInput, TransformerLayerConfig};
+///
+/// let device = Device::default();
+/// let layer = TransformerLayerConfig::new(32, 64, 4).init(&device);
+/// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
+/// let output = layer.forward(LayerInput::new(x).lengths(&[7, 4]).weights(true));
+/// assert_eq!(output.self_weights.unwrap().dims(), [2, 4, 7, 7]);
+/// ```
+#[derive(Clone, Debug)]
+pub struct LayerInput {
+    pub(super) x: Tensor<3>,
+    pub(super) context: AttentionContext,
+    pub(super) more: LayerContext,
+}
+
+/// What a layer reads apart from its sequences and the context of its self-attention.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LayerContext {
+    position_embedding: Option<Tensor<3>>,
+    memory: Option<CrossMemory>,
+    memory_context: AttentionContext,
+    memory_position_embedding: Option<Tensor<3>>,
+    weights: bool,
+}
+
+context_builders!(LayerInput);
+
+impl From<Tensor<3>> for LayerInput {
+    fn from(x: Tensor<3>) -> Self {
+        Self::new(x)
+    }
+}
+
+impl LayerInput {
+    /// A batch of embedded sequences, `[batch, len, d_model]`.
+    pub fn new(x: Tensor<3>) -> Self {
+        Self {
+            x,
+            context: AttentionContext::new(),
+            more: LayerContext::default(),
+        }
+    }
+
+    /// Added to the input of the query and key projections that read `x`, in every attention, but not to that of the values:
+    /// the position embeddings, or the learned queries, of a DETR (arXiv:2005.12872).
+    ///
+    /// # Shapes
+    ///
+    /// `[batch or 1, len, d_model]`
+    pub fn query_key_position_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.more.position_embedding = Some(embedding);
+        self
+    }
+
+    /// The memory for cross-attention: an encoder's states `[batch, len_kv, d_memory]`, or, for a layer alone, the result of
+    /// [`project_memory`](crate::CrossAttention::project_memory) of its cross-attention.
+    pub fn memory(mut self, memory: impl Into<CrossMemory>) -> Self {
+        self.more.memory = Some(memory.into());
+        self
+    }
+
+    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`]. A mask by position counts
+    /// as [`QueryOffset`](crate::positions::QueryOffset) says; with a cache, the tokens in it come first.
+    pub fn memory_mask(mut self, mask: AttentionMask) -> Self {
+        self.more.memory_context = self.more.memory_context.mask(mask);
+        self
+    }
+
+    /// The memory of sequence `b` has `lengths[b]` tokens. What follows is padding, which no query sees.
+    pub fn memory_lengths(mut self, lengths: &[usize]) -> Self {
+        self.more.memory_context = self.more.memory_context.lengths(lengths);
+        self
+    }
+
+    /// Added to the input of the memory's key projection, but not to that of its values: the position embeddings of a DETR's
+    /// image. Not possible with a cache, whose memory is projected already.
+    ///
+    /// # Shapes
+    ///
+    /// `[batch or 1, len_kv, d_memory]`
+    pub fn memory_position_embedding(mut self, embedding: Tensor<3>) -> Self {
+        self.more.memory_position_embedding = Some(embedding);
+        self
+    }
+
+    /// Whether a layer returns attention weights. Default: no. A stack returns them from
+    /// [`forward_with_weights`](crate::TransformerStack::forward_with_weights).
+    pub fn weights(mut self, weights: bool) -> Self {
+        self.more.weights = weights;
+        self
+    }
+
+    /// The memory of a cache that holds `earlier[b]` tokens of sequence `b`.
+    pub(super) fn memory_of_cache(mut self, earlier: Vec<usize>, memory: ProjectedMemory) -> Self {
+        self.more.memory_context = self.more.memory_context.offset(earlier);
+        self.memory(memory)
+    }
+
+    /// Panics if something cannot be combined with a cache.
+    pub(super) fn check_cacheable(&self) {
+        assert!(
+            self.more.memory.is_none() && !self.more.weights,
+            "TransformerLayer: a memory or a request for weights cannot be combined with a cache"
+        );
+        let alignment = self.more.memory_context.mask.named_alignment();
+        assert!(
+            alignment != Some(CausalAlignment::BottomRight),
+            "TransformerLayer: a mask of the memory that is aligned bottom-right needs the whole target, and cannot be combined with a cache"
+        );
+    }
+}
+
+impl LayerContext {
+    pub(super) fn wants_weights(&self) -> bool {
+        self.weights
+    }
+
+    /// Panics unless there is a memory exactly if the layer has cross-attention, or if there are options of a memory without it: a mask
+    /// meant for self-attention would be ignored.
+    pub(super) fn check_memory(&self, has_cross_attention: bool) {
+        match (has_cross_attention, self.memory.is_some()) {
+            (true, false) => {
+                panic!("TransformerLayer: a layer with cross-attention needs a memory")
+            }
+            (false, true) => {
+                panic!("TransformerLayer: a memory was given to a layer without cross-attention")
+            }
+            _ => {}
+        }
+        let context = &self.memory_context;
+        let has_options = !context.mask.is_none()
+            || context.lengths.is_some()
+            || self.memory_position_embedding.is_some();
+        assert!(
+            has_cross_attention || !has_options,
+            "TransformerLayer: a mask, lengths or a position embedding of a memory were given to a layer without cross-attention"
+        );
+    }
+
+    /// The input of self-attention.
+    pub(super) fn self_attention(
+        &self,
+        x: Tensor<3>,
+        context: AttentionContext,
+    ) -> SelfAttentionInput {
+        let input = SelfAttentionInput::new(x).context(context);
+        match &self.position_embedding {
+            Some(embedding) => input.query_key_position_embedding(embedding.clone()),
+            None => input,
+        }
+    }
+
+    /// The input of cross-attention, if there is a memory.
+    pub(super) fn cross_attention(&self, x: Tensor<3>) -> Option<CrossAttentionInput> {
+        let mut input =
+            CrossAttentionInput::new(x, self.memory.clone()?).context(self.memory_context.clone());
+        if let Some(embedding) = &self.position_embedding {
+            input = input.query_position_embedding(embedding.clone());
+        }
+        if let Some(embedding) = &self.memory_position_embedding {
+            input = input.key_position_embedding(embedding.clone());
+        }
+        Some(input)
+    }
+}
