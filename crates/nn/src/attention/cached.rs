@@ -1,5 +1,7 @@
 //! Causal attention over a cache and the new tokens that are added to it.
 
+use burn::tensor::{DType, Device, Tensor};
+
 use super::{
     context::AttentionContext,
     heads::{Heads, Projected},
@@ -10,7 +12,6 @@ use crate::{
     cache::{Context, KvCache, KvCacheConfig, Shape},
     positions::{Position, indices},
 };
-use burn::tensor::{DType, Device, Tensor};
 
 impl Heads {
     /// An empty cache for these heads.
