@@ -11,7 +11,7 @@ use burn_attn::{
     BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig,
     HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
     NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
-    TiedEmbeddingConfig, TransformerConfig, TransformerStackConfig,
+    TiedEmbeddingConfig, TransformerConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
