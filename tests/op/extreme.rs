@@ -51,7 +51,19 @@ fn sinks_of_any_size_beside_a_row_that_sees_nothing() {
 
 #[test]
 fn softcaps_of_any_size() {
-    for softcap in [f64::MAX, 1e39, 3e38, 1e-20, 2e-39, 1e-45, 1e-310] {
+    for softcap in [
+        f64::MAX,
+        1e39,
+        3e38,
+        1e17,
+        1e12,
+        1e7,
+        3e4,
+        1e-20,
+        2e-39,
+        1e-45,
+        1e-310,
+    ] {
         let mut case = Case::usual(&format!("softcap {softcap:e}"));
         case.softcap = Some(softcap);
         // A score of 0 in every row.

@@ -165,7 +165,7 @@ impl AttentionOptions {
 /// - calls with a tensor, the output included, of 2³¹ elements or more, or without elements;
 /// - lengths of 2²⁹ or more, or over 32 times the cubes that a launch may have in its first dimension, and more heads of all batch
 ///   items than it may have in the other two;
-/// - softcaps below 2⁻⁶⁰ or above 2⁶⁰, and scales, other than 0, that f32 does not hold as normal numbers below 2¹²⁷;
+/// - softcaps below 2⁻⁶⁰ or above 2¹⁰, and scales, other than 0, that f32 does not hold as normal numbers below 2¹²⁷;
 /// - more tensors than the device binds: 6, and one for each kind of mask, bias or option, but sinks, that is a tensor;
 /// - masks of a type of integers that the device does not have;
 /// - every call on a device that allows a cube less than 256 units or 8,320 bytes of shared memory.

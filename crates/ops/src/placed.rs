@@ -1,5 +1,4 @@
-//! Queries that stand anywhere, in the cheapest form that the operation has for it: for modules, which have a rule of their
-//! own for the position of the first query.
+//! Queries that stand anywhere, in the cheapest form that the operation has for them.
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};

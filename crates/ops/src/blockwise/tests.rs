@@ -17,7 +17,7 @@ use crate::backend::{
 };
 
 /// Output, logsumexp, and the gradients of query, key, value, dense bias, distance bias and sinks.
-fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
+fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
     let tensor = |seed: usize, shape: &[usize]| -> FloatTensor<B> {
         let numbers = (0..shape.iter().product()).map(|i: usize| ((7 * seed + i) as f32).sin());
         B::float_from_data(TensorData::new(numbers.collect(), shape.to_vec()), device)
@@ -40,7 +40,7 @@ fn results<B: AttentionOps>(device: &Device<B>) -> [Vec<f32>; 8] {
         },
         scalars: AttentionScalars {
             scale: 0.5,
-            softcap: Some(3.0),
+            softcap: Some(softcap),
             by_position: PositionMask::causal(CausalAlignment::BottomRight),
             block_size: None,
             dropout: None,
@@ -120,15 +120,20 @@ fn plain_cubecl_computes_what_flex_computes() {
         println!("skipped: no adapter");
         return;
     }
-    let expected = results::<Flex>(&FlexDevice);
-    let actual = results::<CubeBackend>(&CubeDevice::from(WgpuDevice::default()));
-    for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
-        assert_eq!(expected.len(), actual.len());
-        let largest = expected.iter().fold(1.0_f32, |max, x| max.max(x.abs()));
-        assert!(expected.iter().any(|&x| x != 0.0), "result {index}");
-        for (expected, actual) in expected.iter().zip(actual) {
-            let error = (expected - actual).abs() / largest;
-            assert!(error <= 2e-6, "result {index} is off by {error:e}");
+    for softcap in [3.0, 3e4, 1e7, 1e17] {
+        let expected = results::<Flex>(&FlexDevice, softcap);
+        let actual = results::<CubeBackend>(&CubeDevice::from(WgpuDevice::default()), softcap);
+        for (index, (expected, actual)) in expected.iter().zip(&actual).enumerate() {
+            assert_eq!(expected.len(), actual.len());
+            let largest = expected.iter().fold(1.0_f32, |max, x| max.max(x.abs()));
+            assert!(expected.iter().any(|&x| x != 0.0), "result {index}");
+            for (expected, actual) in expected.iter().zip(actual) {
+                let error = (expected - actual).abs() / largest;
+                assert!(
+                    error <= 2e-6,
+                    "result {index} with softcap {softcap:e} is off by {error:e}"
+                );
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Scale and softcap, which the dtype of the tensors may not hold.
 
+use core::ops::RangeInclusive;
+
 use burn::{
     backend::{Backend, TensorMetadata, get_or_init_device_settings, tensor::FloatTensor},
     tensor::FloatDType,
@@ -22,13 +24,17 @@ pub(crate) fn times_scalar<B: Backend>(tensor: FloatTensor<B>, factor: f64) -> F
     B::float_mul_scalar(tensor, root.into())
 }
 
+/// Softcaps by which a score is divided and its tanh multiplied. Drivers of GPUs give the tanh of a small ratio with an absolute error
+/// of about 1e-7, which a larger softcap makes an error of the score. A smaller one has an inverse that f32 may not hold.
+pub(crate) const ORDINARY_SOFTCAPS: RangeInclusive<f64> =
+    1.0 / (1_u64 << 60) as f64..=(1_u64 << 10) as f64;
+
 /// `softcap · tanh(scores / softcap)`, and the hyperbolic tangents.
 pub(crate) fn cap<B: Backend>(
     scores: FloatTensor<B>,
     softcap: f64,
 ) -> (FloatTensor<B>, FloatTensor<B>) {
-    const LARGEST: f64 = (1_u64 << 60) as f64;
-    if (1.0 / LARGEST..=LARGEST).contains(&softcap) {
+    if ORDINARY_SOFTCAPS.contains(&softcap) {
         // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
         let squashed = B::float_tanh(B::float_mul_scalar(scores, (1.0 / softcap).into()));
         let capped = B::float_mul_scalar(squashed.clone(), softcap.into());

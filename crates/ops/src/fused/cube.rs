@@ -27,6 +27,7 @@ use crate::{
         RequiredGrads, Results, SavedAndGrads, ScoreInputs,
     },
     blockwise,
+    composed::scalars::ORDINARY_SOFTCAPS,
 };
 
 /// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
@@ -91,14 +92,13 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         Some(x.dtype()) == bools.clone().next().map(|x| x.dtype())
             && x.dtype() != DType::Bool(BoolDType::Native)
     });
-    // Numbers that f32 holds as they are, also multiplied by log2 e, and ratios to a softcap whose tanh it holds.
+    // Numbers that f32 holds as they are, also multiplied by log2 e.
     let size = inputs.scalars.scale.abs();
     let scale =
         size == 0.0 || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX / 2.0)).contains(&size);
-    let softcap = |softcap: f64| softcap.log2().abs() <= 60.0;
     inputs.scalars.body == Body::Fastest
         && scale
-        && inputs.scalars.softcap.is_none_or(softcap)
+        && inputs.scalars.softcap.is_none_or(|softcap| ORDINARY_SOFTCAPS.contains(&softcap))
         && matches!(query.dtype(), F32 | F16 | BF16)
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]
         && shapes.iter().all(indexable)
