@@ -2,10 +2,10 @@
 //!
 //! A call that the kernels support is one custom operation, forward and backward. That is decided before it is recorded, from
 //! shapes and dtypes. Any other call is recorded as the plain operations of the blockwise body.
+//!
+//! Burn caches the order of recorded operations by their names and tensors. What else a call says stays in the closure that runs it.
 
-mod encoding;
-
-use core::{iter::Copied, slice::Iter};
+use core::{fmt, slice::Iter};
 
 use burn::{
     backend::{TensorMetadata, tensor::FloatTensor},
@@ -22,20 +22,18 @@ use burn_fusion::{
     ExecutionError, Fusion, FusionTensor,
     client::GlobalFusionClient,
     custom::{
-        CustomOpIr, HandleContainer, Operation, OperationIr, OperationOutput, ScalarIr, StreamId,
-        TensorIr,
+        CustomOpIr, HandleContainer, Operation, OperationIr, OperationOutput, StreamId, TensorIr,
     },
 };
 
 use super::cube::{self, supports};
 use crate::{
     backend::{
-        AttentionOps, AttentionScalars, Differentiable, Gradients, MaskInputs, OptionalBool,
-        OptionalFloat, OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs,
+        AttentionOps, AttentionScalars, Gradients, MaskInputs, OptionalBool, OptionalFloat,
+        OptionalInt, RequiredGrads, Results, SavedAndGrads, ScoreInputs,
     },
     blockwise,
 };
-use encoding::Encode;
 
 type Client = GlobalFusionClient<FusionCubeRuntime>;
 type Tensor = FusionTensor<FusionCubeRuntime>;
@@ -61,14 +59,14 @@ impl AttentionOps for Fusion<CubeBackend> {
             (Shape::new([batch, heads_q, len_q]), DType::F32),
         ];
         let client = inputs.query.client.clone();
-        let (tensors, scalars) = recorded(inputs, value);
-        let call = Call {
-            name: "burn_attn::attention",
-            tensors,
-            scalars,
-            run: forward,
+        let (tensors, operands) = recorded(inputs, value);
+        let run = move |mut reader: Reader<'_>| {
+            let (inputs, value) = reader.inputs(operands);
+            let (output, logsumexp) = cube::forward(&inputs, &value)?;
+            Ok(vec![output, logsumexp])
         };
-        let [output, logsumexp] = call.record(&client, &outputs).outputs();
+        let [output, logsumexp] =
+            record("burn_attn::attention", tensors, &outputs, run, &client).outputs();
         (output, logsumexp)
     }
 
@@ -93,9 +91,8 @@ impl AttentionOps for Fusion<CubeBackend> {
             like(required.distance_bias, inputs.distance_bias.as_ref()),
             like(required.sinks, inputs.sinks.as_ref()),
         ];
-        let required = outputs.each_ref().map(Option::is_some);
         let client = inputs.query.client.clone();
-        let (mut tensors, mut scalars) = recorded(inputs, value);
+        let (mut tensors, operands) = recorded(inputs, value);
         let SavedAndGrads {
             output,
             logsumexp,
@@ -104,17 +101,33 @@ impl AttentionOps for Fusion<CubeBackend> {
         } = saved;
         let saved = [output, logsumexp, output_gradient, logsumexp_gradient];
         tensors.extend(saved.map(Tensor::into_ir));
-        required.encode(&mut scalars);
-        let call = Call {
-            name: "burn_attn::attention_backward",
-            tensors,
-            scalars,
-            run: backward,
+        let run = move |mut reader: Reader<'_>| {
+            let (inputs, value) = reader.inputs(operands);
+            let saved = SavedAndGrads {
+                output: reader.float(),
+                logsumexp: reader.float(),
+                output_gradient: reader.float(),
+                logsumexp_gradient: reader.float(),
+            };
+            let gradients = cube::backward(&inputs, &value, saved, required)?;
+            let gradients = [
+                gradients.query,
+                gradients.key,
+                gradients.value,
+                gradients.bias,
+                gradients.distance_bias,
+                gradients.sinks,
+            ]
+            .into_iter();
+            Ok(gradients.filter_map(OptionalFloat::into_option).collect())
         };
+        let computed = outputs.each_ref().map(Option::is_some);
         let outputs: Vec<_> = outputs.into_iter().flatten().collect();
-        let mut computed = call.record(&client, &outputs).into_iter();
-        let [query, key, value, bias, distance_bias, sinks] = required.map(|required| {
-            let gradient = required.then(|| computed.next().expect("as many outputs as required"));
+        let name = "burn_attn::attention_backward";
+        let mut gradients = record(name, tensors, &outputs, run, &client).into_iter();
+        let [query, key, value, bias, distance_bias, sinks] = computed.map(|computed| {
+            let gradient =
+                computed.then(|| gradients.next().expect("as many outputs as gradients"));
             OptionalFloat::from_option(gradient)
         });
         Gradients {
@@ -128,12 +141,16 @@ impl AttentionOps for Fusion<CubeBackend> {
     }
 }
 
-/// The tensors of a call, and its scalars: which optional tensors there are, and what else it says. [`Reader::inputs`] reads
-/// both in the same order.
-fn recorded(
-    inputs: ScoreInputs<Fusion<CubeBackend>>,
-    value: Tensor,
-) -> (Vec<TensorIr>, Vec<ScalarIr>) {
+/// Everything of a call that is not a tensor.
+#[derive(Clone, Copy)]
+struct Operands {
+    /// Which optional tensors there are, in the order of [`recorded`].
+    present: [bool; 9],
+    scalars: AttentionScalars,
+}
+
+/// The tensors of a call, which [`Reader::inputs`] reads in the same order, and the rest.
+fn recorded(inputs: ScoreInputs<Fusion<CubeBackend>>, value: Tensor) -> (Vec<TensorIr>, Operands) {
     let ScoreInputs {
         query,
         key,
@@ -141,7 +158,7 @@ fn recorded(
         distance_bias,
         sinks,
         mask,
-        scalars: options,
+        scalars,
     } = inputs;
     let MaskInputs {
         visible_blocks,
@@ -162,55 +179,49 @@ fn recorded(
         query_segments.into_option(),
         key_segments.into_option(),
     ];
-    let mut scalars = Vec::new();
-    optional
-        .each_ref()
-        .map(Option::is_some)
-        .encode(&mut scalars);
-    options.encode(&mut scalars);
+    let present = optional.each_ref().map(Option::is_some);
     // A tensor may be several operands: the last use in this order frees it.
     let tensors = [query, key, value]
         .into_iter()
         .chain(optional.into_iter().flatten())
         .map(Tensor::into_ir)
         .collect();
-    (tensors, scalars)
+    (tensors, Operands { present, scalars })
 }
 
-/// A call before it is recorded.
-struct Call {
+/// Records a call; its outputs have these shapes and dtypes, and `run` computes one result for each of them.
+fn record(
     name: &'static str,
     tensors: Vec<TensorIr>,
-    scalars: Vec<ScalarIr>,
-    run: Run,
+    outputs: &[(Shape, DType)],
+    run: impl Fn(Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> + Send + Sync + 'static,
+    client: &Client,
+) -> Vec<Tensor> {
+    let outputs: Vec<_> = outputs
+        .iter()
+        .map(|(shape, dtype)| TensorIr::uninit(client.create_empty_handle(), shape.clone(), *dtype))
+        .collect();
+    let call = CustomOpIr::new(name, &tensors, &outputs);
+    let operation = Recorded {
+        call: call.clone(),
+        run: Box::new(run),
+    };
+    client.register(StreamId::current(), OperationIr::Custom(call), operation)
 }
 
 /// Computes the results of an operation, one for each of its outputs.
-type Run = fn(Reader<'_>) -> Result<Vec<CubeTensor>, Refusal>;
-
-impl Call {
-    /// Records the call; its outputs have these shapes and dtypes.
-    fn record(self, client: &Client, outputs: &[(Shape, DType)]) -> Vec<Tensor> {
-        let outputs: Vec<_> = outputs
-            .iter()
-            .map(|(shape, dtype)| {
-                TensorIr::uninit(client.create_empty_handle(), shape.clone(), *dtype)
-            })
-            .collect();
-        let call = CustomOpIr::with_scalars(self.name, &self.tensors, &outputs, self.scalars);
-        let operation = Recorded {
-            call: call.clone(),
-            run: self.run,
-        };
-        client.register(StreamId::current(), OperationIr::Custom(call), operation)
-    }
-}
+type Run = dyn Fn(Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> + Send + Sync;
 
 /// A recorded call.
-#[derive(Debug)]
 struct Recorded {
     call: CustomOpIr,
-    run: Run,
+    run: Box<Run>,
+}
+
+impl fmt::Debug for Recorded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.call.fmt(f)
+    }
 }
 
 impl Operation<FusionCubeRuntime> for Recorded {
@@ -218,7 +229,6 @@ impl Operation<FusionCubeRuntime> for Recorded {
         let results = (self.run)(Reader {
             handles,
             tensors: self.call.inputs.iter(),
-            scalars: self.call.scalars.iter().copied(),
         });
         // Whoever reads an output of this call gets the sentence; a panic would end the operations that Burn runs with it.
         let results = results.map_err(|refusal| ExecutionError::generic(refusal.to_string()))?;
@@ -234,55 +244,15 @@ impl Operation<FusionCubeRuntime> for Recorded {
     }
 }
 
-fn forward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
-    let (inputs, value) = reader.inputs();
-    let (output, logsumexp) = cube::forward(&inputs, &value)?;
-    Ok(vec![output, logsumexp])
-}
-
-fn backward(mut reader: Reader<'_>) -> Result<Vec<CubeTensor>, Refusal> {
-    let (inputs, value) = reader.inputs();
-    let saved = SavedAndGrads {
-        output: reader.float(),
-        logsumexp: reader.float(),
-        output_gradient: reader.float(),
-        logsumexp_gradient: reader.float(),
-    };
-    let required: [bool; 6] = Encode::decode(&mut reader.scalars);
-    let [query, key, of_value, bias, distance_bias, sinks] = required;
-    let required = Differentiable {
-        query,
-        key,
-        value: of_value,
-        bias,
-        distance_bias,
-        sinks,
-    };
-    let gradients = cube::backward(&inputs, &value, saved, required)?;
-    let gradients = [
-        gradients.query,
-        gradients.key,
-        gradients.value,
-        gradients.bias,
-        gradients.distance_bias,
-        gradients.sinks,
-    ]
-    .into_iter();
-    Ok(gradients.filter_map(OptionalFloat::into_option).collect())
-}
-
-/// Reads the tensors and scalars of a recorded call, one after the other.
+/// Reads the tensors of a recorded call, one after the other.
 struct Reader<'a> {
     handles: &'a mut Handles,
     tensors: Iter<'a, TensorIr>,
-    scalars: Copied<Iter<'a, ScalarIr>>,
 }
 
 impl Reader<'_> {
     /// What [`recorded`] has written: the operands, and the values.
-    fn inputs(&mut self) -> (ScoreInputs<CubeBackend>, CubeTensor) {
-        let present: [bool; 9] = Encode::decode(&mut self.scalars);
-        let scalars = AttentionScalars::decode(&mut self.scalars);
+    fn inputs(&mut self, operands: Operands) -> (ScoreInputs<CubeBackend>, CubeTensor) {
         let [query, key, value] = [self.float(), self.float(), self.float()];
         let [
             bias,
@@ -294,7 +264,7 @@ impl Reader<'_> {
             offsets,
             of_queries,
             of_keys,
-        ] = present;
+        ] = operands.present;
         let inputs = ScoreInputs {
             query,
             key,
@@ -309,7 +279,7 @@ impl Reader<'_> {
                 query_segments: self.optional_int(of_queries),
                 key_segments: self.optional_int(of_keys),
             },
-            scalars,
+            scalars: operands.scalars,
         };
         (inputs, value)
     }
