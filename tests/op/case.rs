@@ -352,11 +352,15 @@ impl Case {
 
     /// The same by an implementation of choice.
     pub fn run_by(&self, body: Body, device: &Device, dtype: DType) -> Results {
+        self.run_in(body, device, [dtype, dtype])
+    }
+
+    /// As [`run_by`](Self::run_by), with a second dtype for the tensors among the options.
+    pub fn run_in(&self, body: Body, device: &Device, dtypes: [DType; 2]) -> Results {
+        let [dtype, of_options] = dtypes;
         let device = device.clone().autodiff();
-        let query = self.query(&device, dtype).require_grad();
-        let key = self.key(&device, dtype).require_grad();
-        let value = self.value(&device, dtype).require_grad();
-        let tensors = self.option_tensors(&device, dtype).tracked();
+        let [query, key, value] = self.operands(&device, dtype).map(Tensor::require_grad);
+        let tensors = self.option_tensors(&device, of_options).tracked();
         let options = self.options_of(&device, &tensors);
         let weights = ops::attention_weights(query.clone(), key.clone(), options.clone());
         let (q, k, v) = (query.clone(), key.clone(), value.clone());

@@ -11,11 +11,14 @@ mod kernels {
     pub mod random;
 }
 
-use burn::tensor::{DType, Device};
+use burn::tensor::{DType, Device, bf16, f16};
 use burn_attn_tests::numbers::{STEP, mixed};
 use rayon::prelude::*;
 
-use crate::{case::Case, oracle::pairs};
+use crate::{
+    case::{Body, Case},
+    oracle::pairs,
+};
 use kernels::{
     allowed::{largest_error, near},
     number::Number,
@@ -48,7 +51,7 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         },
     };
     // Small sizes mostly.
-    // Of the calls in f32 and in f64; 250 keys are more than a block has.
+    // Of the calls in every dtype; 250 keys are more than a block has.
     let longest = match index / 4 % 256 {
         0 => 250,
         1..16 => 40,
@@ -90,7 +93,13 @@ fn error<T: Number>(index: u64, dtype: DType) -> Option<(f64, String)> {
         ..Case::new(&problem.name, sizes)
     };
     let mut worst = (0.0, String::new());
-    let mut results = pairs(case.oracle(), case.run(&Device::flex(), dtype));
+    // The tensors among the options have the precision in which the kernels compute.
+    let of_options = match dtype {
+        DType::F64 => DType::F64,
+        _ => DType::F32,
+    };
+    let actual = case.run_in(Body::Backend, &Device::flex(), [dtype, of_options]);
+    let mut results = pairs(case.oracle(), actual);
     // The weights are another call, which has no kernel.
     results.retain(|(name, ..)| *name != "weights");
     assert_eq!(results.len(), oracle.len(), "{}", case.name);
@@ -120,7 +129,9 @@ fn random_calls_agree_with_the_oracle() {
         .into_par_iter()
         .filter_map(|index| match index % 4 {
             0 => error::<f64>(index, DType::F64),
-            _ => error::<f32>(index, DType::F32),
+            1 => error::<f32>(index, DType::F32),
+            2 => error::<f16>(index, DType::F16),
+            _ => error::<bf16>(index, DType::BF16),
         });
     let larger = |(first, calls): ((f64, String), u64), (second, more): ((f64, String), u64)| {
         let larger = if second.0 > first.0 { second } else { first };

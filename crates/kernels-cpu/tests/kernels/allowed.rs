@@ -8,16 +8,21 @@ use super::{
     plain::{Plain, plain},
 };
 
-/// The largest error of each of the oracle's tensors: some units in the last place of the terms that it sums. `None` where something that is
-/// visible leaves the range of the type, about which the contract says little.
+/// The largest error of each of the oracle's tensors: some units in the last place of the terms that it sums, and what the rounding of
+/// the stored output changes. `None` where something that is visible leaves the range of the type, about which the contract says little.
 pub fn near<T: Number>(case: &Case, oracle: &Tensors) -> Option<Vec<f64>> {
     let plain = of_parameters(case, plain::<T>(case));
     let units = (8.0 * (1.0 + plain.largest_exponent)).min(f64::MAX);
-    let tensors = oracle.iter().zip(&plain.magnitudes);
-    let allowed = tensors.map(|((name, oracle), (of_plain, magnitudes))| {
-        assert_eq!(name, of_plain, "{}", case.name);
-        (units * last_place::<T>(name, oracle, magnitudes)).min(f64::MAX)
-    });
+    let tensors = oracle
+        .iter()
+        .zip(plain.magnitudes.iter().zip(&plain.inherited_errors));
+    let allowed = tensors.map(
+        |((name, oracle), ((of_plain, magnitudes), (_, inherited_errors)))| {
+            assert_eq!(name, of_plain, "{}", case.name);
+            let units_in_last_place = units * last_place::<T>(name, oracle, magnitudes);
+            (units_in_last_place + largest(inherited_errors)).min(f64::MAX)
+        },
+    );
     let allowed = allowed.collect();
     plain.in_range.then_some(allowed)
 }
@@ -26,23 +31,26 @@ pub fn of_parameters(case: &Case, plain: Plain) -> Plain {
     Plain {
         results: case.of_parameters(plain.results),
         magnitudes: case.of_parameters(plain.magnitudes),
+        inherited_errors: case.of_parameters(plain.inherited_errors),
         ..plain
     }
 }
 
 /// A unit in the last place of the terms that were summed, and of the result in half precision. What is smaller than a normal number may be 0.
 pub fn last_place<T: Number>(name: &str, oracle: &[f64], magnitudes: &[f64]) -> f64 {
-    let largest = |data: &[f64]| {
-        let sizes = data.iter().map(|x| x.abs()).filter(|x| x.is_finite());
-        sizes.fold(0.0, f64::max)
-    };
     let of_terms = T::EPSILON_OF_REAL * largest(magnitudes) + T::Real::MIN_POSITIVE.to_f64();
     let is_element = ["output", "query gradient", "key gradient", "value gradient"].contains(&name);
     if is_element && T::EPSILON > T::EPSILON_OF_REAL {
-        of_terms + T::EPSILON / 2.0 * largest(oracle)
+        of_terms + T::EPSILON / 2.0 * largest(oracle) + T::SMALLEST / 2.0
     } else {
         of_terms
     }
+}
+
+/// The largest finite magnitude.
+fn largest(data: &[f64]) -> f64 {
+    let sizes = data.iter().map(|x| x.abs()).filter(|x| x.is_finite());
+    sizes.fold(0.0, f64::max)
 }
 
 /// The largest difference and where it is; a NaN differs by infinity, and so does an infinity from anything else.

@@ -14,6 +14,8 @@ pub trait Number: Element {
     const EPSILON_OF_REAL: f64;
     /// The largest finite number.
     const LARGEST: f64;
+    /// The smallest positive number, which is subnormal.
+    const SMALLEST: f64;
 
     fn to_f64(self) -> f64;
 
@@ -32,12 +34,13 @@ pub trait Number: Element {
 }
 
 macro_rules! number {
-    ($number:ident, $from_real:expr, $epsilon:expr, $of_real:expr, $largest:expr) => {
+    ($number:ident, $from_real:expr, $epsilon:expr, $of_real:expr, $largest:expr, $smallest:expr) => {
         impl Number for $number {
             const NAME: &'static str = stringify!($number);
             const EPSILON: f64 = $epsilon;
             const EPSILON_OF_REAL: f64 = $of_real;
             const LARGEST: f64 = $largest;
+            const SMALLEST: f64 = $smallest;
 
             fn to_f64(self) -> f64 {
                 f64::from(self)
@@ -54,20 +57,30 @@ number!(
     identity,
     f32::EPSILON as f64,
     f32::EPSILON as f64,
-    f32::MAX as f64
+    f32::MAX as f64,
+    f32::from_bits(1) as f64
 );
-number!(f64, identity, f64::EPSILON, f64::EPSILON, f64::MAX);
+number!(
+    f64,
+    identity,
+    f64::EPSILON,
+    f64::EPSILON,
+    f64::MAX,
+    f64::from_bits(1)
+);
 number!(
     f16,
     f16::from_f32,
     1.0 / 1024.0,
     f32::EPSILON as f64,
-    65504.0
+    65504.0,
+    1.0 / 16_777_216.0
 );
 number!(
     bf16,
     bf16::from_f32,
     1.0 / 128.0,
     f32::EPSILON as f64,
-    3.389_531_389_251_535_5e38
+    3.389_531_389_251_535_5e38,
+    f32::from_bits(1 << 16) as f64
 );

@@ -14,6 +14,9 @@ pub struct Plain {
     pub results: Tensors,
     /// The sums of the terms' magnitudes: a sum that cancels is no more precise than its terms are.
     pub magnitudes: Tensors,
+    /// The errors of the gradients that are no rounding of their own terms. They follow from the rounding of the stored output to half
+    /// precision, with which the gradients subtract a dot product, and of the argument of a softcap's derivative.
+    pub inherited_errors: Tensors,
     /// Whether every sum over what is visible, and every gradient, stays in the range: otherwise the contract promises nothing.
     pub in_range: bool,
     /// The largest magnitude of a score or a logsumexp: the exponential turns a relative error of its argument into one
@@ -25,6 +28,7 @@ pub struct Plain {
 struct Sums {
     sums: Vec<f64>,
     magnitudes: Vec<f64>,
+    inherited_errors: Vec<f64>,
     round: fn(f64) -> f64,
 }
 
@@ -33,6 +37,7 @@ impl Sums {
         Self {
             sums: vec![0.0; len],
             magnitudes: vec![0.0; len],
+            inherited_errors: vec![0.0; len],
             round: T::rounded_to_real,
         }
     }
@@ -40,6 +45,12 @@ impl Sums {
     fn add(&mut self, index: usize, term: f64, magnitude: f64) {
         self.sums[index] = (self.round)(self.sums[index] + term);
         self.magnitudes[index] += magnitude;
+    }
+
+    /// As [`add`](Self::add), a term with an error that it inherits.
+    fn add_gradient(&mut self, index: usize, term: f64, magnitude: f64, inherited_error: f64) {
+        self.add(index, term, magnitude);
+        self.inherited_errors[index] += inherited_error;
     }
 }
 
@@ -108,7 +119,8 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         let position = mask.position(&p, batch_item, query);
         let distance_index = |key| head * entries + case.axis().index(position, key);
 
-        let mut slopes = vec![1.0; p.len_kv];
+        let mut dsoftcap = vec![1.0; p.len_kv];
+        let mut errors_of_dsoftcap = vec![0.0; p.len_kv];
         let mut scores = vec![f64::NEG_INFINITY; p.len_kv];
         // Those of the terms of each score.
         let mut sizes = vec![0.0; p.len_kv];
@@ -132,13 +144,12 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                 } else {
                     round(ratio.tanh())
                 };
-                slopes[key] = round(1.0 - round(tanh * tanh));
+                dsoftcap[key] = round(1.0 - round(tanh * tanh));
                 score = round(softcap * tanh);
-                sizes[key] = slopes[key] * sizes[key] + score.abs();
-                if softcap < 0.125 {
-                    // The slope is that of the score's rounding error.
-                    largest_exponent = largest_exponent.max(of_dot / softcap);
-                }
+                let [of_tanh, of_derivative] = softcap_errors::<T>(ratio, of_dot / softcap);
+                let of_score = softcap * of_tanh / T::EPSILON_OF_REAL;
+                sizes[key] = of_score.max(dsoftcap[key] * of_dot) + score.abs();
+                errors_of_dsoftcap[key] = of_derivative;
             }
             let mut of_biases = [0.0; 2];
             if let (Some((_, bias)), Some(index)) = (&case.bias, bias_index(key)) {
@@ -224,29 +235,44 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             .logsumexp_gradient
             .as_ref()
             .map_or(0.0, |data| data[row]);
-        let size_of_shift = size_of_dot(incoming, &stored) + of_logsumexp.abs();
+        let rounding = |x: &f64| match T::EPSILON > T::EPSILON_OF_REAL {
+            true => T::EPSILON / 2.0 * x.abs() + T::SMALLEST / 2.0,
+            false => 0.0,
+        };
+        let roundings: Vec<f64> = stored.iter().map(rounding).collect();
+        let error_of_mean = size_of_dot(incoming, &roundings);
+        let size_of_delta = size_of_dot(incoming, &stored) + of_logsumexp.abs();
         for key in visible() {
             let of_weight = round(factor(key) * dot(incoming, v(key)));
             let of_score = round(weights[key] * round(round(of_weight - mean) + of_logsumexp));
             let size = (weights[key] + least)
-                * (factor(key) * size_of_dot(incoming, v(key)) + size_of_shift);
+                * (factor(key) * size_of_dot(incoming, v(key)) + size_of_delta);
+            let error = weights[key] * error_of_mean;
             if let (Some(sums), Some(index)) = (&mut of_bias, bias_index(key)) {
-                sums.add(index, of_score, size);
+                sums.add_gradient(index, of_score, size, error);
             }
             if let Some(sums) = &mut of_distance {
-                sums.add(distance_index(key), of_score, size);
+                sums.add_gradient(distance_index(key), of_score, size, error);
             }
-            let of_dot = round(round(of_score * slopes[key]) * scale);
-            // With a softcap, the slope is the difference of 1 and the square of the tanh.
-            let size_of_slope = case.softcap.map_or(1.0, |_| 2.0 - slopes[key]);
-            let size = size * size_of_slope * scale.abs();
+            let of_dot = round(round(of_score * dsoftcap[key]) * scale);
+            let error = error * dsoftcap[key] + size * errors_of_dsoftcap[key];
+            let error = error * scale.abs();
+            // With a softcap, the derivative is the difference of 1 and the square of the tanh.
+            let size_of_dsoftcap = case.softcap.map_or(1.0, |_| 2.0 - dsoftcap[key]);
+            let size = size * size_of_dsoftcap * scale.abs();
             for d in 0..p.dim_qk {
                 let (q, k) = (q[d], k(key)[d]);
-                of_query.add(row * p.dim_qk + d, round(of_dot * k), size * k.abs());
-                of_key.add(
+                of_query.add_gradient(
+                    row * p.dim_qk + d,
+                    round(of_dot * k),
+                    size * k.abs(),
+                    error * k.abs(),
+                );
+                of_key.add_gradient(
                     key_row(key) * p.dim_qk + d,
                     round(of_dot * q),
                     size * q.abs(),
+                    error * q.abs(),
                 );
             }
             let weight = round(weights[key] * factor(key));
@@ -260,10 +286,11 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         }
         if let Some(sums) = &mut of_sinks {
             let weight = round(exp(sink) / sum);
-            sums.add(
+            sums.add_gradient(
                 head,
                 round(weight * round(of_logsumexp - mean)),
-                (weight + least) * size_of_shift,
+                (weight + least) * size_of_delta,
+                weight * error_of_mean,
             );
         }
     }
@@ -283,6 +310,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut plain = Plain {
         results: Tensors::new(),
         magnitudes: Tensors::new(),
+        inherited_errors: Tensors::new(),
         in_range,
         largest_exponent,
     };
@@ -292,12 +320,27 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         let most = match name {
             // A sink may be the largest number.
             "logsumexp" => f64::MAX,
+            "output" | "query gradient" | "key gradient" | "value gradient" => T::LARGEST / 4.0,
             _ => largest_real / 4.0,
         };
         plain.in_range &= sums.magnitudes.iter().all(|&magnitude| magnitude < most);
         plain.magnitudes.push((name, sums.magnitudes));
+        plain.inherited_errors.push((name, sums.inherited_errors));
     }
     plain
+}
+
+/// How much a softcap's tanh and its derivative may change if their argument's terms, of the size `terms`, are rounded.
+///
+/// If the scale is large and the terms cancel, the rounding may be larger than 1: the change is no multiple of the derivative.
+fn softcap_errors<T: Number>(argument: f64, terms: f64) -> [f64; 2] {
+    const ROUNDINGS: f64 = 16.0;
+    let rounding = ROUNDINGS * T::EPSILON_OF_REAL * terms;
+    let least = (argument.abs() - rounding).max(-rounding);
+    let most = argument.abs() + rounding;
+    let derivative = |x: f64| x.cosh().powi(-2);
+    let of_tanh = (most.tanh() - least.tanh()) / (2.0 * ROUNDINGS);
+    [of_tanh, derivative(least.max(0.0)) - derivative(most)]
 }
 
 /// Whether the terms of a score fit into the range in units of log 2, or one that is as good as alone.

@@ -143,14 +143,13 @@ impl Choices {
         if let Some((table, _)) = relative {
             *table = any(23, table.len());
         }
-        // Not beside a softcap: the rounding error of its slope, times a huge scale, is a huge gradient.
-        if case.scale.is_some() && case.softcap.is_none() && chosen(2) {
+        if case.scale.is_some() && chosen(2) {
             let scale = any(24, 1)[0];
             // The oracle, which computes in f64, has to hold the scale times a gradient.
             let scale = scale.abs().clamp(power(-900), power(900)).copysign(scale);
             case.scale = Some(scale);
             if chosen(4) {
-                let most = exponents::<T>().end as f64;
+                let most = T::LARGEST.log2().ceil();
                 let bounded =
                     |exponent: f64, share: f64| exponent.clamp(-share * most, share * most);
                 let of_query = bounded(-scale.abs().log2(), 0.75).round();
