@@ -13,8 +13,8 @@ use crate::{
     operands::dims,
     score::{Config, Scoring, score},
     tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
-    visible::{has_visible, is_visible, place, tiles_of_keys},
-    weights::{LOGSUMEXP, TERM, load_statistics, score_gradients, weights},
+    visible::{has_visible, place, tile_is_visible, tiles_of_keys},
+    weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
 /// What a cube adds up.
@@ -53,8 +53,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
     gradient: &mut Tensor<f32>,
-    tiles_of_all: u32,
-    heads_of_all: u32,
+    tiles_of_head: u32,
+    heads_of_batch: u32,
     #[comptime] summed: Sums,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
@@ -62,7 +62,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let tile = comptime!(config.tile);
     let size = comptime!(tile.size);
     let rows = comptime!(tile.rows);
-    let held = comptime!(tile.held());
+    let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let quads = comptime!(size / 4);
     let unit = unit_of(tile);
     let heads = query.shape(1);
@@ -73,22 +73,22 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let tiles_kv = len_kv.div_ceil(size);
     // Batch item and head of the gradient. Cubes beyond the last repeat its tiles.
     let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
-    let of_all = (cube / tiles_of_all).min(heads_of_all - 1) as usize;
+    let own_head = (cube / tiles_of_head).min(heads_of_batch - 1) as usize;
     let own_heads = gradient.shape(1);
-    let mut batches = of_all / own_heads;
+    let mut batches = own_head / own_heads;
     let mut batches_end = batches + 1;
     if comptime!(summed.batches) {
         batches = 0usize.runtime();
         batches_end = query.shape(0);
     }
-    let mut heads_start = of_all % own_heads;
+    let mut heads_start = own_head % own_heads;
     let mut heads_end = heads_start + 1;
     if comptime!(summed.heads) {
         heads_start = 0usize.runtime();
         heads_end = heads;
     }
     // Tiles of queries; a tile of keys belongs to each, or all do.
-    let own_tile = (cube % tiles_of_all) as usize;
+    let own_tile = (cube % tiles_of_head) as usize;
     let mut queries_start = 0usize.runtime();
     let mut queries_end = tiles_q;
     let mut keys_first = 0usize.runtime();
@@ -113,20 +113,28 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     }
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
-    let mut sums = Array::<Four>::new(held);
-    clear(&mut sums, held);
+    let mut sums = Array::<Four>::new(vectors_per_unit);
+    clear(&mut sums, vectors_per_unit);
     for batch in batches..batches_end {
         for head in heads_start..heads_end {
             let place = place::<M>(scoring, batch, head, len_q, len_kv);
-            let head_of_all = batch * heads + head;
+            let head_of_batch = batch * heads + head;
             for tile_q in queries_start..queries_end {
                 let first = tile_q * size;
                 let row = first + unit.y * rows;
                 let queries = rows_of::<F, N>(query, batch, head, first);
                 let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-                let logsumexp =
-                    load_statistics(statistics, head_of_all, row, len_q, LOGSUMEXP, false, tile);
-                let terms = load_statistics(statistics, head_of_all, row, len_q, TERM, false, tile);
+                let logsumexp = load_statistics(
+                    statistics,
+                    head_of_batch,
+                    row,
+                    len_q,
+                    LOGSUMEXP,
+                    false,
+                    tile,
+                );
+                let delta =
+                    load_statistics(statistics, head_of_batch, row, len_q, DELTA, false, tile);
                 let seen = tiles_of_keys::<M>(scoring, place, first, config);
                 let mut from = keys_first;
                 if comptime!(summed.diagonal) {
@@ -141,9 +149,9 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                         let column = key_of_tile + unit.x * 4;
                         let keys = rows_of::<F, N>(key, batch, head / group, key_of_tile);
                         let values = rows_of::<F, N>(value, batch, head / group, key_of_tile);
-                        let mut scores = Array::<Four>::new(held);
-                        let mut slopes = Array::<Four>::new(held);
-                        clear(&mut scores, held);
+                        let mut scores = Array::<Four>::new(vectors_per_unit);
+                        let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
+                        clear(&mut scores, vectors_per_unit);
                         dot_products::<F, N>(
                             query,
                             queries,
@@ -156,10 +164,11 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                             unit,
                             tile,
                         );
-                        let visible = is_visible::<M>(scoring, place, first, key_of_tile, config);
+                        let visible =
+                            tile_is_visible::<M>(scoring, place, first, key_of_tile, config);
                         let hidden = score::<M>(
                             &mut scores,
-                            &mut slopes,
+                            &mut dsoftcap,
                             scoring,
                             place,
                             row,
@@ -169,8 +178,8 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                             config,
                         );
                         weights(&mut scores, &hidden, &logsumexp, false, config);
-                        let mut received = Array::<Four>::new(held);
-                        clear(&mut received, held);
+                        let mut weight_gradients = Array::<Four>::new(vectors_per_unit);
+                        clear(&mut weight_gradients, vectors_per_unit);
                         dot_products::<F, N>(
                             output_gradient,
                             upstream,
@@ -178,27 +187,27 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                             value,
                             values,
                             f32::new(1.0),
-                            &mut received,
+                            &mut weight_gradients,
                             &mut pool,
                             unit,
                             tile,
                         );
                         let dropped = dropped::<M>(scoring, place, row, column, false, config);
                         score_gradients(
-                            &mut received,
+                            &mut weight_gradients,
                             &scores,
-                            &slopes,
+                            &dsoftcap,
                             &hidden,
                             &dropped,
-                            scoring.kept,
-                            &terms,
+                            scoring.keep_scale,
+                            &delta,
                             false,
                             false,
                             config,
                         );
                         #[unroll]
-                        for i in 0..held {
-                            sums[i] += received[i];
+                        for i in 0..vectors_per_unit {
+                            sums[i] += weight_gradients[i];
                         }
                     }
                 }
@@ -225,7 +234,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 }
             }
             let diagonals = gradient.shape(2);
-            gradient[(of_all * diagonals + own_tile) * comptime!(2 * size) + index] = sum;
+            gradient[(own_head * diagonals + own_tile) * comptime!(2 * size) + index] = sum;
         }
     } else {
         let out_q = gradient.shape(2);
@@ -249,7 +258,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                     for quad in 1..quads {
                         total += pool[quad];
                     }
-                    gradient[of_all] = (total.extract(0usize) + total.extract(1usize))
+                    gradient[own_head] = (total.extract(0usize) + total.extract(1usize))
                         + (total.extract(2usize) + total.extract(3usize));
                 }
             } else if index < quads {
@@ -257,7 +266,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 for i in 0..4usize {
                     let row = queries_start * size + index * 4 + i;
                     if row < len_q {
-                        gradient[of_all * out_q + row] = sum.extract(i);
+                        gradient[own_head * out_q + row] = sum.extract(i);
                     }
                 }
             }
@@ -268,7 +277,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 for quad in 0..quads {
                     sum += pool[index * quads + quad];
                 }
-                gradient[of_all * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize))
+                gradient[own_head * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize))
                     + (sum.extract(2usize) + sum.extract(3usize));
             }
         } else {
@@ -279,7 +288,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 for j in 0..4usize {
                     let column = keys_first * size + unit.x * 4 + j;
                     if row < len_q && column < len_kv {
-                        gradient[(of_all * out_q + row) * out_kv + column] = sums[i].extract(j);
+                        gradient[(own_head * out_q + row) * out_kv + column] = sums[i].extract(j);
                     }
                 }
             }
@@ -302,7 +311,7 @@ pub(crate) fn distance_gradient(
     let count = diagonals.shape(2);
     let tiles_kv = (len_kv as usize).div_ceil(size);
     let cube = (CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize;
-    let at = cube * crate::row_terms::UNTILED_UNITS + UNIT_POS as usize;
+    let at = cube * crate::row_statistics::UNTILED_UNITS + UNIT_POS as usize;
     if at < heads * entries {
         let head = at / entries;
         let mut sum = f32::new(0.0);

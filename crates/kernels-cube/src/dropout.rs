@@ -93,7 +93,7 @@ pub(crate) fn dropped<M: Numeric>(
 
 /// The weights that were kept, scaled; zeros in place of the others.
 #[cube]
-pub(crate) fn keep<M: Numeric>(
+pub(crate) fn drop_weights<M: Numeric>(
     weights: &mut Array<Four>,
     dropped: &Array<u32>,
     scoring: &Scoring<M>,
@@ -102,9 +102,9 @@ pub(crate) fn keep<M: Numeric>(
     if comptime!(config.dropout) {
         let groups = comptime!(config.tile.groups());
         #[unroll]
-        for index in 0..comptime!(config.tile.held()) {
+        for index in 0..comptime!(config.tile.vectors_per_unit()) {
             let (i, group) = comptime!((index / groups, index % groups));
-            let mut row = weights[index] * Four::new(scoring.kept);
+            let mut row = weights[index] * Four::new(scoring.keep_scale);
             #[unroll]
             for j in 0..4usize {
                 let bit = comptime!(1u32 << (i * 4 + j) as u32);

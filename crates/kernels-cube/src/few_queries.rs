@@ -17,7 +17,7 @@ use products::{dot_products, weighted_rows};
 use crate::{
     Operand,
     call::Call,
-    dropout::{dropped, keep},
+    dropout::{drop_weights, dropped},
     forward::normalized,
     operands::{optional, vector_size},
     score::{Config, LEAST, Scoring, score},
@@ -98,7 +98,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let head_kv = cube / of_group % heads_kv;
     // The last cube of a group may begin with heads of the one before, and write the same.
     let head = head_kv * group + (cube % of_group * own_heads).min(group - own_heads);
-    let of_all = batch * heads + head;
+    let head_of_batch = batch * heads + head;
     let number = CUBE_POS_X as usize;
     let start = number * KEYS;
     let place = place::<M>(scoring, batch, head, query.shape(2), len_kv);
@@ -124,7 +124,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     );
     sync_cube();
     let mut scores = Array::<Four>::new(rows);
-    let mut slopes = Array::<Four>::new(rows);
+    let mut dsoftcap = Array::<Four>::new(rows);
     #[unroll]
     for i in 0..rows {
         let mut of_row = Four::new(0.0f32);
@@ -145,7 +145,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let visible = false.runtime();
     let bits = score::<M>(
         &mut scores,
-        &mut slopes,
+        &mut dsoftcap,
         scoring,
         place,
         0usize.runtime(),
@@ -177,7 +177,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     }
     reduce(&mut totals, &mut pool, rows, false);
     let dropped = dropped::<M>(scoring, place, 0usize.runtime(), first, false, config);
-    keep::<M>(&mut scores, &dropped, scoring, config);
+    drop_weights::<M>(&mut scores, &dropped, scoring, config);
 
     // Weights are not negative: −1 stands for a hidden key, whose value may be anything.
     sync_cube();
@@ -215,13 +215,13 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
                 + (other * rows + row) * comptime!(parts * units_per_row * size))
                 + column];
         }
-        sums[((of_all * queries + row) * splits + number) * dim_v + column] = sum;
+        sums[((head_of_batch * queries + row) * splits + number) * dim_v + column] = sum;
         at += UNITS;
     }
     if unit == 0 {
         #[unroll]
         for i in 0..rows {
-            let to = ((of_all * queries + i) * splits + number) * 2;
+            let to = ((head_of_batch * queries + i) * splits + number) * 2;
             statistics[to] = maxima[i];
             statistics[to + 1] = totals[i];
         }
@@ -304,8 +304,8 @@ pub(crate) fn merged<F: Float>(
         while column < dim_v {
             let mut sum = f32::new(0.0);
             for split in 0..splits {
-                let shrink = (statistics[(first + split) * 2] - maximum).exp();
-                sum += sums[(first + split) * dim_v + column] * shrink;
+                let rescale = (statistics[(first + split) * 2] - maximum).exp();
+                sum += sums[(first + split) * dim_v + column] * rescale;
             }
             let sum = select(result.empty, f32::new(0.0), sum * result.factor);
             output[to + column] = F::cast_from(sum);

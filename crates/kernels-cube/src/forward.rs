@@ -7,10 +7,12 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{dropped, keep},
+    dropout::{drop_weights, dropped},
     score::{Config, LEAST, Scoring, mark_seen, score},
-    tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
-    visible::{all_seen, has_visible, is_visible, place, tiles_of_keys},
+    tile::{
+        Four, add_weighted_rows, clear, clear_flags, dot_products, head_of_cube, rows_of, unit_of,
+    },
+    visible::{all_seen, has_visible, place, tile_is_visible, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
@@ -23,7 +25,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     output: &mut Tensor<F>,
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
-    heads_of_all: u32,
+    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
@@ -32,17 +34,16 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     let parts = comptime!(config.parts_v);
     let quads = comptime!(tile.size / 4);
     let groups = comptime!(tile.groups());
-    let held = comptime!(tile.held());
+    let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let unit = unit_of(tile);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
     let len_q = query.shape(2);
     let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    // Cubes beyond the last head repeat it.
-    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
-    let batch = of_all / heads;
-    let head = of_all % heads;
+    let head_of_batch = head_of_cube(heads_of_batch);
+    let batch = head_of_batch / heads;
+    let head = head_of_batch % heads;
     // With a causal mask the last tile has the most keys: it goes first.
     let first = (len_q.div_ceil(tile.size) - 1 - CUBE_POS_X as usize) * tile.size;
     let place = place::<M>(scoring, batch, head, len_q, len_kv);
@@ -50,8 +51,8 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut sums = Array::<Four>::new(comptime!(held * parts));
-    clear(&mut sums, comptime!(held * parts));
+    let mut sums = Array::<Four>::new(comptime!(vectors_per_unit * parts));
+    clear(&mut sums, comptime!(vectors_per_unit * parts));
     let mut maxima = Array::<f32>::new(rows);
     let mut totals = Array::<f32>::new(rows);
     #[unroll]
@@ -65,9 +66,9 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         if has_visible::<M>(scoring, place, first / tile.size, number) {
             let start = number * tile.size;
             let keys = rows_of::<F, N>(key, batch, head / group, start);
-            let mut scores = Array::<Four>::new(held);
-            let mut slopes = Array::<Four>::new(held);
-            clear(&mut scores, held);
+            let mut scores = Array::<Four>::new(vectors_per_unit);
+            let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
+            clear(&mut scores, vectors_per_unit);
             dot_products::<F, N>(
                 query,
                 queries,
@@ -83,11 +84,11 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
 
             let row = first + unit.y * rows;
             let column = start + unit.x * 4;
-            let visible = is_visible::<M>(scoring, place, first, start, config);
+            let visible = tile_is_visible::<M>(scoring, place, first, start, config);
             let all_seen = all_seen::<M>(scoring, visible);
             let bits = score::<M>(
                 &mut scores,
-                &mut slopes,
+                &mut dsoftcap,
                 scoring,
                 place,
                 row,
@@ -96,7 +97,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 false,
                 config,
             );
-            // In a small pool the maxima take the place of keys, which other units may still read.
+            // With tiles of size 32 the maxima overlap the keys: wait until all units have read them.
             if comptime!(tile.scores() < 2 * tile.operand()) {
                 sync_cube();
             }
@@ -134,9 +135,9 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 for i in 0..4usize {
                     let row = comptime!(four * 4 + i);
                     let maximum = maxima[row].max(top.extract(i));
-                    let shrink = (maxima[row] - maximum).exp();
+                    let rescale = (maxima[row] - maximum).exp();
                     maxima[row] = maximum;
-                    totals[row] *= shrink;
+                    totals[row] *= rescale;
                     #[unroll]
                     for group in 0..groups {
                         let index = comptime!(row * groups + group);
@@ -152,12 +153,12 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     }
                     #[unroll]
                     for part in 0..comptime!(parts * groups) {
-                        sums[comptime!(row * parts * groups + part)] *= Four::new(shrink);
+                        sums[comptime!(row * parts * groups + part)] *= Four::new(rescale);
                     }
                 }
             }
             let dropped = dropped::<M>(scoring, place, row, column, false, config);
-            keep::<M>(&mut scores, &dropped, scoring, config);
+            drop_weights::<M>(&mut scores, &dropped, scoring, config);
 
             let values = rows_of::<F, N>(value, batch, head / group, start);
             add_weighted_rows::<F, N>(
@@ -211,7 +212,7 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     }
                 }
                 if unit.x == 0 {
-                    logsumexp[of_all * len_q + row] = result.logsumexp;
+                    logsumexp[head_of_batch * len_q + row] = result.logsumexp;
                 }
             }
         }
@@ -240,14 +241,14 @@ pub(crate) fn normalized(
 ) -> Normalized {
     let mut maximum = maximum;
     let mut sum = sum;
-    let mut shrink = f32::new(1.0);
+    let mut rescale = f32::new(1.0);
     #[comptime]
     match sinks {
         ComptimeOption::Some(sinks) => {
             let sink = sinks[head];
             let top = maximum.max(sink);
-            shrink = (maximum - top).exp();
-            sum = sum * shrink + (sink - top).exp();
+            rescale = (maximum - top).exp();
+            sum = sum * rescale + (sink - top).exp();
             maximum = top;
         }
         ComptimeOption::None => {}
@@ -255,7 +256,7 @@ pub(crate) fn normalized(
     // A NaN is not 0.
     let empty = sum == f32::new(0.0);
     Normalized {
-        factor: select(empty, f32::new(0.0), shrink / sum),
+        factor: select(empty, f32::new(0.0), rescale / sum),
         empty,
         logsumexp: select(empty, minus_infinity, maximum + sum.ln()),
     }

@@ -6,12 +6,14 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::{dropped, keep},
+    dropout::{drop_weights, dropped},
     query_gradient::store_gradient,
     score::{Config, Scoring, mark_seen, score},
-    tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
-    visible::{all_seen, has_visible, is_visible, place, tiles_of_queries},
-    weights::{LOGSUMEXP, TERM, load_statistics, score_gradients, weights},
+    tile::{
+        Four, add_weighted_rows, clear, clear_flags, dot_products, head_of_cube, rows_of, unit_of,
+    },
+    visible::{all_seen, has_visible, place, tile_is_visible, tiles_of_queries},
+    weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
 #[cube(launch_unchecked)]
@@ -24,13 +26,13 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     scoring: &Scoring<M>,
     of_key: &mut ComptimeOption<OwnedTensor<F>>,
     of_value: &mut ComptimeOption<OwnedTensor<F>>,
-    heads_of_all: u32,
+    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
-    let held = comptime!(tile.held());
+    let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let key_parts = comptime!(config.parts_qk);
     let value_parts = comptime!(config.parts_v);
     let unit = unit_of(tile);
@@ -38,9 +40,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let group = query.shape(1) / heads_kv;
     let len_q = query.shape(2);
     let len_kv = key.shape(2);
-    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
-    let batch = of_all / heads_kv;
-    let head_kv = of_all % heads_kv;
+    let head_kv_of_batch = head_of_cube(heads_of_batch);
+    let batch = head_kv_of_batch / heads_kv;
+    let head_kv = head_kv_of_batch % heads_kv;
     let first = CUBE_POS_X as usize * tile.size;
     let row = first + unit.y * rows;
     let keys = rows_of::<F, N>(key, batch, head_kv, first);
@@ -48,15 +50,15 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut key_sums = Array::<Four>::new(comptime!(held * key_parts));
-    let mut value_sums = Array::<Four>::new(comptime!(held * value_parts));
-    clear(&mut key_sums, comptime!(held * key_parts));
-    clear(&mut value_sums, comptime!(held * value_parts));
+    let mut key_sums = Array::<Four>::new(comptime!(vectors_per_unit * key_parts));
+    let mut value_sums = Array::<Four>::new(comptime!(vectors_per_unit * value_parts));
+    clear(&mut key_sums, comptime!(vectors_per_unit * key_parts));
+    clear(&mut value_sums, comptime!(vectors_per_unit * value_parts));
 
     for member in 0..group {
         let head = head_kv * group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
-        let head_of_all = batch * query.shape(1) + head;
+        let head_of_batch = batch * query.shape(1) + head;
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
         for number in tiles.start..tiles.end {
             if has_visible::<M>(scoring, place, number, first / tile.size) {
@@ -64,9 +66,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 let column = start + unit.x * 4;
                 let queries = rows_of::<F, N>(query, batch, head, start);
                 let upstream = rows_of::<F, N>(output_gradient, batch, head, start);
-                let mut scores = Array::<Four>::new(held);
-                let mut slopes = Array::<Four>::new(held);
-                clear(&mut scores, held);
+                let mut scores = Array::<Four>::new(vectors_per_unit);
+                let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
+                clear(&mut scores, vectors_per_unit);
                 dot_products::<F, N>(
                     key,
                     keys,
@@ -79,11 +81,11 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     unit,
                     tile,
                 );
-                let visible = is_visible::<M>(scoring, place, start, first, config);
+                let visible = tile_is_visible::<M>(scoring, place, start, first, config);
                 let all_seen = all_seen::<M>(scoring, visible);
                 let hidden = score::<M>(
                     &mut scores,
-                    &mut slopes,
+                    &mut dsoftcap,
                     scoring,
                     place,
                     row,
@@ -94,7 +96,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 );
                 let logsumexp = load_statistics(
                     statistics,
-                    head_of_all,
+                    head_of_batch,
                     column,
                     len_q,
                     LOGSUMEXP,
@@ -108,14 +110,14 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 mark_seen(&hidden, &mut seen, unit, config);
 
                 if comptime!(of_value.is_some()) {
-                    let mut kept = Array::<Four>::new(held);
+                    let mut after_dropout = Array::<Four>::new(vectors_per_unit);
                     #[unroll]
-                    for i in 0..held {
-                        kept[i] = scores[i];
+                    for i in 0..vectors_per_unit {
+                        after_dropout[i] = scores[i];
                     }
-                    keep::<M>(&mut kept, &dropped, scoring, config);
+                    drop_weights::<M>(&mut after_dropout, &dropped, scoring, config);
                     add_weighted_rows::<F, N>(
-                        &kept,
+                        &after_dropout,
                         output_gradient,
                         upstream,
                         &seen,
@@ -128,8 +130,8 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                     );
                 }
                 if comptime!(of_key.is_some()) {
-                    let mut received = Array::<Four>::new(held);
-                    clear(&mut received, held);
+                    let mut weight_gradients = Array::<Four>::new(vectors_per_unit);
+                    clear(&mut weight_gradients, vectors_per_unit);
                     dot_products::<F, N>(
                         value,
                         values,
@@ -137,28 +139,35 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                         output_gradient,
                         upstream,
                         f32::new(1.0),
-                        &mut received,
+                        &mut weight_gradients,
                         &mut pool,
                         unit,
                         tile,
                     );
-                    let terms =
-                        load_statistics(statistics, head_of_all, column, len_q, TERM, true, tile);
+                    let delta = load_statistics(
+                        statistics,
+                        head_of_batch,
+                        column,
+                        len_q,
+                        DELTA,
+                        true,
+                        tile,
+                    );
                     score_gradients(
-                        &mut received,
+                        &mut weight_gradients,
                         &scores,
-                        &slopes,
+                        &dsoftcap,
                         &hidden,
                         &dropped,
-                        scoring.kept,
-                        &terms,
+                        scoring.keep_scale,
+                        &delta,
                         true,
                         true,
                         config,
                     );
                     sync_cube();
                     add_weighted_rows::<F, N>(
-                        &received,
+                        &weight_gradients,
                         query,
                         queries,
                         &seen,

@@ -15,7 +15,7 @@ use crate::{
     key_gradient::key_gradient,
     operands::{dims, optional, vector_size},
     query_gradient::query_gradient,
-    row_terms::{UNTILED_UNITS, row_terms as row_terms_kernel, sink_gradient},
+    row_statistics::{UNTILED_UNITS, row_statistics as row_statistics_kernel, sink_gradient},
     supports::Pass,
 };
 
@@ -119,7 +119,7 @@ pub fn backward(
     check::gradients(inputs, upstream, gradients, &call.problem);
     let call = call.with_tile_kinds();
     let backward = Backward {
-        statistics: call.row_terms(upstream),
+        statistics: call.row_statistics(upstream),
         size: vector_size([
             &inputs.query,
             &inputs.key,
@@ -173,20 +173,20 @@ pub fn backward(
 struct Backward<'a> {
     call: Call<'a>,
     upstream: &'a Upstream,
-    /// `[2, batch, heads_q, len_q]`, see [`row_terms_kernel`].
+    /// `[2, batch, heads_q, len_q]`, see [`row_statistics_kernel`].
     statistics: Operand,
     size: VectorSize,
 }
 
 impl Call<'_> {
     #[allow(unsafe_code, reason = "a launch without bounds checks")]
-    fn row_terms(&self, upstream: &Upstream) -> Operand {
+    fn row_statistics(&self, upstream: &Upstream) -> Operand {
         let [batch, heads_q, len_q, _] = dims(&upstream.output);
         let statistics = self.scratch(&[2, batch, heads_q, len_q]);
         let rows = self.problem.query_rows();
         // SAFETY: as in `forward`.
         unsafe {
-            row_terms_kernel::launch_unchecked(
+            row_statistics_kernel::launch_unchecked(
                 self.client,
                 self.spread(rows.div_ceil(UNTILED_UNITS)),
                 CubeDim::new_1d(UNTILED_UNITS as u32),

@@ -27,7 +27,7 @@
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
 //! | `whole_rows` | the forward pass on drivers in software |
-//! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_terms` | all other kernels |
+//! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |
 
 mod bias_gradient;
 mod call;
@@ -40,7 +40,7 @@ mod launch;
 mod operands;
 mod query_gradient;
 mod refusal;
-mod row_terms;
+mod row_statistics;
 mod score;
 mod supports;
 #[cfg(all(test, feature = "wgpu"))]

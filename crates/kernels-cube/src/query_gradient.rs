@@ -10,9 +10,11 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::dropped,
     score::{Config, Scoring, mark_seen, score},
-    tile::{Four, add_weighted_rows, clear, clear_flags, dot_products, rows_of, unit_of},
-    visible::{all_seen, has_visible, is_visible, place, tiles_of_keys},
-    weights::{LOGSUMEXP, TERM, load_statistics, score_gradients, weights},
+    tile::{
+        Four, add_weighted_rows, clear, clear_flags, dot_products, head_of_cube, rows_of, unit_of,
+    },
+    visible::{all_seen, has_visible, place, tile_is_visible, tiles_of_keys},
+    weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
 #[cube(launch_unchecked)]
@@ -24,34 +26,42 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     statistics: &Tensor<f32>,
     scoring: &Scoring<M>,
     gradient: &mut Tensor<F>,
-    heads_of_all: u32,
+    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
-    let held = comptime!(tile.held());
+    let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let parts = comptime!(config.parts_qk);
     let unit = unit_of(tile);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
     let len_q = query.shape(2);
     let len_kv = key.shape(2);
-    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
-    let batch = of_all / heads;
-    let head = of_all % heads;
+    let head_of_batch = head_of_cube(heads_of_batch);
+    let batch = head_of_batch / heads;
+    let head = head_of_batch % heads;
     let first = (len_q.div_ceil(tile.size) - 1 - CUBE_POS_X as usize) * tile.size;
     let row = first + unit.y * rows;
     let place = place::<M>(scoring, batch, head, len_q, len_kv);
     let queries = rows_of::<F, N>(query, batch, head, first);
     let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-    let logsumexp = load_statistics(statistics, of_all, row, len_q, LOGSUMEXP, false, tile);
-    let terms = load_statistics(statistics, of_all, row, len_q, TERM, false, tile);
+    let logsumexp = load_statistics(
+        statistics,
+        head_of_batch,
+        row,
+        len_q,
+        LOGSUMEXP,
+        false,
+        tile,
+    );
+    let delta = load_statistics(statistics, head_of_batch, row, len_q, DELTA, false, tile);
 
     let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
     let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut sums = Array::<Four>::new(comptime!(held * parts));
-    clear(&mut sums, comptime!(held * parts));
+    let mut sums = Array::<Four>::new(comptime!(vectors_per_unit * parts));
+    clear(&mut sums, comptime!(vectors_per_unit * parts));
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
@@ -60,9 +70,9 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             let column = start + unit.x * 4;
             let keys = rows_of::<F, N>(key, batch, head / group, start);
             let values = rows_of::<F, N>(value, batch, head / group, start);
-            let mut scores = Array::<Four>::new(held);
-            let mut slopes = Array::<Four>::new(held);
-            clear(&mut scores, held);
+            let mut scores = Array::<Four>::new(vectors_per_unit);
+            let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
+            clear(&mut scores, vectors_per_unit);
             dot_products::<F, N>(
                 query,
                 queries,
@@ -75,11 +85,11 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
                 unit,
                 tile,
             );
-            let visible = is_visible::<M>(scoring, place, first, start, config);
+            let visible = tile_is_visible::<M>(scoring, place, first, start, config);
             let all_seen = all_seen::<M>(scoring, visible);
             let hidden = score::<M>(
                 &mut scores,
-                &mut slopes,
+                &mut dsoftcap,
                 scoring,
                 place,
                 row,
@@ -91,8 +101,8 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             weights(&mut scores, &hidden, &logsumexp, false, config);
             clear_flags(&mut seen, tile);
 
-            let mut received = Array::<Four>::new(held);
-            clear(&mut received, held);
+            let mut weight_gradients = Array::<Four>::new(vectors_per_unit);
+            clear(&mut weight_gradients, vectors_per_unit);
             dot_products::<F, N>(
                 output_gradient,
                 upstream,
@@ -100,20 +110,20 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
                 value,
                 values,
                 f32::new(1.0),
-                &mut received,
+                &mut weight_gradients,
                 &mut pool,
                 unit,
                 tile,
             );
             let dropped = dropped::<M>(scoring, place, row, column, false, config);
             score_gradients(
-                &mut received,
+                &mut weight_gradients,
                 &scores,
-                &slopes,
+                &dsoftcap,
                 &hidden,
                 &dropped,
-                scoring.kept,
-                &terms,
+                scoring.keep_scale,
+                &delta,
                 true,
                 false,
                 config,
@@ -121,7 +131,16 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
             mark_seen(&hidden, &mut seen, unit, config);
             sync_cube();
             add_weighted_rows::<F, N>(
-                &received, key, keys, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
+                &weight_gradients,
+                key,
+                keys,
+                &seen,
+                all_seen,
+                &mut sums,
+                parts,
+                &mut pool,
+                unit,
+                tile,
             );
         }
     }

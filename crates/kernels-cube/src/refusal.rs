@@ -49,8 +49,7 @@ struct Kernels {
 static TAKEN: LazyLock<Mutex<HashSet<Kernels>>> = LazyLock::new(Mutex::default);
 
 impl Call<'_> {
-    /// Whether the device has run every kernel of this call, which was to write `results`: not if it refused one, or what the call reads was not
-    /// computed.
+    /// Fails if the device refused a kernel of this call, which was to write `results`, or if an input was never computed.
     ///
     /// Asking waits for all that was launched before to be sent to the device, so it does that once for the same kernels.
     pub(crate) fn confirm(

@@ -17,7 +17,7 @@ pub(crate) struct Config {
     /// Tiles that cover a row of queries and keys, and one of values.
     pub(crate) parts_qk: usize,
     pub(crate) parts_v: usize,
-    /// Rows of a unit that are queries of one head: all but with [`few_queries`](crate::few_queries), where the next are of the next head.
+    /// Rows of a unit per head. Fewer than `rows` only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
     pub(crate) queries: usize,
     pub(crate) softcap: bool,
     pub(crate) dropout: bool,
@@ -52,8 +52,8 @@ pub(crate) struct Scoring<M: Numeric> {
     pub(crate) seed_high: u32,
     /// Weights whose 31 random bits are below this are dropped.
     pub(crate) threshold: u32,
-    /// Factor on kept weights.
-    pub(crate) kept: f32,
+    /// Factor on weights that are kept.
+    pub(crate) keep_scale: f32,
 }
 
 /// The hyperbolic tangent with a small relative error on every driver.
@@ -77,7 +77,7 @@ fn accurate_tanh(x: f32) -> f32 {
 #[cube]
 pub(crate) fn score<M: Numeric>(
     scores: &mut Array<Four>,
-    slopes: &mut Array<Four>,
+    dsoftcap: &mut Array<Four>,
     scoring: &Scoring<M>,
     place: Place,
     row: usize,
@@ -96,9 +96,9 @@ pub(crate) fn score<M: Numeric>(
     }
     if comptime!(config.softcap) {
         #[unroll]
-        for i in 0..comptime!(tile.held()) {
+        for i in 0..comptime!(tile.vectors_per_unit()) {
             let mut capped = scores[i];
-            let mut slope = Four::new(0.0f32);
+            let mut derivative = Four::new(0.0f32);
             #[unroll]
             for j in 0..4usize {
                 let number = capped.extract(j);
@@ -107,10 +107,10 @@ pub(crate) fn score<M: Numeric>(
                 // A score far below the softcap is itself, without the rounding of the ratio.
                 let is_small = ratio.abs() < f32::new(1e-4);
                 capped.insert(j, select(is_small, number, scoring.softcap * tanh));
-                slope.insert(j, f32::new(1.0) - tanh * tanh);
+                derivative.insert(j, f32::new(1.0) - tanh * tanh);
             }
             scores[i] = capped;
-            slopes[i] = slope;
+            dsoftcap[i] = derivative;
         }
     }
     #[comptime]
@@ -118,7 +118,7 @@ pub(crate) fn score<M: Numeric>(
         ComptimeOption::Some(bias) => {
             let base = place.batch * bias.stride(0);
             #[unroll]
-            for index in 0..comptime!(tile.held()) {
+            for index in 0..comptime!(tile.vectors_per_unit()) {
                 let (i, group) = comptime!((index / groups, index % groups));
                 let base = base + head_of_row(place, i, config) * bias.stride(1);
                 let row_query = row + query_of_row(i, config);
@@ -149,7 +149,7 @@ pub(crate) fn score<M: Numeric>(
                 zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
             }
             #[unroll]
-            for index in 0..comptime!(tile.held()) {
+            for index in 0..comptime!(tile.vectors_per_unit()) {
                 let (i, group) = comptime!((index / groups, index % groups));
                 let base = head_of_row(place, i, config) * entries;
                 let row_query = row + query_of_row(i, config);
@@ -189,7 +189,7 @@ pub(crate) fn score<M: Numeric>(
         }
     }
     #[unroll]
-    for index in 0..comptime!(tile.held()) {
+    for index in 0..comptime!(tile.vectors_per_unit()) {
         let (i, group) = comptime!((index / groups, index % groups));
         let mut checked = scores[index];
         #[unroll]

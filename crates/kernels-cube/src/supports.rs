@@ -7,7 +7,7 @@ use cubecl::{
     ir::{ElemType, FloatKind},
 };
 
-use crate::{row_terms::UNTILED_UNITS, tile::Tile};
+use crate::{row_statistics::UNTILED_UNITS, tile::Tile};
 
 /// The largest head: wider ones would not fit into registers.
 const LARGEST_DIM: usize = 256;
@@ -20,7 +20,7 @@ const WIDEST_OF_EIGHT_ROWS: usize = 128;
 pub(crate) const MANY_SCORES: usize = 1 << 18;
 const VERY_MANY_SCORES: usize = 1 << 21;
 
-/// Numbers of the vectors that drivers in software compute with; a GPU that runs 16 units together without planes is known (V3D), none that runs 8.
+/// Software drivers have planes of at most 8 units, one per lane of a processor's vector. V3D, a GPU without plane operations, has 16.
 const WIDEST_VECTOR: usize = 8;
 
 /// Rows of the largest tile.
@@ -140,9 +140,8 @@ impl Tile {
         let (has_planes, in_software) = (has_planes(client), is_in_software(client));
         let dim = problem.dim_qk.max(problem.dim_v);
         let scores = problem.query_rows().saturating_mul(problem.len_kv);
-        // The more numbers a unit holds, the more multiplications a read of shared memory feeds, and the longer the program takes to
-        // compile. A GPU has registers for few, and for eight rows only in the forward pass; one without planes, such as any in a browser, takes the
-        // smallest. In software, reads cost more than all else, and a unit's arrays may be larger than the 512 bytes that are safe on GPUs.
+        // Registers limit GPUs to 8x4 numbers per unit in the forward pass and 4x4 in the others; a GPU without plane operations, such as any in
+        // a browser, takes 4x4. Software drivers pay for every read of shared memory, so they take larger tiles, which take longer to compile.
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
             _ if in_software && scores >= VERY_MANY_SCORES => [8, 16],
@@ -169,7 +168,7 @@ fn has_planes(client: &Client) -> bool {
     client.properties().features.plane.contains(Plane::Ops)
 }
 
-/// Whether the device is a driver in software: the units that it runs together are the numbers of a processor's vector.
+/// Whether the device is a software driver.
 pub(crate) fn is_in_software(client: &Client) -> bool {
     let together = client.properties().hardware.plane_size_max as usize;
     !has_planes(client) && together <= WIDEST_VECTOR

@@ -41,7 +41,7 @@ impl Tile {
     }
 
     /// Vectors of a unit.
-    pub(crate) fn held(self) -> usize {
+    pub(crate) fn vectors_per_unit(self) -> usize {
         self.rows * self.groups()
     }
 
@@ -84,6 +84,13 @@ pub(crate) struct UnitOf {
     pub(crate) y: usize,
     /// First of its groups of four columns.
     pub(crate) x: usize,
+}
+
+/// The head of this cube, counting through all batch items. The grid is rounded up: extra cubes recompute the last head and write the same
+/// bits.
+#[cube]
+pub(crate) fn head_of_cube(heads_of_batch: u32) -> usize {
+    (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_batch - 1) as usize
 }
 
 /// 32 neighbouring units are four groups of rows times eight of columns, or eight times four, so that they read few different vectors.
@@ -137,7 +144,7 @@ pub(crate) fn rows_of<F: Float, N: Size>(
 ///
 /// It always reads, if need be something else: a branch around a read would make the next wait for it.
 #[cube]
-pub(crate) fn four<F: Float, N: Size>(
+pub(crate) fn load_four<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     rows: Rows,
     row: usize,
@@ -195,7 +202,7 @@ fn load_transposed<F: Float, N: Size>(
             #[unroll]
             for i in 0..4usize {
                 let row = rows.first + quad * 4 + i;
-                read[i] = four::<F, N>(tensor, rows, row, column, true) * Four::new(factor);
+                read[i] = load_four::<F, N>(tensor, rows, row, column, true) * Four::new(factor);
             }
             #[unroll]
             for j in 0..4usize {
@@ -233,7 +240,7 @@ fn load_rows<F: Float, N: Size>(
         let row = rows.first + skip + k;
         let column = comptime!(part * tile.size) + quad * 4;
         let wanted = all_seen || seen[skip + k] != 0;
-        let numbers = four::<F, N>(tensor, rows, row, column, wanted);
+        let numbers = load_four::<F, N>(tensor, rows, row, column, wanted);
         pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
     }
 }

@@ -10,7 +10,7 @@ use crate::{
     Operand,
     call::Call,
     operands::dims,
-    row_terms::UNTILED_UNITS,
+    row_statistics::UNTILED_UNITS,
     score::Scoring,
     visible::{HIDDEN, Place, VISIBLE, is_masked},
 };
@@ -32,10 +32,10 @@ fn classify<M: Numeric>(
     let tile_kv = cube % kinds.shape(3);
     let row = cube / kinds.shape(3);
     let tile_q = row % kinds.shape(2);
-    let of_all = row / kinds.shape(2);
+    let head_of_batch = row / kinds.shape(2);
     let place = Place {
-        batch: of_all / kinds.shape(1),
-        head: of_all % kinds.shape(1),
+        batch: head_of_batch / kinds.shape(1),
+        head: head_of_batch % kinds.shape(1),
         len_q: len_q as usize,
         len_kv: len_kv as usize,
         length: len_kv as i32,
@@ -81,7 +81,7 @@ impl Call<'_> {
         let shape: [usize; 4] =
             core::array::from_fn(|axis| if differs(axis) { all[axis] } else { 1 });
         let nothing_hides = tensors.clone().count() == 0 && inputs.segments.is_none();
-        // There are as many as the square of the length, of which memory must not be: in practice, they are far fewer than numbers in the query.
+        // Kinds grow with the square of the length: stop where they would outnumber the query.
         let tiles = shape.into_iter().try_fold(1, usize::checked_mul);
         let are_few = tiles.is_some_and(|tiles| tiles <= self.problem.query_elements());
         if nothing_hides || all[2..] == [1, 1] || !are_few || !self.has_room() {

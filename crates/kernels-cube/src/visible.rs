@@ -106,9 +106,9 @@ pub(crate) fn tiles_of_queries<M: Numeric>(
     }
 }
 
-/// Whether nothing but a bias hides anything in the tile at `query` and `key`, as far as is known.
+/// True only if position, lengths, segments, mask and table hide nothing in the tile at `query` and `key`. A bias may.
 #[cube]
-pub(crate) fn is_visible<M: Numeric>(
+pub(crate) fn tile_is_visible<M: Numeric>(
     scoring: &Scoring<M>,
     place: Place,
     query: usize,

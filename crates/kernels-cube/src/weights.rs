@@ -7,9 +7,9 @@ use crate::{
     tile::{Four, Tile},
 };
 
-/// What [`row_terms`](crate::row_terms::row_terms) writes first of each row, and what it writes second.
+/// Indices of the two statistics that [`row_statistics`](crate::row_statistics::row_statistics) writes.
 pub(crate) const LOGSUMEXP: usize = 0;
-pub(crate) const TERM: usize = 1;
+pub(crate) const DELTA: usize = 1;
 
 /// A number of each of the queries of a unit from `first` on: its rows or, with `keys_in_rows` as in [`score`](crate::score::score), its columns.
 #[cube]
@@ -56,7 +56,7 @@ pub(crate) fn weights(
 ) {
     let groups = comptime!(config.tile.groups());
     #[unroll]
-    for index in 0..comptime!(config.tile.held()) {
+    for index in 0..comptime!(config.tile.vectors_per_unit()) {
         let (i, group) = comptime!((index / groups, index % groups));
         let mut row = scores[index];
         #[unroll]
@@ -70,25 +70,25 @@ pub(crate) fn weights(
     }
 }
 
-/// Turns what the values receive into the gradients of the scores, exactly 0 where hidden: before the softcap, or after it.
+/// Turns the gradients of the weights into those of the scores, exactly 0 where hidden: before the softcap, or after it.
 #[cube]
 pub(crate) fn score_gradients(
-    received: &mut Array<Four>,
+    weight_gradients: &mut Array<Four>,
     weights: &Array<Four>,
-    slopes: &Array<Four>,
+    dsoftcap: &Array<Four>,
     hidden: &Array<u32>,
     dropped: &Array<u32>,
-    kept: f32,
-    terms: &Array<f32>,
+    keep_scale: f32,
+    delta: &Array<f32>,
     #[comptime] before_softcap: bool,
     #[comptime] keys_in_rows: bool,
     #[comptime] config: Config,
 ) {
     let groups = comptime!(config.tile.groups());
     #[unroll]
-    for index in 0..comptime!(config.tile.held()) {
+    for index in 0..comptime!(config.tile.vectors_per_unit()) {
         let (i, group) = comptime!((index / groups, index % groups));
-        let mut row = received[index];
+        let mut row = weight_gradients[index];
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
@@ -96,15 +96,15 @@ pub(crate) fn score_gradients(
             let mut number = row.extract(j);
             if comptime!(config.dropout) {
                 let dropped = dropped[group] & bit != 0;
-                number = select(dropped, f32::new(0.0), number * kept);
+                number = select(dropped, f32::new(0.0), number * keep_scale);
             }
-            let mut gradient = weights[index].extract(j) * (number - terms[query]);
+            let mut gradient = weights[index].extract(j) * (number - delta[query]);
             if comptime!(config.softcap && before_softcap) {
-                gradient *= slopes[index].extract(j);
+                gradient *= dsoftcap[index].extract(j);
             }
             let hidden = hidden[group] & bit != 0;
             row.insert(j, select(hidden, f32::new(0.0), gradient));
         }
-        received[index] = row;
+        weight_gradients[index] = row;
     }
 }

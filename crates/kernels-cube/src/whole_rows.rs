@@ -11,12 +11,12 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     Operand,
     call::Call,
-    dropout::{dropped, keep},
+    dropout::{drop_weights, dropped},
     forward::normalized,
     operands::{optional, vector_size},
     score::{Config, LEAST, Scoring, score},
-    tile::{Four, Rows, Tile, clear, four, rows_of},
-    visible::{has_visible, is_visible, place, tiles_of_keys},
+    tile::{Four, Rows, Tile, clear, head_of_cube, load_four, rows_of},
+    visible::{has_visible, place, tile_is_visible, tiles_of_keys},
 };
 
 /// Rows of a unit.
@@ -65,7 +65,7 @@ fn part_of<F: Float, N: Size>(
             numbers.insert(i, f32::cast_from(read.extract(i)));
         }
     } else {
-        numbers = four::<F, N>(tensor, rows, row, comptime!(part * 4).runtime(), true);
+        numbers = load_four::<F, N>(tensor, rows, row, comptime!(part * 4).runtime(), true);
     }
     numbers
 }
@@ -80,7 +80,7 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
     output: &mut Tensor<F>,
     logsumexp: &mut Tensor<f32>,
     minus_infinity: f32,
-    heads_of_all: u32,
+    heads_of_batch: u32,
     #[comptime] config: Config,
     #[define(F, M)] _types: [ElemType; 2],
 ) {
@@ -98,10 +98,9 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
     let group = heads / key.shape(1);
     let len_q = query.shape(2);
     let dim_v = value.shape(3);
-    // Cubes beyond the last head repeat it.
-    let of_all = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_all - 1) as usize;
-    let batch = of_all / heads;
-    let head = of_all % heads;
+    let head_of_batch = head_of_cube(heads_of_batch);
+    let batch = head_of_batch / heads;
+    let head = head_of_batch % heads;
     // With a causal mask the last tile has the most keys: it goes first.
     let first = (len_q.div_ceil(size) - 1 - CUBE_POS_X as usize) * size;
     let row = first + UNIT_POS as usize * ROWS;
@@ -130,11 +129,11 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
         if has_visible::<M>(scoring, place, first / size, number) {
-            let visible = is_visible::<M>(scoring, place, first, number * size, config);
+            let visible = tile_is_visible::<M>(scoring, place, first, number * size, config);
             for block in 0..comptime!(size / KEYS) {
                 let start = number * size + block * KEYS;
                 let mut scores = Array::<Four>::new(ROWS);
-                let mut slopes = Array::<Four>::new(ROWS);
+                let mut dsoftcap = Array::<Four>::new(ROWS);
                 // One sum per row at a time: more would not fit into registers.
                 #[unroll]
                 for j in 0..KEYS {
@@ -164,7 +163,7 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
                 }
                 let bits = score::<M>(
                     &mut scores,
-                    &mut slopes,
+                    &mut dsoftcap,
                     scoring,
                     place,
                     row,
@@ -173,13 +172,13 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
                     false,
                     own,
                 );
-                let mut shrinks = Array::<f32>::new(ROWS);
+                let mut rescales = Array::<f32>::new(ROWS);
                 #[unroll]
                 for i in 0..ROWS {
                     let pair = scores[i].extract(0usize).max(scores[i].extract(1usize));
                     let other = scores[i].extract(2usize).max(scores[i].extract(3usize));
                     let maximum = maxima[i].max(pair.max(other));
-                    let shrink = (maxima[i] - maximum).exp();
+                    let rescale = (maxima[i] - maximum).exp();
                     maxima[i] = maximum;
                     let mut weights = (scores[i] - Four::new(maximum)).exp();
                     #[unroll]
@@ -188,13 +187,13 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
                         weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
                     }
                     scores[i] = weights;
-                    totals[i] = totals[i] * shrink
+                    totals[i] = totals[i] * rescale
                         + ((weights.extract(0usize) + weights.extract(1usize))
                             + (weights.extract(2usize) + weights.extract(3usize)));
-                    shrinks[i] = shrink;
+                    rescales[i] = rescale;
                 }
                 let dropped = dropped::<M>(scoring, place, row, start, false, own);
-                keep::<M>(&mut scores, &dropped, scoring, own);
+                drop_weights::<M>(&mut scores, &dropped, scoring, own);
                 #[unroll]
                 for part in 0..parts_v {
                     let mut numbers = Array::<Four>::new(KEYS);
@@ -215,7 +214,7 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
                     #[unroll]
                     for i in 0..ROWS {
                         let index = comptime!(i * parts_v + part);
-                        let mut sum = sums[index] * Four::new(shrinks[i]);
+                        let mut sum = sums[index] * Four::new(rescales[i]);
                         #[unroll]
                         for j in 0..KEYS {
                             sum = fma(Four::new(scores[i].extract(j)), numbers[j], sum);
@@ -248,7 +247,7 @@ fn whole_rows<F: Float, M: Numeric, N: Size>(
                     }
                 }
             }
-            logsumexp[of_all * len_q + row] = result.logsumexp;
+            logsumexp[head_of_batch * len_q + row] = result.logsumexp;
         }
     }
 }

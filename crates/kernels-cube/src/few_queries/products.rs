@@ -1,4 +1,4 @@
-//! The products with the rows of keys and values, which units read straight from the device's memory: a cube needs no row twice.
+//! The products with the rows of keys and values. Rows are read straight from device memory: each is used once per cube.
 
 use cubecl::prelude::*;
 

@@ -1,4 +1,4 @@
-//! What the backward pass needs of every row, and the gradient of the sinks, which is made of nothing else.
+//! The statistics of every row for the backward pass, and the gradient of the sinks, which depends on them alone.
 
 use cubecl::{ir::ElemType, prelude::*};
 
@@ -7,10 +7,10 @@ use crate::score::LEAST;
 /// Units of a cube in this file.
 pub(crate) const UNTILED_UNITS: usize = 256;
 
-/// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and `dot(output, output_gradient) - logsumexp_gradient`. A score's gradient
-/// is its weight times what its value receives less this term. One tensor, because a device may bind few.
+/// Writes `[2, batch, heads_q, len_q]`: the logsumexp of every row, and delta, `dot(output, output_gradient) - logsumexp_gradient`. A score's
+/// gradient is `weight * (weight_gradient - delta)`. One tensor, because a device may bind few.
 #[cube(launch_unchecked)]
-pub(crate) fn row_terms<F: Float>(
+pub(crate) fn row_statistics<F: Float>(
     output: &Tensor<F>,
     output_gradient: &Tensor<F>,
     logsumexp: &Tensor<f32>,
@@ -55,7 +55,7 @@ pub(crate) fn sink_gradient(
     let heads = statistics.shape(2);
     let len = statistics.shape(3);
     let rows = statistics.shape(1) * len;
-    // Cubes beyond the last head repeat it.
+    // The grid is rounded up: extra cubes repeat the last head.
     let head = ((CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize).min(heads - 1);
     let unit = UNIT_POS as usize;
     let sink = sinks[head];
