@@ -1,6 +1,6 @@
 //! A heat map for the terminal.
 
-use std::fmt::Write;
+use std::{fmt::Write, iter::repeat_n};
 
 use crate::label::{cut, fit, label, printable, width};
 use crate::{AttentionMap, Background};
@@ -97,7 +97,7 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
     }
     if layout.hidden > 0 {
         header.push(' ');
-        header.push_str(&fit(&format!("+{}", layout.hidden), layout.columns));
+        header.push_str(&fit(&sum_label(layout.hidden), layout.sum_columns));
     }
     text.push_str(header.trim_end());
     text.push('\n');
@@ -109,11 +109,12 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
             cells.push(row[layout.shown..].iter().sum());
         }
         let mut drawn = fit(query, query_columns);
-        for weight in cells {
+        let columns = repeat_n(layout.columns, layout.shown).chain([layout.sum_columns]);
+        for (weight, columns) in cells.into_iter().zip(columns) {
             drawn.push(' ');
             match options.color {
-                Some(background) => push_colored(&mut drawn, weight, layout.columns, background),
-                None => drawn.extend(std::iter::repeat_n(block(weight), layout.columns)),
+                Some(background) => push_colored(&mut drawn, weight, columns, background),
+                None => drawn.extend(repeat_n(block(weight), columns)),
             }
         }
         text.push_str(drawn.trim_end());
@@ -146,6 +147,8 @@ struct Layout {
     shown: usize,
     /// Keys summed up in the last column.
     hidden: usize,
+    /// Columns of the sum, without the space before it.
+    sum_columns: usize,
 }
 
 impl Layout {
@@ -155,18 +158,24 @@ impl Layout {
         let columns = (available / keys)
             .saturating_sub(1)
             .clamp(narrowest, wanted);
-        let places = available / (columns + 1);
-        let shown = if keys <= places {
-            keys
-        } else {
-            places.saturating_sub(1).max(1)
+        let sum_columns = |shown: usize| columns.max(width(&sum_label(keys - shown)));
+        let fits = |shown: &usize| shown * (columns + 1) + 1 + sum_columns(*shown) <= available;
+        let shown = match available / (columns + 1) {
+            places if keys <= places => keys,
+            places => (1..places).rev().find(fits).unwrap_or(1),
         };
         Self {
             columns,
             shown,
             hidden: keys - shown,
+            sum_columns: sum_columns(shown),
         }
     }
+}
+
+/// What the column is called that sums up so many keys.
+fn sum_label(hidden: usize) -> String {
+    format!("+{hidden}")
 }
 
 fn line(text: &mut String, content: &str, options: &TextOptions) {

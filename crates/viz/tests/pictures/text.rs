@@ -76,6 +76,28 @@ weight: · <0.05 …
 }
 
 #[test]
+fn the_sum_is_named_after_all_keys_that_do_not_fit() {
+    for keys in [101, 499, 1009] {
+        let map = AttentionMap::new(
+            "m",
+            tokens(&["q"]),
+            vec!["k".into(); keys],
+            vec![1.0 / keys as f32; keys],
+        );
+        let map = map.unwrap();
+        for max_width in 12..80 {
+            let text = render_text(&map, 0, &at_width(max_width));
+            let [header, row] = [1, 2].map(|line| text.lines().nth(line).unwrap());
+            let shown = header.matches('k').count();
+            let expected = format!(" +{}", keys - shown);
+            assert!(header.ends_with(&expected), "{header:?} at {max_width}");
+            let widest = header.chars().count().max(row.chars().count());
+            assert!(widest <= max_width, "{header:?} at {max_width}");
+        }
+    }
+}
+
+#[test]
 fn columns_become_narrower_before_keys_are_left_out() {
     let text = render_text(&sample(), 0, &at_width(29));
     assert!(text.contains("\n     I    am   fast asl… .\n"), "{text}");
