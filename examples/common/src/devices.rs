@@ -12,7 +12,10 @@ pub enum DeviceError {
     #[error("device `{0}` is not built in: add --features {0}")]
     NotBuiltIn(&'static str),
     /// Nothing has this name.
-    #[error("{0:?} is not a device: use {names}, or the number of a GPU behind its name, as in cuda:1", names = names())]
+    #[error(
+        "{0:?} is not a device: use {names}, or the number of a GPU behind its name, as in cuda:1; wgpu, vulkan, metal and webgpu number discrete GPUs alone",
+        names = names()
+    )]
     Unknown(String),
     /// The environment variable names nothing.
     #[error("the environment variable BURN_DEVICE names an unknown device {0:?}")]
@@ -58,7 +61,7 @@ impl DeviceName {
         }
     }
 
-    /// The GPU with this number of those that the backend finds, or the default one; a CPU has no number.
+    /// The GPU with this number, or the default one. A CPU has no number. wgpu, vulkan, metal and webgpu count discrete GPUs alone.
     fn open(self, number: Option<usize>) -> Result<Device, DeviceError> {
         #[cfg(any(
             feature = "wgpu",
@@ -217,7 +220,7 @@ mod tests {
                 error,
                 format!(
                     "{text:?} is not a device: use flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm, cpu, or the number of a GPU \
-                     behind its name, as in cuda:1"
+                     behind its name, as in cuda:1; wgpu, vulkan, metal and webgpu number discrete GPUs alone"
                 )
             );
         }

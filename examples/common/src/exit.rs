@@ -9,6 +9,8 @@ use std::{
 
 /// How the panic of `println!` begins.
 const PRINTING: &str = "failed printing to stdout: ";
+/// What the system calls a closed pipe: its own words differ from language to language.
+const CLOSED_PIPE: &[i32] = if cfg!(windows) { &[109, 232] } else { &[32] };
 
 /// Exit code of a program that Ctrl-C has stopped.
 pub const STOPPED: u8 = 130;
@@ -43,11 +45,10 @@ pub fn run<E: Display>(program: impl FnOnce() -> Result<u8, E>) -> ExitCode {
 }
 
 fn is_closed_pipe(message: &str) -> bool {
-    let closed = std::io::Error::from(std::io::ErrorKind::BrokenPipe).to_string();
     let reason = message.strip_prefix(PRINTING);
-    // The system's own words have a number behind them.
     reason.is_some_and(|reason| {
-        reason.to_lowercase().contains(&closed) || reason.contains("os error 32")
+        let mut codes = CLOSED_PIPE.iter();
+        codes.any(|code| reason.ends_with(&format!("(os error {code})")))
     })
 }
 
@@ -65,4 +66,24 @@ pub fn println(line: &str) {
 /// `eprintln!` would end it.
 pub fn warn(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Error, ErrorKind};
+
+    use super::*;
+
+    #[test]
+    fn a_closed_pipe_is_known_by_its_number() {
+        for &code in CLOSED_PIPE {
+            let error = Error::from_raw_os_error(code);
+            assert_eq!(error.kind(), ErrorKind::BrokenPipe);
+            assert!(is_closed_pipe(&format!("{PRINTING}{error}")), "{error}");
+            assert!(!is_closed_pipe(&error.to_string()));
+        }
+        for words in ["No space left on device (os error 28)", "(os error 320)"] {
+            assert!(!is_closed_pipe(&format!("{PRINTING}{words}")), "{words}");
+        }
+    }
 }

@@ -84,14 +84,36 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), LockErr
         Ok(()) => Ok(()),
         Err(TryLockError::WouldBlock) => Err(LockError::InUse(folder.to_path_buf())),
         // Some file systems in networks have no locks, which is no reason not to train there.
-        Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(()),
+        Err(TryLockError::Error(error)) if has_no_locks(&error) => Ok(()),
         Err(TryLockError::Error(error)) => Err(LockError::folder("lock", folder)(error)),
     }
+}
+
+/// Whether a file system has no locks; NFS without its lock service says that none are available.
+fn has_no_locks(error: &io::Error) -> bool {
+    #[cfg(unix)]
+    if error.raw_os_error() == Some(libc::ENOLCK) {
+        return true;
+    }
+    error.kind() == io::ErrorKind::Unsupported
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(unix)]
+    fn a_file_system_without_locks_is_trained_on() {
+        let locked_by = |code| {
+            let error = io::Error::from_raw_os_error(code);
+            locked(Err(TryLockError::Error(error)), Path::new("run"))
+        };
+        locked_by(libc::ENOSYS).unwrap();
+        locked_by(libc::ENOLCK).unwrap();
+        let error = locked_by(libc::EIO).unwrap_err().to_string();
+        assert!(error.starts_with("cannot lock run: "), "{error}");
+    }
 
     #[test]
     fn a_folder_has_one_training_at_a_time() {

@@ -21,9 +21,28 @@ pub fn printable(text: &str, longest: usize) -> String {
     UNPRINTABLE.replace_all(&cut, "\u{fffd}").into_owned()
 }
 
+/// The same for a text of several lines, or a piece of one, however long: its line ends stay, as line feeds.
+pub fn printable_lines(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let lines: Vec<String> = text
+        .split('\n')
+        .map(|line| printable(line, usize::MAX))
+        .collect();
+    lines.join("\n")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn lines_stay_lines() {
+        assert_eq!(
+            printable_lines("\na\r\n\tb\u{1b}[2Jc\rd\n"),
+            "\na\n\tb\u{fffd}[2Jc\u{fffd}d\n"
+        );
+        assert_eq!(printable_lines(""), "");
+    }
 
     #[test]
     fn no_text_reaches_the_terminal_as_a_command() {
