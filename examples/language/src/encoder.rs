@@ -18,7 +18,11 @@ use burn_attn_models::{
     weights::{Table, Weights, save},
 };
 use burn_attn_viz::AttentionMap;
-use example_common::{files, pictures::maps};
+use example_common::{
+    files,
+    lock::{self, Lock},
+    pictures::maps,
+};
 use serde_json::{Value, json};
 use tokenizers::Encoding;
 
@@ -212,24 +216,34 @@ fn number(config: &Value, field: &str, missing: f64, range: Range<f64>) -> Resul
     })
 }
 
-/// Makes sure that a model can be saved in a folder, before it is trained for that: one that is not there, or one without a model.
+/// Makes sure that a model can be saved in a folder, before it is trained for that: one that is not there, or one without a model. Nobody else
+/// can train there for as long as the lock is there.
 ///
 /// # Errors
 /// If not, or if the source has no such files.
-pub fn probe(source: &Path, folder: &Path) -> Result<(), Error> {
+pub fn prepare(source: &Path, folder: &Path) -> Result<Lock, Error> {
     configuration(source)?;
+    refuse_model(folder)?;
+    let lock = lock::lock(folder)?;
+    // Until it was locked, another training may have ended.
+    refuse_model(folder)?;
+    let path = folder.join(WEIGHTS);
+    files::probe(&path).map_err(Error::file("write", path))?;
+    Ok(lock)
+}
+
+/// Makes sure that a new model replaces no other.
+fn refuse_model(folder: &Path) -> Result<(), Error> {
     let mut files = [CONFIG, WEIGHTS, TOKENIZER]
         .map(|name| folder.join(name))
         .into_iter();
-    if let Some(file) = files.find(|file| file.exists()) {
-        return Err(Error::Option(format!(
+    match files.find(|file| file.exists()) {
+        Some(file) => Err(Error::Option(format!(
             "{} is there already: choose another --out",
             file.display()
-        )));
+        ))),
+        None => Ok(()),
     }
-    fs::create_dir_all(folder).map_err(Error::file("create", folder))?;
-    let path = folder.join(WEIGHTS);
-    files::probe(&path).map_err(Error::file("write", path))
 }
 
 /// The attention of every layer and head of an encoder while it reads a text.

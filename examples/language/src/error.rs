@@ -5,7 +5,7 @@ use std::{io, path::PathBuf};
 use burn_attn_models::{
     generate::GenerateError, pretrained::PretrainedError, sentences::EncodeError,
 };
-use example_common::{devices::DeviceError, pictures::PictureError};
+use example_common::{devices::DeviceError, lock::LockError, pictures::PictureError};
 
 use crate::smiles::SmilesError;
 
@@ -96,6 +96,9 @@ pub enum Error {
     /// A reaction cannot be read.
     #[error(transparent)]
     Smiles(#[from] SmilesError),
+    /// A folder cannot be locked: another process trains in it, for example.
+    #[error(transparent)]
+    Lock(#[from] LockError),
     /// There is no such device.
     #[error(transparent)]
     Device(#[from] DeviceError),

@@ -17,7 +17,7 @@ use burn::{
 };
 use burn_attn_models::train::{BatchSize, batches_by_length, clip_by_global_norm, warmup_cosine};
 use clap::Args;
-use example_common::learner;
+use example_common::{exit, learner};
 
 use crate::{
     Error,
@@ -98,11 +98,11 @@ impl FineTuning {
         let schedule = warmup_cosine(rate, steps.div_ceil(10), 0, Some(steps), 0.0)
             .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))?;
         let model = self.prepared(model);
-        println!(
+        exit::say(&format!(
             "{} of {} parameters are trainable, in {steps} steps",
             trainable(&model),
             model.num_params()
-        );
+        ));
         let loader = |batches: Vec<Vec<E>>| {
             DataLoaderBuilder::new(batcher.clone())
                 .batch_size(1)

@@ -30,10 +30,11 @@ pub fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, 
             break;
         }
         let line = String::from_utf8_lossy(&line);
-        if line.trim().is_empty() {
+        let line = without_mark(&line).trim();
+        if line.is_empty() {
             continue;
         }
-        match each(line.trim()) {
+        match each(line) {
             Ok(()) => {}
             Err(error) if is_typed => exit::warn(&format!("error: {error}")),
             Err(error) => {
@@ -43,6 +44,20 @@ pub fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, 
         }
     }
     Ok(code)
+}
+
+/// The text of a file, without a byte order mark.
+///
+/// # Errors
+/// If the file cannot be read.
+pub fn read(path: &Path) -> Result<String, Error> {
+    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+    Ok(without_mark(&text).to_string())
+}
+
+/// A text without a byte order mark in front of it.
+pub fn without_mark(text: &str) -> &str {
+    text.strip_prefix('\u{feff}').unwrap_or(text)
 }
 
 /// What each line of a file says, which `parsed` knows.
@@ -55,7 +70,7 @@ pub fn lines<T>(
     what: &str,
 ) -> Result<Vec<T>, Error> {
     const SHOWN: usize = 5;
-    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let text = read(path)?;
     let mut bad = Vec::new();
     let mut found = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
@@ -115,5 +130,19 @@ pub fn learning_rate(text: &str) -> Result<f64, String> {
         Ok(rate) if rate > 0.0 && rate <= 1.0 => Ok(rate),
         Ok(_) => Err("it must be above 0 and at most 1".into()),
         Err(error) => Err(format!("{error}")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_a_text() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("text.tsv");
+        fs::write(&path, "\u{feff}a\nb\u{feff}\n").unwrap();
+        let lines = lines(&path, |line| Some(line.to_string()), "a line").unwrap();
+        assert_eq!(lines, ["a", "b\u{feff}"]);
     }
 }

@@ -15,6 +15,7 @@ use walkdir::{DirEntry, WalkDir};
 use crate::{
     Error,
     index_file::{IndexFile, ReadText, Text},
+    input::without_mark,
     passages::{Passage, passages},
     sentences::{cosine, vectors},
 };
@@ -109,7 +110,7 @@ impl TextIndex {
                 .remove(&path)
                 .map_or(HashMap::new(), ReadText::by_passage);
             let (mut found, mut of_found) = (Vec::new(), Vec::new());
-            for (passage, tokens) in passages(&content, encoder)? {
+            for (passage, tokens) in passages(without_mark(&content), encoder)? {
                 let vector = before.remove(&passage.text).unwrap_or_default();
                 if vector.is_empty() {
                     unread.push((texts.len(), found.len(), tokens));

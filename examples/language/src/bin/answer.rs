@@ -1,7 +1,6 @@
 //! Answers questions about a passage with words of it: a BERT fine-tuned on stories that a grammar makes.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -13,6 +12,7 @@ use example_common::{
     devices::{self, DeviceArg},
     exit::{self, STOPPED},
     memory,
+    text::printable_lines,
 };
 use language::{
     Error,
@@ -37,7 +37,7 @@ const HELD_OUT_STORIES: usize = 200;
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, global = true, value_name = "DEVICE")]
     device: Option<DeviceArg>,
 }
@@ -120,7 +120,7 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
         return Err(Error::Option(problem));
     }
     let source = MINILM.or(args.model.as_deref())?;
-    encoder::probe(&source, &args.out)?;
+    let _lock = encoder::prepare(&source, &args.out)?;
     let training = device.clone().autodiff();
     burn_attn::seed(&training, options.seed);
     let (encoder, tokenizer) = Encoder::with_new_head(&source, TASK, &training)?;
@@ -133,12 +133,12 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let folder = args.out.join("training");
     let trained = question_answering::fine_tune(model, [&train, &spans], options, &folder, device)?;
     let Some(model) = trained else {
-        println!("stopped: nothing is saved");
+        exit::say("stopped: nothing is saved");
         return Ok(STOPPED);
     };
     model.encoder.save(&source, TASK, &args.out)?;
-    println!("the model is in {}", args.out.display());
-    print_scores(&model, &tokenizer, &held_out, false)?;
+    exit::say(&format!("the model is in {}", args.out.display()));
+    exit::say(&scores(&answers(&model, &tokenizer, &held_out)?));
     Ok(0)
 }
 
@@ -153,15 +153,25 @@ fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<(), Error> {
         Some(path) => questions::read(path)?,
         None => questions::of_stories(HELD_OUT, HELD_OUT_STORIES),
     };
-    print_scores(&model, &tokenizer, &examples, args.show)
+    let answers = answers(&model, &tokenizer, &examples)?;
+    if args.show {
+        for (found, example) in &answers {
+            let [question, right] =
+                [example.question.as_str(), example.answer()].map(printable_lines);
+            println!("{question}\t{}\t{right}", printable_lines(found));
+        }
+    }
+    // Unlike a training, it fails if its figures cannot be written.
+    println!("{}", scores(&answers));
+    Ok(())
 }
 
-fn print_scores(
+/// Each answer that the model finds, beside its question.
+fn answers<'a>(
     model: &QuestionAnswering,
     tokenizer: &Tokenizer,
-    examples: &[Example],
-    show: bool,
-) -> Result<(), Error> {
+    examples: &'a [Example],
+) -> Result<Vec<(&'a str, &'a Example)>, Error> {
     let max_len = model.encoder.bert.max_len();
     let readings = examples
         .iter()
@@ -170,22 +180,22 @@ fn print_scores(
     let bar = input::progress(readings.len(), "questions");
     let answers = model.answers(&readings, |more| bar.inc(more as u64));
     bar.finish_and_clear();
-    let found: Vec<&str> = (answers.iter().zip(examples))
-        .map(|(answer, example)| &example.passage[answer.bytes.clone()])
-        .collect();
-    if show {
-        for (found, example) in found.iter().zip(examples) {
-            println!("{}\t{found}\t{}", example.question, example.answer());
-        }
-    }
-    let right = examples.iter().map(Example::answer);
+    Ok((answers.into_iter().zip(examples))
+        .map(|(answer, example)| (&example.passage[answer.bytes], example))
+        .collect())
+}
+
+/// A line that says how good answers are.
+fn scores(answers: &[(&str, &Example)]) -> String {
+    let pairs = answers
+        .iter()
+        .map(|(found, example)| (*found, example.answer()));
     let AnswerScores {
         questions,
         exact_match,
         f1,
-    } = AnswerScores::of(found.into_iter().zip(right));
-    println!("{questions} questions: exact match {exact_match:.3}, F1 {f1:.3}");
-    Ok(())
+    } = AnswerScores::of(pairs);
+    format!("{questions} questions: exact match {exact_match:.3}, F1 {f1:.3}")
 }
 
 fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
@@ -194,7 +204,7 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
         let problem = "--html and --text draw a question of the command line, and there is none";
         return Err(Error::Option(problem.into()));
     }
-    let passage = fs::read_to_string(&args.file).map_err(Error::file("read", &args.file))?;
+    let passage = input::read(&args.file)?;
     if passage.trim().is_empty() {
         let problem = format!("there is no text in {}", args.file.display());
         return Err(Error::Option(problem));
@@ -207,7 +217,8 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
             .answers(std::slice::from_ref(&reading), |_| {})
             .remove(0);
         let words: Vec<&str> = passage[answer.bytes].split_whitespace().collect();
-        println!("{:.2}\t{}\t{question}", answer.probability, words.join(" "));
+        let [words, question] = [words.join(" ").as_str(), question].map(printable_lines);
+        println!("{:.2}\t{words}\t{question}", answer.probability);
         Ok(reading)
     };
     let Some((first, rest)) = args.questions.split_first() else {

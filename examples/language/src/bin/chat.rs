@@ -20,6 +20,7 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     pictures::maps,
+    text::printable_lines,
 };
 use language::{
     Error,
@@ -43,7 +44,7 @@ struct Cli {
     /// What the model is told before the conversation, if it has a chat template
     #[arg(long, value_name = "TEXT")]
     system: Option<String>,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
     /// How tokens are chosen.
@@ -121,7 +122,7 @@ fn run(cli: &Cli) -> Result<u8, Error> {
         [] => input::each_line(say)?,
         turns => {
             for text in turns {
-                println!("> {text}");
+                println!("> {}", printable_lines(text));
                 say(text)?;
             }
             0
@@ -143,7 +144,7 @@ fn answered(
     let mut out = io::stdout();
     let mut failed = None;
     let turn = conversation.say(text, options, |piece| {
-        print!("{piece}");
+        print!("{}", printable_lines(piece));
         failed = out.flush().err();
         failed.is_none()
     })?;

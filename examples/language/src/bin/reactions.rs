@@ -41,7 +41,7 @@ struct Cli {
     /// The model: a folder that transformers saved, with vocab.txt [default: rxnmapper's, fetched by cargo xtask fetch rxnmapper]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
     /// Pictures of the first reaction.
@@ -72,11 +72,11 @@ fn run(cli: &Cli) -> Result<u8, Error> {
             "--html and --text draw a reaction of the command line, and there is none".into(),
         ));
     }
-    let Some(first) = cli.reactions.first() else {
+    if cli.reactions.is_empty() {
         return input::each_line(|line| print_one(&mapper, line).map(drop));
-    };
+    }
     let mut code = 0;
-    for reaction in &cli.reactions {
+    for (place, reaction) in cli.reactions.iter().enumerate() {
         let layers = match print_one(&mapper, reaction) {
             Ok(layers) => layers,
             // One that is no reaction does not keep the others waiting.
@@ -86,9 +86,9 @@ fn run(cli: &Cli) -> Result<u8, Error> {
                 continue;
             }
         };
-        if cli.pictures.are_wanted() && reaction == first {
+        if cli.pictures.are_wanted() && place == 0 {
             let page = AttentionPage::new("What the atoms look at")
-                .source(first)
+                .source(reaction)
                 .group(AttentionGroup::new("Self-attention", layers.clone()));
             cli.pictures.draw(&page, &layers)?;
         }

@@ -13,6 +13,7 @@ use clap::{Args, Parser, Subcommand};
 use example_common::{
     devices::{self, DeviceArg},
     exit, files,
+    text::{printable, printable_lines},
 };
 use language::{
     Error, encoder,
@@ -33,7 +34,7 @@ struct Cli {
     /// The sentence encoder: a folder that sentence-transformers or transformers saved, or a GGUF file with tokenizer.json beside it [default: MiniLM, fetched by cargo xtask fetch minilm]
     #[arg(long, global = true, value_name = "FOLDER")]
     model: Option<PathBuf>,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, global = true, value_name = "DEVICE")]
     device: Option<DeviceArg>,
 }
@@ -97,6 +98,7 @@ fn compare(args: &CompareArgs, encoder: &SentenceEncoder) -> Result<(), Error> {
     let vectors = vectors(encoder, &rows, |_| ControlFlow::Continue(()));
     for (i, first) in args.texts.iter().enumerate() {
         for (j, second) in args.texts.iter().enumerate().skip(i + 1) {
+            let [first, second] = [first, second].map(|text| printable_lines(text));
             println!("{:.6}\t{first}\t{second}", cosine(&vectors[i], &vectors[j]));
         }
     }
@@ -192,13 +194,15 @@ fn answer(
     let vector = vector(encoder, tokens.get_ids());
     for hit in index.nearest(&vector, top) {
         let text: Vec<&str> = hit.passage.text.split_whitespace().collect();
-        println!(
+        let line = format!(
             "{:.4}\t{}:{}\t{}",
             hit.cosine,
             hit.path.display(),
             hit.passage.line,
             text.join(" ")
         );
+        // Names may have line ends, too.
+        println!("{}", printable(&line, usize::MAX));
     }
     Ok(())
 }

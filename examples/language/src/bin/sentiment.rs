@@ -12,6 +12,7 @@ use example_common::{
     devices::{self, DeviceArg},
     exit::{self, STOPPED},
     memory,
+    text::printable_lines,
 };
 use language::{
     Error,
@@ -31,7 +32,7 @@ use language::{
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, global = true, value_name = "DEVICE")]
     device: Option<DeviceArg>,
 }
@@ -104,7 +105,7 @@ fn run(cli: &Cli) -> Result<u8, Error> {
 fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let source = MINILM.or(args.model.as_deref())?;
     let reviews = reviews::read(&REVIEWS.or(args.reviews.as_deref())?)?;
-    encoder::probe(&source, &args.out)?;
+    let _lock = encoder::prepare(&source, &args.out)?;
     let training = device.clone().autodiff();
     burn_attn::seed(&training, args.fine_tuning.seed);
     let (encoder, tokenizer) = Encoder::with_new_head(&source, TASK, &training)?;
@@ -117,12 +118,12 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let options = &args.fine_tuning;
     let trained = sentiment::fine_tune(model, [&train, &held_out], options, &folder, device)?;
     let Some(model) = trained else {
-        println!("stopped: nothing is saved");
+        exit::say("stopped: nothing is saved");
         return Ok(STOPPED);
     };
     model.encoder.save(&source, TASK, &args.out)?;
-    println!("the model is in {}", args.out.display());
-    print_accuracy(&model, &held_out);
+    exit::say(&format!("the model is in {}", args.out.display()));
+    exit::say(&accuracy(&model, &held_out));
     Ok(0)
 }
 
@@ -136,11 +137,13 @@ fn evaluate(args: &EvaluateArgs, device: &Device) -> Result<(), Error> {
     let reviews = reviews::read(&REVIEWS.or(args.reviews.as_deref())?)?;
     let (_, held_out) = reviews::split(reviews);
     let held_out = sentiment::examples(&held_out, &tokenizer, model.encoder.bert.max_len())?;
-    print_accuracy(&model, &held_out);
+    // Unlike a training, it fails if its figures cannot be written.
+    println!("{}", accuracy(&model, &held_out));
     Ok(())
 }
 
-fn print_accuracy(model: &SentimentModel, held_out: &[Example]) {
+/// A line that says how many scores have the right sign.
+fn accuracy(model: &SentimentModel, held_out: &[Example]) -> String {
     let bar = input::progress(held_out.len(), "reviews");
     let texts: Vec<_> = held_out
         .iter()
@@ -149,11 +152,11 @@ fn print_accuracy(model: &SentimentModel, held_out: &[Example]) {
     let scores = model.scores(&texts, |more| bar.inc(more as u64));
     bar.finish_and_clear();
     let accuracy = sentiment::accuracy(scores.into_iter().zip(held_out));
-    println!(
+    format!(
         "of {} reviews that were held out, {:.2} % have the right sign",
         held_out.len(),
         100.0 * accuracy
-    );
+    )
 }
 
 fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
@@ -167,7 +170,7 @@ fn ask(args: &AskArgs, device: &Device) -> Result<u8, Error> {
     let score = |text: &str| {
         let tokens = tokens::encoded(&tokenizer, text, max_len)?;
         let scores = model.scores(std::slice::from_ref(&tokens), |_| {});
-        println!("{:+.2}\t{text}", scores[0]);
+        println!("{:+.2}\t{}", scores[0], printable_lines(text));
         Ok(tokens)
     };
     let Some((first, rest)) = args.texts.split_first() else {

@@ -1,7 +1,6 @@
 //! Writes a title or a summary of a text with a T5.
 
 use std::{
-    fs,
     io::{self, Read},
     path::{Path, PathBuf},
     process::ExitCode,
@@ -20,10 +19,11 @@ use example_common::{
     devices::{self, DeviceArg},
     exit,
     pictures::maps,
+    text::printable_lines,
 };
 use language::{
     Error,
-    input::{at_least_one, at_least_two},
+    input::{self, at_least_one, at_least_two},
     pictures::Pictures,
     tokens::{self, Tokenizer, labels},
     weights::TITLES,
@@ -55,13 +55,13 @@ struct Cli {
     /// Outputs to print, the most probable first; at most the beam
     #[arg(long, default_value_t = 1, value_parser = at_least_one)]
     best: usize,
-    /// Tokens of the text that are read at most; the rest is left out
+    /// Tokens that are read at most, those of the prefix and the end token too; the rest of the text is left out
     #[arg(long, default_value_t = READS, value_parser = at_least_two)]
     longest: usize,
     /// The model: a folder that transformers saved, with tokenizer.json [default: one that writes titles, fetched by cargo xtask fetch t5]
     #[arg(long, value_name = "FOLDER")]
     model: Option<PathBuf>,
-    /// Where to compute: flex, wgpu, cuda:1, ... [default: the fastest device built in]
+    /// Where to compute: flex, wgpu, cuda:1, ... [default: BURN_DEVICE, or the fastest one built in]
     #[arg(long, value_name = "DEVICE")]
     device: Option<DeviceArg>,
     /// Pictures of the first output.
@@ -101,7 +101,8 @@ fn run(cli: &Cli) -> Result<(), Error> {
     let tokens = source_tokens(cli, &name, &text, &tokenizer)?;
     let outputs = outputs(cli, &model, &tokens, &device)?;
     for output in &outputs {
-        println!("{}", tokenizer.decode(output, true)?.trim());
+        let output = tokenizer.decode(output, true)?;
+        println!("{}", printable_lines(output.trim()));
     }
     match cli.pictures.are_wanted() {
         true => draw(cli, &model, &tokenizer, &tokens, &outputs[0], &device),
@@ -114,12 +115,13 @@ fn read(file: Option<&Path>) -> Result<(String, String), Error> {
     let mut text = String::new();
     let name = match file {
         Some(path) => {
-            text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+            text = input::read(path)?;
             path.display().to_string()
         }
         None => {
             let read = io::stdin().read_to_string(&mut text);
             read.map_err(Error::file("read", "standard input"))?;
+            text = input::without_mark(&text).to_string();
             "standard input".into()
         }
     };
@@ -136,9 +138,16 @@ fn source_tokens(
     if tokenizer.encode(text, false)?.is_empty() {
         return Err(Error::Option(format!("there is no text in {name}")));
     }
-    let tokens = tokenizer.encode(format!("{}{text}", cli.prefix), false)?;
-    let mut tokens = tokens.get_ids().to_vec();
+    let encoding = tokenizer.encode(format!("{}{text}", cli.prefix), false)?;
     let budget = cli.longest - 1;
+    let mut read = encoding.get_offsets().iter().take(budget);
+    if !read.any(|(_, end)| *end > cli.prefix.len()) {
+        return Err(Error::Option(format!(
+            "--longest {} has no room for the text: the prefix and the end token fill it",
+            cli.longest
+        )));
+    }
+    let mut tokens = encoding.get_ids().to_vec();
     if tokens.len() > budget {
         let len = tokens.len();
         exit::warn(&format!(

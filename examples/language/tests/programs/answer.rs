@@ -72,7 +72,7 @@ fn a_reader_is_trained_evaluated_and_asked() {
 fn passages_of_a_file_are_evaluated_and_shown() {
     let folder = folder();
     let passage = "the cat eats two fish in the sun";
-    let lines = format!("{passage}\twho eats?\tthe cat\n{passage}\twhere?\tin the sun\n");
+    let lines = format!("{passage}\twho eats?\tthe cat\n{passage}\twhere\u{1b}[31m?\tin the sun\n");
     fs::write(folder.path().join("passages.tsv"), lines).unwrap();
     printed(ANSWER, folder.path(), &TRAIN, "");
     let args = ["evaluate", "passages.tsv", "--model", "trained", "--show"];
@@ -80,7 +80,42 @@ fn passages_of_a_file_are_evaluated_and_shown() {
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines.len(), 3, "{text}");
     assert!(lines[0].starts_with("who eats?\t") && lines[0].ends_with("\tthe cat"));
+    assert!(lines[1].starts_with("where\u{fffd}[31m?\t"), "{text:?}");
     assert!(lines[2].starts_with("2 questions: exact match "));
+
+    let ask = ["ask", "passage.txt", "who \u{1b}[31msleeps?", "--model"];
+    let answer = printed(
+        ANSWER,
+        folder.path(),
+        &[&ask[..], &["trained"]].concat(),
+        "",
+    );
+    assert!(
+        answer.ends_with("\twho \u{fffd}[31msleeps?\n"),
+        "{answer:?}"
+    );
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn training_goes_on_without_its_lines() {
+    for is_full in [true, false] {
+        let folder = folder();
+        let code = super::code_without_lines(ANSWER, folder.path(), &TRAIN, is_full);
+        assert_eq!(code, Some(0), "{is_full}");
+        assert!(folder.path().join("trained/config.json").exists());
+    }
+}
+
+#[test]
+fn a_second_training_on_the_folder_is_refused() {
+    let folder = folder();
+    let _lock = example_common::lock::lock(&folder.path().join("trained")).unwrap();
+    let error = refused(ANSWER, folder.path(), &TRAIN, "");
+    assert!(
+        error.starts_with("error: trained is in use: another training writes into it"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -14,7 +14,10 @@ mod search_index;
 mod sentiment;
 mod small;
 mod summarize;
+mod terminal;
 
+#[cfg(target_os = "linux")]
+use std::fs::File;
 use std::{
     io::Write,
     path::Path,
@@ -36,6 +39,27 @@ fn program(path: &str, folder: &Path, args: &[&str], input: &str) -> Output {
     // A program that does not read it may be gone already.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap()
+}
+
+/// The exit code of a program whose lines go nowhere: their disk is full, or their reader is gone.
+#[cfg(target_os = "linux")]
+fn code_without_lines(path: &str, folder: &Path, args: &[&str], is_full: bool) -> Option<i32> {
+    let full = || File::options().write(true).open("/dev/full").unwrap();
+    let mut child = Command::new(path)
+        .current_dir(folder)
+        .env("BURN_DEVICE", "flex")
+        .env_remove("RUST_BACKTRACE")
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(if is_full {
+            full().into()
+        } else {
+            Stdio::piped()
+        })
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    child.wait().unwrap().code()
 }
 
 /// What a program that succeeds prints.

@@ -32,6 +32,11 @@ fn atoms_are_numbered() {
     let (confidence, picture) = rest.split_once('\n').unwrap();
     assert!((0.0..=1.0).contains(&confidence.parse::<f64>().unwrap()));
     assert!(picture.contains("layer 2, head 3 of 3"), "{text}");
+
+    // Only the first one is drawn, also where another is the same.
+    let args = [&ARGS[..], &["C>>C", "C>>C", "--text", "2:3"]].concat();
+    let text = printed(REACTIONS, folder.path(), &args, "");
+    assert_eq!(text.matches("rows are queries").count(), 1, "{text}");
 }
 
 #[test]

@@ -291,7 +291,9 @@ mod on_wgpu {
             let args = [&texts[..], &["--device", device]].concat();
             cosines(&printed(SEARCH, folder.path(), &args, ""))
         };
-        for (cpu, gpu) in on("flex").iter().zip(on("wgpu")) {
+        let (cpu, gpu) = (on("flex"), on("wgpu"));
+        assert_eq!([cpu.len(), gpu.len()], [3, 3]);
+        for (cpu, gpu) in cpu.iter().zip(gpu) {
             assert!((cpu - gpu).abs() < 1e-4, "{cpu} on the CPU, {gpu} on wgpu");
         }
     }

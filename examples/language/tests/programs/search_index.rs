@@ -1,6 +1,12 @@
 //! The index of `search`: when it is read again, and what interruptions and unreadable files cost.
 
-use std::{fs, ops::ControlFlow, path::Path, process::Command, thread::sleep, time::Duration};
+use std::{fs, ops::ControlFlow, path::Path};
+#[cfg(unix)]
+use std::{
+    process::Command,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use burn::tensor::Device;
 use burn_attn_models::sentences::{Prompt, SentenceEncoder};
@@ -21,6 +27,10 @@ fn folder() -> tempfile::TempDir {
     small::bert(&folder.path().join("model"));
     folder
 }
+
+/// The longest that a test waits for the first passages.
+#[cfg(unix)]
+const PATIENCE: Duration = Duration::from_secs(120);
 
 const FIND: [&str; 5] = ["find", "texts", "the cat", "--model", "model"];
 
@@ -98,7 +108,7 @@ fn ctrl_c_keeps_what_was_read() {
     const PASSAGES: usize = 12_007;
     let folder = folder();
     write_passages(folder.path(), PASSAGES);
-    let child = Command::new(SEARCH)
+    let mut child = Command::new(SEARCH)
         .current_dir(folder.path())
         .env("BURN_DEVICE", "flex")
         .args(FIND)
@@ -107,7 +117,13 @@ fn ctrl_c_keeps_what_was_read() {
         .unwrap();
     let index = folder.path().join("texts/.search-index.safetensors");
     // The empty one only tries whether it can be written.
+    let started = Instant::now();
     while fs::metadata(&index).map_or(0, |found| found.len()) == 0 {
+        assert_eq!(child.try_wait().unwrap(), None, "it has ended");
+        if started.elapsed() > PATIENCE {
+            child.kill().unwrap();
+            panic!("it has written nothing");
+        }
         sleep(Duration::from_millis(1));
     }
     let kill = format!("kill -INT {}", child.id());

@@ -62,8 +62,13 @@ fn what_people_like_is_learned() {
     );
     // The same from a pipe.
     assert_eq!(
-        printed(SENTIMENT, folder.path(), &ask, "two cat\n\na dog\n"),
+        printed(SENTIMENT, folder.path(), &ask, "\u{feff}two cat\n\na dog\n"),
         answers
+    );
+    let coloured = printed(SENTIMENT, folder.path(), &ask, "two \u{1b}[31mcat\n");
+    assert!(
+        coloured.ends_with("\ttwo \u{fffd}[31mcat\n"),
+        "{coloured:?}"
     );
 
     let pictures = ["--html", "page.html", "--text", "2:3"];
@@ -129,9 +134,46 @@ fn an_albert_is_trained_as_well() {
     );
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn training_goes_on_without_its_lines() {
+    let args = [&TRAIN[..], &["1", "--out", "trained"]].concat();
+    for is_full in [true, false] {
+        let folder = folder();
+        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, is_full);
+        assert_eq!(code, Some(0), "{is_full}");
+        assert!(folder.path().join("trained/config.json").exists());
+        // Figures that were asked for are a failure, unless nobody wants to read on.
+        let args = ["evaluate", "reviews.tsv", "--model", "trained"];
+        let code = super::code_without_lines(SENTIMENT, folder.path(), &args, is_full);
+        assert_eq!(code, Some(i32::from(is_full)));
+    }
+}
+
+#[test]
+fn a_second_training_on_the_folder_is_refused() {
+    let folder = folder();
+    let lock = example_common::lock::lock(&folder.path().join("trained")).unwrap();
+    let args = [&TRAIN[..], &["1", "--out", "trained"]].concat();
+    assert_eq!(
+        refused(SENTIMENT, folder.path(), &args, ""),
+        "error: trained is in use: another training writes into it; wait until it has ended, or name another folder with --out\n"
+    );
+    drop(lock);
+    train(folder.path(), "1", "trained", &[]);
+}
+
 #[cfg(unix)]
 #[test]
 fn ctrl_c_saves_nothing() {
+    // Whether somebody reads that it stops.
+    for is_read in [true, false] {
+        stopped(is_read);
+    }
+}
+
+#[cfg(unix)]
+fn stopped(is_read: bool) {
     use std::{
         io::{BufRead, BufReader, Read},
         process::{Command, Stdio},
@@ -153,13 +195,19 @@ fn ctrl_c_saves_nothing() {
         line.clear();
         assert_ne!(printed.read_line(&mut line).unwrap(), 0);
     }
+    let mut printed = Some(printed).filter(|_| is_read);
     let id = child.id().to_string();
     let killed = Command::new("kill").args(["-INT", &id]).status();
     assert!(killed.unwrap().success());
     let mut rest = String::new();
-    printed.read_to_string(&mut rest).unwrap();
+    if let Some(printed) = &mut printed {
+        printed.read_to_string(&mut rest).unwrap();
+    }
     assert_eq!(child.wait().unwrap().code(), Some(130), "{rest}");
-    assert!(rest.ends_with("stopped: nothing is saved\n"), "{rest}");
+    assert!(
+        !is_read || rest.ends_with("stopped: nothing is saved\n"),
+        "{rest}"
+    );
     assert!(!folder.path().join("trained/config.json").exists());
 }
 

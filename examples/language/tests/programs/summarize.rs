@@ -71,7 +71,7 @@ fn what_does_not_fit_is_left_out_and_said() {
         SUMMARIZE,
         folder.path(),
         &args,
-        &"the cat sleeps ".repeat(9),
+        &format!("\u{feff}{}", "the cat sleeps ".repeat(9)),
     );
     let error = String::from_utf8(output.stderr).unwrap();
     // Two of the prefix: a word, and a colon.
@@ -97,6 +97,13 @@ fn what_cannot_work_is_one_sentence() {
         error(&["text.txt", "--model", ".", "--beam", "2", "--best", "3"]),
         "error: --best 3 must be at most --beam 2\n"
     );
+    // Two tokens of the prefix, and the end token.
+    let longest = |longest| ["text.txt", "--model", ".", "--longest", longest];
+    assert_eq!(
+        error(&longest("3")),
+        "error: --longest 3 has no room for the text: the prefix and the end token fill it\n"
+    );
+    printed(SUMMARIZE, folder.path(), &longest("4"), "");
     assert!(error(&["text.txt"]).contains("`cargo xtask fetch t5`"));
     small::gpt(folder.path());
     let family = error(&["text.txt", "--model", "."]);
