@@ -7,6 +7,7 @@ use burn_attn_models::{
     language_model::LanguageModel,
     text::TextStream,
 };
+use example_common::text::printable_lines;
 use tokenizers::Tokenizer;
 
 use crate::{cli::ContinueArgs, error::Error, folder::Folder};
@@ -32,9 +33,10 @@ pub fn print(args: &ContinueArgs) -> Result<(), Error> {
     }
     // A reader that closes the pipe has read enough.
     let mut out = std::io::stdout();
-    let mut is_read = write!(out, "{}", args.prompt).is_ok();
+    let mut is_read = write!(out, "{}", printable_lines(&args.prompt)).is_ok();
     let options = options(args.tokens, args.temperature, args.seed);
     continued(&model, &tokenizer, prompt, &options, |text| {
+        let text = printable_lines(text);
         is_read = is_read && write!(out, "{text}").and_then(|()| out.flush()).is_ok();
         is_read
     })?;

@@ -204,11 +204,14 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
         (Some(error), _) => return Err(Error::Training(error)),
         (None, true) => {
             match newest {
-                Ok((_, _, epoch)) => println(&format!(
-                    "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
-                    args.text.display()
-                )),
-                Err(_) => println("stopped in the first epoch: nothing is saved"),
+                Ok((run, _, epoch)) => {
+                    save_best(&folder, &config, run.best.unwrap_or(epoch), &device)?;
+                    say(&format!(
+                        "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
+                        args.text.display()
+                    ));
+                }
+                Err(_) => say("stopped in the first epoch: nothing is saved"),
             }
             return Ok(STOPPED);
         }

@@ -13,8 +13,8 @@ use burn::{
 };
 use burn_attn_models::language_model::LanguageModelConfig;
 use example_common::{
-    exit::{println, warn},
-    text::printable,
+    exit::{say, warn},
+    text::printable_lines,
 };
 use tokenizers::Tokenizer;
 
@@ -77,12 +77,8 @@ impl Samples {
 
     /// Writes the sample of an epoch down.
     fn write(&self, epoch: usize) -> Result<(), Error> {
-        let sample = self.sample(epoch)?;
-        let lines: Vec<String> = sample
-            .lines()
-            .map(|line| printable(line, sample.len()))
-            .collect();
-        let sample = format!("epoch {epoch}: {}\n", lines.join("\n"));
+        let sample = printable_lines(self.sample(epoch)?.trim_end());
+        let sample = format!("epoch {epoch}: {sample}\n");
         let path = self.folder.path().join(SAMPLES);
         let file = File::options().append(true).create(true).open(&path);
         file.and_then(|mut file| writeln!(file, "{sample}"))

@@ -57,7 +57,9 @@ impl Text {
             let at = error.utf8_error().valid_up_to() + 1;
             unfit(format!("byte {at} is not UTF-8"))
         })?;
-        let fingerprint = fingerprint(&text);
+        // A byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+        let fingerprint = fingerprint(text);
         let mut end = text.len() - text.len() / HELD_OUT;
         while !text.is_char_boundary(end) {
             end += 1;

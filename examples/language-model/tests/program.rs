@@ -7,7 +7,7 @@ use std::{
 };
 #[cfg(unix)]
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read},
     process::Stdio,
 };
 
@@ -116,6 +116,9 @@ fn it_learns_on_two_devices_resumes_and_writes() {
         over.ends_with("2 epochs are over, and --epochs 2 asks for no more\n"),
         "{over}"
     );
+    // A byte order mark makes no other text.
+    let marked = fs::read_to_string(folder.join("text.txt")).unwrap();
+    fs::write(folder.join("text.txt"), format!("\u{feff}{marked}")).unwrap();
     let resumed = losses(&printed(folder, &train(&["--resume", "--epochs", "3"])));
     assert_eq!(resumed.len(), 1);
     assert_eq!(resumed[0].0, "epoch 3/3");
@@ -133,9 +136,12 @@ fn it_learns_on_two_devices_resumes_and_writes() {
     let drawn = |seed| printed(folder, &[&args[..], &["--seed", seed]].concat());
     assert_eq!(drawn("3"), drawn("3"));
 
-    // Only the best and the newest checkpoint stay.
+    // Only the checkpoints of the newest two epochs and of the best one stay, three files each.
+    let run = fs::read(folder.join("run/run.json")).unwrap();
+    let run: serde_json::Value = serde_json::from_slice(&run).unwrap();
+    let kept = if run["best"] == 1 { 3 } else { 2 };
     let files = fs::read_dir(folder.join("run/checkpoint")).unwrap();
-    assert!(files.count() <= 6);
+    assert_eq!(files.count(), 3 * kept, "{run}");
 
     for prompt in ["", &"dog ".repeat(40)] {
         let error = refused(folder, &["continue", prompt, "--out", "run"]);
@@ -278,6 +284,52 @@ fn training_goes_on_when_nobody_reads_its_lines_any_more() {
     let samples = fs::read_to_string(folder.join("run/samples.txt")).unwrap();
     assert!(samples.contains("\u{fffd}[31mThe"), "{samples}");
     assert!(!samples.contains('\u{1b}'), "{samples}");
+    let prompt = "The dog sees the cat.\n\u{1b}[31mThe";
+    let args = ["continue", prompt, "--out", "run", "--temperature", "0"];
+    let text = self::printed(folder, &args);
+    assert!(
+        text.starts_with("The dog sees the cat.\n\u{fffd}[31mThe"),
+        "{text:?}"
+    );
+    // And what the model wrote.
+    assert!(text.matches("\u{fffd}[").count() > 1, "{text:?}");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_saves_the_model_of_the_best_epoch() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    text(folder);
+    // More epochs than the test waits for.
+    let long = ["--epochs", "100000", "--patience", "100000"];
+    let mut training = Command::new(env!("CARGO_BIN_EXE_language-model"))
+        .current_dir(folder)
+        .env("BURN_DEVICE", "flex")
+        .args(train_small(&long))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut printed = BufReader::new(training.stdout.take().unwrap());
+    let mut line = String::new();
+    while !line.starts_with("epoch 2/100000: train") {
+        line.clear();
+        assert_ne!(printed.read_line(&mut line).unwrap(), 0);
+    }
+    let id = training.id().to_string();
+    let killed = Command::new("kill").args(["-INT", &id]).status();
+    assert!(killed.unwrap().success());
+    let mut rest = String::new();
+    printed.read_to_string(&mut rest).unwrap();
+    assert_eq!(training.wait().unwrap().code(), Some(130), "{rest}");
+    let goes_on = "stopped; train text.txt --resume --out run goes on after epoch ";
+    assert!(
+        rest.contains("\nthe model of epoch ") && rest.contains(goes_on),
+        "{rest}"
+    );
+    let args = ["continue", "The dog", "--out", "run", "--tokens", "3"];
+    assert!(self::printed(folder, &args).starts_with("The dog"));
 }
 
 /// What somebody else keeps under the names of the learner's logs stays.
