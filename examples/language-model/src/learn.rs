@@ -206,12 +206,12 @@ pub fn train(args: &TrainArgs) -> Result<u8, Error> {
             match newest {
                 Ok((run, _, epoch)) => {
                     save_best(&folder, &config, run.best.unwrap_or(epoch), &device)?;
-                    say(&format!(
+                    println(&format!(
                         "stopped; train {} --resume --out {out} goes on after epoch {epoch}",
                         args.text.display()
                     ));
                 }
-                Err(_) => say("stopped in the first epoch: nothing is saved"),
+                Err(_) => println("stopped in the first epoch: nothing is saved"),
             }
             return Ok(STOPPED);
         }

@@ -13,7 +13,7 @@ use burn::{
 };
 use burn_attn_models::language_model::LanguageModelConfig;
 use example_common::{
-    exit::{say, warn},
+    exit::{println, warn},
     text::printable_lines,
 };
 use tokenizers::Tokenizer;

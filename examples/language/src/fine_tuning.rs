@@ -98,7 +98,7 @@ impl FineTuning {
         let schedule = warmup_cosine(rate, steps.div_ceil(10), 0, Some(steps), 0.0)
             .map_err(|problem| Error::Option(format!("--learning-rate {rate}: {problem}")))?;
         let model = self.prepared(model);
-        exit::say(&format!(
+        exit::println(&format!(
             "{} of {} parameters are trainable, in {steps} steps",
             trainable(&model),
             model.num_params()

@@ -35,16 +35,14 @@ const EXAMPLES: &str = "Examples:
 
 Exit codes: 0 success, 1 failure (one sentence says why), 2 wrong usage, 130 stopped by Ctrl-C.";
 
+/// The folder of a run, unless it is said.
+pub const OUT: &str = "translation-run";
+
 /// Options of every command.
 #[derive(Debug, Args)]
 pub struct Shared {
     /// The folder of the run: its checkpoints are written there and read from there
-    #[arg(
-        long,
-        global = true,
-        value_name = "DIR",
-        default_value = "translation-run"
-    )]
+    #[arg(long, global = true, value_name = "DIR", default_value = OUT)]
     pub out: PathBuf,
     /// Where to compute: flex, ndarray, wgpu, vulkan, metal, webgpu, cuda, rocm or cpu, and cuda:1 for the second GPU; every device except
     /// flex needs the cargo feature of its name [default: BURN_DEVICE, or the fastest one built in]

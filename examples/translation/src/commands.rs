@@ -18,7 +18,7 @@ use crate::data::{self, Split};
 use crate::demo;
 use crate::error::Error;
 use crate::evaluate::evaluate;
-use crate::explain::explain;
+use crate::explain::{self, explain};
 use crate::folder;
 use crate::progress::{Progress, duration};
 use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
@@ -83,7 +83,7 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
         Some(Command::Explain { text, html, search }) => {
             refuse_outputs(&cli.shared, "explain")?;
             let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
-            let html = html.unwrap_or_else(|| cli.shared.out.join("attention.html"));
+            let html = html.unwrap_or_else(|| cli.shared.out.join(explain::FILE));
             println!("{}", explain(&translator, &text, &html)?);
             println!(
                 "The attention of every layer and head is in {}",
@@ -119,14 +119,18 @@ fn newest(out: &Path) -> Result<PathBuf, Error> {
     checkpoint::newest(out)?.ok_or_else(|| Error::NoCheckpoint(out.to_path_buf()))
 }
 
-/// Makes sure that a new run destroys no other.
+/// Makes sure that a new run destroys no other, and nothing that is of no run.
 fn refuse_occupied(out: &Path) -> Result<(), Error> {
-    match checkpoint::newest(out)? {
+    let path = out.to_path_buf();
+    if let Some(newest) = checkpoint::newest(out)? {
+        let checkpoint = files::name(&newest);
+        return Err(Error::Occupied { path, checkpoint });
+    }
+    // Both are drawn only beside a checkpoint.
+    let mut drawn = [curve::FILE, explain::FILE].into_iter();
+    match drawn.find(|name| out.join(name).exists()) {
+        Some(name) => Err(Error::Foreign { path, name }),
         None => Ok(()),
-        Some(path) => Err(Error::Occupied {
-            path: out.to_path_buf(),
-            checkpoint: files::name(&path),
-        }),
     }
 }
 

@@ -1,13 +1,15 @@
 //! The demo, which runs when no command is given.
 
+use std::path::Path;
+
 use example_common::{exit::println, files, lock};
 
 use crate::checkpoint::{self, Checkpoint};
-use crate::cli::{Shared, TrainArgs};
-use crate::commands::{HELD_OUT, TargetDevice, begin, print_how_to_resume, report_run, resume};
+use crate::cli::{OUT, Shared, TrainArgs};
+use crate::commands::{HELD_OUT, TargetDevice, begin, report_run, resume, print_how_to_resume};
 use crate::data::Split;
 use crate::error::Error;
-use crate::explain::explain;
+use crate::explain::{self, explain};
 use crate::trainer::Outcome;
 use crate::translator::Translator;
 
@@ -33,18 +35,24 @@ pub fn run(shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
     else {
         return Ok(0);
     };
-    let html = shared.out.join("attention.html");
+    let html = shared.out.join(explain::FILE);
     let translation = explain(&translator, &example.source, &html)?;
     println(&format!(
         "\nWhat every layer and head looks at while it translates\n  {}\n    {translation}",
         example.source
     ));
     println(&format!("is in {}: open it in a browser.", html.display()));
-    println(&format!(
-        "\nYour turn: cargo run --release -p translation -- translate \"{}\"",
-        split.held_out[0].source
-    ));
+    println(&your_turn(&split.held_out[0].source, &shared.out));
     Ok(0)
+}
+
+/// The command that translates a sentence with the run of a folder.
+fn your_turn(sentence: &str, out: &Path) -> String {
+    let out = match out == Path::new(OUT) {
+        true => String::new(),
+        false => format!(" --out {}", out.display()),
+    };
+    format!("\nYour turn: cargo run --release -p translation -- translate \"{sentence}\"{out}")
 }
 
 /// Trains the model of the demo, unless it is trained already.
@@ -85,6 +93,16 @@ mod tests {
     use crate::folder;
     use crate::progress::Progress;
     use crate::trainer::Trainer;
+
+    #[test]
+    fn the_command_at_the_end_finds_the_run() {
+        let ends = |out: &str, end: &str| {
+            let command = your_turn("The dog sleeps.", Path::new(out));
+            assert!(command.ends_with(end), "{command}");
+        };
+        ends(OUT, " translate \"The dog sleeps.\"");
+        ends("run/a", " translate \"The dog sleeps.\" --out run/a");
+    }
 
     #[test]
     fn a_finished_demo_is_kept() {

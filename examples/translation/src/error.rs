@@ -67,6 +67,14 @@ pub enum Error {
         /// Its newest checkpoint.
         checkpoint: String,
     },
+    /// A folder without a run holds what a run would replace.
+    #[error("{}: it has a {name} that is of no run: choose another --out", path.display())]
+    Foreign {
+        /// The folder.
+        path: PathBuf,
+        /// What it holds.
+        name: &'static str,
+    },
     /// A folder cannot be locked: another process trains in it, for example.
     #[error(transparent)]
     Lock(#[from] LockError),

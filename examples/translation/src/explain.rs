@@ -12,6 +12,9 @@ use crate::sentence::composed;
 use crate::translator::Translator;
 use crate::vocabulary::{BOS, EOS};
 
+/// The page in the folder of a run.
+pub const FILE: &str = "attention.html";
+
 /// Translates a sentence, writes the page and returns the translation.
 pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<String, Error> {
     let source = translator.encode(sentence)?;

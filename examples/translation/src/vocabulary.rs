@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use burn_attn_models::text::labels;
 use tokenizers::models::TrainerWrapper;
 use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
 use tokenizers::pre_tokenizers::byte_level::ByteLevel;
@@ -129,27 +130,14 @@ impl Vocabulary {
 
     /// What to show for each token: its text, with `·` in front if it continues a word.
     pub fn labels(&self, tokens: &[u32]) -> Vec<String> {
-        tokens.iter().map(|&token| self.label(token)).collect()
-    }
-
-    fn label(&self, token: u32) -> String {
-        let name = self
-            .0
-            .id_to_token(token)
-            .unwrap_or_else(|| format!("<{token}>"));
-        if token < SPECIAL.len() as u32 {
-            return name;
-        }
-        match self.0.decode(&[token], false) {
-            // If a token is only a part of a character, its byte-level name is all there is to show.
-            Ok(text) if text.contains(char::REPLACEMENT_CHARACTER) => name,
-            Ok(text) => match text.strip_prefix(' ') {
-                Some("") => "␠".into(),
-                Some(word) => word.to_string(),
-                None => format!("·{text}"),
-            },
-            Err(_) => name,
-        }
+        let texts = labels(&self.0, tokens).into_iter();
+        let label = |(text, &token): (String, &u32)| match text.strip_prefix(' ') {
+            _ if token < SPECIAL.len() as u32 => text,
+            Some("") => "␠".into(),
+            Some(word) => word.to_string(),
+            None => format!("·{text}"),
+        };
+        texts.zip(tokens).map(label).collect()
     }
 }
 
@@ -204,6 +192,12 @@ mod tests {
         assert_eq!(vocabulary.labels(&[BOS, EOS]), ["<bos>", "<eos>"]);
         let spaces = vocabulary.encode("a  b").unwrap();
         assert_eq!(vocabulary.labels(&spaces), ["␠", "·a", "␠", "␠", "·b"]);
+        // The parts of a character.
+        let parts = vocabulary.encode("猫").unwrap();
+        assert_eq!(
+            vocabulary.labels(&parts),
+            ["␠", "·\u{fffd}", "·\u{fffd}", "·\u{fffd}"]
+        );
     }
 
     #[test]

@@ -250,6 +250,26 @@ fn a_run_is_left_alone_and_explained_beside_its_checkpoints() {
 }
 
 #[test]
+fn what_is_of_no_run_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("run")).unwrap();
+    for name in ["curve.svg", "attention.html"] {
+        let file = folder.path().join("run").join(name);
+        fs::write(&file, "somebody else's").unwrap();
+        let error =
+            format!("error: run: it has a {name} that is of no run: choose another --out\n");
+        assert_eq!(
+            refused(train(folder.path(), "run").args(["--steps", "1"])),
+            error
+        );
+        assert_eq!(refused(&mut program(folder.path(), "run")), error);
+        assert_eq!(fs::read_to_string(&file).unwrap(), "somebody else's");
+        fs::remove_file(file).unwrap();
+    }
+    assert!(names(&folder.path().join("run")).is_empty());
+}
+
+#[test]
 fn what_is_printed_of_a_corpus_is_short_and_no_command_to_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let long = "x".repeat(999);

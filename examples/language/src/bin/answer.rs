@@ -133,12 +133,12 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let folder = args.out.join("training");
     let trained = question_answering::fine_tune(model, [&train, &spans], options, &folder, device)?;
     let Some(model) = trained else {
-        exit::say("stopped: nothing is saved");
+        exit::println("stopped: nothing is saved");
         return Ok(STOPPED);
     };
     model.encoder.save(&source, TASK, &args.out)?;
-    exit::say(&format!("the model is in {}", args.out.display()));
-    exit::say(&scores(&answers(&model, &tokenizer, &held_out)?));
+    exit::println(&format!("the model is in {}", args.out.display()));
+    exit::println(&scores(&answers(&model, &tokenizer, &held_out)?));
     Ok(0)
 }
 

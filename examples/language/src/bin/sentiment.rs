@@ -118,12 +118,12 @@ fn train(args: &TrainArgs, device: &Device) -> Result<u8, Error> {
     let options = &args.fine_tuning;
     let trained = sentiment::fine_tune(model, [&train, &held_out], options, &folder, device)?;
     let Some(model) = trained else {
-        exit::say("stopped: nothing is saved");
+        exit::println("stopped: nothing is saved");
         return Ok(STOPPED);
     };
     model.encoder.save(&source, TASK, &args.out)?;
-    exit::say(&format!("the model is in {}", args.out.display()));
-    exit::say(&accuracy(&model, &held_out));
+    exit::println(&format!("the model is in {}", args.out.display()));
+    exit::println(&accuracy(&model, &held_out));
     Ok(0)
 }
 
