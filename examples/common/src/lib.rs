@@ -3,6 +3,7 @@
 pub mod devices;
 pub mod exit;
 pub mod files;
+pub mod fnv;
 #[cfg(feature = "train")]
 pub mod learner;
 pub mod lock;

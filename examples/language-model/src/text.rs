@@ -16,6 +16,7 @@ use burn::{
     tensor::Device,
 };
 use burn_attn_models::train::LanguageModelBatch;
+use example_common::fnv::Fnv;
 use tokenizers::{
     Tokenizer,
     models::{
@@ -108,10 +109,9 @@ impl Text {
 
 /// 64 bits of FNV-1a of the text, and its length.
 fn fingerprint(text: &str) -> String {
-    let hash = text.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3)
-    });
-    format!("{hash:016x}-{}", text.len())
+    let mut hash = Fnv::default();
+    hash.write(text.as_bytes());
+    format!("{}-{}", hash.to_hex(), text.len())
 }
 
 /// Byte-level BPE, as in GPT-2.

@@ -359,18 +359,15 @@ fn a_seed_gives_the_same_corpus_for_ever() {
     let corpus = ToyCorpus::generate(0);
     assert_eq!(corpus, ToyCorpus::generate(0));
     assert_ne!(corpus.train, ToyCorpus::generate(1).train);
-    // FNV-1a, 64 bits, of every sentence in order.
-    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
-    for pair in all(&corpus) {
-        for byte in pair
-            .source
-            .bytes()
-            .chain([b'\t'])
-            .chain(pair.target.bytes())
-            .chain([b'\n'])
-        {
-            hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
+    // Of every sentence in order.
+    let lines = all(&corpus).map(|pair| format!("{}\t{}\n", pair.source, pair.target));
+    let hash = fnv1a(&lines.collect::<String>());
     assert_eq!(hash, 0x1cc2_689e_9713_7ac8, "{hash:#018x}");
+}
+
+/// FNV-1a, 64 bits.
+pub fn fnv1a(text: &str) -> u64 {
+    text.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    })
 }

@@ -18,11 +18,11 @@ use burn::store::ModuleRecord;
 use burn::tensor::{Bytes, Device};
 use burn_attn_models::seq2seq::Seq2Seq;
 use example_common::files::{self, name};
+use example_common::fnv::Fnv;
 use serde::{Deserialize, Serialize};
 
 use self::moment::Moment;
 use crate::error::Error;
-use crate::fnv::Fnv;
 use crate::run_config::RunConfig;
 use crate::state::State;
 use crate::vocabulary::Vocabulary;

@@ -8,8 +8,8 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::error::Error;
-use crate::fnv::Fnv;
 use crate::sentence::{LONGEST, composed, key};
+use example_common::fnv::Fnv;
 use example_common::text::printable;
 use toy_corpus::ToyCorpus;
 

@@ -11,7 +11,6 @@ mod demo;
 mod error;
 mod evaluate;
 mod explain;
-mod fnv;
 mod folder;
 mod minutes;
 mod precision;
