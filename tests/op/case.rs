@@ -5,7 +5,7 @@ use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
 };
 use burn_attn_kernels_cpu::{
-    BlockSize, Blocks, Broadcast, Dropout, Mask, PositionMask, Problem, Segments, oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, PositionMask, Problem, Segments, oracle,
 };
 use burn_attn_tests::numbers::uniform_f64;
 
@@ -43,7 +43,7 @@ pub struct Case {
     pub sinks: Option<Vec<f64>>,
     pub softcap: Option<f64>,
     pub scale: Option<f64>,
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
     /// The gradient of the loss with respect to the output.
     pub output_gradient: Vec<f64>,
     /// The gradient of the loss with respect to the logsumexp.

@@ -2,12 +2,12 @@
 
 use burn::tensor::{DType, Device, Distribution, Tensor, TensorData};
 use burn_attn::{AttentionOptions, ops::attention};
-use burn_attn_kernels_cpu::Dropout;
+use burn_attn_kernels_cpu::AttentionDropout;
 use burn_attn_tests::{devices, numbers::uniform};
 
 use crate::case::Case;
 
-fn output(case: &Case, device: &Device, dropout: Option<Dropout>) -> Vec<f32> {
+fn output(case: &Case, device: &Device, dropout: Option<AttentionDropout>) -> Vec<f32> {
     let mut options = AttentionOptions::default();
     options.dropout = dropout;
     let tensors = (
@@ -25,7 +25,7 @@ fn output(case: &Case, device: &Device, dropout: Option<Dropout>) -> Vec<f32> {
 fn probability_zero_is_no_dropout() {
     for device in devices::all() {
         let case = Case::usual("dropout");
-        let zero = Some(Dropout {
+        let zero = Some(AttentionDropout {
             probability: 0.0,
             seed: 1,
         });
@@ -41,7 +41,7 @@ fn the_seed_decides_and_nothing_else() {
             output(
                 &case,
                 &device,
-                Some(Dropout {
+                Some(AttentionDropout {
                     probability: 0.5,
                     seed,
                 }),

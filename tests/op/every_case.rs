@@ -1,7 +1,7 @@
 //! Every option of the operation, alone and together.
 
 use burn_attn::{CausalAlignment, Window};
-use burn_attn_kernels_cpu::Dropout;
+use burn_attn_kernels_cpu::AttentionDropout;
 
 use crate::case::Case;
 
@@ -136,7 +136,7 @@ pub fn every_case() -> Vec<Case> {
             ..usual("scale")
         },
         Case {
-            dropout: Some(Dropout {
+            dropout: Some(AttentionDropout {
                 probability: 0.3,
                 seed: 17,
             }),
@@ -164,7 +164,7 @@ pub fn every_case() -> Vec<Case> {
             segments: segments(),
             softcap: Some(2.0),
             scale: Some(0.8),
-            dropout: Some(Dropout {
+            dropout: Some(AttentionDropout {
                 probability: 0.2,
                 seed: 3,
             }),
@@ -247,7 +247,7 @@ fn sequences_with_places_of_their_own() -> Vec<Case> {
             ..one_query().with_alibi()
         },
         Case {
-            dropout: Some(Dropout {
+            dropout: Some(AttentionDropout {
                 probability: 0.2,
                 seed: 3,
             }),

@@ -42,23 +42,23 @@ mod tests;
 ///
 /// # Example
 /// ```
-/// use burn_attn_kernels_cpu::Dropout;
+/// use burn_attn_kernels_cpu::AttentionDropout;
 ///
-/// let dropout = Dropout { probability: 0.25, seed: 42 };
+/// let dropout = AttentionDropout { probability: 0.25, seed: 42 };
 /// dropout.validate().unwrap();
 /// let row = dropout.row(0, 3, 17);
 /// let kept = (0..10_000).filter(|&key| row.keep(key)).count();
 /// assert!((7_300..7_700).contains(&kept));
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Dropout {
+pub struct AttentionDropout {
     /// Probability that a weight is dropped, in `[0, 1)`.
     pub probability: f64,
     /// Selects the pattern; draw a new seed for every training step.
     pub seed: u64,
 }
 
-/// Why a [`Dropout`] cannot be used.
+/// Why an [`AttentionDropout`] cannot be used.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum DropoutError {
     /// The probability is outside `[0, 1)` or not a number.
@@ -71,14 +71,14 @@ pub enum DropoutError {
 
 /// The state of one row of scores: hashed once, then asked for each key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DropoutRow {
+pub struct AttentionDropoutRow {
     /// The row's 64-bit state `(a, b)`.
     pub state: [u32; 2],
     /// Weights whose 31 random bits are below this are dropped.
     pub threshold: u32,
 }
 
-impl Dropout {
+impl AttentionDropout {
     /// Checks the probability.
     ///
     /// # Errors
@@ -110,7 +110,7 @@ impl Dropout {
 
     /// Hashes everything but the key, once per row of scores. `head` is the query head.
     #[must_use]
-    pub fn row(&self, batch_item: usize, head: usize, query: usize) -> DropoutRow {
+    pub fn row(&self, batch_item: usize, head: usize, query: usize) -> AttentionDropoutRow {
         // The first digits of pi: any fixed, unremarkable start will do.
         let mut state = [0x243f_6a88, 0x85a3_08d3];
         let words = [
@@ -124,7 +124,7 @@ impl Dropout {
             state[0] = Self::mix(state[0] ^ word);
             state[1] = Self::mix(state[1].wrapping_add(state[0]));
         }
-        DropoutRow {
+        AttentionDropoutRow {
             state,
             threshold: self.threshold(),
         }
@@ -139,7 +139,7 @@ impl Dropout {
     /// The bijection of `u32` that hashes a row: `triple32`.
     #[must_use]
     pub fn mix(word: u32) -> u32 {
-        DropoutRow {
+        AttentionDropoutRow {
             state: [0, 0],
             threshold: 0,
         }
@@ -147,7 +147,7 @@ impl Dropout {
     }
 }
 
-impl DropoutRow {
+impl AttentionDropoutRow {
     /// Whether this key's weight is kept.
     #[must_use]
     #[inline]

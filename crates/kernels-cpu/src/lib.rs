@@ -34,7 +34,7 @@
 //! | [`Mask`] | which keys a query may see: [`PositionMask`] ([`CausalAlignment`], [`Window`]), key lengths, [`Segments`], [`Blocks`], a bool tensor |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
 //! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand that kernels get for both |
-//! | [`Dropout`] | which weights are dropped, recomputed from their indices and never stored |
+//! | [`AttentionDropout`] | which weights are dropped, recomputed from their indices and never stored |
 //! | [`oracle`] | forward and backward straight from the formula, in f64, never optimised |
 //! | [`tiled`] | fast forward and backward, in memory linear in the lengths |
 //!
@@ -186,7 +186,7 @@
 //! ## Randomness and reproducibility
 //!
 //! Dropout is counter-based: whether a weight is kept is a pure function of (seed, batch item, query head, query, key).
-//! The backward pass recomputes it, and all backends agree. See [`Dropout`] for the function.
+//! The backward pass recomputes it, and all backends agree. See [`AttentionDropout`] for the function.
 //!
 //! ## Cost
 //!
@@ -222,7 +222,7 @@ pub mod tiled;
 
 pub use bias::{DistanceAxis, RelativeBuckets, RelativeBucketsError, alibi_slopes};
 pub use broadcast::{Broadcast, BroadcastError};
-pub use dropout::{Dropout, DropoutError, DropoutRow};
+pub use dropout::{AttentionDropout, AttentionDropoutRow, DropoutError};
 pub use mask::{
     BlockSize, Blocks, CausalAlignment, Mask, MaskError, PositionMask, Segments, Window,
 };

@@ -1,4 +1,4 @@
-//! Which weights are dropped: the bits of [`burn_attn_kernels_cpu::Dropout`], on the device.
+//! Which weights are dropped: the bits of [`burn_attn_kernels_cpu::AttentionDropout`], on the device.
 
 use cubecl::prelude::*;
 
@@ -8,7 +8,7 @@ use crate::{
     visible::{Place, head_of_row, query_of_row},
 };
 
-/// The hash of [`burn_attn_kernels_cpu::Dropout`], of a word that the row's state was applied to.
+/// The hash of [`burn_attn_kernels_cpu::AttentionDropout`], of a word that the row's state was applied to.
 #[cube]
 fn hash(word: u32, middle: u32) -> u32 {
     let mut x = word;

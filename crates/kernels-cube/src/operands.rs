@@ -1,6 +1,6 @@
 //! What a call reads and writes, in a device's memory.
 
-use burn_attn_kernels_cpu::{BlockSize, Dropout, PositionMask};
+use burn_attn_kernels_cpu::{AttentionDropout, BlockSize, PositionMask};
 use cubecl::{
     ir::ElemType,
     prelude::{ComptimeOptionArgs, LaunchArg, TensorArg, VectorSize},
@@ -55,7 +55,7 @@ pub struct Inputs {
     /// Bound on the scores.
     pub softcap: Option<f64>,
     /// Dropout on the weights.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
 }
 
 impl Inputs {

@@ -27,7 +27,7 @@ pub use error::ConfigError;
 #[cfg(feature = "std")]
 pub use ops::with_dropout_seed;
 pub use ops::{
-    AttentionBias, AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Dropout,
+    AttentionBias, AttentionDropout, AttentionMask, AttentionOptions, BlockSize, CausalAlignment,
     DropoutError, RelativeBuckets, RelativeBucketsError, Window, alibi_slopes, seed,
 };
 pub use softcap::softcap;

@@ -4,7 +4,7 @@ use burn::{
     backend::{Dispatch, tensor::FloatTensor},
     tensor::{Bool, DType, Int, Tensor},
 };
-use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis, Dropout};
+use burn_attn_kernels_cpu::{AttentionDropout, CausalAlignment, DistanceAxis};
 
 use crate::{
     AttentionBias, AttentionMask,
@@ -48,7 +48,7 @@ pub struct AttentionOptions {
     /// causal alignment.
     pub query_offsets: Option<Tensor<1, Int>>,
     /// Drops attention weights after the softmax. Default: none.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
 }
 
 impl AttentionOptions {
@@ -131,7 +131,7 @@ impl AttentionOptions {
     /// Drops each attention weight with probability `probability`; the same `seed` drops the same weights on every
     /// backend. The call of attention panics unless the probability is in `[0, 1)`.
     pub fn dropout(mut self, probability: f64, seed: u64) -> Self {
-        self.dropout = Some(Dropout { probability, seed });
+        self.dropout = Some(AttentionDropout { probability, seed });
         self
     }
 }

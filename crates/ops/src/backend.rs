@@ -14,7 +14,7 @@ use burn::backend::{
     Backend, ExtensionType, TensorMetadata, backend_extension,
     tensor::{BoolTensor, FloatTensor, IntTensor},
 };
-use burn_attn_kernels_cpu::{BlockSize, Dropout, Problem, tiled::RotaryLayout};
+use burn_attn_kernels_cpu::{AttentionDropout, BlockSize, Problem, tiled::RotaryLayout};
 
 use crate::{
     Activation, blockwise,
@@ -25,7 +25,7 @@ pub use crate::{
     blockwise::blockwise_attention, check::in_host_memory, composed::composed_attention,
     distance::bias_at_positions,
 };
-pub use burn_attn_kernels_cpu::{DropoutRow, PositionMask};
+pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};
 
 /// The operations of this crate as operations of a backend. Users call [`attention`](crate::attention) and the other
 /// functions, which check shapes first: nothing below this trait does.
@@ -64,7 +64,7 @@ pub trait AttentionOps: Backend {
     /// `1 / (1 − probability)`; 0 or 1 in half precision, whose numbers are scaled in f32 afterwards.
     ///
     /// The default draws them on the device, from its own generator.
-    fn dropout_factors(like: FloatTensor<Self>, dropout: Dropout) -> FloatTensor<Self> {
+    fn dropout_factors(like: FloatTensor<Self>, dropout: AttentionDropout) -> FloatTensor<Self> {
         composed::factors_of_device::<Self>(like, dropout)
     }
 
@@ -203,7 +203,7 @@ pub struct AttentionScalars {
     /// Size of the blocks of [`MaskInputs::visible_blocks`]: given if and only if they are.
     pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
     /// Which implementation to use.
     pub body: Body,
 }

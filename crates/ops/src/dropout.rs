@@ -4,7 +4,7 @@ use burn::{
     backend::Dispatch,
     tensor::{DType, Tensor},
 };
-use burn_attn_kernels_cpu::Dropout;
+use burn_attn_kernels_cpu::AttentionDropout;
 
 use crate::backend::AttentionOps;
 
@@ -54,7 +54,7 @@ pub fn dropout<const D: usize>(x: Tensor<D>, probability: f64, seed: u64) -> Ten
     } else {
         x.clone()
     };
-    let dropout = Dropout { probability, seed };
+    let dropout = AttentionDropout { probability, seed };
     let factors = <Dispatch as AttentionOps>::dropout_factors(like.into_dispatch(), dropout);
     let factors = Tensor::from_dispatch(factors);
     // The factors are constants: only `x` gets a gradient.

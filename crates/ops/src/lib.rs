@@ -67,8 +67,8 @@ mod segments;
 pub use attention::{AttentionOptions, attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{
-    BlockSize, CausalAlignment, Dropout, DropoutError, RelativeBuckets, RelativeBucketsError,
-    Window, alibi_slopes,
+    AttentionDropout, BlockSize, CausalAlignment, DropoutError, RelativeBuckets,
+    RelativeBucketsError, Window, alibi_slopes,
 };
 pub use dropout::dropout;
 pub use heads::split_heads;

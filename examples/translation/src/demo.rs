@@ -6,7 +6,7 @@ use example_common::{exit::println, files, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{OUT, Shared, TrainArgs};
-use crate::commands::{HELD_OUT, TargetDevice, begin, report_run, resume, print_how_to_resume};
+use crate::commands::{HELD_OUT, TargetDevice, begin, print_how_to_resume, report_run, resume};
 use crate::data::Split;
 use crate::error::Error;
 use crate::explain::{self, explain};

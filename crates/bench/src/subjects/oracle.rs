@@ -9,7 +9,7 @@ use std::slice;
 
 use burn::tensor::bf16;
 use burn_attn_kernels_cpu::{
-    Broadcast, CausalAlignment, Dropout, Mask, PositionMask, Problem, Window,
+    AttentionDropout, Broadcast, CausalAlignment, Mask, PositionMask, Problem, Window,
     oracle::{self, Gradients, InputError, Inputs},
 };
 
@@ -121,7 +121,7 @@ impl Part {
             ..Mask::default()
         };
         inputs.softcap = op.softcap;
-        inputs.dropout = (op.dropout > 0.0).then_some(Dropout {
+        inputs.dropout = (op.dropout > 0.0).then_some(AttentionDropout {
             probability: op.dropout,
             seed: DROPOUT_SEED,
         });

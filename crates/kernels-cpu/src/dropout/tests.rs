@@ -6,7 +6,7 @@ const SAMPLES: usize = 1 << 20;
 const ROW: usize = 1 << 10;
 
 /// Kept bits of `SAMPLES` weights, the rows numbered from `from`.
-fn pattern(dropout: Dropout, batch_item: usize, head: usize, from: usize) -> Vec<bool> {
+fn pattern(dropout: AttentionDropout, batch_item: usize, head: usize, from: usize) -> Vec<bool> {
     (0..SAMPLES / ROW)
         .flat_map(|query| {
             let row = dropout.row(batch_item, head, from + query);
@@ -30,9 +30,9 @@ fn deviations(left: &[bool], right: &[bool], probability: f64) -> f64 {
 #[test]
 fn answers_are_pinned_for_other_devices() {
     // Computed by a separate program (Python integers) from the definition in the docs.
-    assert_eq!(Dropout::mix(0), 0);
-    assert_eq!(Dropout::mix(1), 0x0427_41d6);
-    let row = Dropout {
+    assert_eq!(AttentionDropout::mix(0), 0);
+    assert_eq!(AttentionDropout::mix(1), 0x0427_41d6);
+    let row = AttentionDropout {
         probability: 0.25,
         seed: 0x0123_4567_89ab_cdef,
     }
@@ -71,7 +71,7 @@ fn the_documented_function_is_the_implemented_one() {
                 a = mix(a ^ word);
                 b = mix((b + a) % MODULUS);
             }
-            let dropout = Dropout {
+            let dropout = AttentionDropout {
                 probability: 0.3,
                 seed,
             };
@@ -87,7 +87,7 @@ fn the_documented_function_is_the_implemented_one() {
 
 #[test]
 fn one_weight_and_a_row_agree() {
-    let dropout = Dropout {
+    let dropout = AttentionDropout {
         probability: 0.5,
         seed: 11,
     };
@@ -97,7 +97,7 @@ fn one_weight_and_a_row_agree() {
 
 #[test]
 fn a_filled_row_is_the_row() {
-    let row = Dropout {
+    let row = AttentionDropout {
         probability: 0.4,
         seed: 11,
     }
@@ -111,7 +111,7 @@ fn a_filled_row_is_the_row() {
 
 #[test]
 fn probability_zero_keeps_everything() {
-    let dropout = Dropout {
+    let dropout = AttentionDropout {
         probability: 0.0,
         seed: 7,
     };
@@ -122,7 +122,7 @@ fn probability_zero_keeps_everything() {
 #[test]
 fn the_keep_rate_is_within_five_deviations() {
     for (seed, probability) in [0.001, 0.1, 0.25, 0.5, 0.9, 0.999].into_iter().enumerate() {
-        let dropout = Dropout {
+        let dropout = AttentionDropout {
             probability,
             seed: seed as u64,
         };
@@ -144,7 +144,7 @@ fn the_rate_of_single_rows_and_columns_varies_as_much_as_chance_allows() {
     // A poor row hash passes the global rate with rows that are all 0.4 or 0.6: look at the variance between rows.
     let probability = 0.3;
     let kept = pattern(
-        Dropout {
+        AttentionDropout {
             probability,
             seed: 3,
         },
@@ -181,8 +181,8 @@ fn the_rate_of_single_rows_and_columns_varies_as_much_as_chance_allows() {
 fn neighbours_along_every_axis_are_independent() {
     for probability in [0.1, 0.5] {
         let seed = 0x5eed;
-        let dropout = Dropout { probability, seed };
-        let seeded = |seed| Dropout { probability, seed };
+        let dropout = AttentionDropout { probability, seed };
+        let seeded = |seed| AttentionDropout { probability, seed };
         let base = pattern(dropout, 0, 0, 0);
         let mut others = vec![
             ("next head", pattern(dropout, 0, 1, 0)),
@@ -213,7 +213,7 @@ fn neighbours_along_every_axis_are_independent() {
 
 #[test]
 fn axes_are_not_interchangeable() {
-    let dropout = Dropout {
+    let dropout = AttentionDropout {
         probability: 0.5,
         seed: 1,
     };
@@ -226,7 +226,7 @@ fn axes_are_not_interchangeable() {
 #[test]
 fn only_probabilities_below_one_are_valid() {
     let check = |probability| {
-        Dropout {
+        AttentionDropout {
             probability,
             seed: 0,
         }
@@ -243,7 +243,7 @@ fn only_probabilities_below_one_are_valid() {
         "the dropout probability must be at least 0 and less than 1, but is 1.5"
     );
     assert_eq!(
-        Dropout {
+        AttentionDropout {
             probability: 1.0_f64.next_down(),
             seed: 0
         }

@@ -1,8 +1,8 @@
 //! What goes into one attention call.
 
 use crate::{
-    Broadcast, BroadcastError, Dropout, DropoutError, Mask, MaskError, Problem, ProblemError,
-    RelativeBuckets, RelativeBucketsError,
+    AttentionDropout, Broadcast, BroadcastError, DropoutError, Mask, MaskError, Problem,
+    ProblemError, RelativeBuckets, RelativeBucketsError,
 };
 use thiserror::Error;
 
@@ -39,7 +39,7 @@ pub struct Inputs<'a> {
     /// Factor on the scores, `1 / sqrt(dim_qk)` if absent.
     pub scale: Option<f64>,
     /// Dropout on the weights.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
 }
 
 /// Why [`Inputs`] cannot be run.

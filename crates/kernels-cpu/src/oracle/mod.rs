@@ -17,7 +17,7 @@
 //! | the rows, heads and default scale of [`Problem`](crate::Problem) | numbers written out by hand |
 //! | [`Broadcast::get`](crate::Broadcast::get), [`Broadcast::index`](crate::Broadcast::index) | strides, for all sixteen shapes |
 //! | [`RelativeBuckets::bucket`](crate::RelativeBuckets::bucket) | T5's table |
-//! | [`Dropout::keep`](crate::Dropout::keep), [`Dropout::kept_scale`](crate::Dropout::kept_scale) | its pinned bits and frequencies |
+//! | [`AttentionDropout::keep`](crate::AttentionDropout::keep), [`AttentionDropout::kept_scale`](crate::AttentionDropout::kept_scale) | its pinned bits and frequencies |
 //! | `exp`, `ln` and `tanh` of `std` or `libm` | not ours |
 //!
 //! ```

@@ -9,8 +9,8 @@ use super::{
     rows_mut::RowsMut,
 };
 use crate::{
-    Broadcast, BroadcastError, DistanceAxis, Dropout, DropoutError, Mask, MaskError, Problem,
-    ProblemError, extent::elements,
+    AttentionDropout, Broadcast, BroadcastError, DistanceAxis, DropoutError, Mask, MaskError,
+    Problem, ProblemError, extent::elements,
 };
 
 /// The tensors and options of one call of the kernels.
@@ -46,7 +46,7 @@ pub struct Inputs<'a, T: Element> {
     /// Factor on the scores, `1 / sqrt(dim_qk)` if absent.
     pub scale: Option<f64>,
     /// Dropout on the weights.
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
 }
 
 /// Why [`Inputs`] cannot be run.

@@ -1,8 +1,8 @@
 //! One attention problem, described once for the oracle, a plain implementation and the kernels.
 
 use burn_attn_kernels_cpu::{
-    BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask,
-    Problem, RelativeBuckets, Segments, Window, oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask,
+    PositionMask, Problem, RelativeBuckets, Segments, Window, oracle,
 };
 
 /// Results and gradients by name, in f64, which holds those of every precision exactly.
@@ -54,7 +54,7 @@ pub struct Case {
     pub sinks: Option<Vec<f64>>,
     pub softcap: Option<f64>,
     pub scale: Option<f64>,
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
     pub output_gradient: Vec<f64>,
     pub logsumexp_gradient: Option<Vec<f64>>,
 }

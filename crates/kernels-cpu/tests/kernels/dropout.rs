@@ -1,6 +1,6 @@
 //! Dropout through the kernels: which weights, how many, and the same on average.
 
-use burn_attn_kernels_cpu::Dropout;
+use burn_attn_kernels_cpu::AttentionDropout;
 
 use crate::{
     case::{Case, tensor},
@@ -10,7 +10,7 @@ use crate::{
 
 /// Output and value gradient are the weights themselves: all scores are 0, and values and incoming gradients are the
 /// rows of unit matrices.
-fn of_weights(sizes: [usize; 7], dropout: Dropout) -> Case {
+fn of_weights(sizes: [usize; 7], dropout: AttentionDropout) -> Case {
     let [batch, heads_q, heads_kv, len_q, len_kv, dim_qk, _] = sizes;
     // Each of the two needs dims of its own length.
     let dim_v = len_q.max(len_kv);
@@ -31,7 +31,7 @@ fn of_weights(sizes: [usize; 7], dropout: Dropout) -> Case {
 #[test]
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_kernels_drop_what_the_function_says() {
-    let dropout = Dropout {
+    let dropout = AttentionDropout {
         probability: 0.37,
         seed: 0xdead_beef_1234_5678,
     };
@@ -77,7 +77,7 @@ fn the_kernels_drop_what_the_function_says() {
 #[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
 fn the_kept_fraction_is_one_minus_the_probability() {
     for probability in [0.1, 0.5, 0.9] {
-        let dropout = Dropout {
+        let dropout = AttentionDropout {
             probability,
             seed: 5,
         };
@@ -109,7 +109,7 @@ fn the_mean_over_seeds_is_the_result_without_dropout() {
         let without = tensor(&without, name);
         let (mut mean, mut squares) = (vec![0.0; without.len()], vec![0.0; without.len()]);
         for seed in 0..SEEDS {
-            case.dropout = Some(Dropout {
+            case.dropout = Some(AttentionDropout {
                 probability: 0.4,
                 seed,
             });

@@ -1,7 +1,7 @@
 //! Every way to be refused; the messages are pinned, because they are read by people.
 
 use burn_attn_kernels_cpu::{
-    BlockSize, Blocks, Broadcast, Dropout, Mask, Problem,
+    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, Problem,
     tiled::{Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, forward},
 };
 
@@ -223,7 +223,7 @@ fn numbers_out_of_range() {
         &number(None, Some(f64::INFINITY), None),
         "scale must be finite and the softcap positive, but scale is inf",
     );
-    let dropout = Dropout {
+    let dropout = AttentionDropout {
         probability: 1.0,
         seed: 0,
     };

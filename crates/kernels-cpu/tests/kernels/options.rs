@@ -1,9 +1,9 @@
 //! Every option of the kernels, alone and all together.
 
 use burn_attn_kernels_cpu::{
-    BlockSize,
+    AttentionDropout, BlockSize,
     CausalAlignment::{BottomRight, TopLeft},
-    Dropout, RelativeBuckets, Window, alibi_slopes,
+    RelativeBuckets, Window, alibi_slopes,
 };
 
 use super::case::{Case, coarse};
@@ -222,7 +222,7 @@ fn others(plain: Plain<'_>) -> Vec<Case> {
             .map(|x| 4.0 * x)
             .collect()
     };
-    let dropout = |probability, seed| Some(Dropout { probability, seed });
+    let dropout = |probability, seed| Some(AttentionDropout { probability, seed });
     vec![
         named(plain, "sinks", |case| case.sinks = Some(sinks(case))),
         named(plain, "sinks of every size", |case| {
@@ -276,7 +276,7 @@ pub fn everything(case: &mut Case) {
     case.sinks = Some(coarse(10, heads));
     case.softcap = Some(2.0);
     case.scale = Some(0.8);
-    case.dropout = Some(Dropout {
+    case.dropout = Some(AttentionDropout {
         probability: 0.2,
         seed: 3,
     });

@@ -3,9 +3,9 @@
 use core::ops::Range;
 
 use burn_attn_kernels_cpu::{
-    BlockSize,
+    AttentionDropout, BlockSize,
     CausalAlignment::{BottomRight, TopLeft},
-    Dropout, RelativeBuckets, Window,
+    RelativeBuckets, Window,
 };
 
 use super::{
@@ -103,7 +103,7 @@ impl Choices {
         case.sinks = chosen(21).then(|| coarse(seed + 10, heads));
         case.softcap = chosen(22).then_some(1.5);
         case.scale = chosen(23).then_some(0.7);
-        case.dropout = chosen(24).then_some(Dropout {
+        case.dropout = chosen(24).then_some(AttentionDropout {
             probability: 0.3,
             seed,
         });

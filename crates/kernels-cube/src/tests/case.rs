@@ -1,8 +1,8 @@
 //! One call, by the oracle and by the kernels.
 
 use burn_attn_kernels_cpu::{
-    BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Dropout, Mask, PositionMask,
-    Problem, Segments, Window, oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask,
+    PositionMask, Problem, Segments, Window, oracle,
 };
 use cubecl::ir::{ElemType, FloatKind};
 
@@ -174,7 +174,7 @@ fn both(case: &Case) -> Option<[All; 2]> {
     });
     let slopes = case.alibi.then(|| numbers(heads_q, 6));
     let sinks = case.sinks.then(|| numbers(heads_q, 7));
-    let dropout = case.dropout.map(|probability| Dropout {
+    let dropout = case.dropout.map(|probability| AttentionDropout {
         probability,
         seed: 0x1234_5678_9abc,
     });

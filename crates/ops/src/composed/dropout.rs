@@ -9,7 +9,7 @@ use burn::{
     },
     tensor::{Distribution, FloatDType, IntDType, Shape},
 };
-use burn_attn_kernels_cpu::Dropout;
+use burn_attn_kernels_cpu::AttentionDropout;
 
 use super::{
     float_dtype,
@@ -19,7 +19,7 @@ use crate::backend::ScoreInputs;
 
 /// The states of all rows of a call: hashed once, then used for each part of the scores.
 ///
-/// The same numbers as [`Dropout::row`]: the counter-based generator of the contract, by integer operations on the device.
+/// The same numbers as [`AttentionDropout::row`]: the counter-based generator of the contract, by integer operations on the device.
 pub(crate) struct DropoutRows<B: Backend> {
     /// `[batch, heads_q, len_q, 1]`
     state: [IntTensor<B>; 2],
@@ -36,15 +36,19 @@ impl<B: Backend> DropoutRows<B> {
         dropout.map(|dropout| Self::new(dropout, [batch, heads_q, len_q], &device))
     }
 
-    fn new(dropout: Dropout, [batch, heads_q, len_q]: [usize; 3], device: &Device<B>) -> Self {
+    fn new(
+        dropout: AttentionDropout,
+        [batch, heads_q, len_q]: [usize; 3],
+        device: &Device<B>,
+    ) -> Self {
         let arithmetic = match get_or_init_device_settings::<B>(device).int_dtype {
             IntDType::I64 | IntDType::U64 => Arithmetic::Masked,
             _ => Arithmetic::Wrapping,
         };
         let mut start = [0x243f_6a88_u32, 0x85a3_08d3];
         for word in [dropout.seed as u32, (dropout.seed >> 32) as u32] {
-            start[0] = Dropout::mix(start[0] ^ word);
-            start[1] = Dropout::mix(start[1].wrapping_add(start[0]));
+            start[0] = AttentionDropout::mix(start[0] ^ word);
+            start[1] = AttentionDropout::mix(start[1].wrapping_add(start[0]));
         }
 
         let words = |axis: usize, count: usize| {
@@ -168,7 +172,7 @@ impl Arithmetic {
         B::bitwise_xor(x.clone(), self.shift::<B>(x, by))
     }
 
-    /// [`DropoutRow::bits`](burn_attn_kernels_cpu::DropoutRow::bits) of `x = key ^ a`.
+    /// [`AttentionDropoutRow::bits`](burn_attn_kernels_cpu::AttentionDropoutRow::bits) of `x = key ^ a`.
     fn bits<B: Backend>(self, x: IntTensor<B>, b: Option<IntTensor<B>>) -> IntTensor<B> {
         let x = self.shift_xor::<B>(x, 17);
         let x = self.multiply::<B>(x, 0xed5a_d4bb);
@@ -189,7 +193,7 @@ impl Arithmetic {
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) fn factors_of_host<B: Backend>(
     like: FloatTensor<B>,
-    dropout: Dropout,
+    dropout: AttentionDropout,
 ) -> FloatTensor<B> {
     /// Long enough that hashing the row costs nothing.
     const RUN: usize = 4096;
@@ -215,7 +219,7 @@ pub(crate) fn factors_of_host<B: Backend>(
 /// The same, from the generator of its device.
 pub(crate) fn factors_of_device<B: Backend>(
     like: FloatTensor<B>,
-    dropout: Dropout,
+    dropout: AttentionDropout,
 ) -> FloatTensor<B> {
     let keeps = Distribution::Bernoulli(1.0 - dropout.probability);
     let dtype = float_dtype(like.dtype());

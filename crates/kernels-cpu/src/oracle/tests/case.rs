@@ -1,7 +1,7 @@
 //! One problem with all its buffers, reproducibly random.
 
 use crate::oracle::{Forward, Gradients, Inputs, backward, forward};
-use crate::{Broadcast, Dropout, Mask, Problem, RelativeBuckets};
+use crate::{AttentionDropout, Broadcast, Mask, Problem, RelativeBuckets};
 
 /// Every size is different, so that a swapped axis fails; two query heads share each key/value head.
 pub const PRIMES: Problem = Problem {
@@ -42,7 +42,7 @@ pub struct Case<'a> {
     pub sinks: Option<Vec<f64>>,
     pub softcap: Option<f64>,
     pub scale: Option<f64>,
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
     pub output_gradient: Vec<f64>,
     pub logsumexp_gradient: Option<Vec<f64>>,
 }
@@ -84,7 +84,7 @@ impl<'a> Case<'a> {
             sinks: Some(numbers(6, problem.heads_q)),
             softcap: Some(1.7),
             scale: Some(0.6),
-            dropout: Some(Dropout {
+            dropout: Some(AttentionDropout {
                 probability: 0.3,
                 seed: 23,
             }),

@@ -2,7 +2,7 @@
 
 use super::case::{BUCKETS, Case, PRIMES};
 use crate::oracle::{backward, forward};
-use crate::{Dropout, Mask, Problem, RelativeBuckets};
+use crate::{AttentionDropout, Mask, Problem, RelativeBuckets};
 
 #[track_caller]
 fn refused(case: &Case<'_>, message: &str) {
@@ -158,7 +158,7 @@ fn impossible_numbers() {
     }
     refused(
         &Case {
-            dropout: Some(Dropout {
+            dropout: Some(AttentionDropout {
                 probability: 1.0,
                 seed: 0,
             }),

@@ -1,7 +1,9 @@
 //! The forward against the equations that define it.
 
 use super::case::{Case, PRIMES, TALL, assert_close, numbers};
-use crate::{Broadcast, CausalAlignment, Dropout, Mask, PositionMask, Problem, Segments, Window};
+use crate::{
+    AttentionDropout, Broadcast, CausalAlignment, Mask, PositionMask, Problem, Segments, Window,
+};
 
 const EXACT: f64 = 1e-13;
 
@@ -331,7 +333,7 @@ fn a_wide_softcap_and_the_default_scale_change_nothing() {
 #[test]
 fn dropout_thins_the_output_but_not_the_weights() {
     let plain = Case::new(PRIMES);
-    let dropout = Dropout {
+    let dropout = AttentionDropout {
         probability: 0.4,
         seed: 5,
     };
@@ -354,7 +356,7 @@ fn dropout_thins_the_output_but_not_the_weights() {
         assert_close("output", &[output[row * 13 + d]], &[expected], EXACT);
     }
     let none = Case {
-        dropout: Some(Dropout {
+        dropout: Some(AttentionDropout {
             probability: 0.0,
             seed: 5,
         }),

@@ -3,7 +3,7 @@
 use super::case::{BUCKETS, Case, PRIMES, TALL, assert_close, numbers};
 use super::differences::{check, differences};
 use crate::CausalAlignment::{BottomRight, TopLeft};
-use crate::{Dropout, Mask, PositionMask, Problem, RelativeBuckets, alibi_slopes};
+use crate::{AttentionDropout, Mask, PositionMask, Problem, RelativeBuckets, alibi_slopes};
 
 #[test]
 fn plain() {
@@ -96,7 +96,7 @@ fn relative() {
 #[test]
 fn dropout() {
     for probability in [0.0, 0.5, 0.95] {
-        let dropout = Some(Dropout {
+        let dropout = Some(AttentionDropout {
             probability,
             seed: 99,
         });

@@ -13,7 +13,7 @@ use super::{
     tile::{Panel, WIDEST_PANEL},
     visibility::{Visibility, Visible},
 };
-use crate::Dropout;
+use crate::AttentionDropout;
 
 /// The options that act on scores.
 #[derive(Clone, Copy)]
@@ -21,7 +21,7 @@ pub(crate) struct Scoring<'a, R> {
     pub(crate) visible: Visible<'a>,
     pub(crate) biases: Biases<'a, R>,
     pub(crate) softcap: Option<Softcap<R>>,
-    pub(crate) dropout: Option<Dropout>,
+    pub(crate) dropout: Option<AttentionDropout>,
 }
 
 /// The scores of a panel and a block.
@@ -121,7 +121,7 @@ impl<R: Real> Scoring<'_, R> {
     #[inline(always)]
     pub(crate) fn drop_weights(
         &self,
-        dropout: Dropout,
+        dropout: AttentionDropout,
         panel: &Panel,
         keys: Range<usize>,
         kept: &mut [R],
@@ -139,7 +139,7 @@ impl<R: Real> Scoring<'_, R> {
             for ((row, a), b) in row.chunks_mut(8).zip(of_a).zip(of_b) {
                 let mut factors = [R::default(); 8];
                 for lane in 0..8 {
-                    let row = crate::DropoutRow {
+                    let row = crate::AttentionDropoutRow {
                         state: [a[lane], b[lane]],
                         threshold,
                     };

@@ -1,6 +1,8 @@
 //! One poison: what is put where in a problem, and how far it may get.
 
-use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, Dropout, RelativeBuckets, Window};
+use burn_attn_kernels_cpu::{
+    AttentionDropout, BlockSize, CausalAlignment, RelativeBuckets, Window,
+};
 
 /// What stands where an ordinary number should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -116,7 +118,7 @@ pub struct Poison {
     pub relative: Option<(Vec<f64>, RelativeBuckets)>,
     pub sinks: Option<Vec<f64>>,
     pub softcap: Option<f64>,
-    pub dropout: Option<Dropout>,
+    pub dropout: Option<AttentionDropout>,
     pub puts: Vec<Put>,
     pub reaches: Reaches,
 }
@@ -148,7 +150,7 @@ impl Poison {
         self.name += ", with softcap, sinks and dropout";
         self.softcap = Some(1.5);
         self.sinks = Some((0..self.sizes[1]).map(|head| head as f64 / 4.0).collect());
-        self.dropout = Some(Dropout {
+        self.dropout = Some(AttentionDropout {
             probability: 0.25,
             seed: 29,
         });

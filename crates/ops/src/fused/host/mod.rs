@@ -19,7 +19,7 @@ use burn::{
     tensor::{DType, Shape, bf16, f16},
 };
 use burn_attn_kernels_cpu::{
-    Dropout,
+    AttentionDropout,
     tiled::{Activated, Activation, Element, Execution, Linear, SKINNY_ROWS, SkinnyGemm},
 };
 
@@ -192,7 +192,7 @@ impl<B: Host> AttentionOps for B {
     }
 
     // Burn's CPU generator samples number by number; the counter-based one needs a few integer operations per number.
-    fn dropout_factors(like: FloatTensor<B>, dropout: Dropout) -> FloatTensor<B> {
+    fn dropout_factors(like: FloatTensor<B>, dropout: AttentionDropout) -> FloatTensor<B> {
         composed::factors_of_host::<B>(like, dropout)
     }
 }
