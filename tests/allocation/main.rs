@@ -13,7 +13,7 @@ use std::{
 
 use burn::tensor::{Distribution, Tensor};
 use burn_attn::{
-    BlockConfig, KvCacheConfig, LayerInput, SelfAttentionConfig, SelfAttentionInput,
+    BlockConfig, CacheStorage, KvCacheConfig, LayerInput, SelfAttentionConfig, SelfAttentionInput,
     TransformerStackConfig,
     positions::{AlibiConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
@@ -113,7 +113,7 @@ fn prompts(batch: usize, len: usize, uneven: bool) -> Vec<usize> {
 }
 
 fn room() -> KvCacheConfig {
-    KvCacheConfig::new(MAX_LEN).with_initial_len(MAX_LEN)
+    KvCacheConfig::new(MAX_LEN).with_initial_capacity(MAX_LEN)
 }
 
 /// Panics if a token costs more where more came before; `calls` is how often it calls the attention.
@@ -193,7 +193,7 @@ fn a_token_allocates_the_same_however_long_the_context_is() {
 
     let module = config().init(&device);
     let costs = LENGTHS.map(|len| {
-        let mut cache = module.cache(1, &room().with_quantized(true));
+        let mut cache = module.cache(1, &room().with_storage(CacheStorage::Int8));
         of_a_token(&[len], D_MODEL, |x, _| {
             module.forward_cached(SelfAttentionInput::new(x), &mut cache);
         })

@@ -1,100 +1,71 @@
 //! Errors of configurations.
 
-use core::{error::Error, fmt};
-
 /// Why a configuration cannot be built, as one sentence with the offending values.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// ```
+/// use burn_attn::SelfAttentionConfig;
+///
+/// let error = SelfAttentionConfig::new(15, 4).validate().unwrap_err();
+/// assert_eq!(error.config, "SelfAttentionConfig");
+/// assert_eq!(error.reason, "d_model 15 is not divisible by n_heads 4");
+/// assert_eq!(
+///     error.in_name_of("ModelConfig").to_string(),
+///     "ModelConfig: d_model 15 is not divisible by n_heads 4"
+/// );
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum ConfigError {
-    /// A size that must be positive is zero.
-    Zero {
-        /// The configuration.
-        config: &'static str,
-        /// The field.
-        field: &'static str,
-    },
-    /// The width does not split evenly into heads.
-    Indivisible {
-        /// The configuration.
-        config: &'static str,
-        /// The model's width.
-        d_model: usize,
-        /// The number of heads.
-        n_heads: usize,
-    },
-    /// Values that contradict each other.
-    Invalid {
-        /// The configuration.
-        config: &'static str,
-        /// The fields and their values, as a sentence.
-        reason: String,
-    },
-    /// A dropout probability outside `[0, 1)`.
-    Dropout {
-        /// The configuration.
-        config: &'static str,
-        /// The probability given.
-        dropout: f64,
-    },
+#[error("{config}: {reason}")]
+pub struct ConfigError {
+    /// The configuration.
+    pub config: &'static str,
+    /// The fields and their values, as a sentence.
+    pub reason: String,
 }
-
-impl fmt::Display for ConfigError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Zero { config, field } => {
-                write!(f, "{config}: {field} must be at least 1, got 0")
-            }
-            Self::Indivisible {
-                config,
-                d_model,
-                n_heads,
-            } => write!(
-                f,
-                "{config}: d_model {d_model} is not divisible by n_heads {n_heads}"
-            ),
-            Self::Dropout { config, dropout } => {
-                write!(f, "{config}: dropout must be in [0, 1), got {dropout}")
-            }
-            Self::Invalid { config, reason } => write!(f, "{config}: {reason}"),
-        }
-    }
-}
-
-impl Error for ConfigError {}
 
 impl ConfigError {
-    /// The same error in the name of another configuration with these fields: the one that the user wrote.
-    ///
-    /// ```
-    /// use burn_attn::SelfAttentionConfig;
-    ///
-    /// let error = SelfAttentionConfig::new(15, 4).validate().unwrap_err();
-    /// assert_eq!(
-    ///     error.in_name_of("ModelConfig").to_string(),
-    ///     "ModelConfig: d_model 15 is not divisible by n_heads 4"
-    /// );
-    /// ```
-    pub fn in_name_of(mut self, name: &'static str) -> Self {
-        match &mut self {
-            Self::Zero { config, .. }
-            | Self::Indivisible { config, .. }
-            | Self::Invalid { config, .. }
-            | Self::Dropout { config, .. } => *config = name,
+    /// An error of `config`, the name of a configuration.
+    pub fn new(config: &'static str, reason: impl Into<String>) -> Self {
+        Self {
+            config,
+            reason: reason.into(),
         }
-        self
+    }
+
+    /// The same reason in the name of the configuration that the user wrote, which contains this one.
+    pub fn in_name_of(self, config: &'static str) -> Self {
+        Self { config, ..self }
     }
 
     /// Checks that none of the sizes, given with their names, is zero.
     ///
     /// # Errors
     ///
-    /// [`Zero`](Self::Zero), with the first field that is zero.
+    /// Names the first field that is zero.
     pub fn check_positive(
         config: &'static str,
         sizes: &[(&'static str, usize)],
     ) -> Result<(), Self> {
         match sizes.iter().find(|(_, size)| *size == 0) {
-            Some(&(field, _)) => Err(Self::Zero { config, field }),
+            Some((field, _)) => {
+                let reason = format!("{field} must be at least 1, got 0");
+                Err(Self::new(config, reason))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks that every number, given with its name, is positive and finite.
+    pub(crate) fn check_finite_positive(
+        config: &'static str,
+        numbers: &[(&str, f64)],
+    ) -> Result<(), Self> {
+        let valid = |number: f64| number > 0.0 && number.is_finite();
+        match numbers.iter().find(|(_, number)| !valid(*number)) {
+            Some((field, number)) => {
+                let reason = format!("{field} must be positive and finite, got {number}");
+                Err(Self::new(config, reason))
+            }
             None => Ok(()),
         }
     }
@@ -103,15 +74,12 @@ impl ConfigError {
     ///
     /// # Errors
     ///
-    /// [`Zero`](Self::Zero) or [`Indivisible`](Self::Indivisible).
+    /// Names the field that is zero, or both.
     pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
         Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
         if !d_model.is_multiple_of(n_heads) {
-            return Err(Self::Indivisible {
-                config,
-                d_model,
-                n_heads,
-            });
+            let reason = format!("d_model {d_model} is not divisible by n_heads {n_heads}");
+            return Err(Self::new(config, reason));
         }
         Ok(())
     }
@@ -123,12 +91,12 @@ impl ConfigError {
         window: Option<usize>,
     ) -> Result<(), Self> {
         match (causal, window) {
-            (false, Some(window)) => Err(Self::Invalid {
-                config,
-                reason: format!(
+            (false, Some(window)) => {
+                let reason = format!(
                     "a window of {window} needs causal true; AttentionMask::window is for both directions"
-                ),
-            }),
+                );
+                Err(Self::new(config, reason))
+            }
             _ => Ok(()),
         }
     }
@@ -137,10 +105,20 @@ impl ConfigError {
     ///
     /// # Errors
     ///
-    /// [`Dropout`](Self::Dropout).
+    /// Gives the probability.
     pub fn check_dropout(config: &'static str, dropout: f64) -> Result<(), Self> {
-        if !(0.0..1.0).contains(&dropout) {
-            return Err(Self::Dropout { config, dropout });
+        Self::check_probability(config, "dropout", dropout)
+    }
+
+    /// Checks that a probability of dropout, the named field, is in `[0, 1)`.
+    pub(crate) fn check_probability(
+        config: &'static str,
+        field: &str,
+        probability: f64,
+    ) -> Result<(), Self> {
+        if !(0.0..1.0).contains(&probability) {
+            let reason = format!("{field} must be in [0, 1), got {probability}");
+            return Err(Self::new(config, reason));
         }
         Ok(())
     }

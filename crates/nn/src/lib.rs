@@ -15,12 +15,12 @@ mod transformer;
 
 pub use attention::{
     AttentionContext, AttentionOutput, CrossAttention, CrossAttentionConfig, CrossAttentionInput,
-    CrossMemory, Heads, HeadsConfig, L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, RmsQkNorm,
-    SelfAttention, SelfAttentionConfig, SelfAttentionInput,
+    CrossMemory, Heads, HeadsConfig, MultiHeadAttention, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, ProjectedMemory, ProjectionBias, QkNorm, QkNormConfig, SelfAttention,
+    SelfAttentionConfig, SelfAttentionInput,
 };
 pub use burn_attn_ops as ops;
-pub use cache::{KvCache, KvCacheConfig};
+pub use cache::{CacheStorage, KvCache, KvCacheConfig};
 pub use dropout::dropout;
 pub use embed::embed;
 pub use error::ConfigError;
@@ -35,7 +35,7 @@ pub use tied_embedding::{TiedEmbedding, TiedEmbeddingConfig};
 pub use transformer::{
     BlockConfig, ExpertsConfig, FeedForward, FeedForwardActivation, FeedForwardConfig, LayerCache,
     LayerInput, LayerOutput, LayerPattern, MixtureOfExperts, MixtureOfExpertsConfig,
-    MixtureOfExpertsOutput, Norm, NormConfig, NormPlacement, Residual, Transformer,
+    MixtureOfExpertsOutput, Norm, NormConfig, NormPlacement, SublayerConnection, Transformer,
     TransformerCache, TransformerConfig, TransformerInput, TransformerLayer,
     TransformerLayerConfig, TransformerOutput, TransformerStack, TransformerStackConfig,
     TransformerStackOutput, load_balancing_loss,

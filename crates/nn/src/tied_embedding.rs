@@ -51,11 +51,8 @@ impl TiedEmbeddingConfig {
             ("input_factor", self.input_factor),
             ("output_factor", self.output_factor),
         ] {
-            if let Some(factor) = factor.filter(|factor| !(*factor > 0.0 && factor.is_finite())) {
-                return Err(ConfigError::Invalid {
-                    config: NAME,
-                    reason: format!("{field} must be positive and finite, got {factor}"),
-                });
+            if let Some(factor) = factor {
+                ConfigError::check_finite_positive(NAME, &[(field, factor)])?;
             }
         }
         Ok(())

@@ -3,8 +3,8 @@
 use burn::tensor::Tensor;
 use burn_attn::{
     AttentionBias, AttentionMask, BlockConfig, ConfigError, CrossAttention, CrossAttentionConfig,
-    CrossAttentionInput, HeadsConfig, KvCacheConfig, L2QkNorm, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
+    CrossAttentionInput, HeadsConfig, KvCacheConfig, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, QkNormConfig, SelfAttentionConfig,
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},
 };
 use burn_attn_tests::{
@@ -71,18 +71,15 @@ fn factors() {
             heads().with_softcap(number),
             &format!("softcap must be positive and finite, got {shown}"),
         );
-        let l2 = L2QkNorm::new;
+        let l2 = |factor, epsilon| QkNormConfig::L2 { factor, epsilon };
         for (norm, named) in [
+            (QkNormConfig::Rms { epsilon: number }, "Rms: epsilon"),
             (
-                QkNormConfig::Rms(RmsQkNorm::new().with_epsilon(number)),
-                "Rms: epsilon",
-            ),
-            (
-                QkNormConfig::RmsAcrossHeads(RmsQkNorm::new().with_epsilon(number)),
+                QkNormConfig::RmsAcrossHeads { epsilon: number },
                 "RmsAcrossHeads: epsilon",
             ),
-            (QkNormConfig::L2(l2().with_epsilon(number)), "L2: epsilon"),
-            (QkNormConfig::L2(l2().with_factor(number)), "L2: factor"),
+            (l2(10.0, number), "L2: epsilon"),
+            (l2(number, 1e-6), "L2: factor"),
         ] {
             refused_everywhere(
                 heads().with_qk_norm(norm),

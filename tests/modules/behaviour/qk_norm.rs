@@ -2,8 +2,8 @@
 
 use burn::tensor::{DType, Device, Tensor};
 use burn_attn::{
-    L2QkNorm, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    ProjectionBias, QkNormConfig,
+    MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias,
+    QkNormConfig,
 };
 use burn_attn_tests::{compare::numbers, devices, parameters};
 
@@ -89,7 +89,10 @@ fn cosines_are_those_of_any_length() {
 #[test]
 fn a_bound_whose_square_is_no_number_still_bounds() {
     for (device, dtype, _) in dtypes() {
-        let norm = QkNormConfig::L2(L2QkNorm::new().with_epsilon(1e-30));
+        let norm = QkNormConfig::L2 {
+            factor: 10.0,
+            epsilon: 1e-30,
+        };
         let found = weights(
             norm,
             &[[0.0, 0.0]],

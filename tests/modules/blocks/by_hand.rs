@@ -10,7 +10,7 @@ use burn::{
 };
 use burn_attn::{
     BlockConfig, CrossAttentionInput, FeedForward, FeedForwardActivation, Norm, NormConfig,
-    NormPlacement, Residual, SelfAttentionInput, TransformerLayer,
+    NormPlacement, SelfAttentionInput, SublayerConnection, TransformerLayer,
 };
 
 /// What `config` says about a norm, with the parameters of `module`.
@@ -117,7 +117,7 @@ fn think_as(block: &BlockConfig, module: &TransformerLayer, x: Tensor<3>) -> Ten
 
 fn residual(
     block: &BlockConfig,
-    module: &Residual,
+    module: &SublayerConnection,
     x: Tensor<3>,
     sublayer: impl Fn(Tensor<3>) -> Tensor<3>,
 ) -> Tensor<3> {

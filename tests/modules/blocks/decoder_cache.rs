@@ -45,7 +45,7 @@ fn decodings(device: &Device) -> [Decoding; 4] {
         let input = LayerInput::new(target.clone())
             .memory(memory.clone())
             .memory_lengths(&lengths);
-        let config = KvCacheConfig::new(LEN).with_initial_len(2);
+        let config = KvCacheConfig::new(LEN).with_initial_capacity(2);
         let mut cache = decoder.cache(2, &config);
         decoder.project_memory(memory, &lengths, &mut cache);
         Decoding {

@@ -242,10 +242,7 @@ fn layers_with_experts_decode() {
 #[test]
 fn bad_experts_have_their_sentence() {
     let cases = [
-        (
-            ExpertsConfig::new(7, 8),
-            "n_active 8 is more than n_experts 7",
-        ),
+        (ExpertsConfig::new(7, 8), "top_k 8 is more than n_experts 7"),
         (
             ExpertsConfig::new(0, 1),
             "n_experts must be at least 1, got 0",

@@ -69,9 +69,12 @@ fn only_chosen_experts_learn() {
 fn all_experts_together_are_one_sum() {
     for (name, device) in devices::cpu() {
         let config = MixtureOfExpertsConfig::new(D_MODEL, D_FF, N_EXPERTS, N_EXPERTS);
-        for renormalized in [false, true] {
+        for norm_topk_prob in [false, true] {
             let module = filled(
-                config.clone().with_renormalized(renormalized).init(&device),
+                config
+                    .clone()
+                    .with_norm_topk_prob(norm_topk_prob)
+                    .init(&device),
                 1,
             );
             let x: Tensor<2> = tensor([5, D_MODEL], 3, &device);
@@ -111,11 +114,11 @@ fn bad_input_has_its_sentence() {
     let cases = [
         (
             MixtureOfExpertsConfig::new(D_MODEL, D_FF, 7, 0),
-            "n_active must be at least 1, got 0",
+            "top_k must be at least 1, got 0",
         ),
         (
             MixtureOfExpertsConfig::new(D_MODEL, D_FF, 7, 8),
-            "n_active 8 is more than n_experts 7",
+            "top_k 8 is more than n_experts 7",
         ),
         (
             config().with_dropout(1.0),
@@ -135,7 +138,7 @@ fn bad_input_has_its_sentence() {
     let logits = || Tensor::<2>::zeros([5, N_EXPERTS], &device);
     assert_eq!(
         sentence(|| load_balancing_loss(&[logits()], 8, None)),
-        "load_balancing_loss: n_active must be between 1 and the 7 experts, got 8"
+        "load_balancing_loss: top_k must be between 1 and the 7 experts, got 8"
     );
     let none: Tensor<1, Bool> = Tensor::from_data([true; 4], &device);
     let found = sentence(|| load_balancing_loss(&[logits()], 2, Some(none.clone())));

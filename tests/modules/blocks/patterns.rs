@@ -87,7 +87,7 @@ fn layers_that_differ_decode() {
         let stack = mixed(5, &device);
         let x: Tensor<3> = tensor([2, 13, D_MODEL], 2, &device);
         let whole = stack.forward(LayerInput::new(x.clone()));
-        let config = KvCacheConfig::new(13).with_initial_len(2);
+        let config = KvCacheConfig::new(13).with_initial_capacity(2);
         let mut cache = stack.cache(2, &config);
         for (from, len) in [(0, 6), (6, 1), (7, 1), (8, 5)] {
             let piece = x.clone().narrow(1, from, len);

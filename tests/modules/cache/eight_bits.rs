@@ -4,8 +4,8 @@ use std::f32::consts::TAU;
 
 use burn::tensor::{Device, Tensor, TensorData};
 use burn_attn::{
-    KvCacheConfig, MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput,
-    ProjectionBias, SelfAttentionInput,
+    CacheStorage, KvCacheConfig, MultiHeadAttention, MultiHeadAttentionConfig,
+    MultiHeadAttentionInput, ProjectionBias, SelfAttentionInput,
 };
 use burn_attn_tests::{
     compare::{assert_close, error, numbers},
@@ -49,14 +49,14 @@ fn normal(seed: u64, outliers: usize, device: &Device) -> Tensor<3> {
 }
 
 /// The contexts of all heads and positions with a cache like this.
-fn contexts(module: &MultiHeadAttention, outliers: usize, quantized: bool) -> Vec<f32> {
+fn contexts(module: &MultiHeadAttention, outliers: usize, storage: CacheStorage) -> Vec<f32> {
     let device = module.query.weight.device();
     let input = MultiHeadAttentionInput::new(
         normal(1, 0, &device),
         normal(2, outliers, &device),
         normal(3, outliers, &device),
     );
-    let config = KvCacheConfig::new(LEN).with_quantized(quantized);
+    let config = KvCacheConfig::new(LEN).with_storage(storage);
     numbers(&module.forward_cached(input, &mut module.cache(1, &config)))
 }
 
@@ -85,8 +85,9 @@ fn eight_bits_have_the_documented_error() {
             ("normal numbers", 0, [0.0080, 0.0148]),
             ("2 of 64 channels 10 times as large", 2, [0.0426, 0.2431]),
         ] {
-            let exact = contexts(&module, outliers, false);
-            let [mean, largest] = relative_errors(&contexts(&module, outliers, true), &exact);
+            let exact = contexts(&module, outliers, CacheStorage::Float);
+            let [mean, largest] =
+                relative_errors(&contexts(&module, outliers, CacheStorage::Int8), &exact);
             println!("{backend}, {what}: mean {mean:.4}, largest {largest:.4}");
             for (measured, documented) in [mean, largest].into_iter().zip(documented) {
                 assert!(
@@ -104,7 +105,7 @@ fn eight_bits_are_nearly_exact() {
         let x = tensor([2, 23, D_MODEL], 1, &device);
         for (name, module) in modules(&device) {
             let whole = module.forward(SelfAttentionInput::new(x.clone()));
-            let mut cache = module.cache(2, &small(23).with_quantized(true));
+            let mut cache = module.cache(2, &small(23).with_storage(CacheStorage::Int8));
             let cached = in_pieces(&module, &mut cache, &x, &[7, 1, 1, 11, 3]);
             let error = error(&cached.into_data(), &whole.into_data());
             println!("{backend}, {name}: error {error:.1e}");
@@ -121,7 +122,7 @@ fn eight_bits_are_nearly_exact() {
 fn sequences_that_join_keep_their_codes() {
     let device = devices::any();
     let x = tensor([2, 9, D_MODEL], 1, &device);
-    let config = small(40).with_quantized(true);
+    let config = small(40).with_storage(CacheStorage::Int8);
     let (_, module) = modules(&device).swap_remove(0);
     let row = |b: usize, len: usize| x.clone().narrow(0, b, 1).narrow(1, 0, len);
     let mut caches = [(0, 8), (1, 3)].map(|(b, len)| {

@@ -65,7 +65,7 @@ fn a_cache_of_something_else_joins() {
     );
     assert_eq!(
         join(module.cache(1, &KvCacheConfig::new(11))),
-        "KvCache: a cache of (max_len, quantized) (11, false) cannot join one of (10, false)"
+        "KvCache: a cache of (max_len, storage) (11, Float) cannot join one of (10, Float)"
     );
     assert_eq!(
         join(wide(module.clone()).cache(1, &config)),
@@ -169,7 +169,7 @@ fn sequences_and_lengths_that_are_not_there() {
         .with_causal(true)
         .with_window(2)
         .init(&devices::any());
-    let mut cache = windowed.cache(1, &KvCacheConfig::new(99).with_initial_len(1));
+    let mut cache = windowed.cache(1, &KvCacheConfig::new(99).with_initial_capacity(1));
     for _ in 0..9 {
         windowed.forward_cached(tokens(1, 1), &mut cache);
     }
@@ -369,14 +369,14 @@ fn limits_at_the_ends_of_their_range() {
         .with_causal(true)
         .with_window(usize::MAX)
         .init(&device);
-    let unlimited = KvCacheConfig::new(usize::MAX).with_initial_len(1);
+    let unlimited = KvCacheConfig::new(usize::MAX).with_initial_capacity(1);
     let mut cache = module.cache(1, &unlimited);
     module.forward_cached(tokens(1, 2), &mut cache);
     module.forward_cached(tokens(1, 3), &mut cache);
     assert_eq!(cache.lengths(), [5]);
-    let zero = KvCacheConfig::new(5).with_initial_len(0);
+    let zero = KvCacheConfig::new(5).with_initial_capacity(0);
     assert_eq!(
         sentence(|| module.cache(1, &zero)),
-        "KvCacheConfig: initial_len must be at least 1, got 0"
+        "KvCacheConfig: initial_capacity must be at least 1, got 0"
     );
 }

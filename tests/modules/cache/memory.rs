@@ -1,6 +1,6 @@
 //! What a cache holds.
 
-use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+use burn_attn::{CacheStorage, KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
 use burn_attn_tests::{devices, numbers::tensor};
 
 use super::{D_MODEL, small};
@@ -55,7 +55,9 @@ fn eight_bits_take_about_a_quarter() {
         .init(&device);
     let config = KvCacheConfig::new(64);
     let exact = module.cache(1, &config).bytes();
-    let quantized = module.cache(1, &config.with_quantized(true)).bytes();
+    let quantized = module
+        .cache(1, &config.with_storage(CacheStorage::Int8))
+        .bytes();
     // 64 bytes of codes and 4 of a scale against 256.
     assert_eq!(exact * 68, quantized * 256);
 }

@@ -103,5 +103,5 @@ pub fn in_pieces(
 
 /// Room for few tokens at first, so that it has to grow.
 pub fn small(max_len: usize) -> KvCacheConfig {
-    KvCacheConfig::new(max_len).with_initial_len(2)
+    KvCacheConfig::new(max_len).with_initial_capacity(2)
 }

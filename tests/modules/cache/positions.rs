@@ -60,7 +60,7 @@ fn it_is_as_long_as_a_token_looks_back() {
         };
         let bytes = |position| {
             let module = config(position).init(&device);
-            let mut cache = module.cache(1, &small(8).with_initial_len(8));
+            let mut cache = module.cache(1, &small(8).with_initial_capacity(8));
             let x = tensor([1, 5, D_MODEL], 1, &device);
             in_pieces(&module, &mut cache, &x, &[4, 1]);
             cache.bytes()
@@ -121,7 +121,7 @@ fn another_position_is_followed_at_once() {
     let x: Tensor<3> = tensor([2, 7, D_MODEL], 1, &device);
     let run = |counts: [usize; 2], pieces: &[usize], [first, second]: [&Position; 2]| {
         // With room for all tokens, the bias of the first one serves the next.
-        let mut cache = module.cache(2, &small(9).with_initial_len(9));
+        let mut cache = module.cache(2, &small(9).with_initial_capacity(9));
         let mut step = |from: usize, len: usize, counts: [usize; 2], position: &Position| {
             let input = SelfAttentionInput::new(x.clone().narrow(1, from, len));
             let input = input.lengths(&counts).position(position.clone());

@@ -1,7 +1,7 @@
 //! The caches of language models forget wrong guesses: those with windows, those in 8 bits, and those of rows that end one by one.
 
 use burn::tensor::{Tensor, TensorData};
-use burn_attn::{BlockConfig, KvCacheConfig, positions::PositionEncoding};
+use burn_attn::{BlockConfig, CacheStorage, KvCacheConfig, positions::PositionEncoding};
 use burn_attn_models::{
     generate::{
         Autoregressive, GenerateOptions, Generation, Sampling, Speculation, Speculative, generate,
@@ -41,7 +41,7 @@ const WINDOWS: [[Option<usize>; 2]; 4] = [
 
 /// Room for few tokens at first, so that caches with windows drop what these have passed again and again.
 fn small() -> KvCacheConfig {
-    KvCacheConfig::new(MAX_LEN).with_initial_len(2)
+    KvCacheConfig::new(MAX_LEN).with_initial_capacity(2)
 }
 
 fn tokens(generations: &[Generation]) -> Vec<&[u32]> {
@@ -165,8 +165,8 @@ fn windows_and_a_draft_that_is_sometimes_right() {
         // The second has room for everything.
         let found: Vec<Speculation> = [2, MAX_LEN]
             .into_iter()
-            .map(|initial_len| {
-                let config = small().with_initial_len(initial_len);
+            .map(|initial_capacity| {
+                let config = small().with_initial_capacity(initial_capacity);
                 let states = (model.start_with(4, &config), draft.start_with(4, &config));
                 speculate(
                     (&model, states.0),
@@ -202,8 +202,8 @@ fn stop_tokens_end_rows_one_by_one_also_in_8_bits() {
         .seed(7);
     let model = language_model(VOCABULARY, None, 24);
     let draft = language_model(VOCABULARY, Some(4), 11);
-    for quantized in [false, true] {
-        let config = small().with_quantized(quantized);
+    for storage in [CacheStorage::Float, CacheStorage::Int8] {
+        let config = small().with_storage(storage);
         let start = |model: &LanguageModel| model.start_with(4, &config);
         let expected = generate(&model, start(&model), &prompts(), &options).unwrap();
         let mut lengths: Vec<usize> = expected.iter().map(|row| row.tokens.len()).collect();

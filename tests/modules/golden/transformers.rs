@@ -6,8 +6,7 @@ use burn::{
 };
 use burn_attn::{
     FeedForwardActivation, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
-    MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig, RmsQkNorm,
-    load_balancing_loss,
+    MultiHeadAttentionInput, NormConfig, ProjectionBias, QkNormConfig, load_balancing_loss,
     positions::{SinusoidalConfig, SinusoidalLayout},
 };
 use burn_attn_tests::{compare::assert_close_to_largest, devices, golden::GoldenFile};
@@ -145,9 +144,7 @@ fn qk_norm_across_heads_is_olmo_2s() {
         .with_d_head(5)
         .with_dropout(0.0)
         .with_bias(ProjectionBias::none())
-        .with_qk_norm(QkNormConfig::RmsAcrossHeads(
-            RmsQkNorm::new().with_epsilon(0.03),
-        ));
+        .with_qk_norm(QkNormConfig::RmsAcrossHeads { epsilon: 0.03 });
     let find = |prefix: &str, path: &str| {
         if let Some(norm) = path.strip_prefix("heads.qk_norm.") {
             let norm = norm.trim_end_matches(".gamma");
@@ -223,15 +220,15 @@ fn check_experts(name: &str, config: MixtureOfExpertsConfig) {
             &output.router_logits.to_data(),
             &file.data("logits"),
         );
-        let n_active = config.n_active;
+        let top_k = config.top_k;
         let logits = output.router_logits;
-        let balance = load_balancing_loss(std::slice::from_ref(&logits), n_active, None);
+        let balance = load_balancing_loss(std::slice::from_ref(&logits), top_k, None);
         close("balance", &balance.to_data(), &file.data("balance"));
 
         let other: Tensor<2> = tracked(&file, "other_logits", device);
         let mask: Tensor<2> = tracked(&file, "mask", device);
         let mask = mask.reshape([14]).greater_elem(0.5);
-        let both = load_balancing_loss(&[logits, other], n_active, Some(mask));
+        let both = load_balancing_loss(&[logits, other], top_k, Some(mask));
         let expected = file.data("balance_of_both_with_mask");
         close(
             "balance of two layers with padding",
@@ -257,7 +254,7 @@ fn renormalized_experts_are_mixtrals() {
 #[test]
 fn experts_weighted_by_their_shares_are_qwens() {
     let config = MixtureOfExpertsConfig::new(6, 5, 7, 3);
-    check_experts("qwen3_moe", config.with_renormalized(false));
+    check_experts("qwen3_moe", config.with_norm_topk_prob(false));
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Heads<'_> {
     fn scale(&self) -> f64 {
         let of_norm = match self.config.qk_norm {
             // Cosines times the learned factor, and nothing else.
-            Some(QkNormConfig::L2(_)) => 1.0,
+            Some(QkNormConfig::L2 { .. }) => 1.0,
             _ => (self.d_head() as f64).powf(-0.5),
         };
         self.config.scale.unwrap_or(of_norm)
@@ -130,18 +130,18 @@ impl Heads<'_> {
         let lengths = |x: &Tensor<4>| (x.clone() * x.clone()).sum_dim(3).sqrt();
         match &self.config.qk_norm {
             None => (query, key),
-            Some(QkNormConfig::Rms(norm)) => {
+            Some(QkNormConfig::Rms { epsilon }) => {
                 let d_head = self.d_head() as f64;
                 let normalised = |x: Tensor<4>, of: &str| {
                     let path = self.weights.find(&["qk_norm", of]).expect("a gamma");
                     let gamma: Tensor<1> = self.weights.get(&path);
                     let mean = (x.clone() * x.clone()).sum_dim(3).mul_scalar(1.0 / d_head);
-                    x / (mean + norm.epsilon).sqrt() * gamma.unsqueeze()
+                    x / (mean + *epsilon).sqrt() * gamma.unsqueeze()
                 };
                 (normalised(query, "query"), normalised(key, "key"))
             }
-            Some(QkNormConfig::L2(norm)) => {
-                let unit = |x: Tensor<4>| x.clone() / lengths(&x).clamp_min(norm.epsilon);
+            Some(QkNormConfig::L2 { epsilon, .. }) => {
+                let unit = |x: Tensor<4>| x.clone() / lengths(&x).clamp_min(*epsilon);
                 let path = self.weights.find(&["qk_norm", "factor"]);
                 let factor: Tensor<1> = self.weights.get(&path.expect("a factor per head"));
                 (unit(query) * factor.reshape([1, N_HEADS, 1, 1]), unit(key))

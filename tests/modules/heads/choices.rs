@@ -1,18 +1,21 @@
 //! What heads can be told, one thing after the other and together.
 
 use burn_attn::{
-    HeadsConfig, L2QkNorm, QkNormConfig, RmsQkNorm,
+    HeadsConfig, QkNormConfig,
     positions::{AlibiConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig, RotaryLayout},
 };
 
 /// An epsilon so large that another one would be seen.
 fn rms() -> QkNormConfig {
-    QkNormConfig::Rms(RmsQkNorm::new().with_epsilon(0.07))
+    QkNormConfig::Rms { epsilon: 0.07 }
 }
 
 /// A least length that some queries and keys do not reach.
 fn l2() -> QkNormConfig {
-    QkNormConfig::L2(L2QkNorm::new().with_epsilon(1.3))
+    QkNormConfig::L2 {
+        factor: 10.0,
+        epsilon: 1.3,
+    }
 }
 
 fn rotary(layout: RotaryLayout, rotary_dim: Option<usize>) -> PositionEncoding {

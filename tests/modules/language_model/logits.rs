@@ -1,7 +1,7 @@
 //! The logits of every token are those of the whole text read at once.
 
 use burn::tensor::{Device, Tensor};
-use burn_attn::KvCacheConfig;
+use burn_attn::{CacheStorage, KvCacheConfig};
 use burn_attn_models::{generate::Autoregressive, language_model::LanguageModel};
 use burn_attn_tests::{
     compare::{assert_close, differs, error},
@@ -75,7 +75,7 @@ fn logits_from_eight_bits_are_near() {
             // Quiet sublayers: loud ones pass on more than the error of their keys and values.
             let model = filled(config.init(&device), 1);
             for prompts in PROMPTS {
-                let cache = small().with_quantized(true);
+                let cache = small().with_storage(CacheStorage::Int8);
                 let error = error_of_cached(&model, prompts, &cache, &device);
                 println!("{backend}, {name}, {prompts:?}: error {error:.1e}");
                 // More than rounding, or it would not be 8 bits.

@@ -150,5 +150,5 @@ fn batch(rows: &[Vec<u32>], device: &Device) -> Tensor<2, Int> {
 
 /// Room for few tokens at first, so that it has to grow, and a window moves.
 fn small() -> KvCacheConfig {
-    KvCacheConfig::new(MAX_LEN).with_initial_len(2)
+    KvCacheConfig::new(MAX_LEN).with_initial_capacity(2)
 }

@@ -189,7 +189,7 @@ fn one_sentence_names_the_field() {
             "mixtral",
             "num_experts_per_tok",
             json!(6),
-            "LanguageModelConfig: n_active 6 is more than n_experts 5",
+            "LanguageModelConfig: top_k 6 is more than n_experts 5",
         ),
         (
             "qwen3_moe",

@@ -21,7 +21,7 @@ mod tokenizer;
 use std::path::PathBuf;
 
 use burn::{module::Module, tensor::Tensor};
-use burn_attn::{Residual, TransformerLayer};
+use burn_attn::{SublayerConnection, TransformerLayer};
 use burn_attn_tests::{
     compare::{assert_close_to_largest, assert_same, differs},
     devices,
@@ -67,6 +67,6 @@ fn assert_feed_forward_without_dropout(layer: &TransformerLayer) {
     );
     let residual = layer.feed_forward_residual.as_ref().expect("a sum");
     let zeros = x.zeros_like();
-    let sum = |residual: &Residual| residual.sum(zeros.clone(), x.clone());
+    let sum = |residual: &SublayerConnection| residual.sum(zeros.clone(), x.clone());
     assert!(differs(&sum(residual), &sum(&residual.clone().valid())));
 }

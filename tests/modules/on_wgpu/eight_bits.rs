@@ -7,7 +7,7 @@ use burn::{
         quantization::{Calibration, QuantScheme, QuantStore, QuantValue, ScaleDtype},
     },
 };
-use burn_attn::{KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
+use burn_attn::{CacheStorage, KvCacheConfig, SelfAttentionConfig, SelfAttentionInput};
 use burn_attn_tests::{
     compare::{assert_close, error},
     devices,
@@ -60,9 +60,9 @@ fn a_cache_in_8_bits_is_refused() {
         return;
     };
     let module = config().init(&device);
-    let quantized = KvCacheConfig::new(5).with_quantized(true);
+    let quantized = KvCacheConfig::new(5).with_storage(CacheStorage::Int8);
     assert_eq!(
         sentence(|| module.cache(2, &quantized)),
-        format!("KvCache: quantized needs 8-bit integers, which {device:?} does not have")
+        format!("KvCache: storage Int8 needs 8-bit integers, which {device:?} does not have")
     );
 }

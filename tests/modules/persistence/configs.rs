@@ -9,9 +9,9 @@ use std::{fmt::Debug, fs, path::PathBuf};
 use burn::config::Config;
 use burn_attn::{
     BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig,
-    HeadsConfig, KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig, MultiHeadAttentionConfig,
-    NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm, SelfAttentionConfig,
-    TiedEmbeddingConfig, TransformerConfig,
+    HeadsConfig, KvCacheConfig, MixtureOfExpertsConfig, MultiHeadAttentionConfig, NormConfig,
+    NormPlacement, ProjectionBias, QkNormConfig, SelfAttentionConfig, TiedEmbeddingConfig,
+    TransformerConfig,
     positions::{
         AlibiConfig, LearnedConfig, PositionEncoding, RelativeBiasConfig, RotaryConfig,
         RotaryLayout, RotaryScaling, SinusoidalConfig, SinusoidalLayout, YarnScaling,
@@ -109,18 +109,13 @@ fn attention() {
 
 #[test]
 fn qk_norms() {
-    check("RmsQkNorm", RmsQkNorm::new(), values::rms_qk_norm());
-    check("L2QkNorm", L2QkNorm::new(), values::l2_qk_norm());
     loads(
         "QkNormConfig",
-        &vec![
-            QkNormConfig::Rms(values::rms_qk_norm()),
-            QkNormConfig::L2(values::l2_qk_norm()),
-        ],
+        &vec![values::rms_qk_norm(), values::l2_qk_norm()],
     );
     loads(
         "added/QkNormConfig",
-        &QkNormConfig::RmsAcrossHeads(values::rms_qk_norm()),
+        &QkNormConfig::RmsAcrossHeads { epsilon: 0.0625 },
     );
 }
 
@@ -284,13 +279,13 @@ fn misspelt_fields_have_their_sentence() {
     let path = folder.path().join("config.json");
     fs::write(
         &path,
-        r#"{ "max_len": 31, "initial_len": 5, "quantised": true }"#,
+        r#"{ "max_len": 31, "initial_capacity": 5, "quantized": true }"#,
     )
     .expect("written");
     let error = KvCacheConfig::load(&path).expect_err("there is no such field");
     assert_eq!(
         error.to_string(),
-        "Config error => Invalid format: unknown field `quantised`, expected one of `max_len`, `initial_len`, `quantized` \
+        "Config error => Invalid format: unknown field `quantized`, expected one of `max_len`, `initial_capacity`, `storage` \
          at line 1 column 46"
     );
     fs::write(

@@ -5,8 +5,8 @@ use std::{any::type_name, fs};
 use burn::config::Config;
 use burn_attn::{
     BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardConfig, HeadsConfig,
-    KvCacheConfig, L2QkNorm, MixtureOfExpertsConfig, MultiHeadAttentionConfig, ProjectionBias,
-    RmsQkNorm, SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerLayerConfig,
+    KvCacheConfig, MixtureOfExpertsConfig, MultiHeadAttentionConfig, ProjectionBias,
+    SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerLayerConfig,
     TransformerStackConfig,
     positions::{
         AlibiConfig, LearnedConfig, RelativeBiasConfig, RotaryConfig, SinusoidalConfig, YarnScaling,
@@ -58,8 +58,6 @@ fn every_field_is_in_a_file_and_not_at_its_default() {
         at_their_defaults(CrossAttentionConfig::new(1, 1)),
         at_their_defaults(MultiHeadAttentionConfig::new(1, 1)),
         at_their_defaults(KvCacheConfig::new(1)),
-        at_their_defaults(RmsQkNorm::new()),
-        at_their_defaults(L2QkNorm::new()),
         at_their_defaults(RotaryConfig::new()),
         at_their_defaults(YarnScaling::new(1.0, 1)),
         at_their_defaults(AlibiConfig::new()),

@@ -2,9 +2,9 @@
 
 use burn::nn::Initializer;
 use burn_attn::{
-    BlockConfig, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation, FeedForwardConfig,
-    HeadsConfig, KvCacheConfig, L2QkNorm, LayerPattern, MixtureOfExpertsConfig,
-    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig, RmsQkNorm,
+    BlockConfig, CacheStorage, CrossAttentionConfig, ExpertsConfig, FeedForwardActivation,
+    FeedForwardConfig, HeadsConfig, KvCacheConfig, LayerPattern, MixtureOfExpertsConfig,
+    MultiHeadAttentionConfig, NormConfig, NormPlacement, ProjectionBias, QkNormConfig,
     SelfAttentionConfig, TiedEmbeddingConfig, TransformerConfig, TransformerStackConfig,
     ops::RotaryLayout,
     positions::{
@@ -29,17 +29,20 @@ pub fn heads() -> HeadsConfig {
         .with_d_value_head(7)
         .with_scale(0.375)
         .with_softcap(29.0)
-        .with_qk_norm(QkNormConfig::L2(l2_qk_norm()))
+        .with_qk_norm(l2_qk_norm())
         .with_sinks(true)
         .with_position(PositionEncoding::Rotary(rotary()))
 }
 
-pub fn rms_qk_norm() -> RmsQkNorm {
-    RmsQkNorm::new().with_epsilon(0.0625)
+pub fn rms_qk_norm() -> QkNormConfig {
+    QkNormConfig::Rms { epsilon: 0.0625 }
 }
 
-pub fn l2_qk_norm() -> L2QkNorm {
-    L2QkNorm::new().with_factor(7.5).with_epsilon(0.03125)
+pub fn l2_qk_norm() -> QkNormConfig {
+    QkNormConfig::L2 {
+        factor: 7.5,
+        epsilon: 0.03125,
+    }
 }
 
 pub fn projection_bias() -> ProjectionBias {
@@ -82,8 +85,8 @@ pub fn multi_head_attention() -> MultiHeadAttentionConfig {
 
 pub fn kv_cache() -> KvCacheConfig {
     KvCacheConfig::new(31)
-        .with_initial_len(5)
-        .with_quantized(true)
+        .with_initial_capacity(5)
+        .with_storage(CacheStorage::Int8)
 }
 
 pub fn rotary() -> RotaryConfig {
@@ -159,7 +162,7 @@ pub fn tied_embedding() -> TiedEmbeddingConfig {
 
 pub fn mixture_of_experts() -> MixtureOfExpertsConfig {
     MixtureOfExpertsConfig::new(15, 29, 7, 3)
-        .with_renormalized(false)
+        .with_norm_topk_prob(false)
         .with_router_bias(true)
         .with_activation(FeedForwardActivation::ClampedSwiGlu)
         .with_dropout(0.25)
@@ -170,7 +173,7 @@ pub fn mixture_of_experts() -> MixtureOfExpertsConfig {
 pub fn experts() -> ExpertsConfig {
     ExpertsConfig::new(7, 3)
         .with_d_ff(17)
-        .with_renormalized(false)
+        .with_norm_topk_prob(false)
         .with_router_bias(true)
 }
 

@@ -5,7 +5,7 @@ use burn::{
     tensor::{DType, Tensor},
 };
 use burn_attn::{
-    KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttention,
+    CacheStorage, KvCacheConfig, MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttention,
     SelfAttentionConfig, SelfAttentionInput,
 };
 use burn_attn_tests::{
@@ -33,7 +33,7 @@ fn decode(module: &SelfAttention, x: &Tensor<3>, config: &KvCacheConfig) -> Tens
 }
 
 fn config() -> KvCacheConfig {
-    KvCacheConfig::new(LEN).with_initial_len(2)
+    KvCacheConfig::new(LEN).with_initial_capacity(2)
 }
 
 #[test]
@@ -54,7 +54,8 @@ fn weights_in_8_bits_decode_what_they_compute() {
                 let what = format!("{backend}, {name}, {scheme_name}");
                 let exact = decode(&module, &x, &config()).into_data();
                 assert_close(&what, &exact, &whole, 1e-5);
-                let bytes = decode(&module, &x, &config().with_quantized(true)).into_data();
+                let bytes =
+                    decode(&module, &x, &config().with_storage(CacheStorage::Int8)).into_data();
                 // As for weights in floats: see `cache::eight_bits`.
                 let error = error(&bytes, &whole);
                 assert!((1e-5..6e-3).contains(&error), "{what}: {error:.1e}");

@@ -3,8 +3,8 @@
 
 use burn::module::Module;
 use burn_attn::{
-    FeedForward, Norm, NormConfig, NormPlacement, Residual, Transformer, TransformerLayer,
-    TransformerStack,
+    FeedForward, Norm, NormConfig, NormPlacement, SublayerConnection, Transformer,
+    TransformerLayer, TransformerStack,
 };
 
 use super::{Import, ImportError, Library, part::Part};
@@ -130,7 +130,7 @@ fn feed_forward(part: &Part, like: &FeedForward) -> Result<Table, ImportError> {
     Ok(inner.part("", "", outer))
 }
 
-fn residual(part: &Part, name: &str, like: &Residual) -> Result<Table, ImportError> {
+fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table, ImportError> {
     let placement = like.placement();
     if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
         let reason = format!(

@@ -115,12 +115,7 @@ impl LanguageModelConfig {
         transformer.map_err(|error| error.in_name_of(NAME))?;
         // Also that of a block that no layer has.
         ConfigError::check_dropout(NAME, self.block.dropout)?;
-        let invalid = |reason: String| {
-            Err(ConfigError::Invalid {
-                config: NAME,
-                reason,
-            })
-        };
+        let invalid = |reason: String| Err(ConfigError::new(NAME, reason));
         if let Some(cap) = self
             .logit_softcap
             .filter(|cap| !(*cap > 0.0 && cap.is_finite()))
@@ -195,13 +190,13 @@ pub(crate) fn check_rotary(
     max_len: usize,
 ) -> Result<(), ConfigError> {
     match &block.heads.position {
-        PositionEncoding::Rotary(rotary) if rotary.max_len < max_len => Err(ConfigError::Invalid {
-            config,
-            reason: format!(
+        PositionEncoding::Rotary(rotary) if rotary.max_len < max_len => {
+            let reason = format!(
                 "max_len {max_len} is more than the max_len {} of the heads' rotary positions",
                 rotary.max_len
-            ),
-        }),
+            );
+            Err(ConfigError::new(config, reason))
+        }
         _ => Ok(()),
     }
 }

@@ -2,7 +2,7 @@
 
 use burn_attn::{
     BlockConfig, FeedForwardActivation, HeadsConfig, LayerPattern, NormConfig, NormPlacement,
-    ProjectionBias, QkNormConfig, RmsQkNorm, positions::PositionEncoding,
+    ProjectionBias, QkNormConfig, positions::PositionEncoding,
 };
 use serde_json::json;
 
@@ -143,14 +143,15 @@ fn block(file: &mut ConfigFile, family: Family) -> Result<BlockConfig, Pretraine
         }
         _ => file.choice("hidden_act", &[("silu", SwiGlu)])?,
     };
-    let qk_norm = RmsQkNorm::new().with_epsilon(epsilon);
     let heads = HeadsConfig::new()
         .with_n_kv_heads(file.size_if_any("num_key_value_heads")?)
         .with_d_head(file.size_if_any("head_dim")?)
         .with_sinks(family == Family::GptOss)
         .with_qk_norm(match family {
-            _ if family.is_qwen3() || family == Family::Gemma3 => Some(QkNormConfig::Rms(qk_norm)),
-            Family::Olmo2 => Some(QkNormConfig::RmsAcrossHeads(qk_norm)),
+            _ if family.is_qwen3() || family == Family::Gemma3 => {
+                Some(QkNormConfig::Rms { epsilon })
+            }
+            Family::Olmo2 => Some(QkNormConfig::RmsAcrossHeads { epsilon }),
             _ => None,
         });
     let heads = match family.is_gemma() {

@@ -44,7 +44,7 @@ pub(super) fn read(
             let sparse = sparse(file, n_layers)?;
             let experts = experts
                 .with_d_ff(file.size("moe_intermediate_size")?)
-                .with_renormalized(file.flag("norm_topk_prob", false)?);
+                .with_norm_topk_prob(file.flag("norm_topk_prob", false)?);
             Ok((Some(experts), sparse))
         }
         Family::GptOss => {

@@ -103,12 +103,10 @@ impl Seq2SeqConfig {
             .map_err(|error| error.in_name_of(NAME))?;
         ConfigError::check_dropout(NAME, self.dropout)?;
         if let (false, Some(factor)) = (self.tied, self.output_factor) {
-            return Err(ConfigError::Invalid {
-                config: NAME,
-                reason: format!(
-                    "output_factor is that of a tied embedding, but tied is false and output_factor {factor}"
-                ),
-            });
+            let reason = format!(
+                "output_factor is that of a tied embedding, but tied is false and output_factor {factor}"
+            );
+            return Err(ConfigError::new(NAME, reason));
         }
         check_rotary(NAME, &self.block(), self.max_len)
     }

@@ -54,7 +54,7 @@ impl Heads {
         let width = self.sizes().context();
         let position = context.position.as_ref().unwrap_or(&self.position);
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
-        cache.settle(key.dtype());
+        cache.fix_dtype(key.dtype());
         cache.check(&key, &value, &counts, window);
         if batch == 0 || len_q == 0 {
             return Tensor::zeros([batch, len_q, width], (&device, dtype));

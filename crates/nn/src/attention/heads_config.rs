@@ -114,7 +114,7 @@ impl HeadsConfig {
         ConfigError::check_positive(config, &[("n_kv_heads", n_kv_heads)])?;
         if !n_heads.is_multiple_of(n_kv_heads) {
             let reason = format!("n_heads {n_heads} is not divisible by n_kv_heads {n_kv_heads}");
-            return Err(ConfigError::Invalid { config, reason });
+            return Err(ConfigError::new(config, reason));
         }
         if self.d_head.is_none() {
             ConfigError::check_heads(config, d_model, n_heads)?;
@@ -123,11 +123,9 @@ impl HeadsConfig {
         let d_value_head = self.d_value_head.unwrap_or(d_head);
         let widths = [("d_head", d_head), ("d_value_head", d_value_head)];
         ConfigError::check_positive(config, &widths)?;
-        for (field, value) in [("scale", self.scale), ("softcap", self.softcap)] {
-            let positive = |value: f64| value > 0.0 && value.is_finite();
-            if let Some(value) = value.filter(|&value| !positive(value)) {
-                let reason = format!("{field} must be positive and finite, got {value}");
-                return Err(ConfigError::Invalid { config, reason });
+        for (field, number) in [("scale", self.scale), ("softcap", self.softcap)] {
+            if let Some(number) = number {
+                ConfigError::check_finite_positive(config, &[(field, number)])?;
             }
         }
         if let Some(qk_norm) = &self.qk_norm {

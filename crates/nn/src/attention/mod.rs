@@ -38,5 +38,5 @@ pub(crate) use heads_config::heads_builders;
 pub use memory::{CrossMemory, ProjectedMemory};
 pub use multi_head::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
 pub use projections::ProjectionBias;
-pub use qk_norm::{L2QkNorm, QkNorm, QkNormConfig, RmsQkNorm};
+pub use qk_norm::{QkNorm, QkNormConfig};
 pub use self_attention::{SelfAttention, SelfAttentionConfig, SelfAttentionInput};

@@ -7,7 +7,7 @@ use super::{
     heads::{Attended, Heads, Projected},
     masks::hide_padding,
 };
-use crate::positions::{QueryOffset, SettledOffset};
+use crate::positions::{QueryOffset, ResolvedOffset};
 
 /// How queries and keys of two sequences belong together.
 pub(super) struct Pair {
@@ -68,11 +68,11 @@ impl Heads {
         if position.rotary.is_none() && !counts {
             return self.attend([query, key, value], options, with_weights);
         }
-        let offset = place.settle(&options.mask, [len_q, len_kv]);
+        let offset = place.resolve(&options.mask, [len_q, len_kv]);
         let options = match &offset {
-            SettledOffset::Host(offsets) => options.placed(&query, len_kv, offsets),
-            SettledOffset::OnDevice(offsets) if counts => options.query_offsets(offsets.clone()),
-            SettledOffset::OnDevice(_) => options,
+            ResolvedOffset::Host(offsets) => options.placed(&query, len_kv, offsets),
+            ResolvedOffset::OnDevice(offsets) if counts => options.query_offsets(offsets.clone()),
+            ResolvedOffset::OnDevice(_) => options,
         };
         let query = position.rotate_from(query, &offset);
         self.attend([query, key, value], options, with_weights)
@@ -99,7 +99,7 @@ impl Place<'_> {
         }
     }
 
-    fn settle(self, mask: &AttentionMask, [len_q, len_kv]: [usize; 2]) -> SettledOffset {
+    fn resolve(self, mask: &AttentionMask, [len_q, len_kv]: [usize; 2]) -> ResolvedOffset {
         let starts_together = match mask.named_alignment() {
             Some(CausalAlignment::TopLeft) => true,
             Some(CausalAlignment::BottomRight) => self.may_be_one_sequence && len_q == len_kv,
@@ -119,11 +119,11 @@ impl Place<'_> {
                         true => lengths.clone(),
                         false => lengths.clone().cast(dtype),
                     };
-                    return SettledOffset::OnDevice(lengths - len_q as i64);
+                    return ResolvedOffset::OnDevice(lengths - len_q as i64);
                 }
                 None => vec![newest(len_kv)],
             },
         };
-        SettledOffset::Host(host)
+        ResolvedOffset::Host(host)
     }
 }

@@ -71,7 +71,7 @@ impl ProjectionBias {
             "projections that share one linear layer must all have a bias or all have none, got {}",
             named.join(", ")
         );
-        Err(ConfigError::Invalid { config, reason })
+        Err(ConfigError::new(config, reason))
     }
 }
 

@@ -5,7 +5,6 @@ use burn::{
     nn::{Initializer, RmsNorm, RmsNormConfig},
     tensor::{DType, Device, Tensor},
 };
-use burn_attn_derive::Config;
 use serde::{Deserialize, Serialize};
 
 use super::heads_config::Sizes;
@@ -18,97 +17,88 @@ use crate::{
 ///
 /// Large models train more stably with it, because the scores cannot grow with the weights.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub enum QkNormConfig {
     /// Divides by the root mean square of each head and multiplies by a learned number per dimension: Qwen 3
     /// (arXiv:2505.09388), Gemma 3 (arXiv:2503.19786).
-    Rms(RmsQkNorm),
-    /// The same over all heads together, the whole width of the projection: OLMo 2 (arXiv:2501.00656).
-    RmsAcrossHeads(RmsQkNorm),
-    /// Divides by the Euclidean length, and multiplies the queries by a learned number per head; the scores are
-    /// cosines times that number, without `1 / √d_head` ("Query-key normalization for transformers", arXiv:2010.04245,
+    Rms {
+        /// Added to the mean square.
+        epsilon: f64,
+    },
+    /// [`Rms`](Self::Rms) over the whole width of the projection, all heads together: OLMo 2 (arXiv:2501.00656).
+    RmsAcrossHeads {
+        /// Added to the mean square.
+        epsilon: f64,
+    },
+    /// Divides by the Euclidean length, and multiplies the queries by a learned factor per head. The scores are
+    /// cosines times that factor, without `1 / √d_head` ("Query-key normalization for transformers", arXiv:2010.04245,
     /// equation 4).
-    L2(L2QkNorm),
+    L2 {
+        /// Initial value of the learned factor. The paper uses `log2(len² − len)`, with
+        /// the 97.5th percentile of the training sequences' lengths.
+        factor: f64,
+        /// The smallest divisor (a Euclidean length).
+        epsilon: f64,
+    },
 }
 
-/// Parameters of [`QkNormConfig::Rms`] and [`QkNormConfig::RmsAcrossHeads`].
-#[derive(Config, Debug, PartialEq)]
-pub struct RmsQkNorm {
-    /// Added to the mean square.
-    #[config(default = 1e-6)]
-    pub epsilon: f64,
-}
-
-/// Parameters of [`QkNormConfig::L2`].
-#[derive(Config, Debug, PartialEq)]
-pub struct L2QkNorm {
-    /// Initial value of the learned factor. The paper uses `log2(len² − len)`, with the 97.5th percentile of the training
-    /// sequences' lengths.
-    #[config(default = 10.0)]
-    pub factor: f64,
-    /// The smallest divisor (a Euclidean length).
-    #[config(default = 1e-6)]
-    pub epsilon: f64,
-}
+const EPSILON: f64 = 1e-6;
 
 impl QkNormConfig {
-    /// [`Rms`](Self::Rms) with its default epsilon.
+    /// [`Rms`](Self::Rms) with an epsilon of 1e-6.
     pub fn rms() -> Self {
-        Self::Rms(RmsQkNorm::new())
+        Self::Rms { epsilon: EPSILON }
     }
 
-    /// [`RmsAcrossHeads`](Self::RmsAcrossHeads) with its default epsilon.
+    /// [`RmsAcrossHeads`](Self::RmsAcrossHeads) with an epsilon of 1e-6.
     pub fn rms_across_heads() -> Self {
-        Self::RmsAcrossHeads(RmsQkNorm::new())
+        Self::RmsAcrossHeads { epsilon: EPSILON }
     }
 
-    /// [`L2`](Self::L2) with its default factor and epsilon.
+    /// [`L2`](Self::L2) with a factor of 10 and an epsilon of 1e-6.
     pub fn l2() -> Self {
-        Self::L2(L2QkNorm::new())
+        Self::L2 {
+            factor: 10.0,
+            epsilon: EPSILON,
+        }
     }
 
     pub(super) fn validate(&self, config: &'static str) -> Result<(), ConfigError> {
-        let (name, numbers) = match self {
-            Self::Rms(norm) => ("Rms", vec![("epsilon", norm.epsilon)]),
-            Self::RmsAcrossHeads(norm) => ("RmsAcrossHeads", vec![("epsilon", norm.epsilon)]),
-            Self::L2(norm) => {
-                let numbers = vec![("epsilon", norm.epsilon), ("factor", norm.factor)];
-                ("L2", numbers)
-            }
+        let numbers: &[(&str, f64)] = match *self {
+            Self::Rms { epsilon } => &[("qk_norm Rms: epsilon", epsilon)],
+            Self::RmsAcrossHeads { epsilon } => &[("qk_norm RmsAcrossHeads: epsilon", epsilon)],
+            Self::L2 { factor, epsilon } => &[
+                ("qk_norm L2: epsilon", epsilon),
+                ("qk_norm L2: factor", factor),
+            ],
         };
-        for (field, number) in numbers {
-            if !(number > 0.0 && number.is_finite()) {
-                let reason =
-                    format!("qk_norm {name}: {field} must be positive and finite, got {number}");
-                return Err(ConfigError::Invalid { config, reason });
-            }
-        }
-        Ok(())
+        ConfigError::check_finite_positive(config, numbers)
     }
 
     pub(super) fn init(&self, sizes: Sizes, device: &Device) -> QkNorm {
-        let rms = |norm: &RmsQkNorm, [query, key]: [usize; 2]| {
-            let of_width = |width| RmsNormConfig::new(width).with_epsilon(norm.epsilon);
+        let rms = |epsilon, [query, key]: [usize; 2]| {
+            let of_width = |width| RmsNormConfig::new(width).with_epsilon(epsilon);
             QkNorm {
                 query: Some(of_width(query).init(device)),
                 key: Some(of_width(key).init(device)),
                 factor: None,
-                epsilon: norm.epsilon,
+                epsilon,
             }
         };
-        match self {
-            Self::Rms(norm) => rms(norm, [sizes.d_head; 2]),
-            Self::RmsAcrossHeads(norm) => {
+        match *self {
+            Self::Rms { epsilon } => rms(epsilon, [sizes.d_head; 2]),
+            Self::RmsAcrossHeads { epsilon } => {
                 let [query, key, _] = sizes.widths();
-                rms(norm, [query, key])
+                rms(epsilon, [query, key])
             }
-            Self::L2(norm) => {
-                let factor = Initializer::Constant { value: norm.factor };
+            Self::L2 { factor, epsilon } => {
+                let factor = Initializer::Constant { value: factor };
                 QkNorm {
                     query: None,
                     key: None,
                     factor: Some(factor.init([sizes.n_heads], device)),
-                    epsilon: norm.epsilon,
+                    epsilon,
                 }
             }
         }

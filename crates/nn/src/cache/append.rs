@@ -85,7 +85,7 @@ impl KvCache {
     /// let device = Device::default();
     /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).with_window(4).init(&device);
     /// let next = || SelfAttentionInput::new(Tensor::random([2, 1, 32], Distribution::Default, &device));
-    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100).with_initial_len(2));
+    /// let mut cache = attention.cache(2, &KvCacheConfig::new(100).with_initial_capacity(2));
     /// for _ in 0..9 {
     ///     attention.forward_cached(next(), &mut cache);
     /// }
@@ -132,7 +132,7 @@ impl KvCache {
                 self.stored[b] -= *from;
                 self.dropped[b] += *from;
             }
-            let enough = window.saturating_mul(2).max(self.initial_len);
+            let enough = window.saturating_mul(2).max(self.initial_capacity);
             // The rest may be of one length, and is then written all at once.
             grown = grown.min(enough).max(kept + new);
         }

@@ -2,6 +2,8 @@
 
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
+use super::CacheStorage;
+
 /// `[batch, heads, capacity, dim]`
 #[derive(Clone, Debug)]
 #[allow(
@@ -31,7 +33,7 @@ pub(super) struct Layout {
     pub(super) dim: usize,
     pub(super) dtype: DType,
     pub(super) device: Device,
-    pub(super) quantized: bool,
+    pub(super) storage: CacheStorage,
 }
 
 impl Buffer {
@@ -40,7 +42,7 @@ impl Buffer {
             batch, heads, dim, ..
         } = *layout;
         let options = (&layout.device, layout.dtype);
-        if !layout.quantized {
+        if layout.storage == CacheStorage::Float {
             return Self::Exact(Tensor::zeros([batch, heads, capacity, dim], options));
         }
         let codes = Tensor::<4, Int>::zeros([batch, heads, capacity, dim], &layout.device);

@@ -1,6 +1,7 @@
 //! The length, growth and precision of a cache.
 
 use burn_attn_derive::Config;
+use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
 
@@ -11,20 +12,30 @@ pub struct KvCacheConfig {
     pub max_len: usize,
     /// Initial capacity per sequence (tokens), doubled whenever it is full.
     #[config(default = 64)]
-    pub initial_len: usize,
-    /// Whether keys and values are stored in 8 bits, with one scale per token and head, in about a quarter of the memory of
-    /// f32. Each number is then off by at most 1/254 of the largest in its row, and by the rounding of the model's dtype.
+    pub initial_capacity: usize,
+    /// How keys and values are stored.
+    #[config(default = "CacheStorage::Float")]
+    pub storage: CacheStorage,
+}
+
+/// How a [`KvCache`](super::KvCache) stores keys and values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum CacheStorage {
+    /// In the model's dtype.
+    Float,
+    /// In 8 bits, with one scale per token and head, in about a quarter of the memory of f32. Each number is then off by at
+    /// most 1/254 of the largest in its row, and by the rounding of the model's dtype.
     ///
-    /// This saves memory at rest, not the memory in use: for every token, each layer decodes all the numbers it reads,
+    /// This shrinks storage, not the working set: for every token, each layer decodes all the numbers it reads,
     /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats, and frees them when it is done. That also takes time.
     ///
-    /// The error of a head's context relative to its norm, measured over 512 tokens in heads of width 64: for normally
+    /// The error of a head's output relative to its norm, measured over 512 tokens in heads of width 64: for normally
     /// distributed numbers, 0.8 % on average and 1.5 % at most; if 2 of the 64 channels of keys and values are 10 times as
     /// large, 4.3 % and 24 %. `cargo test --test modules eight_bits -- --nocapture` prints these numbers.
     ///
     /// It needs a backend with 8-bit integers, such as the CPU backends. wgpu, whose shaders have none, refuses it.
-    #[config(default = false)]
-    pub quantized: bool,
+    Int8,
 }
 
 impl KvCacheConfig {
@@ -36,7 +47,10 @@ impl KvCacheConfig {
     pub fn validate(&self) -> Result<(), ConfigError> {
         ConfigError::check_positive(
             "KvCacheConfig",
-            &[("max_len", self.max_len), ("initial_len", self.initial_len)],
+            &[
+                ("max_len", self.max_len),
+                ("initial_capacity", self.initial_capacity),
+            ],
         )
     }
 }

@@ -7,7 +7,7 @@ impl KvCache {
     ///
     /// # Panics
     ///
-    /// When the two caches differ in heads, widths, window, `max_len`, `quantized`, dtype or device.
+    /// When the two caches differ in heads, widths, window, `max_len`, storage, dtype or device.
     ///
     /// # Cost
     ///
@@ -34,13 +34,13 @@ impl KvCache {
     pub fn join(&mut self, mut other: Self) {
         self.check_join(&other);
         // A cache that has had no keys yet may not know their dtype.
-        let dtype = match self.settled {
+        let dtype = match self.dtype_is_fixed {
             true => self.key_layout.dtype,
             false => other.key_layout.dtype,
         };
-        if self.settled || other.settled {
-            self.settle(dtype);
-            other.settle(dtype);
+        if self.dtype_is_fixed || other.dtype_is_fixed {
+            self.fix_dtype(dtype);
+            other.fix_dtype(dtype);
         }
         // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu.
         if other.batch() == 0 {
@@ -77,16 +77,16 @@ impl KvCache {
             of_layer(other),
             of_layer(self)
         );
-        let of_config = |cache: &Self| (cache.max_len, cache.key_layout.quantized);
+        let of_config = |cache: &Self| (cache.max_len, cache.key_layout.storage);
         assert!(
             of_config(self) == of_config(other),
-            "KvCache: a cache of (max_len, quantized) {:?} cannot join one of {:?}",
+            "KvCache: a cache of (max_len, storage) {:?} cannot join one of {:?}",
             of_config(other),
             of_config(self)
         );
         let (own, others) = (&self.key_layout, &other.key_layout);
         assert!(
-            !(self.settled && other.settled) || own.dtype == others.dtype,
+            !(self.dtype_is_fixed && other.dtype_is_fixed) || own.dtype == others.dtype,
             "KvCache: a cache in {:?} cannot join one in {:?}",
             others.dtype,
             own.dtype

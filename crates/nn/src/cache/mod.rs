@@ -8,7 +8,7 @@
 //! | `buffer.rs` | the memory, exact or in 8 bits |
 //! | `join.rs` | appending the sequences of another cache |
 //! | `bias.rs` | position biases of the newest queries |
-//! | `config.rs` | [`KvCacheConfig`] |
+//! | `config.rs` | [`KvCacheConfig`], [`CacheStorage`] |
 
 mod append;
 mod bias;
@@ -26,7 +26,7 @@ use crate::{
 pub(crate) use append::Context;
 use bias::PositionBias;
 use buffer::{Buffer, Layout};
-pub use config::KvCacheConfig;
+pub use config::{CacheStorage, KvCacheConfig};
 
 /// The keys and values of one attention layer, for its `n_kv_heads` heads.
 ///
@@ -77,9 +77,9 @@ pub struct KvCache {
     /// Earlier tokens of each sequence that have been dropped.
     dropped: Vec<usize>,
     max_len: usize,
-    initial_len: usize,
+    initial_capacity: usize,
     /// Whether the dtype is known. If not, the first keys decide.
-    settled: bool,
+    dtype_is_fixed: bool,
     /// How many earlier tokens a token sees, if there is a limit.
     window: Option<usize>,
     bias: PositionBias,
@@ -101,8 +101,8 @@ impl KvCache {
     pub(crate) fn new(shape: Shape, config: &KvCacheConfig) -> Self {
         expect_valid(config.validate());
         assert!(
-            !config.quantized || shape.device.supports_dtype(DType::I8),
-            "KvCache: quantized needs 8-bit integers, which {:?} does not have",
+            config.storage == CacheStorage::Float || shape.device.supports_dtype(DType::I8),
+            "KvCache: storage Int8 needs 8-bit integers, which {:?} does not have",
             shape.device
         );
         let default = || shape.device.settings().float_dtype.into();
@@ -113,10 +113,10 @@ impl KvCache {
             dim,
             dtype,
             device: shape.device.clone(),
-            quantized: config.quantized,
+            storage: config.storage,
         };
         let (key_layout, value_layout) = (layout(shape.d_head), layout(shape.d_value_head));
-        let capacity = config.initial_len.min(config.max_len);
+        let capacity = config.initial_capacity.min(config.max_len);
         Self {
             keys: Some(Buffer::new(&key_layout, capacity)),
             values: Some(Buffer::new(&value_layout, capacity)),
@@ -125,19 +125,19 @@ impl KvCache {
             stored: vec![0; shape.batch],
             dropped: vec![0; shape.batch],
             max_len: config.max_len,
-            initial_len: capacity,
-            settled: shape.dtype.is_some(),
+            initial_capacity: capacity,
+            dtype_is_fixed: shape.dtype.is_some(),
             window: shape.window,
             bias: PositionBias::default(),
         }
     }
 
     /// Takes the `dtype` of the first keys, if the layer did not know it.
-    pub(crate) fn settle(&mut self, dtype: DType) {
-        if self.settled {
+    pub(crate) fn fix_dtype(&mut self, dtype: DType) {
+        if self.dtype_is_fixed {
             return;
         }
-        self.settled = true;
+        self.dtype_is_fixed = true;
         // There may be more than at first: `reserve` comes before the first keys.
         let capacity = self.capacity();
         for (buffer, layout) in [
@@ -228,8 +228,8 @@ impl KvCache {
         self.key_layout.batch = rows.len();
         self.value_layout.batch = rows.len();
         if rows.is_empty() {
-            self.keys = Some(Buffer::new(&self.key_layout, self.initial_len));
-            self.values = Some(Buffer::new(&self.value_layout, self.initial_len));
+            self.keys = Some(Buffer::new(&self.key_layout, self.initial_capacity));
+            self.values = Some(Buffer::new(&self.value_layout, self.initial_capacity));
             return;
         }
         let items = indices(rows.iter().copied(), &self.key_layout.device);

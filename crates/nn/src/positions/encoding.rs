@@ -9,8 +9,8 @@ use burn_attn_ops::{AttentionBias, RelativeBuckets};
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Alibi, AlibiConfig, Positions, RelativeBias, RelativeBiasConfig, Rotary, RotaryConfig,
-    SettledOffset,
+    Alibi, AlibiConfig, Positions, RelativeBias, RelativeBiasConfig, ResolvedOffset, Rotary,
+    RotaryConfig,
 };
 use crate::error::ConfigError;
 
@@ -82,10 +82,7 @@ impl PositionEncoding {
             Self::Alibi(alibi) => alibi.validate(n_heads),
             Self::Relative(relative) => relative.validate(n_heads),
         }
-        .map_err(|error| ConfigError::Invalid {
-            config,
-            reason: format!("position: {error}"),
-        })
+        .map_err(|error| ConfigError::new(config, format!("position: {error}")))
     }
 
     /// Builds the module for `n_heads` query heads of width `d_head`.
@@ -166,7 +163,7 @@ impl Position {
     }
 
     /// [`rotate`](Self::rotate) of queries from `offset` on.
-    pub(crate) fn rotate_from(&self, x: Tensor<4>, offset: &SettledOffset) -> Tensor<4> {
+    pub(crate) fn rotate_from(&self, x: Tensor<4>, offset: &ResolvedOffset) -> Tensor<4> {
         match &self.rotary {
             Some(rotary) => rotary.forward_from(x, offset),
             None => x,

@@ -31,7 +31,7 @@ pub(crate) use encoding::BiasSource;
 pub use encoding::{Position, PositionEncoding};
 pub use learned::{Learned, LearnedConfig};
 pub use offset::QueryOffset;
-pub(crate) use offset::SettledOffset;
+pub(crate) use offset::ResolvedOffset;
 pub use relative::{RelativeBias, RelativeBiasConfig};
 pub use rotary::{Rotary, RotaryConfig, RotaryLayout, RotaryScaling, YarnScaling};
 pub use rows::Positions;

@@ -89,19 +89,19 @@ from_integers!(
     usize: |offset: usize| i64::try_from(offset).unwrap_or(i64::MAX)
 );
 
-/// An offset as a module has settled it.
+/// An offset as a module has resolved it.
 #[allow(
     clippy::large_enum_variant,
     reason = "a handle of a tensor, moved once per call; a box would be one more allocation"
 )]
-pub(crate) enum SettledOffset {
+pub(crate) enum ResolvedOffset {
     /// One number for all sequences, or one for each.
     Host(Vec<i64>),
     /// One number for each sequence, that only the device knows.
     OnDevice(Tensor<1, Int>),
 }
 
-impl SettledOffset {
+impl ResolvedOffset {
     /// The positions of `len` queries per sequence, sequence after sequence, or of one sequence that stands for all.
     pub(super) fn positions(&self, len: usize, device: &Device) -> Tensor<1, Int> {
         let first = match self {

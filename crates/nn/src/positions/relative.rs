@@ -46,10 +46,7 @@ impl RelativeBiasConfig {
         ConfigError::check_positive(config, &[("n_heads", n_heads)])?;
         self.buckets()
             .validate()
-            .map_err(|error| ConfigError::Invalid {
-                config,
-                reason: error.to_string(),
-            })
+            .map_err(|error| ConfigError::new(config, error.to_string()))
     }
 
     /// Builds the module for `n_heads` heads of queries.

@@ -59,12 +59,9 @@ impl SinusoidalConfig {
         let steps = self.d_model.is_multiple_of(2) && self.d_model > 2;
         if self.layout == SinusoidalLayout::Tensor2Tensor && !steps {
             let d_model = self.d_model;
-            return Err(ConfigError::Invalid {
-                config: "SinusoidalConfig",
-                reason: format!(
-                    "layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}"
-                ),
-            });
+            let reason =
+                format!("layout Tensor2Tensor needs an even d_model of at least 4, got {d_model}");
+            return Err(ConfigError::new("SinusoidalConfig", reason));
         }
         Ok(())
     }

@@ -100,14 +100,9 @@ impl BlockConfig {
             ("attention_dropout", self.attention_dropout()),
             ("feed_forward_dropout", self.feed_forward_dropout()),
         ];
-        let wrong = |(_, dropout): &(_, f64)| !(0.0..1.0).contains(dropout);
-        match parts.into_iter().find(wrong) {
-            Some((field, dropout)) => Err(ConfigError::Invalid {
-                config,
-                reason: format!("{field} must be in [0, 1), got {dropout}"),
-            }),
-            None => Ok(()),
-        }
+        parts
+            .into_iter()
+            .try_for_each(|(field, dropout)| ConfigError::check_probability(config, field, dropout))
     }
 
     /// The norm after a stack: as `wanted`, by default if its sums are not normalised already.

@@ -8,7 +8,7 @@ use burn_attn_derive::Config;
 
 use super::{
     BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
-    MixtureOfExpertsConfig, NormPlacement, Residual, input::LayerContext,
+    MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerContext,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, ProjectionBias,
@@ -49,7 +49,7 @@ impl TransformerLayerConfig {
 
     /// [`validate`](Self::validate), with errors in the name of `config`.
     pub(super) fn validate_in(&self, config: &'static str) -> Result<(), ConfigError> {
-        let invalid = |reason: String| Err(ConfigError::Invalid { config, reason });
+        let invalid = |reason: String| Err(ConfigError::new(config, reason));
         let block = &self.block;
         self.heads().validate(config, self.d_model, self.n_heads)?;
         ConfigError::check_positive(config, &[("d_ff", self.d_ff)])?;
@@ -153,10 +153,10 @@ impl TransformerLayerConfig {
         Some(experts.in_layer(self.d_model, self.d_ff, &self.block))
     }
 
-    fn residual(&self, device: &Device) -> Residual {
+    fn residual(&self, device: &Device) -> SublayerConnection {
         let block = &self.block;
         let placement = block.norm_placement;
-        Residual::new(self.d_model, block.dropout, &block.norm, placement, device)
+        SublayerConnection::new(self.d_model, block.dropout, &block.norm, placement, device)
     }
 }
 
@@ -190,18 +190,18 @@ pub struct TransformerLayer {
     /// Every position attends to all positions or, if causal, to itself and earlier ones.
     pub self_attention: SelfAttention,
     /// The residual sum and norm of the self-attention; in parallel layers, of both sublayers.
-    pub self_attention_residual: Residual,
+    pub self_attention_residual: SublayerConnection,
     /// Every position attends to the memory.
     pub cross_attention: Option<CrossAttention>,
     /// The residual sum and norm of the cross-attention.
-    pub cross_attention_residual: Option<Residual>,
+    pub cross_attention_residual: Option<SublayerConnection>,
     /// The feed-forward network, unless the layer has experts.
     pub feed_forward: Option<FeedForward>,
     /// The experts in its place, if the layer has them.
     pub mixture_of_experts: Option<MixtureOfExperts>,
     /// The residual sum and norm of the feed-forward network. Parallel layers with separate norms use only its norm; other
     /// parallel layers have none.
-    pub feed_forward_residual: Option<Residual>,
+    pub feed_forward_residual: Option<SublayerConnection>,
     parallel: bool,
 }
 

@@ -6,7 +6,7 @@ use super::mixture_of_experts::chosen;
 use crate::parameter::wide;
 
 /// The loss that balances the load of the experts, to be added to the loss of the model with a small factor. It equals
-/// `n_active` where the load is balanced.
+/// `top_k` where the load is balanced.
 ///
 /// ```text
 /// used[e]  = mean over the positions of all layers: 1 if they chose e, else 0
@@ -22,7 +22,7 @@ use crate::parameter::wide;
 ///
 /// # Panics
 ///
-/// When there are no layers, layers differ in shape, `n_active` is not between 1 and the number of experts, or `counted` has
+/// When there are no layers, layers differ in shape, `top_k` is not between 1 and the number of experts, or `counted` has
 /// another length.
 ///
 /// # Cost
@@ -35,7 +35,7 @@ use crate::parameter::wide;
 /// `load_balancing_loss_func` of Hugging Face's `transformers` (Mixtral).
 pub fn load_balancing_loss(
     router_logits: &[Tensor<2>],
-    n_active: usize,
+    top_k: usize,
     counted: Option<Tensor<1, Bool>>,
 ) -> Tensor<1> {
     let first = router_logits
@@ -43,8 +43,8 @@ pub fn load_balancing_loss(
         .expect("load_balancing_loss: there are no router logits");
     let [positions, n_experts] = first.dims();
     assert!(
-        (1..=n_experts).contains(&n_active),
-        "load_balancing_loss: n_active must be between 1 and the {n_experts} experts, got {n_active}"
+        (1..=n_experts).contains(&top_k),
+        "load_balancing_loss: top_k must be between 1 and the {n_experts} experts, got {top_k}"
     );
     if positions == 0 {
         return Tensor::zeros([1], (&first.device(), wide(first.dtype())));
@@ -62,7 +62,7 @@ pub fn load_balancing_loss(
     for logits in router_logits {
         assert_shape!(logits, [positions, n_experts]);
         let logits = logits.clone().cast(dtype);
-        let chosen = chosen(logits.clone(), n_active).float().cast(dtype);
+        let chosen = chosen(logits.clone(), top_k).float().cast(dtype);
         used.push(of_counted(chosen).sum_dim(0));
         share.push(of_counted(softmax(logits, 1)).sum_dim(0));
     }

@@ -24,12 +24,12 @@ pub struct ExpertsConfig {
     /// Number of experts.
     pub n_experts: usize,
     /// Number of experts that every position uses.
-    pub n_active: usize,
+    pub top_k: usize,
     /// Width between the linear layers of one expert. Default: the layer's `d_ff`.
     pub d_ff: Option<usize>,
-    /// See [`MixtureOfExpertsConfig::renormalized`].
+    /// See [`MixtureOfExpertsConfig::norm_topk_prob`].
     #[config(default = true)]
-    pub renormalized: bool,
+    pub norm_topk_prob: bool,
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
@@ -44,8 +44,8 @@ impl ExpertsConfig {
         block: &BlockConfig,
     ) -> MixtureOfExpertsConfig {
         let d_ff = self.d_ff.unwrap_or(d_ff);
-        MixtureOfExpertsConfig::new(d_model, d_ff, self.n_experts, self.n_active)
-            .with_renormalized(self.renormalized)
+        MixtureOfExpertsConfig::new(d_model, d_ff, self.n_experts, self.top_k)
+            .with_norm_topk_prob(self.norm_topk_prob)
             .with_router_bias(self.router_bias)
             .with_activation(block.activation)
             .with_dropout(block.feed_forward_dropout())
@@ -64,11 +64,11 @@ pub struct MixtureOfExpertsConfig {
     /// Number of experts.
     pub n_experts: usize,
     /// Number of experts that every position uses.
-    pub n_active: usize,
+    pub top_k: usize,
     /// Whether the weights of the experts that a position uses add up to 1 (a softmax over the chosen logits, as in Mixtral,
     /// gpt-oss and Qwen 3) or are their shares among all experts (a softmax over all logits, as in Qwen 1.5).
     #[config(default = true)]
-    pub renormalized: bool,
+    pub norm_topk_prob: bool,
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
@@ -96,22 +96,19 @@ impl MixtureOfExpertsConfig {
     /// Names the fields and values that contradict each other.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "MixtureOfExpertsConfig";
-        let (n_experts, n_active) = (self.n_experts, self.n_active);
+        let (n_experts, top_k) = (self.n_experts, self.top_k);
         ConfigError::check_positive(
             NAME,
             &[
                 ("d_model", self.d_model),
                 ("d_ff", self.d_ff),
                 ("n_experts", n_experts),
-                ("n_active", n_active),
+                ("top_k", top_k),
             ],
         )?;
-        if n_active > n_experts {
-            let reason = format!("n_active {n_active} is more than n_experts {n_experts}");
-            return Err(ConfigError::Invalid {
-                config: NAME,
-                reason,
-            });
+        if top_k > n_experts {
+            let reason = format!("top_k {top_k} is more than n_experts {n_experts}");
+            return Err(ConfigError::new(NAME, reason));
         }
         ConfigError::check_dropout(NAME, self.dropout)
     }
@@ -137,8 +134,8 @@ impl MixtureOfExpertsConfig {
                 device,
             ),
             experts: (0..self.n_experts).map(|_| expert.init(device)).collect(),
-            n_active: self.n_active,
-            renormalized: self.renormalized,
+            top_k: self.top_k,
+            norm_topk_prob: self.norm_topk_prob,
         }
     }
 }
@@ -147,7 +144,7 @@ impl MixtureOfExpertsConfig {
 ///
 /// ```text
 /// logits = x · W_router
-/// chosen = the n_active experts with the largest logits
+/// chosen = the top_k experts with the largest logits
 /// weight = softmax(logits of the chosen)                   or, not renormalised, of the chosen in softmax(logits)
 /// y      = Σ over the chosen: weight[e] · expert[e](x)
 /// ```
@@ -181,8 +178,8 @@ pub struct MixtureOfExperts {
     pub router: Linear,
     /// The experts.
     pub experts: Vec<FeedForward>,
-    n_active: usize,
-    renormalized: bool,
+    top_k: usize,
+    norm_topk_prob: bool,
 }
 
 /// Output of [`MixtureOfExperts::forward_with_logits`].
@@ -209,9 +206,9 @@ impl MixtureOfExperts {
     /// # Cost
     ///
     /// On backends whose tensors are plain memory (flex and ndarray), every expert runs on the positions that chose it:
-    /// `4 · positions · n_active · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose gets
+    /// `4 · positions · top_k · d_model · d_ff` operations, with a gate 6 instead of 4; an expert that no position chose gets
     /// no gradient. Elsewhere the choice stays on the device, without waiting for it, and every expert runs on all positions:
-    /// `n_experts / n_active` times as many operations, with the activations of one expert in memory at a time in inference,
+    /// `n_experts / top_k` times as many operations, with the activations of one expert in memory at a time in inference,
     /// and those of all experts in training.
     pub fn forward<const D: usize>(&self, x: Tensor<D>) -> Tensor<D> {
         self.forward_with_logits(x).states
@@ -240,7 +237,7 @@ impl MixtureOfExperts {
         }
         let rows: Tensor<2> = x.reshape([shape.num_elements() / d_model, d_model]);
         let router_logits = apply_to_rows(&self.router, rows.clone());
-        let chosen = chosen(router_logits.clone(), self.n_active);
+        let chosen = chosen(router_logits.clone(), self.top_k);
         let weights = self.weights(router_logits.clone(), chosen.clone());
         let states = match in_host_memory(&rows.device()) {
             true => self.of_chosen(rows, weights, chosen),
@@ -257,7 +254,7 @@ impl MixtureOfExperts {
         let dtype = logits.dtype();
         let logits = logits.cast(wide(dtype));
         let others = chosen.bool_not();
-        match self.renormalized {
+        match self.norm_topk_prob {
             true => softmax(logits.mask_fill(others, f64::NEG_INFINITY), 1),
             false => softmax(logits, 1).mask_fill(others, 0.0),
         }
@@ -310,10 +307,10 @@ impl MixtureOfExperts {
     }
 }
 
-/// `[positions, n_experts]`: whether the expert's logit is among the `n_active` largest of the position.
+/// `[positions, n_experts]`: whether the expert's logit is among the `top_k` largest of the position.
 ///
 /// By repeated maxima: sorting waits for the device on some backends of Burn 0.22.1.
-pub(super) fn chosen(logits: Tensor<2>, n_active: usize) -> Tensor<2, Bool> {
+pub(super) fn chosen(logits: Tensor<2>, top_k: usize) -> Tensor<2, Bool> {
     let [_, n_experts] = logits.dims();
     let mut left = logits.detach();
     let largest = |left: &Tensor<2>| {
@@ -322,7 +319,7 @@ pub(super) fn chosen(logits: Tensor<2>, n_active: usize) -> Tensor<2, Bool> {
         experts.unsqueeze::<2>().equal(expert)
     };
     let mut chosen = largest(&left);
-    for _ in 1..n_active {
+    for _ in 1..top_k {
         left = left.mask_fill(chosen.clone(), f64::NEG_INFINITY);
         chosen = chosen.bool_or(largest(&left));
     }
@@ -339,9 +336,9 @@ mod tests {
     #[test]
     fn experts_on_the_chosen_and_on_all_positions_agree() {
         let device = Device::default().autodiff();
-        for renormalized in [false, true] {
+        for norm_topk_prob in [false, true] {
             let mixture = MixtureOfExpertsConfig::new(6, 5, 7, 3)
-                .with_renormalized(renormalized)
+                .with_norm_topk_prob(norm_topk_prob)
                 .with_bias(true)
                 .init(&device);
             // Fewer positions than experts: some are not chosen.

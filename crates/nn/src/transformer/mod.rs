@@ -41,5 +41,5 @@ pub use mixture_of_experts::{
 };
 pub use norm::{Norm, NormConfig};
 pub use pattern::LayerPattern;
-pub use residual::{NormPlacement, Residual};
+pub use residual::{NormPlacement, SublayerConnection};
 pub use stack::{TransformerStack, TransformerStackConfig, TransformerStackOutput};

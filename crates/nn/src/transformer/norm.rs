@@ -107,17 +107,10 @@ impl NormConfig {
     /// Names an epsilon that is not positive and finite.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let (name, epsilon) = match self {
-            Self::LayerNorm { epsilon, .. } => ("LayerNorm", epsilon),
-            Self::RmsNorm { epsilon, .. } => ("RmsNorm", epsilon),
+            Self::LayerNorm { epsilon, .. } => ("LayerNorm: epsilon", *epsilon),
+            Self::RmsNorm { epsilon, .. } => ("RmsNorm: epsilon", *epsilon),
         };
-        if *epsilon > 0.0 && epsilon.is_finite() {
-            return Ok(());
-        }
-        let reason = format!("{name}: epsilon must be positive and finite, got {epsilon}");
-        Err(ConfigError::Invalid {
-            config: "NormConfig",
-            reason,
-        })
+        ConfigError::check_finite_positive("NormConfig", &[(name, epsilon)])
     }
 
     /// Builds the norm for vectors of width `d_model`.
@@ -150,7 +143,7 @@ impl NormConfig {
             gamma: gamma.init([d_model], device),
             beta: bias.then(|| Initializer::Zeros.init([d_model], device)),
             epsilon,
-            centred: matches!(self, Self::LayerNorm { .. }),
+            subtract_mean: matches!(self, Self::LayerNorm { .. }),
             unit_offset,
         }
     }
@@ -190,7 +183,7 @@ pub struct Norm {
     epsilon: f64,
     /// Whether the mean is subtracted: layer norm. A field, not an enum, whose variants would be part of the parameters' names
     /// in a file.
-    centred: bool,
+    subtract_mean: bool,
     unit_offset: bool,
 }
 
@@ -198,7 +191,7 @@ impl Norm {
     /// The configuration that builds a norm like this one.
     pub fn config(&self) -> NormConfig {
         let (epsilon, unit_offset) = (self.epsilon, self.unit_offset);
-        match self.centred {
+        match self.subtract_mean {
             true => NormConfig::LayerNorm {
                 epsilon,
                 bias: self.beta.is_some(),
@@ -231,7 +224,7 @@ impl Norm {
         if x.shape().num_elements() == 0 {
             return x;
         }
-        match self.centred {
+        match self.subtract_mean {
             true => self.layer_norm(x),
             false => self.rms_norm(x),
         }

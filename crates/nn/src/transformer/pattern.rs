@@ -50,7 +50,7 @@ impl LayerPattern {
             }
             _ => return Ok(()),
         };
-        Err(ConfigError::Invalid { config, reason })
+        Err(ConfigError::new(config, reason))
     }
 
     /// The blocks that layers are built like, each once.

@@ -40,7 +40,7 @@ pub enum NormPlacement {
 ///
 /// He et al., "Deep residual learning for image recognition" (arXiv:1512.03385), section 3.2; the placements name theirs.
 #[derive(Module, Debug)]
-pub struct Residual {
+pub struct SublayerConnection {
     /// The norm before the sublayer, of the sum (`Post`) or after the sublayer (`PostSublayer`).
     pub norm: Norm,
     /// The second norm, after the sublayer (`Sandwich`).
@@ -50,7 +50,7 @@ pub struct Residual {
     placement: NormPlacement,
 }
 
-impl Residual {
+impl SublayerConnection {
     pub(super) fn new(
         d_model: usize,
         dropout: f64,

@@ -45,10 +45,7 @@ impl RotaryConfig {
                 ("rotary_dim", rotary_dim),
             ],
         )?;
-        let invalid = |reason| ConfigError::Invalid {
-            config: CONFIG,
-            reason,
-        };
+        let invalid = |reason: String| ConfigError::new(CONFIG, reason);
         if rotary_dim > d_head {
             return Err(invalid(format!(
                 "rotary_dim {rotary_dim} is more than d_head {d_head}"

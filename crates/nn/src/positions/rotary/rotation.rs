@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_ops::{RotaryLayout, rotate};
 
 use super::angles::Angles;
-use crate::positions::{Positions, SettledOffset, TableRows, indices};
+use crate::positions::{Positions, ResolvedOffset, TableRows, indices};
 
 /// Rotates every pair of numbers of a query or key by an angle that grows with its position.
 ///
@@ -102,10 +102,10 @@ impl Rotary {
     }
 
     /// As [`forward`](Self::forward), from `offset` on, which may be negative: the angle of position −p is that of p, negated.
-    pub(crate) fn forward_from(&self, x: Tensor<4>, offset: &SettledOffset) -> Tensor<4> {
+    pub(crate) fn forward_from(&self, x: Tensor<4>, offset: &ResolvedOffset) -> Tensor<4> {
         let [batch, n_heads, len, _] = x.dims();
         let max_len = self.max_len();
-        if let SettledOffset::Host(offsets) = offset {
+        if let ResolvedOffset::Host(offsets) = offset {
             if offsets.iter().all(|&offset| offset >= 0) {
                 let positions = match offsets[..] {
                     [offset] => Positions::Offset(offset as usize),
