@@ -23,7 +23,7 @@ use crate::{
 };
 pub use crate::{
     blockwise::blockwise_attention, check::in_host_memory, composed::composed_attention,
-    distance::bias_at_positions,
+    distance::bias_at_positions, seed::next_dropout_seed,
 };
 pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};
 

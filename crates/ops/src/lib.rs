@@ -76,9 +76,9 @@ pub use linear::{Activation, activate, activated_linear, linear};
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
 pub use rotation::{RotaryLayout, rotate};
+pub use seed::seed;
 #[cfg(feature = "std")]
 pub use seed::with_dropout_seed;
-pub use seed::{next_dropout_seed, seed};
 
 /// The README's example.
 #[cfg(doctest)]

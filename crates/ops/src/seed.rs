@@ -66,7 +66,7 @@ fn mix(state: u64) -> u64 {
 /// so does the initialisation of parameters, on every backend. Neither [`seed`] nor a thread that `work` starts touches this stream.
 ///
 /// ```
-/// use burn_attn_ops::{next_dropout_seed, with_dropout_seed};
+/// use burn_attn_ops::{backend::next_dropout_seed, with_dropout_seed};
 ///
 /// let draw = || with_dropout_seed(42, || [next_dropout_seed(), next_dropout_seed()]);
 /// assert_eq!(draw(), std::thread::spawn(draw).join().unwrap());

@@ -2,7 +2,7 @@
 
 use burn::tensor::Tensor;
 use burn_attn::{
-    AttentionBias, AttentionMask, BlockConfig, ConfigError, CrossAttention, CrossAttentionConfig,
+    AttentionBias, AttentionMask, BlockConfig, CrossAttention, CrossAttentionConfig,
     CrossAttentionInput, HeadsConfig, KvCacheConfig, MultiHeadAttentionConfig,
     MultiHeadAttentionInput, QkNormConfig, SelfAttentionConfig,
     positions::{PositionEncoding, RelativeBiasConfig, RotaryConfig},

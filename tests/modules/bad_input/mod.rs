@@ -4,7 +4,8 @@
 macro_rules! refused {
     ($config:expr, $sentence:expr) => {
         let config = $config;
-        let error: ConfigError = config.validate().expect_err("the configuration is bad");
+        let error: burn_attn::ConfigError =
+            config.validate().expect_err("the configuration is bad");
         assert_eq!(error.to_string(), $sentence);
         assert_eq!(sentence(|| config.init(&devices::any())), $sentence);
     };
@@ -16,7 +17,7 @@ mod heads;
 mod masks;
 mod shapes;
 
-use burn_attn::{BlockConfig, ConfigError, TransformerConfig, TransformerStackConfig};
+use burn_attn::{BlockConfig, TransformerConfig, TransformerStackConfig};
 use burn_attn_tests::{devices, sentence};
 
 /// Sees that every stack refuses this block, each in its own name.

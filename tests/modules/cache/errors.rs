@@ -355,6 +355,14 @@ fn a_decoders_cache_of_something_else() {
         sentence(|| cache(&model, &[7, 5]).reorder(&[0, 2])),
         "KvCache: cannot reorder to sequence 2: there are 2 sequences"
     );
+    let mut padded = cache(&model, &[7, 5]);
+    assert_eq!(
+        sentence(|| {
+            let next = LayerInput::new(x(2, 1)).memory_lengths(&[7, 4]);
+            model.forward_cached(next, &mut padded)
+        }),
+        "TransformerStack: memory lengths were given beside those of the cache, [7, 5]"
+    );
     let both_ways = TransformerStackConfig::decoder(D_MODEL, 31, 6, 2).init(&device);
     assert_eq!(
         sentence(|| cache(&both_ways, &[7, 5])),

@@ -99,7 +99,7 @@ impl Batch {
                     count: self.lengths[rows].iter().sum(),
                     divisor: self.tokens,
                     smoothing: 0.0,
-                    dropout_seed: [burn_attn::ops::next_dropout_seed(), 0],
+                    dropout_seed: [burn_attn::ops::backend::next_dropout_seed(), 0],
                 },
             }
         };

@@ -7,7 +7,7 @@ use burn::{
 };
 use burn_attn_ops::{
     AttentionBias, AttentionMask, AttentionOptions, attention, attention_weights,
-    next_dropout_seed, split_heads,
+    backend::next_dropout_seed, split_heads,
 };
 
 use super::{heads_config::Sizes, qk_norm::QkNorm};

@@ -2,7 +2,7 @@
 
 use burn::{
     module::{Module, Param},
-    tensor::{DType, Device, FloatDType, Tensor, TensorData},
+    tensor::{Device, Tensor, TensorData},
 };
 use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, alibi_slopes};
@@ -108,22 +108,5 @@ impl Alibi {
     fn n_heads(&self) -> usize {
         let [n_heads] = self.paper.dims();
         n_heads
-    }
-
-    /// The bias on a key that is this many tokens after its query, for each of these positions: `[n_heads, positions]` in
-    /// `dtype`.
-    pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
-        let options = (&self.paper.device(), DType::from(dtype));
-        let slopes = match &self.slopes {
-            // Cast first: f16 cannot count beyond 2048.
-            Some(learned) => floats(learned).cast(dtype),
-            None => Tensor::from_data(alibi_slopes(self.n_heads()).as_slice(), options),
-        };
-        let distances = positions
-            .iter()
-            .map(|position| -(position.unsigned_abs() as f64));
-        let distances = TensorData::new(distances.collect(), [1, positions.len()]);
-        let distances = Tensor::<2>::from_data(distances, (&slopes.device(), slopes.dtype()));
-        slopes.unsqueeze_dim::<2>(1) * distances
     }
 }

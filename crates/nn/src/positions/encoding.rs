@@ -5,7 +5,7 @@ use burn::{
     module::{Module, ParamId},
     tensor::{Device, FloatDType, Tensor},
 };
-use burn_attn_ops::{AttentionBias, RelativeBuckets};
+use burn_attn_ops::{AttentionBias, RelativeBuckets, backend::bias_at_positions};
 use serde::{Deserialize, Serialize};
 
 use super::{
@@ -202,10 +202,6 @@ impl Position {
         positions: &[isize],
         dtype: FloatDType,
     ) -> Option<Tensor<2>> {
-        match (&self.alibi, &self.relative) {
-            (Some(alibi), _) => Some(alibi.of_positions(positions, dtype)),
-            (None, Some(relative)) => Some(relative.of_positions(positions, dtype)),
-            (None, None) => None,
-        }
+        bias_at_positions(self.bias(), positions, dtype.into())
     }
 }

@@ -3,7 +3,7 @@
 use burn::{
     module::{Module, Param},
     nn::Initializer,
-    tensor::{Device, FloatDType, Int, Tensor, TensorData},
+    tensor::{Device, Tensor},
 };
 use burn_attn_derive::Config;
 use burn_attn_ops::{AttentionBias, RelativeBuckets};
@@ -116,17 +116,5 @@ impl RelativeBias {
     /// Nothing here; in the attention, memory of `n_heads · (len_q + len_kv)` numbers.
     pub fn bias(&self) -> AttentionBias {
         AttentionBias::relative(floats(&self.table), self.buckets)
-    }
-
-    /// The bias on a key that is this many tokens after its query, for each of these positions: `[n_heads, positions]` in
-    /// `dtype`.
-    pub(super) fn of_positions(&self, positions: &[isize], dtype: FloatDType) -> Tensor<2> {
-        let buckets = positions
-            .iter()
-            .map(|&position| self.buckets.bucket(position) as i64);
-        let buckets = TensorData::new(buckets.collect::<Vec<_>>(), [positions.len()]);
-        let buckets = Tensor::<1, Int>::from_data(buckets, &self.table.device());
-        let table = floats(&self.table).cast(dtype);
-        table.transpose().select(1, buckets)
     }
 }

@@ -174,22 +174,25 @@ impl TransformerCache {
             other.layers.len(),
             self.layers.len()
         );
-        let (own, others) = (self.all_memory_lengths(), other.all_memory_lengths());
-        self.memory_lengths = own.zip(others).map(|(own, others)| [own, others].concat());
+        let lengths = [self.all_memory_lengths(), other.all_memory_lengths()].concat();
+        let has_padding = lengths.windows(2).any(|pair| pair[0] != pair[1]);
+        self.memory_lengths = has_padding.then_some(lengths);
         for (own, others) in self.layers.iter_mut().zip(other.layers) {
             own.join(others);
         }
     }
 
     /// The length of each memory, whether or not there is padding.
-    fn all_memory_lengths(&self) -> Option<Vec<usize>> {
-        let memory = self.layers.first()?.memory.as_ref()?;
-        let [batch, len] = memory.batch_and_len();
-        Some(
-            self.memory_lengths
-                .clone()
-                .unwrap_or_else(|| vec![len; batch]),
-        )
+    fn all_memory_lengths(&self) -> Vec<usize> {
+        let memory = self.layers.first().and_then(|layer| layer.memory.as_ref());
+        match (
+            &self.memory_lengths,
+            memory.map(ProjectedMemory::batch_and_len),
+        ) {
+            (Some(lengths), _) => lengths.clone(),
+            (None, Some([batch, len])) => vec![len; batch],
+            (None, None) => Vec::new(),
+        }
     }
 
     /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can take back. See [`KvCache::reserve`].
@@ -327,7 +330,7 @@ impl TransformerStack {
     /// # Panics
     ///
     /// As [`TransformerLayer::forward_cached`](crate::TransformerLayer::forward_cached), and when the cache has another number of
-    /// layers, or its layers have unequal numbers of tokens. Nothing else is compared: stacks of equal sizes cannot be told apart.
+    /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is compared: stacks of equal sizes cannot be told apart.
     ///
     /// # Cost
     ///
@@ -341,6 +344,10 @@ impl TransformerStack {
         self.check_cache(cache);
         let mut input = input.into();
         if let Some(lengths) = &cache.memory_lengths {
+            assert!(
+                input.more.memory_context.lengths.is_none(),
+                "TransformerStack: memory lengths were given beside those of the cache, {lengths:?}"
+            );
             input = input.memory_lengths(lengths);
         }
         let mut caches = cache.layers.iter_mut();

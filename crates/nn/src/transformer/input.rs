@@ -38,7 +38,7 @@ pub struct LayerInput {
 pub(super) struct LayerContext {
     position_embedding: Option<Tensor<3>>,
     memory: Option<CrossMemory>,
-    memory_context: AttentionContext,
+    pub(super) memory_context: AttentionContext,
     memory_position_embedding: Option<Tensor<3>>,
     weights: bool,
 }
