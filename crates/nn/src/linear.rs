@@ -5,7 +5,6 @@ use burn::{
     nn::{Initializer, Linear, LinearConfig},
     tensor::{DType, Device, Tensor, assert_shape},
 };
-use burn_attn_ops as ops;
 
 /// Layers of these widths over the same input, side by side in one layer; each is initialised as if it were alone.
 pub(crate) fn side_by_side(
@@ -91,7 +90,7 @@ pub(crate) fn fitted(embedding: Tensor<3>, [batch, len, width]: [usize; 3]) -> T
 /// `linear` of rows, fast for the single rows of decoding too.
 pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
     let bias = linear.bias.as_ref().map(Param::val);
-    ops::linear(rows, linear.weight.val(), bias)
+    burn_attn_ops::linear(rows, linear.weight.val(), bias)
 }
 
 /// The device on which `linear` computes, and its dtype, unless the weight is quantised: then it computes in the dtype of its

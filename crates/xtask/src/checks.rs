@@ -1,7 +1,9 @@
 //! What a change must pass.
 
 use crate::command::{cargo, cargo_tests, tool};
-use crate::{examples, features, imports, kernels, lengths, newcomer, packages, page, query_path};
+use crate::{
+    examples, features, imports, kernels, lengths, newcomer, packages, page, reading_list,
+};
 
 /// Checks that are too long to be always run.
 #[derive(Default)]
@@ -20,8 +22,6 @@ pub struct Options {
     pub miri: bool,
     /// Run the models of the CPU kernels' threads in loom.
     pub loom: bool,
-    /// Count the files on the way of a query.
-    pub path: bool,
     /// Compare a million random calls with the oracle.
     pub long: bool,
     /// Put together the packages that would be published.
@@ -34,6 +34,7 @@ pub struct Options {
 pub fn run(options: &Options) -> Result<(), String> {
     lengths::short_files()?;
     imports::no_loops()?;
+    reading_list::check()?;
     tool("python3", &["-B", "tests/golden/check_golden.py"])?;
     page::check()?;
     packages::dependencies()?;
@@ -93,9 +94,6 @@ pub fn run(options: &Options) -> Result<(), String> {
     }
     if options.loom {
         kernels::loom()?;
-    }
-    if options.path {
-        query_path::count(features)?;
     }
     if options.long {
         let test = "random_calls_agree_with_the_oracle";

@@ -9,10 +9,10 @@ use std::{
 use crate::{command::root, lengths::visit};
 
 /// A module's path from the crate's root, without `crate`.
-type Module = Vec<String>;
+pub type Module = Vec<String>;
 
 /// The files of a crate, their code, and where the names that a file passes on come from.
-struct Sources {
+pub struct Sources {
     code: BTreeMap<Module, String>,
     passed_on: BTreeMap<(Module, String), Module>,
 }
@@ -21,11 +21,7 @@ struct Sources {
 ///
 /// The tables of contents (`mod.rs`, `lib.rs`) only pass names on: an import through them is one of the file that has the name.
 pub fn no_loops() -> Result<(), String> {
-    let mut sources = Sources::new(&root().join("crates/kernels-cpu/src"))?;
-    // A name may be passed on by several tables of contents.
-    for _ in 0..3 {
-        sources.follow();
-    }
+    let sources = Sources::new(&root().join("crates/kernels-cpu/src"))?;
     let imports: BTreeMap<_, _> = sources
         .code
         .keys()
@@ -45,7 +41,8 @@ pub fn no_loops() -> Result<(), String> {
 }
 
 impl Sources {
-    fn new(folder: &Path) -> Result<Self, String> {
+    /// Those below the folder `src` of a crate.
+    pub fn new(folder: &Path) -> Result<Self, String> {
         let mut code = BTreeMap::new();
         visit(folder, &mut |path| {
             let inside = path.strip_prefix(folder).unwrap_or(path).with_extension("");
@@ -72,10 +69,15 @@ impl Sources {
             }
             Ok(())
         })?;
-        Ok(Self {
+        let mut sources = Self {
             code,
             passed_on: BTreeMap::new(),
-        })
+        };
+        // A name may be passed on by several tables of contents.
+        for _ in 0..3 {
+            sources.follow();
+        }
+        Ok(sources)
     }
 
     /// Learns where the names come from that files pass on.
@@ -91,29 +93,42 @@ impl Sources {
     }
 
     /// The files whose names a file uses.
-    fn imports(&self, module: &Module) -> BTreeSet<Module> {
+    pub fn imports(&self, module: &Module) -> BTreeSet<Module> {
         let code = &self.code[module];
         let imported = uses(code)
             .into_iter()
             .filter(|(_, public)| !(*public && code.starts_with(CONTENTS)))
             .map(|(path, _)| path);
         // Paths in the middle of the code.
-        let spelled = ["super::", "crate::"].into_iter().flat_map(|start| {
-            code.match_indices(start).map(|(at, _)| {
-                let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
-                let rest = &code[at..];
-                let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
-                rest[..end].to_string()
-            })
-        });
-        // `use super::{..}` is spelled `super::` as well, which names no file of its own.
-        let spelled = spelled.filter(|path| !path.ends_with(':'));
+        let spelled = ["super::", "crate::"]
+            .into_iter()
+            .flat_map(|start| spelled(code, start));
         let mut targets: BTreeSet<_> = imported
             .chain(spelled)
             .filter_map(|path| self.resolve(module, &path))
             .collect();
         targets.remove(module);
         targets
+    }
+
+    /// The files of this crate whose names `code` uses, which is another crate's and calls this one `name`.
+    pub fn imports_from_outside(&self, name: &str, code: &str) -> BTreeSet<Module> {
+        let prefix = format!("{name}::");
+        let imported = uses(code).into_iter().map(|(path, _)| path);
+        let imported = imported.chain(spelled(code, &prefix));
+        let inside = imported.filter_map(|path| Some(path.strip_prefix(&prefix)?.to_string()));
+        inside
+            .filter_map(|path| self.resolve(&Vec::new(), &format!("crate::{path}")))
+            .collect()
+    }
+
+    pub fn modules(&self) -> impl Iterator<Item = &Module> {
+        self.code.keys()
+    }
+
+    /// The code of a file, without its comments and its tests.
+    pub fn code(&self, module: &Module) -> &str {
+        &self.code[module]
     }
 
     /// The file that has what a path in `module` names; nothing if that is another crate's.
@@ -147,6 +162,18 @@ fn child(module: &Module, name: &str) -> Module {
     let mut child = module.clone();
     child.push(name.to_string());
     child
+}
+
+/// The paths in `code` that begin with `start`.
+fn spelled<'a>(code: &'a str, start: &'a str) -> impl Iterator<Item = String> + 'a {
+    let paths = code.match_indices(start).map(|(at, _)| {
+        let inside = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+        let rest = &code[at..];
+        let end = rest.find(|c| !inside(c)).unwrap_or(rest.len());
+        rest[..end].to_string()
+    });
+    // `use super::{..}` is spelled `super::` as well, which names no file of its own.
+    paths.filter(|path| !path.ends_with(':'))
 }
 
 /// The paths of all `use` declarations, and whether they are public.

