@@ -1,13 +1,13 @@
-//! Attention: its options, and the public functions, which check, unwrap the tensors, dispatch and wrap the results.
+//! Attention: the public functions, which check, unwrap the tensors, dispatch and wrap the results.
 
 use burn::{
     backend::{Dispatch, tensor::FloatTensor},
     tensor::{Bool, DType, Int, Tensor},
 };
-use burn_attn_kernels_cpu::{AttentionDropout, CausalAlignment, DistanceAxis};
+use burn_attn_kernels_cpu::{CausalAlignment, DistanceAxis};
 
 use crate::{
-    AttentionBias, AttentionMask,
+    AttentionBias, AttentionOptions,
     backend::{
         AttentionOps, AttentionScalars, Body, MaskInputs, OptionalBool, OptionalFloat, OptionalInt,
         Results, ScoreInputs,
@@ -18,123 +18,6 @@ use crate::{
     distance::distance_bias,
     segments::Segments,
 };
-
-/// How one call of [`attention`](crate::attention) deviates from plain `softmax(q·kᵀ / √dim)·v`.
-///
-/// ```
-/// use burn::tensor::Device;
-/// use burn_attn_ops::{AttentionMask, AttentionOptions};
-///
-/// let options = AttentionOptions::default().causal().softcap(30.0);
-/// let options = AttentionOptions::default().mask(AttentionMask::window(256, 0)).scale(1.0);
-/// ```
-///
-/// PyTorch equivalent: the keyword arguments of `scaled_dot_product_attention`.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct AttentionOptions {
-    /// Which keys each query may see. Default: all.
-    pub mask: AttentionMask,
-    /// What is added to the scores after scale and softcap. Default: nothing.
-    pub bias: AttentionBias,
-    /// Factor on the dot products. Default: `1 / √dim_qk`.
-    pub scale: Option<f64>,
-    /// Bounds the scores: `softcap · tanh(score / softcap)`. Default: no bound.
-    pub softcap: Option<f64>,
-    /// `[heads_q]`: one score per head that joins the softmax of every row and has no value. Default: none.
-    pub sinks: Option<Tensor<1>>,
-    /// `[batch]`: the position of each batch item's first query on the axis of its keys, in tokens; see
-    /// [`query_offsets`](method@Self::query_offsets) for values out of range. Default: for every item, the position given by the
-    /// causal alignment.
-    pub query_offsets: Option<Tensor<1, Int>>,
-    /// Drops attention weights after the softmax. Default: none.
-    pub dropout: Option<AttentionDropout>,
-}
-
-impl AttentionOptions {
-    /// Also hides what `mask` hides.
-    ///
-    /// # Panics
-    ///
-    /// As [`AttentionMask::and`], which says how masks of one kind combine.
-    pub fn mask(mut self, mask: AttentionMask) -> Self {
-        self.mask = self.mask.and(mask);
-        self
-    }
-
-    /// Also hides every key that comes after its query, as [`AttentionMask::causal`] does.
-    pub fn causal(self) -> Self {
-        self.mask(AttentionMask::causal())
-    }
-
-    /// Adds `bias` to the scores, on top of the biases given before.
-    pub fn bias(mut self, bias: AttentionBias) -> Self {
-        self.bias = self.bias.and(bias);
-        self
-    }
-
-    /// Multiplies the dot products by `scale` instead of `1 / √dim_qk`. The call of attention panics unless it is finite.
-    pub fn scale(mut self, scale: f64) -> Self {
-        self.scale = Some(scale);
-        self
-    }
-
-    /// Bounds the scores to `(−softcap, softcap)` before mask and bias (Gemma 2, arXiv:2408.00118, section 2). The call of
-    /// attention panics unless `softcap` is positive and finite.
-    pub fn softcap(mut self, softcap: f64) -> Self {
-        self.softcap = Some(softcap);
-        self
-    }
-
-    /// Lets a query attend to nothing: `exp(sinks[h])` joins the denominator of the softmax, so the weights of a row add up
-    /// to less than one. A query that sees no key has output 0 and the sink as its logsumexp.
-    ///
-    /// # Shapes
-    ///
-    /// `sinks`: `[heads_q]`, with their gradient if they are tracked; −∞ means no sink, 0 is the "off-by-one" softmax.
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention: when there are not `heads_q` of them.
-    ///
-    /// # Source
-    ///
-    /// Xiao et al., "Efficient streaming language models with attention sinks" (arXiv:2309.17453), section 3.3;
-    /// learned, as here, in gpt-oss (arXiv:2508.10925).
-    pub fn sinks(mut self, sinks: Tensor<1>) -> Self {
-        self.sinks = Some(sinks);
-        self
-    }
-
-    /// Places query `i` of batch item `b` at key `offsets[b] + i`: causal masks, windows, ALiBi and the relative bias count
-    /// from there, so a batch of sequences of unequal lengths is one call. Offsets alone hide nothing.
-    ///
-    /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask
-    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens` where it is given new keys. The offsets take the
-    /// place of the causal alignment, top-left included.
-    ///
-    /// # Shapes
-    ///
-    /// `offsets`: `[batch]`, each from `−len_q` (the last query is before the first key) to `len_kv` (the first query is after
-    /// the last key).
-    ///
-    /// # Panics
-    ///
-    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when one is out of range, with
-    /// its batch item and value in the message. On every other backend, Burn's `cpu` and LibTorch included, reading them
-    /// would wait for the device: there they are cast to the device's default integer type and clamped to the range.
-    pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
-        self.query_offsets = Some(offsets);
-        self
-    }
-
-    /// Drops each attention weight with probability `probability`; the same `seed` drops the same weights on every
-    /// backend. The call of attention panics unless the probability is in `[0, 1)`.
-    pub fn dropout(mut self, probability: f64, seed: u64) -> Self {
-        self.dropout = Some(AttentionDropout { probability, seed });
-        self
-    }
-}
 
 /// Scaled dot-product attention: `softmax(scale · query · keyᵀ) · value`, with the masks, biases, softcap, sinks and
 /// dropout of `options`.

@@ -8,8 +8,6 @@ use burn::{
 };
 use burn_attn_kernels_cpu::BlockSize;
 
-use crate::mask::broadcast_dims;
-
 /// Which blocks of queries and keys are visible.
 #[derive(Clone, Debug)]
 pub(crate) struct VisibleBlocks {
@@ -100,4 +98,16 @@ fn greatest_common_divisor(a: usize, b: usize) -> usize {
     } else {
         greatest_common_divisor(b, a % b)
     }
+}
+
+/// The shape that two masks broadcast to.
+pub(crate) fn broadcast_dims(first: [usize; 4], second: [usize; 4]) -> [usize; 4] {
+    core::array::from_fn(|dim| {
+        let (a, b) = (first[dim], second[dim]);
+        assert!(
+            a == b || a == 1 || b == 1,
+            "masks of shapes {first:?} and {second:?} do not broadcast: dimension {dim} is {a} and {b}"
+        );
+        if a == 1 { b } else { a }
+    })
 }

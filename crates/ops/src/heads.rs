@@ -1,9 +1,6 @@
 //! Splits one projection into the heads of several operands, without copies.
 
-use burn::{
-    backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
-    tensor::{Shape, Slice, Tensor},
-};
+use burn::{backend::Dispatch, tensor::Tensor};
 
 use crate::backend::AttentionOps;
 
@@ -55,27 +52,4 @@ pub fn split_heads<const N: usize>(x: Tensor<3>, heads: [usize; N]) -> [Tensor<4
     let parts = <Dispatch as AttentionOps>::split_heads(x.into_dispatch(), heads.to_vec());
     let parts: Vec<Tensor<4>> = parts.into_iter().map(Tensor::from_dispatch).collect();
     parts.try_into().expect("there is one part per entry")
-}
-
-/// The views.
-pub(crate) fn split<B: Backend>(x: FloatTensor<B>, heads: &[usize]) -> Vec<FloatTensor<B>> {
-    let [batch, len, width] = x.shape().dims::<3>();
-    let all: usize = heads.iter().sum();
-    let x = B::float_reshape(x, Shape::new([batch, len, all, width / all]));
-    let x = B::float_swap_dims(x, 1, 2);
-    let mut first = 0;
-    let parts = heads.iter().map(|&heads| {
-        let range = first..first + heads;
-        first += heads;
-        B::float_slice(
-            x.clone(),
-            &[
-                Slice::full(),
-                Slice::from(range),
-                Slice::full(),
-                Slice::full(),
-            ],
-        )
-    });
-    parts.collect()
 }

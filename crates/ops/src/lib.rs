@@ -48,6 +48,7 @@ pub mod backend;
 mod bias;
 mod blocks;
 mod blockwise;
+mod bodies;
 mod check;
 mod composed;
 mod distance;
@@ -57,6 +58,7 @@ mod heads;
 mod linear;
 mod mask;
 mod merge;
+mod options;
 mod placed;
 #[doc = include_str!("pytorch.md")]
 pub mod pytorch {}
@@ -64,7 +66,7 @@ mod rotation;
 mod seed;
 mod segments;
 
-pub use attention::{AttentionOptions, attention, attention_weights, attention_with_logsumexp};
+pub use attention::{attention, attention_weights, attention_with_logsumexp};
 pub use bias::AttentionBias;
 pub use burn_attn_kernels_cpu::{
     AttentionDropout, BlockSize, CausalAlignment, DropoutError, RelativeBuckets,
@@ -75,6 +77,7 @@ pub use heads::split_heads;
 pub use linear::{Activation, activate, activated_linear, linear};
 pub use mask::AttentionMask;
 pub use merge::merge_partial;
+pub use options::AttentionOptions;
 pub use rotation::{RotaryLayout, rotate};
 pub use seed::seed;
 #[cfg(feature = "std")]

@@ -4,7 +4,7 @@ use burn::tensor::{Bool, Device, Int, Tensor, kind::Basic};
 use burn_attn_kernels_cpu::{BlockSize, CausalAlignment, PositionMask, Window};
 
 use crate::{
-    blocks::VisibleBlocks,
+    blocks::{VisibleBlocks, broadcast_dims},
     segments::{Segments, common_type},
 };
 
@@ -383,16 +383,4 @@ fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bo
 /// A mask for no scores: Burn 0.22.1 cannot expand to an empty shape.
 fn of_nothing(dims: [usize; 4], device: &Device) -> Tensor<4, Bool> {
     Tensor::full(dims, false, device)
-}
-
-/// The shape that two masks broadcast to.
-pub(crate) fn broadcast_dims(first: [usize; 4], second: [usize; 4]) -> [usize; 4] {
-    core::array::from_fn(|dim| {
-        let (a, b) = (first[dim], second[dim]);
-        assert!(
-            a == b || a == 1 || b == 1,
-            "masks of shapes {first:?} and {second:?} do not broadcast: dimension {dim} is {a} and {b}"
-        );
-        if a == 1 { b } else { a }
-    })
 }

@@ -1,4 +1,4 @@
-//! No file of the CPU kernels imports itself, not even through others: whoever reads one from the bottom up meets every name once.
+//! No file of a crate imports itself, not even through others: whoever reads one from the bottom up meets every name once.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,27 +17,63 @@ pub struct Sources {
     passed_on: BTreeMap<(Module, String), Module>,
 }
 
-/// Fails if two files of `crates/kernels-cpu/src` import each other, directly or through others.
+/// Fails if two files of one crate import each other, directly or through others.
 ///
 /// The tables of contents (`mod.rs`, `lib.rs`) only pass names on: an import through them is one of the file that has the name.
 pub fn no_loops() -> Result<(), String> {
-    let sources = Sources::new(&root().join("crates/kernels-cpu/src"))?;
-    let imports: BTreeMap<_, _> = sources
-        .code
-        .keys()
-        .map(|module| (module, sources.imports(module)))
-        .collect();
-    let mut done = BTreeSet::new();
-    for module in imports.keys() {
-        if let Some(found) = find_loop(module, &imports, &mut Vec::new(), &mut done) {
-            let names: Vec<_> = found.iter().map(|module| module.join("::")).collect();
-            return Err(format!(
-                "files that import each other: {}",
-                names.join(" -> ")
-            ));
+    let mut loops = Vec::new();
+    for folder in ["crates", "examples"] {
+        let folder = root().join(folder);
+        let entries =
+            fs::read_dir(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+        for entry in entries.flatten() {
+            let source = entry.path().join("src");
+            if source.is_dir() {
+                let name = entry.file_name();
+                let found = loops_of(&source)?.into_iter();
+                loops.extend(found.map(|group| format!("{}: {group}", name.display())));
+            }
         }
     }
-    Ok(())
+    match loops.is_empty() {
+        true => Ok(()),
+        false => Err(format!(
+            "files that import each other: {}",
+            loops.join("; ")
+        )),
+    }
+}
+
+/// The groups of files of a crate that import each other.
+fn loops_of(folder: &Path) -> Result<Vec<String>, String> {
+    let sources = Sources::new(folder)?;
+    let imports: BTreeMap<_, _> = sources
+        .modules()
+        .map(|module| (module, sources.imports(module)))
+        .collect();
+    let mut reached = BTreeMap::new();
+    for &from in imports.keys() {
+        let (mut found, mut next) = (BTreeSet::new(), vec![from]);
+        while let Some(module) = next.pop() {
+            next.extend(
+                imports[module]
+                    .iter()
+                    .filter(|&module| found.insert(module)),
+            );
+        }
+        reached.insert(from, found);
+    }
+    let groups: BTreeSet<Vec<_>> = reached
+        .iter()
+        .filter(|(module, reached)| reached.contains(*module))
+        .map(|(module, others)| {
+            let group = others
+                .iter()
+                .filter(|other| reached[**other].contains(module));
+            group.map(|module| module.join("::")).collect()
+        })
+        .collect();
+    Ok(groups.into_iter().map(|group| group.join(", ")).collect())
 }
 
 impl Sources {
@@ -215,28 +251,4 @@ fn expand(prefix: &str, tree: &str, found: &mut dyn FnMut(String)) {
             _ => {}
         }
     }
-}
-
-/// A way from a file back to itself.
-fn find_loop<'a>(
-    module: &'a Module,
-    imports: &'a BTreeMap<&Module, BTreeSet<Module>>,
-    way: &mut Vec<&'a Module>,
-    done: &mut BTreeSet<&'a Module>,
-) -> Option<Vec<&'a Module>> {
-    if let Some(first) = way.iter().position(|other| *other == module) {
-        return Some([&way[first..], &[module]].concat());
-    }
-    if !done.contains(module) {
-        way.push(module);
-        for next in &imports[module] {
-            let found = find_loop(next, imports, way, done);
-            if found.is_some() {
-                return found;
-            }
-        }
-        way.pop();
-        done.insert(module);
-    }
-    None
 }

@@ -4,8 +4,7 @@ use burn::tensor::{DType, Device, Tensor};
 
 use super::{
     context::AttentionContext,
-    heads::{Heads, Projected},
-    heads_config::Sizes,
+    heads::{Heads, Projected, Sizes},
     masks::{causal, first_keys, first_queries},
 };
 use crate::{

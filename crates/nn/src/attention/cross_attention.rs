@@ -10,8 +10,8 @@ use burn_attn_ops::AttentionMask;
 
 use super::{
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads},
-    heads_config::{HeadsConfig, Sizes, heads_builders},
+    heads::{Attended, AttentionOutput, Heads, Sizes},
+    heads_config::{HeadsConfig, heads_builders},
     memory::{CrossMemory, ProjectedMemory},
     place::Pair,
     projections::ProjectionBias,

@@ -10,7 +10,7 @@ use burn_attn_ops::{
     backend::next_dropout_seed, split_heads,
 };
 
-use super::{heads_config::Sizes, qk_norm::QkNorm};
+use super::qk_norm::QkNorm;
 use crate::{
     dropout::is_active,
     parameter::floats,
@@ -57,6 +57,31 @@ pub struct Heads {
     pub sinks: Option<Param<Tensor<1>>>,
     /// The position encoding of queries and keys.
     pub position: Position,
+}
+
+/// The sizes that follow from a configuration.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sizes {
+    pub(super) n_heads: usize,
+    pub(super) n_kv_heads: usize,
+    pub(super) d_head: usize,
+    pub(super) d_value_head: usize,
+}
+
+impl Sizes {
+    /// Widths of the projections of query, key and value.
+    pub(super) fn widths(&self) -> [usize; 3] {
+        [
+            self.n_heads * self.d_head,
+            self.n_kv_heads * self.d_head,
+            self.n_kv_heads * self.d_value_head,
+        ]
+    }
+
+    /// Width of all heads' contexts.
+    pub(super) fn context(&self) -> usize {
+        self.n_heads * self.d_value_head
+    }
 }
 
 /// Query, key and value, each `[batch, heads, len, dim]`.

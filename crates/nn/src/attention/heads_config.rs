@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_derive::Config;
 
 use super::{
-    heads::{Heads, Parameters},
+    heads::{Heads, Parameters, Sizes},
     qk_norm::QkNormConfig,
 };
 use crate::{error::ConfigError, positions::PositionEncoding};
@@ -55,33 +55,8 @@ impl Default for HeadsConfig {
     }
 }
 
-/// The sizes that follow from a configuration.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sizes {
-    pub(super) n_heads: usize,
-    pub(super) n_kv_heads: usize,
-    pub(super) d_head: usize,
-    pub(super) d_value_head: usize,
-}
-
-impl Sizes {
-    /// Widths of the projections of query, key and value.
-    pub(super) fn widths(&self) -> [usize; 3] {
-        [
-            self.n_heads * self.d_head,
-            self.n_kv_heads * self.d_head,
-            self.n_kv_heads * self.d_value_head,
-        ]
-    }
-
-    /// Width of all heads' contexts.
-    pub(super) fn context(&self) -> usize {
-        self.n_heads * self.d_value_head
-    }
-}
-
 impl HeadsConfig {
-    /// The same for a module that is causal or not.
+    /// This configuration with the direction filled in.
     pub(crate) fn directed(&self, causal: bool) -> Self {
         let heads = self.clone();
         let position = heads.position.clone().directed(causal);
@@ -145,9 +120,10 @@ impl HeadsConfig {
         let Sizes {
             n_heads, d_head, ..
         } = sizes;
+        let [query, key, _] = sizes.widths();
         let qk_norm = self.qk_norm.as_ref();
         let parameters = Parameters {
-            qk_norm: qk_norm.map(|norm| norm.init(sizes, device)),
+            qk_norm: qk_norm.map(|norm| norm.init(n_heads, d_head, [query, key], device)),
             sinks: self
                 .sinks
                 .then(|| Initializer::Zeros.init([n_heads], device)),

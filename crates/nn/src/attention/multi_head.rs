@@ -11,8 +11,8 @@ use burn_attn_ops::AttentionMask;
 use super::{
     cached::check_causal,
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Projected},
-    heads_config::{HeadsConfig, Sizes, heads_builders},
+    heads::{Attended, AttentionOutput, Heads, Projected, Sizes},
+    heads_config::{HeadsConfig, heads_builders},
     masks::causal,
     place::Pair,
     projections::ProjectionBias,

@@ -7,7 +7,6 @@ use burn::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::heads_config::Sizes;
 use crate::{
     error::ConfigError,
     parameter::{floats, wide},
@@ -76,7 +75,14 @@ impl QkNormConfig {
         ConfigError::check_finite_positive(config, numbers)
     }
 
-    pub(super) fn init(&self, sizes: Sizes, device: &Device) -> QkNorm {
+    /// For `n_heads` heads of width `d_head`, whose queries and keys have these `widths` together.
+    pub(super) fn init(
+        &self,
+        n_heads: usize,
+        d_head: usize,
+        widths: [usize; 2],
+        device: &Device,
+    ) -> QkNorm {
         let rms = |epsilon, [query, key]: [usize; 2]| {
             let of_width = |width| RmsNormConfig::new(width).with_epsilon(epsilon);
             QkNorm {
@@ -87,17 +93,14 @@ impl QkNormConfig {
             }
         };
         match *self {
-            Self::Rms { epsilon } => rms(epsilon, [sizes.d_head; 2]),
-            Self::RmsAcrossHeads { epsilon } => {
-                let [query, key, _] = sizes.widths();
-                rms(epsilon, [query, key])
-            }
+            Self::Rms { epsilon } => rms(epsilon, [d_head; 2]),
+            Self::RmsAcrossHeads { epsilon } => rms(epsilon, widths),
             Self::L2 { factor, epsilon } => {
                 let factor = Initializer::Constant { value: factor };
                 QkNorm {
                     query: None,
                     key: None,
-                    factor: Some(factor.init([sizes.n_heads], device)),
+                    factor: Some(factor.init([n_heads], device)),
                     epsilon,
                 }
             }

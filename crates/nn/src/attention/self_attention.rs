@@ -10,8 +10,8 @@ use burn_attn_derive::Config;
 use super::{
     cached::check_causal,
     context::{AttentionContext, context_builders},
-    heads::{Attended, AttentionOutput, Heads, Projected},
-    heads_config::{HeadsConfig, Sizes, heads_builders},
+    heads::{Attended, AttentionOutput, Heads, Projected, Sizes},
+    heads_config::{HeadsConfig, heads_builders},
     masks::{causal, hide_padding},
     projections::ProjectionBias,
 };

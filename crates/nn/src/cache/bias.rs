@@ -1,9 +1,8 @@
 //! Position biases for one query per sequence, computed once for many tokens.
 
-use burn::tensor::{DType, FloatDType, Tensor};
+use burn::tensor::{FloatDType, Tensor};
 use burn_attn_ops::AttentionBias;
 
-use super::KvCache;
 use crate::positions::{BiasSource, Position};
 
 /// The biases of ALiBi or a relative table that a cache holds.
@@ -38,66 +37,50 @@ impl PositionBias {
     }
 }
 
-impl KvCache {
-    /// The position bias of a query at the position of the last of `len_kv` keys.
+impl PositionBias {
+    /// The bias of a query at the position of the last of `len_kv` keys, one of at most `len` keys.
     ///
-    /// It is a view of the bias for the whole capacity, so a token needs no memory for it.
-    pub(crate) fn bias_of_last_query(
+    /// It is a view of the bias for `len` keys, so a token needs no memory for it.
+    pub(super) fn of_last_query(
         &mut self,
         position: &Position,
-        len_kv: usize,
+        [len_kv, len]: [usize; 2],
+        dtype: FloatDType,
     ) -> AttentionBias {
-        self.bias.follow(position);
-        let made = self.bias.of_last_query.take();
+        self.follow(position);
+        let made = self.of_last_query.take();
         let made = made.filter(|bias| bias.dims()[3] >= len_kv);
-        self.bias.of_last_query = made.or_else(|| {
-            let reach = self
-                .window
-                .map_or(usize::MAX, |window| window.saturating_add(1));
-            let len = self.capacity().min(reach);
+        self.of_last_query = made.or_else(|| {
             let keys: Vec<isize> = (1 - len as isize..=0).collect();
-            let bias = position.bias_of_positions(&keys, self.statistics())?;
+            let bias = position.bias_of_positions(&keys, dtype)?;
             let [n_heads, _] = bias.dims();
             Some(bias.reshape([1, n_heads, 1, len]))
         });
-        let Some(bias) = self.bias.of_last_query.clone() else {
+        let Some(bias) = self.of_last_query.clone() else {
             return AttentionBias::none();
         };
         let [_, _, _, len] = bias.dims();
         AttentionBias::dense(bias.narrow(3, len - len_kv, len_kv))
     }
 
-    /// The position bias of one query per sequence, at any position, over [`whole`](Self::whole).
+    /// The bias of one query per sequence, at any position, over `capacity` keys.
     ///
-    /// It is the same tensor until the memory grows, so a token needs no memory for it.
-    pub(crate) fn bias_of_distances(&mut self, position: &Position) -> AttentionBias {
-        let room = self.capacity() as isize;
-        let count = 2 * self.capacity() + 1;
-        self.bias.follow(position);
-        let made = self.bias.distances.take();
-        let made = made.filter(|bias| bias.dims()[1] == count);
-        self.bias.distances = made.or_else(|| {
-            let positions: Vec<isize> = (-room..=room).rev().collect();
-            position.bias_of_positions(&positions, self.statistics())
+    /// It is the same tensor until the capacity grows, so a token needs no memory for it.
+    pub(super) fn of_distances(
+        &mut self,
+        position: &Position,
+        capacity: usize,
+        dtype: FloatDType,
+    ) -> AttentionBias {
+        self.follow(position);
+        let made = self.distances.take();
+        let made = made.filter(|bias| bias.dims()[1] == 2 * capacity + 1);
+        self.distances = made.or_else(|| {
+            let end = capacity as isize;
+            let positions: Vec<isize> = (-end..=end).rev().collect();
+            position.bias_of_positions(&positions, dtype)
         });
-        let bias = self.bias.distances.clone();
+        let bias = self.distances.clone();
         bias.map_or_else(AttentionBias::none, AttentionBias::distances)
-    }
-
-    /// Keys and values over the whole capacity, `[batch, n_kv_heads, capacity, d_head]` and likewise for the values.
-    pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
-        let capacity = self.capacity();
-        [
-            self.keys().read(&self.key_layout, 0, capacity),
-            self.values().read(&self.value_layout, 0, capacity),
-        ]
-    }
-
-    /// The type in which scores are added up.
-    fn statistics(&self) -> FloatDType {
-        match self.key_layout.dtype {
-            DType::F64 => FloatDType::F64,
-            _ => FloatDType::F32,
-        }
     }
 }

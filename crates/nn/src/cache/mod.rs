@@ -17,11 +17,12 @@ mod check;
 mod config;
 mod join;
 
-use burn::tensor::{DType, Device};
+use burn::tensor::{DType, Device, FloatDType, Tensor};
+use burn_attn_ops::AttentionBias;
 
 use crate::{
     error::expect_valid,
-    positions::{Positions, indices},
+    positions::{Position, Positions, indices},
 };
 pub(crate) use append::Context;
 use bias::PositionBias;
@@ -332,5 +333,42 @@ impl KvCache {
         self.values
             .as_ref()
             .expect("a buffer is absent only while being written")
+    }
+
+    /// The position bias of a query at the position of the last of `len_kv` keys.
+    pub(crate) fn bias_of_last_query(
+        &mut self,
+        position: &Position,
+        len_kv: usize,
+    ) -> AttentionBias {
+        let reach = self
+            .window
+            .map_or(usize::MAX, |window| window.saturating_add(1));
+        let len = self.capacity().min(reach);
+        let dtype = self.statistics();
+        self.bias.of_last_query(position, [len_kv, len], dtype)
+    }
+
+    /// The position bias of one query per sequence, at any position, over [`whole`](Self::whole).
+    pub(crate) fn bias_of_distances(&mut self, position: &Position) -> AttentionBias {
+        let (capacity, dtype) = (self.capacity(), self.statistics());
+        self.bias.of_distances(position, capacity, dtype)
+    }
+
+    /// Keys and values over the whole capacity, `[batch, n_kv_heads, capacity, d_head]` and likewise for the values.
+    pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
+        let capacity = self.capacity();
+        [
+            self.keys().read(&self.key_layout, 0, capacity),
+            self.values().read(&self.value_layout, 0, capacity),
+        ]
+    }
+
+    /// The type in which scores are added up.
+    fn statistics(&self) -> FloatDType {
+        match self.key_layout.dtype {
+            DType::F64 => FloatDType::F64,
+            _ => FloatDType::F32,
+        }
     }
 }

@@ -3,7 +3,9 @@
 use burn::{nn::Initializer, tensor::Device};
 use burn_attn_derive::Config;
 
-use super::{ExpertsConfig, FeedForwardActivation, Norm, NormConfig, NormPlacement};
+use super::{
+    ExpertsConfig, FeedForwardActivation, MixtureOfExpertsConfig, Norm, NormConfig, NormPlacement,
+};
 use crate::{ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders};
 
 /// How every layer of a stack is built, apart from its sizes. The defaults are those of burn-nn 0.22.1's transformers:
@@ -91,6 +93,24 @@ impl BlockConfig {
 
     pub(super) fn feed_forward_dropout(&self) -> f64 {
         self.feed_forward_dropout.unwrap_or(self.dropout)
+    }
+
+    /// The experts of a layer of these sizes, if it has any.
+    pub(super) fn mixture_of_experts(
+        &self,
+        d_model: usize,
+        d_ff: usize,
+    ) -> Option<MixtureOfExpertsConfig> {
+        let experts = self.experts.as_ref()?;
+        let d_ff = experts.d_ff.unwrap_or(d_ff);
+        let config = MixtureOfExpertsConfig::new(d_model, d_ff, experts.n_experts, experts.top_k)
+            .with_norm_topk_prob(experts.norm_topk_prob)
+            .with_router_bias(experts.router_bias)
+            .with_activation(self.activation)
+            .with_dropout(self.feed_forward_dropout())
+            .with_bias(self.bias)
+            .with_initializer(self.initializer.clone());
+        Some(config)
     }
 
     /// Whether every dropout is a probability below 1.

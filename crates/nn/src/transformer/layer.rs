@@ -149,8 +149,7 @@ impl TransformerLayerConfig {
     }
 
     fn experts(&self) -> Option<MixtureOfExpertsConfig> {
-        let experts = self.block.experts.as_ref()?;
-        Some(experts.in_layer(self.d_model, self.d_ff, &self.block))
+        self.block.mixture_of_experts(self.d_model, self.d_ff)
     }
 
     fn residual(&self, device: &Device) -> SublayerConnection {

@@ -10,7 +10,7 @@ use burn::{
 use burn_attn_derive::Config;
 use burn_attn_ops::backend::in_host_memory;
 
-use super::{BlockConfig, FeedForward, FeedForwardActivation, FeedForwardConfig};
+use super::{FeedForward, FeedForwardActivation, FeedForwardConfig};
 use crate::{
     error::{ConfigError, expect_valid},
     linear::{apply_to_rows, side_by_side},
@@ -33,25 +33,6 @@ pub struct ExpertsConfig {
     /// Whether the router adds a learned bias.
     #[config(default = false)]
     pub router_bias: bool,
-}
-
-impl ExpertsConfig {
-    /// The experts of a layer of these sizes, built like `block`.
-    pub(super) fn in_layer(
-        &self,
-        d_model: usize,
-        d_ff: usize,
-        block: &BlockConfig,
-    ) -> MixtureOfExpertsConfig {
-        let d_ff = self.d_ff.unwrap_or(d_ff);
-        MixtureOfExpertsConfig::new(d_model, d_ff, self.n_experts, self.top_k)
-            .with_norm_topk_prob(self.norm_topk_prob)
-            .with_router_bias(self.router_bias)
-            .with_activation(block.activation)
-            .with_dropout(block.feed_forward_dropout())
-            .with_bias(block.bias)
-            .with_initializer(block.initializer.clone())
-    }
 }
 
 /// Configuration of [`MixtureOfExperts`]; the defaults are those of Mixtral.

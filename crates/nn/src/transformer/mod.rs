@@ -10,12 +10,13 @@
 //! | `residual.rs`, `norm.rs`, `feed_forward.rs`, `activation.rs` | the parts of a layer other than attention |
 //! | `stack.rs`, `pattern.rs` | stacks of layers, and how their layers may differ |
 //! | `shared_position.rs` | position encodings shared by the layers of a stack |
-//! | `cache.rs` | how layers and stacks decode |
+//! | `cache.rs`, `decoding.rs` | caches of layers and stacks, and how stacks decode |
 //! | `encoder_decoder.rs` | encoder and decoder together |
 
 mod activation;
 mod block;
 mod cache;
+mod decoding;
 mod encoder_decoder;
 mod feed_forward;
 mod input;

@@ -13,15 +13,10 @@ mod sums;
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
 pub(crate) mod tests;
 
-use burn::{
-    backend::{Backend, Dispatch, TensorMetadata, tensor::FloatTensor},
-    tensor::Tensor,
-};
+use burn::backend::{Backend, TensorMetadata, tensor::FloatTensor};
 
 use crate::{
-    AttentionOptions,
-    attention::attention_by,
-    backend::{AttentionOps, Body, Results, ScoreInputs},
+    backend::{Body, Results, ScoreInputs},
     composed::{
         self, DropoutRows, cast, float_dtype, of_part,
         part::{aligned, narrow},
@@ -30,25 +25,6 @@ use crate::{
 };
 pub(crate) use backward::backward;
 use plan::{Plan, Sizes};
-
-/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the blockwise body, even where the backend has kernels: for
-/// tests and benchmarks. Blocks have about `block_area` scores per head; without it, the body chooses their size.
-pub fn blockwise_attention(
-    query: Tensor<4>,
-    key: Tensor<4>,
-    value: Tensor<4>,
-    options: AttentionOptions,
-    block_area: Option<usize>,
-) -> (Tensor<4>, Tensor<3>) {
-    let body = |mut inputs: ScoreInputs<Dispatch>, value| {
-        inputs.scalars.body = match block_area {
-            Some(area) => Body::BlocksOf(area),
-            None => Body::Blockwise,
-        };
-        <Dispatch as AttentionOps>::fused_attention(inputs, value)
-    };
-    attention_by(body, query, key, value, options)
-}
 
 /// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
 pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::{
-    is_minus_infinity,
+    dtype::is_minus_infinity,
     part::{Part, in_type},
     position::{Reach, either, expand_int, range},
 };

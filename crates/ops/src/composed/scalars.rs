@@ -7,7 +7,7 @@ use burn::{
     tensor::FloatDType,
 };
 
-use super::float_dtype;
+use super::dtype::float_dtype;
 
 /// `tensor · factor`, in two steps if the dtype does not hold the factor.
 pub(crate) fn times_scalar<B: Backend>(tensor: FloatTensor<B>, factor: f64) -> FloatTensor<B> {

@@ -9,10 +9,9 @@ use burn::{
 };
 
 use super::{
-    cast,
+    dtype::{cast, reshape},
     hidden::Hidden,
     part::Part,
-    reshape,
     scalars::{cap, times_scalar},
 };
 use crate::backend::ScoreInputs;

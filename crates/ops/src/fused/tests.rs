@@ -9,7 +9,7 @@ use crate::{
     AttentionBias, AttentionMask, AttentionOptions, RotaryLayout, attention,
     attention_with_logsumexp,
     backend::{AttentionOps, Rotation, blockwise_attention, composed_attention},
-    rotation,
+    composed,
 };
 
 type Results = (Tensor<4>, Tensor<3>);
@@ -285,7 +285,7 @@ fn rotations_are_those_of_the_composed_body() {
                         vec![numbers(rotated), numbers(x.grad(&gradients).unwrap())]
                     };
                     let composed = run(|x, cos, sin, rotation| {
-                        rotation::composed::<Dispatch>(x, cos, sin, &rotation)
+                        composed::rotation::rotate::<Dispatch>(x, cos, sin, &rotation)
                     });
                     let fused = run(<Dispatch as AttentionOps>::rotate);
                     assert_close(&composed, &fused, &format!("{layout:?} {offsets:?}"));

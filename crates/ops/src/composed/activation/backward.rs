@@ -6,25 +6,27 @@ use burn::{
 };
 use burn_attn_kernels_cpu::tiled::Activation;
 
-use super::{function, in_f32, needs_f32};
+use super::function::{function, needs_f32, to_f32};
 use crate::{
-    backend::{AttentionOps, OptionalFloat},
-    composed::{cast, float_dtype},
+    backend::OptionalFloat,
+    composed::dtype::{cast, float_dtype},
 };
 
-/// The gradient of `x` from that of [`activate`](AttentionOps::activate)'s result.
-pub(crate) fn activate_backward<B: AttentionOps>(
+/// The gradient of `x` from that of [`activate`](crate::activate)'s result. `in_f32` is this gradient by the
+/// backend, which may have a kernel for it.
+pub(crate) fn activate_backward<B: Backend>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
     gradient: FloatTensor<B>,
     activation: Activation,
     gated: bool,
+    in_f32: impl FnOnce(FloatTensor<B>, OptionalFloat<B>, FloatTensor<B>) -> FloatTensor<B>,
 ) -> FloatTensor<B> {
     if needs_f32(x.dtype(), activation, gated) {
         let dtype = float_dtype(x.dtype());
-        let (x, bias) = in_f32::<B>(x, bias);
+        let (x, bias) = to_f32::<B>(x, bias);
         let gradient = cast::<B>(gradient, FloatDType::F32);
-        let gradient = B::activate_backward(x, bias, gradient, activation, gated);
+        let gradient = in_f32(x, bias, gradient);
         return cast::<B>(gradient, dtype);
     }
     let [rows, width] = x.shape().dims::<2>();

@@ -13,7 +13,7 @@ use burn_autodiff::{
 };
 
 use super::GradientSlot;
-use crate::heads;
+use crate::composed;
 
 /// The heads, with a node for each operand and one that joins their gradients.
 pub(super) fn tracked<B: Backend, C: CheckpointStrategy>(
@@ -28,7 +28,7 @@ pub(super) fn tracked<B: Backend, C: CheckpointStrategy>(
     };
     match JoinRule.prepare::<C>([x.node()]).compute_bound().stateful() {
         OpsKind::Tracked(prep) => {
-            let parts = heads::split::<B>(x.into_primitive(), &packed.heads);
+            let parts = composed::heads::split::<B>(x.into_primitive(), &packed.heads);
             let slots: Vec<_> = parts.iter().map(|_| GradientSlot::default()).collect();
             let device = packed.device.clone();
             let (nothing, dtype) = (Shape::new([1]), packed.dtype);
@@ -46,7 +46,7 @@ pub(super) fn tracked<B: Backend, C: CheckpointStrategy>(
             });
             parts.collect()
         }
-        OpsKind::UnTracked(_) => heads::split::<B>(x.into_primitive(), &packed.heads)
+        OpsKind::UnTracked(_) => composed::heads::split::<B>(x.into_primitive(), &packed.heads)
             .into_iter()
             .map(<Autodiff<B, C> as AutodiffBackend>::from_inner)
             .collect(),
@@ -102,7 +102,7 @@ struct Packed<B: Backend> {
 }
 
 impl<B: Backend> Packed<B> {
-    /// The reverse of [`heads::split`]; zeros for parts that are missing.
+    /// The reverse of [`composed::heads::split`]; zeros for parts that are missing.
     fn join(self, parts: Vec<Option<FloatTensor<B>>>) -> FloatTensor<B> {
         let [batch, len, width] = self.shape;
         let all: usize = self.heads.iter().sum();

@@ -112,17 +112,14 @@ impl<B: Host> AttentionOps for B {
         if activation == Activation::Identity && !gated && bias.as_ref().is_none() {
             return x;
         }
-        let in_f32 =
-            x.dtype() == DType::F32 && bias.as_ref().is_none_or(|bias| bias.dtype() == DType::F32);
-        if !in_f32 {
-            return activation::activate::<B>(x, bias, activation, gated);
-        }
         let numbers = match bias.as_ref() {
-            Some(bias) => contiguous::<B, f32>(bias),
+            Some(bias) if bias.dtype() == DType::F32 => contiguous::<B, f32>(bias),
+            Some(_) => None,
             None => Some(&[][..]),
         };
-        let Some(numbers) = numbers else {
-            return activation::activate::<B>(x, bias, activation, gated);
+        let Some(numbers) = numbers.filter(|_| x.dtype() == DType::F32) else {
+            let in_f32 = |x, bias| B::activate(x, bias, activation, gated);
+            return activation::activate::<B>(x, bias, activation, gated, in_f32, B::split_heads);
         };
         let columns = if gated { width / 2 } else { width };
         let activated = Activated {
@@ -156,7 +153,11 @@ impl<B: Host> AttentionOps for B {
         };
         let in_f32 = [x.dtype(), gradient.dtype()] == [DType::F32; 2];
         let Some(numbers) = numbers.filter(|_| in_f32) else {
-            return activation::activate_backward::<B>(x, bias, gradient, activation, gated);
+            let in_f32 =
+                |x, bias, gradient| B::activate_backward(x, bias, gradient, activation, gated);
+            return activation::activate_backward::<B>(
+                x, bias, gradient, activation, gated, in_f32,
+            );
         };
         let activated = Activated {
             bias: numbers,
@@ -187,13 +188,13 @@ impl<B: Host> AttentionOps for B {
         match x.dtype() {
             DType::F32 => rotation::by_kernel::<B, f32>(x, [cos, sin], rotation),
             DType::F64 => rotation::by_kernel::<B, f64>(x, [cos, sin], rotation),
-            _ => crate::rotation::composed::<B>(x, cos, sin, &rotation),
+            _ => composed::rotation::rotate::<B>(x, cos, sin, &rotation),
         }
     }
 
     // Burn's CPU generator samples number by number; the counter-based one needs a few integer operations per number.
     fn dropout_factors(like: FloatTensor<B>, dropout: AttentionDropout) -> FloatTensor<B> {
-        composed::factors_of_host::<B>(like, dropout)
+        composed::dropout::factors_of_host::<B>(like, dropout)
     }
 }
 

@@ -7,7 +7,7 @@ use burn::{
 use burn_attn_kernels_cpu::tiled::{self, Execution};
 
 use super::tensors::{Host, HostElement, elements, row_major, rows, with_rows};
-use crate::{backend::Rotation, rotation};
+use crate::{backend::Rotation, composed};
 
 pub(super) fn by_kernel<B: Host, T: HostElement<Real = T>>(
     x: FloatTensor<B>,
@@ -19,7 +19,7 @@ pub(super) fn by_kernel<B: Host, T: HostElement<Real = T>>(
     let mut offsets = rotation.offsets;
     if tables.iter().any(|table| table.dtype() != x.dtype()) {
         // Only the rows that are needed are cast.
-        tables = tables.map(|table| rotation::rows::<B>(table, &offsets, len, x.dtype()));
+        tables = tables.map(|table| composed::rotation::rows::<B>(table, &offsets, len, x.dtype()));
         offsets = (0..offsets.len()).map(|item| item * len).collect();
     }
     let x = with_rows::<B, T>(&x);

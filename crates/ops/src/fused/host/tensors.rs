@@ -121,7 +121,7 @@ mod flex {
     use burn::tensor::{DType, Shape, TensorData};
     use burn_flex::{Flex, FlexTensor, Layout};
 
-    use super::{Host, Plain, Strided};
+    use crate::fused::host::tensors::{Host, Plain, Strided};
 
     impl Host for Flex {
         fn floats<T: Plain>(tensor: &FlexTensor) -> Option<Strided<'_, T>> {

@@ -1,66 +1,22 @@
-//! Bias, activation and gate between linear layers, by plain tensor operations.
-
-mod backward;
+//! The activations, and when they are computed in f32.
 
 use burn::{
-    backend::{Backend, TensorMetadata, tensor::FloatTensor},
-    tensor::{DType, FloatDType, Shape},
+    backend::{Backend, tensor::FloatTensor},
+    tensor::{DType, FloatDType},
 };
 use burn_attn_kernels_cpu::tiled::Activation;
 
-use super::{cast, float_dtype};
-use crate::backend::{AttentionOps, OptionalFloat};
-pub(crate) use backward::activate_backward;
-
-/// See [`activate`](crate::activate).
-pub(crate) fn activate<B: AttentionOps>(
-    x: FloatTensor<B>,
-    bias: OptionalFloat<B>,
-    activation: Activation,
-    gated: bool,
-) -> FloatTensor<B> {
-    if needs_f32(x.dtype(), activation, gated) {
-        let dtype = float_dtype(x.dtype());
-        let (x, bias) = in_f32::<B>(x, bias);
-        return cast::<B>(B::activate(x, bias, activation, gated), dtype);
-    }
-    let [rows, width] = x.shape().dims::<2>();
-    let x = match bias.into_option() {
-        Some(bias) => B::float_add(x, B::float_reshape(bias, Shape::new([1, width]))),
-        None => x,
-    };
-    if !gated {
-        return function::<B>(x, activation);
-    }
-    // Split like two heads, without copies.
-    let parts = B::split_heads(
-        B::float_reshape(x, Shape::new([1, rows, width])),
-        vec![1, 1],
-    );
-    let mut parts = parts.into_iter();
-    let (Some(gate), Some(up)) = (parts.next(), parts.next()) else {
-        unreachable!("there is one part per entry")
-    };
-    let up = match activation {
-        Activation::ClampedQuickGelu => {
-            let (low, high) = ((-Activation::LIMIT).into(), Activation::LIMIT.into());
-            B::float_add_scalar(B::float_clamp(up, low, high), 1.0.into())
-        }
-        _ => up,
-    };
-    let y = B::float_mul(function::<B>(gate, activation), up);
-    B::float_reshape(y, Shape::new([rows, width / 2]))
-}
+use crate::{backend::OptionalFloat, composed::dtype::cast};
 
 /// Whether there are operations between the operands and the result that half precision would round: in bf16, one bit is left of `1 + erf(−2)`,
 /// 1/256 instead of 0.00468.
-fn needs_f32(dtype: DType, activation: Activation, gated: bool) -> bool {
+pub(super) fn needs_f32(dtype: DType, activation: Activation, gated: bool) -> bool {
     let is_half = matches!(dtype, DType::F16 | DType::BF16);
     is_half && (gated || !matches!(activation, Activation::Identity | Activation::Relu))
 }
 
 /// The operands in f32.
-fn in_f32<B: Backend>(
+pub(super) fn to_f32<B: Backend>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
 ) -> (FloatTensor<B>, OptionalFloat<B>) {
@@ -69,7 +25,7 @@ fn in_f32<B: Backend>(
     (wide(x), bias)
 }
 
-fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
+pub(super) fn function<B: Backend>(x: FloatTensor<B>, activation: Activation) -> FloatTensor<B> {
     use core::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI};
     // x · (1 + y) / 2
     let half_of_one_plus = |x, y| {

@@ -1,140 +1,14 @@
-//! The interface between the operations and the backends: what a backend implements, and what passes through it.
+//! What passes between the operations and the backends: tensors of a backend, and numbers.
 //!
-//! For this workspace's crates, its tests and its benchmarks: nothing here is covered by the promises of a version.
-//!
-//! Burn's backend-extension macro routes a call from the backend chosen at run time, inside a `Tensor`, to the implementation
-//! for that backend. It does not map `Option<tensor>`, so optional tensors are enums with an empty variant.
-
-#![allow(
-    deprecated,
-    reason = "the macro names NdArray, which is deprecated upstream but supported here as long as Burn has it"
-)]
+//! Burn's backend-extension macro does not map `Option<tensor>`, so optional tensors are enums with an empty variant.
 
 use burn::backend::{
-    Backend, ExtensionType, TensorMetadata, backend_extension,
+    Backend, ExtensionType, TensorMetadata,
     tensor::{BoolTensor, FloatTensor, IntTensor},
 };
-use burn_attn_kernels_cpu::{AttentionDropout, BlockSize, Problem, tiled::RotaryLayout};
-
-use crate::{
-    Activation, blockwise,
-    composed::{self, activation},
-    heads, rotation,
+use burn_attn_kernels_cpu::{
+    AttentionDropout, BlockSize, PositionMask, Problem, tiled::RotaryLayout,
 };
-pub use crate::{
-    blockwise::blockwise_attention, check::in_host_memory, composed::composed_attention,
-    distance::bias_at_positions, seed::next_dropout_seed,
-};
-pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};
-
-/// The operations of this crate as operations of a backend. Users call [`attention`](crate::attention) and the other
-/// functions, which check shapes first: nothing below this trait does.
-///
-/// The default bodies are made of plain tensor operations, so every backend has them. That of attention is linear in
-/// memory, forward and backward. `Autodiff` has gradient rules for some of the others; Burn differentiates the rest.
-#[backend_extension(
-    Flex: cfg(feature = "flex"),
-    NdArray: cfg(feature = "ndarray"),
-    Cube: cfg(feature = "cube"),
-    LibTorch: cfg(feature = "tch"),
-    Remote: cfg(feature = "remote"),
-    Autodiff: cfg(feature = "autodiff"),
-)]
-pub trait AttentionOps: Backend {
-    /// The output `[batch, heads_q, len_q, dim_v]` in the dtype of the query, and the logsumexp of every row
-    /// `[batch, heads_q, len_q]` in f32 or wider, for values `[batch, heads_kv, len_kv, dim_v]`.
-    fn fused_attention(
-        #[extension_type] inputs: ScoreInputs<Self>,
-        value: FloatTensor<Self>,
-    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
-        blockwise::forward::<Self>(inputs, value)
-    }
-
-    /// The `required` gradients of [`fused_attention`](Self::fused_attention), from its results and their gradients.
-    fn fused_attention_backward(
-        #[extension_type] inputs: ScoreInputs<Self>,
-        value: FloatTensor<Self>,
-        #[extension_type] saved: SavedAndGrads<Self>,
-        required: RequiredGrads,
-    ) -> Gradients<Self> {
-        blockwise::backward::<Self>(inputs, value, saved, required)
-    }
-
-    /// The factors by which [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype: 0 or
-    /// `1 / (1 − probability)`; 0 or 1 in half precision, whose numbers are scaled in f32 afterwards.
-    ///
-    /// The default draws them on the device, from its own generator.
-    fn dropout_factors(like: FloatTensor<Self>, dropout: AttentionDropout) -> FloatTensor<Self> {
-        composed::factors_of_device::<Self>(like, dropout)
-    }
-
-    /// The heads of several operands, `[batch, heads[i], len, d_head]`, from one projection
-    /// `[batch, len, sum(heads) · d_head]`.
-    fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
-        heads::split::<Self>(x, &heads)
-    }
-
-    /// [`activate`](Self::activate) of `[rows, depth]` times `[depth, columns]`.
-    fn linear(
-        x: FloatTensor<Self>,
-        weight: FloatTensor<Self>,
-        #[extension_type] bias: OptionalFloat<Self>,
-        activation: Activation,
-        gated: bool,
-    ) -> FloatTensor<Self> {
-        Self::activate(Self::float_matmul(x, weight), bias, activation, gated)
-    }
-
-    /// See [`activate`](crate::activate).
-    fn activate(
-        x: FloatTensor<Self>,
-        #[extension_type] bias: OptionalFloat<Self>,
-        activation: Activation,
-        gated: bool,
-    ) -> FloatTensor<Self> {
-        activation::activate::<Self>(x, bias, activation, gated)
-    }
-
-    /// The gradient of `x` from that of [`activate`](Self::activate)'s result. That of the bias is its sum over the rows.
-    fn activate_backward(
-        x: FloatTensor<Self>,
-        #[extension_type] bias: OptionalFloat<Self>,
-        gradient: FloatTensor<Self>,
-        activation: Activation,
-        gated: bool,
-    ) -> FloatTensor<Self> {
-        activation::activate_backward::<Self>(x, bias, gradient, activation, gated)
-    }
-
-    /// `x`, `[batch, heads, len, d_head]`, with its pairs rotated by the angles in the tables, `[positions, pairs]`.
-    fn rotate(
-        x: FloatTensor<Self>,
-        cos: FloatTensor<Self>,
-        sin: FloatTensor<Self>,
-        rotation: Rotation,
-    ) -> FloatTensor<Self> {
-        rotation::composed::<Self>(x, cos, sin, &rotation)
-    }
-
-    /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.
-    fn attention_weights(#[extension_type] inputs: ScoreInputs<Self>) -> FloatTensor<Self> {
-        composed::weights::<Self>(inputs)
-    }
-}
-
-// LibTorch and remote servers have no kernels of ours. A server does not know this crate: it understands the plain operations,
-// recorded one by one.
-#[cfg(feature = "tch")]
-impl AttentionOps for burn::backend::LibTorch {}
-
-#[cfg(feature = "remote")]
-impl<C: burn_router::RouterChannel> AttentionOps
-    for burn_fusion::Fusion<burn_router::BackendRouter<C>>
-{
-}
-
-#[cfg(feature = "remote")]
-impl<C: burn_router::RouterChannel> AttentionOps for burn_router::BackendRouter<C> {}
 
 macro_rules! optional {
     ($(#[$doc:meta])* $name:ident, $tensor:ident) => {
@@ -345,7 +219,7 @@ pub type RequiredGrads = Differentiable<bool>;
 /// Output and logsumexp.
 pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);
 
-/// What [`AttentionOps::rotate`] does, apart from its tensors.
+/// What [`AttentionOps::rotate`](crate::backend::AttentionOps::rotate) does, apart from its tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     /// The row of the tables for the first row of `x`: one for all sequences, or one for each.

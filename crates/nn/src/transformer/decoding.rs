@@ -1,0 +1,149 @@
+//! Decoding by stacks, which read each token once, and the memory once.
+
+use burn::tensor::Tensor;
+
+use super::{LayerInput, TransformerCache, TransformerStack};
+use crate::KvCacheConfig;
+
+impl TransformerStack {
+    /// An empty cache for [`forward_cached`](Self::forward_cached). A stack with cross-attention needs a memory in it:
+    /// [`project_memory`](Self::project_memory).
+    ///
+    /// # Panics
+    ///
+    /// When the stack is not causal, a size of `config` is zero, it asks for 8 bits on a device without 8-bit integers, or its
+    /// `max_len` is more than the positions of a rotary encoding.
+    pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
+        // A single layer would refuse the token that has no position; in a stack, earlier layers may have accepted it by then.
+        let positions = self.rotary_len().unwrap_or(usize::MAX);
+        assert!(
+            config.max_len <= positions,
+            "TransformerStack: a cache of max_len {} is longer than the {positions} positions of the rotary table",
+            config.max_len
+        );
+        let layers = self.layers_in_order();
+        TransformerCache {
+            layers: layers.map(|layer| layer.cache(batch, config)).collect(),
+            memory_lengths: None,
+        }
+    }
+
+    /// Gives the cache of a stack with cross-attention its memory, in place of an earlier one. The keys and values are projected
+    /// here, once.
+    ///
+    /// The memory of sequence `b` has `lengths[b]` tokens; what follows is padding, which no query sees.
+    ///
+    /// # Shapes
+    ///
+    /// - `memory`: `[batch, len_kv, d_memory]`
+    ///
+    /// # Panics
+    ///
+    /// When the layers have no cross-attention, the cache has another number of layers or sequences, or the memory or its lengths do
+    /// not fit.
+    ///
+    /// # Cost
+    ///
+    /// That of [`project_memory`](crate::CrossAttention::project_memory) for every layer.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use burn::tensor::{Device, Distribution, Tensor};
+    /// use burn_attn::{KvCacheConfig, TransformerStackConfig};
+    ///
+    /// let device = Device::default();
+    /// let decoder = TransformerStackConfig::decoder(32, 64, 4, 2).with_causal(true).init(&device);
+    /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
+    /// let mut cache = decoder.cache(2, &KvCacheConfig::new(100));
+    /// decoder.project_memory(random(7), &[7, 4], &mut cache);
+    /// for _ in 0..3 {
+    ///     assert_eq!(decoder.forward_cached(random(1), &mut cache).dims(), [2, 1, 32]);
+    /// }
+    /// ```
+    pub fn project_memory(
+        &self,
+        memory: Tensor<3>,
+        lengths: &[usize],
+        cache: &mut TransformerCache,
+    ) {
+        self.check_cache(cache);
+        let ([batch, len, _], rows) = (memory.dims(), cache.lengths().len());
+        assert!(
+            batch == rows,
+            "TransformerStack: a memory of {batch} sequences does not fit a cache of {rows}"
+        );
+        assert!(
+            lengths.len() == batch && lengths.iter().all(|&length| length <= len),
+            "TransformerStack: lengths {lengths:?} do not fit a memory of {batch} sequences of {len} tokens"
+        );
+        let has_padding = lengths.iter().any(|&length| length < len);
+        cache.memory_lengths = has_padding.then(|| lengths.to_vec());
+        for (layer, cache) in self.layers_in_order().zip(&mut cache.layers) {
+            let attention = layer.cross_attention.as_ref().unwrap_or_else(|| {
+                panic!("TransformerStack: a memory was given to layers without cross-attention")
+            });
+            cache.memory = Some(attention.project_memory(memory.clone()));
+        }
+    }
+
+    /// The states of the next tokens of each sequence, which are added to the cache: the same as [`forward`](Self::forward) of
+    /// the whole sequences gives for these tokens.
+    ///
+    /// The lengths of the input count the new tokens of each sequence; by default, there is no padding.
+    ///
+    /// # Shapes
+    ///
+    /// - input, output: `[batch, len, d_model]`; the output of padding is meaningless
+    ///
+    /// # Panics
+    ///
+    /// As [`TransformerLayer::forward_cached`](crate::TransformerLayer::forward_cached), and when the cache has another number of
+    /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is compared: stacks of equal sizes cannot be told apart.
+    ///
+    /// # Cost
+    ///
+    /// That of [`SelfAttention::forward_cached`](crate::SelfAttention::forward_cached) and of the feed-forward network, layer
+    /// by layer.
+    pub fn forward_cached(
+        &self,
+        input: impl Into<LayerInput>,
+        cache: &mut TransformerCache,
+    ) -> Tensor<3> {
+        self.check_cache(cache);
+        let mut input = input.into();
+        if let Some(lengths) = &cache.memory_lengths {
+            assert!(
+                input.more.memory_context.lengths.is_none(),
+                "TransformerStack: memory lengths were given beside those of the cache, {lengths:?}"
+            );
+            input = input.memory_lengths(lengths);
+        }
+        let mut caches = cache.layers.iter_mut();
+        let states = self.fold(input, |layer, input| {
+            let cache = caches.next().expect("as many caches as layers");
+            layer.forward_cached(input, cache).states
+        });
+        self.finish(states)
+    }
+
+    /// Panics unless there is a cache for every layer, and all of them have the same tokens.
+    fn check_cache(&self, cache: &TransformerCache) {
+        let (caches, layers) = (cache.layers.len(), self.layers_in_order().count());
+        assert!(
+            caches == layers,
+            "TransformerStack: a cache of {caches} layers does not fit a stack of {layers}"
+        );
+        let Some((first, rest)) = cache.layers.split_first() else {
+            return;
+        };
+        for (layer, cache) in (1..).zip(rest) {
+            assert!(
+                cache.tokens.agrees_with(&first.tokens),
+                "TransformerStack: the cache of layer {layer} has {:?} tokens, but that of layer 0 has {:?}",
+                cache.tokens.lengths(),
+                first.tokens.lengths()
+            );
+        }
+    }
+}

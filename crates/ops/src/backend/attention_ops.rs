@@ -1,0 +1,140 @@
+//! The operations as operations of a backend.
+//!
+//! Burn's backend-extension macro routes a call from the backend chosen at run time, inside a `Tensor`, to the implementation
+//! for that backend.
+
+#![allow(
+    deprecated,
+    reason = "the macro names NdArray, which is deprecated upstream but supported here as long as Burn has it"
+)]
+
+use burn::backend::{Backend, backend_extension, tensor::FloatTensor};
+use burn_attn_kernels_cpu::{AttentionDropout, tiled::Activation};
+
+use super::operands::{
+    Gradients, OptionalFloat, RequiredGrads, Rotation, SavedAndGrads, ScoreInputs,
+};
+use crate::{blockwise, composed};
+
+/// The operations of this crate as operations of a backend. Users call [`attention`](crate::attention) and the other
+/// functions, which check shapes first: nothing below this trait does.
+///
+/// The default bodies are made of plain tensor operations, so every backend has them. That of attention is linear in
+/// memory, forward and backward. `Autodiff` has gradient rules for some of the others; Burn differentiates the rest.
+#[backend_extension(
+    Flex: cfg(feature = "flex"),
+    NdArray: cfg(feature = "ndarray"),
+    Cube: cfg(feature = "cube"),
+    LibTorch: cfg(feature = "tch"),
+    Remote: cfg(feature = "remote"),
+    Autodiff: cfg(feature = "autodiff"),
+)]
+pub trait AttentionOps: Backend {
+    /// The output `[batch, heads_q, len_q, dim_v]` in the dtype of the query, and the logsumexp of every row
+    /// `[batch, heads_q, len_q]` in f32 or wider, for values `[batch, heads_kv, len_kv, dim_v]`.
+    fn fused_attention(
+        #[extension_type] inputs: ScoreInputs<Self>,
+        value: FloatTensor<Self>,
+    ) -> (FloatTensor<Self>, FloatTensor<Self>) {
+        blockwise::forward::<Self>(inputs, value)
+    }
+
+    /// The `required` gradients of [`fused_attention`](Self::fused_attention), from its results and their gradients.
+    fn fused_attention_backward(
+        #[extension_type] inputs: ScoreInputs<Self>,
+        value: FloatTensor<Self>,
+        #[extension_type] saved: SavedAndGrads<Self>,
+        required: RequiredGrads,
+    ) -> Gradients<Self> {
+        blockwise::backward::<Self>(inputs, value, saved, required)
+    }
+
+    /// The factors by which [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype: 0 or
+    /// `1 / (1 − probability)`; 0 or 1 in half precision, whose numbers are scaled in f32 afterwards.
+    ///
+    /// The default draws them on the device, from its own generator.
+    fn dropout_factors(like: FloatTensor<Self>, dropout: AttentionDropout) -> FloatTensor<Self> {
+        composed::dropout::factors_of_device::<Self>(like, dropout)
+    }
+
+    /// The heads of several operands, `[batch, heads[i], len, d_head]`, from one projection
+    /// `[batch, len, sum(heads) · d_head]`.
+    fn split_heads(x: FloatTensor<Self>, heads: Vec<usize>) -> Vec<FloatTensor<Self>> {
+        composed::heads::split::<Self>(x, &heads)
+    }
+
+    /// [`activate`](Self::activate) of `[rows, depth]` times `[depth, columns]`.
+    fn linear(
+        x: FloatTensor<Self>,
+        weight: FloatTensor<Self>,
+        #[extension_type] bias: OptionalFloat<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        Self::activate(Self::float_matmul(x, weight), bias, activation, gated)
+    }
+
+    /// See [`activate`](crate::activate).
+    fn activate(
+        x: FloatTensor<Self>,
+        #[extension_type] bias: OptionalFloat<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        composed::activation::activate::<Self>(
+            x,
+            bias,
+            activation,
+            gated,
+            |x, bias| Self::activate(x, bias, activation, gated),
+            Self::split_heads,
+        )
+    }
+
+    /// The gradient of `x` from that of [`activate`](Self::activate)'s result. That of the bias is its sum over the rows.
+    fn activate_backward(
+        x: FloatTensor<Self>,
+        #[extension_type] bias: OptionalFloat<Self>,
+        gradient: FloatTensor<Self>,
+        activation: Activation,
+        gated: bool,
+    ) -> FloatTensor<Self> {
+        composed::activation::activate_backward::<Self>(
+            x,
+            bias,
+            gradient,
+            activation,
+            gated,
+            |x, bias, gradient| Self::activate_backward(x, bias, gradient, activation, gated),
+        )
+    }
+
+    /// `x`, `[batch, heads, len, d_head]`, with its pairs rotated by the angles in the tables, `[positions, pairs]`.
+    fn rotate(
+        x: FloatTensor<Self>,
+        cos: FloatTensor<Self>,
+        sin: FloatTensor<Self>,
+        rotation: Rotation,
+    ) -> FloatTensor<Self> {
+        composed::rotation::rotate::<Self>(x, cos, sin, &rotation)
+    }
+
+    /// The weights `[batch, heads_q, len_q, len_kv]` after the softmax and before dropout.
+    fn attention_weights(#[extension_type] inputs: ScoreInputs<Self>) -> FloatTensor<Self> {
+        composed::weights::<Self>(inputs)
+    }
+}
+
+// LibTorch and remote servers have no kernels of ours. A server does not know this crate: it understands the plain operations,
+// recorded one by one.
+#[cfg(feature = "tch")]
+impl AttentionOps for burn::backend::LibTorch {}
+
+#[cfg(feature = "remote")]
+impl<C: burn_router::RouterChannel> AttentionOps
+    for burn_fusion::Fusion<burn_router::BackendRouter<C>>
+{
+}
+
+#[cfg(feature = "remote")]
+impl<C: burn_router::RouterChannel> AttentionOps for burn_router::BackendRouter<C> {}

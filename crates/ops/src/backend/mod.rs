@@ -1,0 +1,19 @@
+//! The interface between the operations and the backends: what a backend implements, and what passes through it.
+//!
+//! For this workspace's crates, its tests and its benchmarks: nothing here is covered by the promises of a version.
+
+mod attention_ops;
+mod operands;
+
+pub use crate::{
+    bodies::{blockwise_attention, composed_attention},
+    check::in_host_memory,
+    distance::bias_at_positions,
+    seed::next_dropout_seed,
+};
+pub use attention_ops::AttentionOps;
+pub use burn_attn_kernels_cpu::{AttentionDropoutRow, PositionMask};
+pub use operands::{
+    AttentionScalars, Body, Differentiable, Gradients, MaskInputs, OptionalBool, OptionalFloat,
+    OptionalInt, RequiredGrads, Results, Rotation, SavedAndGrads, ScoreInputs,
+};

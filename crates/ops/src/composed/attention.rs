@@ -1,0 +1,179 @@
+//! Attention and its weights, with all scores of the operands at once.
+
+use burn::{
+    backend::{
+        Backend, TensorMetadata, get_or_init_device_settings,
+        tensor::{BoolTensor, FloatTensor},
+    },
+    tensor::{FloatDType, Shape},
+};
+
+use super::{
+    dropout::DropoutRows,
+    dtype::{cast, float_dtype, least, reshape, statistics_dtype},
+    part::{Part, aligned},
+    scores::{Scores, expand, times, zero_where},
+};
+use crate::backend::{OptionalFloat, Results, ScoreInputs};
+
+/// Output and logsumexp; see [`AttentionOps::fused_attention`](crate::backend::AttentionOps::fused_attention).
+pub(crate) fn forward<B: Backend>(inputs: ScoreInputs<B>, value: FloatTensor<B>) -> Results<B> {
+    let dtype = float_dtype(inputs.query.dtype());
+    let len_q = inputs.query.shape().dims::<4>()[2];
+    let len_kv = value.shape().dims::<4>()[2];
+    if inputs.query.shape().num_elements() == 0 || len_kv == 0 {
+        return without_scores::<B>(inputs, &value);
+    }
+    let rows = DropoutRows::<B>::of(&inputs);
+    let whole = Part::whole(len_q, len_kv);
+    let inputs = aligned::<B>(inputs);
+    let (output, logsumexp) = of_part::<B>(inputs, value, rows.as_ref(), &whole);
+    (cast::<B>(output, dtype), logsumexp)
+}
+
+/// The results of a call without scores: without keys, the logsumexp of a row is its sink.
+pub(crate) fn without_scores<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: &FloatTensor<B>,
+) -> Results<B> {
+    let device = inputs.query.device();
+    let dtype = float_dtype(inputs.query.dtype());
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let dim_v = value.shape().dims::<4>()[3];
+    let row_shape = Shape::new([batch, heads_q, len_q]);
+    let logsumexp = match inputs.sinks.into_option() {
+        Some(sinks) if row_shape.num_elements() > 0 => {
+            let sinks = B::float_reshape(sinks, Shape::new([1, heads_q, 1]));
+            B::float_expand(sinks, row_shape)
+        }
+        _ => {
+            let statistics = statistics_dtype(dtype);
+            B::float_full(row_shape, f64::NEG_INFINITY.into(), &device, statistics)
+        }
+    };
+    let output = Shape::new([batch, heads_q, len_q, dim_v]);
+    (B::float_zeros(output, &device, dtype), logsumexp)
+}
+
+/// Output `[batch, heads_q, queries, dim_v]` in the dtype of the statistics, and logsumexp `[batch, heads_q, queries]`, of the
+/// [`aligned`] operands of one part, as if there were no other keys.
+pub(crate) fn of_part<B: Backend>(
+    inputs: ScoreInputs<B>,
+    value: FloatTensor<B>,
+    rows: Option<&DropoutRows<B>>,
+    part: &Part,
+) -> Results<B> {
+    let statistics = statistics_dtype(float_dtype(inputs.query.dtype()));
+    let dropout = inputs.scalars.dropout;
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let [_, heads_kv, len_kv, dim_v] = value.shape().dims::<4>();
+
+    let (scores, sinks) = scores_and_sinks::<B>(inputs, part, statistics);
+    let value = zero_where::<B>(cast::<B>(value, statistics), scores.unseen.clone());
+    let (scores, rows_without_keys) = scores.into_masked();
+    let Exponentials {
+        tensor: exponentials,
+        maximum,
+        sum,
+        without_term,
+    } = Exponentials::<B>::new(scores, sinks);
+    let logsumexp = B::float_add(maximum, B::float_log(sum.clone()));
+    let logsumexp = B::float_mask_fill(logsumexp, without_term, f64::NEG_INFINITY.into());
+
+    let exponentials = match rows {
+        Some(rows) => B::float_mul(exponentials, rows.kept(part, statistics)),
+        None => exponentials,
+    };
+    // The heads that share a key/value head are rows of one product, so nothing is repeated.
+    let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, len_kv]);
+    let output = times::<B>(reshape::<B>(exponentials, grouped), value);
+    let output = reshape::<B>(output, Shape::new([batch, heads_q, len_q, dim_v]));
+    let output = B::float_div(output, sum);
+    // Scaling the output touches `dim_v` numbers per row; scaling the kept weights would touch `len_kv`.
+    let output = match dropout {
+        Some(dropout) => B::float_mul_scalar(output, dropout.kept_scale().into()),
+        None => output,
+    };
+    let output = zero_where::<B>(output, rows_without_keys);
+    let row_shape = Shape::new([batch, heads_q, len_q]);
+    (output, B::float_reshape(logsumexp, row_shape))
+}
+
+/// The scores of a part, and the sinks `[1, heads_q, 1, 1]`.
+fn scores_and_sinks<B: Backend>(
+    mut inputs: ScoreInputs<B>,
+    part: &Part,
+    statistics: FloatDType,
+) -> (Scores<B>, Option<FloatTensor<B>>) {
+    let heads_q = inputs.query.shape().dims::<4>()[1];
+    let sinks = core::mem::replace(&mut inputs.sinks, OptionalFloat::Absent).into_option();
+    let sinks = sinks.map(|sinks| B::float_reshape(sinks, Shape::new([1, heads_q, 1, 1])));
+    (Scores::new(inputs, part, statistics), sinks)
+}
+
+/// The weights; see [`AttentionOps::attention_weights`](crate::backend::AttentionOps::attention_weights).
+pub(crate) fn weights<B: Backend>(inputs: ScoreInputs<B>) -> FloatTensor<B> {
+    let dtype = float_dtype(inputs.query.dtype());
+    let [batch, heads_q, len_q, _] = inputs.query.shape().dims::<4>();
+    let len_kv = inputs.key.shape().dims::<4>()[2];
+    let shape = Shape::new([batch, heads_q, len_q, len_kv]);
+    if shape.num_elements() == 0 {
+        return B::float_zeros(shape, &inputs.query.device(), dtype);
+    }
+    let whole = Part::whole(len_q, len_kv);
+    let inputs = aligned::<B>(inputs);
+    let (scores, sinks) = scores_and_sinks::<B>(inputs, &whole, statistics_dtype(dtype));
+    let Exponentials { tensor, sum, .. } = Exponentials::<B>::new(scores.tensor, sinks);
+    cast::<B>(B::float_div(tensor, sum), dtype)
+}
+
+/// `exp(scores − maximum)` and the sums of its rows.
+struct Exponentials<B: Backend> {
+    /// `[batch, heads_q, len_q, len_kv]`
+    tensor: FloatTensor<B>,
+    /// `[batch, heads_q, len_q, 1]`, finite
+    maximum: FloatTensor<B>,
+    /// `[batch, heads_q, len_q, 1]`, sinks included; 1 for a row without a term.
+    sum: FloatTensor<B>,
+    /// `[batch, heads_q, len_q, 1]`: rows without a term.
+    without_term: BoolTensor<B>,
+}
+
+impl<B: Backend> Exponentials<B> {
+    /// `sinks`: `[1, heads_q, 1, 1]`
+    fn new(tensor: FloatTensor<B>, sinks: Option<FloatTensor<B>>) -> Self {
+        let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
+        // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has a maximum of −∞;
+        // any finite number in its place makes every exponential exactly 0 instead of NaN.
+        let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
+        let sinks = sinks.map(|sinks| expand::<B>(sinks, &maximum.shape()));
+        let maximum = match sinks.clone() {
+            Some(sinks) => larger::<B>(maximum, B::float_detach(sinks)),
+            None => maximum,
+        };
+        let least = least(float_dtype(maximum.dtype()));
+        let maximum = B::float_clamp_min(maximum, least.into());
+        let exponentials = B::float_exp(B::float_sub(tensor, maximum.clone()));
+        let sum = B::float_sum_dim(exponentials.clone(), 3);
+        let sum = match sinks {
+            Some(sinks) => B::float_add(sum, B::float_exp(B::float_sub(sinks, maximum.clone()))),
+            None => sum,
+        };
+        // A row with a term has a sum of about 1 or more (not exactly: fusion may compute the scores twice, with different
+        // rounding). A NaN is not lower.
+        let without_term = B::float_lower_elem(sum.clone(), 0.5.into(), bool_dtype);
+        Self {
+            tensor: exponentials,
+            maximum,
+            sum: B::float_mask_fill(sum, without_term.clone(), 1.0.into()),
+            without_term,
+        }
+    }
+}
+
+/// The elementwise maximum of two tensors of one shape; a NaN in the first is kept.
+fn larger<B: Backend>(first: FloatTensor<B>, second: FloatTensor<B>) -> FloatTensor<B> {
+    let bool_dtype = get_or_init_device_settings::<B>(&first.device()).bool_dtype;
+    let lower = B::float_lower(first.clone(), second.clone(), bool_dtype);
+    B::float_mask_where(first, lower, second)
+}

@@ -1,0 +1,52 @@
+//! The types in which bodies compute, and changes of type and shape that do nothing where nothing differs.
+
+use burn::{
+    backend::{
+        Backend, TensorMetadata, get_or_init_device_settings,
+        tensor::{BoolTensor, FloatTensor},
+    },
+    tensor::{DType, FloatDType, Shape},
+};
+
+/// Half precision is computed in f32.
+pub(crate) fn statistics_dtype(dtype: FloatDType) -> FloatDType {
+    match dtype {
+        FloatDType::F64 => FloatDType::F64,
+        _ => FloatDType::F32,
+    }
+}
+
+/// Where a tensor is −∞; NaN is not.
+pub(crate) fn is_minus_infinity<B: Backend>(tensor: FloatTensor<B>) -> BoolTensor<B> {
+    let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
+    let least = least(float_dtype(tensor.dtype()));
+    B::float_lower_elem(tensor, least.into(), bool_dtype)
+}
+
+/// The least finite number: only −∞ is lower.
+pub(crate) fn least(dtype: FloatDType) -> f64 {
+    match dtype {
+        FloatDType::F64 => f64::MIN,
+        _ => f64::from(f32::MIN),
+    }
+}
+
+pub(crate) fn float_dtype(dtype: DType) -> FloatDType {
+    dtype.into()
+}
+
+/// Casts only if the dtype differs.
+pub(crate) fn cast<B: Backend>(tensor: FloatTensor<B>, dtype: FloatDType) -> FloatTensor<B> {
+    if float_dtype(tensor.dtype()) == dtype {
+        return tensor;
+    }
+    B::float_cast(tensor, dtype)
+}
+
+/// Reshapes only if the shape differs: under autodiff every operation is a node.
+pub(crate) fn reshape<B: Backend>(tensor: FloatTensor<B>, shape: Shape) -> FloatTensor<B> {
+    if tensor.shape() == shape {
+        return tensor;
+    }
+    B::float_reshape(tensor, shape)
+}
