@@ -7,7 +7,7 @@ use crate::case::{Case, Library, Measure};
 use crate::digest::Digest;
 use crate::process::{Contestant, Stage};
 use crate::protocol::{LONG_SECONDS, Ready};
-use crate::report::Row;
+use crate::run::Row;
 use crate::work::{Matmul, Precision, Work};
 
 /// Between two samples, so that the threads of the last contestant have gone to sleep.

@@ -55,6 +55,7 @@ mod run;
 #[cfg(feature = "contestants")]
 mod subjects;
 mod suites;
+mod text;
 mod work;
 
 use std::error::Error;

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::Path;
 
 use crate::case::Measure;
-use crate::report::{self, Row};
-use crate::run::{Missing, Run};
+use crate::run::{Missing, Row, Run};
+use crate::text::{matmul_peaks, significant, threads};
 
 /// What is written.
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../BENCHMARKS.md");
@@ -69,7 +69,7 @@ pub fn report(runs: &[Run]) -> String {
         text += &format!(
             "\n## {}, {}, {}, {}\n\n",
             run.machine.cpu,
-            report::threads(run.threads),
+            threads(run.threads),
             run.device,
             run.date
         );
@@ -114,11 +114,7 @@ fn description(run: &Run) -> String {
         ("processor", format!("{}{place}", machine.cpu)),
         (
             "processors",
-            format!(
-                "{}, {} used",
-                machine.processors,
-                report::threads(run.threads)
-            ),
+            format!("{}, {} used", machine.processors, threads(run.threads)),
         ),
         ("vectors of our kernels", machine.instructions.clone()),
         (
@@ -167,7 +163,7 @@ fn description(run: &Run) -> String {
         ("command", format!("`{}`", run.command)),
     ];
     if !run.matmul_peaks.is_empty() {
-        let peaks = report::matmul_peaks(&run.matmul_peaks);
+        let peaks = matmul_peaks(&run.matmul_peaks);
         lines.push(("products of matrices on the device", peaks));
     }
     if run.quick {
@@ -274,18 +270,6 @@ fn memory(row: &Row) -> String {
 
 fn percent(share: Option<f64>) -> String {
     share.map_or("–".into(), |share| format!("{:.0} %", 100.0 * share))
-}
-
-/// So many significant digits, without an exponent.
-pub fn significant(x: f64, digits: i32) -> String {
-    if x == 0.0 {
-        return "0".into();
-    }
-    let places = |x: f64| digits - 1 - x.abs().log10().floor() as i32;
-    // What rounds up to the next power of ten has a place less: 0.996 is 1.0.
-    let unit = 10f64.powi(places(x));
-    let rounded = (x * unit).round() / unit;
-    format!("{rounded:.*}", places(rounded).max(0) as usize)
 }
 
 fn cells(cells: &[&str]) -> String {

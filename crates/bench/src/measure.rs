@@ -20,6 +20,7 @@ use crate::report;
 use crate::run::{Missing, Run};
 use crate::subjects::{self, on_gpu};
 use crate::suites;
+use crate::text;
 
 /// Runs the suites; false if a contestant failed.
 pub fn run(arguments: &Arguments) -> Result<bool, Box<dyn Error>> {
@@ -210,7 +211,7 @@ fn matmul_peaks(cases: &[Case], stage: &mut Stage, run: &mut Run) -> String {
     }
     format!(
         "products of matrices: {}",
-        report::matmul_peaks(&run.matmul_peaks)
+        text::matmul_peaks(&run.matmul_peaks)
     )
 }
 

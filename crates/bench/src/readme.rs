@@ -4,9 +4,9 @@
 use std::fs;
 
 use crate::case::Measure;
-use crate::markdown::significant;
-use crate::report::Row;
-use crate::run::Run;
+use crate::text::significant;
+
+use crate::run::{Row, Run};
 
 /// What is changed.
 pub const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");

@@ -1,50 +1,8 @@
-//! Rows, and how they look in the terminal.
-
-use std::collections::BTreeMap;
-use std::mem;
-
-use serde::{Deserialize, Serialize};
+//! Rows in the terminal.
 
 use crate::case::Measure;
-use crate::markdown::significant;
-use crate::run::Run;
-use crate::work::Precision;
-
-/// Ours against one peer in one case.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Row {
-    /// The suite.
-    pub suite: String,
-    /// The case.
-    pub case: String,
-    /// The peer.
-    pub peer: String,
-    /// What the ratio compares.
-    pub measure: Measure,
-    /// Of our tensors; earlier runs do not say it.
-    #[serde(default)]
-    pub precision: Option<Precision>,
-    /// Our median seconds per iteration.
-    pub ours_seconds: f64,
-    /// The peer's.
-    pub peer_seconds: f64,
-    /// Operations of our matrix products in an iteration, if they are counted.
-    pub ours_operations: Option<f64>,
-    /// Of the peer's.
-    pub peer_operations: Option<f64>,
-    /// Over 1 where ours is ahead; of memory, where ours needs more.
-    pub ratio: f64,
-    /// Largest less smallest of our samples, over the median; none of a single one.
-    pub ours_spread: Option<f64>,
-    /// Of the peer's samples.
-    pub peer_spread: Option<f64>,
-    /// Extra peak memory of our first iteration.
-    pub ours_peak_bytes: Option<u64>,
-    /// Of the peer's.
-    pub peer_peak_bytes: Option<u64>,
-    /// What the peer says of how it computes, where that is not its fastest.
-    pub peer_note: Option<String>,
-}
+use crate::run::{Row, Run};
+use crate::text::threads;
 
 /// The columns of the table: title and width.
 const COLUMNS: [(&str, usize); 8] = [
@@ -110,25 +68,6 @@ pub fn print_row(row: &Row) {
 pub fn print_missing(case: &str, peer: &str, why: &str) {
     let [case_width, peer_width] = [COLUMNS[0].1, COLUMNS[1].1];
     println!("| {case:case_width$} | {peer:peer_width$} | {why} |");
-}
-
-/// "1 thread", "2 threads".
-pub fn threads(count: usize) -> String {
-    let plural = if count == 1 { "" } else { "s" };
-    format!("{count} thread{plural}")
-}
-
-/// "51200 GFLOP/s in f32, 612000 in bf16".
-pub fn matmul_peaks(peaks: &BTreeMap<Precision, f64>) -> String {
-    let mut unit = " GFLOP/s";
-    let peaks = peaks.iter().map(|(precision, peak)| {
-        let unit = mem::take(&mut unit);
-        format!("{}{unit} in {}", significant(*peak, 3), precision.name())
-    });
-    match peaks.collect::<Vec<_>>().join(", ") {
-        none if none.is_empty() => "not known".into(),
-        some => some,
-    }
 }
 
 /// How far samples lie apart.

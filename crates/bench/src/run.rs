@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::case::Measure;
 use crate::machine::{Machine, Versions};
-use crate::report::Row;
 use crate::work::Precision;
 
 /// Where, with what and what came out.
@@ -35,6 +35,42 @@ pub struct Run {
     pub rows: Vec<Row>,
     /// What was not, and why.
     pub missing: Vec<Missing>,
+}
+
+/// Ours against one peer in one case.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Row {
+    /// The suite.
+    pub suite: String,
+    /// The case.
+    pub case: String,
+    /// The peer.
+    pub peer: String,
+    /// What the ratio compares.
+    pub measure: Measure,
+    /// Of our tensors; earlier runs do not say it.
+    #[serde(default)]
+    pub precision: Option<Precision>,
+    /// Our median seconds per iteration.
+    pub ours_seconds: f64,
+    /// The peer's.
+    pub peer_seconds: f64,
+    /// Operations of our matrix products in an iteration, if they are counted.
+    pub ours_operations: Option<f64>,
+    /// Of the peer's.
+    pub peer_operations: Option<f64>,
+    /// Over 1 where ours is ahead; of memory, where ours needs more.
+    pub ratio: f64,
+    /// Largest less smallest of our samples, over the median; none of a single one.
+    pub ours_spread: Option<f64>,
+    /// Of the peer's samples.
+    pub peer_spread: Option<f64>,
+    /// Extra peak memory of our first iteration.
+    pub ours_peak_bytes: Option<u64>,
+    /// Of the peer's.
+    pub peer_peak_bytes: Option<u64>,
+    /// What the peer says of how it computes, where that is not its fastest.
+    pub peer_note: Option<String>,
 }
 
 /// A peer without numbers.

@@ -1,0 +1,37 @@
+//! Numbers as text, for the terminal and the documents.
+
+use std::collections::BTreeMap;
+use std::mem;
+
+use crate::work::Precision;
+
+/// "1 thread", "2 threads".
+pub fn threads(count: usize) -> String {
+    let plural = if count == 1 { "" } else { "s" };
+    format!("{count} thread{plural}")
+}
+
+/// "51200 GFLOP/s in f32, 612000 in bf16".
+pub fn matmul_peaks(peaks: &BTreeMap<Precision, f64>) -> String {
+    let mut unit = " GFLOP/s";
+    let peaks = peaks.iter().map(|(precision, peak)| {
+        let unit = mem::take(&mut unit);
+        format!("{}{unit} in {}", significant(*peak, 3), precision.name())
+    });
+    match peaks.collect::<Vec<_>>().join(", ") {
+        none if none.is_empty() => "not known".into(),
+        some => some,
+    }
+}
+
+/// So many significant digits, without an exponent.
+pub fn significant(x: f64, digits: i32) -> String {
+    if x == 0.0 {
+        return "0".into();
+    }
+    let places = |x: f64| digits - 1 - x.abs().log10().floor() as i32;
+    // What rounds up to the next power of ten has a place less: 0.996 is 1.0.
+    let unit = 10f64.powi(places(x));
+    let rounded = (x * unit).round() / unit;
+    format!("{rounded:.*}", places(rounded).max(0) as usize)
+}
