@@ -22,6 +22,8 @@ pub struct Options {
     pub miri: bool,
     /// Run the models of the CPU kernels' threads in loom.
     pub loom: bool,
+    /// Print what every step took.
+    pub times: bool,
     /// Compare a million random calls with the oracle.
     pub long: bool,
     /// Put together the packages that would be published.

@@ -4,8 +4,9 @@ use std::{
     io::{BufRead, BufReader},
     path::Path,
     process::{Command, Stdio},
-    time::Instant,
 };
+
+use crate::times::Clock;
 
 /// Set it to 1 to pass where a program that a check needs (python3, node, a Chromium) is missing; the check is then skipped aloud.
 pub const ALLOW_MISSING_TOOLS: &str = "BURN_ATTN_ALLOW_MISSING_TOOLS";
@@ -43,6 +44,7 @@ fn locked<'a>(arguments: &[&'a str]) -> Vec<&'a str> {
 pub fn cargo_text(arguments: &[&str], environment: &[(&str, &str)]) -> Result<String, String> {
     let arguments = locked(arguments);
     let shown = shown("cargo", &arguments, environment);
+    let clock = Clock::start();
     let output = Command::new(env!("CARGO"))
         .args(&arguments)
         .envs(environment.iter().copied())
@@ -50,6 +52,7 @@ pub fn cargo_text(arguments: &[&str], environment: &[(&str, &str)]) -> Result<St
         .stderr(Stdio::inherit())
         .output()
         .map_err(|error| format!("{shown}: {error}"))?;
+    clock.stop(&shown);
     if output.status.success() {
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     } else {
@@ -69,6 +72,7 @@ pub fn run_tests(
     environment: &[(&str, &str)],
 ) -> Result<(), String> {
     let shown = shown(program, arguments, environment);
+    let clock = Clock::start();
     let mut child = Command::new(program)
         .args(arguments)
         .envs(environment.iter().copied())
@@ -84,6 +88,7 @@ pub fn run_tests(
         passed += passed_tests(&line);
     }
     let status = child.wait().map_err(|error| format!("{shown}: {error}"))?;
+    clock.stop(&shown);
     match (status.success(), passed) {
         (false, _) => Err(format!("`{shown}` failed with {status}")),
         (true, 0) => Err(format!("`{shown}` ran no test")),
@@ -144,14 +149,14 @@ fn show_and_run_in(
     environment: &[(&str, &str)],
 ) -> Result<(), String> {
     let shown = shown(name, arguments, environment);
-    let start = Instant::now();
+    let clock = Clock::start();
     let status = Command::new(program)
         .args(arguments)
         .envs(environment.iter().copied())
         .current_dir(folder)
         .status()
         .map_err(|error| format!("{shown}: {error}"))?;
-    eprintln!("  took {:.0} s", start.elapsed().as_secs_f64());
+    clock.stop(&shown);
     if status.success() {
         Ok(())
     } else {

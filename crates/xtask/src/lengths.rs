@@ -1,6 +1,6 @@
-//! Files stay short.
+//! Files stay short, and how many lines each crate has.
 
-use std::{fs, io, path::Path};
+use std::{collections::BTreeMap, fs, io, path::Path};
 
 use crate::command::root;
 
@@ -33,6 +33,40 @@ pub fn short_files() -> Result<(), String> {
             long.join(", ")
         ))
     }
+}
+
+/// Prints the lines of Rust of every crate: source, and tests (files below `tests` or named `tests.rs`).
+pub fn sizes() -> Result<(), String> {
+    let mut sizes: BTreeMap<String, [usize; 2]> = BTreeMap::new();
+    for folder in ["crates", "examples", "tests"] {
+        visit(&root().join(folder), &mut |path| {
+            let inside = path.strip_prefix(root()).unwrap_or(path);
+            if inside
+                .extension()
+                .is_some_and(|extension| extension == "rs")
+            {
+                let parts: Vec<_> = inside.iter().map(|part| part.to_string_lossy()).collect();
+                let room = match folder {
+                    "tests" => folder.to_string(),
+                    _ => parts[..2].join("/"),
+                };
+                let tests = parts
+                    .iter()
+                    .any(|part| part == "tests" || part == "tests.rs");
+                let lines = fs::read_to_string(path)?.lines().count();
+                sizes.entry(room).or_default()[usize::from(tests)] += lines;
+            }
+            Ok(())
+        })?;
+    }
+    let print = |room: &str, [source, tests]: [usize; 2]| println!("{room:26}{source:8}{tests:8}");
+    println!("{:26}{:>8}{:>8}", "lines of Rust", "source", "tests");
+    for (room, size) in &sizes {
+        print(room, *size);
+    }
+    let total = |kind: usize| sizes.values().map(|size| size[kind]).sum();
+    print("all", [total(0), total(1)]);
+    Ok(())
 }
 
 /// Calls `look` on every source file below `folder`, except what cargo built there.

