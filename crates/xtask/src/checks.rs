@@ -64,6 +64,7 @@ pub fn run(options: &Options) -> Result<(), String> {
     } else {
         &[]
     };
+    examples::by_hand(features)?;
     examples::translation(features)?;
     examples::tiny(features)?;
     let bench = ["test", "-p", "burn-attn-bench", "--no-default-features"];

@@ -1,4 +1,4 @@
-//! The examples run to their ends: the translator writes its files, the tiny one learns.
+//! The examples run to their ends: the translator writes its files, the tiny one learns, attention by hand is that of the module.
 
 use std::fs;
 
@@ -54,6 +54,12 @@ pub fn translation(features: &[&str]) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// Computes self-attention step by step, and compares it with the module.
+pub fn by_hand(features: &[&str]) -> Result<(), String> {
+    let run = ["run", "--quiet", "--example", "by_hand"];
+    cargo(&[&run[..], features].concat(), &ON_THE_CPU)
 }
 
 /// Trains the smallest model for some steps, and sees it learn.

@@ -1,0 +1,79 @@
+//! Self-attention step by step, and the module that computes it in one call: `cargo run --example by_hand`.
+
+use burn::tensor::{Bool, Device, Distribution, Tensor, activation::softmax};
+use burn_attn::{SelfAttentionConfig, seed};
+
+const TOKENS: [&str; 6] = ["the", "cat", "sees", "the", "big", "fish"];
+const LEN: usize = TOKENS.len();
+const D_MODEL: usize = 12;
+const HEADS: usize = 3;
+const D_HEAD: usize = D_MODEL / HEADS;
+
+fn main() {
+    let device = Device::default();
+    seed(&device, 7);
+    let config = SelfAttentionConfig::new(D_MODEL, HEADS).with_causal(true);
+    let module = config.init(&device);
+    // In a model these are the embeddings of the tokens.
+    let x = Tensor::<3>::random([1, LEN, D_MODEL], Distribution::Normal(0.0, 2.0), &device);
+    shape("x", &x, "a vector per token: [batch, len, d_model]");
+
+    let projected = module.query_key_value.forward(x.clone());
+    shape("x · W + b", &projected, "queries, keys and values side by side");
+
+    let heads = |part: usize| {
+        let part = projected.clone().narrow(2, part * D_MODEL, D_MODEL);
+        part.reshape([1, LEN, HEADS, D_HEAD]).swap_dims(1, 2)
+    };
+    let [query, key, value] = [heads(0), heads(1), heads(2)];
+    shape("q, k, v", &query, "split: [batch, heads, len, d_head]");
+
+    let scores = query.matmul(key.transpose()) / (D_HEAD as f64).sqrt();
+    shape("q·kᵀ / √d_head", &scores, "how well each key fits each query");
+
+    let future = Tensor::<2, Bool>::tril_mask([LEN, LEN], 0, &device).unsqueeze();
+    let scores = scores.mask_fill(future, f32::NEG_INFINITY);
+    shape("mask", &scores, "−∞ for the keys after the query");
+
+    let weights = softmax(scores, 3);
+    shape("softmax", &weights, "each row sums to 1");
+
+    let mixed = weights.clone().matmul(value);
+    shape("weights · v", &mixed, "a weighted mean of values");
+
+    let merged = mixed.swap_dims(1, 2).reshape([1, LEN, D_MODEL]);
+    shape("merge", &merged, "the heads side by side again");
+
+    let output = module.output.forward(merged);
+    shape("· W + b", &output, "the output projection");
+
+    draw(weights);
+
+    let difference = (output - module.forward(x)).abs().max();
+    let difference = difference.into_scalar::<f32>();
+    assert!(difference < 1e-5, "the module differs by {difference}");
+    println!("SelfAttention::forward gives these numbers (largest difference {difference:.0e}).");
+}
+
+fn shape<const D: usize>(step: &str, tensor: &Tensor<D>, meaning: &str) {
+    println!("{step:16}{:18}{meaning}", format!("{:?}", tensor.dims()));
+}
+
+/// The weights of every head: a row per query, a column per key, darker where the weight is larger.
+fn draw(weights: Tensor<4>) {
+    let weights: Vec<f32> = weights.into_data().iter().collect();
+    for (head, rows) in weights.chunks(LEN * LEN).enumerate() {
+        println!("\nhead {}: what each token looks at", head + 1);
+        for (token, row) in TOKENS.iter().zip(rows.chunks(LEN)) {
+            let shades = row.iter().map(|weight| match weight {
+                0.0 => "   ",
+                ..0.1 => " ··",
+                ..0.3 => " ░░",
+                ..0.6 => " ▒▒",
+                _ => " ██",
+            });
+            println!("{token:>6} {}", shades.collect::<String>());
+        }
+    }
+    println!();
+}
