@@ -8,7 +8,7 @@ use super::{
     masks::{causal, first_keys, first_queries},
 };
 use crate::{
-    cache::{Context, KvCache, KvCacheConfig, Shape},
+    cache::{Appended, KvCache, KvCacheConfig, Shape},
     positions::{Position, indices},
 };
 
@@ -50,7 +50,7 @@ impl Heads {
     ) -> Tensor<3> {
         let [batch, _, len_q, _] = query.dims();
         let (device, dtype) = (query.device(), query.dtype());
-        let width = self.sizes().context();
+        let width = self.sizes().merged();
         let position = context.position.as_ref().unwrap_or(&self.position);
         let counts = context.lengths.unwrap_or_else(|| vec![len_q; batch]);
         cache.fix_dtype(key.dtype());
@@ -61,7 +61,7 @@ impl Heads {
         let positions = cache.positions(&counts, len_q);
         let query = self.prepare_query(query, position, &positions);
         let key = self.prepare_key(key, position, &positions);
-        let Context {
+        let Appended {
             key,
             value,
             new_at,

@@ -87,7 +87,7 @@ impl CrossAttentionConfig {
         CrossAttention {
             query: linear(self.d_model, &[query], self.bias.query),
             key_value: linear(self.d_memory(), &[key, value], bias),
-            output: linear(sizes.context(), &[self.d_model], self.bias.output),
+            output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             heads: self.heads.init(sizes, self.dropout, device),
         }
     }
@@ -100,8 +100,8 @@ heads_builders!(CrossAttentionConfig);
 /// ```text
 /// query         = x · W_query
 /// [key | value] = memory · W_key_value      one linear layer, split logically: d_head = d_model / n_heads
-/// context = concat over heads of softmax(query · keyᵀ / √d_head + mask) · value
-/// output  = context · W_output
+/// merged = concat over heads of softmax(query · keyᵀ / √d_head + mask) · value
+/// output = merged · W_output
 /// ```
 ///
 /// # Source
@@ -142,7 +142,7 @@ pub struct CrossAttention {
 /// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
 /// once ([`AttentionMask::and`]).
 ///
-/// The lengths of the context are those of the memory.
+/// The [`lengths`](Self::lengths) are those of the memory.
 #[derive(Clone, Debug)]
 pub struct CrossAttentionInput {
     query: Tensor<3>,
@@ -186,8 +186,8 @@ impl CrossAttentionInput {
 }
 
 impl CrossAttention {
-    /// The context of every position of the query. [`QueryOffset`](crate::positions::QueryOffset) says where queries stand among the keys: by default from the
-    /// first on.
+    /// The output at every position of the query. [`QueryOffset`](crate::positions::QueryOffset) says where queries stand among the keys:
+    /// by default, from the first key on.
     ///
     /// # Shapes
     ///
@@ -210,8 +210,8 @@ impl CrossAttention {
         self.run(input, false).0
     }
 
-    /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
-    /// training each call draws its own dropout.
+    /// The output, and the attention weights of every head. In inference the output equals that of [`forward`](Self::forward); in
+    /// training each call draws new dropout.
     ///
     /// # Shapes
     ///
@@ -254,8 +254,8 @@ impl CrossAttention {
     /// let random = |len| Tensor::<3>::random([2, len, 32], Distribution::Default, &device);
     /// let memory = attention.project_memory(random(7)); // once
     /// for _ in 0..3 {
-    ///     let context = attention.forward(CrossAttentionInput::new(random(1), memory.clone()));
-    ///     assert_eq!(context.dims(), [2, 1, 32]);
+    ///     let states = attention.forward(CrossAttentionInput::new(random(1), memory.clone()));
+    ///     assert_eq!(states.dims(), [2, 1, 32]);
     /// }
     /// ```
     pub fn project_memory(&self, memory: Tensor<3>) -> ProjectedMemory {

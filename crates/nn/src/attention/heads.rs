@@ -78,8 +78,8 @@ impl Sizes {
         ]
     }
 
-    /// Width of all heads' contexts.
-    pub(super) fn context(&self) -> usize {
+    /// Width of the merged heads.
+    pub(super) fn merged(&self) -> usize {
         self.n_heads * self.d_value_head
     }
 }

@@ -104,7 +104,7 @@ impl MultiHeadAttentionConfig {
             query: linear(self.d_model, &[query], self.bias.query),
             key: linear(d_key_in, &[key], self.bias.key),
             value: linear(d_value_in, &[value], self.bias.value),
-            output: linear(sizes.context(), &[self.d_model], self.bias.output),
+            output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
@@ -197,7 +197,7 @@ impl MultiHeadAttentionInput {
 }
 
 impl MultiHeadAttention {
-    /// The context of every query.
+    /// The output for every query.
     ///
     /// [`QueryOffset`](crate::positions::QueryOffset) says where queries stand if they are not as many as the keys.
     ///
@@ -221,8 +221,8 @@ impl MultiHeadAttention {
         self.run(input, false).0
     }
 
-    /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
-    /// training each call draws its own dropout.
+    /// The output, and the attention weights of every head. In inference the output equals that of [`forward`](Self::forward); in
+    /// training each call draws new dropout.
     ///
     /// # Shapes
     ///
@@ -251,7 +251,7 @@ impl MultiHeadAttention {
             .cache(batch, config, self.window, place(&self.key))
     }
 
-    /// The context of the next tokens of each sequence, whose keys and values are added to the cache: the same as
+    /// The output for the next tokens of each sequence, whose keys and values are added to the cache. It equals what
     /// [`forward`](Self::forward) of the whole sequences gives for these tokens.
     ///
     /// Queries, keys and values are those of the new tokens, any number of them: a whole prompt, then one token at a time.

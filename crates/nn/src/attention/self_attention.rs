@@ -93,7 +93,7 @@ impl SelfAttentionConfig {
         };
         SelfAttention {
             query_key_value: linear(self.d_model, &sizes.widths(), bias),
-            output: linear(sizes.context(), &[self.d_model], self.bias.output),
+            output: linear(sizes.merged(), &[self.d_model], self.bias.output),
             heads: self.directed().init(sizes, self.dropout, device),
             causal: self.causal,
             window: self.window,
@@ -107,8 +107,8 @@ heads_builders!(SelfAttentionConfig);
 ///
 /// ```text
 /// [query | key | value] = x · W          one linear layer, split logically: d_head = d_model / n_heads
-/// context = concat over heads of softmax(query · keyᵀ / √d_head + mask) · value
-/// output  = context · W_output
+/// merged = concat over heads of softmax(query · keyᵀ / √d_head + mask) · value
+/// output = merged · W_output
 /// ```
 ///
 /// With one head, this is plain self-attention. A decoder's is `causal`, an encoder's is not.
@@ -127,8 +127,8 @@ heads_builders!(SelfAttentionConfig);
 /// let device = Device::default();
 /// let attention = SelfAttentionConfig::new(32, 4).with_causal(true).init(&device);
 /// let x = Tensor::random([2, 7, 32], Distribution::Default, &device);
-/// let context = attention.forward(SelfAttentionInput::new(x));
-/// assert_eq!(context.dims(), [2, 7, 32]);
+/// let states = attention.forward(SelfAttentionInput::new(x));
+/// assert_eq!(states.dims(), [2, 7, 32]);
 /// ```
 #[derive(Module, Debug)]
 pub struct SelfAttention {
@@ -186,7 +186,7 @@ impl From<Tensor<3>> for SelfAttentionInput {
 }
 
 impl SelfAttention {
-    /// The context of every position.
+    /// The output at every position.
     ///
     /// # Shapes
     ///
@@ -204,8 +204,8 @@ impl SelfAttention {
         self.run(input.into(), false).0
     }
 
-    /// The context and the weights of every head. In inference the context is the same as that of [`forward`](Self::forward); in
-    /// training each call draws its own dropout.
+    /// The output, and the attention weights of every head. In inference the output equals that of [`forward`](Self::forward); in
+    /// training each call draws new dropout.
     ///
     /// # Shapes
     ///
@@ -234,7 +234,7 @@ impl SelfAttention {
         self.heads.cache(batch, config, self.window, place)
     }
 
-    /// The context of the next tokens of each sequence, whose keys and values are added to the cache: the same as
+    /// The output for the next tokens of each sequence, whose keys and values are added to the cache. It equals what
     /// [`forward`](Self::forward) of the whole sequences gives for these tokens.
     ///
     /// The input may have any number of tokens: a whole prompt, then one token at a time. Prompts of different lengths start

@@ -5,7 +5,7 @@ use burn::tensor::Tensor;
 use super::{KvCache, bias::PositionBias};
 
 /// The keys and values to attend to after an append.
-pub(crate) struct Context {
+pub(crate) struct Appended {
     /// `[batch, n_kv_heads, len_kv, d_head]`, and likewise for the values.
     pub(crate) key: Tensor<4>,
     pub(crate) value: Tensor<4>,
@@ -17,7 +17,12 @@ pub(crate) struct Context {
 
 impl KvCache {
     /// Adds the first `counts[b]` tokens of each sequence `b`, which [`check`](Self::check) accepts.
-    pub(crate) fn append(&mut self, key: Tensor<4>, value: Tensor<4>, counts: &[usize]) -> Context {
+    pub(crate) fn append(
+        &mut self,
+        key: Tensor<4>,
+        value: Tensor<4>,
+        counts: &[usize],
+    ) -> Appended {
         let [_, _, new, _] = key.dims();
         let mut both = self.stored.iter().zip(&self.dropped);
         if both.all(|(stored, dropped)| stored + dropped == 0) {
@@ -56,7 +61,7 @@ impl KvCache {
             true => new_at[0] + new,
             false => self.stored.iter().copied().max().unwrap_or(0),
         };
-        Context {
+        Appended {
             key: self.keys().read(&self.key_layout, first, end - first),
             value: self.values().read(&self.value_layout, first, end - first),
             new_at: new_at.iter().map(|at| at - first).collect(),

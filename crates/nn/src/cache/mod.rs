@@ -24,7 +24,7 @@ use crate::{
     error::expect_valid,
     positions::{Position, Positions, indices},
 };
-pub(crate) use append::Context;
+pub(crate) use append::Appended;
 use bias::PositionBias;
 use buffer::{Buffer, Layout};
 pub use config::{CacheStorage, KvCacheConfig};

@@ -26,8 +26,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// says, otherwise `len_kv`. Other masks may hide padding too, but say nothing about lengths. So a sequence in a batch gets what it
 /// gets alone.
 ///
-/// With a negative offset, the first queries stand before the first key: a causal mask hides all keys from them, so their context
-/// is zeros before the output projection, and a rotary encoding turns them by negative angles.
+/// With a negative offset, the first queries stand before the first key: a causal mask hides all keys from them, so their heads
+/// give zeros, and a rotary encoding turns them by negative angles.
 ///
 /// The operation [`attention`](crate::ops::attention) knows no modules: there the last query stands at key `len_kv − 1`, whatever the
 /// key lengths, unless [`query_offsets`](crate::AttentionOptions::query_offsets) say otherwise.

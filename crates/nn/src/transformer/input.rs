@@ -30,12 +30,12 @@ use crate::{
 pub struct LayerInput {
     pub(super) x: Tensor<3>,
     pub(super) context: AttentionContext,
-    pub(super) more: LayerContext,
+    pub(super) more: LayerOptions,
 }
 
-/// What a layer reads apart from its sequences and the context of its self-attention.
+/// What a layer reads apart from `x` and the context of its self-attention.
 #[derive(Clone, Debug, Default)]
-pub(super) struct LayerContext {
+pub(super) struct LayerOptions {
     position_embedding: Option<Tensor<3>>,
     memory: Option<CrossMemory>,
     pub(super) memory_context: AttentionContext,
@@ -57,7 +57,7 @@ impl LayerInput {
         Self {
             x,
             context: AttentionContext::new(),
-            more: LayerContext::default(),
+            more: LayerOptions::default(),
         }
     }
 
@@ -130,7 +130,7 @@ impl LayerInput {
     }
 }
 
-impl LayerContext {
+impl LayerOptions {
     pub(super) fn wants_weights(&self) -> bool {
         self.weights
     }

@@ -8,7 +8,7 @@ use burn_attn_derive::Config;
 
 use super::{
     BlockConfig, FeedForward, FeedForwardConfig, LayerCache, LayerInput, MixtureOfExperts,
-    MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerContext,
+    MixtureOfExpertsConfig, NormPlacement, SublayerConnection, input::LayerOptions,
 };
 use crate::{
     CrossAttention, CrossAttentionConfig, HeadsConfig, KvCache, KvCacheConfig, ProjectionBias,
@@ -334,15 +334,15 @@ impl TransformerLayer {
     }
 
     /// Cross-attention, if the layer has it.
-    fn cross_attend(&self, x: Tensor<3>, context: &LayerContext) -> Attended {
+    fn cross_attend(&self, x: Tensor<3>, more: &LayerOptions) -> Attended {
         let parts = self.cross_attention.as_ref();
         let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {
             return (x, None);
         };
-        let input = context
+        let input = more
             .cross_attention(residual.input(x.clone()))
             .expect("check_memory guarantees a memory");
-        let (attended, weights) = attention.run(input, context.wants_weights());
+        let (attended, weights) = attention.run(input, more.wants_weights());
         (residual.sum(x, attended), weights)
     }
 }
