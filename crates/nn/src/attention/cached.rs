@@ -40,7 +40,7 @@ impl Heads {
     }
 
     /// Causal attention of the first `lengths[b]` tokens of each sequence `b` (default: all) over the cache and themselves.
-    /// They are added to the cache.
+    /// The tokens are added to the cache.
     pub(super) fn attend_cached(
         &self,
         [query, key, value]: Projected,
@@ -72,7 +72,7 @@ impl Heads {
         if all_are_tokens && new_at.iter().all(|&at| at + len_q == len_kv) {
             return self.attend_from_last([query, key, value], position, window, cache);
         }
-        // Each row needs its own causal offset.
+        // The causal offset differs from row to row.
         let (first, [key, value], bias) = match len_q == 1 && position.has_bias() {
             // Over the whole capacity, the bias stays the same tensor for many tokens.
             true => (first, cache.whole(), cache.bias_of_distances(position)),

@@ -33,7 +33,7 @@ impl AttentionContext {
         Self::default()
     }
 
-    /// Also hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
+    /// Hides what `mask` hides, in addition to causality and earlier masks; see [`AttentionMask::and`].
     ///
     /// # Panics
     ///
@@ -55,10 +55,11 @@ impl AttentionContext {
         self
     }
 
-    /// The position of each sequence's first query among its keys, by which masks by position and position encodings count: one
-    /// number, or one for each sequence. [`QueryOffset`] has the defaults.
+    /// The position of each sequence's first query among its keys: one number, or one for each sequence. Masks by position and
+    /// position encodings count from it. [`QueryOffset`] has the defaults.
     ///
-    /// In self-attention, queries and keys are the same tokens, and a cache knows the positions: there, an offset makes `forward` panic.
+    /// In self-attention, where queries and keys are the same tokens, an offset makes `forward` panic; so it does with a cache, which
+    /// knows the positions.
     ///
     /// # Cost
     ///
@@ -69,16 +70,16 @@ impl AttentionContext {
         self
     }
 
-    /// A position encoding that several modules share. It replaces the module's own, ALiBi included.
+    /// A position encoding that several modules share. It replaces the encoding of the module, ALiBi included.
     ///
-    /// A stack whose layers share a rotary or relative encoding refuses it, and so does cross-attention with a memory that is
-    /// projected already, whose keys have the module's own encoding.
+    /// A stack whose layers share a rotary or relative encoding refuses it. So does cross-attention with a projected memory, whose
+    /// keys already have the encoding of the module.
     pub fn position(mut self, position: Position) -> Self {
         self.position = Some(position);
         self
     }
 
-    /// Panics, in the name of `module`, if it has something that a cache does not allow.
+    /// Panics, in the name of `module`, on a mask, a bias or an offset, which a cache does not allow.
     pub(super) fn check_cacheable(&self, module: &str) {
         assert!(
             self.mask.is_none() && self.bias.is_none(),

@@ -9,7 +9,7 @@ impl MultiHeadAttention {
     /// The same attention with query, key and value fused into one linear layer, for a single input.
     ///
     /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
-    /// quantised and adapted ones. The output projection and the heads keep theirs.
+    /// quantised and adapted layers. The output projection and the heads keep their parameters.
     ///
     /// # Panics
     ///
@@ -37,7 +37,7 @@ impl MultiHeadAttention {
     /// count, the two modules have different defaults: [`QueryOffset`](crate::positions::QueryOffset).
     ///
     /// That layer has new parameters, frozen if the old ones are; see [`into_multi_head`](SelfAttention::into_multi_head) for
-    /// quantised and adapted ones. The query and output projections and the heads keep theirs.
+    /// quantised and adapted layers. The query and output projections and the heads keep their parameters.
     ///
     /// # Panics
     ///
@@ -85,7 +85,7 @@ impl SelfAttention {
 impl CrossAttention {
     /// The same attention with separate linear layers for key and value, made as by [`SelfAttention::into_multi_head`]; the
     /// query projection keeps its parameters too. Where positions count, an
-    /// [`offset`](crate::MultiHeadAttentionInput::offset) of 0 is the default of this module.
+    /// [`offset`](crate::MultiHeadAttentionInput::offset) of 0 reproduces the default of this module.
     pub fn into_multi_head(self) -> MultiHeadAttention {
         let [_, key, value] = self.heads.sizes().widths();
         let [key, value] = separate(self.key_value, [key, value]);

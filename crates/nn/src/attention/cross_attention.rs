@@ -31,7 +31,7 @@ pub struct CrossAttentionConfig {
     pub d_model: usize,
     /// Number of query heads.
     pub n_heads: usize,
-    /// What the heads look like.
+    /// The configuration of the heads.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
     /// Width of the memory. Default: `d_model`.
@@ -133,7 +133,7 @@ pub struct CrossAttention {
     pub key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    /// The computation between them.
+    /// The attention between the projections.
     pub heads: Heads,
 }
 
@@ -174,7 +174,7 @@ impl CrossAttentionInput {
     }
 
     /// Added to the input of the key projection, but not to that of the values: the position embeddings of a DETR's memory
-    /// (arXiv:2005.12872). Not possible with a memory that is projected already.
+    /// (arXiv:2005.12872). Not possible with a projected memory.
     ///
     /// # Shapes
     ///
@@ -262,7 +262,7 @@ impl CrossAttention {
         self.project_keys_and_values(memory, None, &self.heads.position)
     }
 
-    /// Keys and values of a memory; the `embedding` is added for the keys.
+    /// Keys and values of a memory, for the keys with the `embedding` added to it.
     fn project_keys_and_values(
         &self,
         memory: Tensor<3>,
@@ -285,7 +285,7 @@ impl CrossAttention {
         }
     }
 
-    /// Panics unless a module like this one projected the memory, for the same batch size.
+    /// Panics unless the memory has the heads and widths of this module, `batch` sequences and this `dtype`.
     fn check(&self, memory: &ProjectedMemory, batch: usize, dtype: DType) {
         let Sizes {
             n_kv_heads,

@@ -20,7 +20,7 @@ use crate::{
 /// Output of `forward_with_weights` of an attention module.
 #[derive(Clone, Debug)]
 pub struct AttentionOutput {
-    /// `[batch, len_q, d_model]`: in inference bit for bit the result of `forward`; in training each call samples its own dropout mask.
+    /// `[batch, len_q, d_model]`: in inference bit for bit the result of `forward`; in training each call samples a new dropout mask.
     pub states: Tensor<3>,
     /// `[batch, heads, len_q, len_kv]`: how much each query attends to each key, before dropout.
     pub weights: Tensor<4>,
@@ -41,7 +41,7 @@ pub(crate) type Attended = (Tensor<3>, Option<Tensor<4>>);
 /// # Source
 ///
 /// "Attention is all you need" (arXiv:1706.03762), section 3.2.2; the fields of
-/// [`HeadsConfig`](crate::HeadsConfig) name theirs.
+/// [`HeadsConfig`](crate::HeadsConfig) name their sources.
 #[derive(Module, Debug)]
 pub struct Heads {
     n_heads: usize,
@@ -229,7 +229,7 @@ impl Heads {
         ]
     }
 
-    /// Attention over all heads, merged again, of queries and keys that are prepared. The weights are those before dropout.
+    /// Attention of prepared queries and keys over all heads, which are merged again. The weights are those before dropout.
     pub(super) fn attend(
         &self,
         [query, key, value]: Projected,

@@ -21,7 +21,7 @@ pub(super) fn first_keys(
     AttentionMask::key_lengths(indices(lengths, device))
 }
 
-/// Only the first `counts[b]` of the `len` queries of each sequence see anything.
+/// Only the first `counts[b]` of the `len` queries of each sequence see any key.
 pub(super) fn first_queries(counts: &[usize], len: usize, device: &Device) -> AttentionMask {
     let padding: Vec<bool> = counts
         .iter()

@@ -40,7 +40,7 @@ impl ProjectedMemory {
     ///
     /// # Panics
     ///
-    /// When the two differ in heads, widths or dtype. Devices are not compared here: both memories must be on the same one.
+    /// When the two differ in heads, widths or dtype. Devices are not compared: both memories must be on one device.
     ///
     /// # Cost
     ///

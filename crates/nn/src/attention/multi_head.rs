@@ -33,10 +33,10 @@ pub struct MultiHeadAttentionConfig {
     pub d_model: usize,
     /// Number of query heads.
     pub n_heads: usize,
-    /// What the heads look like.
+    /// The configuration of the heads.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// Whether a query sees only its own key and earlier ones. Decoding with a cache needs it.
+    /// Whether a query sees only its own key and earlier keys. Decoding with a cache needs a causal module.
     #[config(default = false, missing = false)]
     pub causal: bool,
     /// With `causal`: how many keys before its own a query sees, as in
@@ -114,7 +114,7 @@ impl MultiHeadAttentionConfig {
 
 heads_builders!(MultiHeadAttentionConfig);
 
-/// Multi-head attention: `n_heads` small attentions side by side, each with projections of its own.
+/// Multi-head attention: `n_heads` small attentions side by side, each with separate projections.
 ///
 /// ```text
 /// head_i  = softmax(query · W_query_i · (key · W_key_i)ᵀ / √d_head + mask) · value · W_value_i
@@ -152,11 +152,11 @@ pub struct MultiHeadAttention {
     pub value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    /// The computation between them.
+    /// The attention between the projections.
     pub heads: Heads,
-    /// Whether a query sees only its own key and earlier ones.
+    /// Whether a query sees only its own key and earlier keys.
     pub causal: bool,
-    /// If `causal`: how far back, in tokens. Default: to the first.
+    /// If `causal`: how many earlier tokens a position sees. Default: all.
     pub window: Option<usize>,
 }
 
@@ -199,7 +199,7 @@ impl MultiHeadAttentionInput {
 impl MultiHeadAttention {
     /// The output for every query.
     ///
-    /// [`QueryOffset`](crate::positions::QueryOffset) says where queries stand if they are not as many as the keys.
+    /// [`QueryOffset`](crate::positions::QueryOffset) says where queries stand if queries and keys differ in number.
     ///
     /// # Shapes
     ///
@@ -244,7 +244,7 @@ impl MultiHeadAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
+    /// When the module is not causal, or `config` has a size of zero or asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         check_causal(NAME, self.causal);
         self.heads
@@ -260,7 +260,7 @@ impl MultiHeadAttention {
     ///
     /// # Shapes
     ///
-    /// - query, output: `[batch, len, d_model]`; the output of padding is meaningless
+    /// - query, output: `[batch, len, d_model]`; the output at padding is meaningless
     /// - key: `[batch, len, d_key_in]`
     /// - value: `[batch, len, d_value_in]`
     ///
@@ -274,10 +274,10 @@ impl MultiHeadAttention {
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far, as far as a window reaches.
+    /// where `len_kv` counts the tokens so far, within the window if there is one.
     ///
-    /// Beyond the cache, one token per sequence takes no memory that grows with `len_kv` on flex; several take `batch · n_kv_heads · len_kv`
-    /// bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
+    /// Beyond the cache, on flex, one token per sequence takes no memory that grows with `len_kv`. Several tokens take
+    /// `batch · n_kv_heads · len_kv` bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
     /// what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which
     /// a backend has no kernel, such as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
     ///

@@ -12,8 +12,8 @@ use crate::positions::{QueryOffset, ResolvedOffset};
 /// How queries and keys of two sequences belong together.
 pub(super) struct Pair {
     pub(super) module: &'static str,
-    /// Whether queries and keys may be one sequence: queries are then padded as their keys are, if their numbers are equal, and
-    /// otherwise are its newest tokens.
+    /// Whether queries and keys may be one sequence. Then as many queries as keys are padded alike, and any other number of queries
+    /// are the newest tokens.
     pub(super) may_be_one_sequence: bool,
     /// What the module hides.
     pub(super) mask: AttentionMask,
@@ -30,7 +30,7 @@ struct Place<'a> {
 }
 
 impl Heads {
-    /// [`attend`](Self::attend) of queries that are only projected to keys of another sequence, which are prepared.
+    /// [`attend`](Self::attend) of queries, projected but not prepared, to prepared keys of another sequence.
     pub(super) fn attend_pair(
         &self,
         [query, key, value]: Projected,
@@ -80,7 +80,7 @@ impl Heads {
 }
 
 impl Place<'_> {
-    /// Panics unless there is an offset, and a length if there are any, for each sequence.
+    /// Panics unless offsets and lengths, if there are any, are one for each sequence.
     fn check(&self, batch: usize, mask: &AttentionMask) {
         let module = self.module;
         if let Some(QueryOffset::Each(offsets)) = &self.offset {

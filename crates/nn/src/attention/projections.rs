@@ -163,7 +163,7 @@ fn learn_alike<'a, const D: usize>(
 
 /// Whether training changes a parameter.
 ///
-/// Outside autodiff, Burn does not reveal it before `train`, so a stand-in for the parameter is asked.
+/// Outside autodiff, Burn reveals this only after `train`, so a stand-in for the parameter is asked.
 fn learns<const D: usize>(parameter: &Param<Tensor<D>>) -> bool {
     if !cfg!(feature = "autodiff") {
         return true;

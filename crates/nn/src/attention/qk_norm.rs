@@ -19,7 +19,7 @@ use crate::{
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub enum QkNormConfig {
-    /// Divides by the root mean square of each head and multiplies by a learned number per dimension: Qwen 3
+    /// Divides by the root mean square of each head and multiplies by a learned factor per dimension: Qwen 3
     /// (arXiv:2505.09388), Gemma 3 (arXiv:2503.19786).
     Rms {
         /// Added to the mean square.
@@ -114,7 +114,7 @@ impl QkNormConfig {
 ///
 /// # Source
 ///
-/// The variants of [`QkNormConfig`] name theirs.
+/// The variants of [`QkNormConfig`] name their sources.
 #[derive(Module, Debug)]
 pub struct QkNorm {
     /// Norm of the queries, `[d_head]`, or across heads `[n_heads · d_head]`.
@@ -175,7 +175,7 @@ fn rms_norm(norm: &RmsNorm, x: Tensor<4>) -> Tensor<4> {
 /// `x / max(|x|, epsilon)`, row by row.
 fn unit(x: Tensor<4>, epsilon: f64) -> Tensor<4> {
     let dtype = x.dtype();
-    // In f16, 256 has a square that is infinite, and 1e-4 one that is zero.
+    // In f16, the square of 256 is infinite, and that of 1e-4 is zero.
     let (x, least) = match dtype {
         DType::F64 => (x, f64::MIN_POSITIVE),
         _ => (x.cast(DType::F32), f32::MIN_POSITIVE.into()),

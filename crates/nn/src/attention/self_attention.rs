@@ -30,10 +30,10 @@ pub struct SelfAttentionConfig {
     pub d_model: usize,
     /// Number of query heads.
     pub n_heads: usize,
-    /// What the heads look like.
+    /// The configuration of the heads.
     #[config(default = "HeadsConfig::new()")]
     pub heads: HeadsConfig,
-    /// Whether a position sees only itself and earlier positions (a decoder) or all of them (an encoder).
+    /// Whether a position sees only itself and earlier positions (a decoder) or all positions (an encoder).
     #[config(default = false)]
     pub causal: bool,
     /// With `causal`: how many positions before itself a position sees (sliding-window attention, arXiv:2310.06825).
@@ -111,7 +111,7 @@ heads_builders!(SelfAttentionConfig);
 /// output = merged · W_output
 /// ```
 ///
-/// With one head, this is plain self-attention. A decoder's is `causal`, an encoder's is not.
+/// With one head, this is plain self-attention. Decoders are `causal`, encoders are not.
 ///
 /// # Source
 ///
@@ -136,11 +136,11 @@ pub struct SelfAttention {
     pub query_key_value: Linear,
     /// Mixes the heads: `[n_heads · d_value_head, d_model]`.
     pub output: Linear,
-    /// The computation between the two.
+    /// The attention between the projections.
     pub heads: Heads,
     /// Whether a position sees only itself and earlier positions.
     pub causal: bool,
-    /// If `causal`: how far back, in tokens. Default: to the first.
+    /// If `causal`: how many earlier tokens a position sees. Default: all.
     pub window: Option<usize>,
 }
 
@@ -227,7 +227,7 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, a size of `config` is zero, or it asks for 8 bits on a device without 8-bit integers.
+    /// When the module is not causal, or `config` has a size of zero or asks for 8 bits on a device without 8-bit integers.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> KvCache {
         check_causal(NAME, self.causal);
         let place = place(&self.query_key_value);
@@ -242,7 +242,7 @@ impl SelfAttention {
     ///
     /// # Shapes
     ///
-    /// - input, output: `[batch, len, d_model]`; the output of padding is meaningless
+    /// - input, output: `[batch, len, d_model]`; the output at padding is meaningless
     ///
     /// # Panics
     ///
@@ -254,10 +254,10 @@ impl SelfAttention {
     /// # Cost
     ///
     /// `8 · batch · len · d_model²` operations for the projections and `4 · batch · len · len_kv · d_model` for the attention,
-    /// where `len_kv` counts the tokens so far, as far as a window reaches.
+    /// where `len_kv` counts the tokens so far, within the window if there is one.
     ///
-    /// Beyond the cache, one token per sequence takes no memory that grows with `len_kv` on flex; several take `batch · n_kv_heads · len_kv`
-    /// bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
+    /// Beyond the cache, on flex, one token per sequence takes no memory that grows with `len_kv`. Several tokens take
+    /// `batch · n_kv_heads · len_kv` bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
     /// what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which
     /// a backend has no kernel, such as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
     ///
@@ -322,7 +322,7 @@ impl SelfAttention {
         (apply(&self.output, heads), weights)
     }
 
-    /// Query, key and value of `x`, the first two with the `embedding` added to it.
+    /// Query, key and value of `x`; for query and key, with the `embedding` added to `x`.
     fn project(&self, x: Tensor<3>, embedding: Option<Tensor<3>>) -> Projected {
         let [d_model, _] = self.query_key_value.weight.dims();
         assert_shape!(x, [_, _, d_model]);
