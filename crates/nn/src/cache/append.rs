@@ -9,9 +9,9 @@ pub(crate) struct Appended {
     /// `[batch, n_kv_heads, len_kv, d_head]`, and likewise for the values.
     pub(crate) key: Tensor<4>,
     pub(crate) value: Tensor<4>,
-    /// Index in these at which each sequence's new tokens start.
+    /// Index in `key` and `value` at which each sequence's new tokens start.
     pub(crate) new_at: Vec<usize>,
-    /// Where these begin in the memory.
+    /// Where `key` and `value` begin in the buffers.
     pub(crate) first: usize,
 }
 
@@ -69,17 +69,17 @@ impl KvCache {
         }
     }
 
-    /// Makes room for `new` more tokens of every sequence, padding included, in however many calls they come: the memory neither grows nor moves until
-    /// then.
+    /// Makes room for `new` more tokens of every sequence, padding included. The buffers neither grow nor move while these tokens come,
+    /// in however many calls.
     ///
-    /// With a window, it moves by dropping what the window has passed. Done here, where all tokens are known to stay, this leaves whatever
-    /// [`truncate`](Self::truncate) needs to take back any of the new ones. Without a window it always can.
+    /// With a window, moving the buffers drops what the window has passed. Reserving before you draft guarantees that
+    /// [`truncate`](Self::truncate) can undo every drafted token. Without a window it always can.
     ///
-    /// `new` may be more than a sequence has room for, but only `max_len` count.
+    /// `new` counts up to `max_len`.
     ///
     /// # Cost
     ///
-    /// Nothing if there is room; otherwise memory for the tokens, and a copy of what the cache has, or of the window.
+    /// Nothing if there is room; otherwise memory for the tokens, and a copy of the cached tokens, or of those in the window.
     ///
     /// # Example
     ///
@@ -98,7 +98,7 @@ impl KvCache {
     /// for _ in 0..5 {
     ///     attention.forward_cached(next(), &mut cache); // five guesses, one by one
     /// }
-    /// cache.truncate(&[9, 11]); // the first sequence keeps none of them, the second one two
+    /// cache.truncate(&[9, 11]); // the first sequence keeps none of them, the second keeps two
     /// assert_eq!(cache.lengths(), [9, 11]);
     /// ```
     pub fn reserve(&mut self, new: usize) {
@@ -138,13 +138,13 @@ impl KvCache {
                 self.dropped[b] += *from;
             }
             let enough = window.saturating_mul(2).max(self.initial_capacity);
-            // The rest may be of one length, and is then written all at once.
+            // The kept tokens may be of one length, and the new ones are then written all at once.
             grown = grown.min(enough).max(kept + new);
         }
         self.move_to(&from, kept, grown);
     }
 
-    /// Moves the rows `from[b] .. from[b] + len` of each sequence `b` to the front of memory with room for `capacity` tokens.
+    /// Moves the rows `from[b] .. from[b] + len` of each sequence `b` to the front of buffers with room for `capacity` tokens.
     pub(super) fn move_to(&mut self, from: &[usize], len: usize, capacity: usize) {
         for (buffer, layout) in [
             (&mut self.keys, &self.key_layout),

@@ -8,7 +8,7 @@ use crate::positions::{BiasSource, Position};
 /// The biases of ALiBi or a relative table that a cache holds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PositionBias {
-    /// What they are computed from.
+    /// What the biases are computed from.
     source: Option<BiasSource>,
     /// Of a query at the position of the last of `len` keys: `[1, n_heads, 1, len]`.
     of_last_query: Option<Tensor<4>>,
@@ -17,7 +17,7 @@ pub(super) struct PositionBias {
 }
 
 impl PositionBias {
-    /// Forgets the biases of another position encoding than this one.
+    /// Forgets the biases of any other position encoding.
     fn follow(&mut self, position: &Position) {
         let source = position.bias_source();
         if self.source != source {

@@ -1,4 +1,4 @@
-//! The memory of a cache: keys or values of all sequences, unchanged or in 8 bits.
+//! The buffers of a cache: keys or values of all sequences, unchanged or in 8 bits.
 
 use burn::tensor::{DType, Device, FloatDType, Int, IntDType, Tensor, kind::Basic};
 
@@ -142,7 +142,7 @@ impl Buffer {
         }
     }
 
-    /// How many bytes it takes.
+    /// Memory held (bytes).
     pub(super) fn bytes(&self) -> usize {
         match self {
             Self::Exact(buffer) => buffer.shape().num_elements() * buffer.dtype().size(),

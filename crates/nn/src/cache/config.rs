@@ -28,13 +28,13 @@ pub enum CacheStorage {
     /// most 1/254 of the largest in its row, and by the rounding of the model's dtype.
     ///
     /// This shrinks storage, not the working set: for every token, each layer decodes all the numbers it reads,
-    /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats, and frees them when it is done. That also takes time.
+    /// `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats, and then frees them. Decoding also takes time.
     ///
     /// The error of a head's output relative to its norm, measured over 512 tokens in heads of width 64: for normally
     /// distributed numbers, 0.8 % on average and 1.5 % at most; if 2 of the 64 channels of keys and values are 10 times as
     /// large, 4.3 % and 24 %. `cargo test --test modules eight_bits -- --nocapture` prints these numbers.
     ///
-    /// It needs a backend with 8-bit integers, such as the CPU backends. wgpu, whose shaders have none, refuses it.
+    /// It needs a backend with 8-bit integers, such as the CPU backends. wgpu, whose shaders have no such type, refuses it.
     Int8,
 }
 

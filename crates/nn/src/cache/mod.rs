@@ -5,7 +5,7 @@
 //! | `mod.rs` | [`KvCache`]: the tokens of each sequence; reordering and truncation |
 //! | `append.rs` | adding tokens, and room for them |
 //! | `check.rs` | what is refused: tokens of a layer of other sizes, and too many tokens |
-//! | `buffer.rs` | the memory, exact or in 8 bits |
+//! | `buffer.rs` | the buffers, exact or in 8 bits |
 //! | `join.rs` | appending the sequences of another cache |
 //! | `bias.rs` | position biases of the newest queries |
 //! | `config.rs` | [`KvCacheConfig`], [`CacheStorage`] |
@@ -31,13 +31,13 @@ pub use config::{CacheStorage, KvCacheConfig};
 
 /// The keys and values of one attention layer, for its `n_kv_heads` heads.
 ///
-/// Every sequence of the batch has its own length; its tokens are at the front of its row, free room after them. The memory
-/// doubles when it is full. A layer with a window keeps what the window reaches and drops the rest.
+/// The sequences of the batch may differ in length: the tokens of each are at the front of its row, with free room after them.
+/// Full buffers double. The cache of a layer with a window keeps what the window reaches and drops the rest.
 ///
 /// # Cost
 ///
 /// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them, in
-/// place unless the tensors are shared: do not keep clones of a cache in use.
+/// place unless the tensors are shared: do not keep clones of a cache that is in use.
 ///
 /// With ALiBi or a relative bias, also `n_heads · capacity` numbers, or `3 · n_heads · capacity` if the sequences have
 /// unequal lengths: the position biases of one query. Like keys and values, they are computed with the parameters at the
@@ -133,13 +133,13 @@ impl KvCache {
         }
     }
 
-    /// Takes the `dtype` of the first keys, if the layer did not know it.
+    /// Takes the `dtype` of the first keys, if the layer did not know the dtype.
     pub(crate) fn fix_dtype(&mut self, dtype: DType) {
         if self.dtype_is_fixed {
             return;
         }
         self.dtype_is_fixed = true;
-        // There may be more than at first: `reserve` comes before the first keys.
+        // Not the initial capacity: `reserve` may come before the first keys.
         let capacity = self.capacity();
         for (buffer, layout) in [
             (&mut self.keys, &mut self.key_layout),
@@ -179,7 +179,7 @@ impl KvCache {
         self.stored.len()
     }
 
-    /// Number of tokens per sequence that fit before the memory grows.
+    /// Number of tokens per sequence that fit before the buffers grow.
     pub fn capacity(&self) -> usize {
         self.keys().capacity()
     }
@@ -189,12 +189,12 @@ impl KvCache {
         self.keys().bytes() + self.values().bytes() + self.bias.bytes()
     }
 
-    /// Sequence `b` becomes what sequence `rows[b]` was. Rows may be repeated and left out, so there may be more or fewer of
-    /// them afterwards: beam search, several samples of one prompt, finished requests.
+    /// Sequence `b` becomes what sequence `rows[b]` was. Rows may be repeated or left out, so the batch may grow or shrink: beam
+    /// search, several samples of one prompt, finished requests.
     ///
     /// # Panics
     ///
-    /// When there is no such sequence.
+    /// When a row is not below [`batch`](Self::batch).
     ///
     /// # Cost
     ///
@@ -249,23 +249,23 @@ impl KvCache {
             })
     }
 
-    /// The first token that the next one of a sequence of this length sees: its window before it.
+    /// The first token in the window of the next token of a sequence of this length.
     fn first_needed(&self, length: usize) -> usize {
         length.saturating_sub(self.window.unwrap_or(usize::MAX))
     }
 
-    /// Keeps only the first `lengths[b]` tokens of each sequence `b`: takes back tokens that a draft model guessed wrong, for
-    /// example. The [crate's page](crate#speculative-decoding) has speculative decoding as a whole.
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`: undoes a rejected draft, for example. The
+    /// [crate's page](crate#speculative-decoding) shows speculative decoding as a whole.
     ///
     /// # Panics
     ///
-    /// When there is not one length per sequence, a length is beyond what the sequence has, or the next token's window would
-    /// need tokens that have been dropped. A length of 0 is always possible, and so is one that the sequence had at the last
-    /// [`reserve`](Self::reserve) or has reached since, with the tokens that there was room made for.
+    /// When there is not one length per sequence, a sequence has fewer tokens, or the window of the next token would need tokens
+    /// that have been dropped. A length of 0 is always possible. So is a length that the sequence had at the last
+    /// [`reserve`](Self::reserve), or has reached since within the reserved room.
     ///
     /// # Cost
     ///
-    /// None: the memory stays, and the next tokens overwrite it.
+    /// None: the next tokens overwrite the removed ones.
     ///
     /// # Example
     ///
@@ -279,7 +279,7 @@ impl KvCache {
     /// let mut cache = attention.cache(2, &KvCacheConfig::new(100));
     /// attention.forward_cached(random(6), &mut cache);
     /// attention.forward_cached(random(4), &mut cache); // four guesses per sequence
-    /// cache.truncate(&[9, 7]); // the first keeps three of them, the second one
+    /// cache.truncate(&[9, 7]); // the first keeps three of them, the second keeps one
     /// assert_eq!(cache.lengths(), [9, 7]);
     /// attention.forward_cached(random(1), &mut cache);
     /// ```
@@ -312,7 +312,7 @@ impl KvCache {
         }
     }
 
-    /// Removes all tokens and keeps the memory, for other sequences or after the parameters have changed.
+    /// Removes all tokens and keeps the capacity, for other sequences or after the parameters have changed.
     pub fn reset(&mut self) {
         self.stored.fill(0);
         self.dropped.fill(0);
@@ -355,7 +355,7 @@ impl KvCache {
         self.bias.of_distances(position, capacity, dtype)
     }
 
-    /// Keys and values over the whole capacity, `[batch, n_kv_heads, capacity, d_head]` and likewise for the values.
+    /// Keys `[batch, n_kv_heads, capacity, d_head]` and values `[batch, n_kv_heads, capacity, d_value_head]`.
     pub(crate) fn whole(&self) -> [Tensor<4>; 2] {
         let capacity = self.capacity();
         [
@@ -364,7 +364,7 @@ impl KvCache {
         ]
     }
 
-    /// The type in which scores are added up.
+    /// The dtype in which scores are accumulated.
     fn statistics(&self) -> FloatDType {
         match self.key_layout.dtype {
             DType::F64 => FloatDType::F64,

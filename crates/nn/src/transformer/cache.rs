@@ -2,8 +2,8 @@
 
 use crate::{KvCache, ProjectedMemory, positions::indices};
 
-/// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens, and those of the memory
-/// if it has cross-attention. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
+/// The cache of a [`TransformerLayer`](crate::TransformerLayer): the keys and values of its tokens and, with
+/// cross-attention, of the memory. Made by [`TransformerLayer::cache`](crate::TransformerLayer::cache).
 ///
 /// # Cost
 ///
@@ -39,7 +39,7 @@ impl LayerCache {
     ///
     /// # Panics
     ///
-    /// When there is no such sequence.
+    /// As [`KvCache::reorder`].
     ///
     /// # Cost
     ///
@@ -141,7 +141,7 @@ impl TransformerCache {
     ///
     /// # Panics
     ///
-    /// When there is no such sequence.
+    /// As [`KvCache::reorder`].
     ///
     /// # Cost
     ///
@@ -192,7 +192,7 @@ impl TransformerCache {
         }
     }
 
-    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can take back. See [`KvCache::reserve`].
+    /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can undo. See [`KvCache::reserve`].
     ///
     /// # Cost
     ///
@@ -209,7 +209,7 @@ impl TransformerCache {
         layers.all(|layer| layer.tokens.can_truncate(lengths))
     }
 
-    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: takes back rejected drafts, for example.
+    /// Keeps only the first `lengths[b]` tokens of each sequence `b`, and the memory: undoes rejected drafts, for example.
     /// See [`KvCache::truncate`].
     ///
     /// # Panics
@@ -225,7 +225,7 @@ impl TransformerCache {
         }
     }
 
-    /// Removes all tokens. Their room stays, and so does the memory until [`TransformerStack::project_memory`] replaces it.
+    /// Removes all tokens. The capacity stays, and so does the memory until [`TransformerStack::project_memory`] replaces it.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();
