@@ -277,9 +277,10 @@ impl MultiHeadAttention {
     /// where `len_kv` counts the tokens so far, within the window if there is one.
     ///
     /// Beyond the cache, on flex, one token per sequence takes no memory that grows with `len_kv`. Several tokens take
-    /// `batch · n_kv_heads · len_kv` bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a relative bias. An 8-bit cache decodes
-    /// what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats; ndarray copies as many. Calls for which
-    /// a backend has no kernel, such as those of single tokens on GPUs, hold at least `batch · n_heads · len_kv` scores.
+    /// `batch · n_kv_heads · len_kv` bytes if some are padding, and up to `2 · n_heads · (len + len_kv)` numbers with ALiBi or a
+    /// relative bias. An 8-bit cache decodes what a call reads, at least `batch · n_kv_heads · len_kv · (d_head + d_value_head)` floats;
+    /// ndarray copies as many. Calls for which a backend has no kernel, such as those of single tokens on GPUs, hold at least
+    /// `batch · n_heads · len_kv` scores.
     ///
     /// # Example
     ///

@@ -12,8 +12,8 @@ use crate::positions::{QueryOffset, ResolvedOffset};
 /// How queries and keys of two sequences belong together.
 pub(super) struct Pair {
     pub(super) module: &'static str,
-    /// Whether queries and keys may be one sequence. Then as many queries as keys are padded alike, and any other number of queries
-    /// are the newest tokens.
+    /// Whether queries and keys may be one sequence. Then as many queries as keys are padded alike; otherwise the queries are the
+    /// newest tokens.
     pub(super) may_be_one_sequence: bool,
     /// What the module hides.
     pub(super) mask: AttentionMask,

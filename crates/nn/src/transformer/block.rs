@@ -32,12 +32,12 @@ use crate::{ConfigError, HeadsConfig, ProjectionBias, attention::heads_builders}
 /// ```
 #[derive(Config, Debug)]
 pub struct BlockConfig {
-    /// Probability of dropping a number in training: in attention weights, feed-forward networks and residual sums.
+    /// Dropout probability in training: of attention weights, in feed-forward networks and in residual sums.
     #[config(default = 0.1)]
     pub dropout: f64,
     /// Probability of dropping an attention weight in training. Default: `dropout`.
     pub attention_dropout: Option<f64>,
-    /// Probability of dropping a number between the linear layers of a feed-forward network in training: 0 in BERT and GPT-2.
+    /// Probability of dropping an activation between the linear layers of a feed-forward network in training: 0 in BERT and GPT-2.
     /// Default: `dropout`.
     pub feed_forward_dropout: Option<f64>,
     /// The kind of norm.
@@ -51,7 +51,7 @@ pub struct BlockConfig {
     /// cross-attention.
     #[config(default = false)]
     pub parallel: bool,
-    /// In parallel layers: whether the feed-forward network reads a norm of its own (GPT-NeoX, arXiv:2204.06745). Pre-norm only.
+    /// In parallel layers: whether the feed-forward network reads a second norm (GPT-NeoX, arXiv:2204.06745). Pre-norm only.
     #[config(default = false, missing = false)]
     pub separate_norms: bool,
     /// The activation inside the feed-forward network.
@@ -95,7 +95,7 @@ impl BlockConfig {
         self.feed_forward_dropout.unwrap_or(self.dropout)
     }
 
-    /// The experts of a layer of these sizes, if it has any.
+    /// The experts of a layer of these sizes, if there are any.
     pub(super) fn mixture_of_experts(
         &self,
         d_model: usize,
@@ -125,7 +125,7 @@ impl BlockConfig {
             .try_for_each(|(field, dropout)| ConfigError::check_probability(config, field, dropout))
     }
 
-    /// The norm after a stack: as `wanted`, by default if its sums are not normalised already.
+    /// The norm after a stack: as `wanted`, or by default unless the norm placement has normalised the last sum.
     pub(super) fn final_norm(
         &self,
         wanted: Option<bool>,

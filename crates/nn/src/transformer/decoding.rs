@@ -11,8 +11,8 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When the stack is not causal, a size of `config` is zero, it asks for 8 bits on a device without 8-bit integers, or its
-    /// `max_len` is more than the positions of a rotary encoding.
+    /// When the stack is not causal, or `config` has a size of zero, asks for 8 bits on a device without 8-bit integers, or has a
+    /// `max_len` of more positions than a rotary encoding.
     pub fn cache(&self, batch: usize, config: &KvCacheConfig) -> TransformerCache {
         // A single layer would refuse the token that has no position; in a stack, earlier layers may have accepted it by then.
         let positions = self.rotary_len().unwrap_or(usize::MAX);
@@ -87,19 +87,20 @@ impl TransformerStack {
         }
     }
 
-    /// The states of the next tokens of each sequence, which are added to the cache: the same as [`forward`](Self::forward) of
+    /// The states of the next tokens of each sequence, which are added to the cache. They equal what [`forward`](Self::forward) of
     /// the whole sequences gives for these tokens.
     ///
     /// The lengths of the input count the new tokens of each sequence; by default, there is no padding.
     ///
     /// # Shapes
     ///
-    /// - input, output: `[batch, len, d_model]`; the output of padding is meaningless
+    /// - input, output: `[batch, len, d_model]`; the output at padding is meaningless
     ///
     /// # Panics
     ///
     /// As [`TransformerLayer::forward_cached`](crate::TransformerLayer::forward_cached), and when the cache has another number of
-    /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is compared: stacks of equal sizes cannot be told apart.
+    /// layers, its layers have unequal numbers of tokens, or lengths of the memory are given beside those of the cache. Nothing else is
+    /// compared: stacks of equal sizes cannot be told apart.
     ///
     /// # Cost
     ///

@@ -127,7 +127,7 @@ impl TransformerInput {
         }
     }
 
-    /// Also hides what `mask` hides of the source, from encoder and decoder, in addition to earlier masks; see
+    /// Hides what `mask` hides of the source, from encoder and decoder, in addition to earlier masks; see
     /// [`AttentionMask::and`].
     pub fn source_mask(mut self, mask: AttentionMask) -> Self {
         self.source = self.source.mask(mask.clone());
@@ -142,7 +142,7 @@ impl TransformerInput {
         self
     }
 
-    /// Also hides what `mask` hides of the target, in addition to causality and earlier masks; see [`AttentionMask::and`].
+    /// Hides what `mask` hides of the target, in addition to causality and earlier masks; see [`AttentionMask::and`].
     pub fn target_mask(mut self, mask: AttentionMask) -> Self {
         self.target = self.target.mask(mask);
         self

@@ -25,7 +25,7 @@ pub struct FeedForwardConfig {
     /// The activation between the linear layers, with or without a gate.
     #[config(default = "FeedForwardActivation::Gelu")]
     pub activation: FeedForwardActivation,
-    /// Probability of dropping a number between the linear layers in training.
+    /// Probability of dropping an activation between the linear layers in training.
     #[config(default = 0.1)]
     pub dropout: f64,
     /// Whether the linear layers add a learned bias.

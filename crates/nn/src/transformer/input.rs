@@ -10,8 +10,8 @@ use crate::{
 
 /// Input of a [`TransformerLayer`](crate::TransformerLayer) or of a stack of them.
 ///
-/// Masks, biases, lengths and positions are those of self-attention; what begins with `memory` is for cross-attention. A stack
-/// passes the same context to all of its layers.
+/// Mask, bias, lengths and position encoding are for self-attention; builders that begin with `memory` are for cross-attention. A
+/// stack passes the same context to all layers.
 ///
 /// A value that does not fit makes `forward` panic, with one sentence that names it; masks that cannot be combined panic at
 /// once ([`AttentionMask::and`]).
@@ -79,7 +79,7 @@ impl LayerInput {
         self
     }
 
-    /// Also hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`]. A mask by position counts
+    /// Hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`]. A mask by position counts
     /// as [`QueryOffset`](crate::positions::QueryOffset) says; with a cache, the tokens in it come first.
     pub fn memory_mask(mut self, mask: AttentionMask) -> Self {
         self.more.memory_context = self.more.memory_context.mask(mask);
@@ -110,13 +110,13 @@ impl LayerInput {
         self
     }
 
-    /// The memory of a cache that holds `earlier[b]` tokens of sequence `b`.
+    /// With the memory of a cache that holds `earlier[b]` tokens of sequence `b`.
     pub(super) fn memory_of_cache(mut self, earlier: Vec<usize>, memory: ProjectedMemory) -> Self {
         self.more.memory_context = self.more.memory_context.offset(earlier);
         self.memory(memory)
     }
 
-    /// Panics if something cannot be combined with a cache.
+    /// Panics on a memory, a request for weights or a bottom-right mask of the memory, which a cache does not allow.
     pub(super) fn check_cacheable(&self) {
         assert!(
             self.more.memory.is_none() && !self.more.weights,
@@ -135,8 +135,8 @@ impl LayerOptions {
         self.weights
     }
 
-    /// Panics unless there is a memory exactly if the layer has cross-attention, or if there are options of a memory without it: a mask
-    /// meant for self-attention would be ignored.
+    /// Panics unless there is a memory exactly if the layer has cross-attention. Without cross-attention, options of a memory panic too: a
+    /// mask meant for self-attention would be ignored.
     pub(super) fn check_memory(&self, has_cross_attention: bool) {
         match (has_cross_attention, self.memory.is_some()) {
             (true, false) => {

@@ -27,7 +27,7 @@ pub struct TransformerLayerConfig {
     pub d_ff: usize,
     /// Number of heads.
     pub n_heads: usize,
-    /// Whether a position sees only itself and earlier positions (a decoder) or all of them (an encoder).
+    /// Whether a position sees only itself and earlier positions (a decoder) or all positions (an encoder).
     #[config(default = false)]
     pub causal: bool,
     /// Width of the memory for cross-attention. Default: no cross-attention.
@@ -159,8 +159,8 @@ impl TransformerLayerConfig {
     }
 }
 
-/// One layer of a transformer: self-attention, cross-attention if there is a memory, and a feed-forward network, each in its
-/// own residual sum; if [`parallel`](BlockConfig::parallel), attention and feed-forward network in one.
+/// One layer of a transformer: self-attention, cross-attention if there is a memory, and a feed-forward network, each in a
+/// residual sum; if [`parallel`](BlockConfig::parallel), attention and feed-forward network in one sum.
 ///
 /// # Source
 ///
@@ -196,7 +196,7 @@ pub struct TransformerLayer {
     pub cross_attention_residual: Option<SublayerConnection>,
     /// The feed-forward network, unless the layer has experts.
     pub feed_forward: Option<FeedForward>,
-    /// The experts in its place, if the layer has them.
+    /// The experts, if the layer has them instead of a feed-forward network.
     pub mixture_of_experts: Option<MixtureOfExperts>,
     /// The residual sum and norm of the feed-forward network. Parallel layers with separate norms use only its norm; other
     /// parallel layers have none.
@@ -249,7 +249,7 @@ impl TransformerLayer {
         }
     }
 
-    /// The states of the next tokens of each sequence, which are added to the cache: the same as [`forward`](Self::forward) of
+    /// The states of the next tokens of each sequence, which are added to the cache. They equal what [`forward`](Self::forward) of
     /// the whole sequences gives for these tokens. The memory is that of the cache.
     ///
     /// # Shapes
@@ -319,7 +319,7 @@ impl TransformerLayer {
         }
     }
 
-    /// The output of the feed-forward network, or of the experts in its place with the logits of their router.
+    /// The output of the feed-forward network, or of the experts with the logits of their router.
     fn feed(&self, x: Tensor<3>) -> (Tensor<3>, Option<Tensor<2>>) {
         match (&self.feed_forward, &self.mixture_of_experts) {
             (_, Some(experts)) => {
@@ -328,12 +328,12 @@ impl TransformerLayer {
             }
             (Some(feed_forward), None) => (feed_forward.forward(x), None),
             (None, None) => {
-                panic!("TransformerLayer: it has neither a feed-forward network nor experts")
+                panic!("TransformerLayer: there is neither a feed-forward network nor experts")
             }
         }
     }
 
-    /// Cross-attention, if the layer has it.
+    /// Applies cross-attention, if there is any.
     fn cross_attend(&self, x: Tensor<3>, more: &LayerOptions) -> Attended {
         let parts = self.cross_attention.as_ref();
         let Some((attention, residual)) = parts.zip(self.cross_attention_residual.as_ref()) else {

@@ -56,7 +56,7 @@ pub struct MixtureOfExpertsConfig {
     /// The activation inside an expert, with or without a gate.
     #[config(default = "FeedForwardActivation::SwiGlu")]
     pub activation: FeedForwardActivation,
-    /// Probability of dropping a number between the linear layers of an expert in training.
+    /// Probability of dropping an activation between the linear layers of an expert in training.
     #[config(default = 0.0)]
     pub dropout: f64,
     /// Whether the linear layers of the experts add a learned bias.
@@ -248,7 +248,7 @@ impl MixtureOfExperts {
         for (index, expert) in self.experts.iter().enumerate() {
             let weight = weights.clone().narrow(1, index, 1);
             let others = chosen.clone().narrow(1, index, 1).bool_not();
-            // Selected: infinity at a position that did not choose the expert must not reach the sum.
+            // Masked, not multiplied by 0: infinity at a position that did not choose the expert must not reach the sum.
             let output = expert.forward(rows.clone());
             let output = output.mask_fill(others.expand(rows.dims()), 0.0);
             sum = sum + output * weight;

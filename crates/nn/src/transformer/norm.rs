@@ -149,7 +149,7 @@ impl NormConfig {
     }
 }
 
-/// Layer norm or RMS norm: brings every vector to the same size.
+/// Layer norm or RMS norm: gives every vector the same magnitude.
 ///
 /// ```text
 /// LayerNorm: (x − mean(x)) / √(variance(x) + epsilon) · gamma + beta

@@ -20,15 +20,15 @@ use crate::error::ConfigError;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum LayerPattern {
-    /// Every layer is built like the `block` of the configuration, with weights of its own.
+    /// Every layer is built like the `block` of the configuration, and no two layers share weights.
     #[default]
     Uniform,
     /// Layer `i` is built like block `i mod n` of these `n`: alternating windows or rotary bases (Gemma 3, arXiv:2503.19786;
     /// gpt-oss, arXiv:2508.10925), layers without positions, layers with and without experts. The final norm is that of the
     /// last layer's block.
     Cycle(Vec<BlockConfig>),
-    /// Only this many layers have weights of their own. Each of them is used for consecutive layers, all of them equally often
-    /// or some once more. ALBERT (arXiv:1909.11942) has 1.
+    /// Only this many layers have weights. Each of them runs for consecutive layers of the stack, all equally often or some once
+    /// more. ALBERT (arXiv:1909.11942) has 1.
     Shared(usize),
 }
 
@@ -61,7 +61,7 @@ impl LayerPattern {
         }
     }
 
-    /// The blocks of the layers that have weights of their own.
+    /// The blocks of the layers with weights.
     pub(super) fn blocks<'a>(
         &'a self,
         block: &'a BlockConfig,

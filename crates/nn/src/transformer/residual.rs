@@ -38,7 +38,7 @@ pub enum NormPlacement {
 ///
 /// # Source
 ///
-/// He et al., "Deep residual learning for image recognition" (arXiv:1512.03385), section 3.2; the placements name theirs.
+/// He et al., "Deep residual learning for image recognition" (arXiv:1512.03385), section 3.2; the placements name their sources.
 #[derive(Module, Debug)]
 pub struct SublayerConnection {
     /// The norm before the sublayer, of the sum (`Post`) or after the sublayer (`PostSublayer`).

@@ -5,8 +5,8 @@ use burn::tensor::Device;
 use super::TransformerLayerConfig;
 use crate::positions::{Position, PositionEncoding};
 
-/// A position encoding shared by all layers that have the same one: a rotary table, which would be the same in each of them,
-/// or T5's learned bias, of which a stack has only one.
+/// A position encoding shared by all layers that are configured alike: a rotary table, which would be equal in each layer, or
+/// T5's learned bias, of which a stack has only one.
 #[derive(PartialEq)]
 pub(super) struct SharedPosition {
     encoding: PositionEncoding,

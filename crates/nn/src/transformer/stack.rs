@@ -29,7 +29,7 @@ pub struct TransformerStackConfig {
     pub n_heads: usize,
     /// Number of layers.
     pub n_layers: usize,
-    /// Whether a position sees only itself and earlier positions, or all of them. Decoding with a cache needs a causal stack; the
+    /// Whether a position sees only itself and earlier positions, or all positions. Decoding with a cache needs a causal stack; the
     /// object queries of a DETR (arXiv:2005.12872) see each other.
     #[config(default = false)]
     pub causal: bool,
@@ -178,11 +178,11 @@ impl TransformerStackConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct TransformerStack {
-    /// The layers with weights of their own, first to last. To run one of them alone, pass the position encoding that it
-    /// shares, if it does: [`position`](Self::position).
+    /// The layers with weights, first to last. To run a layer alone, pass its shared position encoding, if there is one:
+    /// [`position`](Self::position).
     pub layers: Vec<TransformerLayer>,
-    /// The position encodings that layers share: one rotary table for all layers with the same one, one relative bias as in
-    /// T5. ALiBi's slopes belong to the layers.
+    /// The position encodings that layers share: a rotary table, or a relative bias as in T5, for all layers that are configured alike.
+    /// ALiBi's slopes belong to the layers.
     pub positions: Vec<Position>,
     /// The final norm, if there is one.
     pub norm: Option<Norm>,
@@ -217,7 +217,7 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// As [`TransformerLayer::forward`], and when a position encoding is given to a stack that has its own.
+    /// As [`TransformerLayer::forward`], and when a position encoding is given to a stack whose layers share one.
     ///
     /// # Cost
     ///
@@ -313,7 +313,7 @@ impl TransformerStack {
         }
     }
 
-    /// Runs the layers through `run`, each with its own context.
+    /// Runs the layers through `run`, each with its shared position encoding.
     pub(super) fn fold(
         &self,
         input: LayerInput,
@@ -339,7 +339,7 @@ impl TransformerStack {
     ///
     /// # Panics
     ///
-    /// When there is no such layer.
+    /// When `index` is not below the number of [`layers`](Self::layers).
     pub fn position(&self, index: usize) -> Option<&Position> {
         self.position_of[index].map(|position| &self.positions[position])
     }
