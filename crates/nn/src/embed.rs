@@ -1,4 +1,4 @@
-//! Burn's embedding layer, with gradients that half precision does not cut short.
+//! Burn's embedding layer, with gradients that do not saturate in half precision.
 
 use burn::{
     module::Param,
@@ -8,15 +8,15 @@ use burn::{
 
 use crate::parameter::{floats, select_rows};
 
-/// The result of `layer.forward(tokens)`. In training in half precision, the gradient of a row, a sum over all tokens that take it, is added up
-/// in f32; burn-nn's own stops growing in bf16, from about 256 tokens on.
+/// The result of `layer.forward(tokens)`. In training in half precision, the gradient of a row is accumulated in f32; burn-nn
+/// accumulates in bf16 and saturates, from about 256 tokens on.
 ///
 /// # Shapes
 ///
 /// - tokens: `[batch, len]`, each below the layer's `n_embedding`
 /// - output: `[batch, len, d_model]`
 ///
-/// Tokens at or beyond `n_embedding` are not looked for: Burn's CPU backends panic, a GPU gives rows without a meaning.
+/// Tokens at or beyond `n_embedding` are not checked: Burn's CPU backends panic, a GPU gives meaningless rows.
 ///
 /// # Cost
 ///

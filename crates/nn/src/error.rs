@@ -17,7 +17,7 @@
 #[non_exhaustive]
 #[error("{config}: {reason}")]
 pub struct ConfigError {
-    /// The configuration.
+    /// The name of the configuration.
     pub config: &'static str,
     /// The fields and their values, as a sentence.
     pub reason: String,
@@ -74,7 +74,7 @@ impl ConfigError {
     ///
     /// # Errors
     ///
-    /// Names the field that is zero, or both.
+    /// Names the field that is zero, or both fields.
     pub fn check_heads(config: &'static str, d_model: usize, n_heads: usize) -> Result<(), Self> {
         Self::check_positive(config, &[("d_model", d_model), ("n_heads", n_heads)])?;
         if !d_model.is_multiple_of(n_heads) {

@@ -77,9 +77,9 @@ pub(crate) fn apply_without_bias(linear: &Linear, x: Tensor<3>) -> Tensor<3> {
     apply(&weight_alone, x)
 }
 
-/// `embedding`, checked: it is to be added to sequences `[batch, len, width]`.
+/// `embedding`, which is to be added to sequences `[batch, len, width]`.
 ///
-/// Panics unless it has that shape, or that of one sequence for all.
+/// Panics unless `embedding` has that shape, or that of one sequence for all.
 pub(crate) fn fitted(embedding: Tensor<3>, [batch, len, width]: [usize; 3]) -> Tensor<3> {
     let [sequences, _, _] = embedding.dims();
     let sequences = if sequences == 1 { 1 } else { batch };
@@ -93,10 +93,10 @@ pub(crate) fn apply_to_rows(linear: &Linear, rows: Tensor<2>) -> Tensor<2> {
     burn_attn_ops::linear(rows, linear.weight.val(), bias)
 }
 
-/// The device on which `linear` computes, and its dtype, unless the weight is quantised: then it computes in the dtype of its
-/// input.
+/// The device on which `linear` computes, and the dtype of its weight: none if the weight is quantised, because `linear` then
+/// computes in the dtype of the input.
 ///
-/// An adapter is not multiplied out: it computes in the dtype of its factors.
+/// With an adapter, returns the dtype of its factors, without merging them.
 pub(crate) fn place(linear: &Linear) -> (Device, Option<DType>) {
     let weight = &linear.weight;
     let dtype = match weight.adapter() {

@@ -22,7 +22,7 @@ pub(crate) fn wide(dtype: DType) -> DType {
 /// Rows of a table, which `select` selects.
 ///
 /// In training, those of a table in half precision are selected from it in f32: the gradient of a row is the sum over all tokens that take
-/// it, and in bf16 a sum certainly no longer grows once it is 512 times its next term, and often from 256 times on.
+/// it, and a bf16 accumulator stops growing once it is 512 times the next addend, and often from 256 times on.
 pub(crate) fn select_rows<const D: usize>(
     table: Tensor<2>,
     select: impl FnOnce(Tensor<2>) -> Tensor<D>,

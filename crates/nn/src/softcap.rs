@@ -2,8 +2,8 @@
 
 use burn::tensor::Tensor;
 
-/// Bounds logits: `cap · tanh(logits / cap)`, between `−cap` and `cap`, hardly changes small ones and keeps their order. It
-/// is for the output logits of a model; attention has [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
+/// Bounds logits between `−cap` and `cap`: `cap · tanh(logits / cap)` hardly changes small logits and keeps the order of all. For
+/// the output logits of a model; attention has [`HeadsConfig::softcap`](crate::HeadsConfig::softcap).
 ///
 /// # Shapes
 ///

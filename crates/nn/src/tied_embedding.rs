@@ -128,12 +128,12 @@ impl TiedEmbedding {
     /// - tokens: `[batch, len]`, each below `vocab_size`
     /// - output: `[batch, len, d_model]`
     ///
-    /// Tokens at or beyond `vocab_size` are not looked for: Burn's CPU backends panic, a GPU gives rows without a meaning.
+    /// Tokens at or beyond `vocab_size` are not checked: Burn's CPU backends panic, a GPU gives meaningless rows.
     ///
     /// # Cost
     ///
-    /// A copy of the rows; no operation but the factor. In training, a table in half precision is cast to f32, so that its gradient is
-    /// added up there.
+    /// A copy of the rows; no operation but the factor. In training, a table in half precision is cast to f32, where its
+    /// gradient is accumulated.
     pub fn forward(&self, tokens: Tensor<2, Int>) -> Tensor<3> {
         times(embed::rows(&self.weight, tokens), self.input_factor)
     }

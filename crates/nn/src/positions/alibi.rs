@@ -48,7 +48,7 @@ impl AlibiConfig {
     }
 }
 
-/// ALiBi: lowers the scores of distant keys, in every head with a slope of its own.
+/// ALiBi: lowers the scores of distant keys, with a different slope in every head.
 ///
 /// ```text
 /// score[i, j] −= slope[h] · |j − position(i)|,   slope[h] = 2^(−8 · h / n_heads) for h = 1 … n_heads
@@ -78,7 +78,7 @@ impl AlibiConfig {
 /// ```
 #[derive(Module, Debug)]
 pub struct Alibi {
-    /// `[n_heads]`, if they are learned.
+    /// `[n_heads]`, if the slopes are learned.
     pub(super) slopes: Option<Param<Tensor<1>>>,
     /// Not a parameter, so that fixed slopes are neither stored with a model nor unfrozen with it.
     paper: Tensor<1>,

@@ -23,7 +23,7 @@ use crate::error::ConfigError;
 /// let encoding = PositionEncoding::Rotary(RotaryConfig::new().with_base(500_000.0).with_max_len(8192));
 /// ```
 ///
-/// [`QueryOffset`](super::QueryOffset) says where queries stand among keys of another number, with each of them.
+/// [`QueryOffset`](super::QueryOffset) says where queries stand if queries and keys differ in number.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub enum PositionEncoding {
@@ -112,7 +112,7 @@ impl PositionEncoding {
 ///
 /// # Source
 ///
-/// [`Rotary`], [`Alibi`] and [`RelativeBias`] name theirs.
+/// [`Rotary`], [`Alibi`] and [`RelativeBias`] name their sources.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -134,7 +134,7 @@ pub struct Position {
     pub relative: Option<RelativeBias>,
 }
 
-/// Tells apart what biases are computed from, without a look at numbers on a device: a learned parameter by its ID, whatever its values.
+/// Tells apart what biases are computed from, without reading numbers from a device: a learned parameter by its ID, whatever its values.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct BiasSource {
     parameter: Option<ParamId>,

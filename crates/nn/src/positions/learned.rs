@@ -91,8 +91,8 @@ impl Learned {
         self.forward_from(x, 0)
     }
 
-    /// `x` plus its positions, for sequences that continue: all from one offset, or each from its own, with or without padding
-    /// at the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
+    /// `x` plus its positions, for sequences that continue from one offset, or from an offset each, with or without padding at
+    /// the end. Texts packed into one row each start again at 0: [`Positions::PerToken`].
     ///
     /// # Shapes
     ///

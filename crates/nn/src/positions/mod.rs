@@ -10,8 +10,8 @@
 //!
 //! The first two are modules that your model calls. The last three belong to the heads of an attention module:
 //! [`PositionEncoding`] is how its configuration chooses one of them, [`Position`] is the module that it builds.
-//! [`Positions`] says at which positions the rows of a tensor are, where that is not from 0 on. [`QueryOffset`] says where queries
-//! stand among keys of another number: the same for all encodings and masks.
+//! [`Positions`] says at which positions the rows of a tensor are, where they do not start at 0. [`QueryOffset`] says where queries
+//! stand if queries and keys differ in number, by one rule for all encodings and masks.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 

@@ -23,8 +23,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// the sequence has in the cache.
 ///
 /// The key length of a sequence is what `lengths` of the input or [`AttentionMask::key_lengths`](crate::AttentionMask::key_lengths)
-/// says, otherwise `len_kv`. Other masks may hide padding too, but say nothing about lengths. So a sequence in a batch gets what it
-/// gets alone.
+/// says, otherwise `len_kv`. Other masks may hide padding too, but say nothing about lengths. So a sequence gets the same result in
+/// a batch and alone.
 ///
 /// With a negative offset, the first queries stand before the first key: a causal mask hides all keys from them, so their heads
 /// give zeros, and a rotary encoding turns them by negative angles.
@@ -81,7 +81,7 @@ macro_rules! from_integers {
     )*};
 }
 
-// Farther than any sequence is as far as 64 bits reach.
+// Saturates: no sequence has more tokens than 64 bits can count.
 from_integers!(
     i32: i64::from,
     i64: i64::from,

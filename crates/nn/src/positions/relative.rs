@@ -22,7 +22,7 @@ pub struct RelativeBiasConfig {
     /// The distance beyond which all keys share one bias (tokens).
     #[config(default = 128)]
     pub max_distance: usize,
-    /// Whether keys after the query have biases of their own: true in T5's encoder, false in its causal decoder. Default: true
+    /// Whether keys after the query have separate biases: true in T5's encoder, false in its causal decoder. Default: true
     /// unless the module is known to be causal; [`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention and this
     /// module on its own do not know.
     ///

@@ -1,7 +1,7 @@
 //! The positions of the rows of a tensor.
 
 /// The positions, in their sequences, of the rows of a `[batch, …, len, …]` tensor: row `i` of sequence `b` is token
-/// `offset + i`, unless every token has a position of its own.
+/// `offset + i`, unless every token is given a position.
 ///
 /// Queries that follow the tokens in a cache start where the cache ends, which may differ from sequence to sequence, as may
 /// their number. Where several texts are packed into one row, each starts again at 0.
@@ -127,14 +127,14 @@ impl From<Vec<usize>> for Positions {
 pub(super) enum TableRows<'a> {
     /// Every sequence takes the rows from this one on.
     Together(usize),
-    /// Each sequence takes the rows from its own one on.
+    /// Sequence `b` takes the rows from element `b` on.
     Apart(&'a [usize]),
     /// The rows of all tokens, sequence after sequence. Padding beyond the table takes its last row.
     OneByOne(Vec<usize>),
 }
 
 impl TableRows<'_> {
-    /// The rows of all tokens, sequence after sequence; of one sequence of `len` tokens if all have the same.
+    /// The rows of all tokens, sequence after sequence; of one sequence of `len` tokens if all have the same rows.
     pub(super) fn listed(self, len: usize) -> Vec<usize> {
         match self {
             Self::Together(offset) => (offset..offset + len).collect(),

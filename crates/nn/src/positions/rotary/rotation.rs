@@ -136,7 +136,7 @@ impl Rotary {
             return rotate(x, cos, sin, first_rows, self.layout);
         }
         let sign = positions.clone().sign().float().cast(self.sin.dtype());
-        // Clamped where only the device knows them.
+        // Positions that only the device knows are clamped, not checked.
         let rows = positions.abs().clamp_max(max_len as i64 - 1);
         let cos = self.cos.clone().select(0, rows.clone());
         let sin = self.sin.clone().select(0, rows) * sign.reshape([count, 1]);

@@ -68,7 +68,7 @@ pub enum RotaryScaling {
         /// Length that the model was trained on (tokens).
         original_max_len: usize,
     },
-    /// Every pair is interpolated by a factor of its own, found by a search: Phi-3.
+    /// Every pair is interpolated by a different factor, found by a search: Phi-3.
     ///
     /// Published models have two lists of factors: one for texts up to the length they were trained on, one for longer texts. A
     /// module has one list: choose it for your longest text.
