@@ -1,4 +1,4 @@
-//! The numbers of a parameter, however it is stored, and the type to compute with them.
+//! The numbers of a parameter, however stored, and the dtype to compute in.
 
 use burn::{
     module::Param,
@@ -11,7 +11,7 @@ pub(crate) fn floats<const D: usize>(parameter: &Param<Tensor<D>>) -> Tensor<D> 
     parameter.val().dequantize()
 }
 
-/// The type for sums of squares of numbers of this type: at least f32, because f16 overflows at squares of 256.
+/// The dtype for sums of squares of numbers in `dtype`: at least f32, because f16 overflows at squares of 256.
 pub(crate) fn wide(dtype: DType) -> DType {
     match dtype {
         DType::F64 => DType::F64,
@@ -21,8 +21,8 @@ pub(crate) fn wide(dtype: DType) -> DType {
 
 /// Rows of a table, which `select` selects.
 ///
-/// In training, those of a table in half precision are selected from it in f32: the gradient of a row is the sum over all tokens that take
-/// it, and a bf16 accumulator stops growing once it is 512 times the next addend, and often from 256 times on.
+/// In training, a table in half precision is cast to f32 first: the gradient of a row is the sum over all tokens that select it.
+/// A bf16 accumulator stops growing once it is 512 times the next addend, and often from 256 times on.
 pub(crate) fn select_rows<const D: usize>(
     table: Tensor<2>,
     select: impl FnOnce(Tensor<2>) -> Tensor<D>,

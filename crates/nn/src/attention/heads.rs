@@ -184,7 +184,7 @@ impl Heads {
         x.swap_dims(1, 2).reshape([batch, len, n_heads * d_head])
     }
 
-    /// Queries at these positions as they enter the dot products, by the `position` encoding.
+    /// Queries at `positions`, normalised and rotated by the `position` encoding.
     pub(super) fn prepare_query(
         &self,
         query: Tensor<4>,

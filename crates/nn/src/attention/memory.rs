@@ -60,7 +60,7 @@ impl ProjectedMemory {
     ///
     /// A copy of the result.
     pub fn select(&self, items: Tensor<1, Int>) -> Self {
-        // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu when something is selected.
+        // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu when something is selected.
         let selected = |from: &Tensor<4>| match items.dims() {
             [0] => {
                 let [_, heads, len, dim] = from.dims();
@@ -85,7 +85,7 @@ fn joined(own: Tensor<4>, others: Tensor<4>) -> Tensor<4> {
         others.dtype(),
         own.dtype()
     );
-    // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu.
+    // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
     if batch == 0 {
         return own;
     }

@@ -1,4 +1,4 @@
-//! Adding new tokens to a cache: grow it, write them, return the keys and values to attend to.
+//! Adding tokens to a cache: grow the buffers, write the tokens, return the keys and values to attend to.
 
 use burn::tensor::Tensor;
 
@@ -6,8 +6,9 @@ use super::{KvCache, bias::PositionBias};
 
 /// The keys and values to attend to after an append.
 pub(crate) struct Appended {
-    /// `[batch, n_kv_heads, len_kv, d_head]`, and likewise for the values.
+    /// `[batch, n_kv_heads, len_kv, d_head]`
     pub(crate) key: Tensor<4>,
+    /// `[batch, n_kv_heads, len_kv, d_value_head]`
     pub(crate) value: Tensor<4>,
     /// Index in `key` and `value` at which each sequence's new tokens start.
     pub(crate) new_at: Vec<usize>,
@@ -103,7 +104,7 @@ impl KvCache {
     /// ```
     pub fn reserve(&mut self, new: usize) {
         let new = new.min(self.max_len);
-        // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu.
+        // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
         if self.batch() > 0 {
             self.make_room(new, &vec![new; self.batch()]);
         }

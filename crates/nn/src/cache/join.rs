@@ -42,7 +42,7 @@ impl KvCache {
             self.fix_dtype(dtype);
             other.fix_dtype(dtype);
         }
-        // In Burn 0.22.1 tensors without elements corrupt the memory of others on wgpu.
+        // In Burn 0.22.1 tensors without elements corrupt the memory of other tensors on wgpu.
         if other.batch() == 0 {
             return;
         }

@@ -9,7 +9,7 @@
 //! | [`RelativeBias`] | the scores, in every layer | yes | any |
 //!
 //! The first two are modules that your model calls. The last three belong to the heads of an attention module:
-//! [`PositionEncoding`] is how its configuration chooses one of them, [`Position`] is the module that it builds.
+//! [`PositionEncoding`] chooses one of them in the configuration, [`Position`] is the module that is built.
 //! [`Positions`] says at which positions the rows of a tensor are, where they do not start at 0. [`QueryOffset`] says where queries
 //! stand if queries and keys differ in number, by one rule for all encodings and masks.
 

@@ -29,8 +29,8 @@ use burn::tensor::{Device, Int, Tensor, TensorData};
 /// With a negative offset, the first queries stand before the first key: a causal mask hides all keys from them, so their heads
 /// give zeros, and a rotary encoding turns them by negative angles.
 ///
-/// The operation [`attention`](crate::ops::attention) knows no modules: there the last query stands at key `len_kv − 1`, whatever the
-/// key lengths, unless [`query_offsets`](crate::AttentionOptions::query_offsets) say otherwise.
+/// In the operation [`attention`](crate::ops::attention), which knows no modules, the last query stands at key `len_kv − 1`, whatever
+/// the key lengths, unless [`query_offsets`](crate::AttentionOptions::query_offsets) say otherwise.
 ///
 /// ```
 /// use burn_attn::positions::QueryOffset;

@@ -128,7 +128,7 @@ impl TransformerStack {
         self.finish(states)
     }
 
-    /// Panics unless there is a cache for every layer, and all of them have the same tokens.
+    /// Panics unless there is a cache for every layer, and all caches have the same lengths.
     fn check_cache(&self, cache: &TransformerCache) {
         let (caches, layers) = (cache.layers.len(), self.layers_in_order().count());
         assert!(

@@ -80,7 +80,7 @@ impl LayerInput {
     }
 
     /// Hides what `mask` hides of the memory, in addition to earlier masks; see [`AttentionMask::and`]. A mask by position counts
-    /// as [`QueryOffset`](crate::positions::QueryOffset) says; with a cache, the tokens in it come first.
+    /// as [`QueryOffset`](crate::positions::QueryOffset) says; with a cache, the cached tokens come first.
     pub fn memory_mask(mut self, mask: AttentionMask) -> Self {
         self.more.memory_context = self.more.memory_context.mask(mask);
         self

@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// The experts of a layer, in place of one feed-forward network: see [`BlockConfig::experts`](crate::BlockConfig::experts).
-/// The other fields of [`MixtureOfExpertsConfig`] are those of the block.
+/// The block sets the other fields of [`MixtureOfExpertsConfig`].
 #[derive(Config, Debug)]
 pub struct ExpertsConfig {
     /// Number of experts.
