@@ -13,7 +13,7 @@ use crate::backend::{AttentionOps, Rotation};
 /// ```
 ///
 /// Numbers beyond the pairs are left as they are. The gradient of `x` is the gradient of the result, rotated by the
-/// opposite angle; the tables get none.
+/// inverse angle. The tables get no gradient.
 ///
 /// # Shapes
 ///
@@ -89,7 +89,7 @@ pub fn rotate(
     let rotation = Rotation {
         offsets,
         layout,
-        opposite: false,
+        inverse: false,
     };
     Tensor::from_dispatch(<Dispatch as AttentionOps>::rotate(
         x.into_dispatch(),

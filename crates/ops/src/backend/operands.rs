@@ -226,6 +226,6 @@ pub struct Rotation {
     pub offsets: Vec<usize>,
     /// Which numbers form a pair.
     pub layout: RotaryLayout,
-    /// Whether to rotate by the opposite angle, as gradients are.
-    pub opposite: bool,
+    /// Whether to rotate by the inverse angle, as gradients are.
+    pub inverse: bool,
 }

@@ -28,7 +28,7 @@ pub(crate) fn rotate<B: Backend>(
         let [count, _] = rows.shape().dims::<2>();
         B::float_reshape(rows, Shape::new([count / len, len, 1, pairs]))
     });
-    let sin = if rotation.opposite {
+    let sin = if rotation.inverse {
         B::float_neg(sin)
     } else {
         sin

@@ -72,7 +72,7 @@ where
     }
 }
 
-/// Rotates the gradient back.
+/// Rotates the gradient by the inverse angle.
 #[derive(Debug)]
 struct RotationRule;
 
@@ -84,11 +84,11 @@ impl<B: AttentionOps> Backward<B, 1> for RotationRule {
         let (cos, sin, rotation) = ops.state;
         let [parent] = ops.parents;
         if let Some(parent) = parent {
-            let opposite = Rotation {
-                opposite: !rotation.opposite,
+            let inverse = Rotation {
+                inverse: !rotation.inverse,
                 ..rotation
             };
-            gradients.register::<B>(parent.id, B::rotate(gradient, cos, sin, opposite));
+            gradients.register::<B>(parent.id, B::rotate(gradient, cos, sin, inverse));
         }
     }
 }

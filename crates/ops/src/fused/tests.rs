@@ -265,14 +265,14 @@ fn rotations_are_those_of_the_composed_body() {
         let table = Tensor::<2>::from_data(tensor(23 * pairs, &[23, pairs]), &device);
         for layout in [RotaryLayout::HalfSplit, RotaryLayout::Interleaved] {
             for offsets in [vec![11], vec![3, 16, 0]] {
-                for opposite in [false, true] {
+                for inverse in [false, true] {
                     let run = |rotate: fn(_, _, _, Rotation) -> _| -> Vec<Vec<f32>> {
                         let x = tensor(3 * 5 * 7 * 14, &[3, 5, 7, 14]);
                         let x = Tensor::<4>::from_data(x, &device).require_grad();
                         let rotation = Rotation {
                             offsets: offsets.clone(),
                             layout,
-                            opposite,
+                            inverse,
                         };
                         let [cos, sin] = [table.clone() * 0.75, table.clone() * 1.5];
                         let rotated = Tensor::<4>::from_dispatch(rotate(

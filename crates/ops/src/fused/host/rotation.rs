@@ -32,7 +32,7 @@ pub(super) fn by_kernel<B: Host, T: HostElement<Real = T>>(
         pairs,
         offsets: &offsets,
         layout: rotation.layout,
-        inverse: rotation.opposite,
+        inverse: rotation.inverse,
     };
     let mut out = vec![T::default(); batch * heads * len * dim];
     kernel.run(&mut out, Execution::available());
