@@ -40,18 +40,22 @@ use crate::{
 ///
 /// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs, 2.5 times as many backward. Memory is
 /// linear in the lengths, in both directions, on every backend. Flex, ndarray and GPUs have fused kernels; elsewhere, the
-/// backend's operations compute block by block, including the hidden pairs of a block. On GPUs they also compute
+/// backend's operations compute block by block, including the hidden pairs of a block. On GPUs they also compute calls with
 ///
-/// - heads wider than 256;
-/// - queries in f64, or any type but f32, f16 and bf16, or in one of these that the device does not have, and dense biases in flex32;
-/// - key lengths, query offsets or segments in i64, u32 or u64, and a mask and a block table in bools of two types;
-/// - calls with a tensor, the output included, of 2³¹ elements or more, or without elements;
-/// - lengths of 2²⁹ or more, or over 32 times the cubes that a launch may have in its first dimension, and more heads of all batch
-///   items than it may have in the other two;
-/// - softcaps below 2⁻⁶⁰ or above 2¹⁰, and scales, other than 0, that f32 does not hold as normal numbers below 2¹²⁷;
-/// - more tensors than the device binds: 6, and one for each kind of mask, bias or option, but sinks, that is a tensor;
-/// - masks of a type of integers that the device does not have;
-/// - every call on a device that allows a cube less than 256 units or 8,320 bytes of shared memory.
+/// | what | out of the kernels' range |
+/// | --- | --- |
+/// | heads | wider than 256 |
+/// | query | not f32, f16 or bf16, or of a type that the device lacks |
+/// | dense bias | flex32 |
+/// | key lengths, query offsets, segments | i64, u32 or u64 |
+/// | mask, block table | two types of bools, or one that the device lacks |
+/// | a tensor, the output included | empty, or of 2³¹ elements or more |
+/// | `len_q`, `len_kv` | 2²⁹ or more, or over 32 times the cubes of a launch in its first dimension |
+/// | `batch · heads_q` | more than the cubes of a launch in its other two dimensions |
+/// | softcap | below 2⁻⁶⁰ or above 2¹⁰ |
+/// | scale | neither 0 nor a normal number of f32 below 2¹²⁷ |
+/// | number of tensors | more than the device binds: 6, and one per mask, bias or option that is a tensor, except sinks |
+/// | device | cubes of fewer than 256 units, or of less than 8,320 bytes of shared memory |
 ///
 /// # Source
 ///
