@@ -33,8 +33,8 @@ use crate::{
 ///
 /// # Panics
 ///
-/// When the shapes do not fit each other or the options, query, key and value differ in dtype, or a number of the options is out of
-/// range, with one sentence that names them.
+/// When the shapes do not fit each other or the options, when query, key and value differ in dtype, or when a number of the
+/// options is out of range. One sentence names the values.
 ///
 /// # Cost
 ///
@@ -84,12 +84,12 @@ pub fn attention(
 
 /// [`attention`], and the logsumexp of each row's scores.
 ///
-/// With it, attention over parts of the keys can be merged exactly: see [`merge_partial`](crate::merge_partial). Both
-/// results are differentiable.
+/// With the logsumexp, attention over parts of the keys can be merged exactly: see [`merge_partial`](crate::merge_partial).
+/// Both results are differentiable.
 ///
 /// # Shapes
 ///
-/// As [`attention`]; the logsumexp is `[batch, heads_q, len_q]`, natural logarithm, f32 or wider, −∞ for a row that sees
+/// As [`attention`]. The logsumexp is `[batch, heads_q, len_q]`, a natural logarithm in f32 or wider; −∞ for a row that sees
 /// no key and has no sink.
 ///
 /// # Panics
@@ -119,7 +119,7 @@ pub fn attention_with_logsumexp(
     )
 }
 
-/// Checks everything, and computes by `body`.
+/// Checks the call and computes it by `body`.
 pub(crate) fn attention_by(
     body: impl Fn(ScoreInputs<Dispatch>, FloatTensor<Dispatch>) -> Results<Dispatch>,
     query: Tensor<4>,

@@ -30,7 +30,7 @@ pub struct AttentionBias {
 pub(crate) struct DistanceParts {
     pub(crate) alibi: Vec<Slopes>,
     pub(crate) relative: Vec<Relative>,
-    /// A number for every distance, as the operation takes them.
+    /// A number for every distance.
     pub(crate) numbers: Vec<Tensor<2>>,
 }
 
@@ -45,7 +45,7 @@ impl DistanceParts {
 pub(crate) enum Slopes {
     /// `[heads_q]`
     Given(Tensor<1>),
-    /// Those of the paper for so many heads.
+    /// The slopes of the paper for a number of heads.
     OfPaper(usize, Device),
 }
 
@@ -91,7 +91,8 @@ impl AttentionBias {
     /// ALiBi: adds `−slopes[h] · |j − position(i)|`, a penalty that grows with the distance between query and key (tokens).
     ///
     /// The last query is at the position of the last key (bottom-right); with a causal mask aligned top-left, the first query
-    /// is at that of the first key. Modules of `burn-attn` place their queries by another rule, its `QueryOffset`. [`paper_alibi`](Self::paper_alibi) has the slopes of the paper; tracked slopes get a gradient.
+    /// is at that of the first key. Modules of `burn-attn` place their queries by `QueryOffset` instead.
+    /// [`paper_alibi`](Self::paper_alibi) has the slopes of the paper. Tracked slopes get a gradient.
     ///
     /// # Shapes
     ///
@@ -115,12 +116,12 @@ impl AttentionBias {
         })
     }
 
-    /// [`alibi`](Self::alibi) with the slopes of the paper for `heads` heads of queries, [`alibi_slopes`](crate::alibi_slopes), in the
-    /// precision of the scores.
+    /// [`alibi`](Self::alibi) with the slopes of the paper for `heads` query heads, [`alibi_slopes`](crate::alibi_slopes), in
+    /// the precision of the scores.
     ///
     /// # Panics
     ///
-    /// In the call of attention, when there are not `heads` heads of queries.
+    /// In the call of attention, when there are not `heads` query heads.
     pub fn paper_alibi(heads: usize, device: &Device) -> Self {
         Self::by_distance(DistanceParts {
             alibi: vec![Slopes::OfPaper(heads, device.clone())],
@@ -184,7 +185,7 @@ impl AttentionBias {
         })
     }
 
-    /// The sum of both biases: every part is added to the scores, also two of the same kind.
+    /// The sum of both biases: every part is added to the scores, even two of the same kind.
     ///
     /// Dense parts of different shapes are broadcast against each other.
     pub fn and(mut self, other: Self) -> Self {

@@ -17,9 +17,9 @@ pub(crate) struct VisibleBlocks {
 }
 
 impl VisibleBlocks {
-    /// One table that shows what all of them show, or `None` if there are none.
+    /// A table that shows what every table shows; `None` without tables or scores.
     ///
-    /// Its blocks are the largest that the blocks of every table can be composed of.
+    /// Its blocks are the largest that divide the blocks of every table.
     pub(crate) fn intersection(
         tables: Vec<Self>,
         [len_q, len_kv]: [usize; 2],
@@ -44,7 +44,7 @@ impl VisibleBlocks {
         })
     }
 
-    /// The same table in smaller blocks, whose sizes divide its own.
+    /// The table in smaller blocks, whose sizes divide those of the table.
     fn in_blocks_of(self, size: BlockSize, [len_q, len_kv]: [usize; 2]) -> Tensor<4, Bool> {
         let [rows, columns] = size.table(len_q, len_kv);
         let table = self.table.into_dispatch();
@@ -68,7 +68,7 @@ pub(crate) fn repeat<B: Backend>(
     }
     let mut slices = [Slice::full(); 4];
     if times > range.len() {
-        // The range lies within two entries at most; only that much of them is made, however long they are.
+        // The range lies within at most two entries: only the range is made, however long the entries are.
         let second = times.clamp(range.start, range.end);
         let entries = [range.start..second, second..range.end];
         let entries = entries.into_iter().enumerate();

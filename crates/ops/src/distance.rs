@@ -46,8 +46,8 @@ pub(crate) fn all_distances(len_q: usize, len_kv: usize) -> usize {
     2 * (len_q + len_kv) - 1
 }
 
-/// The ALiBi and relative biases among the parts of a bias, on keys that are this many tokens after their query, for each of these
-/// positions: `[heads_q, positions]` in `dtype`. `None` if there are none.
+/// The sum of the ALiBi and relative parts of a bias for keys that are `positions` tokens after their query:
+/// `[heads_q, positions.len()]` in `dtype`. `None` without such parts.
 pub fn bias_at_positions(
     bias: AttentionBias,
     positions: &[isize],
@@ -59,8 +59,8 @@ pub fn bias_at_positions(
     at_positions(|| positions.to_vec(), dtype, alibi, relative)
 }
 
-/// ALiBi and relative biases on keys that are this many tokens after their query, for each of these positions:
-/// `[heads_q, positions]` in `dtype`.
+/// The sum of ALiBi and relative biases for keys that are `positions` tokens after their query: `[heads_q, positions.len()]`
+/// in `dtype`. `None` without biases.
 pub(crate) fn at_positions(
     positions: impl Fn() -> Vec<isize>,
     dtype: DType,

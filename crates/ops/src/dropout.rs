@@ -10,13 +10,13 @@ use crate::backend::AttentionOps;
 
 /// Sets each number to zero with probability `probability` and scales the others by `1 / (1 − probability)`.
 ///
-/// The CPU backends draw from the counter-based generator of attention dropout, which is cheaper than Burn's own: the
-/// same `seed` keeps the same numbers. Other backends draw from the generator of their device and ignore `seed`.
-/// [`seed`](crate::seed) makes runs repeatable on both. It applies whenever it is called, also outside training.
+/// The CPU backends draw from the counter-based generator of attention dropout, which is cheaper than Burn's generator: the
+/// same `seed` keeps the same numbers. Other backends draw from the generator of the device and ignore `seed`.
+/// [`seed`](crate::seed) makes runs repeatable on both. Every call drops, even outside training.
 ///
 /// # Shapes
 ///
-/// Input and output: any, the same.
+/// `x`: any. The output has the shape of `x`.
 ///
 /// # Panics
 ///
@@ -24,8 +24,8 @@ use crate::backend::AttentionOps;
 ///
 /// # Cost
 ///
-/// A few operations per number; one more tensor of the same size, kept for the backward pass. In half precision also a tensor in f32, in which
-/// numbers are scaled: in bf16 a scale of `1 / 0.9` would make the mean of all numbers 0.16 % smaller.
+/// A few operations per number; one more tensor of the same size, kept for the backward pass. Half precision is scaled in f32,
+/// which takes a tensor in f32: in bf16, a scale of `1 / 0.9` would make the mean of all numbers 0.16 % smaller.
 ///
 /// # Source
 ///

@@ -21,7 +21,7 @@
 //! | everything else (scale, softcap, sinks, query offsets, dropout) | [`AttentionOptions`] |
 //! | the heads of a packed projection | [`split_heads`] |
 //! | rotary positions | [`rotate`] |
-//! | a linear layer, fast for the few rows of decoding too; the same with an activation | [`linear`], [`activated_linear`] |
+//! | a linear layer, fast even for the few rows of decoding; a linear layer with its activation | [`linear`], [`activated_linear`] |
 //! | bias, activation and gate between two linear layers | [`activate`] |
 //! | cheap dropout of any tensor | [`dropout`] |
 //! | repeatable dropout | [`seed`], and `with_dropout_seed` on threads |
@@ -32,14 +32,15 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `attention`, `merge` | the public functions, and the options of a call |
-//! | `mask`, `bias` | the other arguments of a call |
+//! | `attention`, `merge` | the public functions |
+//! | `options`, `mask`, `bias`, `placed` | the options of a call |
 //! | `check` | one sentence for bad shapes and values |
-//! | `blocks`, `distance` | block tables as one operand; ALiBi and relative biases as one operand |
+//! | `blocks`, `distance`, `segments` | block tables as one operand; biases by distance as one operand; packed sequences |
 //! | `backend` | the interface of backends, by Burn's backend-extension macro |
-//! | `fused` | its implementations by kernels, and the gradient rules |
+//! | `fused` | the operations by kernels, and the gradient rules |
 //! | `blockwise` | the body made of plain tensor operations, for calls without kernels |
-//! | `composed` | one block of it |
+//! | `composed` | a block of that body |
+//! | `bodies` | attention by one body, for tests and benchmarks |
 //! | `heads`, `linear`, `rotation`, `dropout`, `seed` | the other operations |
 
 mod attention;

@@ -1,4 +1,4 @@
-//! Linear layers, fast for the single rows of decoding too, and what is between them in a feed-forward network.
+//! Linear layers, fast even for the single rows of decoding, and the activations between the layers of a feed-forward network.
 
 use burn::{
     backend::Dispatch,
@@ -52,7 +52,7 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// - `x`: `[rows, d_input]`
 /// - `weight`: `[d_input, d_output]`, gated `[d_input, 2 · d_output]`
-/// - `bias`: as wide as the weight's rows
+/// - `bias`: `[d_output]`, gated `[2 · d_output]`
 /// - output: `[rows, d_output]`
 ///
 /// # Panics
@@ -61,8 +61,9 @@ pub fn linear(x: Tensor<2>, weight: Tensor<2>, bias: Option<Tensor<1>>) -> Tenso
 ///
 /// # Cost
 ///
-/// That of both. Outside training, the CPU backends do both in one pass for 17 or more rows of f32, unless the layer is
-/// gated, an operand is not row-major, or the weight has fewer than 2¹² numbers, or more than 2²⁰ for fewer than 128 rows.
+/// Those of [`linear`] and [`activate`]. Outside training, the CPU backends compute both in one pass for 17 or more rows of
+/// f32, unless the layer is gated, an operand is not row-major, or the weight has fewer than 2¹² numbers, or more than 2²⁰ for
+/// fewer than 128 rows.
 ///
 /// # Source
 ///
@@ -134,7 +135,7 @@ pub fn activated_linear(
 /// # Shapes
 ///
 /// - `x`: `[rows, columns]`, gated `[rows, 2 · columns]`
-/// - `bias`: as wide as `x`; one of another type is cast to that of `x`
+/// - `bias`: as wide as `x`; another dtype is cast to that of `x`
 /// - output: `[rows, columns]`
 ///
 /// # Panics
@@ -188,7 +189,7 @@ pub fn activate(
     Tensor::from_dispatch(y)
 }
 
-/// `bias` in this `dtype`, dequantised if it is quantised: backends add up tensors of one type alone.
+/// `bias` in `dtype`, dequantised if quantised: backends add tensors of one dtype only.
 fn floats(bias: Tensor<1>, dtype: DType) -> Tensor<1> {
     match bias.dtype() {
         DType::QFloat(_) => bias.dequantize().cast(dtype),

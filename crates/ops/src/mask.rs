@@ -20,8 +20,8 @@ use crate::{
 /// | [`mask_pad`](Self::mask_pad), [`mask_attn`](Self::mask_attn) | Burn's masks, tensors of bools | the tensor |
 /// | [`masked`](Self::masked), [`visible`](Self::visible) | a dense tensor of bools | the tensor |
 ///
-/// All but the last three rows are structural: an implementation can skip what they hide. Tensors whose dimensions of size 1
-/// are broadcast are not expanded.
+/// All but the last three rows are structural: an implementation can skip what they hide. Dimensions of size 1 are broadcast
+/// without a copy.
 ///
 /// ```
 /// use burn::tensor::{Device, Tensor};
@@ -51,8 +51,8 @@ impl AttentionMask {
         Self::default()
     }
 
-    /// No query sees a later key; the last query is aligned with the last key (bottom-right), unless a mask that it is combined with
-    /// names the alignment. Modules of `burn-attn` place their queries by another rule, its `QueryOffset`.
+    /// No query sees a later key. The last query is aligned with the last key (bottom-right), unless a mask in the same call
+    /// names the alignment. Modules of `burn-attn` place their queries by `QueryOffset` instead.
     ///
     /// # Source
     ///
@@ -65,7 +65,7 @@ impl AttentionMask {
         }
     }
 
-    /// Causal with the given alignment, which matters only when `len_q != len_kv`. In modules of `burn-attn`, it
+    /// Causal with the given alignment, which matters only when `len_q != len_kv`. In modules of `burn-attn`, the alignment
     /// wins over the default of the module, which [`causal`](Self::causal) follows.
     ///
     /// PyTorch equivalent: `is_causal=True` of `scaled_dot_product_attention` is [`CausalAlignment::TopLeft`].
@@ -79,8 +79,8 @@ impl AttentionMask {
 
     /// A query at position `p` sees the keys `p − left ..= p + right` (tokens); `usize::MAX` leaves a side open.
     ///
-    /// Positions are aligned bottom-right, or top-left together with a causal mask of that alignment; modules of `burn-attn` place their
-    /// queries by another rule, its `QueryOffset`.
+    /// Positions are aligned bottom-right, or top-left with a causal mask of that alignment. Modules of `burn-attn` place their
+    /// queries by `QueryOffset` instead.
     ///
     /// # Source
     ///
@@ -95,7 +95,7 @@ impl AttentionMask {
         }
     }
 
-    /// Batch item `b` has `lengths[b]` real keys; those after them are padding, hidden from every query.
+    /// Batch item `b` has `lengths[b]` real keys. The keys after them are padding, hidden from every query.
     ///
     /// # Shapes
     ///
@@ -103,9 +103,9 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when a length is negative or
-    /// exceeds `len_kv`. Other backends, Burn's `cpu` and LibTorch included, would have to wait for the device to check:
-    /// there, a length beyond the keys hides nothing, and a negative one hides every key.
+    /// In the call of attention, when there are not `batch` lengths; on flex and ndarray also when a length is negative or
+    /// exceeds `len_kv`. On every other backend, Burn's `cpu` and LibTorch included, a check would wait for the device: there,
+    /// a length beyond the keys hides nothing, and a negative length hides every key.
     pub fn key_lengths(lengths: Tensor<1, Int>) -> Self {
         Self {
             key_lengths: Some(lengths),
@@ -154,7 +154,7 @@ impl AttentionMask {
     /// As [`masked`](Self::masked).
     pub fn mask_attn(masked: Tensor<3, Bool>) -> Self {
         let [batch, len_q, len_kv] = masked.dims();
-        // The dimension of 1 goes last: `reshape` takes 0 for "as it is", and a length may be 0.
+        // The dimension of 1 goes last: `reshape` reads 0 as "unchanged", and a length may be 0.
         let masked = masked.reshape([batch, len_q, len_kv, 1]);
         Self::masked(masked.permute([0, 3, 1, 2]))
     }
@@ -193,7 +193,9 @@ impl AttentionMask {
         }
     }
 
-    /// Block-sparse attention: a query sees a key only if the entry for their blocks is `true`. `size` is the number of queries and of keys per block: one number for both, or `[queries, keys]`. Query `i` and key `j`
+    /// Block-sparse attention: a query sees a key only if the entry for their blocks is `true`.
+    ///
+    /// `size` is the number of queries and of keys per block: one number for both, or `[queries, keys]`. Query `i` and key `j`
     /// belong to entry `(i / queries, j / keys)`: blocks are counted from the first query and the first key, whatever the
     /// causal alignment.
     ///
@@ -274,14 +276,14 @@ impl AttentionMask {
 
     /// Shows a key only if both masks show it.
     ///
-    /// Every part keeps its kind, except where both masks have one of the same kind: of two packings, one becomes a dense
-    /// mask; tables of blocks become one table, in blocks of the greatest common divisor of their sizes, which stays small
-    /// if the sizes are equal or divide each other.
+    /// Every part keeps its kind, with one exception: of two packings, one becomes a dense mask. Tables of blocks become one
+    /// table, in blocks of the greatest common divisor of their sizes; the table stays small if the sizes are equal or divide
+    /// each other.
     ///
     /// # Panics
     ///
-    /// When the masks [name](Self::causal_aligned) two causal alignments: one call has one. When dense masks do not broadcast
-    /// against each other, or the numbers of key lengths differ.
+    /// When the masks [name](Self::causal_aligned) different causal alignments, when dense masks do not broadcast against each
+    /// other, or when the numbers of key lengths differ.
     pub fn and(mut self, other: Self) -> Self {
         let named = merge(
             self.named_alignment(),
@@ -363,7 +365,7 @@ fn with_ones_behind<K: Basic>(x: Tensor<2, K>) -> Tensor<4, K> {
     x.reshape([batch, len, 1, 1])
 }
 
-/// Both combined if both are there, otherwise the one that is.
+/// Combines two values by `both`; a single value is kept.
 fn merge<T>(first: Option<T>, second: Option<T>, both: impl FnOnce(T, T) -> T) -> Option<T> {
     match (first, second) {
         (Some(first), Some(second)) => Some(both(first, second)),

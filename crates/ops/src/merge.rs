@@ -7,7 +7,7 @@ use burn::{
 
 use crate::composed::{is_minus_infinity, least};
 
-/// Merges attention over parts of the keys: the result is that of attention over all of them, up to rounding.
+/// Merges attention over parts of the keys: up to rounding, the result is attention over all keys.
 ///
 /// Each part is the result of [`attention_with_logsumexp`](crate::attention_with_logsumexp) for the same queries and some
 /// of the keys; every key belongs to exactly one part, in any order.
@@ -17,7 +17,7 @@ use crate::composed::{is_minus_infinity, least};
 /// output    = sum_i exp(logsumexp_i − logsumexp) · output_i
 /// ```
 ///
-/// A row that saw nothing in a part (a logsumexp of −∞) takes nothing from it, whatever its output there; a row that saw
+/// A row that saw nothing in a part (a logsumexp of −∞) takes nothing from that part, whatever its output; a row that saw
 /// nothing in any part has output 0 and logsumexp −∞. Both results are differentiable, through both results of every part.
 ///
 /// Options that count keys need care: in each part, a causal mask, a window, ALiBi and the relative bias place the queries
@@ -28,7 +28,7 @@ use crate::composed::{is_minus_infinity, least};
 /// # Shapes
 ///
 /// - parts: outputs `[batch, heads_q, len_q, dim_v]`, logsumexps `[batch, heads_q, len_q]`
-/// - results: the same, in the dtypes of the first part; computed in that of its logsumexp
+/// - results: shapes and dtypes of the first part; computed in the dtype of its logsumexp
 ///
 /// # Panics
 ///
@@ -73,8 +73,8 @@ pub fn merge_partial(parts: &[(Tensor<4>, Tensor<3>)]) -> (Tensor<4>, Tensor<3>)
     }
     let (dtype, statistics) = (first.0.dtype(), first.1.dtype());
 
-    // The results do not depend on the maximum, so it needs no gradient. Where no part saw anything, any finite number in
-    // place of −∞ makes every factor exactly 0 instead of NaN.
+    // The results do not depend on the maximum, so the maximum needs no gradient. Where no part saw anything, any finite
+    // number in place of −∞ makes every factor exactly 0 instead of NaN.
     let maximum = others
         .iter()
         .fold(first.1.clone().detach(), |maximum, (_, logsumexp)| {

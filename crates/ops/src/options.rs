@@ -59,7 +59,7 @@ impl AttentionOptions {
         self
     }
 
-    /// Multiplies the dot products by `scale` instead of `1 / √dim_qk`. The call of attention panics unless it is finite.
+    /// Multiplies the dot products by `scale` instead of `1 / √dim_qk`. The call of attention panics unless `scale` is finite.
     pub fn scale(mut self, scale: f64) -> Self {
         self.scale = Some(scale);
         self
@@ -77,11 +77,11 @@ impl AttentionOptions {
     ///
     /// # Shapes
     ///
-    /// `sinks`: `[heads_q]`, with their gradient if they are tracked; −∞ means no sink, 0 is the "off-by-one" softmax.
+    /// `sinks`: `[heads_q]`. Tracked sinks get a gradient. −∞ means no sink, 0 the "off-by-one" softmax.
     ///
     /// # Panics
     ///
-    /// In the call of attention: when there are not `heads_q` of them.
+    /// In the call of attention, when there are not `heads_q` sinks.
     ///
     /// # Source
     ///
@@ -93,11 +93,11 @@ impl AttentionOptions {
     }
 
     /// Places query `i` of batch item `b` at key `offsets[b] + i`: causal masks, windows, ALiBi and the relative bias count
-    /// from there, so a batch of sequences of unequal lengths is one call. Offsets alone hide nothing.
+    /// from that key, so a batch of sequences of unequal lengths is one call. Offsets alone hide nothing.
     ///
     /// A cache whose sequence `b` holds `lengths[b]` tokens before the new ones decodes with offsets `lengths`, a causal mask
-    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens` where it is given new keys. The offsets take the
-    /// place of the causal alignment, top-left included.
+    /// and key lengths `lengths + len_q`. FlashAttention calls the offsets `cache_seqlens` in calls with new keys. The offsets
+    /// replace the causal alignment, top-left included.
     ///
     /// # Shapes
     ///
@@ -106,9 +106,9 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// In the call of attention: when there are not `batch` of them; on flex and ndarray also when one is out of range, with
-    /// its batch item and value in the message. On every other backend, Burn's `cpu` and LibTorch included, reading them
-    /// would wait for the device: there they are cast to the device's default integer type and clamped to the range.
+    /// In the call of attention, when there are not `batch` offsets; on flex and ndarray also when an offset is out of range,
+    /// with its batch item and value in the message. On every other backend, Burn's `cpu` and LibTorch included, a check would
+    /// wait for the device: there, the offsets are cast to the device's default integer type and clamped to the range.
     pub fn query_offsets(mut self, offsets: Tensor<1, Int>) -> Self {
         self.query_offsets = Some(offsets);
         self

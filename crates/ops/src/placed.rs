@@ -1,4 +1,4 @@
-//! Queries that stand anywhere, in the cheapest form that the operation has for them.
+//! Queries at any offset, in the cheapest form that the operation has.
 
 use burn::tensor::{Bool, Device, Tensor, TensorData};
 use burn_attn_kernels_cpu::{CausalAlignment, PositionMask};
@@ -15,8 +15,8 @@ impl AttentionOptions {
     }
 
     /// These options, with query `i` of batch item `b` at key `offsets[b] + i`: one number for all, or one for each. Modules
-    /// place their queries by it. Unlike [`query_offsets`](method@Self::query_offsets), the offsets may be any numbers, and where they
-    /// stand for a causal alignment they become one.
+    /// place their queries by this method. Unlike those of [`query_offsets`](method@Self::query_offsets), the offsets may be any
+    /// numbers. Offsets that are equivalent to a causal alignment become that alignment.
     ///
     /// # Panics
     ///
@@ -24,8 +24,8 @@ impl AttentionOptions {
     ///
     /// # Cost
     ///
-    /// Nothing if that is where the queries stand anyway, and a number per batch item as long as a query or a key is near (offsets from
-    /// `−len_q` to `len_kv`). Beyond, masks and biases by position become dense: `batch · heads_q · len_q · len_kv` numbers, or
+    /// Nothing if the queries stand there anyway; a number per batch item for offsets from `−len_q` to `len_kv`. For other
+    /// offsets, masks and biases by position become dense: `batch · heads_q · len_q · len_kv` numbers, or
     /// `heads_q · (len_q + len_kv)` without a mask if the offsets are equal.
     pub fn placed(mut self, query: &Tensor<4>, len_kv: usize, offsets: &[i64]) -> Self {
         let [batch, heads, len_q, _] = query.dims();
@@ -86,7 +86,7 @@ impl AttentionOptions {
     }
 }
 
-/// The biases by distance of queries from each offset on, side by side: `[heads_q, offsets · (len_q + len_kv − 1)]`, entry
+/// The biases by distance of queries at each offset, side by side: `[heads_q, offsets · (len_q + len_kv − 1)]`, entry
 /// `i − j + len_kv − 1` of an offset for score `(i, j)`.
 fn numbers_at(
     parts: DistanceParts,
@@ -113,7 +113,7 @@ fn spread(numbers: Tensor<2>, offsets: usize, [len_q, len_kv]: [usize; 2]) -> Te
     if len_q == 1 {
         return rows.reshape([heads, offsets, 1, len_kv]).swap_dims(0, 1);
     }
-    // Rows one number shorter than they are stand one entry further apart. GPUs do not parallelise the gradient of a selection.
+    // Read in rows one number shorter, each row begins one entry later. GPUs do not parallelise the gradient of a selection.
     rows.unsqueeze_dim::<4>(2)
         .expand([heads, offsets, len_q, distances])
         .reshape([heads, offsets, len_q * distances])
@@ -123,7 +123,7 @@ fn spread(numbers: Tensor<2>, offsets: usize, [len_q, len_kv]: [usize; 2]) -> Te
         .swap_dims(0, 1)
 }
 
-/// True where a query from an offset on does not see a key: `[offsets, 1, len_q, len_kv]`.
+/// True where a query at an offset does not see a key: `[offsets, 1, len_q, len_kv]`.
 fn hidden(
     mask: PositionMask,
     offsets: &[i64],

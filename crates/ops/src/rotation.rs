@@ -19,7 +19,7 @@ use crate::backend::{AttentionOps, Rotation};
 ///
 /// - `x`, result: `[batch, heads, len, d_head]`; in memory, the result is laid out as `[batch, len, heads, d_head]`
 /// - `cos`, `sin`: `[positions, pairs]`, where `2 · pairs` is at most `d_head`
-/// - `offsets`: one for all sequences, or `batch` of them
+/// - `offsets`: one number for all sequences, or one for each
 ///
 /// # Panics
 ///
@@ -82,7 +82,7 @@ pub fn rotate(
     if batch == 0 || heads == 0 || len == 0 || pairs == 0 {
         return x;
     }
-    // One offset needs no gather: every step of sequences of equal length.
+    // Sequences of equal length have one offset, which needs no gather.
     if offsets.iter().all(|offset| *offset == offsets[0]) {
         offsets.truncate(1);
     }

@@ -12,13 +12,13 @@ const GOLDEN_GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
 #[cfg(feature = "std")]
 std::thread_local! {
-    /// State of the thread's own stream, if it has one.
+    /// State of the thread-local stream inside [`with_dropout_seed`].
     static OF_THREAD: core::cell::Cell<Option<u64>> = const { core::cell::Cell::new(None) };
 }
 
 /// Makes a run repeatable: seeds Burn's generator on `device` and the process-wide stream of dropout seeds.
 ///
-/// Without it, parameters are initialised from entropy, and the dropout stream starts from a fixed number. Both generators
+/// Unseeded, parameters are initialised from entropy, and the dropout stream starts from a fixed number. Both generators
 /// belong to the process: threads that draw at the same time share them, unless `with_dropout_seed` gives each a stream.
 ///
 /// PyTorch equivalent: `torch.manual_seed`.
@@ -35,7 +35,7 @@ pub fn seed(device: &Device, seed: u64) {
 
 /// The next seed for one call with dropout.
 ///
-/// It is a number on the host, not a random tensor on the device, so drawing it never waits for a GPU.
+/// The seed is a number on the host, not a random tensor on the device, so drawing it never waits for a GPU.
 ///
 /// # Source
 ///
@@ -61,9 +61,9 @@ fn mix(state: u64) -> u64 {
 
 /// Runs `work` with a thread-local stream of dropout seeds.
 ///
-/// So replicas of a model that are trained on threads side by side drop the same numbers in every run, where both kinds of dropout are
-/// made of these seeds: on flex and ndarray. Elsewhere [`dropout`](crate::dropout) draws from Burn's generators, which belong to the process;
-/// so does the initialisation of parameters, on every backend. Neither [`seed`] nor a thread that `work` starts touches this stream.
+/// On flex and ndarray, where both kinds of dropout use these seeds, replicas of a model that train on threads side by side drop
+/// the same numbers in every run. Elsewhere, [`dropout`](crate::dropout) draws from Burn's generators, which belong to the process.
+/// Parameters are initialised from those on every backend. Neither [`seed`] nor a thread that `work` starts touches this stream.
 ///
 /// ```
 /// use burn_attn_ops::{backend::next_dropout_seed, with_dropout_seed};
@@ -73,7 +73,7 @@ fn mix(state: u64) -> u64 {
 /// ```
 #[cfg(feature = "std")]
 pub fn with_dropout_seed<T>(seed: u64, work: impl FnOnce() -> T) -> T {
-    /// Also after a panic, which a thread of a pool may outlive.
+    /// Restores the stream even after a panic, which a thread of a pool may outlive.
     struct Restore(Option<u64>);
     impl Drop for Restore {
         fn drop(&mut self) {

@@ -2,7 +2,7 @@
 
 use burn::tensor::{DType, Int, Tensor};
 
-/// Sequences packed into one row: a query sees only the keys of its own segment.
+/// Sequences packed into one row: a query sees only the keys of its segment.
 #[derive(Clone, Debug)]
 pub(crate) struct Segments {
     pub(crate) query: Tensor<2, Int>,
@@ -10,7 +10,7 @@ pub(crate) struct Segments {
 }
 
 impl Segments {
-    /// With one integer type on both sides, so that they can be compared.
+    /// With one integer type on both sides, so that the numbers can be compared.
     pub(crate) fn of_one_type(self) -> Self {
         let dtype = common_type(self.query.dtype(), self.key.dtype());
         Self {
@@ -20,7 +20,7 @@ impl Segments {
     }
 }
 
-/// An integer type that holds what either of two types holds. A signed and an unsigned one become i32, or i64 if one of them has 64 bits: GPUs
+/// The integer type in which two types are compared. A signed and an unsigned type become i32, or i64 if one has 64 bits: GPUs
 /// have few types in between, and no length or segment comes near 2³¹.
 pub(crate) fn common_type(first: DType, second: DType) -> DType {
     use DType::{I8, I16, I32, I64};
