@@ -211,7 +211,7 @@ impl AttentionMask {
     /// # Cost
     ///
     /// On the CPU backends, time in proportion to what is visible, for blocks of 32 keys or more; the table is never expanded.
-    /// The kernels of GPUs read it in place and skip nothing by it; the other backends expand it block by block.
+    /// GPUs skip tiles of 64 queries and 64 keys that the table hides. The other backends expand the table block by block.
     ///
     /// # Source
     ///
