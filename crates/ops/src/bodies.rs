@@ -9,8 +9,8 @@ use crate::{
     composed,
 };
 
-/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the blockwise body, even where the backend has kernels: for
-/// tests and benchmarks. Blocks have about `block_area` scores per head; without it, the body chooses their size.
+/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the blockwise body, even where the backend has kernels.
+/// Blocks have about `block_area` scores per head; without `block_area`, the body chooses their size.
 pub fn blockwise_attention(
     query: Tensor<4>,
     key: Tensor<4>,
@@ -28,7 +28,7 @@ pub fn blockwise_attention(
     attention_by(body, query, key, value, options)
 }
 
-/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the composed body, which Burn differentiates: a second implementation for tests.
+/// [`attention_with_logsumexp`](crate::attention_with_logsumexp) by the composed body, which Burn differentiates.
 pub fn composed_attention(
     query: Tensor<4>,
     key: Tensor<4>,

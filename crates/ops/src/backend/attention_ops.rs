@@ -17,10 +17,10 @@ use super::operands::{
 use crate::{blockwise, composed};
 
 /// The operations of this crate as operations of a backend. Users call [`attention`](crate::attention) and the other
-/// functions, which check shapes first: nothing below this trait does.
+/// functions, which check shapes: implementations of this trait rely on that.
 ///
-/// The default bodies are made of plain tensor operations, so every backend has them. That of attention is linear in
-/// memory, forward and backward. `Autodiff` has gradient rules for some of the others; Burn differentiates the rest.
+/// The default bodies are made of plain tensor operations, so every backend has them. Attention by its default body is linear
+/// in memory, forward and backward. `Autodiff` has gradient rules for some operations; Burn differentiates the others.
 #[backend_extension(
     Flex: cfg(feature = "flex"),
     NdArray: cfg(feature = "ndarray"),
@@ -52,7 +52,7 @@ pub trait AttentionOps: Backend {
     /// The factors by which [`dropout`](crate::dropout) multiplies a tensor of this shape, device and dtype: 0 or
     /// `1 / (1 − probability)`; 0 or 1 in half precision, whose numbers are scaled in f32 afterwards.
     ///
-    /// The default draws them on the device, from its own generator.
+    /// The default draws the factors on the device, from Burn's generator.
     fn dropout_factors(like: FloatTensor<Self>, dropout: AttentionDropout) -> FloatTensor<Self> {
         composed::dropout::factors_of_device::<Self>(like, dropout)
     }
@@ -91,7 +91,8 @@ pub trait AttentionOps: Backend {
         )
     }
 
-    /// The gradient of `x` from that of [`activate`](Self::activate)'s result. That of the bias is its sum over the rows.
+    /// The gradient of `x` from the gradient of [`activate`](Self::activate)'s result. Its sum over the rows is the gradient of
+    /// the bias.
     fn activate_backward(
         x: FloatTensor<Self>,
         #[extension_type] bias: OptionalFloat<Self>,

@@ -1,6 +1,6 @@
 //! The interface between the operations and the backends: what a backend implements, and what passes through it.
 //!
-//! For this workspace's crates, its tests and its benchmarks: nothing here is covered by the promises of a version.
+//! For the crates, tests and benchmarks of this workspace: semantic versioning does not cover this module.
 
 mod attention_ops;
 mod operands;

@@ -70,11 +70,11 @@ optional!(
 pub struct AttentionScalars {
     /// Factor on the dot products.
     pub scale: f64,
-    /// Bound on the scores, if there is one.
+    /// Bound on the scores.
     pub softcap: Option<f64>,
     /// The parts of the mask that depend on position alone: causal mask and window.
     pub by_position: PositionMask,
-    /// Size of the blocks of [`MaskInputs::visible_blocks`]: given if and only if they are.
+    /// Size of the blocks of [`MaskInputs::visible_blocks`]; present if and only if the table is.
     pub block_size: Option<BlockSize>,
     /// Dropout on the weights.
     pub dropout: Option<AttentionDropout>,
@@ -85,7 +85,7 @@ pub struct AttentionScalars {
 /// Which implementation of the operation to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Body {
-    /// The backend's kernels if it has some for the call, otherwise the blockwise body.
+    /// The backend's kernels if they support the call, otherwise the blockwise body.
     #[default]
     Fastest,
     /// The blockwise body.
@@ -94,7 +94,7 @@ pub enum Body {
     BlocksOf(usize),
 }
 
-/// All inputs of the weights, that is, all inputs but the values.
+/// The inputs of the weights: all inputs but the value.
 #[derive(Clone, Debug, ExtensionType)]
 pub struct ScoreInputs<B: Backend> {
     /// `[batch, heads_q, len_q, dim_qk]`
@@ -148,7 +148,7 @@ pub struct MaskInputs<B: Backend> {
     /// `[batch]`
     #[extension_type]
     pub key_lengths: OptionalInt<B>,
-    /// `[batch]`, from `−len_q` to `len_kv`, and clamped to that by every body: the position of the first query on the axis of
+    /// `[batch]`, from `−len_q` to `len_kv`, a range to which every body clamps: the position of the first query on the axis of
     /// the keys. Absent: the causal alignment decides.
     #[extension_type]
     pub query_offsets: OptionalInt<B>,
@@ -219,7 +219,7 @@ pub type RequiredGrads = Differentiable<bool>;
 /// Output and logsumexp.
 pub type Results<B> = (FloatTensor<B>, FloatTensor<B>);
 
-/// What [`AttentionOps::rotate`](crate::backend::AttentionOps::rotate) does, apart from its tensors.
+/// The arguments of [`AttentionOps::rotate`](crate::backend::AttentionOps::rotate) that are not tensors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rotation {
     /// The row of the tables for the first row of `x`: one for all sequences, or one for each.

@@ -143,8 +143,8 @@ impl<B: Backend> Exponentials<B> {
     /// `sinks`: `[1, heads_q, 1, 1]`
     fn new(tensor: FloatTensor<B>, sinks: Option<FloatTensor<B>>) -> Self {
         let bool_dtype = get_or_init_device_settings::<B>(&tensor.device()).bool_dtype;
-        // The result does not depend on the maximum, so it needs no gradient. A row that sees nothing has a maximum of −∞;
-        // any finite number in its place makes every exponential exactly 0 instead of NaN.
+        // The result does not depend on the maximum, so the maximum needs no gradient. A row that sees nothing has a maximum
+        // of −∞; any finite number in place of −∞ makes every exponential exactly 0 instead of NaN.
         let maximum = B::float_max_dim(B::float_detach(tensor.clone()), 3);
         let sinks = sinks.map(|sinks| expand::<B>(sinks, &maximum.shape()));
         let maximum = match sinks.clone() {

@@ -162,7 +162,7 @@ impl Arithmetic {
         self.add::<B>(high, low)
     }
 
-    /// The bits from `by` upwards. A right shift of a signed number fills in its sign.
+    /// The bits from `by` upwards. A right shift of a signed number copies its sign bit, which the mask removes.
     fn shift<B: Backend>(self, x: IntTensor<B>, by: u32) -> IntTensor<B> {
         let shifted = B::bitwise_right_shift_scalar(x, i64::from(by).into());
         B::bitwise_and_scalar(shifted, i64::from(u32::MAX >> by).into())
@@ -188,8 +188,8 @@ impl Arithmetic {
     }
 }
 
-/// The factors of [`AttentionOps::dropout_factors`](crate::backend::AttentionOps::dropout_factors), from the same generator; each run of [`RUN`] numbers
-/// is one of its rows.
+/// The factors of [`AttentionOps::dropout_factors`](crate::backend::AttentionOps::dropout_factors), from the generator of
+/// attention dropout. Each run of `RUN` numbers is one of its rows.
 #[cfg(any(feature = "flex", feature = "ndarray"))]
 pub(crate) fn factors_of_host<B: Backend>(
     like: FloatTensor<B>,
@@ -200,7 +200,7 @@ pub(crate) fn factors_of_host<B: Backend>(
     let shape = like.shape();
     let mut factors = vec![0.0; shape.num_elements()];
     let dtype = float_dtype(like.dtype());
-    // f64 has a scale that f32 would round.
+    // f32 would round the scale of f64. The public function scales half precision in f32.
     let filled = match dtype {
         FloatDType::F64 | FloatDType::F16 | FloatDType::BF16 => 1.0,
         _ => dropout.kept_scale() as f32,
@@ -216,7 +216,7 @@ pub(crate) fn factors_of_host<B: Backend>(
     }
 }
 
-/// The same, from the generator of its device.
+/// The factors from the generator of the device.
 pub(crate) fn factors_of_device<B: Backend>(
     like: FloatTensor<B>,
     dropout: AttentionDropout,

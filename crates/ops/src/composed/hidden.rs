@@ -71,7 +71,7 @@ impl<B: Backend> Hidden<B> {
             let dtype = settings.int_dtype;
             let keys = part.keys.start as i64..part.keys.end as i64;
             let keys = range::<B>(keys, [1, 1, 1, len_kv], device, dtype);
-            // Before a cast that could turn a length beyond the keys into a negative one.
+            // Clamped before the cast, which could make a length beyond the keys negative.
             let lengths = match lengths.dtype().size() > DType::from(dtype).size() {
                 true => B::int_clamp_max(lengths, (part.keys.end as i64).into()),
                 false => lengths,
@@ -128,7 +128,7 @@ impl<B: Backend> Hidden<B> {
         }
     }
 
-    /// Keys that no query of their batch item and of the heads they belong to sees,
+    /// Keys that are hidden from all queries of their batch item and group of heads,
     /// `[batch or 1, heads_kv or 1, len_kv or 1, 1]`.
     pub(super) fn unseen(&self, heads_kv: usize) -> Option<BoolTensor<B>> {
         if !self.may_have_unseen {
@@ -136,7 +136,7 @@ impl<B: Backend> Hidden<B> {
         }
         let hidden = self.tensor.clone()?;
         let [batch, heads_q, len_q, len_kv] = hidden.shape().dims::<4>();
-        // The heads that share a key/value head are rows of one, as in the product.
+        // The heads that share a key/value head are rows of one matrix, as in the product.
         let heads = heads_q.min(heads_kv);
         let queries = heads_q / heads * len_q;
         let grouped = B::bool_reshape(hidden, Shape::new([batch, heads, queries, len_kv]));

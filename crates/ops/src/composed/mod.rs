@@ -1,7 +1,7 @@
 //! The operation made of plain tensor operations: correct on every backend, and differentiable by Burn's autodiff.
 //!
-//! It stores the scores of its operands, so its memory grows with `len_q · len_kv`: the blockwise body gives it one block at
-//! a time. Given a whole call, it is a second implementation, which tests compare with the others.
+//! The composed body stores the scores of its operands, so its memory grows with `len_q · len_kv`: the blockwise body gives
+//! it one block at a time. Given a whole call, it is a second implementation, which tests compare with the others.
 
 pub(crate) mod activation;
 mod attention;

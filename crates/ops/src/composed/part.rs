@@ -32,8 +32,8 @@ impl Part {
         }
     }
 
-    /// Added to the position of the call's first query among the call's keys, gives that of the part's first query among the
-    /// part's keys.
+    /// The position of the part's first query among the part's keys, minus the position of the call's first query among the
+    /// call's keys.
     pub(crate) fn shift(&self) -> i64 {
         self.queries.start as i64 - self.keys.start as i64
     }
@@ -50,7 +50,7 @@ impl Part {
             mask,
             scalars,
         } = inputs.clone();
-        // Entry `i − j + len_kv − 1` of the call is entry `i − j + len_kv − 1` of the part, with the part's own indices.
+        // A pair has entry `i − j + len_kv − 1`, in the call and in the part, each with its indices and number of keys.
         let first = self.queries.start + self.len_kv - self.keys.end;
         let distances = first..first + self.queries.len() + self.keys.len() - 1;
         let distance_bias = distance_bias.into_option();
@@ -142,8 +142,8 @@ pub(crate) fn entries_by_offset<B: Backend>(
     )
 }
 
-/// The offsets in the device's own integer type, clamped to their range: they are unchecked where reading them would wait
-/// for the device.
+/// The offsets in the device's default integer type, clamped to their range, which is unchecked where a check would wait for
+/// the device.
 pub(crate) fn clamped_offsets<B: Backend>(
     offsets: &IntTensor<B>,
     [len_q, len_kv]: [usize; 2],
@@ -153,7 +153,7 @@ pub(crate) fn clamped_offsets<B: Backend>(
     B::int_clamp(offsets, (-(len_q as i64)).into(), (len_kv as i64).into())
 }
 
-/// Cast to an integer type only if it has another one: Burn 0.22.1's remote servers cannot cast integers.
+/// Casts only if the type differs: Burn 0.22.1's remote servers cannot cast integers.
 pub(super) fn in_type<B: Backend>(tensor: IntTensor<B>, dtype: IntDType) -> IntTensor<B> {
     match tensor.dtype() == dtype.into() {
         true => tensor,
@@ -168,7 +168,7 @@ fn entries(tokens: &Range<usize>, size: usize) -> Range<usize> {
 
 macro_rules! narrow {
     ($name:ident, $tensor:ident, $slice:ident) => {
-        /// Some of the entries of a dimension. A single one stands for all and is kept.
+        /// A range of a dimension. A single entry stands for all and is kept.
         pub(crate) fn $name<B: Backend>(
             tensor: $tensor<B>,
             dim: usize,

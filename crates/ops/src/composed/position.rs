@@ -17,14 +17,14 @@ use crate::backend::AttentionScalars;
 /// The keys that the causal mask and the window show, counted from a query's position on the axis of the keys.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reach {
-    /// The position of the first query; `None` if every batch item has its own.
+    /// The position of the first query; `None` if the position differs between batch items.
     pub(crate) first: Option<i64>,
     pub(crate) left: Option<i64>,
     pub(crate) right: Option<i64>,
 }
 
 impl Reach {
-    /// For the part's own queries on the axis of its own keys; bounds that hide none of them are left out.
+    /// For the queries of a part, on the axis of its keys. Bounds that hide none of these keys are left out.
     /// `has_offsets` says whether batch items differ in the position of their first query.
     pub(super) fn of_part(part: &Part, scalars: &AttentionScalars, has_offsets: bool) -> Self {
         let whole = Self::new(scalars, has_offsets, part.len_q, part.len_kv);
@@ -78,7 +78,7 @@ impl Reach {
         start..end.max(start)
     }
 
-    /// How many keys besides its own position a query may see, if there is a bound on both sides and the host knows it.
+    /// How many keys a query may see besides the key at its position, if both sides are bounded and the host knows the position.
     pub(crate) fn width(&self) -> Option<usize> {
         let (Some(_), Some(left), Some(right)) = (self.first, self.left, self.right) else {
             return None;

@@ -24,8 +24,8 @@ pub(crate) fn times_scalar<B: Backend>(tensor: FloatTensor<B>, factor: f64) -> F
     B::float_mul_scalar(tensor, root.into())
 }
 
-/// Softcaps by which a score is divided and its tanh multiplied. Drivers of GPUs give the tanh of a small ratio with an absolute error
-/// of about 1e-7, which a larger softcap makes an error of the score. A smaller one has an inverse that f32 may not hold.
+/// Softcaps by which a score is divided and its tanh multiplied. The tanh of GPU drivers has an absolute error of about 1e-7,
+/// which a larger softcap would multiply. The inverse of a smaller softcap may overflow in f32.
 pub(crate) const ORDINARY_SOFTCAPS: RangeInclusive<f64> =
     1.0 / (1_u64 << 60) as f64..=(1_u64 << 10) as f64;
 
@@ -35,7 +35,7 @@ pub(crate) fn cap<B: Backend>(
     softcap: f64,
 ) -> (FloatTensor<B>, FloatTensor<B>) {
     if ORDINARY_SOFTCAPS.contains(&softcap) {
-        // Not a division by a scalar: Burn's gradient of that one rounds the scalar to f32.
+        // Not a division by a scalar, whose gradient in Burn 0.22.1 rounds the scalar to f32.
         let squashed = B::float_tanh(B::float_mul_scalar(scores, (1.0 / softcap).into()));
         let capped = B::float_mul_scalar(squashed.clone(), softcap.into());
         return (capped, squashed);
@@ -45,7 +45,7 @@ pub(crate) fn cap<B: Backend>(
     let ratio = twice(scores.clone(), 1.0 / root);
     let squashed = B::float_tanh(ratio.clone());
     let capped = twice(squashed.clone(), root);
-    // A score far below the softcap is itself. Its ratio to the softcap may be subnormal, or 0.
+    // A score far below the softcap is itself. The ratio may underflow.
     let epsilon = match float_dtype(scores.dtype()) {
         FloatDType::F64 => f64::EPSILON,
         _ => f32::EPSILON.into(),

@@ -58,7 +58,7 @@ impl<B: Backend> Scores<B> {
         let key = zero_where::<B>(cast::<B>(inputs.key, dtype), unseen.clone());
         let query = zero_where::<B>(cast::<B>(inputs.query, dtype), rows_without_keys.clone());
 
-        // Scaling the query touches `dim_qk` numbers per row, and overflows later; scaling the scores would touch `len_kv`.
+        // Scaling the query touches `dim_qk` numbers per row; scaling the scores would touch `len_kv`, and overflow earlier.
         let query = times_scalar::<B>(query, scalars.scale);
         let grouped = Shape::new([batch, heads_kv, heads_q / heads_kv * len_q, dim_qk]);
         let query = reshape::<B>(query, grouped);
@@ -79,7 +79,7 @@ impl<B: Backend> Scores<B> {
         let scores = biases.fold(scores, |scores, bias| {
             B::float_add(scores, expand::<B>(bias, &shape))
         });
-        // The mask comes last, so that no bias (not even +∞ or NaN) can make a hidden key win.
+        // The mask comes last, so that no bias, not even +∞ or NaN, can make a hidden key win.
         let tensor = match hidden.clone() {
             Some(hidden) => B::float_mask_fill(scores, hidden, f64::NEG_INFINITY.into()),
             None => scores,
@@ -144,7 +144,7 @@ pub(crate) fn reversed<B: Backend>(x: FloatTensor<B>) -> FloatTensor<B> {
 }
 
 /// Expanded dimension by dimension, so that a gradient is summed dimension by dimension: in Burn 0.22.1's CubeCL backends one
-/// sum over all of them is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
+/// sum over all dimensions is a single loop, which is slow and inexact, and which Mesa's software driver leaves after 65,535
 /// rounds.
 pub(crate) fn expand<B: Backend>(tensor: FloatTensor<B>, shape: &Shape) -> FloatTensor<B> {
     let full = shape.dims::<4>();

@@ -12,8 +12,8 @@ use crate::{
     composed::dtype::{cast, float_dtype},
 };
 
-/// The gradient of `x` from that of [`activate`](crate::activate)'s result. `in_f32` is this gradient by the
-/// backend, which may have a kernel for it.
+/// The gradient of `x` from the gradient of [`activate`](crate::activate)'s result. `in_f32` is the operation of the backend,
+/// which may have a kernel.
 pub(crate) fn activate_backward<B: Backend>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,
@@ -83,7 +83,7 @@ fn times_derivative<B: Backend>(
             let erf = B::float_erf(B::float_mul_scalar(x.clone(), FRAC_1_SQRT_2.into()));
             let distribution =
                 B::float_mul_scalar(B::float_add_scalar(erf, 1.0.into()), 0.5.into());
-            // Beyond, the density is below the smallest number of f64, and ∞ · 0 is none.
+            // Beyond ±39 the density underflows even in f64, and ∞ · 0 is NaN.
             let x = B::float_clamp(x, (-39.0).into(), 39.0.into());
             let square = B::float_mul(x.clone(), x.clone());
             let density = B::float_mul_scalar(
@@ -96,7 +96,7 @@ fn times_derivative<B: Backend>(
         // With (1 + tanh(u)) / 2 = sigmoid(2 · u).
         Activation::GeluTanh => {
             let factor = 2.0 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2;
-            // Beyond, the sigmoid is 0 or 1.
+            // Beyond ±22 the sigmoid is 0 or 1.
             let x = B::float_clamp(x, (-22.0).into(), 22.0.into());
             let square = B::float_mul(x.clone(), x.clone());
             let of_square = |cube: f64| {
@@ -120,7 +120,7 @@ fn times_derivative<B: Backend>(
 
 /// `gradient` times the derivative of `x · sigmoid(factor · x)`, where `y = factor · x`.
 fn of_swish<B: Backend>(gradient: FloatTensor<B>, y: FloatTensor<B>) -> FloatTensor<B> {
-    // Beyond, the sigmoid is 0 or 1.
+    // Beyond ±750 the sigmoid is 0 or 1.
     let y = B::float_clamp(y, (-750.0).into(), 750.0.into());
     of_sigmoid::<B>(gradient, y.clone(), y)
 }

@@ -12,8 +12,8 @@ use crate::{
     composed::dtype::{cast, float_dtype},
 };
 
-/// See [`activate`](crate::activate). `in_f32` and `split_heads` are the operations of the backend, which may have kernels
-/// and gradient rules for them.
+/// See [`activate`](crate::activate). `in_f32` and `split_heads` are operations of the backend, which may have kernels and
+/// gradient rules.
 pub(crate) fn activate<B: Backend>(
     x: FloatTensor<B>,
     bias: OptionalFloat<B>,

@@ -8,8 +8,7 @@ use burn_attn_kernels_cpu::tiled::Activation;
 
 use crate::{backend::OptionalFloat, composed::dtype::cast};
 
-/// Whether there are operations between the operands and the result that half precision would round: in bf16, one bit is left of `1 + erf(−2)`,
-/// 1/256 instead of 0.00468.
+/// Whether half precision would round intermediate results: in bf16, `1 + erf(−2)` is 1/256 instead of 0.00468.
 pub(super) fn needs_f32(dtype: DType, activation: Activation, gated: bool) -> bool {
     let is_half = matches!(dtype, DType::F16 | DType::BF16);
     is_half && (gated || !matches!(activation, Activation::Identity | Activation::Relu))
