@@ -286,7 +286,7 @@ impl<B: Backend> Block<B> {
         }
     }
 
-    /// Of the scores after softcap and biases, exactly zero where a pair is hidden.
+    /// The gradient of the scores after softcap and biases, exactly zero where a pair is hidden.
     fn gradient_of_scores(&self) -> FloatTensor<B> {
         let of_weights = times_transposed::<B>(self.output_gradient.clone(), self.value.clone());
         let of_weights = reshape::<B>(of_weights, self.weights.shape());

@@ -1,7 +1,7 @@
 //! The operation made of plain tensor operations, block by block: linear in memory, forward and backward, on every backend.
 //!
 //! The scores of a block of queries and keys exist only while the block is computed. The forward pass takes some queries and
-//! all keys that they may see, so that each row gets its softmax at once, and keeps the logsumexp of every row. The
+//! all keys that these may see, so that each row gets its softmax at once, and keeps the logsumexp of every row. The
 //! backward pass recomputes the scores, in squares, and derives the weights from the logsumexp. Keys that a causal mask or
 //! a window hides from all queries of a block are left out.
 //!

@@ -31,14 +31,14 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    /// For the forward pass: rows with all the keys that they may see, whose softmax needs no other block.
+    /// For the forward pass: rows with all keys that they may see, whose softmax needs no other block.
     pub(super) fn forward(sizes: Sizes) -> Self {
         let area = sizes.area();
         let of_all_keys = (area / sizes.len_kv).max(1);
         let Some(width) = sizes.reach.width() else {
             return Self::of(sizes, of_all_keys, sizes.len_kv);
         };
-        // `rows` queries see `rows + width` keys, if there are as many.
+        // `rows` queries see `rows + width` keys, if there are that many.
         let longest = longest_block(width);
         let rows = longest.min(area / (longest + width)).max(of_all_keys);
         Self::of(sizes, rows, sizes.len_kv.min(rows + width))
@@ -125,8 +125,8 @@ impl Sizes {
     }
 }
 
-/// The most queries, or keys, of a block in which a query sees `width` keys besides its own: roughly `width`. In longer blocks the
-/// window hides more of the scores; in much shorter ones launches cost more than scores.
+/// The most queries, or keys, of a block in which a query sees `width` keys besides the key at its position: roughly `width`.
+/// In longer blocks the window hides more of the scores; in much shorter blocks launches cost more than scores.
 fn longest_block(width: usize) -> usize {
     const FEWEST_TOKENS: usize = 256;
     width.max(FEWEST_TOKENS)
@@ -200,7 +200,7 @@ mod tests {
                 }
                 for queries in Plan::forward(sizes).queries() {
                     let scores = queries.len() * Plan::forward(sizes).keys_of(&queries).len();
-                    // A single query sees what it sees, and 64 queries or more are rounded up to the next 32.
+                    // A single query may see all keys, and 64 queries or more are rounded up to the next 32.
                     let most = len_kv.max(sizes.area() * 9 / 4);
                     assert!(scores <= most, "{queries:?} of {sizes:?}");
                 }

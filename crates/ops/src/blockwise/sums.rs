@@ -151,7 +151,7 @@ fn diagonals<B: Backend>(gradient: FloatTensor<B>) -> FloatTensor<B> {
                 }
             };
             let rows = B::float_reshape(rows, Shape::new([batch, heads_q, 1, len_q * (len - 1)]));
-            // … and read as rows of its own length are each moved by one more.
+            // … and, read in rows of the length of the bias, each moved by one more.
             let before = zeros([batch, heads_q, 1, len_q - 1]);
             let after = zeros([batch, heads_q, 1, 1]);
             let rows = B::float_cat(vec![before, rows, after], 3);

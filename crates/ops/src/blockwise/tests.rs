@@ -91,8 +91,8 @@ fn results<B: AttentionOps>(device: &Device<B>, softcap: f64) -> [Vec<f32>; 8] {
     })
 }
 
-/// What wgpu finds that is not OpenGL. Panics if there is nothing, unless `BURN_ATTN_ALLOW_NO_ADAPTER` is 1, as the suites of the
-/// workspace do; no package can hold their code.
+/// The adapter that wgpu finds, OpenGL excluded. Panics without an adapter unless `BURN_ATTN_ALLOW_NO_ADAPTER` is 1, as the suites
+/// of the workspace do, whose code no package can hold.
 pub(crate) fn found() -> Option<WgpuSetup> {
     // A process can ask only once.
     static FOUND: LazyLock<Option<WgpuSetup>> = LazyLock::new(|| {
@@ -109,7 +109,7 @@ pub(crate) fn found() -> Option<WgpuSetup> {
     FOUND.clone()
 }
 
-/// Whether there is something.
+/// Whether there is an adapter.
 pub(crate) fn finds_adapter() -> bool {
     found().is_some()
 }

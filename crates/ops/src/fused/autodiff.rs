@@ -1,8 +1,8 @@
 //! The gradient rules.
 //!
-//! A node of Burn has one result. In an operation with several, one node does the work; the others, its children, only
-//! hand over their gradients and make sure that it runs. In attention, the working node is that of the logsumexp, whose
-//! parents are all tensors with a gradient; where heads are split, it is a node without a result.
+//! A node of Burn has one result. In an operation with several results, one node does the work; the other nodes, its children,
+//! only hand over their gradients and make sure that the working node runs. In attention, the working node is the node of the
+//! logsumexp, whose parents are all tensors with a gradient; in split heads, it is a node without a result.
 
 mod activation;
 mod split_heads;
@@ -183,7 +183,7 @@ fn inner<B: AttentionOps, C: CheckpointStrategy>(
 }
 
 impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
-    /// Bool and int tensors have no graph: they already are tensors of the backend below.
+    /// Bool and int tensors have no graph: they are tensors of the backend below.
     fn of_inner(self) -> MaskInputs<B> {
         let Self {
             visible_blocks,
@@ -204,7 +204,7 @@ impl<B: AttentionOps, C: CheckpointStrategy> MaskInputs<Autodiff<B, C>> {
     }
 }
 
-/// Where one node leaves a gradient for another; empty until it has run.
+/// Where one node leaves a gradient for another; empty until the first has run.
 #[derive(Debug)]
 struct GradientSlot<P>(Arc<Mutex<Option<P>>>);
 
@@ -310,7 +310,7 @@ impl<B: AttentionOps> Backward<B, 6> for LogsumexpRule {
             logsumexp_gradient,
         };
         let [query, key, value, bias, distance_bias, sinks] = ops.parents;
-        // The logsumexp does not depend on the value, but every tracked tensor gets a gradient: distributed training waits for it.
+        // The logsumexp does not depend on the value, but distributed training waits for a gradient of every tracked tensor.
         let unused = value.as_ref().filter(|_| !output_was_used).map(|_| {
             let dtype = FloatDType::from(value_operand.dtype());
             B::float_zeros(value_operand.shape(), &value_operand.device(), dtype)

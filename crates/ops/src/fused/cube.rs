@@ -36,7 +36,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
     value: &FloatTensor<B>,
 ) -> bool {
     let mask = &inputs.mask;
-    // As `kernels::Inputs::optional` counts, which has all segments in one tensor.
+    // Counted as by `kernels::Inputs::optional`: all segments are one tensor.
     let optional = [
         inputs.bias.as_ref().is_some(),
         inputs.distance_bias.as_ref().is_some(),
@@ -57,7 +57,7 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
         )
 }
 
-/// Whether the call is one that the kernels' interface can express.
+/// Whether the interface of the kernels can express the call.
 fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
     use DType::{BF16, F16, F32, F64, I8, I16, I32, U8, U16};
     let MaskInputs {
@@ -87,7 +87,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
     let bools = [masked, visible_blocks]
         .into_iter()
         .filter_map(OptionalBool::as_ref);
-    // A device has one type of bools, stored as integers, but a tensor from elsewhere may keep its own.
+    // A device has one type of bools, stored as integers, but a tensor from elsewhere may have another.
     let same_bools = bools.clone().all(|x| {
         Some(x.dtype()) == bools.clone().next().map(|x| x.dtype())
             && x.dtype() != DType::Bool(BoolDType::Native)
@@ -103,7 +103,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]
         && shapes.iter().all(indexable)
         && floats.all(|x| matches!(x.dtype(), F64 | F32 | F16 | BF16) && indexable(&x.shape()))
-        // They are read as i32: wider segment numbers could become equal, and wider lengths small.
+        // The kernels read i32: wider segment numbers could become equal, and wider lengths small.
         && ints.all(|x| matches!(x.dtype(), I32 | I16 | I8 | U16 | U8) && indexable(&x.shape()))
         && same_bools
         && bools.clone().all(|x| indexable(&x.shape()))
@@ -117,7 +117,7 @@ fn indexable(shape: &Shape) -> bool {
     elements.is_some_and(|elements| elements > 0)
 }
 
-/// Without fusion. Burn's `Tensor` comes through fusion, whose implementation is in `fusion.rs`.
+/// Without fusion. Burn's `Tensor` goes through fusion: see `fusion.rs`.
 impl AttentionOps for CubeBackend {
     fn fused_attention(inputs: ScoreInputs<Self>, value: CubeTensor) -> Results<Self> {
         match supports(&inputs, &value) {
@@ -283,7 +283,7 @@ fn strided(tensor: CubeTensor) -> Operand {
     })
 }
 
-/// A `[batch, heads, len, dim]` tensor with contiguous rows, in place if it has them.
+/// A `[batch, heads, len, dim]` tensor with contiguous rows, copied if necessary.
 fn rows(tensor: CubeTensor) -> Operand {
     let tensor = untile(tensor);
     let has_rows = tensor.meta.strides()[3] == 1 || tensor.meta.shape()[3] == 1;

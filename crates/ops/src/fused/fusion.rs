@@ -1,9 +1,9 @@
 //! The kernels of `kernels-cube` below Burn's fusion, which records operations and runs them later.
 //!
-//! A call that the kernels support is one custom operation, forward and backward. That is decided before it is recorded, from
-//! shapes and dtypes. Any other call is recorded as the plain operations of the blockwise body.
+//! A call that the kernels support is one custom operation, forward and backward. Shapes and dtypes decide, before the call is
+//! recorded. Any other call is recorded as the plain operations of the blockwise body.
 //!
-//! Burn caches the order of recorded operations by their names and tensors. What else a call says stays in the closure that runs it.
+//! Burn caches the order of recorded operations by their names and tensors. The options of a call stay in the closure that runs it.
 
 use core::{fmt, slice::Iter};
 
@@ -230,7 +230,7 @@ impl Operation<FusionCubeRuntime> for Recorded {
             handles,
             tensors: self.call.inputs.iter(),
         });
-        // Whoever reads an output of this call gets the sentence; a panic would end the operations that Burn runs with it.
+        // Whoever reads an output of this call gets the sentence; a panic would end the operations that Burn runs with the call.
         let results = results.map_err(|refusal| ExecutionError::generic(refusal.to_string()))?;
         debug_assert_eq!(results.len(), self.call.outputs.len());
         for (output, result) in self.call.outputs.iter().zip(results) {
@@ -251,7 +251,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    /// What [`recorded`] has written: the operands, and the values.
+    /// The operands and the value that [`recorded`] has listed.
     fn inputs(&mut self, operands: Operands) -> (ScoreInputs<CubeBackend>, CubeTensor) {
         let [query, key, value] = [self.float(), self.float(), self.float()];
         let [
@@ -308,5 +308,5 @@ impl Reader<'_> {
     }
 }
 
-/// What `recorded` guarantees.
+/// A guarantee of [`recorded`].
 const TENSOR: &str = "every operand was recorded";

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | `host/` | the kernels of `kernels-cpu`, for backends whose tensors are in host memory: flex and ndarray |
 //! | `cube.rs` | the kernels of `kernels-cube`, for tensors in a GPU's memory |
-//! | `fusion.rs` | those kernels where Burn records operations and runs them later |
+//! | `fusion.rs` | the kernels of `kernels-cube` where Burn records operations and runs them later |
 //! | `autodiff.rs`, `autodiff/` | the gradient rules |
 
 #[cfg(feature = "autodiff")]

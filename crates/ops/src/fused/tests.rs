@@ -1,4 +1,4 @@
-//! The gradient rule compared with Burn's own autodiff of the composed body, and its promises beyond numbers.
+//! The gradient rules, compared with Burn's autodiff of the composed body.
 
 use burn::{
     backend::Dispatch,

@@ -1,4 +1,4 @@
-//! The activation of a feed-forward network: keeps its input alone, not the results of its parts.
+//! The activation of a feed-forward network, which keeps its operands alone, not intermediate results.
 
 use core::marker::PhantomData;
 
@@ -30,7 +30,7 @@ pub(super) fn tracked<B: AttentionOps, C: CheckpointStrategy>(
     if is_sum && bias.as_ref().is_none() {
         return x;
     }
-    // A bias that is not there takes part as a constant: the rule always has two parents.
+    // An absent bias takes part as a constant: the rule always has two parents.
     let nodes = [
         x.node(),
         match bias.as_ref() {
@@ -103,7 +103,7 @@ struct ActivationRule;
 /// What is kept between the passes.
 #[derive(Clone, Debug)]
 struct Saved {
-    /// None of a sum, whose gradient needs neither.
+    /// `None` for a sum, whose gradient needs no operand.
     operands: Option<Operands>,
     activation: Activation,
     gated: bool,

@@ -102,7 +102,7 @@ struct Packed<B: Backend> {
 }
 
 impl<B: Backend> Packed<B> {
-    /// The reverse of [`composed::heads::split`]; zeros for parts that are missing.
+    /// The reverse of [`composed::heads::split`]; missing parts are zeros.
     fn join(self, parts: Vec<Option<FloatTensor<B>>>) -> FloatTensor<B> {
         let [batch, len, width] = self.shape;
         let all: usize = self.heads.iter().sum();

@@ -180,7 +180,7 @@ fn operands_lie_as_their_tensors_where_the_kernels_can_read_that() {
     }
 }
 
-/// What wgpu finds, as a device whose driver refuses cubes that CubeCL takes it to run: it looks for their limit at the adapter.
+/// The adapter that wgpu finds, as a device that refuses cubes which CubeCL believes it can run: CubeCL asks the adapter for the limit.
 fn refusing(found: WgpuSetup) -> CubeDevice {
     let adapter = &found.adapter;
     let left_out = Features::MAPPABLE_PRIMARY_BUFFERS | Features::all_experimental_mask();

@@ -176,7 +176,7 @@ fn refuse(error: KernelError) {
     panic!("attention: {error}");
 }
 
-/// Operands that can be read as slices, copied where that was necessary.
+/// Operands that can be read as slices, copied where necessary.
 struct Readable<B: Backend> {
     problem: Problem,
     query: FloatTensor<B>,
@@ -225,7 +225,7 @@ impl<B: Host> Readable<B> {
             masked: masked.as_ref().map(readable_bools::<B>),
             key_lengths: key_lengths.as_ref().map(|lengths| {
                 // As in the general bodies, for callers that skip the checks: a length beyond the keys hides nothing, a
-                // negative one everything.
+                // negative length hides everything.
                 let length = |length: i64| usize::try_from(length).unwrap_or(0).min(len_kv);
                 B::ints(lengths).into_iter().map(length).collect()
             }),

@@ -5,8 +5,8 @@
 //! | `mod.rs` | all operations; linear layers and activations |
 //! | `attention.rs` | attention, forward and backward |
 //! | `rotation.rs` | rotary positions |
-//! | `tensors.rs` | tensors as the kernels read them, and those of flex |
-//! | `ndarray.rs` | those of ndarray |
+//! | `tensors.rs` | tensors as the kernels read them, and tensors of flex |
+//! | `ndarray.rs` | tensors of ndarray |
 
 mod attention;
 #[cfg(feature = "ndarray")]
@@ -33,11 +33,11 @@ use crate::{
 };
 use tensors::{Host, Plain, contiguous, elements, row_major};
 
-/// Smaller matrices stay in the nearest cache, where the order of reads does not matter.
+/// Smaller matrices stay in L1, where the order of reads does not matter.
 const FEWEST_NUMBERS: usize = 1 << 12;
 /// Larger matrices are packed through main memory, which pays off for many rows only.
 const MOST_NUMBERS: usize = 1 << 20;
-/// The least number of rows for which it does.
+/// The least number of rows for which packing pays off.
 const PACKED_ROWS: usize = 128;
 
 impl<B: Host> AttentionOps for B {
@@ -101,7 +101,7 @@ impl<B: Host> AttentionOps for B {
         B::activate(product, bias, activation, gated)
     }
 
-    /// In one pass where the operands are f32 and row-major.
+    /// In one pass where the operands are f32 and the bias is contiguous.
     fn activate(
         x: FloatTensor<B>,
         bias: OptionalFloat<B>,
@@ -178,7 +178,7 @@ impl<B: Host> AttentionOps for B {
         B::float_tensor(out, Shape::new([rows, width]))
     }
 
-    /// In one pass over memory in f32 and f64; by plain tensor operations in half precision, which is not faster on a CPU.
+    /// In one pass over memory in f32 and f64; by plain tensor operations in half precision, in which CPUs are not faster.
     fn rotate(
         x: FloatTensor<B>,
         cos: FloatTensor<B>,
@@ -192,7 +192,7 @@ impl<B: Host> AttentionOps for B {
         }
     }
 
-    // Burn's CPU generator samples number by number; the counter-based one needs a few integer operations per number.
+    // Burn's CPU generator samples number by number; the counter-based generator needs a few integer operations per number.
     fn dropout_factors(like: FloatTensor<B>, dropout: AttentionDropout) -> FloatTensor<B> {
         composed::dropout::factors_of_host::<B>(like, dropout)
     }

@@ -1,4 +1,4 @@
-//! Tensors in host memory, as the kernels read them, and those of flex.
+//! Tensors in host memory, as the kernels read them, and tensors of flex.
 
 use burn::{
     backend::{
@@ -27,8 +27,8 @@ pub(super) trait Host: Backend {
     fn copy_floats(tensor: &FloatTensor<Self>) -> FloatTensor<Self>;
     /// A row-major copy.
     fn copy_bools(tensor: &BoolTensor<Self>) -> BoolTensor<Self>;
-    /// The tensor, row-major, with its elements rewritten by `change`: in place if nothing else holds them and the backend
-    /// can do it.
+    /// The tensor, row-major, with its elements rewritten by `change`: in place if nothing else holds the elements and the
+    /// backend can.
     ///
     /// # Panics
     /// As [`floats`](Self::floats).
@@ -57,7 +57,7 @@ pub(super) fn readable_bools<B: Host>(tensor: &BoolTensor<B>) -> BoolTensor<B> {
     }
 }
 
-/// What those guarantee who read a tensor.
+/// A guarantee of every reader of a tensor.
 pub(super) const READABLE: &str = "the tensor was made readable";
 
 /// The tensor with contiguous rows.
@@ -166,7 +166,7 @@ mod flex {
                 change(&mut tensor.storage_mut()[start..start + count]);
                 return tensor;
             }
-            // Only this tensor's elements, not all that the other holder has.
+            // Only the elements of this tensor: the storage may be larger.
             let mut elements = tensor.storage::<T>()[start..start + count].to_vec();
             change(&mut elements);
             Self::float_tensor(elements, tensor.layout().shape().clone())
