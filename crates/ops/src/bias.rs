@@ -76,7 +76,7 @@ impl AttentionBias {
     ///
     /// # Panics
     ///
-    /// In the call of attention, when it does not broadcast to the scores.
+    /// In the call of attention, when the bias does not broadcast to the scores.
     ///
     /// # Cost
     ///

@@ -253,7 +253,7 @@ impl AttentionMask {
     ///
     /// # Panics
     ///
-    /// In the call of attention, when it does not broadcast to the scores.
+    /// In the call of attention, when the mask does not broadcast to the scores.
     pub fn masked(masked: Tensor<4, Bool>) -> Self {
         Self {
             masked: Some(masked),

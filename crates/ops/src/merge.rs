@@ -23,7 +23,7 @@ use crate::composed::{is_minus_infinity, least};
 /// Options that count keys need care: in each part, a causal mask, a window, ALiBi and the relative bias place the queries
 /// at the end (or the beginning) of the keys of that part. Keys that are before all queries need no causal mask; a dense
 /// mask can be cut anywhere. [Sinks](crate::AttentionOptions::sinks) join the sum once, so give them to one part only.
-/// Dropout drops other weights than it would in one piece, because it counts the keys of each part from zero.
+/// Dropout drops other weights than in one call, because it counts the keys of each part from zero.
 ///
 /// # Shapes
 ///

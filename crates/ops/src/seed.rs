@@ -4,7 +4,7 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use burn::tensor::Device;
 
-/// State of the process-wide stream of dropout seeds (SplitMix64). Burn's own generators are process-wide as well.
+/// State of the process-wide stream of dropout seeds (SplitMix64). Burn's generators are process-wide, too.
 static STREAM: AtomicU64 = AtomicU64::new(0);
 
 /// The increment of SplitMix64: odd, so that the stream visits every 64-bit value once.

@@ -126,8 +126,8 @@ pub trait AttentionOps: Backend {
     }
 }
 
-// LibTorch and remote servers have no kernels of ours. A server does not know this crate: it understands the plain operations,
-// recorded one by one.
+// This workspace has no kernels for LibTorch and remote servers. A server does not know this crate: it understands the plain
+// operations, recorded one by one.
 #[cfg(feature = "tch")]
 impl AttentionOps for burn::backend::LibTorch {}
 

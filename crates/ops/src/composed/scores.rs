@@ -105,7 +105,7 @@ impl<B: Backend> Scores<B> {
 ///
 /// Entry `(i, j)` is number `len_q − 1 − i + j` of the reversed bias: every row is the one above, moved by one. The same
 /// rows appear in `len_q` copies of the bias, one after the other, when they are read in rows that are one number shorter.
-/// That takes no indices, and its gradient is made of plain sums: the gradient of a selection is one loop over all pairs in
+/// This reading takes no indices, and its gradient is made of plain sums: the gradient of a selection is one loop over all pairs in
 /// each head, which GPUs do not parallelise, and which Mesa's software driver leaves after 65,535 rounds.
 ///
 /// Source: the relative shift of Transformer-XL (arXiv:1901.02860), appendix B.

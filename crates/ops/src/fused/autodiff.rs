@@ -258,7 +258,7 @@ impl<B: AttentionOps> Backward<B, 1> for OutputRule {
     }
 }
 
-/// Computes all gradients from that of the output and that of the logsumexp.
+/// Computes all gradients from those of the output and the logsumexp.
 #[derive(Debug)]
 struct LogsumexpRule;
 

@@ -246,7 +246,7 @@ fn what_the_device_refuses_is_an_error_and_no_panic() {
     let refusal = forward(&inputs, &value).expect_err("the device refuses cubes of 256 units");
     says(&refusal.to_string());
 
-    // Recorded by fusion, it is what a reader of the results is told. What else was recorded is computed.
+    // With fusion, a reader of the results gets the refusal. The other recorded operations are computed.
     let (inputs, value) = small::<Fusion<CubeBackend>>(&device);
     let (output, _) = <Fusion<CubeBackend> as AttentionOps>::fused_attention(inputs, value.clone());
     let error = read_sync(Fusion::<CubeBackend>::float_into_data(output));
