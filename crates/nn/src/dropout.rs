@@ -42,5 +42,5 @@ pub fn dropout<const D: usize>(layer: &Dropout, x: Tensor<D>) -> Tensor<D> {
 
 /// Dropout acts in training only: on an autodiff device, and unless its layer is frozen.
 pub(crate) fn is_active(layer: &Dropout, device: &Device) -> bool {
-    layer.prob > 0.0 && layer.training.is_enabled() && device.is_autodiff()
+    layer.prob != 0.0 && layer.training.is_enabled() && device.is_autodiff()
 }

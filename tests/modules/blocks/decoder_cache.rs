@@ -10,6 +10,7 @@ use burn_attn_tests::{
     compare::assert_close,
     devices,
     numbers::{filled, tensor},
+    sentence,
 };
 
 use super::{D_FF, D_MODEL, N_HEADS, N_LAYERS, PLACEMENTS};
@@ -113,4 +114,39 @@ fn a_reordered_target_keeps_its_memory() {
         decoding.cache.reorder(&[1, 0, 1]);
         decoding.read(&[1, 0, 1], 5, 1);
     }
+}
+
+#[test]
+fn memories_that_join_keep_their_padding() {
+    for mut decoding in decodings(&devices::any()) {
+        decoding.read(&[0, 1], 0, 5);
+        // Two memories of 4 tokens, both with 3 of padding.
+        decoding.cache.reorder(&[1]);
+        let other = decoding.cache.clone();
+        decoding.cache.join(other.clone());
+        decoding.read(&[1, 1], 5, 1);
+
+        // Into a cache that all sequences have left, and one that never had any.
+        decoding.cache.reorder(&[]);
+        decoding.cache.join(other.clone());
+        decoding.read(&[1], 5, 1);
+        let config = KvCacheConfig::new(LEN).with_initial_capacity(2);
+        decoding.cache = decoding.decoder.cache(0, &config);
+        decoding.cache.join(other);
+        decoding.read(&[1], 5, 1);
+    }
+}
+
+#[test]
+fn a_projected_memory_belongs_to_one_layer() {
+    let device = devices::any();
+    let config = TransformerStackConfig::decoder(D_MODEL, D_FF, N_HEADS, 2);
+    let decoder = filled(config.init(&device), 1);
+    let attention = decoder.layers[0].cross_attention.as_ref().unwrap();
+    let memory = attention.project_memory(tensor([2, 7, D_MODEL], 3, &device));
+    let target = LayerInput::new(tensor([2, 5, D_MODEL], 2, &device));
+    assert_eq!(
+        sentence(|| decoder.forward(target.memory(memory))),
+        "TransformerStack: a projected memory belongs to one of the 2 layers; project_memory takes that of a stack"
+    );
 }

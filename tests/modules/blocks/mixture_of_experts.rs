@@ -100,7 +100,14 @@ fn equally_busy_experts_have_the_least_loss() {
     let device = devices::any();
     // Every position its own expert, and no preference for the others.
     let even = Tensor::<2>::eye(N_EXPERTS, &device) * 1e-4;
-    let loss = numbers(&load_balancing_loss(&[even], 1, None));
+    let loss = numbers(&load_balancing_loss(&[even.clone()], 1, None));
+    assert!((loss[0] - 1.0).abs() < 1e-5, "{loss:?}");
+    // Logits of padding may be anything.
+    let padding = Tensor::full([1, N_EXPERTS], f32::NAN, &device);
+    let padded = Tensor::cat(vec![even, padding], 0);
+    let counted: [bool; N_EXPERTS + 1] = std::array::from_fn(|position| position < N_EXPERTS);
+    let counted = Tensor::<1, Bool>::from_data(counted, &device);
+    let loss = numbers(&load_balancing_loss(&[padded], 1, Some(counted)));
     assert!((loss[0] - 1.0).abs() < 1e-5, "{loss:?}");
     // Everybody chooses the first, and is sure of it.
     let uneven = Tensor::<2>::eye(N_EXPERTS, &device).narrow(0, 0, 1) * 50.0;

@@ -195,7 +195,8 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the width is not `d_model`, or the mask, the bias, the lengths or the embedding does not fit.
+    /// When the width is not `d_model`, the mask, the bias, the lengths or the embedding does not fit, a token is beyond a rotary table,
+    /// or an offset is given.
     ///
     /// # Cost
     ///
@@ -246,7 +247,7 @@ impl SelfAttention {
     ///
     /// # Panics
     ///
-    /// When the module is not causal, the width is not `d_model`, the input has a mask or a bias, its lengths or its embedding do
+    /// When the module is not causal, the width is not `d_model`, the input has a mask, a bias or an offset, its lengths or its embedding do
     /// not fit, a token is beyond a rotary table, or the cache is full, has another window, or differs from the new keys and values in
     /// batch size, heads, widths, dtype or device (with or without autodiff). Nothing else is compared: layers of equal sizes cannot
     /// be told apart.

@@ -36,7 +36,7 @@ pub use config::{CacheStorage, KvCacheConfig};
 ///
 /// # Cost
 ///
-/// `2 · batch · n_kv_heads · capacity · d_head` numbers. Adding a token writes `2 · batch · n_kv_heads · d_head` of them, in
+/// `batch · n_kv_heads · capacity · (d_head + d_value_head)` numbers. Adding a token writes those of one position, in
 /// place unless the tensors are shared: do not keep clones of a cache that is in use.
 ///
 /// With ALiBi or a relative bias, also `n_heads · capacity` numbers, or `3 · n_heads · capacity` if the sequences have

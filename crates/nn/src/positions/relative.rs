@@ -23,8 +23,7 @@ pub struct RelativeBiasConfig {
     #[config(default = 128)]
     pub max_distance: usize,
     /// Whether keys after the query have separate biases: true in T5's encoder, false in its causal decoder. Default: true
-    /// unless the module is known to be causal; [`MultiHeadAttention`](crate::MultiHeadAttention), cross-attention and this
-    /// module on its own do not know.
+    /// unless the module is known to be causal; cross-attention and this module by itself are not.
     ///
     /// With `Some(true)` in a causal module, the half of the table for later keys is never read. Files from when this field was a plain
     /// bool say `true`, its default then, or `false`, and keep that direction; a file without it means `None`.

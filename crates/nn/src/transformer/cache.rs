@@ -57,18 +57,19 @@ impl LayerCache {
     ///
     /// # Panics
     ///
-    /// As [`KvCache::join`] and [`ProjectedMemory::join`], and when only one cache has a memory.
+    /// As [`KvCache::join`] and [`ProjectedMemory::join`], and when only one of two caches with sequences has a memory.
     ///
     /// # Cost
     ///
     /// A copy of both.
     pub fn join(&mut self, other: Self) {
+        let [own, others] = [self.tokens.batch(), other.tokens.batch()];
         self.memory = match (self.memory.take(), other.memory) {
             (Some(own), Some(others)) => Some(own.join(others)),
             (None, None) => None,
-            _ => panic!(
-                "LayerCache: only one of the two caches to join has a memory: they were made for different layers"
-            ),
+            (None, memory) if own == 0 => memory,
+            (memory, None) if others == 0 => memory,
+            _ => panic!("LayerCache: only one of the two caches to join has a memory"),
         };
         self.tokens.join(other.tokens);
     }
@@ -115,7 +116,7 @@ impl LayerCache {
 #[derive(Clone, Debug)]
 pub struct TransformerCache {
     pub(super) layers: Vec<LayerCache>,
-    /// Length of each memory without padding, if there is padding.
+    /// Length of each memory without padding; absent before there is a memory.
     pub(super) memory_lengths: Option<Vec<usize>>,
 }
 
@@ -171,25 +172,19 @@ impl TransformerCache {
             other.layers.len(),
             self.layers.len()
         );
-        let lengths = [self.all_memory_lengths(), other.all_memory_lengths()].concat();
-        let has_padding = lengths.windows(2).any(|pair| pair[0] != pair[1]);
-        self.memory_lengths = has_padding.then_some(lengths);
         for (own, others) in self.layers.iter_mut().zip(other.layers) {
             own.join(others);
         }
+        let lengths = [self.memory_lengths.take(), other.memory_lengths];
+        let memories = lengths.iter().flatten().count();
+        self.memory_lengths =
+            (memories > 0).then(|| lengths.into_iter().flatten().flatten().collect());
     }
 
-    /// The length of each memory, whether or not there is padding.
-    fn all_memory_lengths(&self) -> Vec<usize> {
+    /// Length of the memory, with padding; 0 without one.
+    pub(super) fn memory_len(&self) -> usize {
         let memory = self.layers.first().and_then(|layer| layer.memory.as_ref());
-        match (
-            &self.memory_lengths,
-            memory.map(ProjectedMemory::batch_and_len),
-        ) {
-            (Some(lengths), _) => lengths.clone(),
-            (None, Some([batch, len])) => vec![len; batch],
-            (None, None) => Vec::new(),
-        }
+        memory.map_or(0, |memory| memory.batch_and_len()[1])
     }
 
     /// Makes room for `new` more tokens of every sequence, any of which [`truncate`](Self::truncate) can undo. See [`KvCache::reserve`].

@@ -77,13 +77,16 @@ impl TransformerStack {
             lengths.len() == batch && lengths.iter().all(|&length| length <= len),
             "TransformerStack: lengths {lengths:?} do not fit a memory of {batch} sequences of {len} tokens"
         );
-        let has_padding = lengths.iter().any(|&length| length < len);
-        cache.memory_lengths = has_padding.then(|| lengths.to_vec());
-        for (layer, cache) in self.layers_in_order().zip(&mut cache.layers) {
+        let projected = self.layers_in_order().map(|layer| {
             let attention = layer.cross_attention.as_ref().unwrap_or_else(|| {
                 panic!("TransformerStack: a memory was given to layers without cross-attention")
             });
-            cache.memory = Some(attention.project_memory(memory.clone()));
+            attention.project_memory(memory.clone())
+        });
+        let projected: Vec<_> = projected.collect();
+        cache.memory_lengths = Some(lengths.to_vec());
+        for (layer, memory) in cache.layers.iter_mut().zip(projected) {
+            layer.memory = Some(memory);
         }
     }
 
@@ -118,7 +121,10 @@ impl TransformerStack {
                 input.more.memory_context.lengths.is_none(),
                 "TransformerStack: memory lengths were given beside those of the cache, {lengths:?}"
             );
-            input = input.memory_lengths(lengths);
+            // A mask that hides nothing would cost memory and time.
+            if lengths.iter().any(|&length| length < cache.memory_len()) {
+                input = input.memory_lengths(lengths);
+            }
         }
         let mut caches = cache.layers.iter_mut();
         let states = self.fold(input, |layer, input| {

@@ -43,6 +43,12 @@ pub(super) struct LayerOptions {
     weights: bool,
 }
 
+impl LayerOptions {
+    pub(super) fn has_projected_memory(&self) -> bool {
+        matches!(self.memory, Some(CrossMemory::Projected(_)))
+    }
+}
+
 context_builders!(LayerInput);
 
 impl From<Tensor<3>> for LayerInput {
@@ -119,8 +125,12 @@ impl LayerInput {
     /// Panics on a memory, a request for weights or a bottom-right mask of the memory, which a cache does not allow.
     pub(super) fn check_cacheable(&self) {
         assert!(
-            self.more.memory.is_none() && !self.more.weights,
-            "TransformerLayer: a memory or a request for weights cannot be combined with a cache"
+            self.more.memory.is_none(),
+            "TransformerLayer: a memory was given beside that of the cache"
+        );
+        assert!(
+            !self.more.weights,
+            "TransformerLayer: attention weights cannot be returned with a cache"
         );
         let alignment = self.more.memory_context.mask.named_alignment();
         assert!(

@@ -54,14 +54,19 @@ pub fn load_balancing_loss(
         counted.unsqueeze_dim::<2>(1)
     });
     let dtype = wide(first.dtype());
-    let of_counted = |x: Tensor<2>| match &counted {
-        Some(counted) => x * counted.clone().float().cast(dtype),
+    // Logits of padding may be NaN, which a product with 0 would keep.
+    let uncounted = counted.map(Tensor::bool_not);
+    let of_counted = |x: Tensor<2>| match &uncounted {
+        Some(uncounted) => {
+            let uncounted = uncounted.clone().expand(x.dims());
+            x.mask_fill(uncounted, 0.0)
+        }
         None => x,
     };
     let (mut used, mut share) = (Vec::new(), Vec::new());
     for logits in router_logits {
         assert_shape!(logits, [positions, n_experts]);
-        let logits = logits.clone().cast(dtype);
+        let logits = of_counted(logits.clone().cast(dtype));
         let chosen = chosen(logits.clone(), top_k).float().cast(dtype);
         used.push(of_counted(chosen).sum_dim(0));
         share.push(of_counted(softmax(logits, 1)).sum_dim(0));

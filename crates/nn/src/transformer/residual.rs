@@ -4,7 +4,7 @@ use burn::{
     config::Config,
     module::Module,
     nn::{Dropout, DropoutConfig},
-    tensor::{Device, Tensor},
+    tensor::{Device, Tensor, assert_shape},
 };
 
 use super::{Norm, NormConfig};
@@ -106,6 +106,8 @@ impl SublayerConnection {
     ///
     /// An addition per number, and the dropout and norm that belong here.
     pub fn sum(&self, x: Tensor<3>, y: Tensor<3>) -> Tensor<3> {
+        let [batch, len, d_model] = x.dims();
+        assert_shape!(y, [batch, len, d_model]);
         let dropout = |y| dropout(&self.dropout, y);
         match (self.placement, &self.output_norm) {
             (NormPlacement::Post, _) => self.norm.forward(x + dropout(y)),

@@ -223,7 +223,9 @@ impl TransformerStack {
     ///
     /// That of [`TransformerLayer::forward`], layer by layer.
     pub fn forward(&self, input: impl Into<LayerInput>) -> Tensor<3> {
-        let states = self.fold(input.into(), |layer, input| layer.forward(input).states);
+        // Nobody could read the weights.
+        let input = input.into().weights(false);
+        let states = self.fold(input, |layer, input| layer.forward(input).states);
         self.finish(states)
     }
 
@@ -323,6 +325,11 @@ impl TransformerStack {
         assert!(
             self.positions.is_empty() || context.position.is_none(),
             "TransformerStack: a position encoding was given to a stack that has its own"
+        );
+        assert!(
+            self.layers.len() == 1 || !more.has_projected_memory(),
+            "TransformerStack: a projected memory belongs to one of the {} layers; project_memory takes that of a stack",
+            self.layers.len()
         );
         self.order.iter().fold(x, |x, &index| {
             let context = match self.position(index) {
