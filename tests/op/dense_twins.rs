@@ -1,7 +1,10 @@
 //! Masks in other words: every mask gives the same bits as its dense twin.
 
-use burn::tensor::{Bool, Int, Tensor, TensorData};
-use burn_attn::{AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window};
+use burn::tensor::{Bool, BoolDType, DType, Int, Tensor, TensorData};
+use burn_attn::{
+    AttentionMask, AttentionOptions, BlockSize, CausalAlignment, Window,
+    ops::backend::blockwise_attention,
+};
 use burn_attn_tests::{devices, numbers::uniform_f64};
 use proptest::prelude::*;
 
@@ -28,6 +31,30 @@ fn visible_is_the_opposite_of_masked() {
         run(AttentionMask::masked(tensor(hidden))),
         run(AttentionMask::visible(tensor(shown)))
     );
+}
+
+/// A mask may come from elsewhere, with another type of bools than the device makes.
+#[test]
+fn masks_of_two_types_of_bools_combine() {
+    let device = &devices::any();
+    let hidden = |seed| {
+        let numbers = uniform_f64(seed, 22);
+        let hidden: Vec<bool> = numbers.iter().map(|&x| x > 0.3).collect();
+        TensorData::new(hidden, [2, 1, 1, 11])
+    };
+    let masked = |seed, bools| {
+        let tensor = Tensor::<4, Bool>::from_data(hidden(seed), (device, DType::Bool(bools)));
+        AttentionMask::masked(tensor)
+    };
+    let case = Case::usual("types of bools");
+    let run = |second| {
+        let mask = masked(1, BoolDType::Native).and(masked(2, second));
+        let options = AttentionOptions::default().mask(mask.clone());
+        let [q, k, v] = case.operands(device, DType::F32);
+        let (blockwise, _) = blockwise_attention(q, k, v, options.clone().causal(), None);
+        [bits(output_with(&case, device, options)), bits(blockwise)]
+    };
+    assert_eq!(run(BoolDType::U8), run(BoolDType::Native));
 }
 
 #[test]

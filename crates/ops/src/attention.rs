@@ -52,7 +52,7 @@ use crate::{
 /// | a tensor, the output included | empty, or of 2³¹ elements or more |
 /// | `len_q`, `len_kv` | 2²⁹ or more, or over 32 times the cubes of a launch in its first dimension |
 /// | `batch · heads_q` | more than the cubes of a launch in its other two dimensions |
-/// | softcap | below 2⁻⁶⁰ or above 2¹⁰ |
+/// | softcap | below 2⁻⁶⁰ or above 2⁶⁰ |
 /// | scale | neither 0 nor a normal number of f32 below 2¹²⁷ |
 /// | number of tensors | more than the device binds: 6, and one per mask, bias or option that is a tensor, except sinks |
 /// | device | cubes of fewer than 256 units, or of less than 8,320 bytes of shared memory |

@@ -378,7 +378,14 @@ fn either_hides(first: Tensor<4, Bool>, second: Tensor<4, Bool>) -> Tensor<4, Bo
     let dims = broadcast_dims(first.dims(), second.dims());
     match dims.contains(&0) {
         true => of_nothing(dims, &first.device()),
-        false => first.expand(dims).bool_or(second.expand(dims)),
+        false => {
+            let [first, second] = match first.dtype() == second.dtype() {
+                true => [first, second],
+                // In the device's type of bools.
+                false => [first, second].map(|mask| mask.int().not_equal_elem(0)),
+            };
+            first.expand(dims).bool_or(second.expand(dims))
+        }
     }
 }
 

@@ -20,7 +20,7 @@ impl AttentionOptions {
     ///
     /// # Panics
     ///
-    /// When a bias by [distances](crate::AttentionBias::distances) has no entry for a distance that occurs, or a bias does not fit the query.
+    /// When the number of offsets is neither 1 nor the batch, a bias by [distances](crate::AttentionBias::distances) has no entry for a distance that occurs, or a bias does not fit the query.
     ///
     /// # Cost
     ///
@@ -29,6 +29,12 @@ impl AttentionOptions {
     /// `heads_q · (len_q + len_kv)` without a mask if the offsets are equal.
     pub fn placed(mut self, query: &Tensor<4>, len_kv: usize, offsets: &[i64]) -> Self {
         let [batch, heads, len_q, _] = query.dims();
+        assert!(
+            [1, batch].contains(&offsets.len()),
+            "attention: {} positions of the first query were given for a batch of {batch}",
+            offsets.len()
+        );
+        self.query_offsets = None;
         if !self.counts_positions() || [batch, len_q, len_kv].contains(&0) {
             return self;
         }

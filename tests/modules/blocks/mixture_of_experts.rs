@@ -100,7 +100,7 @@ fn equally_busy_experts_have_the_least_loss() {
     let device = devices::any();
     // Every position its own expert, and no preference for the others.
     let even = Tensor::<2>::eye(N_EXPERTS, &device) * 1e-4;
-    let loss = numbers(&load_balancing_loss(&[even.clone()], 1, None));
+    let loss = numbers(&load_balancing_loss(std::slice::from_ref(&even), 1, None));
     assert!((loss[0] - 1.0).abs() < 1e-5, "{loss:?}");
     // Logits of padding may be anything.
     let padding = Tensor::full([1, N_EXPERTS], f32::NAN, &device);

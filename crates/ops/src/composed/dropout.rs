@@ -12,7 +12,7 @@ use burn::{
 use burn_attn_kernels_cpu::AttentionDropout;
 
 use super::{
-    dtype::{cast, float_dtype},
+    dtype::float_dtype,
     part::{Part, narrow_int},
 };
 use crate::backend::ScoreInputs;
@@ -209,7 +209,7 @@ pub(crate) fn factors_of_host<B: Backend>(
         dropout.row(0, 0, row).fill(run, filled);
     }
     let data = burn::tensor::TensorData::new(factors, shape);
-    let factors = cast::<B>(B::float_from_data(data, &like.device()), dtype);
+    let factors = super::dtype::cast::<B>(B::float_from_data(data, &like.device()), dtype);
     match dtype {
         FloatDType::F64 => B::float_mul_scalar(factors, dropout.kept_scale().into()),
         _ => factors,

@@ -4,7 +4,7 @@ use core::ops::Range;
 
 use super::{
     dtype::is_minus_infinity,
-    part::{Part, in_type},
+    part::{Part, clamped},
     position::{Reach, either, expand_int, range},
 };
 use crate::{
@@ -16,7 +16,7 @@ use burn::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, Device, FloatTensor},
     },
-    tensor::{DType, Shape},
+    tensor::Shape,
 };
 
 /// What is hidden, kept as small as its parts allow: `[batch or 1, heads_q or 1, len_q or 1, len_kv or 1]`.
@@ -48,12 +48,20 @@ impl<B: Backend> Hidden<B> {
             query_segments,
             key_segments,
         } = mask;
-        let visible_blocks = visible_blocks.into_option();
-        let masked = masked.into_option();
-        let key_lengths = key_lengths.into_option();
-        let segments = query_segments.into_option().zip(key_segments.into_option());
         let settings = get_or_init_device_settings::<B>(device);
         let bool_dtype = settings.bool_dtype;
+        // A tensor from elsewhere may have another type of bools than the device's results.
+        let of_device = |tensor: BoolTensor<B>| match tensor.dtype() == bool_dtype.into() {
+            true => tensor,
+            false => {
+                let ones = B::bool_into_int(tensor, settings.int_dtype);
+                B::int_not_equal_elem(ones, 0.into(), bool_dtype)
+            }
+        };
+        let visible_blocks = visible_blocks.into_option().map(of_device);
+        let masked = masked.into_option().map(of_device);
+        let key_lengths = key_lengths.into_option();
+        let segments = query_segments.into_option().zip(key_segments.into_option());
         let by_tensors = masked.is_some()
             || visible_blocks.is_some()
             || key_lengths.is_some()
@@ -71,12 +79,7 @@ impl<B: Backend> Hidden<B> {
             let dtype = settings.int_dtype;
             let keys = part.keys.start as i64..part.keys.end as i64;
             let keys = range::<B>(keys, [1, 1, 1, len_kv], device, dtype);
-            // Clamped before the cast, which could make a length beyond the keys negative.
-            let lengths = match lengths.dtype().size() > DType::from(dtype).size() {
-                true => B::int_clamp_max(lengths, (part.keys.end as i64).into()),
-                false => lengths,
-            };
-            let lengths = in_type::<B>(lengths, dtype);
+            let lengths = clamped::<B>(lengths, 0..=part.keys.end as i64, dtype);
             let lengths = B::int_reshape(lengths, Shape::new([batch, 1, 1, 1]));
             let shape = [batch, 1, 1, len_kv];
             B::int_greater_equal(

@@ -1,13 +1,13 @@
 //! A part of the scores, and the operands that belong to it.
 
-use core::ops::Range;
+use core::ops::{Range, RangeInclusive};
 
 use burn::{
     backend::{
         Backend, TensorMetadata, get_or_init_device_settings,
         tensor::{BoolTensor, FloatTensor, IntTensor},
     },
-    tensor::{IntDType, Shape, Slice},
+    tensor::{DType, IntDType, Shape, Slice},
 };
 
 use crate::backend::{MaskInputs, OptionalBool, OptionalFloat, OptionalInt, ScoreInputs};
@@ -149,8 +149,23 @@ pub(crate) fn clamped_offsets<B: Backend>(
     [len_q, len_kv]: [usize; 2],
 ) -> IntTensor<B> {
     let dtype = get_or_init_device_settings::<B>(&offsets.device()).int_dtype;
-    let offsets = in_type::<B>(offsets.clone(), dtype);
-    B::int_clamp(offsets, (-(len_q as i64)).into(), (len_kv as i64).into())
+    clamped::<B>(offsets.clone(), -(len_q as i64)..=len_kv as i64, dtype)
+}
+
+/// Numbers of any integer type in this range and type. A wider type is clamped before the cast, which could bring a number from
+/// outside into the range; a narrower one may not hold the range.
+pub(super) fn clamped<B: Backend>(
+    tensor: IntTensor<B>,
+    range: RangeInclusive<i64>,
+    dtype: IntDType,
+) -> IntTensor<B> {
+    let (least, most) = range.into_inner();
+    let tensor = match tensor.dtype() {
+        DType::I64 if dtype != IntDType::I64 => B::int_clamp(tensor, least.into(), most.into()),
+        DType::U64 | DType::U32 => B::int_clamp_max(tensor, most.into()),
+        _ => tensor,
+    };
+    B::int_clamp(in_type::<B>(tensor, dtype), least.into(), most.into())
 }
 
 /// Casts only if the type differs: Burn 0.22.1's remote servers cannot cast integers.

@@ -26,8 +26,7 @@ pub(crate) fn times_scalar<B: Backend>(tensor: FloatTensor<B>, factor: f64) -> F
 
 /// Softcaps by which a score is divided and its tanh multiplied. The tanh of GPU drivers has an absolute error of about 1e-7,
 /// which a larger softcap would multiply. The inverse of a smaller softcap may overflow in f32.
-pub(crate) const ORDINARY_SOFTCAPS: RangeInclusive<f64> =
-    1.0 / (1_u64 << 60) as f64..=(1_u64 << 10) as f64;
+const ORDINARY_SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 10) as f64;
 
 /// `softcap · tanh(scores / softcap)`, and the hyperbolic tangents.
 pub(crate) fn cap<B: Backend>(
@@ -45,13 +44,18 @@ pub(crate) fn cap<B: Backend>(
     let ratio = twice(scores.clone(), 1.0 / root);
     let squashed = B::float_tanh(ratio.clone());
     let capped = twice(squashed.clone(), root);
-    // A score far below the softcap is itself. The ratio may underflow.
-    let epsilon = match float_dtype(scores.dtype()) {
+    // Below, the tanh is Taylor's series, to 5e-8 in f32 (and to f64's precision where its square is below epsilon): the error of a
+    // driver's tanh may be relative to 1 instead of the ratio, which may underflow.
+    let largest = match float_dtype(scores.dtype()) {
         FloatDType::F64 => f64::EPSILON,
-        _ => f32::EPSILON.into(),
+        _ => 0.01,
     };
     let bool_dtype = get_or_init_device_settings::<B>(&scores.device()).bool_dtype;
     let square = B::float_mul(ratio.clone(), ratio);
-    let below = B::float_lower_elem(square, epsilon.into(), bool_dtype);
-    (B::float_mask_where(capped, below, scores), squashed)
+    let below = B::float_lower_elem(square.clone(), largest.into(), bool_dtype);
+    let of_square = B::float_mul_scalar(square.clone(), (2.0 / 15.0).into());
+    let of_square = B::float_sub_scalar(of_square, (1.0 / 3.0).into());
+    let series = B::float_add_scalar(B::float_mul(square, of_square), 1.0.into());
+    let series = B::float_mul(scores, series);
+    (B::float_mask_where(capped, below, series), squashed)
 }

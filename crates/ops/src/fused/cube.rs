@@ -3,6 +3,8 @@
 #[cfg(all(test, feature = "wgpu", feature = "flex"))]
 mod tests;
 
+use core::ops::RangeInclusive;
+
 use burn::{
     backend::{
         Backend, TensorMetadata,
@@ -27,7 +29,6 @@ use crate::{
         RequiredGrads, Results, SavedAndGrads, ScoreInputs,
     },
     blockwise,
-    composed::scalars::ORDINARY_SOFTCAPS,
 };
 
 /// Whether the kernels support this call, from shapes and dtypes alone: fusion asks before the tensors exist.
@@ -56,6 +57,9 @@ pub(super) fn supports<B: Backend<Device = CubeDevice>>(
             optional.into_iter().filter(|&present| present).count(),
         )
 }
+
+/// Softcaps of which f32 holds the inverse, and what the kernels multiply by it.
+const SOFTCAPS: RangeInclusive<f64> = 1.0 / (1_u64 << 60) as f64..=(1_u64 << 60) as f64;
 
 /// Whether the interface of the kernels can express the call.
 fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool {
@@ -98,7 +102,7 @@ fn readable<B: Backend>(inputs: &ScoreInputs<B>, value: &FloatTensor<B>) -> bool
         size == 0.0 || (f64::from(f32::MIN_POSITIVE)..=f64::from(f32::MAX / 2.0)).contains(&size);
     inputs.scalars.body == Body::Fastest
         && scale
-        && inputs.scalars.softcap.is_none_or(|softcap| ORDINARY_SOFTCAPS.contains(&softcap))
+        && inputs.scalars.softcap.is_none_or(|softcap| SOFTCAPS.contains(&softcap))
         && matches!(query.dtype(), F32 | F16 | BF16)
         && [key.dtype(), value.dtype()] == [query.dtype(); 2]
         && shapes.iter().all(indexable)
