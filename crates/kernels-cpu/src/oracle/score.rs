@@ -57,8 +57,11 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     let scaled = inputs.scale.unwrap_or_else(|| problem.default_scale()) * dot;
     let (capped, slope) = match inputs.softcap {
         Some(softcap) => {
-            let tanh = math::tanh(scaled / softcap);
-            (softcap * tanh, 1.0 - tanh * tanh)
+            let ratio = scaled / softcap;
+            // 1 − tanh²(ratio), which would cancel where the tanh is near 1.
+            let e = math::exp(-2.0 * ratio.abs());
+            let slope = 4.0 * e / ((1.0 + e) * (1.0 + e));
+            (softcap * math::tanh(ratio), slope)
         }
         None => (scaled, 1.0),
     };

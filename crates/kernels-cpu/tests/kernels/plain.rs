@@ -120,6 +120,8 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
         let distance_index = |key| head * entries + case.axis().index(position, key);
 
         let mut dsoftcap = vec![1.0; p.len_kv];
+        // The derivative as it is where it does not cancel.
+        let mut slopes = vec![1.0; p.len_kv];
         let mut errors_of_dsoftcap = vec![0.0; p.len_kv];
         let mut scores = vec![f64::NEG_INFINITY; p.len_kv];
         // Those of the terms of each score.
@@ -145,6 +147,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                     round(ratio.tanh())
                 };
                 dsoftcap[key] = round(1.0 - round(tanh * tanh));
+                slopes[key] = ratio.cosh().powi(-2);
                 score = round(softcap * tanh);
                 let [of_tanh, of_derivative] = softcap_errors::<T>(ratio, of_dot / softcap);
                 let of_score = softcap * of_tanh / T::EPSILON_OF_REAL;
@@ -255,11 +258,9 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
                 sums.add_gradient(distance_index(key), of_score, size, error);
             }
             let of_dot = round(round(of_score * dsoftcap[key]) * scale);
-            let error = error * dsoftcap[key] + size * errors_of_dsoftcap[key];
+            let error = error * slopes[key] + size * errors_of_dsoftcap[key];
             let error = error * scale.abs();
-            // With a softcap, the derivative is the difference of 1 and the square of the tanh.
-            let size_of_dsoftcap = case.softcap.map_or(1.0, |_| 2.0 - dsoftcap[key]);
-            let size = size * size_of_dsoftcap * scale.abs();
+            let size = size * slopes[key] * scale.abs();
             for d in 0..p.dim_qk {
                 let (q, k) = (q[d], k(key)[d]);
                 of_query.add_gradient(

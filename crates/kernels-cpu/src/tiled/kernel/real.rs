@@ -72,6 +72,8 @@ pub trait Real:
     fn minus<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a · b`
     fn times<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
+    /// `a / b`
+    fn over<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S>;
     /// `a · b + c`, rounded once where the machine can.
     fn mul_add<S: Simd>(
         simd: S,
@@ -113,7 +115,7 @@ pub trait Real:
 
 /// Everything that differs between the two precisions by name only.
 macro_rules! operations {
-    ($real:ident, $vector:ident, $add:ident, $sub:ident, $mul:ident, $max:ident, $min:ident, $fma:ident, $splat:ident,
+    ($real:ident, $vector:ident, $add:ident, $sub:ident, $mul:ident, $div:ident, $max:ident, $min:ident, $fma:ident, $splat:ident,
      $less:ident, $select:ident, $as_simd:ident, $as_mut_simd:ident, $deinterleave:ident, $reduce_sum:ident) => {
         const NEG_INFINITY: Self = $real::NEG_INFINITY;
         const MAX: Self = $real::MAX;
@@ -153,6 +155,11 @@ macro_rules! operations {
         #[inline(always)]
         fn times<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
             simd.$mul(a, b)
+        }
+
+        #[inline(always)]
+        fn over<S: Simd>(simd: S, a: Self::Vector<S>, b: Self::Vector<S>) -> Self::Vector<S> {
+            simd.$div(a, b)
         }
         #[inline(always)]
         fn mul_add<S: Simd>(
@@ -218,6 +225,7 @@ impl Real for f32 {
         add_f32s,
         sub_f32s,
         mul_f32s,
+        div_f32s,
         max_f32s,
         min_f32s,
         mul_add_e_f32s,
@@ -295,6 +303,7 @@ impl Real for f64 {
         add_f64s,
         sub_f64s,
         mul_f64s,
+        div_f64s,
         max_f64s,
         min_f64s,
         mul_add_e_f64s,

@@ -34,7 +34,7 @@ impl<R: Real> Softcap<R> {
         }
     }
 
-    /// The capped score, and the hyperbolic tangent.
+    /// The capped score, and its ratio to the softcap before it was capped.
     #[inline(always)]
     pub(super) fn apply<S: Simd>(
         self,
@@ -45,7 +45,7 @@ impl<R: Real> Softcap<R> {
         let argument = R::times(simd, score, inverse);
         if !self.roots {
             let tanh = R::tanh(simd, argument);
-            return (R::times(simd, tanh, cap), tanh);
+            return (R::times(simd, tanh, cap), argument);
         }
         let argument = R::times(simd, argument, inverse);
         let tanh = R::tanh(simd, argument);
@@ -53,7 +53,23 @@ impl<R: Real> Softcap<R> {
         // A score far below the softcap is itself. Its ratio to the softcap may be subnormal, or 0.
         let square = R::times(simd, argument, argument);
         let epsilon = R::splat(simd, R::EPSILON);
-        (R::select_less(simd, square, epsilon, score, capped), tanh)
+        (
+            R::select_less(simd, square, epsilon, score, capped),
+            argument,
+        )
+    }
+
+    /// The derivative of the capped score, `1 − tanh²(ratio)`, as `4e / (1 + e)²` with `e = exp(−2 · |ratio|)`: the difference
+    /// would cancel where the tanh is near 1.
+    #[inline(always)]
+    fn derivative<S: Simd>(simd: S, ratio: R::Vector<S>) -> R::Vector<S> {
+        let zero = R::splat(simd, R::default());
+        let magnitude = R::select_less(simd, ratio, zero, R::minus(simd, zero, ratio), ratio);
+        let factor = R::splat(simd, R::from_f64(-2.0 * LOG2_E));
+        let e = R::exp2_of_negative(simd, R::times(simd, magnitude, factor));
+        let sum = R::plus(simd, R::splat(simd, R::from_f64(1.0)), e);
+        let four = R::splat(simd, R::from_f64(4.0));
+        R::over(simd, R::times(simd, four, e), R::times(simd, sum, sum))
     }
 
     /// Caps the scores of a panel. `dsoftcap` gets the derivatives, in rows of the panel's columns; it may be empty.
@@ -66,7 +82,6 @@ impl<R: Real> Softcap<R> {
         stride: usize,
         dsoftcap: &mut [R],
     ) {
-        let one = R::splat(simd, R::from_f64(1.0));
         let zero = R::splat(simd, R::default());
         let negative = R::splat(simd, R::from_f64(-1.0));
         let keep_dsoftcap = !dsoftcap.is_empty();
@@ -75,12 +90,12 @@ impl<R: Real> Softcap<R> {
                 .iter_mut()
                 .enumerate()
             {
-                let (capped, tanh) = self.apply(simd, *score);
+                let (capped, ratio) = self.apply(simd, *score);
                 *score = capped;
                 if keep_dsoftcap {
                     let dsoftcap =
                         R::vectors_mut::<S>(&mut dsoftcap[key * panel.columns..][..panel.columns]);
-                    let derivative = R::mul_add(simd, R::minus(simd, zero, tanh), tanh, one);
+                    let derivative = Self::derivative(simd, ratio);
                     // The score of a hidden key may be NaN. That of a visible one is NaN without its derivative.
                     dsoftcap[vector] = R::select_less(simd, negative, derivative, derivative, zero);
                 }
