@@ -34,6 +34,7 @@
 //! model view, the lines between tokens its head view.
 
 mod color;
+mod error;
 mod escape;
 mod label;
 mod limits;
@@ -43,7 +44,8 @@ mod svg;
 mod text;
 
 pub use color::{Background, ColorScale};
-pub use map::{AttentionMap, MapError};
+pub use error::MapError;
+pub use map::AttentionMap;
 pub use page::{AttentionGroup, AttentionPage};
 pub use svg::{SvgOptions, render_svg};
 pub use text::{TextOptions, render_text};

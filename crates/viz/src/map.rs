@@ -1,7 +1,6 @@
 //! The data that every picture is drawn from.
 
-use std::error::Error;
-use std::fmt;
+use crate::MapError;
 
 /// How far above 1 a weight may be: the rounding of a softmax computed in bfloat16.
 const TOLERANCE: f32 = 1e-2;
@@ -10,6 +9,11 @@ const TOLERANCE: f32 = 1e-2;
 ///
 /// A row, the weights of one query, is the result of a softmax: it sums to 1, or to 0 if the query may not see any key (to less
 /// than 1 with attention sinks).
+///
+/// # Hidden keys
+/// Pictures tell a key that a mask hides from one that merely gets little weight. A weight of exactly 0 counts as hidden. A softmax gives
+/// it to a visible key only by underflow, where the score lies more than about 100 below the largest of its row (17 in f16); ALiBi does
+/// so on long texts. If that may be, [`with_hidden`](Self::with_hidden) says what the mask was.
 ///
 /// # Example
 /// ```
@@ -35,6 +39,7 @@ pub struct AttentionMap {
     keys: Vec<String>,
     heads: usize,
     weights: Vec<f32>,
+    hidden: Option<Vec<bool>>,
 }
 
 impl AttentionMap {
@@ -95,7 +100,39 @@ impl AttentionMap {
             queries,
             keys,
             weights,
+            hidden: None,
         })
+    }
+
+    /// Says what the mask hides, true where a query may not see a key: then a weight of 0 elsewhere is visible.
+    ///
+    /// # Shapes
+    /// `hidden`: `[queries, keys]`, row-major, the same for every head.
+    ///
+    /// # Errors
+    /// A [`MapError`] if `hidden` has another length, or a hidden key has a weight other than 0.
+    pub fn with_hidden(mut self, hidden: Vec<bool>) -> Result<Self, MapError> {
+        let (queries, keys) = (self.queries.len(), self.keys.len());
+        if hidden.len() != queries * keys {
+            return Err(MapError::HiddenCount {
+                hidden: hidden.len(),
+                queries,
+                keys,
+            });
+        }
+        let mut cells = self.weights.iter().zip(hidden.iter().cycle()).enumerate();
+        if let Some((index, (&weight, _))) =
+            cells.find(|(_, (weight, hides))| **hides && **weight != 0.0)
+        {
+            return Err(MapError::HiddenWeight {
+                head: index / (queries * keys),
+                query: index / keys % queries,
+                key: index % keys,
+                weight,
+            });
+        }
+        self.hidden = Some(hidden);
+        Ok(self)
     }
 
     /// The title, such as `layer 1`.
@@ -141,6 +178,18 @@ impl AttentionMap {
         &self.weights[start..start + self.keys.len()]
     }
 
+    /// Whether key `j` is hidden from query `i` of `head`, by [`with_hidden`](Self::with_hidden) or by its weight of exactly 0.
+    ///
+    /// # Panics
+    /// If `head`, `i` or `j` is out of range.
+    pub fn is_hidden(&self, head: usize, i: usize, j: usize) -> bool {
+        let weight = self.weight(head, i, j);
+        match &self.hidden {
+            Some(hidden) => hidden[i * self.keys.len() + j],
+            None => weight == 0.0,
+        }
+    }
+
     /// The map of one head that averages all heads.
     pub fn mean_over_heads(&self) -> AttentionMap {
         let cells = self.queries.len() * self.keys.len();
@@ -155,6 +204,7 @@ impl AttentionMap {
             keys: self.keys.clone(),
             heads: 1,
             weights: weights.collect(),
+            hidden: self.hidden.clone(),
         }
     }
 
@@ -209,97 +259,15 @@ impl AttentionMap {
         (sum / count.max(1) as f64) as f32
     }
 
-    /// Whether no token looks at a later one: the same tokens on both sides, and every weight above the diagonal is 0.
+    /// Whether no token may look at a later one: the same tokens on both sides, and every key above the diagonal hidden.
     ///
     /// True for the self-attention of a decoder. False for a single token, which cannot tell.
     pub fn is_causal(&self) -> bool {
         self.queries.len() > 1
             && self.queries == self.keys
             && (0..self.heads).all(|head| {
-                (0..self.queries.len()).all(|i| {
-                    self.row(head, i)[i + 1..]
-                        .iter()
-                        .all(|&weight| weight == 0.0)
-                })
+                (0..self.queries.len())
+                    .all(|i| (i + 1..self.keys.len()).all(|j| self.is_hidden(head, i, j)))
             })
     }
 }
-
-/// Why tokens and weights do not make an [`AttentionMap`].
-#[derive(Clone, Debug, PartialEq)]
-pub enum MapError {
-    /// The list of queries is empty.
-    NoQueries,
-    /// The list of keys is empty.
-    NoKeys,
-    /// The number of weights is not heads × queries × keys for any positive number of heads.
-    WeightCount {
-        /// The number of weights given.
-        weights: usize,
-        /// The number of queries given.
-        queries: usize,
-        /// The number of keys given.
-        keys: usize,
-    },
-    /// A weight is NaN or infinite.
-    NotFinite {
-        /// The head of the weight.
-        head: usize,
-        /// The query of the weight.
-        query: usize,
-        /// The key of the weight.
-        key: usize,
-        /// The weight.
-        weight: f32,
-    },
-    /// A weight is below 0 or above 1.
-    OutOfRange {
-        /// The head of the weight.
-        head: usize,
-        /// The query of the weight.
-        query: usize,
-        /// The key of the weight.
-        key: usize,
-        /// The weight.
-        weight: f32,
-    },
-}
-
-impl fmt::Display for MapError {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            MapError::NoQueries => write!(out, "an attention map needs at least one query"),
-            MapError::NoKeys => write!(out, "an attention map needs at least one key"),
-            MapError::WeightCount {
-                weights,
-                queries,
-                keys,
-            } => write!(
-                out,
-                "{weights} weights do not fill heads of {queries} queries × {keys} keys = {} weights each",
-                queries * keys
-            ),
-            MapError::NotFinite {
-                head,
-                query,
-                key,
-                weight,
-            } => write!(
-                out,
-                "the weight of head {head}, query {query}, key {key} is {weight}, not a finite number"
-            ),
-            MapError::OutOfRange {
-                head,
-                query,
-                key,
-                weight,
-            } => write!(
-                out,
-                "the weight of head {head}, query {query}, key {key} is {weight}, not between 0 and 1: pass weights \
-                 after the softmax"
-            ),
-        }
-    }
-}
-
-impl Error for MapError {}

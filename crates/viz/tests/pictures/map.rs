@@ -86,6 +86,48 @@ fn causal_means_same_tokens_and_an_empty_upper_triangle() {
 }
 
 #[test]
+fn a_weight_of_exactly_0_is_hidden_unless_a_mask_says_otherwise() {
+    let weights = [1.0, 0.0, 1e-9, 0.25, 0.0, 0.75];
+    let plain = map(&["a", "b"], &["x", "y", "z"], &weights).unwrap();
+    let hidden = |map: &AttentionMap| {
+        let row = |i| [0, 1, 2].map(|j| map.is_hidden(0, i, j));
+        [row(0), row(1)]
+    };
+    assert_eq!(hidden(&plain), [[false, true, false]; 2]);
+    let mask = vec![false, false, false, false, true, false];
+    let masked = plain.with_hidden(mask).unwrap();
+    let expected = [[false; 3], [false, true, false]];
+    assert_eq!(hidden(&masked), expected);
+    assert_eq!(hidden(&masked.mean_over_heads()), expected);
+}
+
+#[test]
+fn causal_follows_the_mask() {
+    let weights = [1.0, 0.0, 0.5, 0.5];
+    let underflowed = map(&["a", "b"], &["a", "b"], &weights).unwrap();
+    assert!(underflowed.is_causal());
+    let nothing_hidden = underflowed.with_hidden(vec![false; 4]).unwrap();
+    assert!(!nothing_hidden.is_causal());
+}
+
+#[test]
+fn what_is_hidden_fits_the_weights() {
+    assert_eq!(
+        sample()
+            .with_hidden(vec![false; 7])
+            .unwrap_err()
+            .to_string(),
+        "7 flags do not say what is hidden of 3 queries × 5 keys = 15 weights"
+    );
+    // Only the second head looks at the last key of the second query.
+    let hidden = (0..15).map(|cell| cell == 9).collect();
+    assert_eq!(
+        sample().with_hidden(hidden).unwrap_err().to_string(),
+        "the weight of head 1, query 1, key 4 is 0.2, and the key is said to be hidden: pass true where a mask hides a key"
+    );
+}
+
+#[test]
 fn no_queries_is_an_error() {
     assert_eq!(map(&[], &["x"], &[]), Err(MapError::NoQueries));
 }

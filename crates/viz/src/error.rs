@@ -1,0 +1,122 @@
+//! Why there is no map.
+
+use std::error::Error;
+use std::fmt;
+
+/// Why tokens and weights do not make an [`AttentionMap`](crate::AttentionMap).
+#[derive(Clone, Debug, PartialEq)]
+pub enum MapError {
+    /// The list of queries is empty.
+    NoQueries,
+    /// The list of keys is empty.
+    NoKeys,
+    /// The number of weights is not heads × queries × keys for any positive number of heads.
+    WeightCount {
+        /// The number of weights given.
+        weights: usize,
+        /// The number of queries given.
+        queries: usize,
+        /// The number of keys given.
+        keys: usize,
+    },
+    /// A weight is NaN or infinite.
+    NotFinite {
+        /// The head of the weight.
+        head: usize,
+        /// The query of the weight.
+        query: usize,
+        /// The key of the weight.
+        key: usize,
+        /// The weight.
+        weight: f32,
+    },
+    /// A weight is below 0 or above 1.
+    OutOfRange {
+        /// The head of the weight.
+        head: usize,
+        /// The query of the weight.
+        query: usize,
+        /// The key of the weight.
+        key: usize,
+        /// The weight.
+        weight: f32,
+    },
+    /// The number of flags that say what is hidden is not queries × keys.
+    HiddenCount {
+        /// The number of flags given.
+        hidden: usize,
+        /// The number of queries.
+        queries: usize,
+        /// The number of keys.
+        keys: usize,
+    },
+    /// A key that is said to be hidden has a weight other than 0.
+    HiddenWeight {
+        /// The head of the weight.
+        head: usize,
+        /// The query of the weight.
+        query: usize,
+        /// The key of the weight.
+        key: usize,
+        /// The weight.
+        weight: f32,
+    },
+}
+
+impl fmt::Display for MapError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            MapError::NoQueries => write!(out, "an attention map needs at least one query"),
+            MapError::NoKeys => write!(out, "an attention map needs at least one key"),
+            MapError::WeightCount {
+                weights,
+                queries,
+                keys,
+            } => write!(
+                out,
+                "{weights} weights do not fill heads of {queries} queries × {keys} keys = {} weights each",
+                queries * keys
+            ),
+            MapError::NotFinite {
+                head,
+                query,
+                key,
+                weight,
+            } => write!(
+                out,
+                "the weight of head {head}, query {query}, key {key} is {weight}, not a finite number"
+            ),
+            MapError::OutOfRange {
+                head,
+                query,
+                key,
+                weight,
+            } => write!(
+                out,
+                "the weight of head {head}, query {query}, key {key} is {weight}, not between 0 and 1: pass weights \
+                 after the softmax"
+            ),
+            MapError::HiddenCount {
+                hidden,
+                queries,
+                keys,
+            } => write!(
+                out,
+                "{hidden} flags do not say what is hidden of {queries} queries × {keys} keys = {} weights",
+                queries * keys
+            ),
+            MapError::HiddenWeight {
+                head,
+                query,
+                key,
+                weight,
+            } => write!(
+                out,
+                "the weight of head {head}, query {query}, key {key} is {weight}, and the key is said to be hidden: pass true \
+                 where a mask hides a key"
+            ),
+        }
+    }
+}
+
+impl Error for MapError {}
