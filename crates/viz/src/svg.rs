@@ -32,7 +32,7 @@ const MOST_SQUARES: usize = MOST_TOKENS * MOST_TOKENS;
 /// `map` as a standalone SVG document: a heat map with token labels, a legend, and a title and description for readers who
 /// cannot see it.
 ///
-/// A single head has a tooltip on every cell. Cells of weight 0 are left blank.
+/// A single head has a tooltip on every cell. Where the key is [hidden](AttentionMap#hidden-keys), there is hatching instead.
 ///
 /// # Limits
 /// In place of a map with more than 1024 queries or 1024 keys, or of more than 2²⁰ weights in the heads to draw, the SVG has one sentence with its sizes. To see such a map, pass a slice of
@@ -111,16 +111,20 @@ fn begun(
     font: usize,
     description: &str,
 ) -> String {
-    let (paper, ink) = match options.background {
-        Background::Light => ("#ffffff", "#1b2530"),
-        Background::Dark => ("#0f151a", "#dfe7ee"),
+    let ink = match options.background {
+        Background::Light => "#1b2530",
+        Background::Dark => "#dfe7ee",
     };
+    let (name, lines, paper) = hatching(options.background);
     let title = title(map, options);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\" \
          font-family=\"ui-monospace, Menlo, Consolas, 'DejaVu Sans Mono', monospace\" font-size=\"{font}\" \
-         fill=\"{ink}\">\n<title>{}</title>\n<desc>{}</desc>\n<rect width=\"100%\" height=\"100%\" fill=\"{paper}\"/>\n\
+         fill=\"{ink}\">\n<title>{}</title>\n<desc>{}</desc>\n\
+         <defs><pattern id=\"{name}\" width=\"6\" height=\"6\" patternUnits=\"userSpaceOnUse\" patternTransform=\"rotate(45)\">\
+         <rect width=\"6\" height=\"6\" fill=\"{paper}\"/><rect width=\"2\" height=\"6\" fill=\"{lines}\"/></pattern></defs>\n\
+         <rect width=\"100%\" height=\"100%\" fill=\"{paper}\"/>\n\
          <text x=\"{MARGIN}\" y=\"28\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
         markup(&title),
         markup(description),
@@ -273,8 +277,22 @@ impl<'a> Panel<'a> {
         )
         .expect(WRITES);
         for i in 0..self.queries.len() {
-            for j in 0..self.keys.len() {
-                self.draw_cell(svg, (head, i, j), (left + j * cell, above + i * cell));
+            let y = above + i * cell;
+            let keys: Vec<usize> = (0..self.keys.len()).collect();
+            // One rectangle for neighbours that are hidden.
+            for run in keys.chunk_by(|&j, &next| {
+                self.map.is_hidden(head, i, j) == self.map.is_hidden(head, i, next)
+            }) {
+                if self.map.is_hidden(head, i, run[0]) {
+                    let (x, width) = (left + run[0] * cell, run.len() * cell);
+                    let fill = hatching(self.background).0;
+                    writeln!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{cell}\" fill=\"url(#{fill})\"/>")
+                        .expect(WRITES);
+                    continue;
+                }
+                for &j in run {
+                    self.draw_cell(svg, (head, i, j), (left + j * cell, y));
+                }
             }
         }
     }
@@ -286,9 +304,6 @@ impl<'a> Panel<'a> {
         (x, y): (usize, usize),
     ) {
         let weight = self.map.weight(head, i, j);
-        if weight == 0.0 {
-            return;
-        }
         let fill = hex(self.background.shade(weight / self.top));
         write!(
             svg,
@@ -303,6 +318,14 @@ impl<'a> Panel<'a> {
         } else {
             svg.push_str("/>\n");
         }
+    }
+}
+
+/// The name of the pattern of hidden keys, and its lines and ground: one name for each background, so that a document may hold both.
+fn hatching(background: Background) -> (&'static str, &'static str, &'static str) {
+    match background {
+        Background::Light => ("hidden-light", "#c3ccd5", "#ffffff"),
+        Background::Dark => ("hidden-dark", "#3f4f5c", "#0f151a"),
     }
 }
 
@@ -323,7 +346,7 @@ fn draw_legend(svg: &mut String, background: Background, top: f32, y: usize) {
         "<text x=\"{MARGIN}\" y=\"{0}\" font-size=\"11\">0</text>\n\
          <text x=\"{end}\" y=\"{0}\" font-size=\"11\" text-anchor=\"end\">{top:.2}</text>\n\
          <text x=\"{1}\" y=\"{2}\" font-size=\"11\">weight</text>\n\
-         <text x=\"{MARGIN}\" y=\"{3}\" font-size=\"11\">rows: queries, columns: keys</text>",
+         <text x=\"{MARGIN}\" y=\"{3}\" font-size=\"11\">rows: queries, columns: keys; hatched: hidden</text>",
         y + 22,
         end + 8,
         y + 10,

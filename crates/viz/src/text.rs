@@ -36,6 +36,8 @@ const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
 /// weights replaces the last keys, and a line says how many they are. At least one key is always
 /// drawn. Every line ends with a newline.
 ///
+/// A cell is blank where the key is [hidden](AttentionMap#hidden-keys).
+///
 /// # Panics
 /// If `head` is out of range.
 ///
@@ -56,7 +58,7 @@ const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
 ///      I     sleep
 /// je   █████ ░░░░░
 /// dors ▒▒▒▒▒ ▓▓▓▓▓
-/// weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is 0
+/// weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden
 /// "
 /// );
 /// # Ok::<(), burn_attn_viz::MapError>(())
@@ -95,26 +97,31 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
         header.push(' ');
         header.push_str(&fit(key, layout.columns));
     }
-    if layout.hidden > 0 {
+    if layout.left_out > 0 {
         header.push(' ');
-        header.push_str(&fit(&sum_label(layout.hidden), layout.sum_columns));
+        header.push_str(&fit(&sum_label(layout.left_out), layout.sum_columns));
     }
     text.push_str(header.trim_end());
     text.push('\n');
 
     for (i, query) in queries.iter().enumerate() {
-        let row = map.row(head, i);
-        let mut cells: Vec<f32> = row[..layout.shown].to_vec();
-        if layout.hidden > 0 {
-            cells.push(row[layout.shown..].iter().sum());
+        let seen = |j: usize| (!map.is_hidden(head, i, j)).then(|| map.weight(head, i, j));
+        let mut cells: Vec<Option<f32>> = (0..layout.shown).map(seen).collect();
+        if layout.left_out > 0 {
+            // Hidden only if all of them are.
+            let rest = (layout.shown..keys.len()).filter_map(seen);
+            cells.push(rest.reduce(|sum, weight| sum + weight));
         }
         let mut drawn = fit(query, query_columns);
         let columns = repeat_n(layout.columns, layout.shown).chain([layout.sum_columns]);
         for (weight, columns) in cells.into_iter().zip(columns) {
             drawn.push(' ');
-            match options.color {
-                Some(background) => push_colored(&mut drawn, weight, columns, background),
-                None => drawn.extend(repeat_n(block(weight), columns)),
+            match (weight, options.color) {
+                (None, _) => drawn.extend(repeat_n(' ', columns)),
+                (Some(weight), Some(background)) => {
+                    push_colored(&mut drawn, weight, columns, background);
+                }
+                (Some(weight), None) => drawn.extend(repeat_n(block(weight), columns)),
             }
         }
         text.push_str(drawn.trim_end());
@@ -122,17 +129,15 @@ pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> St
     }
 
     let legend = match options.color {
-        Some(_) => "weight in percent; blank is 0",
-        None => "weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is 0",
+        Some(_) => "weight in percent; blank is hidden",
+        None => "weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden",
     };
     line(&mut text, legend, options);
-    if layout.hidden > 0 {
-        let (shown, all, hidden) = (layout.shown, keys.len(), layout.hidden);
+    if layout.left_out > 0 {
+        let (shown, all, rest) = (layout.shown, keys.len(), layout.left_out);
         line(
             &mut text,
-            &format!(
-                "{shown} of {all} keys fit; column +{hidden} is the sum of the other {hidden}"
-            ),
+            &format!("{shown} of {all} keys fit; column +{rest} is the sum of the other {rest}"),
             options,
         );
     }
@@ -146,7 +151,7 @@ struct Layout {
     /// Keys with a column of their own.
     shown: usize,
     /// Keys summed up in the last column.
-    hidden: usize,
+    left_out: usize,
     /// Columns of the sum, without the space before it.
     sum_columns: usize,
 }
@@ -167,15 +172,15 @@ impl Layout {
         Self {
             columns,
             shown,
-            hidden: keys - shown,
+            left_out: keys - shown,
             sum_columns: sum_columns(shown),
         }
     }
 }
 
 /// What the column is called that sums up so many keys.
-fn sum_label(hidden: usize) -> String {
-    format!("+{hidden}")
+fn sum_label(left_out: usize) -> String {
+    format!("+{left_out}")
 }
 
 fn line(text: &mut String, content: &str, options: &TextOptions) {
@@ -185,7 +190,6 @@ fn line(text: &mut String, content: &str, options: &TextOptions) {
 
 fn block(weight: f32) -> char {
     match weight {
-        0.0 => ' ',
         ..0.05 => '·',
         ..0.25 => '░',
         ..0.5 => '▒',
@@ -197,14 +201,10 @@ fn block(weight: f32) -> char {
 fn push_colored(text: &mut String, weight: f32, columns: usize, background: Background) {
     let [red, green, blue] = background.shade(weight);
     let [ink_red, ink_green, ink_blue] = background.ink(weight);
-    let percent = if weight == 0.0 {
-        String::new()
-    } else {
-        format!("{:.0}", weight * 100.0)
-    };
+    let percent = weight * 100.0;
     write!(
         text,
-        "\x1b[48;2;{red};{green};{blue};38;2;{ink_red};{ink_green};{ink_blue}m{percent:^columns$}\x1b[0m"
+        "\x1b[48;2;{red};{green};{blue};38;2;{ink_red};{ink_green};{ink_blue}m{percent:^columns$.0}\x1b[0m"
     )
     .expect("a String takes every write");
 }

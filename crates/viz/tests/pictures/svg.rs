@@ -45,7 +45,7 @@ fn title_and_description_come_first_and_say_what_is_drawn() {
 }
 
 #[test]
-fn single_head_names_every_weight_and_leaves_zeros_blank() {
+fn single_head_names_every_weight_that_is_not_hidden() {
     let map = sample();
     for head in 0..2 {
         let svg = render_svg(&map, &one_head(head));
@@ -54,12 +54,38 @@ fn single_head_names_every_weight_and_leaves_zeros_blank() {
             for (j, key) in map.keys().iter().enumerate() {
                 let weight = map.weight(head, i, j);
                 let tooltip = format!("<title>{query} → {key}: {weight:.4}</title>");
-                assert_eq!(svg.contains(&tooltip), weight > 0.0, "{tooltip}");
-                drawn += usize::from(weight > 0.0);
+                let seen = !map.is_hidden(head, i, j);
+                assert_eq!(svg.contains(&tooltip), seen, "{tooltip}");
+                drawn += usize::from(seen);
             }
         }
         assert_eq!(svg.matches("</title></rect>").count(), drawn);
     }
+}
+
+#[test]
+fn hidden_keys_are_hatched_and_a_visible_0_is_not() {
+    let hatched = |map: &AttentionMap| {
+        render_svg(map, &one_head(1))
+            .matches("fill=\"url(#hidden-light)\"")
+            .count()
+    };
+    // The second head has four zeros, side by side.
+    assert_eq!(hatched(&sample()), 1);
+    let mut hidden = vec![false; 15];
+    (hidden[2], hidden[4]) = (true, true);
+    let rows = [
+        0.5, 0.5, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0, 0.5, 0.5, 0.0, 0.0, 0.0,
+    ];
+    let map = AttentionMap::new(
+        "m",
+        sample().queries().into(),
+        sample().keys().into(),
+        rows.repeat(2),
+    );
+    let map = map.unwrap().with_hidden(hidden).unwrap();
+    assert_eq!(hatched(&map), 2, "what is between them is seen");
+    assert!(render_svg(&map, &one_head(1)).contains("<title>je → asleep: 0.0000</title>"));
 }
 
 #[test]

@@ -30,7 +30,7 @@ layer 1, head 1 of 2: rows are queries, columns are keys
 je   ░░░░░░ ░░░░░░ ▒▒▒▒▒▒ ▒▒▒▒▒▒
 dors ▓▓▓▓▓▓ ░░░░░░ ░░░░░░ ▒▒▒▒▒▒
 .           ······ ······ ░░░░░░ ██████
-weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is 0
+weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden
 "
     );
 }
@@ -42,20 +42,38 @@ fn golden_percentages_under_the_colours() {
         ..TextOptions::default()
     };
     let colored = render_text(&sample(), 0, &options);
-    assert!(
-        colored.contains("\u{1b}[48;2;23;33;40;"),
-        "a weight of 0 is close to the background"
-    );
     assert_eq!(
         without_colors(&colored),
         "\
 layer 1, head 1 of 2: rows are queries, columns are keys
      I      am     fast   asleep .
-je     10     20     30     40         \n\
-dors   50     12     12     25         \n\
+je     10     20     30     40  \n\
+dors   50     12     12     25  \n\
 .             1      4      5      90  \n\
-weight in percent; blank is 0
+weight in percent; blank is hidden
 "
+    );
+}
+
+#[test]
+fn hidden_is_blank_and_a_visible_0_is_not() {
+    let weights = vec![0.0, 0.0, 1.0];
+    let map = AttentionMap::new("m", tokens(&["q"]), tokens(&["x", "y", "z"]), weights).unwrap();
+    let map = map.with_hidden(vec![true, false, false]).unwrap();
+    let text = render_text(&map, 0, &TextOptions::default());
+    assert!(text.contains("\nq     ··· ███\n"), "{text}");
+    let options = TextOptions {
+        color: Some(Background::Dark),
+        ..TextOptions::default()
+    };
+    let text = render_text(&map, 0, &options);
+    assert!(
+        text.contains("\nq     \u{1b}[48;2;23;33;40;"),
+        "a weight of 0 is close to the background: {text:?}"
+    );
+    assert!(
+        without_colors(&text).contains("\nq      0  100\n"),
+        "{text:?}"
     );
 }
 
