@@ -7,8 +7,9 @@
   const narrow = matchMedia("(max-width: 900px)");
   const ROW = 26; // height of a token in the line view, as in page.css
   const LONGEST_LABEL = 18;
+  const LONGEST_OF_TWO = 12; // where a label has two tokens
   const READABLE = 13; // the smallest square, in pixels, that a label fits beside
-  const LARGE = 64; // more tokens than fit a screen with their labels
+  const LARGE = 64; // more tokens than fit a screen with their labels, and so many that their weights are small
   const FAINTEST = 0.005; // the smallest weight that gets a line or a number
   const MOST_LINES = 2000; // drawn at once, when no token is chosen
 
@@ -16,7 +17,7 @@
   const places = data.groups.flatMap((group, g) => group.layers.map((layer, l) => ({ group, layer, g, l })));
   if (places.length === 0) return;
 
-  const state = { place: 0, head: 0, pinned: null, fullScale: true, labelled: false };
+  const state = { place: 0, head: 0, pinned: null, scale: null, labelled: false };
   const thumbnails = []; // thumbnails[place][head]: button
 
   // Elements. Text always enters through textContent, so that no token is ever read as markup.
@@ -51,9 +52,9 @@
   const place = () => places[state.place];
   const layer = () => place().layer;
   const head = () => layer().heads[state.head];
-  const weight = (i, j, of = head(), keys = layer().keys.length) => of.weights[i * keys + j] / data.units;
+  const stored = (i, j) => head().weights[i * layer().keys.length + j]; // below 0 where the key is hidden
+  const weight = (i, j) => Math.max(stored(i, j), 0) / data.units;
   const isLarge = (at) => Math.max(at.queries.length, at.keys.length) > LARGE;
-  const isHidden = (at, i, j) => at.causal && j > i;
   // What does not change with the reader's choices is computed once for each head.
   const perHead = (compute) => {
     const known = new Map();
@@ -62,18 +63,42 @@
       return known.get(of);
     };
   };
-  const largest = perHead((of) => of.weights.reduce((a, b) => Math.max(a, b), 0) / data.units || 1);
+  // The largest weight, of the long rows if there are any: behind a causal mask the first query always gives 1 to the first key.
+  const largest = perHead(({ weights, columns }) => {
+    let [all, long] = [0, 0];
+    for (let start = 0; start < weights.length; start += columns) {
+      const seen = weights.slice(start, start + columns).filter((w) => w >= 0);
+      const top = seen.reduce((a, b) => Math.max(a, b), 0);
+      all = Math.max(all, top);
+      if (seen.length > LARGE) long = Math.max(long, top);
+    }
+    const whose = long > 0 && long < all ? ` or more, the largest weight of rows of over ${LARGE} keys` : ", the largest weight of this head";
+    return { top: (long || all) / data.units || 1, whose };
+  });
   const strongest = perHead(({ weights }) => {
     const visible = weights.flatMap((w, n) => (w >= FAINTEST * data.units ? [n] : []));
     return { all: visible.length <= MOST_LINES,
       cells: visible.sort((a, b) => weights[b] - weights[a]).slice(0, MOST_LINES) };
   });
-  const topOf = (of) => (state.fullScale ? 1 : largest(of));
-  const shorten = (token) => {
+  const hides = perHead((of) => of.weights.some((w) => w < 0));
+  // Unless the reader has chosen, the colours of long rows do not go up to 1.
+  const isFullScale = (at) => (state.scale ? state.scale === "1" : at.keys.length <= LARGE);
+  const topOf = (at, of) => (isFullScale(at) ? 1 : largest(of).top);
+  const shorten = (token, longest = LONGEST_LABEL) => {
     const characters = [...token];
-    return characters.length > LONGEST_LABEL ? characters.slice(0, LONGEST_LABEL - 1).join("") + "…" : token;
+    return characters.length > longest ? characters.slice(0, longest - 1).join("") + "…" : token;
   };
-  const nameOf = (at, h) => `${at.group.name}, ${at.layer.title}, ${at.layer.heads[h].name}`;
+  // A row: the token that its query reads and, where that is known, the one that the model writes next. The mark of direction keeps
+  // them in this order in any script.
+  places.forEach(({ group: { written }, layer: at }) => {
+    at.heads.forEach((of) => { of.columns = at.keys.length; });
+    const rows = (cut) => at.queries.map((read, i) => `${cut(read)} \u200e⇒ ${cut(written[i])}`);
+    at.rows = written.length > 0 ? rows((token) => token) : at.queries;
+    at.shortRows = written.length > 0 ? rows((token) => shorten(token, LONGEST_OF_TWO)) : at.queries.map((token) => shorten(token));
+  });
+  const isMean = (of) => of.name === "mean";
+  const titleOf = (at, h) => (isMean(at.heads[h]) ? `mean of ${at.heads.length - 1} heads` : at.heads[h].name);
+  const nameOf = (at, h) => `${at.group.name}, ${at.layer.title}, ${titleOf(at.layer, h)}`;
 
   // One pixel per weight, enlarged by the browser without smoothing: sharp on any screen, at any zoom and on paper.
   const SHADES = 1024;
@@ -82,15 +107,13 @@
     const context = canvas.getContext("2d");
     const image = context.createImageData(canvas.width, canvas.height);
     const palette = Array.from({ length: SHADES }, (_, step) => shade(step / (SHADES - 1)));
-    const perUnit = (SHADES - 1) / (topOf(of) * data.units);
-    for (let i = 0, cell = 0; i < at.queries.length; i += 1) {
-      for (let j = 0; j < at.keys.length; j += 1, cell += 1) {
-        if (isHidden(at, i, j)) continue; // stays transparent
-        const color = palette[Math.min(Math.round(of.weights[cell] * perUnit), SHADES - 1)];
-        for (let c = 0; c < 3; c += 1) image.data[cell * 4 + c] = color[c];
-        image.data[cell * 4 + 3] = 255;
-      }
-    }
+    const perUnit = (SHADES - 1) / (topOf(at, of) * data.units);
+    of.weights.forEach((w, cell) => {
+      if (w < 0) return; // stays transparent, and shows the hatching behind the canvas
+      const color = palette[Math.min(Math.round(w * perUnit), SHADES - 1)];
+      for (let c = 0; c < 3; c += 1) image.data[cell * 4 + c] = color[c];
+      image.data[cell * 4 + 3] = 255;
+    });
     context.putImageData(image, 0, 0);
     return canvas;
   }
@@ -99,28 +122,36 @@
     overview.replaceChildren();
     thumbnails.length = 0;
     data.groups.forEach((group, g) => {
-      const columns = Math.max(0, ...group.layers.map((each) => each.heads.length));
+      // The mean of a layer, which is no head, has a column of its own behind a gap.
+      const heads = ({ heads: all }) => all.filter((of) => !isMean(of)).length;
+      const columns = Math.max(0, ...group.layers.map(heads));
+      const meanColumn = columns + 3;
+      const hasMean = group.layers.some((each) => each.heads.length > heads(each));
       const grid = html("div", {
         class: "thumbnails",
-        style: `grid-template-columns: 3.4rem repeat(${columns}, minmax(0, 5rem))`,
+        style: `grid-template-columns: 3.4rem repeat(${columns}, minmax(0, 5rem))${hasMean ? " 0.3rem minmax(0, 5rem)" : ""}`,
       });
-      const longest = group.layers.find((each) => each.heads.length === columns);
-      grid.append(html("span"), ...(longest ? longest.heads : []).map(({ name }) =>
-        html("span", { class: "column" }, name.replace("head ", "h"))));
+      for (let h = 1; h <= columns; h += 1) grid.append(html("span", { class: "column", style: `grid-column: ${h + 1}` }, `h${h}`));
+      if (hasMean) grid.append(html("span", { class: "column mean", style: `grid-column: ${meanColumn}` }, "mean"));
       places.forEach((at, p) => {
         if (at.g !== g) return;
-        grid.append(html("span", { class: "layer" }, at.layer.title));
+        grid.append(html("span", { class: "layer", style: "grid-column: 1" }, at.layer.title));
         thumbnails[p] = at.layer.heads.map((of, h) => {
           return html("button", {
-            class: "thumbnail", type: "button", "aria-label": nameOf(at, h), title: nameOf(at, h),
+            class: isMean(of) ? "thumbnail mean" : "thumbnail", type: "button", "aria-label": nameOf(at, h), title: nameOf(at, h),
+            style: `grid-column: ${isMean(of) ? meanColumn : h + 2}`,
             click: () => { choose(p, h); if (narrow.matches) detail.scrollIntoView(); },
           }, heatmap(at.layer, of));
         });
         grid.append(...thumbnails[p]);
-        for (let h = at.layer.heads.length; h < columns; h += 1) grid.append(html("span"));
       });
       const causal = group.layers.length > 0 && group.layers.every((each) => each.causal);
-      const note = [group.note, causal ? "Masked: no token looks at a later one." : ""].filter(Boolean).join(" ");
+      const note = [
+        group.note,
+        group.written.length > 0 && "A row is the token just read ⇒ the token written next.",
+        causal && "Masked: no token looks at a later one.",
+        !group.layers.every(isFullScale) && "Colours go up to the largest weight of each head.",
+      ].filter(Boolean).join(" ");
       overview.append(html("div", { class: "group" }, html("h2", {}, group.name),
         ...(note ? [html("p", { class: "note" }, note)] : []), grid));
     });
@@ -165,19 +196,19 @@
       click: () => choose(p, h),
     }, label);
     const scale = html("select", { "aria-label": "Colour scale",
-      change: (event) => { state.fullScale = event.target.value === "1"; drawOverview(); drawDetail(); } },
-      html("option", { value: "1", selected: state.fullScale }, "colours from 0 to 1"),
-      html("option", { value: "max", selected: !state.fullScale }, "colours up to the largest weight"));
+      change: (event) => { state.scale = event.target.value; drawOverview(); drawDetail(); } },
+      html("option", { value: "1", selected: isFullScale(at.layer) }, "colours from 0 to 1"),
+      html("option", { value: "max", selected: !isFullScale(at.layer) }, "colours up to the largest weight"));
     const size = html("select", { "aria-label": "Size of the squares",
       change: (event) => { state.labelled = event.target.value === "labelled"; drawDetail(); } },
       html("option", { value: "whole", selected: !state.labelled }, "the whole map"),
       html("option", { value: "labelled", selected: state.labelled }, "squares with labels"));
-    const spread = head().entropy;
+    const [spread, top] = [head().entropy, topOf(at.layer, head())];
     const heat = html("div", { class: "heat" });
     const readout = html("p", { class: "readout", "aria-live": "polite" });
     const lines = html("div", { class: "lines-box" });
     detail.replaceChildren(
-      html("h2", {}, `${at.group.name} · ${at.layer.title} · ${head().name}`),
+      html("h2", {}, `${at.group.name} · ${at.layer.title} · ${titleOf(at.layer, state.head)}`),
       html("p", { class: "note" },
         `spread ${spread.toFixed(2)} bits: as wide as ${(2 ** spread).toFixed(1)} of ${at.layer.keys.length} keys`),
       html("div", { class: "controls" },
@@ -190,7 +221,8 @@
         ...(isLarge(at.layer) ? [size] : []),
         html("span", { class: "legend" }, "0",
           html("span", { class: "ramp", style: `background: linear-gradient(to right, ${stops().map(rgb)})` }),
-          topOf(head()).toFixed(2).replace(/\.00$/, "")),
+          `${Number(top.toPrecision(2))}${isFullScale(at.layer) ? "" : largest(head()).whose}`,
+          ...(hides(head()) ? [html("span", { class: "swatch" }), "hidden"] : [])),
         html("button", { type: "button", class: "to-overview", click: () => overview.scrollIntoView() }, "All heads")),
       readout,
       html("div", { class: "pictures" }, heat, lines));
@@ -206,7 +238,7 @@
     }
   }
 
-  // A heat map of squares, and over it, as vectors, what does not change with the weights: labels, gaps and the mask.
+  // A heat map of squares, and over it, as vectors, what does not change with the weights: labels and gaps.
   function drawHeat(box) {
     const at = layer();
     const [rows, columns] = [at.queries.length, at.keys.length];
@@ -214,51 +246,43 @@
     const family = getComputedStyle(document.body).fontFamily;
     const longest = (tokens, size) => {
       pen.font = `700 ${size}px ${family}`;
-      return Math.max(...tokens.map((token) => pen.measureText(shorten(token)).width));
+      return Math.max(...tokens.map((token) => pen.measureText(token).width));
     };
+    const shortKeys = at.keys.map((token) => shorten(token));
     // The labels of the keys lean to the right by 50 degrees; the last one needs room beyond the last column.
     const [sine, cosine] = [0.766, 0.643];
-    const room = detail.clientWidth - longest(at.queries, 13) - 12 - longest(at.keys, 13) * cosine * 0.6;
+    const room = detail.clientWidth - longest(at.shortRows, 13) - 12 - longest(shortKeys, 13) * cosine * 0.6;
     const labelled = state.labelled || !isLarge(at);
     const cell = labelled
       ? Math.min(Math.max(Math.floor(room / columns), READABLE), 44)
       : Math.min(Math.max((detail.clientWidth - 4) / columns, 2), READABLE);
     const size = Math.min(13, cell * 0.75);
-    const left = labelled ? Math.ceil(longest(at.queries, size)) + 12 : 2;
-    const top = labelled ? Math.ceil(longest(at.keys, size) * sine + size) + 10 : 2;
-    const width = left + columns * cell + (labelled ? Math.ceil(longest(at.keys, size) * cosine) : 2);
+    const left = labelled ? Math.ceil(longest(at.shortRows, size)) + 12 : 2;
+    const top = labelled ? Math.ceil(longest(shortKeys, size) * sine + size) + 10 : 2;
+    const width = left + columns * cell + (labelled ? Math.ceil(longest(shortKeys, size) * cosine) : 2);
     const height = top + rows * cell + 2;
 
     const squares = heatmap(at, head());
     squares.style.cssText = `left: ${left}px; top: ${top}px; width: ${columns * cell}px; height: ${rows * cell}px`;
     const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, "font-size": size });
-    picture.append(svg("defs", {},
-      svg("pattern",
-        { id: "hatch", width: 6, height: 6, patternUnits: "userSpaceOnUse", patternTransform: "rotate(45)" },
-        svg("line", { class: "hatch", x1: 0, y1: 0, x2: 0, y2: 6, "stroke-width": 2 }))));
-    if (at.causal) {
-      const steps = at.queries.slice(1).map((_, i) => `V${top + (i + 1) * cell}H${left + (i + 2) * cell}`);
-      picture.append(svg("path", { fill: "url(#hatch)",
-        d: `M${left + cell} ${top}${steps.join("")}V${top}Z` }));
-    }
     if (labelled) {
       const down = at.keys.map((_, j) => `M${left + (j + 1) * cell - 0.5} ${top}v${rows * cell}`);
       const across = at.queries.map((_, i) => `M${left} ${top + (i + 1) * cell - 0.5}h${columns * cell}`);
       picture.append(svg("path", { class: "gap", d: [...down, ...across].join("") }));
     }
-    const scaleTop = topOf(head());
+    const scaleTop = topOf(at, head());
     if (cell >= 34) {
       head().weights.forEach((w, n) => {
         const [i, j, share] = [Math.floor(n / columns), n % columns, w / data.units];
-        if (isHidden(at, i, j) || share < FAINTEST) return;
+        if (share < FAINTEST) return;
         picture.append(svg("text", { x: left + (j + 0.5) * cell, y: top + (i + 0.5) * cell + 4, "font-size": 11,
           "text-anchor": "middle", style: `fill: ${inkOn(share / scaleTop)}` }, share.toFixed(2).replace(/^0/, "")));
       });
     }
-    const queries = !labelled ? [] : at.queries.map((token, i) => svg("text",
-      { x: left - 7, y: top + i * cell + cell / 2 + size / 3, "text-anchor": "end" }, shorten(token)));
-    const keys = !labelled ? [] : at.keys.map((token, j) => svg("text",
-      { transform: `translate(${left + j * cell + cell / 2 + 1} ${top - 6}) rotate(-50)` }, shorten(token)));
+    const queries = !labelled ? [] : at.shortRows.map((token, i) => svg("text",
+      { x: left - 7, y: top + i * cell + cell / 2 + size / 3, "text-anchor": "end" }, token));
+    const keys = !labelled ? [] : shortKeys.map((token, j) => svg("text",
+      { transform: `translate(${left + j * cell + cell / 2 + 1} ${top - 6}) rotate(-50)` }, token));
     picture.append(...queries, ...keys);
     const across = html("div", { class: "cross", style: `left: ${left - 2}px; top: ${top - 2}px;
       width: ${columns * cell + 3}px; height: ${cell + 3}px` });
@@ -301,7 +325,7 @@
       "aria-label": target.j === undefined ? `query ${target.i + 1}, ${text}` : `key ${target.j + 1}, ${text}`,
       pointerenter: () => show(target), pointerleave: () => show(state.pinned),
       focus: () => show(target), blur: () => show(state.pinned), click: () => pin(target) }, text);
-    const from = at.queries.map((text, i) => token(text, { i }));
+    const from = at.rows.map((text, i) => token(text, { i }));
     const to = at.keys.map((text, j) => token(text, { j }));
     const fromShares = from.map(() => html("span", { class: "share" }));
     const toShares = to.map(() => html("span", { class: "share" }));
@@ -310,7 +334,7 @@
     box.replaceChildren(
       html("p", { class: "lines-title" },
         `From query to key${all ? "" : `: the ${MOST_LINES} strongest`}`),
-      html("div", { class: "lines" },
+      html("div", { class: place().group.written.length > 0 ? "lines pairs" : "lines" },
         html("ol", { class: "from", "aria-label": "Queries" }, ...from.map((b, i) => html("li", {}, fromShares[i], b))),
         picture,
         html("ol", { class: "to", "aria-label": "Keys" }, ...to.map((b, j) => html("li", {}, b, toShares[j])))));
@@ -357,22 +381,24 @@
     if (!target) return ["Point at a square or a token to see its weights. Click to keep it while you change heads."];
     const { i, j } = target;
     if (i !== undefined && j !== undefined) {
-      const what = isHidden(at, i, j) ? " hidden by the mask: the key comes later." : ` weight ${weight(i, j).toFixed(4)}`;
-      return ["query ", strong(at.queries[i]), " → key ", strong(at.keys[j]), ":", what];
+      const hidden = at.causal && j > i ? " hidden by the mask: the key comes later."
+        : " hidden: the weight is exactly 0, as behind a mask.";
+      const what = stored(i, j) < 0 ? hidden : ` weight ${weight(i, j).toFixed(4)}`;
+      return ["query ", strong(at.rows[i]), " → key ", strong(at.keys[j]), ":", what];
     }
     const [tokens, share] = i !== undefined
-      ? [at.keys, (other) => weight(i, other)] : [at.queries, (other) => weight(other, j)];
+      ? [at.keys, (other) => weight(i, other)] : [at.rows, (other) => weight(other, j)];
     const order = tokens.map((_, other) => other).filter((other) => share(other) > 0)
       .sort((a, b) => share(b) - share(a) || a - b).slice(0, 4);
     if (order.length === 0) {
       return i === undefined ? ["No query looks at key ", strong(at.keys[j]), "."]
-        : ["Query ", strong(at.queries[i]), " sees nothing."];
+        : ["Query ", strong(at.rows[i]), " sees nothing."];
     }
     const list = order.flatMap((other, n) =>
       [n === 0 ? " " : ", ", strong(tokens[other]), ` ${share(other).toFixed(3)}`]);
     if (i === undefined) return ["Key ", strong(at.keys[j]), " is looked at most by", ...list, "."];
     const sum = at.keys.reduce((total, _, other) => total + weight(i, other), 0);
-    return ["Query ", strong(at.queries[i]), " looks most at", ...list, `. The row sums to ${sum.toFixed(2)}.`];
+    return ["Query ", strong(at.rows[i]), " looks most at", ...list, `. The row sums to ${sum.toFixed(2)}.`];
   }
 
   function pin(target) {
@@ -405,7 +431,8 @@
     });
   });
 
-  if (narrow.matches) document.getElementById("guide").open = false;
+  // On a small screen the pictures come first.
+  if (narrow.matches || matchMedia("(max-height: 850px)").matches) document.getElementById("guide").open = false;
   document.getElementById("view").hidden = false;
   const [g, l, h] = location.hash.slice(1).split(".").map((part) => Number(part) - 1);
   const linked = places.findIndex((at) => at.g === g && at.l === l);

@@ -8,7 +8,7 @@ use crate::escape::{json, markup};
 use crate::label::{label, printable};
 use crate::limits::{MOST_TOKENS, left_out};
 
-/// Weights are stored in the page as whole ten-thousandths: exact to four decimals, and shorter than decimals.
+/// Weights are stored in the page as whole ten-thousandths: exact to four decimals, and shorter than decimals. -1 is hidden.
 const UNITS: f32 = 10_000.0;
 /// The most weights in a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
 const MOST_WEIGHTS: usize = 1 << 24;
@@ -19,6 +19,9 @@ const WRITES: &str = "a String takes every write";
 /// The page is one HTML file that needs no network: an overview with a small heat map of every layer and head, and a large one of
 /// the chosen head, with its tokens, the weight under the pointer, and lines from query to key. It follows the
 /// reader's light or dark setting, fits a phone, and can be used with the keyboard. Weights are rounded to four decimals.
+///
+/// Keys that are [hidden](AttentionMap#hidden-keys) are hatched. Up to 64 keys, colours go from 0 to 1; beyond, to the largest weight of
+/// each head, in rows that see more than 64 keys if there are any. The legend says so, and the reader may choose.
 ///
 /// # Example
 /// ```
@@ -52,6 +55,7 @@ pub struct AttentionPage {
 pub struct AttentionGroup {
     name: String,
     note: Option<String>,
+    written: Option<Vec<String>>,
     layers: Vec<AttentionMap>,
 }
 
@@ -63,8 +67,29 @@ impl AttentionGroup {
         Self {
             name: name.into(),
             note: None,
+            written: None,
             layers,
         }
+    }
+
+    /// Names each row after the token that the model wrote next as well, as in `abuelo ⇒ va`.
+    ///
+    /// For the self-attention of a decoder and for cross-attention: the query that reads `abuelo` is at work on `va`, so that without it
+    /// the row seems to look at the wrong word. `written` has one token for each query, in their order.
+    ///
+    /// # Panics
+    /// If a layer has another number of queries.
+    pub fn written(mut self, written: Vec<String>) -> Self {
+        for map in &self.layers {
+            let (title, queries) = (map.title(), map.queries().len());
+            assert!(
+                queries == written.len(),
+                "{} written tokens do not fit {title:?} of {queries} queries",
+                written.len()
+            );
+        }
+        self.written = Some(written);
+        self
     }
 
     /// Adds a sentence that tells the reader what is special about this group.
@@ -232,9 +257,10 @@ fn write_data(out: &mut String, groups: &[(&AttentionGroup, Vec<&AttentionMap>)]
         let note = group.note.as_deref().unwrap_or("");
         write!(
             out,
-            "\n{{\"name\":{},\"note\":{},\"layers\":[",
+            "\n{{\"name\":{},\"note\":{},\"written\":{},\"layers\":[",
             json(&group.name),
-            json(note)
+            json(note),
+            tokens(group.written.as_deref().unwrap_or(&[]))
         )
         .expect(WRITES);
         separated(out, layers, |out, map| write_layer(out, map));
@@ -278,10 +304,15 @@ fn write_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
     )
     .expect(WRITES);
     let rows: Vec<usize> = (0..map.queries().len()).collect();
+    let keys: Vec<usize> = (0..map.keys().len()).collect();
     separated(out, &rows, |out, &i| {
-        separated(out, map.row(head, i), |out, &weight| {
-            // Rounding first turns -0, and what rounds to it, into a plain 0.
-            write!(out, "{}", (weight * UNITS).round() as u32).expect(WRITES);
+        separated(out, &keys, |out, &j| {
+            if map.is_hidden(head, i, j) {
+                out.push_str("-1");
+            } else {
+                // Rounding first turns -0, and what rounds to it, into a plain 0.
+                write!(out, "{}", (map.weight(head, i, j) * UNITS).round() as u32).expect(WRITES);
+            }
         });
     });
     out.push_str("]}");

@@ -32,7 +32,9 @@ const MOST_SQUARES: usize = MOST_TOKENS * MOST_TOKENS;
 /// `map` as a standalone SVG document: a heat map with token labels, a legend, and a title and description for readers who
 /// cannot see it.
 ///
-/// A single head has a tooltip on every cell. Where the key is [hidden](AttentionMap#hidden-keys), there is hatching instead.
+/// A single head has a tooltip on every cell. Where the key is [hidden](AttentionMap#hidden-keys), there is hatching instead. A row has the
+/// name of its query alone: what the model wrote next, which [`AttentionGroup::written`](crate::AttentionGroup::written) adds to a
+/// page, would not fit beside most heads.
 ///
 /// # Limits
 /// In place of a map with more than 1024 queries or 1024 keys, or of more than 2²⁰ weights in the heads to draw, the SVG has one sentence with its sizes. To see such a map, pass a slice of

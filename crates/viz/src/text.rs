@@ -36,7 +36,8 @@ const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
 /// weights replaces the last keys, and a line says how many they are. At least one key is always
 /// drawn. Every line ends with a newline.
 ///
-/// A cell is blank where the key is [hidden](AttentionMap#hidden-keys).
+/// A cell is blank where the key is [hidden](AttentionMap#hidden-keys). A row has the name of its query alone: what the model wrote next, which
+/// [`AttentionGroup::written`](crate::AttentionGroup::written) adds to a page, would take too much of the line.
 ///
 /// # Panics
 /// If `head` is out of range.

@@ -17,6 +17,9 @@
   };
   const press = (key) => find("#detail").dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }));
   const times = [];
+  const layers = data.groups.flatMap((group) => group.layers.map((layer) => ({ ...layer,
+    rows: layer.queries.map((read, i) => (group.written.length > 0 ? `${read} \u200e⇒ ${group.written[i]}` : read)) })));
+  const thumbnails = () => [...document.querySelectorAll(".thumbnail")];
 
   // Points at the middle of a cell and reads its weight.
   function point(layer, head, i, j) {
@@ -27,9 +30,10 @@
       clientX: box.left + (j + 0.5) * box.width / columns, clientY: box.top + (i + 0.5) * box.height / rows }));
     void document.body.offsetHeight; // lays out what changed
     times.push(performance.now() - before);
-    const what = layer.causal && j > i ? "hidden by the mask: the key comes later."
-      : `weight ${(layer.heads[head].weights[i * columns + j] / data.units).toFixed(4)}`;
-    const cell = `query “${layer.queries[i]}” → key “${layer.keys[j]}”`;
+    const stored = layer.heads[head].weights[i * columns + j];
+    const hidden = layer.causal ? "hidden by the mask: the key comes later." : "hidden: the weight is exactly 0, as behind a mask.";
+    const what = stored < 0 ? hidden : `weight ${(stored / data.units).toFixed(4)}`;
+    const cell = `query “${layer.rows[i]}” → key “${layer.keys[j]}”`;
     expect("the readout", find(".readout").textContent, `${cell}: ${what}`);
   }
 
@@ -43,18 +47,53 @@
     find(".surface").dispatchEvent(new PointerEvent("pointerleave"));
   }
 
+  // Long rows have the colours of their largest weight, unless the reader chooses.
+  function checkScale(layer) {
+    const long = layer.keys.length > 64;
+    expect("the colour scale", find('select[aria-label="Colour scale"]').value, long ? "max" : "1");
+    // The first query of a causal layer gives 1 to the first key, and says nothing about the others.
+    const counted = (cell) => !layer.causal || cell >= 64 * layer.keys.length;
+    const largest = layer.heads[0].weights.reduce((a, b, cell) => (counted(cell) ? Math.max(a, b) : a), 0);
+    const top = Number((largest / data.units).toPrecision(2));
+    const whose = layer.causal ? " or more, the largest weight of rows of over 64 keys" : ", the largest weight of this head";
+    const legend = find(".legend").textContent.replace(/^0|hidden$/g, "");
+    expect("the legend", legend, long ? `${top}${whose}` : "1");
+  }
+
+  // What is hidden leaves its picture transparent, before hatching; every other square has a colour, a weight of 0 too.
+  function checkHidden(layer, thumbnail) {
+    for (const canvas of [thumbnail.querySelector("canvas"), find(".surface canvas")]) {
+      const { data: pixels } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      const wrong = layer.heads[0].weights.findIndex((w, cell) => pixels[cell * 4 + 3] !== (w < 0 ? 0 : 255));
+      expect("the first square that looks hidden and is not, or the other way round", wrong, -1);
+      const hatching = getComputedStyle(canvas).backgroundImage.startsWith("repeating-linear-gradient");
+      expect("that there is hatching", hatching, true);
+    }
+    expect("that the legend has hatching", find(".swatch") !== null, layer.heads[0].weights.some((w) => w < 0));
+  }
+
   try {
     const elements = document.querySelectorAll("*").length;
-    const layers = data.groups.flatMap((group) => group.layers);
     const tokens = layers[0].queries.length + layers[0].keys.length;
     // A page with an element for every weight does not follow the pointer.
     if (elements > 4000 + 10 * tokens) failures.push(`${elements} elements for ${tokens} tokens`);
-    const thumbnails = [...document.querySelectorAll(".thumbnail")];
-    expect("the number of thumbnails", thumbnails.length, layers.flatMap((layer) => layer.heads).length);
+    expect("the number of thumbnails", thumbnails().length, layers.flatMap((layer) => layer.heads).length);
+    // The mean of the first layer is behind its two heads, and looks like neither.
+    const [, second, mean, causal] = thumbnails();
+    expect("the name of the mean", mean.getAttribute("aria-label"), "Any, layer 1, mean of 2 heads");
+    expect("the style of its frame", getComputedStyle(mean).borderStyle, "dashed");
+    expect("the style of a head's frame", getComputedStyle(second).borderStyle, "solid");
+    for (const [layer, thumbnail] of [[layers[0], thumbnails()[0]], [layers[1], causal], [layers.at(-1), thumbnails().at(-1)]]) {
+      thumbnail.click();
+      checkScale(layer);
+      checkHidden(layer, thumbnail);
+    }
+    const pairs = [...document.querySelectorAll(".from button")].map((button) => button.textContent);
+    expect("the rows of a decoder", pairs.join(), layers.at(-1).rows.join());
     for (const scale of ["1", "max"]) {
       change("Colour scale", scale);
       for (const size of ["whole", "labelled"]) {
-        [...document.querySelectorAll(".thumbnail")].at(0).click();
+        thumbnails().at(0).click();
         // A small map always has labels, and no choice.
         if (Math.max(layers[0].queries.length, layers[0].keys.length) > 64) change("Size of the squares", size);
         walk(layers[0], 0);
@@ -84,13 +123,13 @@
     scroller.dispatchEvent(new KeyboardEvent("keydown", { key: "ArrowRight", bubbles: true }));
     expect("that an arrow key on the map changes the head", heading() !== before, !keeps);
     // The last map is many times taller than wide; its first query sees nothing, and nobody looks at its last key.
-    const last = [...document.querySelectorAll(".thumbnail")].at(-1);
+    const last = thumbnails().at(-1);
     const height = last.getBoundingClientRect().height;
     if (height > 150) failures.push(`the thumbnail of a tall map is ${height} pixels high`);
     last.click();
     const tall = layers.at(-1);
     find(".from button").focus();
-    expect("the readout", find(".readout").textContent, `Query “${tall.queries[0]}” sees nothing.`);
+    expect("the readout", find(".readout").textContent, `Query “${tall.rows[0]}” sees nothing.`);
     [...document.querySelectorAll(".to button")].at(-1).focus();
     expect("the readout", find(".readout").textContent, `No query looks at key “${tall.keys.at(-1)}”.`);
   } catch (error) {

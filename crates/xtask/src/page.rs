@@ -23,6 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(300);
 const WATCH: &str = "<script>const failures = []; \
     addEventListener(\"error\", (event) => failures.push(event.message));</script>";
 
+/// The sizes of a laptop's, two phones' and a desktop's screen, in pixels.
+const SCREENS: [(u32, u32); 4] = [(1280, 800), (390, 844), (412, 915), (1920, 1080)];
+
 /// Parses the script, then opens pages of several sizes, up to the longest rows that a page takes, and moves through
 /// them. Without a Chromium the pages are not opened, which only a developer's machine may pass over.
 pub fn check() -> Result<(), String> {
@@ -39,23 +42,28 @@ pub fn check() -> Result<(), String> {
     };
     let folder = root().join("target/attention-page");
     fs::create_dir_all(&folder).map_err(|error| format!("{}: {error}", folder.display()))?;
-    for tokens in [7, 320, 512, 1024] {
-        let file = folder.join(format!("{tokens}.html"));
-        fs::write(&file, page(tokens)).map_err(|error| format!("{}: {error}", file.display()))?;
-        eprintln!("\n$ {browser} {}", file.display());
-        let report = open(browser, &folder, &file)?;
+    let explore = |file: &str, html: String| {
+        let path = folder.join(file);
+        fs::write(&path, html).map_err(|error| format!("{}: {error}", path.display()))?;
+        eprintln!("\n$ {browser} {}", path.display());
+        let report = open(browser, &folder, &path)?;
         eprintln!("  {report}");
-        if !report.starts_with("ok: ") {
-            return Err(format!(
-                "the attention page of {tokens} × {tokens} weights: {report}"
-            ));
+        if report.starts_with("ok: ") {
+            return Ok(());
         }
+        Err(format!(
+            "the attention page in {}: {report}",
+            path.display()
+        ))
+    };
+    explore("screens.html", on_screens(&page(7)))?;
+    for tokens in [7, 320, 512, 1024] {
+        explore(&format!("{tokens}.html"), explored(&page(tokens)))?;
     }
     Ok(())
 }
 
-/// A page of three groups, one causal and one of a tall map, with a script that explores it and writes a report at its
-/// end.
+/// A page of three groups, one causal, and one of a tall map that knows what was written.
 fn page(tokens: usize) -> String {
     let labels: Vec<String> = (0..tokens).map(|place| format!("token {place}")).collect();
     let map = |heads: usize, causal: bool| {
@@ -74,19 +82,49 @@ fn page(tokens: usize) -> String {
         AttentionMap::new("layer 1", labels.clone(), labels.clone(), weights)
             .expect("every row sums to 1")
     };
-    // The first query sees nothing, and nobody looks at the last key.
-    let row = |i: usize| if i == 0 { [0.0; 3] } else { [0.75, 0.25, 0.0] };
+    // The first query sees nothing, and nobody may look at the last key; the one before it gets a weight that rounds to 0.
+    let row = |i: usize| {
+        if i == 0 {
+            [0.0; 4]
+        } else {
+            [0.75, 0.25, 1e-6, 0.0]
+        }
+    };
     let weights = (0..tokens).flat_map(row).collect();
-    let tall = AttentionMap::new("layer 1", labels.clone(), labels[..3].to_vec(), weights)
+    let written = (1..=tokens).map(|place| format!("token {place}")).collect();
+    let tall = AttentionMap::new("layer 1", labels.clone(), labels[..4].to_vec(), weights)
         .expect("a row sums to 1, or sees nothing");
-    let html = AttentionPage::new("A page to check")
+    AttentionPage::new("A page to check")
+        .source("What was read, with a word or two more.")
+        .translation("What was written, with a word or two more.")
+        .metadata("checkpoint", "none")
         .group(AttentionGroup::new("Any", vec![map(2, false)]))
         .group(AttentionGroup::new("Causal", vec![map(1, true)]))
-        .group(AttentionGroup::new("Tall", vec![tall]))
-        .to_html();
+        .group(AttentionGroup::new("Tall", vec![tall]).written(written))
+        .to_html()
+}
+
+/// `html` with a script that explores it and writes a report at its end.
+fn explored(html: &str) -> String {
     let explore = format!("<script>\n{}</script>\n</body>", include_str!("explore.js"));
     html.replacen("<head>", &format!("<head>{WATCH}"), 1)
         .replacen("</body>", &explore, 1)
+}
+
+/// `html` in a frame of the size of each screen, with a script that looks at them and writes a report. A browser's own window may not
+/// be as narrow as a phone.
+fn on_screens(html: &str) -> String {
+    let source = html.replace('&', "&amp;").replace('"', "&quot;");
+    let frame = |(width, height)| {
+        format!(
+            "<iframe width=\"{width}\" height=\"{height}\" style=\"border: 0\" srcdoc=\"{source}\"></iframe>\n"
+        )
+    };
+    format!(
+        "<!doctype html>\n<head>{WATCH}</head>\n<body>\n{}<script>\n{}</script>\n</body>",
+        SCREENS.map(frame).concat(),
+        include_str!("screens.js")
+    )
 }
 
 /// Opens `file` without a window, and returns the report that its script wrote.

@@ -51,7 +51,12 @@ fn rows_in_the_page_equal_the_inputs() {
             let weights = heads[place].get("weights").items();
             assert_eq!(weights.len(), 15);
             for (cell, weight) in weights.iter().enumerate() {
-                let expected = f64::from(of.weight(head, cell / 5, cell % 5));
+                let (i, j) = (cell / 5, cell % 5);
+                if of.is_hidden(head, i, j) {
+                    assert_eq!(weight.number(), -1.0);
+                    continue;
+                }
+                let expected = f64::from(of.weight(head, i, j));
                 let found = weight.number() / units;
                 assert!(
                     (found - expected).abs() <= 0.5 / units,
@@ -64,6 +69,51 @@ fn rows_in_the_page_equal_the_inputs() {
         assert_eq!(heads[1].get("name").text(), "head 2");
         assert_eq!(heads[2].get("name").text(), "mean");
     }
+}
+
+#[test]
+fn hidden_differs_from_what_rounds_to_0_and_from_a_visible_0() {
+    let weights = vec![0.0, 1e-6, 0.0, 1.0];
+    let map = AttentionMap::new("m", tokens(&["q"]), tokens(&["w", "x", "y", "z"]), weights);
+    let map = map.unwrap();
+    let masked = map.clone().with_hidden(vec![true, false, false, false]);
+    let html = AttentionPage::new("t")
+        .group(AttentionGroup::new("g", vec![map, masked.unwrap()]))
+        .to_html();
+    let data = data(&html);
+    let layers = data.get("groups").items()[0].get("layers").items();
+    for (layer, expected) in layers
+        .iter()
+        .zip([[-1.0, 0.0, -1.0, 1e4], [-1.0, 0.0, 0.0, 1e4]])
+    {
+        let weights = layer.get("heads").items()[0].get("weights").items();
+        assert!(weights.iter().map(Json::number).eq(expected), "{weights:?}");
+    }
+}
+
+#[test]
+fn what_was_written_stands_beside_the_queries() {
+    let group = || AttentionGroup::new("g", vec![sample()]);
+    let written = tokens(&["dors", ".", "</s>"]);
+    let html = AttentionPage::new("t")
+        .group(group())
+        .group(group().written(written.clone()))
+        .to_html();
+    let data = data(&html);
+    let [plain, after] = data.get("groups").items() else {
+        panic!("two groups")
+    };
+    assert_eq!(plain.get("written").items(), []);
+    let found = after.get("written").items().iter().map(Json::text);
+    assert!(found.eq(written));
+    let queries = |group: &Json| group.get("layers").items()[0].get("queries").clone();
+    assert_eq!(queries(plain), queries(after));
+}
+
+#[test]
+#[should_panic(expected = "2 written tokens do not fit \"layer 1\" of 3 queries")]
+fn written_tokens_fit_the_queries() {
+    let _ = AttentionGroup::new("g", vec![sample()]).written(tokens(&["a", "b"]));
 }
 
 #[test]
@@ -143,6 +193,22 @@ fn header_shows_the_sentences_and_the_metadata() {
         "<dt>Translation</dt><dd dir=\"auto\">je dors.</dd>",
         "<dt>model</dt><dd>toy</dd>",
         "How to read this",
+    ] {
+        assert!(html.contains(part), "{part}");
+    }
+}
+
+#[test]
+fn guide_explains_what_the_pictures_show() {
+    let html = page().to_html();
+    for part in [
+        "<b>value</b>",
+        "divided by √d<sub>head</sub>",
+        "<code>·</code>",
+        "<code>&lt;eos&gt;</code>",
+        "Read ⇒ written",
+        "<b>Hatched</b>",
+        "<b>mean</b>",
     ] {
         assert!(html.contains(part), "{part}");
     }
