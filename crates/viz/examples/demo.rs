@@ -5,7 +5,8 @@
 //! ```
 
 use std::error::Error;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
 use burn_attn_viz::{
     AttentionGroup, AttentionMap, AttentionPage, Background, SvgOptions, TextOptions, render_svg,
@@ -15,9 +16,40 @@ use burn_attn_viz::{
 const ENGLISH: [&str; 7] = ["The", "cat", "sat", "on", "the", "mat", "."];
 const GERMAN: [&str; 7] = ["<s>", "Die", "Katze", "saß", "auf", "der", "Matte"];
 
-fn main() -> Result<(), Box<dyn Error>> {
-    let folder = PathBuf::from(std::env::args().nth(1).unwrap_or_else(|| "target".into()));
-    std::fs::create_dir_all(&folder)?;
+/// What the decoder writes after each of its tokens.
+const WRITTEN: [&str; 7] = ["Die", "Katze", "saß", "auf", "der", "Matte", "."];
+
+const USAGE: &str = "usage: cargo run -p burn-attn-viz --example demo -- [FOLDER]
+Writes attention.html, head.svg and layer.svg into FOLDER (target if there is none), and prints two heads.";
+
+fn main() -> Result<ExitCode, Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match folder(&arguments) {
+        Ok(Some(folder)) => draw(&folder).map(|()| ExitCode::SUCCESS),
+        Ok(None) => {
+            println!("{USAGE}");
+            Ok(ExitCode::SUCCESS)
+        }
+        Err(problem) => {
+            eprintln!("{problem}\n{USAGE}");
+            Ok(ExitCode::from(2))
+        }
+    }
+}
+
+/// Where to write, or `None` to print the help.
+fn folder(arguments: &[String]) -> Result<Option<PathBuf>, String> {
+    match arguments {
+        [] => Ok(Some("target".into())),
+        [help] if help == "--help" || help == "-h" => Ok(None),
+        [option] if option.starts_with('-') => Err(format!("unknown option {option}")),
+        [folder] => Ok(Some(folder.into())),
+        [_, ..] => Err(format!("one folder, not {}", arguments.len())),
+    }
+}
+
+fn draw(folder: &Path) -> Result<(), Box<dyn Error>> {
+    std::fs::create_dir_all(folder)?;
 
     let encoder = layers(&ENGLISH, &ENGLISH, false)?;
     let decoder = layers(&GERMAN, &GERMAN, true)?;
@@ -37,20 +69,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     std::fs::write(folder.join("head.svg"), render_svg(&cross[1], &one_head))?;
     std::fs::write(
         folder.join("layer.svg"),
-        render_svg(&encoder[0], &SvgOptions::default()),
+        render_svg(&decoder[0], &SvgOptions::default()),
     )?;
 
-    let page =
-        AttentionPage::new("The cat sat on the mat: what every head looks at")
-            .source("The cat sat on the mat.")
-            .translation("Die Katze saß auf der Matte.")
-            .metadata("model", "made-up weights, no model")
-            .metadata("decoding", "greedy")
-            .group(AttentionGroup::new("Encoder self-attention", encoder))
-            .group(AttentionGroup::new("Decoder self-attention", decoder))
-            .group(AttentionGroup::new("Cross-attention", cross).note(
-                "A row is the last token read; the decoder is about to write the one after it.",
-            ));
+    let page = AttentionPage::new("The cat sat on the mat: what every head looks at")
+        .source("The cat sat on the mat.")
+        .translation("Die Katze saß auf der Matte.")
+        .metadata("model", "made-up weights, no model")
+        .metadata("decoding", "greedy")
+        .group(AttentionGroup::new("Encoder self-attention", encoder))
+        .group(AttentionGroup::new("Decoder self-attention", decoder).written(strings(&WRITTEN)))
+        .group(AttentionGroup::new("Cross-attention", cross).written(strings(&WRITTEN)));
     let path = folder.join("attention.html");
     std::fs::write(&path, page.to_html())?;
     println!("\nwrote head.svg, layer.svg and {}", path.display());
@@ -93,11 +122,10 @@ fn layers(
             }
         }
         let title = format!("layer {}", layer + 1);
-        let tokens = |list: &[&str]| list.iter().map(ToString::to_string).collect();
         maps.push(AttentionMap::new(
             title,
-            tokens(queries),
-            tokens(keys),
+            strings(queries),
+            strings(keys),
             weights,
         )?);
     }
@@ -109,4 +137,19 @@ fn softmax(scores: &[f32]) -> Vec<f32> {
     let shares: Vec<f32> = scores.iter().map(|score| (score - largest).exp()).collect();
     let sum: f32 = shares.iter().sum();
     shares.iter().map(|share| share / sum).collect()
+}
+
+fn strings(tokens: &[&str]) -> Vec<String> {
+    tokens.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn options_are_not_folders() {
+    let folder = |arguments: &[&str]| folder(&strings(arguments));
+    assert_eq!(folder(&[]), Ok(Some("target".into())));
+    assert_eq!(folder(&["pictures"]), Ok(Some("pictures".into())));
+    assert_eq!(folder(&["--help"]), Ok(None));
+    assert_eq!(folder(&["-h"]), Ok(None));
+    assert_eq!(folder(&["--out"]), Err("unknown option --out".into()));
+    assert_eq!(folder(&["a", "b"]), Err("one folder, not 2".into()));
 }
