@@ -36,33 +36,43 @@ fn page(
 ) -> Result<AttentionPage, Error> {
     let device = &translator.device;
     let (ids, lengths) = batches::sources(std::iter::once(source), device);
-    // What the decoder reads is one token behind what it writes: a row named `gato` is the step that follows `gato`.
+    // What the decoder reads is one token behind what it writes. (A translation that was cut off is drawn as if it ended there.)
     let input: Vec<u32> = [&[BOS], target].concat();
     let input: Vec<u32> = input
         .into_iter()
         .take(translator.config.model.max_len)
         .collect();
+    let output: Vec<u32> = target.iter().copied().chain([EOS]).collect();
     let row: Vec<i64> = input.iter().map(|&id| i64::from(id)).collect();
     let row = Tensor::<2, Int>::from_data(TensorData::new(row, [1, input.len()]), device);
     let attention = translator.model.attention(ids, lengths, row);
 
     let read = translator.vocabulary.labels(&[source, &[EOS]].concat());
     let written = translator.vocabulary.labels(&input);
+    let next = translator.vocabulary.labels(&output[..input.len()]);
     Ok(AttentionPage::new("What the translator looks at")
         .source(composed(sentence))
         .translation(translation)
         .metadata("checkpoint", translator.checkpoint.as_str())
         .metadata("corpus", translator.config.data.name())
         .group(
-            AttentionGroup::new("Encoder self-attention", maps(attention.encoder, &read, &read)?)
-                .note("Every source token looks at every source token."),
+            AttentionGroup::new(
+                "Encoder self-attention",
+                maps(attention.encoder, &read, &read)?,
+            )
+            .note("Every source token looks at every source token."),
         )
         .group(
-            AttentionGroup::new("Decoder self-attention", maps(attention.decoder, &written, &written)?)
-                .note("Every token looks at itself and at what is already written. Each row is the step that follows it."),
+            AttentionGroup::new(
+                "Decoder self-attention",
+                maps(attention.decoder, &written, &written)?,
+            )
+            .note("Every token looks at itself and at what is already written.")
+            .written(next.clone()),
         )
         .group(
             AttentionGroup::new("Cross-attention", maps(attention.cross, &written, &read)?)
-                .note("Each step of the translation looks at the source. Each row is the step that follows its token."),
+                .note("Each step of the translation looks at the source.")
+                .written(next),
         ))
 }
