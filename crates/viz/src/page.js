@@ -9,6 +9,8 @@
   const LONGEST_LABEL = 18;
   const LONGEST_OF_TWO = 12; // where a label has two tokens
   const READABLE = 13; // the smallest square, in pixels, that a label fits beside
+  const COMFORTABLE = 22; // squares become no smaller than this to fit a low screen
+  const ABOVE = 500; // what stands above the squares, about, in pixels
   const LARGE = 64; // more tokens than fit a screen with their labels, and so many that their weights are small
   const FAINTEST = 0.005; // the smallest weight that gets a line or a number
   const MOST_LINES = 2000; // drawn at once, when no token is chosen
@@ -254,7 +256,7 @@
     const room = detail.clientWidth - longest(at.shortRows, 13) - 12 - longest(shortKeys, 13) * cosine * 0.6;
     const labelled = state.labelled || !isLarge(at);
     const cell = labelled
-      ? Math.min(Math.max(Math.floor(room / columns), READABLE), 44)
+      ? Math.floor(Math.min(Math.max(room / columns, READABLE), Math.max((innerHeight - ABOVE) / rows, COMFORTABLE), 44))
       : Math.min(Math.max((detail.clientWidth - 4) / columns, 2), READABLE);
     const size = Math.min(13, cell * 0.75);
     const left = labelled ? Math.ceil(longest(at.shortRows, size)) + 12 : 2;

@@ -56,7 +56,7 @@ pub fn check() -> Result<(), String> {
             path.display()
         ))
     };
-    explore("screens.html", on_screens(&page(7)))?;
+    explore("screens.html", on_screens(&page(13)))?;
     for tokens in [7, 320, 512, 1024] {
         explore(&format!("{tokens}.html"), explored(&page(tokens)))?;
     }
