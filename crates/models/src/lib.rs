@@ -84,20 +84,16 @@
 //! | `autodiff` | yes | training |
 //! | `std` | yes | the standard library in Burn |
 
-pub mod bert;
+mod families;
 pub mod generate;
-pub mod gpt2;
-pub mod gpt_neox;
 pub mod import;
 pub mod language_model;
-pub mod llama;
 pub mod loss;
 mod new_tokens;
 pub mod pretrained;
 #[cfg(feature = "tokenizers")]
 pub mod sentences;
 pub mod seq2seq;
-pub mod t5;
 #[cfg(feature = "tokenizers")]
 pub mod text;
 pub mod tokens;
@@ -105,6 +101,8 @@ pub mod tokens;
 pub mod train;
 mod vocabulary;
 pub mod weights;
+
+pub use families::{bert, gpt_neox, gpt2, llama, t5};
 
 /// The example in the README, which loads models from the Hub.
 #[cfg(all(doctest, feature = "hub", feature = "tokenizers"))]

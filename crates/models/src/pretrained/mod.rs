@@ -52,7 +52,6 @@ mod hub;
 #[cfg(feature = "hub")]
 mod hub_side_files;
 mod json;
-mod language_model;
 #[cfg(feature = "hub")]
 mod progress;
 #[cfg(any(feature = "hub", feature = "tokenizers"))]
@@ -65,7 +64,6 @@ pub(crate) use config_file::ConfigFile;
 pub use error::PretrainedError;
 #[cfg(feature = "tokenizers")]
 pub(crate) use json::object;
-pub(crate) use language_model::load;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
 #[cfg(feature = "tokenizers")]

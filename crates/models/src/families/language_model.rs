@@ -4,11 +4,10 @@ use std::path::Path;
 
 use burn::tensor::Device;
 
-use super::{ConfigFile, PretrainedError, source};
+use super::{gpt_neox, gpt2, llama};
 use crate::{
-    gpt_neox, gpt2,
     language_model::{LanguageModel, LanguageModelConfig},
-    llama,
+    pretrained::{self, ConfigFile, PretrainedError},
     weights::Table,
 };
 
@@ -65,7 +64,7 @@ const SMALL_TABLE: usize = 1 << 24;
 ///
 /// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
 /// the embedding.
-pub(crate) fn load(
+pub(super) fn load(
     file: ConfigFile,
     mut config: LanguageModelConfig,
     [body, embedding, head]: [&str; 3],
@@ -77,7 +76,7 @@ pub(crate) fn load(
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = source::weights(&source)?;
+    let weights = pretrained::weights(&source)?;
     // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));

@@ -22,9 +22,10 @@ use std::path::Path;
 
 use burn::tensor::Device;
 
+use super::language_model::load;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, PretrainedError},
     weights::Table,
 };
 
@@ -114,7 +115,7 @@ pub fn from_pretrained(
         false => table::table(family, config),
     };
     let names = ["model", "embed_tokens.weight", "lm_head.weight"];
-    pretrained::load(file, config, names, table, device)
+    load(file, config, names, table, device)
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`

@@ -17,9 +17,10 @@ use burn_attn::{
 };
 use serde_json::{Value, json};
 
+use super::language_model::load;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, PretrainedError},
     weights::{Table, same, transposed},
 };
 
@@ -103,7 +104,7 @@ pub fn from_pretrained(
         }
     };
     let names = ["gpt_neox", "embed_in.weight", "embed_out.weight"];
-    pretrained::load(file, config, names, table, device)
+    load(file, config, names, table, device)
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;

@@ -12,9 +12,10 @@ use burn::tensor::Device;
 use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
 use serde_json::json;
 
+use super::language_model::load;
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, PretrainedError},
     weights::Table,
 };
 
@@ -85,7 +86,7 @@ pub fn from_pretrained(
     let mut file = ConfigFile::read(source.as_ref(), "GPT-2")?;
     let config = config(&mut file)?;
     let names = ["transformer", "wte.weight", "lm_head.weight"];
-    pretrained::load(file, config, names, |_| table(), device)
+    load(file, config, names, |_| table(), device)
 }
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.

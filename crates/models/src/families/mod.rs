@@ -1,0 +1,8 @@
+//! Published model families: for each, the reader of its `config.json` and the table of its tensors.
+
+pub mod bert;
+pub mod gpt2;
+pub mod gpt_neox;
+mod language_model;
+pub mod llama;
+pub mod t5;
