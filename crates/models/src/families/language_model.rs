@@ -50,7 +50,7 @@ impl LanguageModel {
             }),
         ];
         let of_llama: FromPretrained = |folder, device| llama::from_pretrained(folder, device);
-        let llamas = llama::FAMILIES.iter().map(|(name, _)| (*name, of_llama));
+        let llamas = llama::FAMILIES.map(|spec| (spec.model_type, of_llama));
         let families: Vec<_> = gpt.into_iter().chain(llamas).collect();
         let from_pretrained = file.choice("model_type", &families)?;
         from_pretrained(source.as_ref(), device)

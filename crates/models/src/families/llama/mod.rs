@@ -15,6 +15,7 @@
 
 mod config;
 mod experts;
+mod family;
 mod rotary;
 mod table;
 
@@ -22,51 +23,15 @@ use std::path::Path;
 
 use burn::tensor::Device;
 
+pub(crate) use family::FAMILIES;
+use family::FamilySpec;
+
 use super::language_model::load;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, PretrainedError},
     weights::Table,
 };
-
-/// The family, by its `model_type`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Family {
-    Llama,
-    Mistral,
-    Qwen2,
-    Qwen3,
-    Gemma2,
-    Gemma3,
-    Olmo2,
-    Mixtral,
-    Qwen3Moe,
-    GptOss,
-}
-
-/// The families by their `model_type`.
-pub(crate) const FAMILIES: [(&str, Family); 10] = [
-    ("llama", Family::Llama),
-    ("mistral", Family::Mistral),
-    ("qwen2", Family::Qwen2),
-    ("qwen3", Family::Qwen3),
-    ("gemma2", Family::Gemma2),
-    ("gemma3_text", Family::Gemma3),
-    ("olmo2", Family::Olmo2),
-    ("mixtral", Family::Mixtral),
-    ("qwen3_moe", Family::Qwen3Moe),
-    ("gpt_oss", Family::GptOss),
-];
-
-impl Family {
-    fn is_gemma(self) -> bool {
-        matches!(self, Self::Gemma2 | Self::Gemma3)
-    }
-
-    fn is_qwen3(self) -> bool {
-        matches!(self, Self::Qwen3 | Self::Qwen3Moe)
-    }
-}
 
 /// Loads a model from a folder that Hugging Face's `transformers` saved, or from a [name on the Hub](crate::pretrained): `config.json` with
 /// a `model_type` of the [table](self), and `model.safetensors`, its shards, or `pytorch_model.bin`; or from a [GGUF file](crate::pretrained#gguf) of a
@@ -108,11 +73,11 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let (file, family, config) = read(source.as_ref())?;
+    let (file, spec, config) = read(source.as_ref())?;
     let is_gguf = file.is_gguf();
     let table = |config: &LanguageModelConfig| match is_gguf {
-        true => table::gguf(family, config),
-        false => table::table(family, config),
+        true => table::gguf(spec, config),
+        false => table::table(spec, config),
     };
     let names = ["model", "embed_tokens.weight", "lm_head.weight"];
     load(file, config, names, table, device)
@@ -125,13 +90,15 @@ pub fn from_pretrained(
 ///
 /// As [`from_pretrained`], but only `config.json` is read.
 pub fn table(source: impl AsRef<Path>) -> Result<Table, PretrainedError> {
-    let (file, family, config) = read(source.as_ref())?;
+    let (file, spec, config) = read(source.as_ref())?;
     file.finish()?;
-    Ok(table::table(family, &config))
+    Ok(table::table(spec, &config))
 }
 
-fn read(source: &Path) -> Result<(ConfigFile, Family, LanguageModelConfig), PretrainedError> {
+type Read = (ConfigFile, &'static FamilySpec, LanguageModelConfig);
+
+fn read(source: &Path) -> Result<Read, PretrainedError> {
     let mut file = ConfigFile::read(source, "the Llama family")?;
-    let (family, config) = config::read(&mut file)?;
-    Ok((file, family, config))
+    let (spec, config) = config::read(&mut file)?;
+    Ok((file, spec, config))
 }

@@ -4,22 +4,16 @@
 use burn_attn::positions::{RotaryConfig, RotaryScaling, YarnScaling};
 use serde_json::json;
 
-use super::Family;
+use super::family::FamilySpec;
 use crate::pretrained::{ConfigFile, PretrainedError};
 
 /// The rotary positions of all layers.
 pub(super) fn of_all_layers(
     file: &mut ConfigFile,
-    family: Family,
+    spec: &FamilySpec,
     max_len: usize,
 ) -> Result<RotaryConfig, PretrainedError> {
-    let missing = match family {
-        Family::Mixtral => 1_000_000.0,
-        Family::GptOss => 150_000.0,
-        _ => 10_000.0,
-    };
-    // gpt-oss scales its positions unless the file says otherwise.
-    if family == Family::GptOss && !file.has("rope_parameters") {
+    if spec.needs_scaling && !file.has("rope_parameters") {
         file.needs("rope_scaling")?;
         if !file.has("rope_scaling") {
             return Err(file.unsupported("rope_scaling", "an object with rope_type"));
@@ -28,7 +22,7 @@ pub(super) fn of_all_layers(
     let base = file.number_if_any("rope_theta")?;
     let config = RotaryConfig::new()
         .with_max_len(max_len)
-        .with_base(file.number("rope_theta", missing)?);
+        .with_base(file.number("rope_theta", spec.rope_theta)?);
     // Of llama.cpp, which computes them from the parameters of Llama 3.1.
     match file.numbers_if_any("rope_freqs")? {
         Some(factors) => Ok(config.with_scaling(RotaryScaling::LongRope {
@@ -39,16 +33,18 @@ pub(super) fn of_all_layers(
     }
 }
 
-/// The rotary positions of layers with a window and of layers without, which differ in Gemma 3. Its files have the length after scaling.
+/// The rotary positions of layers with a window and of layers without, with these bases if the file has none. `max_len` is the length after
+/// scaling.
 pub(super) fn of_two_kinds(
     file: &mut ConfigFile,
+    missing: [f64; 2],
     max_len: usize,
 ) -> Result<[RotaryConfig; 2], PretrainedError> {
     let config = |base| RotaryConfig::new().with_max_len(max_len).with_base(base);
     let bases = ["rope_local_base_freq", "rope_theta"];
     let says = [file.number_if_any(bases[0])?, file.number_if_any(bases[1])?];
-    let near = config(file.number(bases[0], 10_000.0)?);
-    let far = config(file.number(bases[1], 1_000_000.0)?);
+    let near = config(file.number(bases[0], missing[0])?);
+    let far = config(file.number(bases[1], missing[1])?);
     if let Some(mut parameters) = file.object("rope_parameters")? {
         let mut of_kind = |kind: &str, config: RotaryConfig, says| match parameters.object(kind)? {
             Some(of_kind) => newer(of_kind, config, says),

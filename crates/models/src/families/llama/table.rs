@@ -1,20 +1,25 @@
 //! Which parameter is which tensor.
 
-use super::{Family, experts};
+use burn_attn::NormPlacement;
+
+use super::{
+    experts,
+    family::{FamilySpec, QkNorm},
+};
 use crate::{
     language_model::LanguageModelConfig,
-    weights::{Source, Table, same, transposed},
+    weights::{Source, Table, joined, same, transposed},
 };
 
 const PROJECTIONS: [&str; 3] = ["self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj"];
 
 /// The table of `LlamaForCausalLM` and its relatives.
-pub(super) fn table(family: Family, config: &LanguageModelConfig) -> Table {
+pub(super) fn table(spec: &FamilySpec, config: &LanguageModelConfig) -> Table {
     let projections = same(PROJECTIONS);
-    table_with(family, config, projections)
+    table_with(spec, config, projections)
 }
 
-fn table_with(family: Family, config: &LanguageModelConfig, projections: Source) -> Table {
+fn table_with(spec: &FamilySpec, config: &LanguageModelConfig, projections: Source) -> Table {
     let n_heads = config.n_heads;
     let n_kv_heads = config.block.heads.n_kv_heads.unwrap_or(n_heads);
     let layer = Table::new()
@@ -28,39 +33,45 @@ fn table_with(family: Family, config: &LanguageModelConfig, projections: Source)
             "feed_forward.linear_inner",
             ["mlp.gate_proj", "mlp.up_proj"],
         )
-        .linear("feed_forward.linear_outer", "mlp.down_proj")
-        .part("mixture_of_experts", "", experts::table(family));
-    let layer = match family {
-        Family::Gemma2 | Family::Gemma3 => layer
-            .norm("self_attention_residual.norm", "input_layernorm")
-            .norm(
-                "self_attention_residual.output_norm",
-                "post_attention_layernorm",
-            )
-            .norm("feed_forward_residual.norm", "pre_feedforward_layernorm")
-            .norm(
-                "feed_forward_residual.output_norm",
-                "post_feedforward_layernorm",
-            ),
-        Family::Olmo2 => layer
-            .norm("self_attention_residual.norm", "post_attention_layernorm")
-            .norm("feed_forward_residual.norm", "post_feedforward_layernorm"),
-        _ => layer
-            .norm("self_attention_residual.norm", "input_layernorm")
-            .norm("feed_forward_residual.norm", "post_attention_layernorm"),
+        .linear("feed_forward.linear_outer", "mlp.down_proj");
+    let layer = match &spec.experts {
+        Some(experts) => layer.part("mixture_of_experts", "", experts::table(experts)),
+        None => layer,
     };
-    let [query, key] = ["q_norm", "k_norm"].map(|norm| {
-        let norm = same(format!("self_attn.{norm}.weight").as_str());
-        match family {
-            Family::Gemma3 => norm.plus_one(),
-            _ => norm,
+    let [attention, feed_forward] = ["self_attention_residual", "feed_forward_residual"];
+    let norms = match spec.placement {
+        NormPlacement::Sandwich => vec![
+            (attention, "norm", "input_layernorm"),
+            (attention, "output_norm", "post_attention_layernorm"),
+            (feed_forward, "norm", "pre_feedforward_layernorm"),
+            (feed_forward, "output_norm", "post_feedforward_layernorm"),
+        ],
+        NormPlacement::PostSublayer => vec![
+            (attention, "norm", "post_attention_layernorm"),
+            (feed_forward, "norm", "post_feedforward_layernorm"),
+        ],
+        _ => vec![
+            (attention, "norm", "input_layernorm"),
+            (feed_forward, "norm", "post_attention_layernorm"),
+        ],
+    };
+    let layer = norms
+        .into_iter()
+        .fold(layer, |layer, (sublayer, norm, source)| {
+            layer.norm(&joined(sublayer, norm), source)
+        });
+    let layer = match spec.qk_norm {
+        QkNorm::None => layer,
+        QkNorm::PerHead | QkNorm::AcrossHeads => {
+            ["query", "key"].into_iter().fold(layer, |layer, of| {
+                let norm = same(format!("self_attn.{}_norm.weight", &of[..1]));
+                let norm = match spec.unit_offset {
+                    true => norm.plus_one(),
+                    false => norm,
+                };
+                layer.row(format!("self_attention.heads.qk_norm.{of}.gamma"), norm)
+            })
         }
-    });
-    let layer = match family {
-        Family::Qwen3 | Family::Qwen3Moe | Family::Gemma3 | Family::Olmo2 => layer
-            .row("self_attention.heads.qk_norm.query.gamma", query)
-            .row("self_attention.heads.qk_norm.key.gamma", key),
-        _ => layer,
     };
     let table = Table::new()
         .row("embedding.weight", "model.embed_tokens.weight")
@@ -74,15 +85,14 @@ fn table_with(family: Family, config: &LanguageModelConfig, projections: Source)
 }
 
 /// The table of the same models in a GGUF file of llama.cpp.
-pub(super) fn gguf(family: Family, config: &LanguageModelConfig) -> Table {
-    let projections = match family {
-        // Its converter reorders their queries and keys.
-        Family::Llama => {
+pub(super) fn gguf(spec: &FamilySpec, config: &LanguageModelConfig) -> Table {
+    let projections = match spec.gguf_rotary_pairs {
+        true => {
             let d_head = config.block.heads.d_head;
             let d_head = d_head.unwrap_or(config.d_model / config.n_heads.max(1));
             same(PROJECTIONS).rotary_pairs([d_head, d_head, 0])
         }
-        _ => same(PROJECTIONS),
+        false => same(PROJECTIONS),
     };
     let of_model = [
         ("token_embd", "model.embed_tokens"),
@@ -102,7 +112,7 @@ pub(super) fn gguf(family: Family, config: &LanguageModelConfig) -> Table {
         ("ffn_up", "mlp.up_proj"),
         ("ffn_down", "mlp.down_proj"),
     ];
-    table_with(family, config, projections)
+    table_with(spec, config, projections)
         .ignore("rope_freqs.weight")
         .rename_all(&of_model, ["", ""])
         .rename_all(&of_layer, ["blk.*.", "model.layers.*."])
