@@ -203,8 +203,8 @@ fn finish_knows_what_nobody_took() {
         let error = weights.finish().expect_err("the others were not taken");
         assert_eq!(
             error.to_string(),
-            "the module has no parameter for double.in_proj_bias, double.in_proj_weight, double.out_proj.bias, \
-             double.out_proj.weight, half.in_proj_bias and 21 more"
+            "the weights do not fit the model: unexpected: double.in_proj_bias, double.in_proj_weight, double.out_proj.bias, \
+             double.out_proj.weight, half.in_proj_bias, … (26 in all)"
         );
     });
 }

@@ -12,7 +12,10 @@ use burn_attn::{
     AttentionMask, CrossAttentionConfig, CrossAttentionInput, MultiHeadAttention,
     MultiHeadAttentionConfig, MultiHeadAttentionInput, SelfAttentionConfig, SelfAttentionInput,
 };
-use burn_attn_models::import::{self, Checkpoint, ImportError};
+use burn_attn_models::{
+    import::{self, Checkpoint},
+    weights::WeightsError,
+};
 use burn_attn_tests::{
     compare::assert_close,
     devices,
@@ -242,8 +245,8 @@ fn a_model_of_several() {
     assert_eq!(numbers(&ours), model.decoder.key.weight.val().to_data());
     assert_eq!(
         weights.finish().unwrap_err().to_string(),
-        "the module has no parameter for encoder.key.bias, encoder.key.weight, encoder.output.bias, \
-         encoder.output.weight, encoder.query.bias and 3 more"
+        "the weights do not fit the model: unexpected: encoder.key.bias, encoder.key.weight, encoder.output.bias, \
+         encoder.output.weight, encoder.query.bias, … (8 in all, all in encoder)"
     );
 }
 
@@ -264,7 +267,7 @@ fn parameters_that_burn_nn_has_not() {
     let config = MultiHeadAttentionConfig::new(15, 3);
     let config = config.with_qk_norm(burn_attn::QkNormConfig::rms());
     let error = weights.load("", &mut config.init(&device)).unwrap_err();
-    assert!(matches!(error, ImportError::Unsupported { .. }));
+    assert!(matches!(error, WeightsError::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
         "heads: the module's heads have 10 parameters of their own (QK norm or positions), which the source cannot have; \

@@ -7,7 +7,10 @@ use burn_attn::{
     MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput, ProjectionBias,
     SelfAttentionConfig,
 };
-use burn_attn_models::import::{Import, ImportError};
+use burn_attn_models::{
+    import::Import,
+    weights::{Mismatch, Missing, WeightsError, WrongDType, WrongShape},
+};
 use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{from_both_files, value};
@@ -23,7 +26,7 @@ fn output(module: &MultiHeadAttention) -> burn::tensor::Tensor<3> {
 
 /// Loads what must be refused from both files, and sees that the module is as it was.
 #[track_caller]
-fn refused(file: &str, prefix: &str, expected: &ImportError, sentence: &str) {
+fn refused(file: &str, prefix: &str, expected: &WeightsError, sentence: &str) {
     from_both_files(file, |mut weights, device| {
         let mut module = filled(config().init(device), 1);
         let before = output(&module);
@@ -32,6 +35,13 @@ fn refused(file: &str, prefix: &str, expected: &ImportError, sentence: &str) {
         assert_eq!(error.to_string(), sentence);
         assert_same(&output(&module), &before);
     });
+}
+
+/// What does not fit.
+fn mismatch(set: impl FnOnce(&mut Mismatch)) -> WeightsError {
+    let mut mismatch = Mismatch::default();
+    set(&mut mismatch);
+    WeightsError::Mismatch(Box::new(mismatch))
 }
 
 /// Loads into a module of another kind.
@@ -45,65 +55,65 @@ fn refused_by<M: Import + Clone + Debug>(module: M, file: &str, prefix: &str, se
 
 #[test]
 fn a_tensor_is_missing() {
-    let expected = ImportError::Missing {
-        name: "missing.out_proj.bias".into(),
-        shape: vec![12],
-    };
+    let name = "missing.out_proj.bias".into();
+    let shape = vec![12];
+    let expected = mismatch(|wrong| wrong.missing = vec![Missing { name, shape }]);
     refused(
         "bad",
         "missing",
         &expected,
-        "tensor missing.out_proj.bias of shape [12], which the module needs, is missing",
+        "the weights do not fit the model: missing: missing.out_proj.bias [12]",
     );
 }
 
 #[test]
 fn a_tensor_too_many() {
-    let expected = ImportError::Unexpected {
-        names: vec!["extra.relative_bias".into()],
-    };
+    let expected = mismatch(|wrong| wrong.unexpected = vec!["extra.relative_bias".into()]);
     refused(
         "bad",
         "extra",
         &expected,
-        "the module has no parameter for extra.relative_bias",
+        "the weights do not fit the model: unexpected: extra.relative_bias",
     );
 }
 
 #[test]
 fn a_tensor_of_another_shape() {
-    let expected = ImportError::Shape {
+    let wrong_shape = WrongShape {
         name: "shape.in_proj_weight".into(),
         found: vec![35, 12],
-        expected: vec![36, 12],
+        needed: vec![36, 12],
     };
+    let expected = mismatch(|wrong| wrong.shapes = vec![wrong_shape]);
     refused(
         "bad",
         "shape",
         &expected,
-        "tensor shape.in_proj_weight has shape [35, 12], but the module needs [36, 12]",
+        "the weights do not fit the model: of another shape: shape.in_proj_weight is [35, 12] instead of [36, 12]",
     );
 }
 
 #[test]
 fn integers() {
-    let expected = ImportError::DType {
+    let wrong_dtype = WrongDType {
         name: "dtype.in_proj_bias".into(),
         found: "I64".into(),
-        expected: DType::F32,
+        parameter: "query.bias".into(),
+        needed: DType::F32,
     };
+    let expected = mismatch(|wrong| wrong.dtypes = vec![wrong_dtype]);
     refused(
         "bad",
         "dtype",
         &expected,
-        "tensor dtype.in_proj_bias holds I64, which cannot become a parameter of F32",
+        "the weights do not fit the model: of another dtype: dtype.in_proj_bias holds I64, but query.bias F32",
     );
 }
 
 #[test]
 fn an_appended_key_and_value() {
     let reason = "add_bias_kv=True appends a learned key and value to every sequence, which no module here does";
-    let expected = ImportError::Unsupported {
+    let expected = WeightsError::Unsupported {
         name: "bias_kv.bias_k".into(),
         reason: reason.into(),
     };
@@ -113,7 +123,7 @@ fn an_appended_key_and_value() {
 
 #[test]
 fn another_prefix() {
-    let expected = ImportError::Prefix {
+    let expected = WeightsError::Prefix {
         prefix: "packed.self_attn".into(),
         found: ["in_proj_bias", "in_proj_weight", "out_proj"]
             .map(|name| format!("packed.{name}"))
@@ -136,7 +146,7 @@ fn another_prefix() {
         "separate",
         "separate_no_bias",
     ];
-    let expected = ImportError::Prefix {
+    let expected = WeightsError::Prefix {
         // No prefix of "packed", though it begins like it.
         prefix: "pack".into(),
         found: found.map(String::from).to_vec(),
@@ -145,7 +155,7 @@ fn another_prefix() {
         "attention",
         "pack",
         &expected,
-        "no tensor is below \"pack\", only below double, half, no_bias, one_memory, packed and 2 more",
+        "no tensor is below \"pack\", only below double, half, no_bias, one_memory, packed, … (7 in all)",
     );
 }
 
@@ -156,13 +166,13 @@ fn the_bias_of_one_side_only() {
         without.init(&devices::any()),
         "attention",
         "packed",
-        "the module has no parameter for packed.in_proj_bias, packed.out_proj.bias",
+        "the weights do not fit the model: unexpected: packed.in_proj_bias, packed.out_proj.bias",
     );
     refused_by(
         config().init(&devices::any()),
         "attention",
         "no_bias",
-        "tensor no_bias.in_proj_bias of shape [36], which the module needs, is missing",
+        "the weights do not fit the model: missing: no_bias.in_proj_bias [36], no_bias.out_proj.bias [12]",
     );
     let some = ProjectionBias::all().with_key(false);
     refused_by(
@@ -181,19 +191,22 @@ fn other_widths() {
         config().with_n_kv_heads(1).init(&device),
         "attention",
         "packed",
-        "tensor packed.in_proj_weight has shape [36, 12], but the module needs [20, 12]",
+        "the weights do not fit the model: of another shape: packed.in_proj_weight is [36, 12] instead of [20, 12], \
+         packed.in_proj_bias is [36] instead of [20]",
     );
     refused_by(
         SelfAttentionConfig::new(12, 3).init(&device),
         "attention",
         "separate",
-        "tensor separate.k_proj_weight has shape [12, 5], but the module needs [12, 12]",
+        "the weights do not fit the model: of another shape: separate.k_proj_weight is [12, 5] instead of [12, 12], \
+         separate.v_proj_weight is [12, 7] instead of [12, 12]",
     );
     refused_by(
         config().with_d_key_in(5).init(&device),
         "attention",
         "packed",
-        "tensor packed.q_proj_weight of shape [12, 12], which the module needs, is missing",
+        "the weights do not fit the model: missing: packed.q_proj_weight [12, 12], packed.k_proj_weight [12, 5], \
+         packed.v_proj_weight [12, 12]; unexpected: packed.in_proj_weight",
     );
 }
 

@@ -7,13 +7,16 @@ use std::{
 
 use burn::module::Module;
 use burn_attn::{MultiHeadAttention, MultiHeadAttentionConfig, MultiHeadAttentionInput};
-use burn_attn_models::import::{self, Checkpoint, ImportError};
+use burn_attn_models::{
+    import::{self, Checkpoint},
+    weights::WeightsError,
+};
 use burn_attn_tests::{compare::assert_same, devices, numbers::filled};
 
 use super::{golden, value};
 
 /// A way to open a file.
-type Open = fn(&Path) -> Result<Checkpoint, ImportError>;
+type Open = fn(&Path) -> Result<Checkpoint, WeightsError>;
 
 const OPEN: [Open; 2] = [|path| import::pytorch(path), |path| import::burn_nn(path)];
 
@@ -21,10 +24,10 @@ const OPEN: [Open; 2] = [|path| import::pytorch(path), |path| import::burn_nn(pa
 #[track_caller]
 fn refused(open: Open, path: &Path) -> String {
     let error = open(path).unwrap_err();
-    assert!(matches!(error, ImportError::File { .. }), "{error:?}");
+    assert!(matches!(error, WeightsError::File { .. }), "{error:?}");
     let sentence = error.to_string();
     println!("{sentence}");
-    assert!(sentence.starts_with(&format!("{} cannot be read as weights of ", path.display())));
+    assert!(sentence.starts_with(&format!("{} cannot be read as weights: ", path.display())));
     sentence
 }
 
@@ -120,7 +123,7 @@ fn a_changed_number_of_a_pytorch_file() {
     let mut weights = import::pytorch(&path).expect("its names are readable");
     let error = weights.load("packed", &mut module()).unwrap_err();
     println!("{error}");
-    assert!(matches!(error, ImportError::Numbers { .. }), "{error:?}");
+    assert!(matches!(error, WeightsError::Numbers { .. }), "{error:?}");
     let sentence = error.to_string();
     assert!(
         sentence.starts_with("the numbers of tensor packed.out_proj.bias cannot be read: "),

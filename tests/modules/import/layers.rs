@@ -171,7 +171,8 @@ fn layers_that_pytorch_cannot_have() {
     refused(
         "encoder_layer_post",
         post().with_activation(FeedForwardActivation::SwiGlu),
-        "tensor encoder_layer_post.linear1.weight has shape [7, 12], but the module needs [14, 12]",
+        "the weights do not fit the model: of another shape: encoder_layer_post.linear1.weight is [7, 12] instead of [14, 12], \
+         encoder_layer_post.linear1.bias is [7] instead of [14]",
     );
     refused(
         "encoder_layer_pre",
@@ -181,16 +182,17 @@ fn layers_that_pytorch_cannot_have() {
     refused(
         "encoder_layer_post",
         no_bias(),
-        "the module has no parameter for encoder_layer_post.linear1.bias, encoder_layer_post.linear2.bias, \
-         encoder_layer_post.norm1.bias, encoder_layer_post.norm2.bias, encoder_layer_post.self_attn.in_proj_bias and \
-         1 more",
+        "the weights do not fit the model: unexpected: encoder_layer_post.linear1.bias, encoder_layer_post.linear2.bias, \
+         encoder_layer_post.norm1.bias, encoder_layer_post.norm2.bias, encoder_layer_post.self_attn.in_proj_bias, \
+         … (6 in all, all in encoder_layer_post)",
     );
     refused(
         "decoder_layer_post",
         post(),
-        "the module has no parameter for decoder_layer_post.multihead_attn.in_proj_bias, \
+        "the weights do not fit the model: unexpected: decoder_layer_post.multihead_attn.in_proj_bias, \
          decoder_layer_post.multihead_attn.in_proj_weight, decoder_layer_post.multihead_attn.out_proj.bias, \
-         decoder_layer_post.multihead_attn.out_proj.weight, decoder_layer_post.norm3.bias and 1 more",
+         decoder_layer_post.multihead_attn.out_proj.weight, decoder_layer_post.norm3.bias, \
+         … (6 in all, all in decoder_layer_post)",
     );
 }
 
@@ -200,21 +202,26 @@ fn stacks_of_another_height() {
         let config =
             |n_layers| TransformerStackConfig::encoder(12, 7, 3, n_layers).with_block(post());
         let error = weights.load("encoder", &mut config(3).init(device));
-        assert_eq!(
-            error.unwrap_err().to_string(),
-            "tensor encoder.layers.2.self_attn.in_proj_weight of shape [36, 12], which the module needs, is missing"
+        let sentence = error.unwrap_err().to_string();
+        assert!(
+            sentence.starts_with(
+                "the weights do not fit the model: missing: encoder.layers.2.self_attn.in_proj_weight [36, 12], "
+            ),
+            "{sentence}"
         );
         let error = weights.load("encoder", &mut config(1).init(device));
         let sentence = error.unwrap_err().to_string();
         assert!(
-            sentence.starts_with("the module has no parameter for encoder.layers.1.linear1.bias, "),
+            sentence.starts_with(
+                "the weights do not fit the model: unexpected: encoder.layers.1.linear1.bias, "
+            ),
             "{sentence}"
         );
         let with_norm = config(2).with_final_norm(true);
         let error = weights.load("encoder", &mut with_norm.init(device));
         assert_eq!(
             error.unwrap_err().to_string(),
-            "tensor encoder.norm.weight of shape [12], which the module needs, is missing"
+            "the weights do not fit the model: missing: encoder.norm.weight [12], encoder.norm.bias [12]"
         );
     });
 }
@@ -254,6 +261,6 @@ fn layers_that_burn_nn_cannot_have() {
     let mut with_norm = config.with_final_norm(true).init(&device);
     assert_eq!(
         weights.load("", &mut with_norm).unwrap_err().to_string(),
-        "tensor norm.gamma of shape [12], which the module needs, is missing"
+        "the weights do not fit the model: missing: norm.gamma [12], norm.beta [12]"
     );
 }

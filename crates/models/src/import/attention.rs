@@ -3,11 +3,11 @@
 use burn::{module::Module, nn::Linear};
 use burn_attn::{CrossAttention, Heads, MultiHeadAttention, SelfAttention};
 
-use super::{Import, ImportError, Library, part::Part};
-use crate::weights::{Table, ZEROS, same, transposed};
+use super::{Import, Library, part::Part};
+use crate::weights::{Table, WeightsError, ZEROS, same, transposed};
 
 impl Import for MultiHeadAttention {
-    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let inputs = [&self.query, &self.key, &self.value];
         without_adapters(part, &inputs)?;
         let names = [("query", 1), ("key", 1), ("value", 1)];
@@ -17,7 +17,7 @@ impl Import for MultiHeadAttention {
 }
 
 impl Import for SelfAttention {
-    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         without_adapters(part, &[&self.query_key_value])?;
         let like = self.clone().into_multi_head();
         let inputs = [&like.query, &like.key, &like.value];
@@ -27,7 +27,7 @@ impl Import for SelfAttention {
 }
 
 impl Import for CrossAttention {
-    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         without_adapters(part, &[&self.query, &self.key_value])?;
         let like = self.clone().into_multi_head();
         let inputs = [&like.query, &like.key, &like.value];
@@ -41,7 +41,7 @@ fn projections(
     part: &Part,
     likes: [&Linear; 3],
     target: &[(&str, usize)],
-) -> Result<Table, ImportError> {
+) -> Result<Table, WeightsError> {
     let of_target = |parameter: &str| -> Vec<String> {
         let names = target.iter().map(|(name, _)| format!("{name}.{parameter}"));
         names.collect()
@@ -97,7 +97,7 @@ fn with_output(
     part: &Part,
     output: &Linear,
     heads: &Heads,
-) -> Result<Table, ImportError> {
+) -> Result<Table, WeightsError> {
     let name = match part.library {
         Library::Pytorch => "out_proj",
         Library::BurnNn => "output",
@@ -127,7 +127,7 @@ fn with_output(
     }
 }
 
-fn without_adapters(part: &Part, inputs: &[&Linear]) -> Result<(), ImportError> {
+fn without_adapters(part: &Part, inputs: &[&Linear]) -> Result<(), WeightsError> {
     let name = match part.library {
         Library::Pytorch => "in_proj_weight",
         Library::BurnNn => "query.weight",
@@ -138,7 +138,7 @@ fn without_adapters(part: &Part, inputs: &[&Linear]) -> Result<(), ImportError> 
 }
 
 /// Refuses a module with only some of the three biases: in PyTorch they are one vector.
-fn refuse_some_biases(part: &Part, likes: [&Linear; 3]) -> Result<(), ImportError> {
+fn refuse_some_biases(part: &Part, likes: [&Linear; 3]) -> Result<(), WeightsError> {
     let [query, key, value] = likes.map(|like| like.bias.is_some());
     match query == key && key == value {
         true => Ok(()),
@@ -153,7 +153,7 @@ fn refuse_some_biases(part: &Part, likes: [&Linear; 3]) -> Result<(), ImportErro
 }
 
 /// Refuses a module that was built with `add_bias_kv=True`.
-fn refuse_appended_key(part: &Part) -> Result<(), ImportError> {
+fn refuse_appended_key(part: &Part) -> Result<(), WeightsError> {
     match ["bias_k", "bias_v"].into_iter().find(|name| part.has(name)) {
         None => Ok(()),
         Some(name) => Err(part.unsupported(

@@ -9,8 +9,8 @@ use std::{
 
 use burn::{module::Module, store::ModuleRecord, tensor::Bytes};
 
-use super::{ImportError, part::Part};
-use crate::weights::{Format, Table, Weights, WeightsError, below, format};
+use super::part::Part;
+use crate::weights::{Format, Mismatch, Table, Weights, WeightsError, below, format};
 
 /// The library that the weights come from, which determines their names and layout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +50,7 @@ impl Display for Library {
 /// let mut weights = import::burn_nn_record(burn::module::Module::into_record(source))?;
 /// weights.load("", &mut target)?;
 /// weights.finish()?;
-/// # Ok::<(), import::ImportError>(())
+/// # Ok::<(), burn_attn_models::weights::WeightsError>(())
 /// ```
 #[derive(Debug)]
 pub struct Checkpoint {
@@ -72,13 +72,18 @@ pub struct Checkpoint {
 /// # Cost
 ///
 /// Reads the names and shapes, not the numbers.
-pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
-    read(path.as_ref(), "PyTorch", |path, format| match format {
-        Format::Burnpack => Err("it is a burnpack, which Burn wrote".into()),
-        Format::Gguf => Err("it is GGUF, which llama.cpp reads".into()),
-        _ => open(path),
-    })
-    .map(|weights| Checkpoint::new(Library::Pytorch, weights))
+pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, WeightsError> {
+    let path = path.as_ref();
+    let weights = match format(path).map_err(refused(path))? {
+        Format::Burnpack => Err(refused(path)(
+            "it is a burnpack, which Burn wrote and import::burn_nn reads".into(),
+        )),
+        Format::Gguf => Err(refused(path)(
+            "it is GGUF, which llama.cpp reads and PyTorch does not".into(),
+        )),
+        Format::Safetensors | Format::Other => Weights::open(path),
+    };
+    Ok(Checkpoint::new(Library::Pytorch, weights?))
 }
 
 /// Weights of burn-nn's modules in a file that Burn wrote: a burnpack (`Module::save_file`), or safetensors.
@@ -90,17 +95,32 @@ pub fn pytorch(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
 /// # Cost
 ///
 /// Reads a burnpack whole; of safetensors, only the names and shapes.
-pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
-    read(path.as_ref(), "Burn", |path, format| match format {
+pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, WeightsError> {
+    let path = path.as_ref();
+    let weights = match format(path).map_err(refused(path))? {
         // Burn would read each number at its first use, and the file may be gone by then.
         Format::Burnpack => {
-            let bytes = fs::read(path).map_err(|error| error.to_string())?;
-            Weights::from_burnpack(Bytes::from_bytes_vec(bytes))
+            let bytes = fs::read(path).map_err(|error| error.to_string());
+            let bytes = bytes.map(Bytes::from_bytes_vec);
+            bytes
+                .and_then(Weights::from_burnpack)
+                .map_err(refused(path))
         }
-        Format::Safetensors => open(path),
-        Format::Gguf | Format::Other => Err("it is neither a burnpack nor safetensors".into()),
-    })
-    .map(|weights| Checkpoint::new(Library::BurnNn, weights))
+        Format::Safetensors => Weights::open(path),
+        Format::Gguf | Format::Other => {
+            let reason = "it is neither a burnpack nor safetensors, which Burn writes";
+            Err(refused(path)(reason.into()))
+        }
+    };
+    Ok(Checkpoint::new(Library::BurnNn, weights?))
+}
+
+/// The error about a file, from its reason.
+fn refused(path: &Path) -> impl Fn(String) -> WeightsError {
+    move |reason| WeightsError::File {
+        path: path.into(),
+        reason,
+    }
 }
 
 /// Weights of burn-nn's modules in memory, from `Module::into_record`.
@@ -108,33 +128,11 @@ pub fn burn_nn(path: impl AsRef<Path>) -> Result<Checkpoint, ImportError> {
 /// # Errors
 ///
 /// When Burn cannot read its own record.
-pub fn burn_nn_record(record: ModuleRecord) -> Result<Checkpoint, ImportError> {
+pub fn burn_nn_record(record: ModuleRecord) -> Result<Checkpoint, WeightsError> {
     let bytes = record.into_bytes().map_err(|error| error.to_string());
-    match bytes.and_then(Weights::from_burnpack) {
-        Ok(weights) => Ok(Checkpoint::new(Library::BurnNn, weights)),
-        Err(reason) => Err(ImportError::Record { reason }),
-    }
-}
-
-fn open(path: &Path) -> Result<Weights, String> {
-    Weights::open(path).map_err(|error| match error {
-        WeightsError::File { reason, .. } => reason,
-        other => other.to_string(),
-    })
-}
-
-/// Reads a file of `of`, after a look at its first bytes.
-fn read(
-    path: &Path,
-    of: &'static str,
-    read: impl FnOnce(&Path, Format) -> Result<Weights, String>,
-) -> Result<Weights, ImportError> {
-    let weights = format(path).and_then(|format| read(path, format));
-    weights.map_err(|reason| ImportError::File {
-        path: path.into(),
-        of,
-        reason,
-    })
+    let weights = bytes.and_then(Weights::from_burnpack);
+    let weights = weights.map_err(|reason| WeightsError::Record { reason })?;
+    Ok(Checkpoint::new(Library::BurnNn, weights))
 }
 
 /// Which parameter of a module is which tensor of PyTorch or burn-nn: to write the module with
@@ -160,7 +158,7 @@ fn read(
 /// # std::fs::remove_file(path)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn table<M: Import>(module: &M, library: Library) -> Result<Table, ImportError> {
+pub fn table<M: Import>(module: &M, library: Library) -> Result<Table, WeightsError> {
     module.table(&Part {
         library,
         sinks_at_zero: None,
@@ -201,34 +199,33 @@ impl Checkpoint {
     /// # Errors
     ///
     /// When a parameter has no tensor, a tensor below `prefix` has no parameter, or a tensor has another shape or does not hold
-    /// floating-point numbers; when a weight of the module has an adapter, or its sinks are not what
-    /// [`sinks_at_zero`](Self::sinks_at_zero) says. The module is then unchanged.
+    /// floating-point numbers: one error names all such tensors. When a weight of the module has an adapter, or the module's sinks are not what
+    /// [`sinks_at_zero`](Self::sinks_at_zero) says. After an error the module is unchanged.
     ///
     /// # Cost
     ///
     /// Reads each tensor once; the old and the new parameters are in memory at the same time.
-    pub fn load<M: Import>(&mut self, prefix: &str, module: &mut M) -> Result<(), ImportError> {
+    pub fn load<M: Import>(&mut self, prefix: &str, module: &mut M) -> Result<(), WeightsError> {
         let part = Part {
             library: self.library,
             sinks_at_zero: Some(self.sinks_at_zero),
             weights: Some(&self.weights),
             prefix: prefix.trim_end_matches('.').to_string(),
         };
-        let weights = self.weights.below(&part.prefix);
+        let weights = self.weights.within(&part.prefix);
         if weights.tensors().next().is_none() {
             return Err(self.nothing_below(&part.prefix));
         }
-        let table = module.table(&part)?;
-        let loaded = weights.load(&table, module);
-        loaded.map_err(|error| part.error(error))?;
-        let taken = weights.tensors().map(|(name, _)| part.full(name));
-        let taken: Vec<String> = taken.collect();
+        // With full names, so that errors have them too.
+        let table = Table::new().part("", &part.prefix, module.table(&part)?);
+        weights.load(&table, module)?;
+        let taken = weights.tensors().map(|(name, _)| name.to_owned());
         self.taken.extend(taken);
         Ok(())
     }
 
     /// The error if there is no tensor: names what there is below the longest part of the prefix that exists.
-    fn nothing_below(&self, prefix: &str) -> ImportError {
+    fn nothing_below(&self, prefix: &str) -> WeightsError {
         let parents = prefix.match_indices('.').map(|(end, _)| end).rev();
         let parents = parents.map(|end| &prefix[..end]).chain([""]);
         let found = parents
@@ -241,7 +238,7 @@ impl Checkpoint {
                 children.collect::<BTreeSet<String>>()
             })
             .find(|found| !found.is_empty());
-        ImportError::Prefix {
+        WeightsError::Prefix {
             prefix: prefix.into(),
             found: found.unwrap_or_default().into_iter().collect(),
         }
@@ -252,13 +249,16 @@ impl Checkpoint {
     /// # Errors
     ///
     /// When tensors are left; names them.
-    pub fn finish(self) -> Result<(), ImportError> {
+    pub fn finish(self) -> Result<(), WeightsError> {
         let names = self.names().filter(|name| !self.taken.contains(*name));
-        let names: Vec<String> = names.map(str::to_string).collect();
-        match names.is_empty() {
-            true => Ok(()),
-            false => Err(ImportError::Unexpected { names }),
+        let unexpected: Vec<String> = names.map(str::to_string).collect();
+        if unexpected.is_empty() {
+            return Ok(());
         }
+        Err(WeightsError::Mismatch(Box::new(Mismatch {
+            unexpected,
+            ..Mismatch::default()
+        })))
     }
 }
 
@@ -266,5 +266,5 @@ impl Checkpoint {
 pub trait Import: Module {
     /// Which parameter is which tensor below the part's prefix.
     #[doc(hidden)]
-    fn table(&self, part: &Part) -> Result<Table, ImportError>;
+    fn table(&self, part: &Part) -> Result<Table, WeightsError>;
 }

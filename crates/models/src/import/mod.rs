@@ -3,10 +3,8 @@
 mod attention;
 mod burn_nn;
 mod checkpoint;
-mod error;
 mod part;
 mod transformer;
 
 pub use burn_nn::multi_head_attention;
 pub use checkpoint::{Checkpoint, Import, Library, burn_nn, burn_nn_record, pytorch, table};
-pub use error::ImportError;

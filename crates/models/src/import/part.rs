@@ -2,8 +2,8 @@
 
 use burn::nn::Linear;
 
-use super::{ImportError, Library};
-use crate::weights::{Mismatch, Table, Weights, WeightsError, joined};
+use super::Library;
+use crate::weights::{Table, Weights, WeightsError, joined};
 
 /// The weights below a prefix: the library that they come from, and what else is known of them.
 #[derive(Debug)]
@@ -39,15 +39,15 @@ impl Part<'_> {
         self.weights.is_some_and(|weights| weights.has(&name))
     }
 
-    pub(super) fn unsupported(&self, name: &str, reason: impl Into<String>) -> ImportError {
-        ImportError::Unsupported {
+    pub(super) fn unsupported(&self, name: &str, reason: impl Into<String>) -> WeightsError {
+        WeightsError::Unsupported {
             name: self.full(name),
             reason: reason.into(),
         }
     }
 
     /// Refuses a layer whose adapter would be lost with its weight.
-    pub(super) fn without_adapter(&self, name: &str, like: &Linear) -> Result<(), ImportError> {
+    pub(super) fn without_adapter(&self, name: &str, like: &Linear) -> Result<(), WeightsError> {
         match like.weight.adapter() {
             None => Ok(()),
             Some(_) => Err(self.unsupported(
@@ -63,7 +63,7 @@ impl Part<'_> {
         target: &str,
         source: &str,
         like: &Linear,
-    ) -> Result<Table, ImportError> {
+    ) -> Result<Table, WeightsError> {
         self.without_adapter(&format!("{source}.weight"), like)?;
         Ok(match self.library {
             Library::Pytorch => Table::new().linear(target, source),
@@ -80,54 +80,6 @@ impl Part<'_> {
             Library::BurnNn => Table::new()
                 .row(joined(target, "gamma"), joined(source, "gamma"))
                 .row(joined(target, "beta"), joined(source, "beta")),
-        }
-    }
-
-    /// The first problem of `error`, whose names begin after the prefix.
-    pub(super) fn error(&self, error: WeightsError) -> ImportError {
-        let Mismatch {
-            missing,
-            unexpected,
-            shapes,
-            dtypes,
-            ..
-        } = match error {
-            // What a file of PyTorch or burn-nn cannot have wrong: ties, and parameters that the tables of this module forget.
-            WeightsError::Mismatch(mismatch)
-                if !(mismatch.untied.is_empty() && mismatch.unlisted.is_empty()) =>
-            {
-                return self.unsupported("", mismatch.to_string());
-            }
-            WeightsError::Mismatch(mismatch) => *mismatch,
-            WeightsError::Numbers { name, reason } => {
-                let name = self.full(&name);
-                return ImportError::Numbers { name, reason };
-            }
-            other => return self.unsupported("", other.to_string()),
-        };
-        if let Some(missing) = missing.into_iter().next() {
-            return ImportError::Missing {
-                name: self.full(&missing.name),
-                shape: missing.shape,
-            };
-        }
-        if let Some(wrong) = shapes.into_iter().next() {
-            return ImportError::Shape {
-                name: self.full(&wrong.name),
-                found: wrong.found,
-                expected: wrong.needed,
-            };
-        }
-        if let Some(wrong) = dtypes.into_iter().next() {
-            return ImportError::DType {
-                name: self.full(&wrong.name),
-                found: wrong.found,
-                expected: wrong.needed,
-            };
-        }
-        let names = unexpected.iter().map(|name| self.full(name));
-        ImportError::Unexpected {
-            names: names.collect(),
         }
     }
 }

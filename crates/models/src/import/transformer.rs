@@ -7,11 +7,11 @@ use burn_attn::{
     TransformerLayer, TransformerStack,
 };
 
-use super::{Import, ImportError, Library, part::Part};
-use crate::weights::Table;
+use super::{Import, Library, part::Part};
+use crate::weights::{Table, WeightsError};
 
 impl Import for TransformerLayer {
-    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let names = Names::of(part, self);
         let name = names.self_attention;
         let attention = self.self_attention.table(&part.below(name))?;
@@ -57,7 +57,7 @@ impl Import for TransformerLayer {
 }
 
 impl Import for TransformerStack {
-    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let own: usize = self.positions.iter().map(Module::num_params).sum();
         if own > 0 {
             let reason = format!(
@@ -79,7 +79,7 @@ impl Import for TransformerStack {
 }
 
 impl Import for Transformer {
-    fn table(&self, part: &Part) -> Result<Table, ImportError> {
+    fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let encoder = self.encoder.table(&part.below("encoder"))?;
         let decoder = self.decoder.table(&part.below("decoder"))?;
         Ok(Table::new()
@@ -120,7 +120,7 @@ impl Names {
     }
 }
 
-fn feed_forward(part: &Part, like: &FeedForward) -> Result<Table, ImportError> {
+fn feed_forward(part: &Part, like: &FeedForward) -> Result<Table, WeightsError> {
     let [inner, outer] = match part.library {
         Library::Pytorch => ["linear1", "linear2"],
         Library::BurnNn => ["pwff.linear_inner", "pwff.linear_outer"],
@@ -130,7 +130,7 @@ fn feed_forward(part: &Part, like: &FeedForward) -> Result<Table, ImportError> {
     Ok(inner.part("", "", outer))
 }
 
-fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table, ImportError> {
+fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table, WeightsError> {
     let placement = like.placement();
     if !matches!(placement, NormPlacement::Pre | NormPlacement::Post) {
         let reason = format!(
@@ -142,7 +142,7 @@ fn residual(part: &Part, name: &str, like: &SublayerConnection) -> Result<Table,
     norm(part, "norm", name, &like.norm)
 }
 
-fn norm(part: &Part, target: &str, source: &str, like: &Norm) -> Result<Table, ImportError> {
+fn norm(part: &Part, target: &str, source: &str, like: &Norm) -> Result<Table, WeightsError> {
     let of_module = match like.config() {
         NormConfig::LayerNorm {
             unit_offset: false, ..

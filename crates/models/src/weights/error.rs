@@ -22,6 +22,28 @@ pub enum WeightsError {
         /// What is wrong with it.
         reason: String,
     },
+    /// A record of Burn's cannot be read.
+    #[error("the record cannot be read: {reason}")]
+    Record {
+        /// The reason that Burn gives.
+        reason: String,
+    },
+    /// No tensor is where the module should be.
+    #[error("no tensor is below {prefix:?}, only below {}", first(found))]
+    Prefix {
+        /// Where the module should be.
+        prefix: String,
+        /// The prefixes that there are at this depth.
+        found: Vec<String>,
+    },
+    /// The other library or the module can do what the other of the two cannot.
+    #[error("{name}: {reason}", name = name.escape_debug())]
+    Unsupported {
+        /// The tensor or module that shows it.
+        name: String,
+        /// What it is and what to do instead.
+        reason: String,
+    },
     /// The tensors, the table and the model do not match.
     #[error("the weights do not fit the model: {0}")]
     Mismatch(Box<Mismatch>),
@@ -112,21 +134,14 @@ impl Display for Mismatch {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let missing = self.missing.iter();
         let missing = missing.map(|Missing { name, shape }| format!("{name} {shape:?}"));
-        let shapes = self.shapes.iter().map(
-            |WrongShape {
-                 name,
-                 found,
-                 needed,
-             }| format!("{name} is {found:?} instead of {needed:?}"),
-        );
-        let dtypes = self.dtypes.iter().map(
-            |WrongDType {
-                 name,
-                 found,
-                 parameter,
-                 needed,
-             }| format!("{name} holds {found}, but {parameter} {needed:?}"),
-        );
+        let shapes = self.shapes.iter().map(|wrong| {
+            let (found, needed) = (&wrong.found, &wrong.needed);
+            format!("{} is {found:?} instead of {needed:?}", wrong.name)
+        });
+        let dtypes = self.dtypes.iter().map(|wrong| {
+            let (found, parameter, needed) = (&wrong.found, &wrong.parameter, wrong.needed);
+            format!("{} holds {found}, but {parameter} {needed:?}", wrong.name)
+        });
         let untied = self.untied.iter().map(|(a, b)| format!("{a} and {b}"));
         let kinds = [
             ("missing", missing.collect()),
@@ -149,8 +164,10 @@ impl Display for Mismatch {
 /// The names, or the first five, how many there are in all, and the modules that all of them are in.
 fn first(names: &[String]) -> String {
     const SHOWN: usize = 5;
-    if names.len() <= SHOWN {
-        return list(names);
+    match names.len() {
+        0 => return "nothing".into(),
+        ..=SHOWN => return list(names),
+        _ => {}
     }
     let shared = names
         .iter()

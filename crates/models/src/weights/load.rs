@@ -90,12 +90,11 @@ impl Weights {
         })
     }
 
-    /// The tensors below a prefix, named without it.
-    pub(crate) fn below(&self, prefix: &str) -> Self {
-        let tensors = self
-            .tensors
-            .iter()
-            .filter_map(|(name, stored)| Some((below(name, prefix)?.to_owned(), stored.clone())));
+    /// The tensors below a prefix.
+    pub(crate) fn within(&self, prefix: &str) -> Self {
+        let tensors = self.tensors.iter();
+        let tensors = tensors.filter(|(name, _)| below(name, prefix).is_some());
+        let tensors = tensors.map(|(name, stored)| (name.clone(), stored.clone()));
         Self {
             tensors: tensors.collect(),
             options: self.options.clone(),
