@@ -239,7 +239,7 @@ fn indices_that_do_not_fit_their_shards() {
         ),
         (
             "\"a\":\"1.safetensors\",\"a\":\"2.safetensors\"",
-            "tensor a is there twice",
+            "there are two tensors a",
         ),
         ("\"a\":\"3.safetensors\"", "No such file"),
         ("\"a\":3", "it is not an index of shards"),

@@ -190,7 +190,7 @@ impl Layout {
 
     /// Calls `each` for runs of numbers with: the place of the first in parameter `target`, where they are contiguous; its place in the block of
     /// tensor `source`; the step from one to the next there; and their number.
-    fn each(
+    pub(super) fn each(
         &self,
         [target, source]: [usize; 2],
         block: &Block,
@@ -227,50 +227,16 @@ impl Layout {
             }
         }
     }
-
-    /// Copies the numbers of a block, `width` bytes each, into those of a parameter.
-    pub(super) fn import(
-        &self,
-        pair: [usize; 2],
-        block: &Block,
-        source: &[u8],
-        target: &mut [u8],
-        width: usize,
-    ) {
-        self.each(pair, block, |target_at, source_at, step, len| {
-            copy(
-                &source[source_at * width..],
-                step,
-                &mut target[target_at * width..],
-                1,
-                [len, width],
-            );
-        });
-    }
-
-    /// Copies the numbers of a parameter, `width` bytes each, into those of a block.
-    pub(super) fn export(
-        &self,
-        pair: [usize; 2],
-        block: &Block,
-        target: &[u8],
-        source: &mut [u8],
-        width: usize,
-    ) {
-        self.each(pair, block, |target_at, source_at, step, len| {
-            copy(
-                &target[target_at * width..],
-                1,
-                &mut source[source_at * width..],
-                step,
-                [len, width],
-            );
-        });
-    }
 }
 
 /// Copies `len` numbers of `width` bytes, every `from_step`-th number of one slice to every `to_step`-th of the other.
-fn copy(from: &[u8], from_step: usize, to: &mut [u8], to_step: usize, [len, width]: [usize; 2]) {
+pub(super) fn copy(
+    from: &[u8],
+    from_step: usize,
+    to: &mut [u8],
+    to_step: usize,
+    [len, width]: [usize; 2],
+) {
     match width {
         _ if from_step == 1 && to_step == 1 => {
             to[..len * width].copy_from_slice(&from[..len * width]);

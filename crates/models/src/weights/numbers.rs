@@ -7,6 +7,7 @@ use burn::tensor::{DType, TensorData};
 use super::{
     WeightsError,
     fit::Named,
+    layout::copy,
     plan::{Job, Piece, Plan},
     source::Stored,
 };
@@ -22,7 +23,8 @@ pub(super) fn import(
     tensors: &Named,
 ) -> Result<Vec<u8>, WeightsError> {
     let layout = &job.layout;
-    let mut numbers = vec![0; layout.len(target) * dtype.size()];
+    let width = dtype.size();
+    let mut numbers = vec![0; layout.len(target) * width];
     for (source, tensor) in job.source.iter().enumerate() {
         let Piece::Named(names) = tensor else {
             continue;
@@ -57,7 +59,10 @@ pub(super) fn import(
                         .map_err(failed)?;
                     cast.as_bytes()
                 };
-                layout.import([target, source], &block, bytes, &mut numbers, dtype.size());
+                layout.each([target, source], &block, |at, source_at, step, len| {
+                    let (from, to) = (&bytes[source_at * width..], &mut numbers[at * width..]);
+                    copy(from, step, to, 1, [len, width]);
+                });
             }
         }
     }
@@ -74,7 +79,8 @@ pub(super) fn export(
 ) -> Result<Vec<u8>, String> {
     let layout = &job.layout;
     let count: usize = layout.shape(source).iter().product();
-    let mut numbers = vec![0; count * dtype.size()];
+    let width = dtype.size();
+    let mut numbers = vec![0; count * width];
     for (target, &at) in job.target.iter().enumerate() {
         if !layout.shares(target, source) {
             continue;
@@ -89,14 +95,12 @@ pub(super) fn export(
             }
         };
         for block in layout.blocks([target, source], file) {
-            let range = block.range.start * dtype.size()..block.range.end * dtype.size();
-            layout.export(
-                [target, source],
-                &block,
-                data.as_bytes(),
-                &mut numbers[range],
-                dtype.size(),
-            );
+            let range = block.range.start * width..block.range.end * width;
+            let (data, numbers) = (data.as_bytes(), &mut numbers[range]);
+            layout.each([target, source], &block, |at, source_at, step, len| {
+                let (from, to) = (&data[at * width..], &mut numbers[source_at * width..]);
+                copy(from, 1, to, step, [len, width]);
+            });
         }
     }
     Ok(numbers)

@@ -29,54 +29,26 @@ enum Kind {
     Other,
 }
 
+/// The names of ggml's types, by number from 0 on; `-` for a number without a type.
+const NAMES: &str = "F32 F16 Q4_0 Q4_1 - - Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S \
+     IQ4_XS I8 I16 I32 I64 F64 IQ1_M BF16 - - - TQ1_0 TQ2_0 - - - MXFP4";
+
 /// The name of a type, and what it is.
 fn kind(number: u32) -> (String, Kind) {
-    let kind = match number {
-        0 => Kind::Float(DType::F32),
-        1 => Kind::Float(DType::F16),
-        2 => Kind::Quantised(Quantised::Q4),
-        8 => Kind::Quantised(Quantised::Q8),
-        14 => Kind::Quantised(Quantised::Q6K),
-        28 => Kind::Float(DType::F64),
-        30 => Kind::Float(DType::BF16),
+    let name = NAMES.split(' ').nth(number as usize);
+    let name = name.filter(|&name| name != "-").map(str::to_owned);
+    let name = name.unwrap_or_else(|| format!("GGML type {number}"));
+    let kind = match name.as_str() {
+        "F64" => Kind::Float(DType::F64),
+        "F32" => Kind::Float(DType::F32),
+        "F16" => Kind::Float(DType::F16),
+        "BF16" => Kind::Float(DType::BF16),
+        "Q4_0" => Kind::Quantised(Quantised::Q4),
+        "Q8_0" => Kind::Quantised(Quantised::Q8),
+        "Q6_K" => Kind::Quantised(Quantised::Q6K),
         _ => Kind::Other,
     };
-    let name = match number {
-        0 => "F32",
-        1 => "F16",
-        2 => "Q4_0",
-        3 => "Q4_1",
-        6 => "Q5_0",
-        7 => "Q5_1",
-        8 => "Q8_0",
-        9 => "Q8_1",
-        10 => "Q2_K",
-        11 => "Q3_K",
-        12 => "Q4_K",
-        13 => "Q5_K",
-        14 => "Q6_K",
-        15 => "Q8_K",
-        16 => "IQ2_XXS",
-        17 => "IQ2_XS",
-        18 => "IQ3_XXS",
-        19 => "IQ1_S",
-        20 => "IQ4_NL",
-        21 => "IQ3_S",
-        22 => "IQ2_S",
-        23 => "IQ4_XS",
-        24 => "I8",
-        25 => "I16",
-        26 => "I32",
-        27 => "I64",
-        28 => "F64",
-        29 => "IQ1_M",
-        30 => "BF16",
-        34 => "TQ1_0",
-        35 => "TQ2_0",
-        39 => "MXFP4",
-        _ => return (format!("GGML type {number}"), kind),
-    };
-    (name.into(), kind)
+    (name, kind)
 }
 
 pub(super) fn open(path: &Path) -> Result<Tensors, String> {

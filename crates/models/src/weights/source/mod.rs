@@ -4,6 +4,7 @@ mod blocks;
 mod gguf;
 mod safetensors;
 mod shards;
+mod unique;
 
 pub(crate) use gguf::metadata as gguf_metadata;
 #[cfg(feature = "hub")]

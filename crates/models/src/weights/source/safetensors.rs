@@ -1,8 +1,7 @@
 //! Reads safetensors: the length of the header, the header in JSON, then the numbers of all tensors without gaps.
 
 use std::{
-    collections::{BTreeMap, btree_map::Entry},
-    fmt::{self, Formatter},
+    collections::BTreeMap,
     fs::File,
     io::Read,
     path::Path,
@@ -11,61 +10,8 @@ use std::{
 
 use ::safetensors::{Dtype, tensor::TensorInfo};
 use burn::tensor::DType;
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, IgnoredAny, MapAccess, Visitor},
-};
 
-use super::{MAX_HEADER, MAX_NAME, MAX_TENSORS, Numbers, Stored, Tensors};
-
-/// The names, dtypes, shapes and places of all tensors. The reader of the `safetensors` crate needs the whole file in memory, and of two
-/// tensors with one name it silently keeps the last.
-struct Header(BTreeMap<String, TensorInfo>);
-
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(HeaderVisitor)
-    }
-}
-
-struct HeaderVisitor;
-
-impl<'de> Visitor<'de> for HeaderVisitor {
-    type Value = Header;
-
-    fn expecting(&self, f: &mut Formatter) -> fmt::Result {
-        f.write_str("a tensor under each name")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
-        let mut tensors = BTreeMap::new();
-        while let Some(name) = map.next_key::<String>()? {
-            if name == "__metadata__" {
-                map.next_value::<IgnoredAny>()?;
-                continue;
-            }
-            if tensors.len() == MAX_TENSORS {
-                return Err(A::Error::custom(format!(
-                    "it has more than {MAX_TENSORS} tensors"
-                )));
-            }
-            if name.len() > MAX_NAME {
-                return Err(A::Error::custom(format!(
-                    "it has a name of {} bytes, and at most {MAX_NAME} are read",
-                    name.len()
-                )));
-            }
-            match tensors.entry(name) {
-                Entry::Occupied(entry) => {
-                    let name = entry.key().escape_debug();
-                    return Err(A::Error::custom(format!("there are two tensors {name}")));
-                }
-                Entry::Vacant(entry) => entry.insert(map.next_value()?),
-            };
-        }
-        Ok(Header(tensors))
-    }
-}
+use super::{MAX_HEADER, Numbers, Stored, Tensors, unique::Unique};
 
 pub(super) fn open(path: &Path) -> Result<Tensors, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
@@ -83,7 +29,8 @@ pub(super) fn open(path: &Path) -> Result<Tensors, String> {
     let mut header = vec![0; header_len as usize];
     file.read_exact(&mut header)
         .map_err(|error| error.to_string())?;
-    let Header(tensors) = serde_json::from_slice(&header)
+    // The crate's own reader needs the whole file in memory.
+    let Unique::<TensorInfo>(tensors) = serde_json::from_slice(&header)
         .map_err(|error| format!("its header is damaged: {error}"))?;
     let start = 8 + header_len;
     check_places(&tensors, file_len - start)?;

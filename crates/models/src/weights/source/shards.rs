@@ -3,70 +3,32 @@
 use std::{
     collections::{BTreeMap, BTreeSet, btree_map::Entry},
     ffi::OsStr,
-    fmt::{self, Formatter},
     fs::File,
     io::Read,
     path::Path,
 };
 
-use serde::{
-    Deserialize, Deserializer,
-    de::{Error as _, MapAccess, Visitor},
-};
+use serde::Deserialize;
 
-use super::{MAX_HEADER, MAX_TENSORS, Tensors, check_count, open_shard, refused};
+use super::{MAX_HEADER, Tensors, check_count, open_shard, refused, unique::Unique};
 use crate::weights::WeightsError;
 
 #[derive(Deserialize)]
 struct Index {
-    weight_map: Files,
-}
-
-/// The file of every tensor.
-struct Files(BTreeMap<String, String>);
-
-impl<'de> Deserialize<'de> for Files {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(FilesVisitor)
-    }
-}
-
-struct FilesVisitor;
-
-impl<'de> Visitor<'de> for FilesVisitor {
-    type Value = Files;
-
-    fn expecting(&self, f: &mut Formatter) -> fmt::Result {
-        f.write_str("the file of every tensor")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Files, A::Error> {
-        let mut files = BTreeMap::new();
-        while let Some((name, file)) = map.next_entry::<String, String>()? {
-            if files.len() == MAX_TENSORS {
-                return Err(A::Error::custom(format!(
-                    "it has more than {MAX_TENSORS} tensors"
-                )));
-            }
-            if files.contains_key(&name) {
-                return Err(A::Error::custom(format!("tensor {name} is there twice")));
-            }
-            files.insert(name, file);
-        }
-        Ok(Files(files))
-    }
+    /// The file of every tensor.
+    weight_map: Unique<String>,
 }
 
 /// The names of the files in an index.
 #[cfg(feature = "hub")]
 pub(crate) fn shards(path: &Path) -> Result<Vec<String>, WeightsError> {
-    let Files(files) = read(path).map_err(|reason| refused(path, reason))?;
+    let files = read(path).map_err(|reason| refused(path, reason))?;
     let shards = files.into_values().collect::<BTreeSet<String>>();
     Ok(shards.into_iter().collect())
 }
 
 pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
-    let Files(files) = read(path).map_err(|reason| refused(path, reason))?;
+    let files = read(path).map_err(|reason| refused(path, reason))?;
     let folder = path.parent().unwrap_or(Path::new(""));
     let shards: BTreeSet<&str> = files.values().map(String::as_str).collect();
     let mut tensors = Tensors::new();
@@ -104,7 +66,7 @@ pub(super) fn open(path: &Path) -> Result<Tensors, WeightsError> {
     Ok(tensors)
 }
 
-fn read(path: &Path) -> Result<Files, String> {
+fn read(path: &Path) -> Result<BTreeMap<String, String>, String> {
     let file = File::open(path).map_err(|error| error.to_string())?;
     let mut text = Vec::new();
     let read = file.take(MAX_HEADER + 1).read_to_end(&mut text);
@@ -115,12 +77,13 @@ fn read(path: &Path) -> Result<Files, String> {
     let index: Index = serde_json::from_slice(&text)
         .map_err(|error| format!("it is not an index of shards: {error}"))?;
     // Checked before any of them is opened or downloaded.
-    let mut shards = index.weight_map.0.values();
+    let Unique(files) = index.weight_map;
+    let mut shards = files.values();
     let is_beside = |shard: &str| {
         Path::new(shard).file_name() == Some(OsStr::new(shard)) && !shard.contains(['/', '\\'])
     };
     match shards.find(|shard| !is_beside(shard)) {
         Some(shard) => Err(format!("{shard:?} is not the name of a file beside it")),
-        None => Ok(index.weight_map),
+        None => Ok(files),
     }
 }
