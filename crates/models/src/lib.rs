@@ -30,7 +30,7 @@
 //! # Published models
 //!
 //! The `from_pretrained` of a family, or of [`LanguageModel`](language_model::LanguageModel) for any that continues a text, reads a folder that `transformers` saved, or, with the feature `hub`, a name on the Hugging Face Hub.
-//! With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer, and `sentences` the pipelines of `sentence-transformers`. [`pretrained`] says where files are looked for.
+//! `from_pretrained_with` takes a [dtype](pretrained::LoadOptions), such as bf16. With the feature `tokenizers`, `pretrained::tokenizer` reads the model's tokenizer, and `sentences` the pipelines of `sentence-transformers`. [`pretrained`] says where files are looked for.
 //!
 //! ```no_run
 //! use burn::tensor::Device;
@@ -52,6 +52,8 @@
 //! | let new requests join a running batch | [`Stream::join`](generate::Stream::join) |
 //! | turn tokens into text while they are chosen | `text::TextStream`, with the feature `tokenizers` |
 //! | forbid tokens, or favour them | [`Stream::logits_processor`](generate::Stream::logits_processor) |
+//! | talk with a model by its chat template | `chat::Conversation::say`, with the feature `chat` |
+//! | end where the model's files say | `pretrained::end_tokens`, with the feature `tokenizers` |
 //! | go on with a conversation | [`Stream::into_state`](generate::Stream::into_state) |
 //! | generate faster with a smaller model | [`speculate`](generate::speculate()) |
 //! | find the most probable outputs | [`beam_search`](generate::beam_search) |
@@ -77,13 +79,16 @@
 //! | feature | default | what it adds |
 //! | --- | --- | --- |
 //! | `hub` | | names on the Hugging Face Hub in `from_pretrained`, from its local cache or the network |
-//! | `tokenizers` | | `pretrained::tokenizer`, by the crate `tokenizers`; `sentences`; `text` |
+//! | `chat` | | `chat`: chat templates and conversations; implies `tokenizers` |
+//! | `tokenizers` | | `pretrained::{tokenizer, end_tokens}`, by the crate `tokenizers`; `sentences`; `text` |
 //! | `train` | | `train`: batches and steps for burn-train's learner, or for your own training loop |
 //! | `flex` | yes | Burn's fast CPU backend |
 //! | `ndarray`, `wgpu`, `vulkan`, `metal`, `webgpu`, `cuda`, `rocm`, `cpu`, `tch`, `remote` | | Burn's backend of the same name |
 //! | `autodiff` | yes | training |
 //! | `std` | yes | the standard library in Burn |
 
+#[cfg(feature = "chat")]
+pub mod chat;
 mod families;
 pub mod generate;
 pub mod import;
@@ -105,6 +110,6 @@ pub mod weights;
 pub use families::{bert, gpt_neox, gpt2, llama, t5};
 
 /// The example in the README, which loads models from the Hub.
-#[cfg(all(doctest, feature = "hub", feature = "tokenizers"))]
+#[cfg(all(doctest, feature = "hub", feature = "chat"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use burn_attn_models::{
-    generate::GenerateError, pretrained::PretrainedError, sentences::EncodeError,
+    chat::ChatError, generate::GenerateError, pretrained::PretrainedError, sentences::EncodeError,
 };
 use example_common::{devices::DeviceError, lock::LockError, pictures::PictureError};
 
@@ -85,14 +85,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
-    /// A chat template cannot be used.
-    #[error("the chat template of {}: {problem}", path.display())]
-    Template {
-        /// The file that has it.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    /// The model cannot answer.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
     /// A reaction cannot be read.
     #[error(transparent)]
     Smiles(#[from] SmilesError),

@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 
 pub mod atom_map;
-pub mod conversation;
 #[cfg(feature = "hub")]
 pub mod downloads;
 pub mod encoder;
@@ -17,7 +16,6 @@ pub mod reviews;
 pub mod sentences;
 pub mod sentiment;
 pub mod smiles;
-pub mod template;
 pub mod text_index;
 pub mod tokens;
 pub mod weights;

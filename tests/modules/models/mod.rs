@@ -3,12 +3,14 @@
 mod bare;
 mod bert;
 mod changed_configs;
+mod chat;
 mod gguf;
 mod gpt2;
 mod gpt_neox;
 mod hub;
 mod language_models;
 mod llama;
+mod load_options;
 mod mixtures_of_experts;
 mod published;
 mod reach;

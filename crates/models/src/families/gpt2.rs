@@ -12,10 +12,10 @@ use burn::tensor::Device;
 use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
 use serde_json::json;
 
-use super::language_model::load;
+use super::language_model::loaded;
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
 
@@ -83,10 +83,14 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), "GPT-2")?;
+    load(source.as_ref(), &device.into())
+}
+
+pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
+    let mut file = ConfigFile::read(source, "GPT-2")?;
     let config = config(&mut file)?;
     let names = ["transformer", "wte.weight", "lm_head.weight"];
-    load(file, config, names, |_| table(), device)
+    loaded(file, config, names, |_| table(), options)
 }
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.

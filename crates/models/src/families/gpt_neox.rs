@@ -17,10 +17,10 @@ use burn_attn::{
 };
 use serde_json::{Value, json};
 
-use super::language_model::load;
+use super::language_model::loaded;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::{Table, same, transposed},
 };
 
@@ -51,49 +51,25 @@ use crate::{
 ///
 /// # Example
 ///
-/// A small model, saved as `transformers` would save it, and loaded again.
-///
-/// ```
+/// ```no_run
+/// // Not run: it reads a third of a gigabyte.
 /// use burn::tensor::{Device, Tensor};
-/// use burn_attn::{
-///     BlockConfig, NormPlacement,
-///     positions::{PositionEncoding, RotaryConfig},
-/// };
-/// use burn_attn_models::{gpt_neox, language_model::LanguageModelConfig, weights::save};
+/// use burn_attn_models::gpt_neox;
 ///
 /// let device = Device::default();
-/// let rotary = RotaryConfig::new().with_rotary_dim(2);
-/// let block = BlockConfig::new()
-///     .with_norm_placement(NormPlacement::Pre)
-///     .with_parallel(true)
-///     .with_separate_norms(true)
-///     .with_position(PositionEncoding::Rotary(rotary));
-/// let original = LanguageModelConfig::new(100)
-///     .with_d_model(32)
-///     .with_n_heads(4)
-///     .with_d_ff(128)
-///     .with_block(block)
-///     .with_tied(false)
-///     .with_scaled_embedding(false)
-///     .init(&device);
-/// let folder = std::env::temp_dir().join("burn-attn-gpt-neox");
-/// std::fs::create_dir_all(&folder)?;
-/// save(&gpt_neox::table(8), &original, folder.join("model.safetensors"))?;
-/// let config = r#"{"model_type": "gpt_neox", "vocab_size": 100, "hidden_size": 32, "num_hidden_layers": 2,
-///     "num_attention_heads": 4, "intermediate_size": 128, "max_position_embeddings": 256, "rotary_pct": 0.25}"#;
-/// std::fs::write(folder.join("config.json"), config)?;
-///
-/// let model = gpt_neox::from_pretrained(&folder, &device)?;
-/// let tokens = Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device);
-/// assert_eq!(model.forward(tokens.clone()).into_data(), original.forward(tokens).into_data());
-/// # std::fs::remove_dir_all(folder)?;
-/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// let model = gpt_neox::from_pretrained("EleutherAI/pythia-160m", &device)?;
+/// let logits = model.forward(Tensor::from_data([[5, 6, 7], [8, 9, 2]], &device)); // [2, 3, vocab_size]
+/// # Ok::<(), burn_attn_models::pretrained::PretrainedError>(())
 /// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let mut file = ConfigFile::read(source.as_ref(), "GPT-NeoX")?;
+    load(source.as_ref(), &device.into())
+}
+
+pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
+    let mut file = ConfigFile::read(source, "GPT-NeoX")?;
     let config = config(&mut file)?;
     // A head width of 0 is refused with the rest of the configuration.
     let table = |config: &LanguageModelConfig| {
@@ -104,7 +80,7 @@ pub fn from_pretrained(
         }
     };
     let names = ["gpt_neox", "embed_in.weight", "embed_out.weight"];
-    load(file, config, names, table, device)
+    loaded(file, config, names, table, options)
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;

@@ -7,11 +7,11 @@ use burn::tensor::Device;
 use super::{gpt_neox, gpt2, llama};
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
 
-type FromPretrained = fn(&Path, &Device) -> Result<LanguageModel, PretrainedError>;
+type Load = fn(&Path, &LoadOptions) -> Result<LanguageModel, PretrainedError>;
 
 impl LanguageModel {
     /// Loads a model of any family that this crate knows, by the `model_type` of `config.json`: as [`gpt2::from_pretrained`],
@@ -39,21 +39,25 @@ impl LanguageModel {
         source: impl AsRef<Path>,
         device: &Device,
     ) -> Result<Self, PretrainedError> {
+        Self::from_pretrained_with(source, &device.into())
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    pub fn from_pretrained_with(
+        source: impl AsRef<Path>,
+        options: &LoadOptions,
+    ) -> Result<Self, PretrainedError> {
         let mut file = ConfigFile::read(source.as_ref(), "LanguageModel")?;
         file.needs("model_type")?;
-        let gpt: [(&str, FromPretrained); 2] = [
-            ("gpt2", |folder, device| {
-                gpt2::from_pretrained(folder, device)
-            }),
-            ("gpt_neox", |folder, device| {
-                gpt_neox::from_pretrained(folder, device)
-            }),
-        ];
-        let of_llama: FromPretrained = |folder, device| llama::from_pretrained(folder, device);
-        let llamas = llama::FAMILIES.map(|spec| (spec.model_type, of_llama));
+        let gpt: [(&str, Load); 2] = [("gpt2", gpt2::load), ("gpt_neox", gpt_neox::load)];
+        let llamas = llama::FAMILIES.map(|spec| (spec.model_type, llama::load as Load));
         let families: Vec<_> = gpt.into_iter().chain(llamas).collect();
-        let from_pretrained = file.choice("model_type", &families)?;
-        from_pretrained(source.as_ref(), device)
+        let load = file.choice("model_type", &families)?;
+        load(source.as_ref(), options)
     }
 }
 
@@ -64,19 +68,19 @@ const SMALL_TABLE: usize = 1 << 24;
 ///
 /// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
 /// the embedding.
-pub(super) fn load(
+pub(super) fn loaded(
     file: ConfigFile,
     mut config: LanguageModelConfig,
     [body, embedding, head]: [&str; 3],
     table: impl Fn(&LanguageModelConfig) -> Table,
-    device: &Device,
+    options: &LoadOptions,
 ) -> Result<LanguageModel, PretrainedError> {
     let source = file.source();
     let path = file.finish()?;
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = pretrained::weights(&source)?;
+    let weights = options.weights(&source)?;
     // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
@@ -117,7 +121,7 @@ pub(super) fn load(
     };
     // Without a separate head.
     config.tied |= lacks_head;
-    let mut model = config.init(device);
+    let mut model = config.init(&options.device);
     weights.load(&table(&config), &mut model)?;
     match lacks_head {
         true => Ok(model.without_logits()),

@@ -21,7 +21,7 @@ use serde_json::json;
 
 use crate::{
     language_model::AbsolutePosition,
-    pretrained::{self, ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
     seq2seq::{Seq2Seq, Seq2SeqConfig},
     weights::{Table, transposed},
 };
@@ -56,54 +56,33 @@ const MAX_LEN: usize = 512;
 ///
 /// # Example
 ///
-/// A small model, saved as `transformers` would save it, and loaded again.
-///
-/// ```
+/// ```no_run
+/// // Not run: it reads a third of a gigabyte.
 /// use burn::tensor::{Device, Tensor};
-/// use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement, positions::PositionEncoding};
-/// use burn_attn_models::{
-///     generate::{GenerateOptions, generate},
-///     language_model::AbsolutePosition,
-///     seq2seq::Seq2SeqConfig,
-///     t5,
-///     weights::save,
-/// };
+/// use burn_attn_models::{generate::{GenerateOptions, generate}, t5};
 ///
 /// let device = Device::default();
-/// let block = BlockConfig::new()
-///     .with_norm(NormConfig::rms_norm())
-///     .with_norm_placement(NormPlacement::Pre)
-///     .with_activation(FeedForwardActivation::GeGluTanh)
-///     .with_bias(false)
-///     .with_scale(1.0)
-///     .with_position(PositionEncoding::relative());
-/// let original = Seq2SeqConfig::new(100)
-///     .with_d_model(32)
-///     .with_n_heads(4)
-///     .with_d_ff(64)
-///     .with_block(block)
-///     .with_absolute_position(AbsolutePosition::None)
-///     .with_scaled_embedding(false)
-///     .with_tied(false)
-///     .init(&device);
-/// let folder = std::env::temp_dir().join("burn-attn-t5");
-/// std::fs::create_dir_all(&folder)?;
-/// save(&t5::table(true), &original, folder.join("model.safetensors"))?;
-/// let config = r#"{"model_type": "t5", "vocab_size": 100, "d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4,
-///     "feed_forward_proj": "gated-gelu", "tie_word_embeddings": false}"#;
-/// std::fs::write(folder.join("config.json"), config)?;
-///
-/// let model = t5::from_pretrained(&folder, &device)?;
+/// let model = t5::from_pretrained("google/flan-t5-small", &device)?;
 /// let source = Tensor::from_data([[5, 6, 7, 1], [8, 9, 1, 0]], &device);
 /// let start = model.start(source, Tensor::from_data([4, 3], &device));
-/// let outputs = generate(&model, start, &[vec![0], vec![0]], &GenerateOptions::new(11))?;
-/// assert_eq!(outputs[1].tokens.len(), 11);
-/// # std::fs::remove_dir_all(folder)?;
+/// let outputs = generate(&model, start, &[vec![0], vec![0]], &GenerateOptions::new(11).stop_tokens([1]))?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
+) -> Result<Seq2Seq, PretrainedError> {
+    from_pretrained_with(source, &device.into())
+}
+
+/// [`from_pretrained`] with options, such as the dtype of the parameters.
+///
+/// # Errors
+///
+/// As [`from_pretrained`], and when the device does not compute in the dtype.
+pub fn from_pretrained_with(
+    source: impl AsRef<Path>,
+    options: &LoadOptions,
 ) -> Result<Seq2Seq, PretrainedError> {
     let mut file = ConfigFile::read(source.as_ref(), "T5")?;
     let Found {
@@ -115,7 +94,7 @@ pub fn from_pretrained(
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = pretrained::weights(source.as_ref())?;
+    let weights = options.weights(source.as_ref())?;
     if may_have_head {
         config.tied = !weights.tensors().any(|(name, _)| name == HEAD);
     }
@@ -123,7 +102,7 @@ pub fn from_pretrained(
         true => table(gated).tied(HEAD, "shared.weight"),
         false => table(gated),
     };
-    let mut model = config.init(device);
+    let mut model = config.init(&options.device);
     weights.load(&table, &mut model)?;
     Ok(model)
 }

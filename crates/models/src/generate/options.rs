@@ -16,7 +16,7 @@ use super::Sampling;
 #[derive(Clone, Debug, PartialEq)]
 pub struct GenerateOptions {
     pub(super) max_new_tokens: usize,
-    pub(super) stop_tokens: Vec<u32>,
+    pub(crate) stop_tokens: Vec<u32>,
     pub(super) sampling: Sampling,
     pub(super) repetition_penalty: Option<f64>,
     pub(super) seed: u64,

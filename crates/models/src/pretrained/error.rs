@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use burn::tensor::FloatDType;
 use burn_attn::ConfigError;
 use thiserror::Error;
 
@@ -97,6 +98,14 @@ pub enum PretrainedError {
         table: usize,
         /// Numbers of all tensors.
         weights: usize,
+    },
+    /// The device does not compute in the dtype that was asked for.
+    #[error("{device} does not compute in {dtype:?}")]
+    DType {
+        /// The dtype.
+        dtype: FloatDType,
+        /// The device.
+        device: String,
     },
     /// `tokenizer.json` is missing, or not a tokenizer.
     #[error("{path} cannot be read as a tokenizer: {reason}", path = path.display())]

@@ -11,8 +11,8 @@
 //! | [`llama::from_pretrained`](crate::llama::from_pretrained) | [ten families](crate::llama) |
 //! | [`t5::from_pretrained`](crate::t5::from_pretrained) | `t5` |
 //!
-//! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. With the feature `tokenizers`, this module
-//! also has `tokenizer`, which reads `tokenizer.json`.
+//! Every field of `config.json` is used, known to change nothing, or refused by name. So is every tensor. `from_pretrained_with` takes [`LoadOptions`],
+//! such as bf16 parameters. With the feature `tokenizers`, this module also has `tokenizer`, which reads `tokenizer.json`, and `end_tokens`.
 //!
 //! # GGUF
 //!
@@ -44,6 +44,8 @@
 
 mod activations;
 mod config_file;
+#[cfg(feature = "tokenizers")]
+mod end_tokens;
 mod error;
 mod fields;
 mod gguf;
@@ -52,6 +54,7 @@ mod hub;
 #[cfg(feature = "hub")]
 mod hub_side_files;
 mod json;
+mod load_options;
 #[cfg(feature = "hub")]
 mod progress;
 #[cfg(any(feature = "hub", feature = "tokenizers"))]
@@ -61,9 +64,14 @@ mod source;
 mod tokenizer;
 
 pub(crate) use config_file::ConfigFile;
+#[cfg(feature = "tokenizers")]
+pub use end_tokens::end_tokens;
+#[cfg(feature = "chat")]
+pub(crate) use end_tokens::{TOKENIZER_CONFIG, text_of, tokenizer_fields};
 pub use error::PretrainedError;
 #[cfg(feature = "tokenizers")]
 pub(crate) use json::object;
+pub use load_options::LoadOptions;
 #[cfg(feature = "hub")]
 pub use progress::{Download, on_download};
 #[cfg(feature = "tokenizers")]
@@ -73,6 +81,5 @@ pub(crate) use source::Wanted;
 pub use source::folder;
 #[cfg(feature = "tokenizers")]
 pub(crate) use source::folder_with;
-pub(crate) use source::weights;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};

@@ -86,7 +86,7 @@ pub fn folder(source: impl AsRef<Path>) -> Result<PathBuf, PretrainedError> {
 }
 
 /// Opens the weights of a model whose configuration is supported: those of a name on the Hub are only now downloaded.
-pub(crate) fn weights(source: &Path) -> Result<Weights, PretrainedError> {
+pub(super) fn weights(source: &Path) -> Result<Weights, PretrainedError> {
     let weights = match source.is_file() {
         true => source.into(),
         false => folder_with(source, Wanted::Model)?,

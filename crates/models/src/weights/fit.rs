@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
 
+use burn::tensor::FloatDType;
+
 use super::{
     Mismatch, Missing, NotLoaded, Table, WeightsError, WrongDType, WrongShape, numbers, pattern,
     plan::{Job, Piece, Plan},
@@ -14,6 +16,8 @@ pub(super) struct Options {
     pub(super) ignored: Vec<String>,
     pub(super) renamed: Vec<(String, String)>,
     pub(super) partial: bool,
+    /// Of parameters that are not initialised yet.
+    pub(super) dtype: Option<FloatDType>,
 }
 
 /// Tensors by their names in the table.

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use burn::{
     module::{Module, ModuleMapper, Param},
-    tensor::{Bytes, DType, Tensor, TensorData},
+    tensor::{Bytes, DType, FloatDType, Tensor, TensorData},
 };
 
 use super::{
@@ -130,6 +130,16 @@ impl Weights {
         self
     }
 
+    /// The dtype of parameters that are not initialised yet. Default: that of their device.
+    pub fn dtype(self, dtype: FloatDType) -> Self {
+        self.dtype_if_any(Some(dtype))
+    }
+
+    pub(crate) fn dtype_if_any(mut self, dtype: Option<FloatDType>) -> Self {
+        self.options.dtype = dtype;
+        self
+    }
+
     /// The names and shapes of all tensors, as the files have them, in alphabetical order.
     pub fn tensors(&self) -> impl Iterator<Item = (&str, &[usize])> {
         let tensors = self.tensors.iter();
@@ -139,7 +149,8 @@ impl Weights {
     /// Loads the tensors into the parameters of `model`, as `table` assigns them.
     ///
     /// Parameters keep their identity, device and dtype, and stay trainable or frozen; f16, bf16, f32 and f64 are converted. A parameter that
-    /// is not initialised yet is loaded without being initialised first, in the default dtype of its device.
+    /// is not initialised yet is loaded without being initialised first, in the [dtype](Self::dtype) of these weights or the default dtype of the
+    /// device.
     ///
     /// # Errors
     ///
@@ -155,6 +166,7 @@ impl Weights {
         let mut loader = Loader {
             plan: &plan,
             fit: &fit,
+            dtype: self.options.dtype,
             path: Vec::new(),
             error: None,
         };
@@ -179,6 +191,7 @@ pub(crate) fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
 struct Loader<'a> {
     plan: &'a Plan,
     fit: &'a Fit<'a>,
+    dtype: Option<FloatDType>,
     path: Vec<String>,
     error: Option<WeightsError>,
 }
@@ -209,7 +222,10 @@ impl ModuleMapper for Loader<'_> {
         if self.error.is_some() {
             return param;
         }
-        let dtype = plan::dtype(&param);
+        let dtype = match self.dtype {
+            Some(dtype) if !param.is_initialized() => dtype.into(),
+            _ => plan::dtype(&param),
+        };
         match self.numbers(dtype) {
             Ok(None) => param,
             Ok(Some(numbers)) => {

@@ -9,9 +9,9 @@ use std::{
 
 use burn::tensor::Device;
 use burn_attn_models::{
-    generate::{GenerateError, GenerateOptions, Sampling},
-    language_model::LanguageModel,
-    pretrained,
+    chat::{ChatModel, Conversation},
+    generate::{GenerateOptions, Sampling},
+    text::labels,
     tokens::padded,
 };
 use burn_attn_viz::{AttentionGroup, AttentionPage};
@@ -24,11 +24,8 @@ use example_common::{
 };
 use language::{
     Error,
-    conversation::Conversation,
     input::{self, at_least_one},
     pictures::Pictures,
-    template::{Template, end_tokens},
-    tokens::{self, Tokenizer, labels},
     weights::GLASSLLM,
 };
 
@@ -94,29 +91,21 @@ fn run(cli: &Cli) -> Result<u8, Error> {
     cli.pictures.probe()?;
     let source = GLASSLLM.or(cli.model.as_deref())?;
     let (device, _) = devices::choose(cli.device)?;
-    let model = LanguageModel::from_pretrained(&source, &device)?;
-    if !model.has_logits() {
-        return Err(GenerateError::NoLogits.into());
-    }
-    let [vocab_size, _] = model.embedding.weight.dims();
-    let tokenizer = tokens::tokenizer(&source, vocab_size)?;
-    let folder = pretrained::folder(&source)?;
-    let (template, mut ends) = (Template::of(&folder)?, end_tokens(&folder, &tokenizer)?);
-    // The model cannot write the others.
-    ends.retain(|&token| (token as usize) < vocab_size);
-    if template.is_none() {
+    let model = ChatModel::from_pretrained(&source, &device)?;
+    if model.template.is_none() {
         exit::warn("this model has no chat template: it continues what is said");
     }
-    let mut conversation = Conversation::new(&model, &tokenizer, template, cli.sampling.tokens);
+    let mut conversation = model.conversation(cli.sampling.tokens);
     if let Some(system) = &cli.system {
-        conversation = conversation.with_system(system)?;
+        let no_template = "--system needs a model with a chat template, and this one has none";
+        let with_system = conversation.with_system(system);
+        conversation = with_system.map_err(|_| Error::Option(no_template.into()))?;
     }
     let mut turn = 0;
     let mut say = |text: &str| {
         // Another seed for each turn, or the same words would be answered in the same way.
         turn += 1;
-        let options = cli.sampling.options(turn).stop_tokens(ends.iter().copied());
-        answered(&mut conversation, text, &options)
+        answered(&mut conversation, text, &cli.sampling.options(turn))
     };
     let code = match &cli.turns[..] {
         [] => input::each_line(say)?,
@@ -129,7 +118,7 @@ fn run(cli: &Cli) -> Result<u8, Error> {
         }
     };
     if cli.pictures.are_wanted() && !conversation.tokens().is_empty() {
-        draw(cli, &model, &tokenizer, conversation.tokens(), &device)?;
+        draw(cli, &model, conversation.tokens(), &device)?;
     }
     Ok(code)
 }
@@ -225,8 +214,9 @@ impl SamplingArgs {
 
 fn draw(
     cli: &Cli,
-    model: &LanguageModel,
-    tokenizer: &Tokenizer,
+    ChatModel {
+        model, tokenizer, ..
+    }: &ChatModel,
     tokens: &[u32],
     device: &Device,
 ) -> Result<(), Error> {

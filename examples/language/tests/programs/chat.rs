@@ -7,11 +7,11 @@ use burn::{
     tensor::{Device, Tensor, TensorData},
 };
 use burn_attn_models::{
+    chat::{Conversation, Template},
     generate::{GenerateOptions, generate},
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
     pretrained::{self, Tokenizer},
 };
-use language::{conversation::Conversation, template::Template};
 use serde_json::{Value, json};
 
 use super::{printed, program, refused, small};

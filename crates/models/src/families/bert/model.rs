@@ -13,7 +13,7 @@ use burn_attn::{
 
 use super::{BertConfig, Pooling, pooling::normalized};
 use crate::{
-    pretrained::{self, PretrainedError},
+    pretrained::{LoadOptions, PretrainedError},
     vocabulary,
 };
 
@@ -109,13 +109,25 @@ impl Bert {
         source: impl AsRef<Path>,
         device: &Device,
     ) -> Result<Self, PretrainedError> {
+        Self::from_pretrained_with(source, &device.into())
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    pub fn from_pretrained_with(
+        source: impl AsRef<Path>,
+        options: &LoadOptions,
+    ) -> Result<Self, PretrainedError> {
         let source = source.as_ref();
         let (config, table) = BertConfig::from_file(source)?;
-        let weights = pretrained::weights(source)?;
+        let weights = options.weights(source)?;
         let has_pooler = weights.tensors().any(|(name, _)| {
             name.ends_with("pooler.dense.weight") || name.ends_with("pooler.weight")
         });
-        let mut model = config.with_pooler(has_pooler).init(device);
+        let mut model = config.with_pooler(has_pooler).init(&options.device);
         weights.load(&table, &mut model)?;
         Ok(model)
     }

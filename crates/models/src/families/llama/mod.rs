@@ -26,10 +26,10 @@ use burn::tensor::Device;
 pub(crate) use family::FAMILIES;
 use family::FamilySpec;
 
-use super::language_model::load;
+use super::language_model::loaded;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
-    pretrained::{ConfigFile, PretrainedError},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
     weights::Table,
 };
 
@@ -73,14 +73,18 @@ pub fn from_pretrained(
     source: impl AsRef<Path>,
     device: &Device,
 ) -> Result<LanguageModel, PretrainedError> {
-    let (file, spec, config) = read(source.as_ref())?;
+    load(source.as_ref(), &device.into())
+}
+
+pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
+    let (file, spec, config) = read(source)?;
     let is_gguf = file.is_gguf();
     let table = |config: &LanguageModelConfig| match is_gguf {
         true => table::gguf(spec, config),
         false => table::table(spec, config),
     };
     let names = ["model", "embed_tokens.weight", "lm_head.weight"];
-    load(file, config, names, table, device)
+    loaded(file, config, names, table, options)
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`

@@ -1,23 +1,22 @@
 //! A conversation with a language model, which reads each token once: its state goes on from turn to turn.
 
-use burn_attn_models::{
+use super::{ChatError, Message, Template};
+use crate::{
     generate::{Autoregressive, FinishReason, GenerateOptions, stream},
     language_model::{LanguageModel, LanguageModelState},
+    pretrained::Tokenizer,
     text::TextStream,
 };
-use tokenizers::Tokenizer;
 
-use crate::{
-    Error,
-    template::{Message, Template},
-};
-
-/// What a turn took.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// An answer, and what it took.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Turn {
+    /// The words of the model.
+    pub answer: String,
     /// Tokens that the model read before it answered. Those of former turns are not among them.
     pub read: usize,
-    /// Tokens of its answer, the end token included.
+    /// Tokens of the answer, the end token included.
     pub written: usize,
     /// Tokens of former turns that no longer fit, and were forgotten.
     pub forgotten: usize,
@@ -33,6 +32,7 @@ pub struct Conversation<'a> {
     model: &'a LanguageModel,
     tokenizer: &'a Tokenizer,
     template: Option<Template>,
+    end_tokens: Vec<u32>,
     messages: Vec<Message>,
     state: LanguageModelState,
     /// Tokens that an answer may take, or a quarter of the model's if that is less.
@@ -42,8 +42,10 @@ pub struct Conversation<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// A conversation in which nothing has been said. A model without a chat template is only asked to continue. Former turns are forgotten where they
-    /// would leave an answer less than this `budget` of tokens, or than a quarter of what the model holds.
+    /// A conversation in which nothing has been said. A model without a chat template is only asked to continue what is said.
+    ///
+    /// `budget` is how many tokens an answer has room for, up to a quarter of the model's length: former turns that would leave less are
+    /// forgotten.
     pub fn new(
         model: &'a LanguageModel,
         tokenizer: &'a Tokenizer,
@@ -54,6 +56,7 @@ impl<'a> Conversation<'a> {
             model,
             tokenizer,
             template,
+            end_tokens: Vec::new(),
             messages: Vec::new(),
             state: model.start(1),
             budget: budget.clamp(1, (model.max_len() / 4).max(1)),
@@ -61,15 +64,20 @@ impl<'a> Conversation<'a> {
         }
     }
 
-    /// The same with a message of the system, which is never forgotten.
+    /// The tokens that end an answer, beside those of the options. Default: none.
+    pub fn with_end_tokens(mut self, end_tokens: Vec<u32>) -> Self {
+        self.end_tokens = end_tokens;
+        self
+    }
+
+    /// Adds a system message, which is never forgotten.
     ///
     /// # Errors
-    /// If the model has no chat template.
-    pub fn with_system(mut self, content: &str) -> Result<Self, Error> {
+    ///
+    /// When the model has no chat template.
+    pub fn with_system(mut self, content: &str) -> Result<Self, ChatError> {
         if self.template.is_none() {
-            return Err(Error::Option(
-                "--system needs a model with a chat template, and this one has none".into(),
-            ));
+            return Err(ChatError::NoTemplate);
         }
         let content = content.into();
         self.messages.push(Message {
@@ -84,17 +92,18 @@ impl<'a> Conversation<'a> {
         &self.tokens
     }
 
-    /// Says something and hands on the answer piece by piece, until `go_on` is false.
+    /// Says a text and lets the model answer. `go_on` gets the answer piece by piece, and ends it by returning false.
     ///
     /// # Errors
-    /// If what is said has no tokens or does not fit into the model, if the template refuses it, or the model fails. The conversation is then what
-    /// it was before.
+    ///
+    /// When the text has no tokens or does not fit into the model, when the template refuses the text, or when the model fails. The conversation
+    /// is then as it was before.
     pub fn say(
         &mut self,
         text: &str,
         options: &GenerateOptions,
         go_on: impl FnMut(&str) -> bool,
-    ) -> Result<Turn, Error> {
+    ) -> Result<Turn, ChatError> {
         let before = (self.tokens.clone(), self.messages.clone());
         let turn = self.turn(text, options, go_on);
         if turn.is_err() {
@@ -110,10 +119,17 @@ impl<'a> Conversation<'a> {
         text: &str,
         options: &GenerateOptions,
         mut go_on: impl FnMut(&str) -> bool,
-    ) -> Result<Turn, Error> {
+    ) -> Result<Turn, ChatError> {
         if self.tokenizer.encode(text, false)?.is_empty() {
-            return Err(Error::text(text, "this text has no tokens"));
+            return Err(ChatError::Text {
+                text: text.into(),
+                reason: "this text has no tokens".into(),
+            });
         }
+        let ends = options.stop_tokens.iter().chain(&self.end_tokens);
+        let options = options
+            .clone()
+            .stop_tokens(ends.copied().collect::<Vec<_>>());
         let (tokens, messages, forgotten) = match &self.template {
             Some(template) => self.by_template(template, text)?,
             None => self.continued(text)?,
@@ -127,7 +143,7 @@ impl<'a> Conversation<'a> {
         (self.tokens, self.messages) = (tokens, messages);
         let state = std::mem::replace(&mut self.state, self.model.start(1));
         let prompt = [self.tokens[known..].to_vec()];
-        let mut steps = stream(self.model, state, &prompt, options)?;
+        let mut steps = stream(self.model, state, &prompt, &options)?;
         let mut answer = String::new();
         let mut stream = TextStream::new(self.tokenizer, true);
         let mut is_heard = true;
@@ -157,8 +173,9 @@ impl<'a> Conversation<'a> {
         self.state = steps.into_state().0;
         self.messages.push(Message {
             role: "assistant",
-            content: answer,
+            content: answer.clone(),
         });
+        turn.answer = answer;
         Ok(turn)
     }
 
@@ -168,7 +185,7 @@ impl<'a> Conversation<'a> {
         &self,
         template: &Template,
         said: &str,
-    ) -> Result<(Vec<u32>, Vec<Message>, usize), Error> {
+    ) -> Result<(Vec<u32>, Vec<Message>, usize), ChatError> {
         let mut messages = self.messages.clone();
         messages.push(Message {
             role: "user",
@@ -183,7 +200,7 @@ impl<'a> Conversation<'a> {
             let tokens = self.tokenizer.encode(template.text(&messages)?, false)?;
             let len = tokens.len();
             if len == 0 {
-                return Err(Error::Option("the chat template wrote nothing".into()));
+                return Err(template.refused("it wrote nothing"));
             }
             let forgotten = at_first.get_or_insert(len).saturating_sub(len);
             let is_alone = messages.len() < system + 3;
@@ -200,7 +217,7 @@ impl<'a> Conversation<'a> {
 
     /// The tokens so far and those of this text, the messages, and how many tokens were forgotten: if they leave too little room for an answer, the
     /// last ones stay, half of what the model holds, behind the special tokens that texts begin with.
-    fn continued(&self, said: &str) -> Result<(Vec<u32>, Vec<Message>, usize), Error> {
+    fn continued(&self, said: &str) -> Result<(Vec<u32>, Vec<Message>, usize), ChatError> {
         let new = match self.tokens.is_empty() {
             true => self.tokenizer.encode(said, true)?,
             false if self.adds_spaces()? => self.tokenizer.encode(said, false)?,
@@ -230,7 +247,7 @@ impl<'a> Conversation<'a> {
     }
 
     /// Whether the tokenizer puts a space before each text by itself, as those of the first Llamas do.
-    fn adds_spaces(&self) -> Result<bool, Error> {
+    fn adds_spaces(&self) -> Result<bool, ChatError> {
         let [bare, spaced] = [
             self.tokenizer.encode("a", false)?,
             self.tokenizer.encode(" a", false)?,
@@ -244,12 +261,14 @@ impl<'a> Conversation<'a> {
         (self.model.max_len() - self.budget).max(1)
     }
 
-    fn too_long(&self, said: &str, len: usize) -> Error {
+    fn too_long(&self, said: &str, len: usize) -> ChatError {
         let most = self.model.max_len() - 1;
-        Error::text(
-            said,
-            format!("this makes {len} tokens, but the model reads at most {most} and answers"),
-        )
+        ChatError::Text {
+            text: said.into(),
+            reason: format!(
+                "this makes {len} tokens, but the model reads at most {most} and answers"
+            ),
+        }
     }
 
     /// Lets the state forget what is not the beginning of `tokens`, and the last of them; returns how many of them it has read then.

@@ -1,0 +1,92 @@
+//! A language model with what a conversation needs beside it.
+
+use std::path::Path;
+
+use burn::tensor::Device;
+
+use super::{ChatError, Conversation, Template};
+use crate::{
+    generate::GenerateError,
+    language_model::LanguageModel,
+    pretrained::{self, LoadOptions, Tokenizer},
+};
+
+/// A language model, its tokenizer, its chat template and its end tokens.
+///
+/// # Example
+///
+/// ```no_run
+/// // Not run: it reads a gigabyte.
+/// use burn::tensor::Device;
+/// use burn_attn_models::{chat::ChatModel, generate::GenerateOptions};
+///
+/// let model = ChatModel::from_pretrained("Qwen/Qwen2.5-0.5B-Instruct", &Device::default())?;
+/// let mut conversation = model.conversation(200).with_system("Answer in one sentence.")?;
+/// let turn = conversation.say("Why is the sky blue?", &GenerateOptions::new(200), |_| true)?;
+/// println!("{}", turn.answer);
+/// # Ok::<(), burn_attn_models::chat::ChatError>(())
+/// ```
+#[derive(Debug)]
+pub struct ChatModel {
+    /// The model.
+    pub model: LanguageModel,
+    /// The tokenizer. It neither cuts texts nor fills them up, whatever its file says.
+    pub tokenizer: Tokenizer,
+    /// The chat template. A model that was only trained to continue texts has none.
+    pub template: Option<Template>,
+    /// The tokens that end an answer.
+    pub end_tokens: Vec<u32>,
+}
+
+impl ChatModel {
+    /// Loads a [`LanguageModel`] and the files beside it, from a folder, a [name on the Hub](crate::pretrained), or a GGUF file with these files
+    /// beside it.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or a field, a value or a tensor is not supported, which the error names; when the model has no logits.
+    ///
+    /// # Cost
+    ///
+    /// That of [`LanguageModel::from_pretrained`].
+    pub fn from_pretrained(source: impl AsRef<Path>, device: &Device) -> Result<Self, ChatError> {
+        Self::from_pretrained_with(source, &device.into())
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    pub fn from_pretrained_with(
+        source: impl AsRef<Path>,
+        options: &LoadOptions,
+    ) -> Result<Self, ChatError> {
+        let source = source.as_ref();
+        let model = LanguageModel::from_pretrained_with(source, options)?;
+        if !model.has_logits() {
+            return Err(GenerateError::NoLogits.into());
+        }
+        let mut tokenizer = pretrained::tokenizer(source)?;
+        tokenizer.with_padding(None);
+        tokenizer.with_truncation(None)?;
+        let folder = pretrained::folder(source)?;
+        let mut end_tokens = pretrained::end_tokens(&folder, &tokenizer)?;
+        // The model cannot write the others.
+        let [vocab_size, _] = model.embedding.weight.dims();
+        end_tokens.retain(|&token| (token as usize) < vocab_size);
+        Ok(Self {
+            template: Template::of(&folder)?,
+            model,
+            tokenizer,
+            end_tokens,
+        })
+    }
+
+    /// A conversation in which nothing has been said: [`Conversation::new`] with this model's template and end tokens.
+    pub fn conversation(&self, budget: usize) -> Conversation<'_> {
+        let template = self.template.clone();
+        Conversation::new(&self.model, &self.tokenizer, template, budget)
+            .with_end_tokens(self.end_tokens.clone())
+    }
+}

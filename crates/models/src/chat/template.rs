@@ -1,0 +1,129 @@
+//! How a conversation becomes one text: by the chat template that a model was trained with, written in Jinja.
+
+mod json;
+mod python;
+mod source;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use super::ChatError;
+use crate::pretrained::{TOKENIZER_CONFIG, text_of, tokenizer_fields};
+
+/// What somebody said.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Message {
+    /// `system`, `user` or `assistant`.
+    pub role: &'static str,
+    /// The words.
+    pub content: String,
+}
+
+/// How messages become one text.
+#[derive(Clone, Debug)]
+pub struct Template {
+    /// The file that has it.
+    path: PathBuf,
+    /// The template, compiled.
+    environment: Environment<'static>,
+    /// `bos_token` and the like, by name.
+    tokens: Map<String, Value>,
+}
+
+const NAME: &str = "chat";
+
+impl Template {
+    /// The template in the files of a folder: `chat_template.jinja`, or the field `chat_template` of `tokenizer_config.json`. Models that were
+    /// only trained to continue texts have none.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read, or its template cannot be compiled.
+    pub fn of(folder: &Path) -> Result<Option<Self>, ChatError> {
+        let fields = tokenizer_fields(folder)?;
+        let alone = folder.join("chat_template.jinja");
+        let (path, source) = if alone.exists() {
+            let source = fs::read_to_string(&alone);
+            (alone, source.map_err(|error| error.to_string()))
+        } else if let Some(source) = in_config(&fields) {
+            (folder.join(TOKENIZER_CONFIG), Ok(source))
+        } else {
+            return Ok(None);
+        };
+        let compiled = source.and_then(|source| {
+            let environment = compiled(&source);
+            environment.map_err(|error| error.to_string())
+        });
+        let environment = compiled.map_err(|reason| ChatError::Template {
+            path: path.clone(),
+            reason,
+        })?;
+        let tokens = fields
+            .into_iter()
+            .filter(|(name, _)| name.ends_with("_token"));
+        let tokens = tokens.filter_map(|(name, token)| {
+            let text = text_of(&token)?.to_string();
+            Some((name, Value::String(text)))
+        });
+        Ok(Some(Self {
+            path,
+            environment,
+            tokens: tokens.collect(),
+        }))
+    }
+
+    /// The text up to where the assistant's next message begins, with all special tokens.
+    ///
+    /// # Errors
+    ///
+    /// When the template refuses the messages.
+    pub fn text(&self, messages: &[Message]) -> Result<String, ChatError> {
+        let rendered = self.environment.get_template(NAME).and_then(|template| {
+            template.render(context! {
+                messages => Serde(messages),
+                add_generation_prompt => true,
+                tools => (),
+                documents => (),
+                ..Serde(&self.tokens)
+            })
+        });
+        rendered.map_err(|error| self.refused(&error.to_string()))
+    }
+
+    pub(super) fn refused(&self, reason: &str) -> ChatError {
+        ChatError::Template {
+            path: self.path.clone(),
+            reason: reason.into(),
+        }
+    }
+}
+
+/// An environment with the compiled template.
+fn compiled(source: &str) -> Result<Environment<'static>, minijinja::Error> {
+    let mut environment = python::environment();
+    let mut syntax = SyntaxConfig::builder();
+    // As transformers sets it: a line with nothing but a tag leaves no trace.
+    environment.set_syntax(syntax.trim_blocks(true).lstrip_blocks(true).build()?);
+    environment.add_template_owned(NAME, source::for_minijinja(source))?;
+    Ok(environment)
+}
+
+/// `chat_template`: a text, or a list of named ones of which `default` is meant.
+fn in_config(fields: &Map<String, Value>) -> Option<String> {
+    match fields.get("chat_template")? {
+        Value::String(source) => Some(source.clone()),
+        Value::Array(named) => {
+            let default = named
+                .iter()
+                .find(|template| template["name"] == "default")?;
+            default["template"].as_str().map(String::from)
+        }
+        _ => None,
+    }
+}

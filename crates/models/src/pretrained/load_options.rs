@@ -1,0 +1,62 @@
+//! How a published model is loaded.
+
+use std::path::Path;
+
+use burn::tensor::{DType, Device, FloatDType};
+
+use super::{PretrainedError, source};
+use crate::weights::Weights;
+
+/// Options of `from_pretrained_with`.
+///
+/// ```
+/// use burn::tensor::{Device, FloatDType};
+/// use burn_attn_models::pretrained::LoadOptions;
+///
+/// let options = LoadOptions::new(&Device::default()).dtype(FloatDType::BF16);
+/// ```
+#[derive(Clone, Debug)]
+pub struct LoadOptions {
+    pub(crate) device: Device,
+    dtype: Option<FloatDType>,
+}
+
+impl LoadOptions {
+    /// Parameters on this device, of its default dtype.
+    pub fn new(device: &Device) -> Self {
+        Self {
+            device: device.clone(),
+            dtype: None,
+        }
+    }
+
+    /// The dtype of the parameters, in which the model then computes: [`BF16`](FloatDType::BF16) and [`F16`](FloatDType::F16) take half the
+    /// memory of [`F32`](FloatDType::F32). Default: that of the device.
+    pub fn dtype(mut self, dtype: FloatDType) -> Self {
+        self.dtype = Some(dtype);
+        self
+    }
+
+    /// Opens the weights of a model whose configuration is supported.
+    pub(crate) fn weights(&self, source: &Path) -> Result<Weights, PretrainedError> {
+        if let Some(dtype) = self.dtype {
+            let is_stored = matches!(
+                dtype.into(),
+                DType::F64 | DType::F32 | DType::F16 | DType::BF16
+            );
+            if !is_stored || !self.device.supports_dtype(dtype) {
+                return Err(PretrainedError::DType {
+                    dtype,
+                    device: format!("{:?}", self.device),
+                });
+            }
+        }
+        Ok(source::weights(source)?.dtype_if_any(self.dtype))
+    }
+}
+
+impl From<&Device> for LoadOptions {
+    fn from(device: &Device) -> Self {
+        Self::new(device)
+    }
+}

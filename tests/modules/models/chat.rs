@@ -1,0 +1,250 @@
+//! Chat templates and end tokens: what transformers makes of the same files.
+
+use std::fs;
+
+use burn_attn_models::{
+    chat::{ChatError, ChatModel, Message, Template},
+    generate::{GenerateOptions, generate},
+    pretrained::{Tokenizer, end_tokens},
+};
+use burn_attn_tests::{devices, golden};
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+use super::{folder, tokenizer::WORDS};
+
+const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
+/// The template of ChatML, as published models have it.
+const CHATML: &str = "{{ bos_token }}{% for message in messages %}\
+    {% if message.role not in ['system', 'user', 'assistant'] %}{{ raise_exception('who is ' + message.role) }}{% endif %}\
+    {{ '<|im_start|>' + message['role'] + '\n' + message['content'].strip() + '<|im_end|>' + '\n' }}{% endfor %}\
+    {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
+
+fn said(role: &'static str, content: &str) -> Message {
+    let content = content.into();
+    Message { role, content }
+}
+
+fn with_config(config: &Value) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    write(&folder, TOKENIZER_CONFIG, &config.to_string());
+    folder
+}
+
+fn write(folder: &TempDir, name: &str, text: &str) {
+    fs::write(folder.path().join(name), text).expect("written");
+}
+
+/// The text of a template with these tokens.
+fn text(
+    source: &str,
+    tokens: Map<String, Value>,
+    messages: &[Message],
+) -> Result<String, ChatError> {
+    let folder = with_config(&tokens.into());
+    write(&folder, "chat_template.jinja", source);
+    let template = Template::of(folder.path())?.expect("a template");
+    template.text(messages)
+}
+
+#[test]
+fn a_template_of_the_model_is_followed() {
+    let config = json!({
+        "chat_template": CHATML, "bos_token": {"content": "<s>"}, "eos_token": null, "model_max_length": 100
+    });
+    let folder = with_config(&config);
+    let template = Template::of(folder.path()).expect("readable");
+    let template = template.expect("a template");
+    let messages = [
+        said("user", " Hello. "),
+        said("assistant", "Hi!"),
+        said("user", "Bye."),
+    ];
+    let expected = "<s><|im_start|>user\nHello.<|im_end|>\n<|im_start|>assistant\nHi!<|im_end|>\n<|im_start|>user\nBye.<|im_end|>\n\
+        <|im_start|>assistant\n";
+    assert_eq!(template.text(&messages).expect("a text"), expected);
+    let error = template.text(&[said("cat", "Meow.")]).unwrap_err();
+    assert!(error.to_string().contains("who is cat"), "{error}");
+}
+
+#[test]
+fn the_template_in_a_separate_file_comes_first() {
+    let config =
+        json!({"chat_template": [{"name": "default", "template": "{{ messages|length }}"}]});
+    let folder = with_config(&config);
+    let messages = [
+        said("user", "Once"),
+        said("assistant", "upon a"),
+        said("user", "time"),
+    ];
+    let text = || {
+        let template = Template::of(folder.path()).expect("readable");
+        template.expect("a template").text(&messages)
+    };
+    assert_eq!(text().expect("a text"), "3");
+    write(&folder, "chat_template.jinja", "{{ messages[0].content }}");
+    assert_eq!(text().expect("a text"), "Once");
+    let empty = tempfile::tempdir().expect("a folder");
+    assert!(Template::of(empty.path()).expect("readable").is_none());
+}
+
+#[test]
+fn what_transformers_adds_to_jinja_is_there() {
+    let source = "{% generation %}{{ strftime_now('%Y')|length }}{%- endgeneration -%}{{ tools is none }}{{ documents is none }}{{ bos_token }}";
+    let folder = with_config(&json!({"chat_template": source}));
+    write(
+        &folder,
+        "special_tokens_map.json",
+        r#"{"bos_token": "<s>"}"#,
+    );
+    let template = Template::of(folder.path()).expect("readable");
+    let text = template.expect("a template").text(&[]);
+    assert_eq!(text.expect("a text"), "4TrueTrue<s>");
+}
+
+#[test]
+fn a_broken_template_is_refused() {
+    let folder = with_config(&json!({"chat_template": "{% for %}"}));
+    let error = Template::of(folder.path()).unwrap_err().to_string();
+    let path = folder.path().join(TOKENIZER_CONFIG);
+    let start = format!("the chat template of {}", path.display());
+    assert!(error.starts_with(&start), "{error}");
+}
+
+#[test]
+fn the_end_tokens_of_all_files_end_a_text() {
+    let folder = tempfile::tempdir().expect("a folder to write to");
+    let tokenizer = json!({
+        "version": "1.0", "truncation": null, "padding": null, "added_tokens": [], "normalizer": null, "pre_tokenizer": null,
+        "post_processor": null, "decoder": null, "model": {"type": "WordLevel", "unk_token": "a", "vocab": {"a": 0, "<|im_end|>": 5}}
+    });
+    let tokenizer: Tokenizer = tokenizer.to_string().parse().expect("a tokenizer");
+    let ends = || end_tokens(folder.path(), &tokenizer);
+    let assert_ends = |expected: &[u32]| assert_eq!(ends().expect("readable"), expected);
+    assert_ends(&[]);
+    write(&folder, "config.json", r#"{"eos_token_id": 2}"#);
+    assert_ends(&[2]);
+    write(
+        &folder,
+        "generation_config.json",
+        r#"{"eos_token_id": [3, 2]}"#,
+    );
+    assert_ends(&[2, 3]);
+    for (eos, expected) in [
+        (r#""<|im_end|>""#, &[2, 3, 5][..]),
+        (r#"{"content": "<|im_end|>"}"#, &[2, 3, 5]),
+        (r#""<another>""#, &[2, 3]),
+        ("null", &[2, 3]),
+    ] {
+        let config = format!(r#"{{"eos_token": {eos}}}"#);
+        write(&folder, TOKENIZER_CONFIG, &config);
+        assert_ends(expected);
+    }
+    write(&folder, TOKENIZER_CONFIG, "{}");
+    write(
+        &folder,
+        "special_tokens_map.json",
+        r#"{"eos_token": "<|im_end|>"}"#,
+    );
+    assert_ends(&[2, 3, 5]);
+    write(&folder, "generation_config.json", "[]");
+    assert!(ends().is_err());
+}
+
+#[test]
+fn no_template_panics() {
+    for source in [
+        "{%}",
+        "{%",
+        "{",
+        "{{",
+        "{{ 猫",
+        "{% '猫",
+        "{{}}",
+        "{{-}}",
+        "{{--}}",
+        "{%%}",
+        "{%-%}",
+        "{#",
+        "{#}",
+        "{{ % }}",
+        "{{ 猫 % }}",
+        "{{ 1 % (2 }}",
+        "{% raw %}",
+        "{% raw %}{% endraw",
+        "{{ '%' % }}",
+        "{{ ) % ( }}",
+        "{% generation",
+        "é{é",
+        "{{ 'a' % 'b",
+        "{{ 1 % 1 % }}",
+    ] {
+        let _ = text(source, Map::new(), &[]);
+    }
+}
+
+/// What transformers makes of templates, by `tests/golden/chat/make_templates.py`.
+#[test]
+fn templates_give_the_text_of_transformers() {
+    let path = golden::path("chat").join("templates.json");
+    let file = fs::read_to_string(path).expect("readable");
+    let file: Value = serde_json::from_str(&file).expect("JSON");
+    let roles = ["system", "user", "assistant"];
+    let messages = file["messages"].as_array().expect("a list").iter();
+    let messages = messages.map(|message| {
+        let role = roles.into_iter().find(|role| message["role"] == *role);
+        let content = message["content"].as_str().expect("a text");
+        said(role.expect("a role"), content)
+    });
+    let messages: Vec<Message> = messages.collect();
+    let tokens = file["tokens"].as_object().expect("tokens");
+    let mut wrong = Vec::new();
+    for case in file["templates"].as_array().expect("a list") {
+        let source = case["template"].as_str().expect("a text");
+        match (
+            text(source, tokens.clone(), &messages),
+            case["text"].as_str(),
+        ) {
+            (Ok(text), Some(expected)) if text == expected => {}
+            (Err(_), None) => {}
+            (text, expected) => wrong.push(format!("{source}\n{text:?}\n{expected:?}")),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n\n"));
+}
+
+/// A folder with all files: the answer ends with the first end token, which is no part of what goes on.
+#[test]
+fn a_model_with_its_files_answers_and_stops() {
+    let device = devices::any();
+    let copy = tempfile::tempdir().expect("a folder to write to");
+    for file in ["config.json", "model.safetensors"] {
+        fs::copy(folder("llama").join(file), copy.path().join(file)).expect("copied");
+    }
+    write(&copy, "tokenizer.json", WORDS);
+    let options = GenerateOptions::new(5);
+    let model = ChatModel::from_pretrained(copy.path(), &device).expect("a model");
+    let alone = generate(&model.model, model.model.start(1), &[vec![1, 2]], &options);
+    let first = alone.expect("tokens")[0].tokens[0];
+    assert!(matches!(
+        model.conversation(5).with_system("queries"),
+        Err(ChatError::NoTemplate)
+    ));
+
+    let ends = json!({"eos_token_id": [first, 1_000_000]}).to_string();
+    write(&copy, "generation_config.json", &ends);
+    write(
+        &copy,
+        "chat_template.jinja",
+        "{{ messages[-1].content }} and",
+    );
+    let model = ChatModel::from_pretrained(copy.path(), &device).expect("a model");
+    // The model cannot write a token outside its vocabulary.
+    assert!(model.end_tokens.contains(&first) && !model.end_tokens.contains(&1_000_000));
+    let mut conversation = model.conversation(5);
+    let turn = conversation.say("keys", &options, |_| true);
+    let turn = turn.expect("an answer");
+    assert_eq!((turn.read, turn.written), (2, 1));
+    assert_eq!((turn.answer.as_str(), conversation.tokens().len()), ("", 2));
+}
