@@ -270,7 +270,7 @@ fn parameters_that_burn_nn_has_not() {
     assert!(matches!(error, WeightsError::Unsupported { .. }));
     assert_eq!(
         error.to_string(),
-        "heads: the module's heads have 10 parameters of their own (QK norm or positions), which the source cannot have; \
+        "heads: the module's heads have 10 parameters (QK norm or positions) that the source cannot have; \
          load into a module without them"
     );
 }

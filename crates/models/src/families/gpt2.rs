@@ -90,7 +90,7 @@ pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel
     let mut file = ConfigFile::read(source, "GPT-2")?;
     let config = config(&mut file)?;
     let names = ["transformer", "wte.weight", "lm_head.weight"];
-    loaded(file, config, names, |_| table(), options)
+    loaded((source, file), config, names, |_| table(), options)
 }
 
 /// Which parameter of a [`LanguageModel`] is which tensor of `GPT2LMHeadModel`; [`save`](crate::weights::save()) writes them back by it.

@@ -80,7 +80,7 @@ pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel
         }
     };
     let names = ["gpt_neox", "embed_in.weight", "embed_out.weight"];
-    loaded(file, config, names, table, options)
+    loaded((source, file), config, names, table, options)
 }
 
 /// Which parameter of a [`LanguageModel`] with heads of width `d_head` is which tensor of `GPTNeoXForCausalLM`;

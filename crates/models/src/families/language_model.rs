@@ -69,18 +69,17 @@ const SMALL_TABLE: usize = 1 << 24;
 /// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
 /// the embedding.
 pub(super) fn loaded(
-    file: ConfigFile,
+    (source, file): (&Path, ConfigFile),
     mut config: LanguageModelConfig,
     [body, embedding, head]: [&str; 3],
     table: impl Fn(&LanguageModelConfig) -> Table,
     options: &LoadOptions,
 ) -> Result<LanguageModel, PretrainedError> {
-    let source = file.source();
     let path = file.finish()?;
     if let Err(error) = config.validate() {
         return Err(PretrainedError::Config { path, error });
     }
-    let weights = options.weights(&source)?;
+    let weights = options.weights(source)?;
     // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
     let of_a_head = config.block.heads.d_head.unwrap_or(0);
     let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));

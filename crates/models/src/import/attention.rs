@@ -107,7 +107,7 @@ fn with_output(
     let own = heads.num_params() - sinks.map_or(0, |sinks| sinks.dims()[0]);
     if own > 0 {
         let reason = format!(
-            "the module's heads have {own} parameters of their own (QK norm or positions), which the source cannot have; load \
+            "the module's heads have {own} parameters (QK norm or positions) that the source cannot have; load \
              into a module without them"
         );
         return Err(part.unsupported("heads", reason));

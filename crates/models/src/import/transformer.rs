@@ -61,7 +61,7 @@ impl Import for TransformerStack {
         let own: usize = self.positions.iter().map(Module::num_params).sum();
         if own > 0 {
             let reason = format!(
-                "the stack's positions have {own} parameters of their own, which {}'s stacks do not have",
+                "the stack's positions have {own} parameters, which {}'s stacks do not have",
                 part.library
             );
             return Err(part.unsupported("positions", reason));

@@ -28,9 +28,7 @@ pub(super) const MOST_POSITIONS: usize = 1 << 24;
 
 /// The fields of a `config.json`, all of which have to be read.
 pub(crate) struct ConfigFile {
-    source: PathBuf,
     path: PathBuf,
-    is_gguf: bool,
     family: &'static str,
     fields: Map<String, Value>,
     known: BTreeSet<String>,
@@ -39,17 +37,18 @@ pub(crate) struct ConfigFile {
 impl ConfigFile {
     /// The `config.json` of a folder or of a name on the Hub, or what a GGUF file says itself, for a model of this family.
     pub(crate) fn read(source: &Path, family: &'static str) -> Result<Self, PretrainedError> {
-        if source.is_file() {
-            return Self::of_gguf(source, family);
-        }
-        let wanted = Wanted::ModelConfig;
-        let path = source::folder_with(source, wanted)?.join(wanted.file());
-        let fields = object(&path)?;
-        Ok(Self {
-            source: source.into(),
-            known: of_no_matter(&fields),
-            ..Self::of_fields(path, family, fields)
-        })
+        let (path, fields) = match source.is_file() {
+            true => (source.into(), of_gguf(source)?),
+            false => {
+                let wanted = Wanted::ModelConfig;
+                let path = source::folder_with(source, wanted)?.join(wanted.file());
+                let fields = object(&path)?;
+                (path, fields)
+            }
+        };
+        let known = of_no_matter(&fields);
+        let file = Self::of_fields(path, family, fields);
+        Ok(Self { known, ..file })
     }
 
     /// The fields of another file than the `config.json` of the model.
@@ -59,44 +58,11 @@ impl ConfigFile {
         fields: Map<String, Value>,
     ) -> Self {
         Self {
-            source: path.clone(),
             path,
-            is_gguf: false,
             family,
-            known: BTreeSet::new(),
             fields,
-        }
-    }
-
-    fn of_gguf(path: &Path, family: &'static str) -> Result<Self, PretrainedError> {
-        let failed = |reason: String| PretrainedError::File {
-            path: path.into(),
-            reason,
-        };
-        if format(path).map_err(failed)? != Format::Gguf {
-            return Err(failed(lfs_pointer(path).unwrap_or_else(|| {
-                "it is no GGUF file; a model of transformers is named by its folder".into()
-            })));
-        }
-        let fields = gguf::fields(path).map_err(failed)?;
-        Ok(Self {
-            source: path.into(),
-            path: path.into(),
-            is_gguf: true,
-            family,
             known: BTreeSet::new(),
-            fields,
-        })
-    }
-
-    /// Whether the fields and the tensors are those of llama.cpp.
-    pub(crate) fn is_gguf(&self) -> bool {
-        self.is_gguf
-    }
-
-    /// What was read: a folder, a name on the Hub, or a GGUF file.
-    pub(crate) fn source(&self) -> PathBuf {
-        self.source.clone()
+        }
     }
 
     /// A field, if it is there and not null.
@@ -237,14 +203,7 @@ impl ConfigFile {
     /// The fields of an object, if the field is there and not null; they have to be [finished](Self::finish) as well.
     pub(crate) fn object(&mut self, field: &str) -> Result<Option<Self>, PretrainedError> {
         let fields = self.parsed(field, "an object", |value| value.as_object().cloned())?;
-        Ok(fields.map(|fields| Self {
-            source: self.source.clone(),
-            path: self.path.clone(),
-            is_gguf: self.is_gguf,
-            family: self.family,
-            fields,
-            known: BTreeSet::new(),
-        }))
+        Ok(fields.map(|fields| Self::of_fields(self.path.clone(), self.family, fields)))
     }
 
     /// The meanings of a list of these texts, if the field is there and not null.
@@ -382,6 +341,20 @@ impl ConfigFile {
             }),
         }
     }
+}
+
+/// The fields of a GGUF file.
+fn of_gguf(path: &Path) -> Result<Map<String, Value>, PretrainedError> {
+    let fields = format(path).and_then(|format| match format {
+        Format::Gguf => gguf::fields(path),
+        _ => Err(lfs_pointer(path).unwrap_or_else(|| {
+            "it is no GGUF file; a model of transformers is named by its folder".into()
+        })),
+    });
+    fields.map_err(|reason| PretrainedError::File {
+        path: path.into(),
+        reason,
+    })
 }
 
 /// The first characters of a value, which can be as long as the file.

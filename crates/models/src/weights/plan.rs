@@ -1,6 +1,6 @@
 //! A table applied to a model: which of its parameters are which tensors.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use burn::{
     module::{Module, ModuleVisitor, Param},
@@ -76,35 +76,31 @@ impl Plan {
             .map(|(at, parameter)| (parameter.path.as_str(), at))
             .collect();
         let mut jobs = Vec::new();
-        let mut jobs_of: Vec<Option<[usize; 2]>> = vec![None; parameters.len()];
-        for (at, parameter) in parameters.iter().enumerate() {
-            for row in &table.rows {
+        for row in &table.rows {
+            // Several parameters of a job lead to the same numbers.
+            let mut known = BTreeSet::new();
+            for parameter in &parameters {
                 let mut names = row.target.0.iter();
                 let Some(numbers) = names.find_map(|name| pattern::numbers(name, &parameter.path))
                 else {
                     continue;
                 };
-                let known = jobs_of[at].map(|[job, _]: [usize; 2]| &jobs[job]);
-                let known = known.filter(|(other, _): &&(&Row, Job)| std::ptr::eq(*other, row));
-                // A stack is complete once its first parameter is found.
-                if row.source.stacked.is_some() && known.is_some() {
-                    continue;
-                }
                 let numbers = row.numbers_of_source(numbers);
-                let target = target(row, &numbers, &paths)?;
-                // Another parameter of the same row has found it already.
-                if known.is_some_and(|(_, job)| job.target == target) {
-                    continue;
+                if known.insert(numbers.clone()) {
+                    let target = target(row, &numbers, &paths)?;
+                    jobs.push((row, Job::new(row, target, &numbers, &parameters)?));
                 }
-                for (place, &at) in target.iter().enumerate() {
-                    if jobs_of[at].is_some() {
-                        let path = &parameters[at].path;
-                        return Err(wrong(row, format!("there is another row for {path}")));
-                    }
-                    jobs_of[at] = Some([jobs.len(), place]);
+            }
+        }
+        // In the order of the parameters, in which errors name what does not fit.
+        jobs.sort_by_key(|(_, job)| job.target.iter().min().copied());
+        let mut jobs_of: Vec<Option<[usize; 2]>> = vec![None; parameters.len()];
+        for (index, (row, job)) in jobs.iter().enumerate() {
+            for (place, &at) in job.target.iter().enumerate() {
+                if jobs_of[at].replace([index, place]).is_some() {
+                    let path = &parameters[at].path;
+                    return Err(wrong(row, format!("there is another row for {path}")));
                 }
-                let job = Job::new(row, target, &numbers, &parameters)?;
-                jobs.push((row, job));
             }
         }
         let jobs = jobs.into_iter().map(|(_, job)| job).collect();

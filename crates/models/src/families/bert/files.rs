@@ -69,7 +69,6 @@ impl BertConfig {
         use FeedForwardActivation::{Gelu, GeluTanh};
 
         let mut file = ConfigFile::read(source, "BERT")?;
-        let is_gguf = file.is_gguf();
         let is_albert = file.choice("model_type", &[("bert", false), ("albert", true)])?;
         file.only("position_embedding_type", json!("absolute"))?;
         file.only("is_decoder", json!(false))?;
@@ -135,7 +134,7 @@ impl BertConfig {
             true => Self::albert_table(),
             false => Self::table(),
         };
-        let table = match is_gguf {
+        let table = match source.is_file() {
             true => gguf(table),
             false => table,
         };

@@ -78,13 +78,13 @@ pub fn from_pretrained(
 
 pub(super) fn load(source: &Path, options: &LoadOptions) -> Result<LanguageModel, PretrainedError> {
     let (file, spec, config) = read(source)?;
-    let is_gguf = file.is_gguf();
+    let is_gguf = source.is_file();
     let table = |config: &LanguageModelConfig| match is_gguf {
         true => table::gguf(spec, config),
         false => table::table(spec, config),
     };
     let names = ["model", "embed_tokens.weight", "lm_head.weight"];
-    loaded(file, config, names, table, options)
+    loaded((source, file), config, names, table, options)
 }
 
 /// Which parameter of [`from_pretrained`]'s model is which tensor of its files, to [write](crate::weights::save()) a file that `transformers`
