@@ -2,11 +2,11 @@
 
 use burn::{
     module::Param,
-    nn::Linear,
+    nn::{Dropout, Linear},
     tensor::{Int, Tensor, assert_shape},
 };
 use burn_attn::{
-    TiedEmbedding,
+    TiedEmbedding, dropout,
     ops::{self, backend::in_host_memory},
     positions::{Learned, Positions, Sinusoidal},
 };
@@ -30,21 +30,28 @@ pub(crate) fn check(model: &str, tokens: &Tensor<2, Int>, vocab_size: usize) {
     }
 }
 
-/// Embedded tokens with their positions added, if there is a table of positions.
+/// Embedded tokens with their positions added, if there is a table of positions, and dropout.
 ///
 /// # Panics
 ///
-/// When a position is past the table.
-pub(crate) fn with_positions(
-    x: Tensor<3>,
-    tables: (Option<&Sinusoidal>, Option<&Learned>),
+/// In the name of `model`, when a position is past the table; on a CPU backend, when a token is outside the vocabulary.
+pub(crate) fn embed(
+    model: &str,
+    embedding: &TiedEmbedding,
+    (sinusoidal, learned): (Option<&Sinusoidal>, Option<&Learned>),
+    drop: &Dropout,
+    tokens: Tensor<2, Int>,
     positions: impl Into<Positions>,
 ) -> Tensor<3> {
-    match tables {
+    let [vocab_size, _] = embedding.weight.dims();
+    check(model, &tokens, vocab_size);
+    let x = embedding.forward(tokens);
+    let x = match (sinusoidal, learned) {
         (Some(sinusoidal), _) => sinusoidal.forward_from(x, positions),
         (_, Some(learned)) => learned.forward_from(x, positions),
         (None, None) => x,
-    }
+    };
+    dropout(drop, x)
 }
 
 /// Logits of states `[.., d_model]`: by the head, or by the embedding if there is none.

@@ -30,7 +30,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
+/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
 ///
 /// # Cost
 ///

@@ -39,7 +39,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
+/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
 ///
 /// # Cost
 ///
@@ -201,21 +201,10 @@ fn rotary(
     let base = number("rope_theta", "rotary_emb_base", 10_000.0)?;
     let rotated = number("partial_rotary_factor", "rotary_pct", 0.25)?;
     let [kind, older] = ["rope_type", "type"].map(of_group);
-    let names = [&kind, &older].map(|name| file.has(name));
-    if is_older && names == [false, false] {
+    if is_older && !file.has(&kind) && !file.has(&older) {
         return Err(file.unsupported(group, "an object with rope_type"));
     }
-    let kinds = ["default", "linear"].map(|kind| (kind, kind));
-    let scaling = match names {
-        // Version 4 prefers the older name, version 5 the newer one.
-        [true, true] => {
-            let kind = file.choice(&kind, &kinds)?;
-            file.only(&older, kind.into())?;
-            kind
-        }
-        [true, false] => file.choice(&kind, &kinds)?,
-        [false, _] => file.choice(&older, &kinds)?,
-    };
+    let scaling = file.kind([&kind, &older], &["default", "linear"])?;
     let (scaling, max_len) = match scaling {
         "linear" => {
             let field = of_group("factor");

@@ -19,7 +19,7 @@ impl LanguageModel {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
+    /// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
     ///
     /// # Cost
     ///

@@ -44,7 +44,7 @@ const MAX_LEN: usize = 512;
 ///
 /// # Errors
 ///
-/// When a file cannot be read, or a field, a value or a tensor is not supported; names it.
+/// When a file cannot be read, or a field, a value or a tensor is not supported. The error names the file, field or tensor.
 ///
 /// # Cost
 ///

@@ -106,7 +106,7 @@ impl LanguageModelConfig {
     ///
     /// # Errors
     ///
-    /// When fields contradict each other; names them and their values.
+    /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "LanguageModelConfig";
         let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];

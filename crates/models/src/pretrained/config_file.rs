@@ -298,6 +298,22 @@ impl ConfigFile {
         Ok(choice.unwrap_or_else(|| choices[0].1.clone()))
     }
 
+    /// One of these texts, in the field `name` or in the field with its older name; if it is in both, they have to agree: version 4 of transformers
+    /// prefers the older name in most families, version 5 nowhere.
+    pub(crate) fn kind(
+        &mut self,
+        [name, older]: [&str; 2],
+        kinds: &[&'static str],
+    ) -> Result<&'static str, PretrainedError> {
+        let choices: Vec<_> = kinds.iter().map(|kind| (*kind, *kind)).collect();
+        if !self.has(name) {
+            return self.choice(older, &choices);
+        }
+        let kind = self.choice(name, &choices)?;
+        self.only(older, kind.into())?;
+        Ok(kind)
+    }
+
     /// The activation of a feed-forward network, or `missing` if the field is not there.
     pub(crate) fn activation(
         &mut self,

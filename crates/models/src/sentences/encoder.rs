@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     bert::{Bert, BertInput, Pooling},
-    pretrained::{PretrainedError, folder, tokenizer},
+    pretrained::{LoadOptions, PretrainedError, folder, tokenizer},
     tokens::padded_tokens,
 };
 
@@ -62,7 +62,7 @@ impl SentenceEncoder {
     ///
     /// # Errors
     ///
-    /// When a file cannot be read, or a module, a field, a value or a tensor is not supported; names it.
+    /// When a file cannot be read, or a module, a field, a value or a tensor is not supported. The error names the file, field or tensor.
     ///
     /// # Cost
     ///
@@ -70,6 +70,18 @@ impl SentenceEncoder {
     pub fn from_pretrained(
         source: impl AsRef<Path>,
         device: &Device,
+    ) -> Result<Self, PretrainedError> {
+        Self::from_pretrained_with(source, &device.into())
+    }
+
+    /// [`from_pretrained`](Self::from_pretrained) with options, such as the dtype of the parameters.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pretrained`](Self::from_pretrained), and when the device does not compute in the dtype.
+    pub fn from_pretrained_with(
+        source: impl AsRef<Path>,
+        options: &LoadOptions,
     ) -> Result<Self, PretrainedError> {
         let Pipeline {
             source,
@@ -79,9 +91,9 @@ impl SentenceEncoder {
             d_model,
             stages,
             width,
-        } = Pipeline::read(source.as_ref(), device)?;
+        } = Pipeline::read(source.as_ref(), options)?;
         let mut tokenizer = tokenizer(&source)?;
-        let bert = Bert::from_pretrained(&source, device)?;
+        let bert = Bert::from_pretrained_with(&source, options)?;
         let [_, d_embedding] = bert.tokens.weight.dims();
         let projected = bert.projection.as_ref().map(|layer| layer.weight.dims());
         let found = projected.map_or(d_embedding, |[_, d_model]| d_model);

@@ -2,8 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use burn::tensor::Device;
-
 use super::{
     files::{self, FAMILY},
     stage::Stage,
@@ -11,7 +9,10 @@ use super::{
 };
 use crate::{
     bert::Pooling,
-    pretrained::{MODULES, PretrainedError, SentenceModule, Wanted, folder_with, sentence_modules},
+    pretrained::{
+        LoadOptions, MODULES, PretrainedError, SentenceModule, Wanted, folder_with,
+        sentence_modules,
+    },
     weights::gguf_metadata,
 };
 
@@ -58,7 +59,7 @@ pub(super) struct Pipeline {
 
 impl Pipeline {
     /// What the files beside the transformer's weights say.
-    pub(super) fn read(source: &Path, device: &Device) -> Result<Self, PretrainedError> {
+    pub(super) fn read(source: &Path, options: &LoadOptions) -> Result<Self, PretrainedError> {
         let folder = folder_with(source, Wanted::Sentences)?;
         let is_gguf = source.is_file();
         let of_gguf = match is_gguf {
@@ -113,7 +114,7 @@ impl Pipeline {
             let folder = folder.join(&module.path);
             stages.push(match module.name() {
                 Some("Dense") => {
-                    let (stage, outputs) = Stage::dense(&folder, width, device)?;
+                    let (stage, outputs) = Stage::dense(&folder, width, options)?;
                     width = outputs;
                     stage
                 }

@@ -6,7 +6,7 @@ use burn::{
     module::Module,
     nn::{Linear, LinearConfig},
     tensor::{
-        Device, Tensor,
+        Tensor,
         activation::{gelu, relu, sigmoid, silu},
     },
 };
@@ -15,8 +15,8 @@ use serde_json::json;
 use super::files;
 use crate::{
     bert::normalized,
-    pretrained::{ConfigFile, PretrainedError},
-    weights::{Table, Weights},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    weights::Table,
 };
 
 type Activation = fn(Tensor<2>) -> Tensor<2>;
@@ -59,7 +59,7 @@ impl Stage {
     pub(super) fn dense(
         folder: &Path,
         width: usize,
-        device: &Device,
+        options: &LoadOptions,
     ) -> Result<(Self, usize), PretrainedError> {
         let mut file = files::read(folder.join("config.json"))?;
         of_sentences(&mut file)?;
@@ -72,9 +72,9 @@ impl Stage {
         let activation = file.choice("activation_function", &ACTIVATIONS)?;
         let config = LinearConfig::new(inputs, outputs).with_bias(file.flag("bias", true)?);
         file.finish()?;
-        let weights = Weights::open(folder)?;
+        let weights = options.weights(folder)?;
         let mut layer = Dense {
-            linear: config.init(device),
+            linear: config.init(&options.device),
         };
         weights.load(&Table::new().linear("linear", "linear"), &mut layer)?;
         Ok((Self::Dense { layer, activation }, outputs))

@@ -92,7 +92,7 @@ impl Seq2SeqConfig {
     ///
     /// # Errors
     ///
-    /// When fields contradict each other; names them and their values.
+    /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "Seq2SeqConfig";
         let sizes = [("vocab_size", self.vocab_size), ("max_len", self.max_len)];

@@ -6,7 +6,7 @@ use burn::{
     tensor::{Int, Tensor},
 };
 use burn_attn::{
-    AttentionMask, LayerInput, TiedEmbedding, Transformer, dropout,
+    AttentionMask, LayerInput, TiedEmbedding, Transformer,
     positions::{Learned, Positions, Sinusoidal},
 };
 
@@ -240,14 +240,9 @@ impl Seq2Seq {
     /// When a position is past the table of positions; on a CPU backend, when a token is outside the vocabulary. On others the check
     /// would have to wait for the device, and such a token gets whatever embedding the backend finds.
     pub fn embed(&self, tokens: Tensor<2, Int>, positions: impl Into<Positions>) -> Tensor<3> {
-        let [vocab_size, _] = self.embedding.weight.dims();
-        vocabulary::check("Seq2Seq", &tokens, vocab_size);
-        let x = self.embedding.forward(tokens);
         let tables = (self.sinusoidal.as_ref(), self.learned.as_ref());
-        dropout(
-            &self.dropout,
-            vocabulary::with_positions(x, tables, positions),
-        )
+        let (embedding, dropout) = (&self.embedding, &self.dropout);
+        vocabulary::embed("Seq2Seq", embedding, tables, dropout, tokens, positions)
     }
 
     /// Logits of the token that follows each state of the decoder.

@@ -166,7 +166,7 @@ fn first(names: &[String]) -> String {
     const SHOWN: usize = 5;
     match names.len() {
         0 => return "nothing".into(),
-        ..=SHOWN => return list(names),
+        1..=SHOWN => return list(names),
         _ => {}
     }
     let shared = names

@@ -60,7 +60,7 @@ impl BertConfig {
     ///
     /// # Errors
     ///
-    /// When fields contradict each other; names them and their values.
+    /// When fields contradict each other. The error names the fields and their values.
     pub fn validate(&self) -> Result<(), ConfigError> {
         const NAME: &str = "BertConfig";
         let sizes = [

@@ -134,17 +134,8 @@ fn stretched(
         let original = parameters.size_if_any("original_max_position_embeddings")?;
         Ok::<_, PretrainedError>(original.unwrap_or(rotary.max_len))
     };
-    let kinds = ["default", "linear", "llama3", "yarn"].map(|kind| (kind, kind));
-    let kind = match [parameters.has("rope_type"), parameters.has("type")] {
-        // The older name. Version 4 prefers it in most families, version 5 nowhere.
-        [true, true] => {
-            let kind = parameters.choice("rope_type", &kinds)?;
-            parameters.only("type", kind.into())?;
-            kind
-        }
-        [true, false] => parameters.choice("rope_type", &kinds)?,
-        [false, _] => parameters.choice("type", &kinds)?,
-    };
+    let kinds = ["default", "linear", "llama3", "yarn"];
+    let kind = parameters.kind(["rope_type", "type"], &kinds)?;
     let (scaling, max_len) = match kind {
         "linear" => {
             let factor = parameters.real("factor")?;
