@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use burn::tensor::{DType, Device, FloatDType};
+use burn::tensor::{Device, FloatDType};
 
 use super::{PretrainedError, source};
-use crate::weights::Weights;
+use crate::weights::{Weights, is_float};
 
 /// Options of `from_pretrained_with`.
 ///
@@ -40,11 +40,7 @@ impl LoadOptions {
     /// Opens the weights of a model whose configuration is supported.
     pub(crate) fn weights(&self, source: &Path) -> Result<Weights, PretrainedError> {
         if let Some(dtype) = self.dtype {
-            let is_stored = matches!(
-                dtype.into(),
-                DType::F64 | DType::F32 | DType::F16 | DType::BF16
-            );
-            if !is_stored || !self.device.supports_dtype(dtype) {
+            if !is_float(dtype.into()) || !self.device.supports_dtype(dtype) {
                 return Err(PretrainedError::DType {
                     dtype,
                     device: format!("{:?}", self.device),

@@ -7,7 +7,7 @@ use burn::tensor::FloatDType;
 use super::{
     Mismatch, Missing, NotLoaded, Table, WeightsError, WrongDType, WrongShape, numbers, pattern,
     plan::{Job, Piece, Plan},
-    source::{Stored, Tensors},
+    source::{Stored, Tensors, is_float},
 };
 
 /// What the user allows in addition to the table.
@@ -209,7 +209,8 @@ fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mi
                 continue;
             };
             let mut target = job.target.iter().map(|&at| &plan.parameters[at]);
-            if let Some(target) = target.find(|target| stored.dtype.is_none() || !target.is_float())
+            if let Some(target) =
+                target.find(|target| stored.dtype.is_none() || !is_float(target.dtype))
             {
                 wrong.dtypes.push(WrongDType {
                     name: name.into(),

@@ -40,7 +40,7 @@ pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
 pub(crate) use load::below;
 pub use load::{NotLoaded, Weights};
 pub use save::save;
-pub(crate) use source::{Format, format, gguf_metadata, lfs_pointer};
+pub(crate) use source::{Format, format, gguf_metadata, is_float, lfs_pointer};
 #[cfg(feature = "hub")]
 pub(crate) use source::{WEIGHT_FILES, shards};
 pub(crate) use table::joined;

@@ -23,14 +23,6 @@ pub(super) struct Parameter {
 }
 
 impl Parameter {
-    /// Whether it holds floating-point numbers that a file can have.
-    pub(super) fn is_float(&self) -> bool {
-        matches!(
-            self.dtype,
-            DType::F64 | DType::F32 | DType::F16 | DType::BF16
-        )
-    }
-
     /// Its numbers, read from the device.
     pub(super) fn numbers(&self) -> TensorData {
         (self.numbers)()

@@ -17,6 +17,7 @@ use safetensors::{Dtype, View};
 use super::{
     Mismatch, Table, WeightsError, numbers,
     plan::{Job, Piece, Plan},
+    source::is_float,
 };
 
 /// Writes the parameters of `model` into one safetensors file, as the tensors that `table` assigns them to.
@@ -118,7 +119,7 @@ fn dtype(plan: &Plan, job: &Job, source: usize) -> Result<DType, WeightsError> {
         .target
         .iter()
         .map(|&at| &plan.parameters[at])
-        .find(|target| !target.is_float());
+        .find(|target| !is_float(target.dtype));
     match not_float {
         None => Ok(plan.parameters[at].dtype),
         Some(target) => Err(WeightsError::Parameter {

@@ -17,136 +17,123 @@ use std::{
 use burn::tensor::DType;
 use serde_json::{Map, Value};
 
-use super::{Numbers, Stored, Tensors, blocks::Quantised};
+use super::{FilePart, Numbers, Stored, Tensors, blocks::Quantised};
 use header::{Contents, Header};
 
-/// What a tensor's numbers are.
+/// How a type stores numbers, in blocks that lie in the rows of a tensor.
 #[derive(Clone, Copy)]
-enum Kind {
-    Float(DType),
-    Quantised(Quantised),
-    /// Of a type that is not read, and whose size is not known.
-    Other,
+struct Packing {
+    /// As which the numbers are read.
+    dtype: DType,
+    /// Numbers and bytes of a block.
+    numbers: usize,
+    bytes: usize,
+    quantised: Option<Quantised>,
 }
 
 /// The names of ggml's types, by number from 0 on; `-` for a number without a type.
 const NAMES: &str = "F32 F16 Q4_0 Q4_1 - - Q5_0 Q5_1 Q8_0 Q8_1 Q2_K Q3_K Q4_K Q5_K Q6_K Q8_K IQ2_XXS IQ2_XS IQ3_XXS IQ1_S IQ4_NL IQ3_S IQ2_S \
      IQ4_XS I8 I16 I32 I64 F64 IQ1_M BF16 - - - TQ1_0 TQ2_0 - - - MXFP4";
 
-/// The name of a type, and what it is.
-fn kind(number: u32) -> (String, Kind) {
+/// The name of a type, and how it stores numbers, if it is read.
+fn kind(number: u32) -> (String, Option<Packing>) {
     let name = NAMES.split(' ').nth(number as usize);
     let name = name.filter(|&name| name != "-").map(str::to_owned);
     let name = name.unwrap_or_else(|| format!("GGML type {number}"));
-    let kind = match name.as_str() {
-        "F64" => Kind::Float(DType::F64),
-        "F32" => Kind::Float(DType::F32),
-        "F16" => Kind::Float(DType::F16),
-        "BF16" => Kind::Float(DType::BF16),
-        "Q4_0" => Kind::Quantised(Quantised::Q4),
-        "Q8_0" => Kind::Quantised(Quantised::Q8),
-        "Q6_K" => Kind::Quantised(Quantised::Q6K),
-        _ => Kind::Other,
+    let float = |dtype: DType| Packing {
+        dtype,
+        numbers: 1,
+        bytes: dtype.size(),
+        quantised: None,
     };
-    (name, kind)
+    let blocks = |kind: Quantised| Packing {
+        dtype: DType::F32,
+        numbers: kind.numbers(),
+        bytes: kind.bytes(),
+        quantised: Some(kind),
+    };
+    let packing = match name.as_str() {
+        "F64" => float(DType::F64),
+        "F32" => float(DType::F32),
+        "F16" => float(DType::F16),
+        "BF16" => float(DType::BF16),
+        "Q4_0" => blocks(Quantised::Q4),
+        "Q8_0" => blocks(Quantised::Q8),
+        "Q6_K" => blocks(Quantised::Q6K),
+        _ => return (name, None),
+    };
+    (name, Some(packing))
+}
+
+fn header(path: &Path) -> Result<(File, u64, Contents), String> {
+    let file = File::open(path).map_err(|error| error.to_string())?;
+    let len = file.metadata().map_err(|error| error.to_string())?.len();
+    let contents = Header::new(&file, len).contents()?;
+    Ok((file, len, contents))
 }
 
 pub(super) fn open(path: &Path) -> Result<Tensors, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let file_len = file.metadata().map_err(|error| error.to_string())?.len();
-    let Contents {
-        tensors: infos,
-        start,
-        alignment,
-        ..
-    } = Header::new(&file, file_len).contents()?;
+    let (file, file_len, contents) = header(path)?;
+    let (start, alignment) = (contents.start, contents.alignment);
     let len = file_len.saturating_sub(start);
     let file = Arc::new(Mutex::new(file));
     let mut places = Vec::new();
     let mut tensors = Tensors::new();
-    for (name, info) in infos {
-        let (dtype_name, kind) = kind(info.kind);
-        let (dtype, bytes) = match kind {
-            Kind::Float(dtype) => (Some(dtype), size(&info.shape, 1, dtype.size())),
-            Kind::Quantised(kind) => (
-                Some(DType::F32),
-                size(&info.shape, kind.numbers(), kind.bytes()),
-            ),
-            Kind::Other => (None, Some(0)),
-        };
-        let Some(bytes) = bytes else {
+    for (name, info) in contents.tensors {
+        let (dtype_name, packing) = kind(info.kind);
+        let (shown, shape, offset) = (name.escape_debug(), info.shape, info.offset);
+        // The size of a type that is not read is not known.
+        let Some(bytes) = packing.map_or(Some(0), |packing| size(&shape, packing)) else {
             return Err(format!(
-                "tensor {} cannot be of {dtype_name} and shape {:?}",
-                name.escape_debug(),
-                info.shape
+                "tensor {shown} cannot be of {dtype_name} and shape {shape:?}"
             ));
         };
-        if !info.offset.is_multiple_of(alignment) {
+        if !offset.is_multiple_of(alignment) {
             return Err(format!(
-                "tensor {} lies at byte {}, which is no multiple of the alignment of {alignment}",
-                name.escape_debug(),
-                info.offset
+                "tensor {shown} lies at byte {offset}, which is no multiple of the alignment of {alignment}"
             ));
         }
-        let end = info.offset.checked_add(bytes).filter(|&end| end <= len);
-        if end.is_none() {
+        if offset.checked_add(bytes).is_none_or(|end| end > len) {
             return Err(format!(
-                "tensor {} of {bytes} bytes cannot lie at byte {} of {len}",
-                name.escape_debug(),
-                info.offset
+                "tensor {shown} of {bytes} bytes cannot lie at byte {offset} of {len}"
             ));
         }
-        places.push((info.offset, bytes, name.clone()));
-        let blocks = match kind {
-            Kind::Quantised(kind) => Some(kind),
-            Kind::Float(_) | Kind::Other => None,
+        places.push((offset, bytes, shown.to_string()));
+        let part = FilePart {
+            file: file.clone(),
+            at: start + offset,
+            left: bytes,
         };
         let stored = Stored {
-            shape: info.shape,
-            dtype,
+            shape,
+            dtype: packing.map(|packing| packing.dtype),
             dtype_name,
-            numbers: Numbers::File {
-                file: file.clone(),
-                start: start + info.offset,
-                len: bytes,
-                blocks,
-            },
+            numbers: Numbers::File(part, packing.and_then(|packing| packing.quantised)),
         };
         tensors.insert(name, stored);
     }
     places.sort_unstable();
-    for pair in places.windows(2) {
-        let [(first, bytes, name), (second, _, other)] = pair else {
-            continue;
-        };
-        if first + bytes > *second {
-            return Err(format!(
-                "tensors {} and {} overlap",
-                name.escape_debug(),
-                other.escape_debug()
-            ));
-        }
+    let overlap = places
+        .windows(2)
+        .find(|pair| pair[0].0 + pair[0].1 > pair[1].0);
+    match overlap {
+        Some(pair) => Err(format!("tensors {} and {} overlap", pair[0].2, pair[1].2)),
+        None => Ok(tensors),
     }
-    Ok(tensors)
 }
 
 /// The values of a file's metadata by key; arrays are empty, and long texts left out.
 pub(crate) fn metadata(path: &Path) -> Result<Map<String, Value>, String> {
-    let file = File::open(path).map_err(|error| error.to_string())?;
-    let file_len = file.metadata().map_err(|error| error.to_string())?.len();
-    Ok(Header::new(&file, file_len).contents()?.metadata)
+    Ok(header(path)?.2.metadata)
 }
 
-/// Bytes of a tensor in blocks of `numbers` numbers and `bytes` bytes, which lie in its rows; `None` if there can be no such tensor.
-fn size(shape: &[usize], numbers: usize, bytes: usize) -> Option<u64> {
-    let row = shape.last().copied().unwrap_or(1);
-    if !row.is_multiple_of(numbers) {
+/// Bytes of a tensor; `None` if there can be no such tensor.
+fn size(shape: &[usize], Packing { numbers, bytes, .. }: Packing) -> Option<u64> {
+    if !shape.last().unwrap_or(&1).is_multiple_of(numbers) {
         return None;
     }
-    let count = shape
-        .iter()
-        .try_fold(1usize, |count, &size| count.checked_mul(size))?;
-    (count / numbers)
-        .checked_mul(bytes)
-        .map(|bytes| bytes as u64)
+    let mut sizes = shape.iter();
+    let count = sizes.try_fold(1usize, |count, &size| count.checked_mul(size))?;
+    let bytes = (count / numbers).checked_mul(bytes)?;
+    Some(bytes as u64)
 }

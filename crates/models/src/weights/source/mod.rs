@@ -54,14 +54,8 @@ pub(super) struct Stored {
 
 #[derive(Clone)]
 enum Numbers {
-    /// `len` bytes of a file, from byte `start` on.
-    File {
-        file: Arc<Mutex<File>>,
-        start: u64,
-        len: u64,
-        /// What these are the blocks of, if they are read as f32.
-        blocks: Option<Quantised>,
-    },
+    /// In a file, as they are or as blocks that are read as f32.
+    File(FilePart, Option<Quantised>),
     /// Wherever the reader of the format finds them.
     Pack(PackTensor),
 }
@@ -69,19 +63,23 @@ enum Numbers {
 impl std::fmt::Debug for Numbers {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::File { start, len, .. } => write!(f, "{len} bytes from {start}"),
+            Self::File(part, _) => write!(f, "{} bytes from {}", part.left, part.at),
             Self::Pack(_) => f.write_str("in a pack"),
         }
     }
 }
 
+/// Whether these are floating-point numbers that a parameter and a file can have.
+pub(crate) fn is_float(dtype: DType) -> bool {
+    matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16)
+}
+
 impl Stored {
     fn from_pack(tensor: PackTensor) -> Self {
         let dtype = tensor.dtype;
-        let is_read = matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::BF16);
         Self {
             shape: tensor.shape.to_vec(),
-            dtype: is_read.then_some(dtype),
+            dtype: is_float(dtype).then_some(dtype),
             dtype_name: format!("{dtype:?}"),
             numbers: Numbers::Pack(tensor),
         }
@@ -90,23 +88,17 @@ impl Stored {
     /// Its numbers, little-endian, without the first `first` bytes: whole rows.
     pub(super) fn read_from(&self, first: usize) -> Result<Box<dyn Read>, String> {
         match &self.numbers {
-            Numbers::File {
-                file,
-                start,
-                len,
-                blocks,
-            } => {
+            Numbers::File(part, blocks) => {
                 let skipped = blocks.map_or(first, |kind| kind.place(first)) as u64;
                 let part = FilePart {
-                    file: file.clone(),
-                    at: start + skipped,
-                    left: len.saturating_sub(skipped),
+                    file: part.file.clone(),
+                    at: part.at + skipped,
+                    left: part.left.saturating_sub(skipped),
                 };
-                let reader: Box<dyn Read> = match *blocks {
+                Ok(match *blocks {
                     None => Box::new(part),
                     Some(kind) => Box::new(Blocks::new(kind, part)),
-                };
-                Ok(reader)
+                })
             }
             Numbers::Pack(tensor) => {
                 let bytes = tensor.to_bytes().map_err(|error| error.to_string())?;
@@ -120,7 +112,8 @@ impl Stored {
     }
 }
 
-/// Part of a file that several readers share.
+/// `left` bytes from byte `at` on of a file that several readers share.
+#[derive(Clone)]
 struct FilePart {
     file: Arc<Mutex<File>>,
     at: u64,

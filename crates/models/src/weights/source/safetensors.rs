@@ -11,7 +11,7 @@ use std::{
 use ::safetensors::{Dtype, tensor::TensorInfo};
 use burn::tensor::DType;
 
-use super::{MAX_HEADER, Numbers, Stored, Tensors, unique::Unique};
+use super::{FilePart, MAX_HEADER, Numbers, Stored, Tensors, unique::Unique};
 
 pub(super) fn open(path: &Path) -> Result<Tensors, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;
@@ -37,16 +37,16 @@ pub(super) fn open(path: &Path) -> Result<Tensors, String> {
     let file = Arc::new(Mutex::new(file));
     let stored = tensors.into_iter().map(|(name, info)| {
         let (first, last) = info.data_offsets;
+        let part = FilePart {
+            file: file.clone(),
+            at: start + first as u64,
+            left: (last - first) as u64,
+        };
         let stored = Stored {
             shape: info.shape,
             dtype: number(info.dtype),
             dtype_name: format!("{:?}", info.dtype),
-            numbers: Numbers::File {
-                file: file.clone(),
-                start: start + first as u64,
-                len: (last - first) as u64,
-                blocks: None,
-            },
+            numbers: Numbers::File(part, None),
         };
         (name, stored)
     });
