@@ -1,16 +1,18 @@
 //! The attention modules, from `nn.MultiheadAttention` or burn-nn's `MultiHeadAttention` and `CrossAttention`.
 
+use std::ops::Range;
+
 use burn::{module::Module, nn::Linear};
 use burn_attn::{CrossAttention, Heads, MultiHeadAttention, SelfAttention};
 
 use super::{Import, Library, part::Part};
-use crate::weights::{Table, WeightsError, ZEROS, same, transposed};
+use crate::weights::{Source, Table, WeightsError, ZEROS, same, transposed};
 
 impl Import for MultiHeadAttention {
     fn table(&self, part: &Part) -> Result<Table, WeightsError> {
         let inputs = [&self.query, &self.key, &self.value];
         without_adapters(part, &inputs)?;
-        let names = [("query", 1), ("key", 1), ("value", 1)];
+        let names = [("query", 0..1), ("key", 1..2), ("value", 2..3)];
         let projections = projections(part, inputs, &names)?;
         with_output(projections, part, &self.output, &self.heads)
     }
@@ -21,7 +23,7 @@ impl Import for SelfAttention {
         without_adapters(part, &[&self.query_key_value])?;
         let like = self.clone().into_multi_head();
         let inputs = [&like.query, &like.key, &like.value];
-        let projections = projections(part, inputs, &[("query_key_value", 3)])?;
+        let projections = projections(part, inputs, &[("query_key_value", 0..3)])?;
         with_output(projections, part, &self.output, &self.heads)
     }
 }
@@ -31,53 +33,38 @@ impl Import for CrossAttention {
         without_adapters(part, &[&self.query, &self.key_value])?;
         let like = self.clone().into_multi_head();
         let inputs = [&like.query, &like.key, &like.value];
-        let projections = projections(part, inputs, &[("query", 1), ("key_value", 2)])?;
+        let projections = projections(part, inputs, &[("query", 0..1), ("key_value", 1..3)])?;
         with_output(projections, part, &self.output, &self.heads)
     }
 }
 
-/// Query, key and value like `likes`; `target` names the linear layers of the module and says how many of the three each of them holds.
+/// Query, key and value like `likes`; `target` names the linear layers of the module and says which of the three each layer holds.
 fn projections(
     part: &Part,
     likes: [&Linear; 3],
-    target: &[(&str, usize)],
+    target: &[(&str, Range<usize>)],
 ) -> Result<Table, WeightsError> {
+    let rows =
+        |table, parameter: &str, source: &dyn Fn(Vec<String>) -> Source, names: [&str; 3]| {
+            target.iter().fold(table, |table: Table, (name, of)| {
+                let names = names[of.clone()].iter().map(|name| name.to_string());
+                let widths = likes[of.clone()].iter().map(|like| like.weight.dims()[1]);
+                let source = source(names.collect()).shares(widths.collect::<Vec<_>>());
+                table.row(format!("{name}.{parameter}"), source)
+            })
+        };
+    if part.library == Library::BurnNn {
+        let weights = ["query.weight", "key.weight", "value.weight"];
+        let biases = ["query.bias", "key.bias", "value.bias"];
+        let table = rows(Table::new(), "weight", &same, weights);
+        return Ok(rows(table, "bias", &same, biases));
+    }
+    refuse_appended_key(part)?;
+    refuse_some_biases(part, likes)?;
     let of_target = |parameter: &str| -> Vec<String> {
         let names = target.iter().map(|(name, _)| format!("{name}.{parameter}"));
         names.collect()
     };
-    // Which of the three each linear layer holds, and how wide they are.
-    let mut rest = [0, 1, 2].as_slice();
-    let groups: Vec<(&str, &[usize])> = target
-        .iter()
-        .map(|&(name, count)| {
-            let (group, others) = rest.split_at(count);
-            rest = others;
-            (name, group)
-        })
-        .collect();
-    let widths = |group: &[usize]| -> Vec<usize> {
-        let widths = group.iter().map(|&at| likes[at].weight.dims()[1]);
-        widths.collect()
-    };
-    let named = |group: &[usize], names: [&str; 3]| -> Vec<String> {
-        group.iter().map(|&at| names[at].to_owned()).collect()
-    };
-    if part.library == Library::BurnNn {
-        let table = groups.iter().fold(Table::new(), |table, (name, group)| {
-            let source = |parameter: &str| {
-                let names = ["query", "key", "value"].map(|name| format!("{name}.{parameter}"));
-                let names = named(group, names.each_ref().map(String::as_str));
-                same(names).shares(widths(group))
-            };
-            table
-                .row(format!("{name}.weight"), source("weight"))
-                .row(format!("{name}.bias"), source("bias"))
-        });
-        return Ok(table);
-    }
-    refuse_appended_key(part)?;
-    refuse_some_biases(part, likes)?;
     let table = Table::new().row(of_target("bias"), "in_proj_bias");
     let d_inputs = likes.map(|like| like.weight.dims()[0]);
     // One packed weight where all three come in with the width `d_model`, else three.
@@ -85,10 +72,7 @@ fn projections(
         return Ok(table.row(of_target("weight"), transposed("in_proj_weight")));
     }
     let names = ["q_proj_weight", "k_proj_weight", "v_proj_weight"];
-    Ok(groups.iter().fold(table, |table, (name, group)| {
-        let source = transposed(named(group, names)).shares(widths(group));
-        table.row(format!("{name}.weight"), source)
-    }))
+    Ok(rows(table, "weight", &transposed, names))
 }
 
 /// The table of the whole module.

@@ -248,7 +248,7 @@ impl Checkpoint {
     ///
     /// # Errors
     ///
-    /// When tensors are left; names them.
+    /// When tensors are left. The error names the tensors.
     pub fn finish(self) -> Result<(), WeightsError> {
         let names = self.names().filter(|name| !self.taken.contains(*name));
         let unexpected: Vec<String> = names.map(str::to_string).collect();
