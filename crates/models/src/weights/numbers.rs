@@ -25,6 +25,7 @@ pub(super) fn import(
     let layout = &job.layout;
     let width = dtype.size();
     let mut numbers = vec![0; layout.len(target) * width];
+    let summand = if job.plus_one { 1.0 } else { 0.0 };
     for (source, tensor) in job.source.iter().enumerate() {
         let Piece::Named(names) = tensor else {
             continue;
@@ -33,37 +34,30 @@ pub(super) fn import(
             continue;
         }
         for (file, name) in names.iter().enumerate() {
-            let failed = |reason: String| WeightsError::Numbers {
+            let mut read = || -> Result<(), String> {
+                let stored = tensors.get(name).map(|found| found.stored);
+                let found = stored.and_then(|stored| Some((stored, stored.dtype?)));
+                let (stored, found) = found.ok_or("it is not there")?;
+                let mut blocks = layout.blocks([target, source], file).peekable();
+                let first = blocks.peek().map_or(0, |block| block.range.start);
+                let mut reader = stored.read_from(first * found.size())?;
+                for block in blocks {
+                    let mut bytes = vec![0; block.range.len() * found.size()];
+                    let read = reader.read_exact(&mut bytes);
+                    read.map_err(|error| error.to_string())?;
+                    let data = TensorData::from_bytes_vec(bytes, [block.range.len()], found);
+                    let data = converted(data, dtype, summand)?;
+                    layout.each([target, source], &block, |at, source_at, step, len| {
+                        let from = &data.as_bytes()[source_at * width..];
+                        copy(from, step, &mut numbers[at * width..], 1, [len, width]);
+                    });
+                }
+                Ok(())
+            };
+            read().map_err(|reason| WeightsError::Numbers {
                 name: name.clone(),
                 reason,
-            };
-            let stored = tensors.get(name).map(|found| found.stored);
-            let Some((stored, found)) = stored.and_then(|stored| Some((stored, stored.dtype?)))
-            else {
-                return Err(failed("it is not there".into()));
-            };
-            let mut blocks = layout.blocks([target, source], file).peekable();
-            let first = blocks.peek().map_or(0, |block| block.range.start);
-            let mut reader = stored.read_from(first * found.size()).map_err(failed)?;
-            let mut block_bytes = Vec::new();
-            for block in blocks {
-                block_bytes.resize(block.range.len() * found.size(), 0);
-                let read = reader.read_exact(&mut block_bytes);
-                read.map_err(|error| failed(error.to_string()))?;
-                let summand = if job.plus_one { 1.0 } else { 0.0 };
-                let cast;
-                let bytes = if found == dtype && !job.plus_one {
-                    &block_bytes
-                } else {
-                    cast = converted(std::mem::take(&mut block_bytes), found, dtype, summand)
-                        .map_err(failed)?;
-                    cast.as_bytes()
-                };
-                layout.each([target, source], &block, |at, source_at, step, len| {
-                    let (from, to) = (&bytes[source_at * width..], &mut numbers[at * width..]);
-                    copy(from, step, to, 1, [len, width]);
-                });
-            }
+            })?;
         }
     }
     Ok(numbers)
@@ -81,19 +75,12 @@ pub(super) fn export(
     let count: usize = layout.shape(source).iter().product();
     let width = dtype.size();
     let mut numbers = vec![0; count * width];
+    let summand = if job.plus_one { -1.0 } else { 0.0 };
     for (target, &at) in job.target.iter().enumerate() {
         if !layout.shares(target, source) {
             continue;
         }
-        let data = plan.parameters[at].numbers();
-        let data = match (data.dtype() == dtype, job.plus_one) {
-            (true, false) => data,
-            (_, plus_one) => {
-                let summand = if plus_one { -1.0 } else { 0.0 };
-                let found = data.dtype();
-                converted(data.as_bytes().to_vec(), found, dtype, summand)?
-            }
-        };
+        let data = converted(plan.parameters[at].numbers(), dtype, summand)?;
         for block in layout.blocks([target, source], file) {
             let range = block.range.start * width..block.range.end * width;
             let (data, numbers) = (data.as_bytes(), &mut numbers[range]);
@@ -106,16 +93,18 @@ pub(super) fn export(
     Ok(numbers)
 }
 
-/// Numbers of `from` as those of `to`, plus `summand`.
-fn converted(bytes: Vec<u8>, from: DType, to: DType, summand: f64) -> Result<TensorData, String> {
-    let count = bytes.len() / from.size();
-    let data = TensorData::from_bytes_vec(bytes, [count], from);
-    let cast = |data: TensorData, dtype| data.try_cast(dtype).map_err(|error| error.to_string());
-    if summand == 0.0 {
-        return cast(data, to);
-    }
-    let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
-    cast(TensorData::new(sums, [count]), to)
+/// Numbers plus `summand`, as `dtype`.
+fn converted(data: TensorData, dtype: DType, summand: f64) -> Result<TensorData, String> {
+    let data = match summand {
+        0.0 if data.dtype() == dtype => return Ok(data),
+        0.0 => data,
+        _ => {
+            let sums: Vec<f64> = data.iter::<f64>().map(|number| number + summand).collect();
+            let count = sums.len();
+            TensorData::new(sums, [count])
+        }
+    };
+    data.try_cast(dtype).map_err(|error| error.to_string())
 }
 
 /// The numbers of a tensor of at most [`SMALL`] numbers.
