@@ -1,4 +1,4 @@
-//! A conversation with a language model, which reads each token once: its state goes on from turn to turn.
+//! A conversation with a language model, which reads each token once: the model's state goes on from turn to turn.
 
 use super::{ChatError, Message, Template};
 use crate::{
@@ -14,11 +14,11 @@ use crate::{
 pub struct Turn {
     /// The words of the model.
     pub answer: String,
-    /// Tokens that the model read before it answered. Those of former turns are not among them.
+    /// Tokens that the model read before it answered, without those of former turns.
     pub read: usize,
     /// Tokens of the answer, the end token included.
     pub written: usize,
-    /// Tokens of former turns that no longer fit, and were forgotten.
+    /// Tokens of former turns that were forgotten because they no longer fit.
     pub forgotten: usize,
     /// Whether the answer ended because the model was full.
     pub is_full: bool,
@@ -26,8 +26,8 @@ pub struct Turn {
 
 /// A conversation.
 ///
-/// With the model's chat template, all messages are one text, and what of its tokens the model has read before is not read again. Without one,
-/// the tokens of what is said simply follow those of the last answer.
+/// With the model's chat template, all messages become one text. Tokens that the model has read before are not read again. Without a template,
+/// the tokens of a new text follow those of the last answer.
 pub struct Conversation<'a> {
     model: &'a LanguageModel,
     tokenizer: &'a Tokenizer,
@@ -35,9 +35,9 @@ pub struct Conversation<'a> {
     end_tokens: Vec<u32>,
     messages: Vec<Message>,
     state: LanguageModelState,
-    /// Tokens that an answer may take, or a quarter of the model's if that is less.
+    /// Tokens that an answer has room for: at most a quarter of the model's length.
     budget: usize,
-    /// All tokens so far. The state has read the first ones of them, often all but the last.
+    /// All tokens so far. The state has read the first of these tokens, often all but the last.
     tokens: Vec<u32>,
 }
 

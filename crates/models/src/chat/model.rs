@@ -30,7 +30,7 @@ use crate::{
 pub struct ChatModel {
     /// The model.
     pub model: LanguageModel,
-    /// The tokenizer. It neither cuts texts nor fills them up, whatever its file says.
+    /// The tokenizer, which neither truncates nor pads texts, whatever `tokenizer.json` says.
     pub tokenizer: Tokenizer,
     /// The chat template. A model that was only trained to continue texts has none.
     pub template: Option<Template>,
@@ -72,7 +72,7 @@ impl ChatModel {
         tokenizer.with_truncation(None)?;
         let folder = pretrained::folder(source)?;
         let mut end_tokens = pretrained::end_tokens(&folder, &tokenizer)?;
-        // The model cannot write the others.
+        // The model cannot write tokens outside its vocabulary.
         let [vocab_size, _] = model.embedding.weight.dims();
         end_tokens.retain(|&token| (token as usize) < vocab_size);
         Ok(Self {

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 use super::ChatError;
 use crate::pretrained::{TOKENIZER_CONFIG, text_of, tokenizer_fields};
 
-/// What somebody said.
+/// One message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Message {
     /// `system`, `user` or `assistant`.
@@ -28,7 +28,7 @@ pub struct Message {
 /// How messages become one text.
 #[derive(Clone, Debug)]
 pub struct Template {
-    /// The file that has it.
+    /// The file of the template.
     path: PathBuf,
     /// The template, compiled.
     environment: Environment<'static>,

@@ -9,9 +9,9 @@ pub(crate) struct FamilySpec {
     pub(crate) model_type: &'static str,
     /// Fields without which a file is refused: transformers has another default for them in each family, which is seldom right here.
     pub(super) needed: &'static [&'static str],
-    /// Fields of which one value is supported, in JSON. They may be missing.
+    /// Fields that may be missing, and otherwise have this value, in JSON.
     pub(super) only: &'static [(&'static str, &'static str)],
-    /// Numbers of which one value is supported. They may be missing.
+    /// Numbers that may be missing, and otherwise have this value.
     pub(super) only_numbers: &'static [(&'static str, f64)],
     /// Fields that affect nothing that is computed here.
     pub(super) ignored: &'static [&'static str],
@@ -20,7 +20,7 @@ pub(crate) struct FamilySpec {
     pub(super) unit_offset: bool,
     /// Norms of queries and keys.
     pub(super) qk_norm: QkNorm,
-    /// The field, its one supported value, and what that means.
+    /// The field of the activation, the one supported value, and its meaning.
     pub(super) activation: (&'static str, &'static str, FeedForwardActivation),
     /// `None` if `attention_bias` decides.
     pub(super) projection_bias: Option<ProjectionBias>,
@@ -77,7 +77,7 @@ pub(super) enum Windows {
 pub(super) struct Experts {
     pub(super) router: &'static str,
     pub(super) router_bias: bool,
-    /// Whether some layers may have none, and the file has their width and says whether their shares are normalised.
+    /// Whether some layers may have no experts, and fields say the width of the experts and whether their shares are normalised.
     pub(super) sparse: bool,
     /// The module of the experts and the names of gate, up and down in each, or `None` if tensors hold all experts of a layer, as in gpt-oss.
     pub(super) apart: Option<(&'static str, [&'static str; 3])>,
@@ -181,7 +181,7 @@ const GEMMA2: FamilySpec = FamilySpec {
         "attn_logit_softcapping",
         "final_logit_softcapping",
     ],
-    // The older name of the activation may stand beside the newer one, and is not read. The second is how transformers makes its caches.
+    // `hidden_act` may stand beside the newer `hidden_activation`, and is not read. `cache_implementation` is how transformers makes its caches.
     ignored: &["hidden_act", "cache_implementation", "sliding_window_size"],
     score_softcap: true,
     windows: Windows::Alternating,
@@ -194,9 +194,9 @@ const GEMMA3: FamilySpec = FamilySpec {
     ignored: &[
         "hidden_act",
         "cache_implementation",
-        // In its configuration too, but its attention does not read it.
+        // In the configuration of Gemma 3, whose attention does not read the field.
         "attn_logit_softcapping",
-        // Version 5 of transformers writes it beside the list of layer types, and does not read it.
+        // Version 5 of transformers writes this field beside the list of layer types, and does not read it.
         "_sliding_window_pattern",
     ],
     qk_norm: QkNorm::PerHead,
@@ -216,7 +216,7 @@ const OLMO2: FamilySpec = FamilySpec {
 const MIXTRAL: FamilySpec = FamilySpec {
     model_type: "mixtral",
     needed: &["num_key_value_heads"],
-    // The others are for training.
+    // Those of the router are for training.
     ignored: &[
         "attention_bias",
         "router_aux_loss_coef",
