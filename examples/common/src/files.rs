@@ -4,8 +4,28 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-/// How the name of an unfinished file or folder begins.
+/// How the name of an unfinished file begins.
 pub const UNFINISHED: &str = ".unfinished-";
+
+/// A file or folder could not be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot {action} {}: {source}", path.display())]
+pub struct FileError {
+    action: &'static str,
+    path: PathBuf,
+    source: io::Error,
+}
+
+impl FileError {
+    /// Adds to an I/O error what was tried, such as `read`, and with which file or folder; for `map_err`.
+    pub fn of(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self {
+            action,
+            path: path.into(),
+            source,
+        }
+    }
+}
 
 /// The last part of a path.
 pub fn name(path: &Path) -> String {
@@ -15,7 +35,7 @@ pub fn name(path: &Path) -> String {
         .into_owned()
 }
 
-/// Where a file or folder is written until it is complete: beside its place.
+/// Where a file is written until it is complete: beside its place.
 pub fn aside(path: &Path) -> PathBuf {
     path.with_file_name(format!("{UNFINISHED}{}", name(path)))
 }

@@ -6,6 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use crate::files::FileError;
+
 /// The file that a training locks. It stays: if it were removed, one training could lock it just before and another its
 /// successor.
 pub const FILE: &str = ".lock";
@@ -27,26 +29,8 @@ pub enum LockError {
     )]
     InUse(PathBuf),
     /// It cannot be created or written into, or its file system fails.
-    #[error("cannot {action} {}: {source}", path.display())]
-    Folder {
-        /// What was tried, such as `create`.
-        action: &'static str,
-        /// The folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
-}
-
-impl LockError {
-    fn folder(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::Folder {
-            action,
-            path,
-            source,
-        }
-    }
+    #[error(transparent)]
+    Folder(#[from] FileError),
 }
 
 /// Makes sure that nothing is training in a folder, without creating anything: the folder may be a typing error.
@@ -67,13 +51,13 @@ pub fn free(folder: &Path) -> Result<(), LockError> {
 /// # Errors
 /// If something is training there, or the folder cannot be written into.
 pub fn lock(folder: &Path) -> Result<Lock, LockError> {
-    fs::create_dir_all(folder).map_err(LockError::folder("create", folder))?;
+    fs::create_dir_all(folder).map_err(FileError::of("create", folder))?;
     let file = File::options()
         .write(true)
         .create(true)
         .truncate(false)
         .open(folder.join(FILE))
-        .map_err(LockError::folder("write into", folder))?;
+        .map_err(FileError::of("write into", folder))?;
     locked(file.try_lock(), folder)?;
     Ok(Lock { _file: file })
 }
@@ -85,7 +69,7 @@ fn locked(result: Result<(), TryLockError>, folder: &Path) -> Result<(), LockErr
         Err(TryLockError::WouldBlock) => Err(LockError::InUse(folder.to_path_buf())),
         // Some file systems in networks have no locks, which is no reason not to train there.
         Err(TryLockError::Error(error)) if has_no_locks(&error) => Ok(()),
-        Err(TryLockError::Error(error)) => Err(LockError::folder("lock", folder)(error)),
+        Err(TryLockError::Error(error)) => Err(FileError::of("lock", folder)(error).into()),
     }
 }
 

@@ -1,24 +1,18 @@
 //! What can go wrong, one sentence each.
 
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use burn_attn_models::{
     generate::GenerateError, pretrained::PretrainedError, weights::WeightsError,
 };
+use example_common::{devices::DeviceError, files::FileError, lock::LockError};
 
 /// An error of a command.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// The text cannot be trained on.
     #[error("cannot train on {}: {problem}", path.display())]
     Text {
@@ -40,10 +34,10 @@ pub enum Error {
     },
     /// A folder cannot be locked: another process trains in it, for example.
     #[error(transparent)]
-    Lock(#[from] example_common::lock::LockError),
+    Lock(#[from] LockError),
     /// There is no such device.
     #[error(transparent)]
-    Device(#[from] example_common::devices::DeviceError),
+    Device(#[from] DeviceError),
     /// The model's configuration contradicts itself.
     #[error(transparent)]
     Model(#[from] burn_attn::ConfigError),
@@ -62,15 +56,4 @@ pub enum Error {
     /// Burn's learner stopped.
     #[error("training stopped: {0}")]
     Training(String),
-}
-
-impl Error {
-    /// Wraps an I/O error with the path it is about, for `map_err`.
-    pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::File {
-            action,
-            path: path.into(),
-            source,
-        }
-    }
 }

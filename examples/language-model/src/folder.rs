@@ -15,7 +15,7 @@ use burn_attn_models::{
     llama, pretrained, weights,
 };
 use example_common::{
-    files,
+    files::{self, FileError},
     lock::{self, Lock},
 };
 use serde::{Deserialize, Serialize};
@@ -126,7 +126,7 @@ impl Folder {
         };
         match removed {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                Err(Error::file("remove", path)(error))
+                Err(FileError::of("remove", path)(error).into())
             }
             _ => Ok(()),
         }
@@ -151,7 +151,7 @@ impl Folder {
     /// The run, its vocabulary, and the newest epoch whose checkpoint is complete.
     pub fn newest(&self) -> Result<(Run, Tokenizer, usize), Error> {
         let path = self.0.join(RUN);
-        let file = fs::read(&path).map_err(Error::file("read", &path))?;
+        let file = fs::read(&path).map_err(FileError::of("read", &path))?;
         let run = serde_json::from_slice(&file)
             .map_err(|error| self.refused(&format!("{RUN}: {error}")))?;
         let epoch = self.newest_checkpoint();
@@ -209,7 +209,7 @@ impl Folder {
     fn write(&self, name: &str, text: &str) -> Result<(), Error> {
         let path = self.0.join(name);
         // A kill leaves the old one or the new one.
-        files::replace(&path, text.as_bytes()).map_err(Error::file("write", &path))
+        Ok(files::replace(&path, text.as_bytes()).map_err(FileError::of("write", &path))?)
     }
 
     /// An error about the folder.

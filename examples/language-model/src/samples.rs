@@ -14,6 +14,7 @@ use burn::{
 use burn_attn_models::language_model::LanguageModelConfig;
 use example_common::{
     exit::{println, warn},
+    files::FileError,
     text::printable_lines,
 };
 use tokenizers::Tokenizer;
@@ -82,7 +83,7 @@ impl Samples {
         let path = self.folder.path().join(SAMPLES);
         let file = File::options().append(true).create(true).open(&path);
         file.and_then(|mut file| writeln!(file, "{sample}"))
-            .map_err(Error::file("write", path))?;
+            .map_err(FileError::of("write", path))?;
         if !std::io::stdout().is_terminal() {
             println(&sample);
         }

@@ -16,7 +16,7 @@ use burn::{
     tensor::Device,
 };
 use burn_attn_models::train::LanguageModelBatch;
-use example_common::fnv::Fnv;
+use example_common::{files::FileError, fnv::Fnv};
 use tokenizers::{
     Tokenizer,
     models::{
@@ -49,7 +49,7 @@ pub struct Text {
 impl Text {
     /// Reads a text. `tokenizer` is its vocabulary if it has one already.
     pub fn read(path: &Path, recipe: &Recipe, tokenizer: Option<Tokenizer>) -> Result<Self, Error> {
-        let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+        let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
         let unfit = |problem: String| Error::Text {
             path: path.into(),
             problem,

@@ -19,7 +19,7 @@ use burn_attn_models::{
 };
 use burn_attn_viz::AttentionMap;
 use example_common::{
-    files,
+    files::{self, FileError},
     lock::{self, Lock},
     pictures::maps,
 };
@@ -158,14 +158,14 @@ impl Encoder {
             config.insert("id2label".into(), labels.into());
         }
         let tokenizer = pretrained::folder(source)?.join(TOKENIZER);
-        let bytes = fs::read(&tokenizer).map_err(Error::file("read", &tokenizer))?;
+        let bytes = fs::read(&tokenizer).map_err(FileError::of("read", &tokenizer))?;
         let weights = folder.join(WEIGHTS);
         save(&self.table(task), self, &weights).map_err(|error| unfit(folder, error))?;
         let text = format!("{config:#}\n");
         // The configuration last: a folder with one is a whole model.
         for (name, bytes) in [(TOKENIZER, bytes), (CONFIG, text.into_bytes())] {
             let path = folder.join(name);
-            files::replace(&path, &bytes).map_err(Error::file("write", path))?;
+            files::replace(&path, &bytes).map_err(FileError::of("write", path))?;
         }
         Ok(())
     }
@@ -196,7 +196,7 @@ impl Encoder {
 /// What `transformers` says of a model.
 fn configuration(source: &Path) -> Result<Value, Error> {
     let path = pretrained::folder(source)?.join(CONFIG);
-    let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+    let text = fs::read_to_string(&path).map_err(FileError::of("read", &path))?;
     serde_json::from_str(&text).map_err(|error| {
         let path = path.display();
         Error::Option(format!("{path}: {error}"))
@@ -228,7 +228,7 @@ pub fn prepare(source: &Path, folder: &Path) -> Result<Lock, Error> {
     // Until it was locked, another training may have ended.
     refuse_model(folder)?;
     let path = folder.join(WEIGHTS);
-    files::probe(&path).map_err(Error::file("write", path))?;
+    files::probe(&path).map_err(FileError::of("write", path))?;
     Ok(lock)
 }
 

@@ -1,11 +1,13 @@
 //! What can go wrong, one sentence each.
 
-use std::{io, path::PathBuf};
+use std::path::PathBuf;
 
 use burn_attn_models::{
     chat::ChatError, generate::GenerateError, pretrained::PretrainedError, sentences::EncodeError,
 };
-use example_common::{devices::DeviceError, lock::LockError, pictures::PictureError};
+use example_common::{
+    devices::DeviceError, files::FileError, lock::LockError, pictures::PictureError,
+};
 
 use crate::smiles::SmilesError;
 
@@ -13,15 +15,8 @@ use crate::smiles::SmilesError;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file cannot be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// What was tried.
-        action: &'static str,
-        /// The file.
-        path: PathBuf,
-        /// Why not.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// A default model or file is not there.
     #[error(
         "{} is not there: in the folder of the repository, `cargo xtask fetch {name}` fetches it; or name {instead}",
@@ -115,15 +110,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Wraps an I/O error with the path it is about, for `map_err`.
-    pub fn file(action: &'static str, path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Self {
-        move |source| Self::File {
-            action,
-            path: path.into(),
-            source,
-        }
-    }
-
     /// An error about a text.
     pub fn text(text: &str, problem: impl Into<String>) -> Self {
         Self::Text {

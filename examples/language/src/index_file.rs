@@ -7,7 +7,7 @@ use std::{
 };
 
 use burn_attn_models::sentences::{Prompt, SentenceEncoder};
-use example_common::files;
+use example_common::files::{self, FileError};
 use safetensors::{Dtype, SafeTensors, tensor::TensorView};
 use serde::{Deserialize, Serialize};
 
@@ -104,7 +104,7 @@ impl<'a> IndexFile<'a> {
         if !self.path.exists() {
             return Ok(HashMap::new());
         }
-        let bytes = fs::read(self.path).map_err(Error::file("read", self.path))?;
+        let bytes = fs::read(self.path).map_err(FileError::of("read", self.path))?;
         let (_, header) =
             SafeTensors::read_metadata(&bytes).map_err(|error| refused(error.to_string()))?;
         let field = |name: &str| header.metadata().as_ref()?.get(name);
@@ -156,7 +156,8 @@ impl<'a> IndexFile<'a> {
     /// # Errors
     /// If it cannot be written.
     pub fn save<'t>(&self, texts: impl Iterator<Item = &'t ReadText>) -> Result<(), Error> {
-        let refused = |problem: String| Error::file("write", self.path)(io::Error::other(problem));
+        let refused =
+            |problem: String| FileError::of("write", self.path)(io::Error::other(problem));
         let (mut saved, mut vectors) = (Vec::new(), Vec::new());
         for text in texts {
             let (passages, of_text): (Vec<_>, Vec<_>) = text.read().unzip();
@@ -188,6 +189,6 @@ impl<'a> IndexFile<'a> {
         ]);
         let bytes = safetensors::serialize(tensors, Some(metadata))
             .map_err(|error| refused(error.to_string()))?;
-        files::replace(self.path, &bytes).map_err(Error::file("write", self.path))
+        Ok(files::replace(self.path, &bytes).map_err(FileError::of("write", self.path))?)
     }
 }

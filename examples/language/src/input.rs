@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use example_common::exit;
+use example_common::{exit, files::FileError};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::Error;
@@ -26,7 +26,7 @@ pub fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, 
         }
         let mut line = Vec::new();
         let read = io::stdin().lock().read_until(b'\n', &mut line);
-        if read.map_err(Error::file("read", "standard input"))? == 0 {
+        if read.map_err(FileError::of("read", "standard input"))? == 0 {
             break;
         }
         let line = String::from_utf8_lossy(&line);
@@ -51,7 +51,7 @@ pub fn each_line(mut each: impl FnMut(&str) -> Result<(), Error>) -> Result<u8, 
 /// # Errors
 /// If the file cannot be read.
 pub fn read(path: &Path) -> Result<String, Error> {
-    let text = fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let text = fs::read_to_string(path).map_err(FileError::of("read", path))?;
     Ok(without_mark(&text).to_string())
 }
 

@@ -4,7 +4,10 @@ use std::{fmt, path::PathBuf, str::FromStr};
 
 use burn_attn_viz::{AttentionMap, AttentionPage, TextOptions, render_text};
 use clap::Args;
-use example_common::{exit, files};
+use example_common::{
+    exit,
+    files::{self, FileError},
+};
 
 use crate::Error;
 
@@ -60,7 +63,7 @@ impl Pictures {
     /// If it cannot.
     pub fn probe(&self) -> Result<(), Error> {
         match &self.html {
-            Some(path) => files::probe(path).map_err(Error::file("write", path)),
+            Some(path) => Ok(files::probe(path).map_err(FileError::of("write", path))?),
             None => Ok(()),
         }
     }
@@ -74,7 +77,8 @@ impl Pictures {
             print!("{}", drawn(head, layers)?);
         }
         if let Some(path) = &self.html {
-            files::replace(path, page.to_html().as_bytes()).map_err(Error::file("write", path))?;
+            files::replace(path, page.to_html().as_bytes())
+                .map_err(FileError::of("write", path))?;
             exit::warn(&format!("the attention is in {}", path.display()));
         }
         Ok(())

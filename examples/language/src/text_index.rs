@@ -9,7 +9,7 @@ use std::{
 };
 
 use burn_attn_models::sentences::SentenceEncoder;
-use example_common::exit;
+use example_common::{exit, files::FileError};
 use walkdir::{DirEntry, WalkDir};
 
 use crate::{
@@ -218,7 +218,7 @@ fn found(folder: &Path, extensions: &[String], done: &mut Update) -> Result<Vec<
             Err(error) if error.depth() == 0 => {
                 let error = error.into_io_error();
                 let error = error.unwrap_or(io::ErrorKind::Other.into());
-                return Err(Error::file("read", folder)(error));
+                return Err(FileError::of("read", folder)(error).into());
             }
             Err(_) => {
                 done.unreadable += 1;

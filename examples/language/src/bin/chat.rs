@@ -19,6 +19,7 @@ use clap::{Args, Parser};
 use example_common::{
     devices::{self, DeviceArg},
     exit,
+    files::FileError,
     pictures::maps,
     text::printable_lines,
 };
@@ -138,7 +139,7 @@ fn answered(
         failed.is_none()
     })?;
     if let Some(error) = failed {
-        return Err(Error::file("write", "standard output")(error));
+        return Err(FileError::of("write", "standard output")(error).into());
     }
     println!();
     let mut line = format!(

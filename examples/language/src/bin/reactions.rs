@@ -18,6 +18,7 @@ use clap::Parser;
 use example_common::{
     devices::{self, DeviceArg},
     exit,
+    files::FileError,
     pictures::maps,
 };
 use language::{
@@ -110,7 +111,7 @@ impl Mapper {
     fn load(source: &Path, device: Device, head: Head) -> Result<Self, Error> {
         let bert = Bert::from_pretrained(source, &device)?;
         let path = pretrained::folder(source)?.join("vocab.txt");
-        let text = fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+        let text = fs::read_to_string(&path).map_err(FileError::of("read", &path))?;
         let vocabulary: HashMap<String, u32> = text.lines().map(String::from).zip(0..).collect();
         let mapper = Self {
             bert,

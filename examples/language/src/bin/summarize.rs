@@ -18,6 +18,7 @@ use clap::Parser;
 use example_common::{
     devices::{self, DeviceArg},
     exit,
+    files::FileError,
     pictures::maps,
     text::printable_lines,
 };
@@ -120,7 +121,7 @@ fn read(file: Option<&Path>) -> Result<(String, String), Error> {
         }
         None => {
             let read = io::stdin().read_to_string(&mut text);
-            read.map_err(Error::file("read", "standard input"))?;
+            read.map_err(FileError::of("read", "standard input"))?;
             text = input::without_mark(&text).to_string();
             "standard input".into()
         }
