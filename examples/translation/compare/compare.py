@@ -41,6 +41,8 @@ RECIPE = ["--schedule", "noam", "--learning-rate", "0.001", "--warmup", "1000"]
 # No decay to an end: on a shared machine the number of steps per hour varies by a factor of two.
 BEST = RECIPE + ["--batch-tokens", "1400", "--average", "400"]
 SIDES = ["pytorch", "same", "best"]
+# The file from which the translator resumes.
+NEWEST = "newest.checkpoint"
 READY = [b"training on", b"going on from"]
 # How a side ends that was interrupted, and had written a checkpoint.
 INTERRUPTED = {0, 130}
@@ -162,9 +164,8 @@ class Side:
 
 class PyTorch(Side):
     def script(self, command):
-        vocabulary = newest_checkpoint(self.out / "vocabulary")
         script = [sys.executable, str(HERE / "pytorch.py"), command]
-        return script + ["--run", str(vocabulary), "--out", str(self.folder)]
+        return script + ["--run", str(self.out / "vocabulary"), "--out", str(self.folder)]
 
     def command(self):
         return self.script("train") + ["--data", str(self.out / "train.tsv")]
@@ -184,21 +185,20 @@ class Ours(Side):
 
     def command(self):
         train = [self.binary, "train", "--device", "flex", "--out", str(self.folder)]
-        if newest_checkpoint(self.folder):
+        if (self.folder / NEWEST).exists():
             return train + ["--resume"]
         return train + corpus(self.out) + self.options
 
     def state(self):
-        return json.loads((newest_checkpoint(self.folder) / "state.json").read_text())["state"]
+        return first_line(self.folder)["state"]
 
     def translate(self, test):
         # The newest checkpoint alone: the translator would take the one with the lowest validation loss.
-        newest = newest_checkpoint(self.folder)
         alone = self.out / f"{self.name}-newest"
         alone.mkdir(exist_ok=True)
-        for link in alone.iterdir():
-            link.unlink()
-        (alone / newest.name).symlink_to(newest.resolve())
+        link = alone / NEWEST
+        link.unlink(missing_ok=True)
+        link.symlink_to((self.folder / NEWEST).resolve())
         found = self.out / f"{self.name}.tsv"
         evaluate = [self.binary, "evaluate", "--device", "flex", "--out", str(alone)]
         run(evaluate + ["--test", str(self.out / "test.tsv"), "--translations", str(found)])
@@ -224,9 +224,10 @@ def read_sides(listed):
     return names
 
 
-def newest_checkpoint(folder):
-    checkpoints = [path for path in folder.glob("epoch-*") if (path / "state.json").exists()]
-    return max(checkpoints, key=lambda path: (path / "state.json").stat().st_mtime, default=None)
+def first_line(run):
+    """What the newest checkpoint of the translator says of its run."""
+    with (run / NEWEST).open("rb") as file:
+        return json.loads(file.readline())
 
 
 def corpus(out):
@@ -250,7 +251,7 @@ def divide(pairs, out, binary):
             chosen = ("\t".join(line) + "\n" for line in lines if (line[0] in held_out) == is_in)
             write(out / f"{name}.tsv", "".join(chosen))
     vocabulary = out / "vocabulary"
-    if not newest_checkpoint(vocabulary):
+    if not (vocabulary / NEWEST).exists():
         # After one step, for the vocabulary and the configuration.
         train = [binary, "train", "--device", "flex", "--out", str(vocabulary), "--steps", "1"]
         run(train + corpus(out) + RECIPE)

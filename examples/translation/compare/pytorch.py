@@ -188,14 +188,16 @@ def translate(arguments, config, tokenizer):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("command", choices=["train", "translate"])
-    parser.add_argument("--run", required=True, help="a checkpoint of the translator: its configuration and vocabulary")
+    parser.add_argument("--run", required=True, help="a run of the translator, for its configuration and vocabulary")
     parser.add_argument("--out", required=True, help="the folder of this run")
     parser.add_argument("--data", help="the pairs to train on")
     arguments = parser.parse_args()
-    run = Path(arguments.run)
-    config = json.loads((run / "config.json").read_text())
-    tokenizer = Tokenizer.from_file(str(run / "tokenizer.json"))
-    {"train": train, "translate": translate}[arguments.command](arguments, config, tokenizer)
+    with (Path(arguments.run) / "newest.checkpoint").open("rb") as file:
+        header = json.loads(file.readline())
+        # The first part behind the line.
+        _, size = header["parts"][0]
+        tokenizer = Tokenizer.from_str(file.read(size).decode())
+    {"train": train, "translate": translate}[arguments.command](arguments, header["config"], tokenizer)
 
 
 if __name__ == "__main__":

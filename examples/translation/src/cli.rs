@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   translation translate \"The dog sleeps.\"             with the model of the demo
   translation translate < english.txt > spanish.txt
   translation explain \"The dog sleeps.\" --html a.html
-  translation train --data pairs.tsv --out run --minutes 40
+  translation train --data pairs.tsv --out run --epochs 4
   translation train --resume --out run                resume after Ctrl-C, a crash or a power cut
   translation evaluate --out run --beam 4
 
@@ -61,7 +61,13 @@ pub struct Shared {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Train a model, or resume its training, and report how good it is
-    Train(Box<TrainArgs>),
+    Train {
+        /// Resume from the newest checkpoint in --out, on the same loss curve, with the options that the run began with
+        #[arg(long, conflicts_with = "TrainArgs")]
+        resume: bool,
+        #[command(flatten)]
+        args: Box<TrainArgs>,
+    },
     /// Translate with the best checkpoint: a sentence, the lines of a pipe, or what is typed
     Translate {
         /// The sentence [default: the lines of standard input, 64 at a time, or a prompt on a terminal]
@@ -100,12 +106,9 @@ pub struct SearchArgs {
     pub beam: usize,
 }
 
-/// Options of training; those left out take the defaults of the corpus, or with --resume the values of the run.
+/// Options of a new run; those left out take the defaults of the corpus.
 #[derive(Debug, Default, Args)]
 pub struct TrainArgs {
-    /// Resume from the last checkpoint in --out, on the same loss curve
-    #[arg(long)]
-    pub resume: bool,
     /// Tab-separated lines: source, target; anything after that is ignored [default: the built-in corpus]
     #[arg(long, value_name = "FILE.tsv")]
     pub data: Option<PathBuf>,
@@ -113,16 +116,11 @@ pub struct TrainArgs {
     /// has fixed sentences, those for the checkpoint alone [default: 400]
     #[arg(long, value_name = "N")]
     pub held_out: Option<usize>,
-    /// Passes over the corpus [default: 7; for --data 10; without a limit if --minutes or --steps is given]
+    /// Passes over the corpus [default: 7; for --data 10; without a limit if --steps is given]
     #[arg(long, value_name = "N")]
     pub epochs: Option<usize>,
-    /// Minutes of training, not counting evaluation. The speed of the first 50 steps turns them into a number of steps, which is
-    /// printed and stored. A machine that slows down later takes longer
-    #[arg(long, value_name = "MINUTES", allow_negative_numbers = true)]
-    pub minutes: Option<f64>,
-    /// Steps of training; with the number that --minutes came to, repeats that run exactly. The cosine starts after the warm-up, but not
-    /// before step 50: a run that ends earlier has none
-    #[arg(long, value_name = "N", conflicts_with = "minutes")]
+    /// Steps of training
+    #[arg(long, value_name = "N")]
     pub steps: Option<usize>,
     /// Sentence pairs per step, of about the same length [default: 32; for --data 64]
     #[arg(long, value_name = "N")]
@@ -137,8 +135,7 @@ pub struct TrainArgs {
     /// What a step computes in; weights, optimizer, validation and translation stay in f32 [default: f32]
     #[arg(long, value_enum)]
     pub precision: Option<Precision>,
-    /// Seed of all random numbers: with the same options and seed, and --steps instead of --minutes, a machine
-    /// repeats a run exactly [default: 1]
+    /// Seed of all random numbers: with the same options and seed, a machine repeats a run exactly [default: 1]
     #[arg(long)]
     pub seed: Option<u64>,
     /// The most sub-word tokens in the vocabulary that both languages share [default: 2000; for --data 8000]

@@ -1,17 +1,19 @@
 //! What each command does.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fs;
+use std::path::Path;
 
 use burn::module::Module;
 use burn::tensor::Device;
+use burn::train::Interrupter;
 use burn_attn::ops::backend::in_host_memory;
 use burn_attn_models::train::Replicas;
 use example_common::exit::{STOPPED, println};
-use example_common::files;
+use example_common::files::{self, FileError};
+use example_common::learner;
 use example_common::lock::{self, Lock};
 
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, BEST, Checkpoint};
 use crate::cli::{Cli, Command, Shared, TrainArgs};
 use crate::curve;
 use crate::data::{self, Split};
@@ -21,16 +23,11 @@ use crate::evaluate::evaluate;
 use crate::explain::{self, explain};
 use crate::folder;
 use crate::progress::{Progress, duration};
-use crate::report::{self, EpochFigures, ModelFigures, Report, TrainFigures};
+use crate::report::{self, Report};
 use crate::run_config::RunConfig;
 use crate::trainer::{Outcome, Trainer};
 use crate::translate::translate;
 use crate::translator::Translator;
-
-/// Set by Ctrl-C; training stops after the step under way.
-static STOP: AtomicBool = AtomicBool::new(false);
-/// Whether training will look at [`STOP`]; anything else is simply ended.
-static TRAINING: AtomicBool = AtomicBool::new(false);
 
 /// What a run is tested on, unless it is a file: the sentences that were set aside.
 pub const HELD_OUT: &str = "held-out sentences, never seen";
@@ -49,7 +46,10 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
     let target = TargetDevice { device, name };
     match cli.command {
         None => demo::run(&cli.shared, &target),
-        Some(Command::Train(args)) => train(&args, &cli.shared, &target),
+        Some(Command::Train { resume, args }) => {
+            let args = (!resume).then_some(args);
+            train(args.as_deref(), &cli.shared, &target)
+        }
         Some(Command::Translate { text, search }) => {
             refuse_outputs(&cli.shared, "translate")?;
             let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
@@ -94,10 +94,11 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
     }
 }
 
-fn train(args: &TrainArgs, shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
-    let (split, outcome) = match args.resume {
-        true => resume(args, shared, target)?,
-        false => begin(args, shared, target)?,
+/// Starts a run, or resumes one if there are no options.
+fn train(args: Option<&TrainArgs>, shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
+    let (split, outcome) = match args {
+        Some(args) => begin(args, shared, target)?,
+        None => resume(shared, target)?,
     };
     if let Outcome::Interrupted(name) = outcome {
         return Ok(print_how_to_resume(&name, &shared.out));
@@ -114,33 +115,13 @@ fn prepare(shared: &Shared) -> Result<Lock, Error> {
     Ok(lock)
 }
 
-/// The newest checkpoint of a run to resume.
-fn newest(out: &Path) -> Result<PathBuf, Error> {
-    checkpoint::newest(out)?.ok_or_else(|| Error::NoCheckpoint(out.to_path_buf()))
-}
-
-/// Makes sure that a new run destroys no other, and nothing that is of no run.
-fn refuse_occupied(out: &Path) -> Result<(), Error> {
-    let path = out.to_path_buf();
-    if let Some(newest) = checkpoint::newest(out)? {
-        let checkpoint = files::name(&newest);
-        return Err(Error::Occupied { path, checkpoint });
-    }
-    // Both are drawn only beside a checkpoint.
-    let mut drawn = [curve::FILE, explain::FILE].into_iter();
-    match drawn.find(|name| out.join(name).exists()) {
-        Some(name) => Err(Error::Foreign { path, name }),
-        None => Ok(()),
-    }
-}
-
 /// Makes sure that the files can be written that are written at the very end.
 fn probe_outputs(shared: &Shared) -> Result<(), Error> {
     let outputs = [&shared.report, &shared.translations];
     outputs
         .into_iter()
         .flatten()
-        .try_for_each(|path| files::probe(path).map_err(Error::file("write", path)))
+        .try_for_each(|path| Ok(files::probe(path).map_err(FileError::of("write", path))?))
 }
 
 /// Refuses the files that a command does not write.
@@ -185,13 +166,15 @@ pub fn begin(
     target: &TargetDevice,
 ) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
-    refuse_occupied(&shared.out)?;
+    folder::refuse_occupied(&shared.out)?;
     let mut config = args.config()?;
     decide_replicas(&mut config, args.replicas, target)?;
     config.precision.check(&target.device, &target.name)?;
     let _lock = prepare(shared)?;
     // Until it was locked, another run may have begun and ended.
-    refuse_occupied(&shared.out)?;
+    folder::refuse_occupied(&shared.out)?;
+    // Of a run that was killed while it wrote its first checkpoint.
+    let _ = fs::remove_file(shared.out.join(BEST));
     let (split, vocabulary) = config.prepare()?;
     let mut trainer = Trainer::start(config, &split, vocabulary, &target.device, &shared.out)?;
     println(&format!(
@@ -210,30 +193,19 @@ pub fn begin(
 }
 
 /// Resumes the run of a folder from its newest checkpoint.
-pub fn resume(
-    args: &TrainArgs,
-    shared: &Shared,
-    target: &TargetDevice,
-) -> Result<(Split, Outcome), Error> {
+pub fn resume(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Error> {
     lock::free(&shared.out)?;
     // A folder that may be a typing error is not created.
-    newest(&shared.out)?;
-    let _lock = prepare(shared)?;
-    // Until it was locked, another process may have trained on.
-    let path = newest(&shared.out)?;
-    let mut checkpoint = Checkpoint::read(&path)?;
-    if args.agree(&mut checkpoint.config, &shared.out)? {
-        checkpoint.state.finished = false;
-        if checkpoint.config.steps.is_none() {
-            checkpoint.state.time_afresh();
-        }
+    if !checkpoint::exists(&shared.out) {
+        return Err(Error::NoCheckpoint(shared.out.clone()));
     }
+    let _lock = prepare(shared)?;
+    let checkpoint = Checkpoint::newest(&shared.out)?;
     let precision = checkpoint.config.precision;
     precision.check(&target.device, &target.name)?;
     let split = checkpoint.config.reload(&shared.out)?;
     if checkpoint.state.finished {
-        // A kill after the last checkpoint may have left the one before, and the curve without its end.
-        checkpoint::tidy(&shared.out)?;
+        // A kill after the last checkpoint may have left the curve without its end.
         curve::draw(&checkpoint.state.curve, &shared.out.join(curve::FILE))?;
         println(&format!(
             "{} is complete: nothing is left to train",
@@ -244,7 +216,7 @@ pub fn resume(
     let mut trainer = Trainer::resume(&checkpoint, &split, &target.device, &shared.out)?;
     println(&format!(
         "going on from {} in {}, on {}",
-        files::name(&path),
+        checkpoint.state.name(),
         shared.out.display(),
         target.name
     ));
@@ -253,18 +225,12 @@ pub fn resume(
 
 /// Trains with a progress bar until the end or Ctrl-C.
 fn drive(trainer: &mut Trainer) -> Result<Outcome, Error> {
-    // A handler can be set once per process, which is as often as a process trains.
-    ctrlc::set_handler(|| {
-        let impatient = STOP.swap(true, Ordering::Relaxed);
-        if impatient || !TRAINING.load(Ordering::Relaxed) {
-            std::process::exit(STOPPED.into());
-        }
-    })
-    .map_err(|error| Error::Stream(format!("cannot listen for Ctrl-C: {error}")))?;
-    TRAINING.store(true, Ordering::Relaxed);
+    let interrupter = Interrupter::new();
+    learner::stop_by_ctrl_c(interrupter.clone());
     let progress = Progress::new();
-    let outcome = trainer.run(&|_| STOP.load(Ordering::Relaxed), &progress);
-    TRAINING.store(false, Ordering::Relaxed);
+    let outcome = trainer.run(&|_| interrupter.should_stop(), &progress);
+    // From here on Ctrl-C is the second one, which ends the program.
+    interrupter.stop(None);
     progress.finish();
     outcome
 }
@@ -287,7 +253,7 @@ pub fn report_run(
     shared: &Shared,
     target: &TargetDevice,
 ) -> Result<String, Error> {
-    let state = folder::newest_state(&shared.out)?;
+    let state = Checkpoint::newest(&shared.out)?.state;
     let scores = evaluate(translator, split)?;
     // Before anything is printed: the reader of the lines may be gone.
     if let Some(path) = &shared.translations {
@@ -295,21 +261,12 @@ pub fn report_run(
     }
     if let Some(path) = &shared.report {
         let report = Report {
-            version: env!("CARGO_PKG_VERSION"),
             tested_on,
-            held_out: &scores.held_out,
-            combinations: scores.combinations.as_ref(),
+            scores: &scores,
             checkpoint: &translator.checkpoint,
             beam: translator.beam,
-            train: TrainFigures {
-                seconds: state.seconds,
-                tokens_per_second: state.tokens_per_second(),
-                steps: state.step,
-                curve: state.curve.iter().map(EpochFigures::from).collect(),
-            },
-            model: ModelFigures {
-                parameters: translator.model.num_params(),
-            },
+            state: &state,
+            parameters: translator.model.num_params(),
             device: &target.name,
             config: &translator.config,
         };

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use example_common::files;
+use example_common::files::{self, FileError};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
@@ -32,7 +32,7 @@ struct Lines {
 /// If the file cannot be written. The old one is untouched then.
 pub fn draw(curve: &[CurvePoint], path: &Path) -> Result<(), Error> {
     let svg = svg(curve).map_err(|error| Error::Picture(format!("the curve: {error}")))?;
-    files::replace(path, svg.as_bytes()).map_err(Error::file("write", path))
+    Ok(files::replace(path, svg.as_bytes()).map_err(FileError::of("write", path))?)
 }
 
 type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
@@ -125,7 +125,7 @@ mod tests {
     use crate::state::Accuracy;
 
     #[test]
-    fn every_point_is_drawn_and_an_older_run_has_no_accuracy() {
+    fn every_point_is_drawn_and_an_accuracy_of_no_tokens_is_not() {
         let point = |step, right| CurvePoint {
             epoch: 1,
             step,

@@ -9,6 +9,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::error::Error;
 use crate::sentence::{LONGEST, composed, key};
+use example_common::files::FileError;
 use example_common::fnv::Fnv;
 use example_common::text::printable;
 use toy_corpus::ToyCorpus;
@@ -45,7 +46,7 @@ const LISTED: usize = 3;
 /// # Errors
 /// If the file cannot be read, is empty, has carriage returns alone as line ends, or has lines that are not UTF-8 or lack two non-empty columns: all of them are counted.
 pub fn read_tsv(path: &Path) -> Result<Vec<Pair>, Error> {
-    let bytes = std::fs::read(path).map_err(Error::file("read", path))?;
+    let bytes = std::fs::read(path).map_err(FileError::of("read", path))?;
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
     let refused = |problem: &str| Error::Corpus {
         corpus: path.display().to_string(),

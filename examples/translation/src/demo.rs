@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use example_common::{exit::println, files, lock};
+use example_common::{exit::println, lock};
 
 use crate::checkpoint::{self, Checkpoint};
 use crate::cli::{OUT, Shared, TrainArgs};
@@ -63,10 +63,10 @@ fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Err
     lock::free(&shared.out)?;
     let args = TrainArgs::default();
     let mut demo = args.config()?;
-    let Some(path) = checkpoint::newest(&shared.out)? else {
+    if !checkpoint::exists(&shared.out) {
         return begin(&args, shared, target);
-    };
-    let Checkpoint { config, state, .. } = Checkpoint::read(&path)?;
+    }
+    let Checkpoint { config, state, .. } = Checkpoint::newest(&shared.out)?;
     // What only the corpus determines was not given as an option, so it cannot differ.
     demo.data.fingerprint.clone_from(&config.data.fingerprint);
     demo.model.vocab_size = config.model.vocab_size;
@@ -75,10 +75,10 @@ fn train(shared: &Shared, target: &TargetDevice) -> Result<(Split, Outcome), Err
     if serde_json::to_value(&demo).ok() != serde_json::to_value(&config).ok() {
         return Err(Error::Occupied {
             path: shared.out.clone(),
-            checkpoint: files::name(&path),
+            name: state.name(),
         });
     }
-    let trained = resume(&args, shared, target)?;
+    let trained = resume(shared, target)?;
     if state.finished {
         println("(delete it, or name another folder with --out, to train anew)");
     }
@@ -129,11 +129,11 @@ mod tests {
             .unwrap();
         trainer.state.finished = true;
         trainer.save().unwrap();
-        checkpoint::tidy(&shared.out).unwrap();
-        let before = checkpoint::list(&shared.out).unwrap();
+        let newest = || std::fs::read(shared.out.join(checkpoint::NEWEST)).unwrap();
+        let before = newest();
 
         let (_, outcome) = train(&shared, &target).unwrap();
         assert_eq!(outcome, Outcome::Finished);
-        assert_eq!(checkpoint::list(&shared.out).unwrap(), before);
+        assert!(newest() == before);
     }
 }

@@ -1,24 +1,17 @@
 //! Everything that can go wrong, each in one sentence with the values that matter.
 
-use std::io;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use burn_attn_models::generate::GenerateError;
+use example_common::files::FileError;
 use example_common::lock::LockError;
 
 /// Why a command could not be carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A file or folder could not be read or written.
-    #[error("cannot {action} {}: {source}", path.display())]
-    File {
-        /// What was tried, such as `read`.
-        action: &'static str,
-        /// The file or folder.
-        path: PathBuf,
-        /// What the system said.
-        source: io::Error,
-    },
+    #[error(transparent)]
+    File(#[from] FileError),
     /// Lines of the corpus are not sentence pairs.
     #[error(
         "{}: {bad} of {lines} lines {} {listed}",
@@ -46,7 +39,7 @@ pub enum Error {
     /// A checkpoint cannot be read.
     #[error("{} is not a checkpoint of this program: {problem}", path.display())]
     Checkpoint {
-        /// The checkpoint or the file in it.
+        /// The checkpoint.
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
@@ -56,7 +49,7 @@ pub enum Error {
     NoCheckpoint(PathBuf),
     /// A folder holds another run, which must not be destroyed.
     #[error(
-        "{} already holds the run {checkpoint}: train --resume --out {} goes on with it, --out with another folder \
+        "{} already holds the run {name}: train --resume --out {} goes on with it, --out with another folder \
          starts anew",
         path.display(),
         path.display()
@@ -64,8 +57,8 @@ pub enum Error {
     Occupied {
         /// The folder.
         path: PathBuf,
-        /// Its newest checkpoint.
-        checkpoint: String,
+        /// How far the run is.
+        name: String,
     },
     /// A folder without a run holds what a run would replace.
     #[error("{}: it has a {name} that is of no run: choose another --out", path.display())]
@@ -93,18 +86,6 @@ pub enum Error {
         /// The fingerprint of the run's own.
         was: String,
     },
-    /// An option contradicts the run to resume.
-    #[error("cannot resume with {option} {given}: the run in {} was started with {was}", path.display())]
-    Contradiction {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The option.
-        option: &'static str,
-        /// The value given.
-        given: String,
-        /// The value of the run.
-        was: String,
-    },
     /// An option has a value that cannot work.
     #[error("{0}")]
     Option(String),
@@ -125,14 +106,6 @@ pub enum Error {
     /// The model cannot translate anything.
     #[error(transparent)]
     Generate(#[from] GenerateError),
-    /// A checkpoint cannot be written, and not because of a file.
-    #[error("cannot write {}: {problem}", path.display())]
-    NotWritten {
-        /// The checkpoint.
-        path: PathBuf,
-        /// Why not.
-        problem: String,
-    },
     /// A loss is no longer finite.
     #[error(
         "the {name} is {loss} by step {step}: training has diverged; try a lower --learning-rate than {learning_rate}"
@@ -153,22 +126,10 @@ pub enum Error {
     /// The attention could not be drawn.
     #[error("cannot draw {0}")]
     Attention(#[from] example_common::pictures::PictureError),
-    /// The terminal, a pipe or Ctrl-C cannot be used.
+    /// The terminal or a pipe cannot be used.
     #[error("{0}")]
     Stream(String),
     /// The sub-word vocabulary could not be trained or used.
     #[error("the vocabulary failed: {0}")]
     Vocabulary(String),
-}
-
-impl Error {
-    /// Wraps an I/O error with the path it is about, for `map_err`.
-    pub fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
-        let path = path.to_path_buf();
-        move |source| Self::File {
-            action,
-            path,
-            source,
-        }
-    }
 }

@@ -4,7 +4,8 @@ use std::path::Path;
 
 use burn::tensor::{Int, Tensor, TensorData};
 use burn_attn_viz::{AttentionGroup, AttentionPage};
-use example_common::{files, pictures::maps};
+use example_common::files::{self, FileError};
+use example_common::pictures::maps;
 
 use crate::batches;
 use crate::error::Error;
@@ -23,7 +24,7 @@ pub fn explain(translator: &Translator, sentence: &str, html: &Path) -> Result<S
         .remove(0);
     let translation = translator.text(&target)?;
     let page = page(translator, sentence, &translation, &source, &target)?;
-    files::replace(html, page.to_html().as_bytes()).map_err(Error::file("write", html))?;
+    files::replace(html, page.to_html().as_bytes()).map_err(FileError::of("write", html))?;
     Ok(translation)
 }
 

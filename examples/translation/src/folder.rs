@@ -1,14 +1,15 @@
 //! The folder of a run: one training at a time writes into it, and finds nothing unfinished; others may read meanwhile.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use example_common::files::{UNFINISHED, name};
+use example_common::files::{self, FileError, UNFINISHED, name};
 use example_common::lock::{Lock, lock};
 
 use crate::checkpoint::{self, Checkpoint};
+use crate::curve;
 use crate::error::Error;
-use crate::state::State;
+use crate::explain;
 
 /// Prepares the folder of a run: creates and locks it, removes what killed runs have left unfinished, and makes sure that
 /// checkpoints can be written, before hours of work depend on it.
@@ -17,52 +18,29 @@ use crate::state::State;
 /// If something is training there, or the folder cannot be written.
 pub fn prepare(out: &Path) -> Result<Lock, Error> {
     let lock = lock(out)?;
-    for entry in fs::read_dir(out).map_err(Error::file("read", out))? {
-        let entry = entry.map_err(Error::file("read", out))?;
-        let path = entry.path();
+    for entry in fs::read_dir(out).map_err(FileError::of("read", out))? {
+        let path = entry.map_err(FileError::of("read", out))?.path();
         if name(&path).starts_with(UNFINISHED) {
-            // A checkpoint is a folder; a report, a curve or a page is a file.
-            entry
-                .file_type()
-                .and_then(|found| match found.is_dir() {
-                    true => fs::remove_dir_all(&path),
-                    false => fs::remove_file(&path),
-                })
-                .map_err(Error::file("remove", &path))?;
+            fs::remove_file(&path).map_err(FileError::of("remove", &path))?;
         }
     }
     let probe = out.join(format!("{UNFINISHED}probe"));
-    fs::create_dir(&probe).map_err(Error::file("write into", out))?;
-    fs::remove_dir(&probe).map_err(Error::file("remove", &probe))?;
+    files::probe(&probe).map_err(FileError::of("write into", out))?;
     Ok(lock)
 }
 
-/// The best checkpoint of a run that may be training: its path and its contents.
-pub fn read_best(out: &Path) -> Result<(PathBuf, Checkpoint), Error> {
-    beside_training(out, || {
-        let path = checkpoint::best(out)?;
-        Checkpoint::read(&path).map(|checkpoint| (path, checkpoint))
-    })
-}
-
-/// The state of the newest checkpoint of a run that may be training.
-pub fn newest_state(out: &Path) -> Result<State, Error> {
-    beside_training(out, || {
-        let newest = checkpoint::newest(out)?;
-        let path = newest.ok_or_else(|| Error::NoCheckpoint(out.to_path_buf()))?;
-        checkpoint::read_progress(&path)
-    })
-}
-
-/// Reads again if that has failed and other checkpoints are there than before: a training has written a new one, and removed
-/// an old one that was about to be read.
-fn beside_training<T>(out: &Path, read: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-    loop {
-        let before = checkpoint::list(out)?;
-        match read() {
-            Err(_) if checkpoint::list(out)? != before => {}
-            result => return result,
-        }
+/// Makes sure that a new run destroys no other, and nothing that is of no run.
+pub fn refuse_occupied(out: &Path) -> Result<(), Error> {
+    let path = out.to_path_buf();
+    if checkpoint::exists(out) {
+        let name = Checkpoint::newest(out)?.state.name();
+        return Err(Error::Occupied { path, name });
+    }
+    // Both are drawn only beside a checkpoint.
+    let mut drawn = [curve::FILE, explain::FILE].into_iter();
+    match drawn.find(|name| out.join(name).exists()) {
+        Some(name) => Err(Error::Foreign { path, name }),
+        None => Ok(()),
     }
 }
 
@@ -73,11 +51,10 @@ mod tests {
     #[test]
     fn whatever_a_kill_has_left_unfinished_is_removed() {
         let folder = tempfile::tempdir().unwrap();
-        let checkpoint = folder.path().join(".unfinished-epoch-0001");
-        fs::create_dir(&checkpoint).unwrap();
-        fs::write(checkpoint.join("model.bpk"), "half").unwrap();
-        fs::write(folder.path().join(".unfinished-report.json"), "half").unwrap();
-        fs::write(folder.path().join("report.json"), "whole").unwrap();
+        let write = |name: &str| fs::write(folder.path().join(name), "half").unwrap();
+        write(".unfinished-newest.checkpoint");
+        write(".unfinished-report.json");
+        write("report.json");
         let _lock = prepare(folder.path()).unwrap();
         let mut left: Vec<String> = fs::read_dir(folder.path())
             .unwrap()
@@ -93,33 +70,12 @@ mod tests {
         let out = folder.path().join("run");
         for _ in 0..2 {
             let first = prepare(&out).unwrap();
-            let unfinished = out.join(format!("{UNFINISHED}epoch-0001"));
-            fs::create_dir(&unfinished).unwrap();
+            let unfinished = files::aside(&out.join(checkpoint::NEWEST));
+            fs::write(&unfinished, "half").unwrap();
             let refused = prepare(&out).unwrap_err().to_string();
             assert!(refused.contains(" is in use: "), "{refused}");
             assert!(unfinished.exists());
             drop(first);
         }
-    }
-
-    #[test]
-    fn a_checkpoint_that_is_removed_while_it_is_read_is_looked_for_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let out = folder.path();
-        fs::create_dir(out.join("epoch-0001")).unwrap();
-        let read = || {
-            let newest = checkpoint::newest(out)?.unwrap();
-            // What a training does in the meantime.
-            if name(&newest) == "epoch-0001" {
-                fs::create_dir(out.join("epoch-0002")).unwrap();
-                fs::remove_dir(&newest).unwrap();
-            }
-            fs::read_dir(&newest).map_err(Error::file("read", &newest))?;
-            Ok(name(&newest))
-        };
-        assert_eq!(beside_training(out, read).unwrap(), "epoch-0002");
-        // One that is there and broken is not.
-        let error = read_best(out).err().unwrap().to_string();
-        assert!(error.contains("epoch-0002/state.json: "), "{error}");
     }
 }

@@ -2,15 +2,17 @@
 
 use std::path::Path;
 
-use example_common::{files, text::printable};
+use example_common::files::{self, FileError};
+use example_common::text::printable;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::data::Example;
 use crate::error::Error;
 use crate::evaluate::Scores;
 use crate::run_config::RunConfig;
 use crate::sentence::LONGEST;
-use crate::state::CurvePoint;
+use crate::state::{CurvePoint, State};
 
 /// How good the translations of one split are.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -24,85 +26,58 @@ pub struct Score {
 }
 
 /// Everything `--report` writes.
-#[derive(Debug, Serialize)]
 pub struct Report<'a> {
-    /// The version of this program.
-    pub version: &'static str,
     /// What `held_out` is of: the sentences that were set aside, or the file of `--test`.
     pub tested_on: &'a str,
-    /// Sentences never seen.
-    pub held_out: &'a Score,
-    /// Combinations of words never seen; `null` for a corpus without such a split.
-    pub combinations: Option<&'a Score>,
+    /// How good the translations are.
+    pub scores: &'a Scores,
     /// The checkpoint that translated.
     pub checkpoint: &'a str,
     /// Hypotheses kept while searching; 1 is greedy.
     pub beam: usize,
-    /// How training went.
-    pub train: TrainFigures,
-    /// The model.
-    pub model: ModelFigures,
+    /// How training went, over all parts of a resumed run.
+    pub state: &'a State,
+    /// Trained parameters of the model.
+    pub parameters: usize,
     /// Where it was computed.
     pub device: &'a str,
     /// The whole configuration of the run, with its seed and the corpus.
     pub config: &'a RunConfig,
 }
 
-/// How training went, over all parts of a resumed run.
-#[derive(Debug, Serialize)]
-pub struct TrainFigures {
-    /// Seconds of training, without reading data and evaluation.
-    pub seconds: f64,
-    /// Tokens read and predicted per second, without padding.
-    pub tokens_per_second: f64,
-    /// Steps of all epochs.
-    pub steps: usize,
-    /// What was measured at the end of every epoch.
-    pub curve: Vec<EpochFigures>,
-}
-
-/// What was measured at the end of an epoch.
-#[derive(Debug, Serialize)]
-pub struct EpochFigures {
-    /// The epoch, counted from 1.
-    pub epoch: usize,
-    /// The step after which it was measured.
-    pub step: usize,
-    /// Mean training loss (nats per token, smoothed, with dropout).
-    pub train_loss: f64,
-    /// Validation loss (nats per token, not smoothed).
-    pub validation_loss: f64,
-    /// The fraction of tokens predicted correctly; `null` for an epoch of an older version.
-    pub train_accuracy: Option<f64>,
-    /// The same of the validation part.
-    pub validation_accuracy: Option<f64>,
-}
-
-impl From<&CurvePoint> for EpochFigures {
-    fn from(point: &CurvePoint) -> Self {
-        Self {
-            epoch: point.epoch,
-            step: point.step,
-            train_loss: point.train,
-            validation_loss: point.validation,
-            train_accuracy: point.train_accuracy.fraction(),
-            validation_accuracy: point.validation_accuracy.fraction(),
-        }
-    }
-}
-
-/// The model's size.
-#[derive(Debug, Serialize)]
-pub struct ModelFigures {
-    /// Trained parameters.
-    pub parameters: usize,
-}
-
 impl Report<'_> {
     /// Writes the report as JSON.
     pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let json = serde_json::to_string_pretty(self).expect("plain data has a JSON form");
-        files::replace(path, (json + "\n").as_bytes()).map_err(Error::file("write", path))
+        let epoch = |point: &CurvePoint| {
+            json!({
+                "epoch": point.epoch,
+                "step": point.step,
+                "train_loss": point.train,
+                "validation_loss": point.validation,
+                "train_accuracy": point.train_accuracy.fraction(),
+                "validation_accuracy": point.validation_accuracy.fraction(),
+            })
+        };
+        let report = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "tested_on": self.tested_on,
+            "held_out": self.scores.held_out,
+            // `null` for a corpus without such a split.
+            "combinations": self.scores.combinations,
+            "checkpoint": self.checkpoint,
+            "beam": self.beam,
+            "train": {
+                "seconds": self.state.seconds,
+                "tokens_per_second": self.state.tokens_per_second(),
+                "steps": self.state.step,
+                "curve": self.state.curve.iter().map(epoch).collect::<Vec<_>>(),
+            },
+            "model": { "parameters": self.parameters },
+            "device": self.device,
+            "config": self.config,
+        });
+        let report = format!("{report:#}\n");
+        Ok(files::replace(path, report.as_bytes()).map_err(FileError::of("write", path))?)
     }
 }
 
@@ -124,7 +99,7 @@ pub fn write_translations(
         lines += &columns.join("\t");
         lines.push('\n');
     }
-    files::replace(path, lines.as_bytes()).map_err(Error::file("write", path))
+    Ok(files::replace(path, lines.as_bytes()).map_err(FileError::of("write", path))?)
 }
 
 /// Scores and sample translations, to be printed.
@@ -192,20 +167,26 @@ mod tests {
                 tokens: 4,
             },
         };
+        let scores = Scores {
+            held_out: score.clone(),
+            combinations: Some(score),
+            translations: Vec::new(),
+            samples: Vec::new(),
+        };
+        let state = State {
+            seconds: 1.0,
+            tokens: 2,
+            step: 9,
+            curve: vec![point],
+            ..State::default()
+        };
         let report = Report {
-            version: "1",
             tested_on: "test.tsv",
-            held_out: &score,
-            combinations: Some(&score),
+            scores: &scores,
             checkpoint: "epoch-0001",
             beam: 4,
-            train: TrainFigures {
-                seconds: 1.0,
-                tokens_per_second: 2.0,
-                steps: 9,
-                curve: vec![EpochFigures::from(&point)],
-            },
-            model: ModelFigures { parameters: 3 },
+            state: &state,
+            parameters: 3,
             device: "flex",
             config: &config,
         };
@@ -223,7 +204,8 @@ mod tests {
         assert_eq!(json["device"], "flex");
         assert_eq!(json["checkpoint"], "epoch-0001");
         assert_eq!(json["tested_on"], "test.tsv");
-        assert_eq!((&json["version"], &json["beam"]), (&"1".into(), &4.into()));
+        assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
+        assert_eq!(json["beam"], 4);
         assert_eq!(json["train"]["steps"], 9);
         let point = &json["train"]["curve"][0];
         assert_eq!(point["train_loss"], 2.0);

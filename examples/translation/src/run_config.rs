@@ -14,8 +14,7 @@ use crate::vocabulary::{self, Vocabulary};
 /// Steps between two models of the moving average.
 pub const AVERAGE_EVERY: usize = 10;
 
-/// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve, provided
-/// that `steps` is known: the speed that turns `minutes` into steps is never the same twice.
+/// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct RunConfig {
     /// The corpus.
@@ -28,22 +27,15 @@ pub struct RunConfig {
     pub seed: u64,
     /// Sentence pairs per step, unless there are `batch_tokens`.
     pub batch: usize,
-    /// Tokens per step, with the padding. Older versions did not write it.
-    #[serde(default)]
+    /// Tokens per step, with the padding.
     pub batch_tokens: Option<usize>,
     /// Passes over the corpus, if they are limited.
     pub epochs: Option<usize>,
-    /// Minutes of training, if they are limited: they only determine `steps`.
-    pub minutes: Option<f64>,
-    /// Steps of the whole run, if they are limited: as given, or as computed from `minutes` by the machine that was given them.
-    /// Older versions did not write it.
-    #[serde(default)]
+    /// Steps of the whole run, if they are limited.
     pub steps: Option<usize>,
-    /// Replicas of the model that share a step. Older versions had one.
-    #[serde(default = "one")]
+    /// Replicas of the model that share a step.
     pub replicas: usize,
-    /// What a step computes in. Older versions had f32 alone.
-    #[serde(default)]
+    /// What a step computes in.
     pub precision: Precision,
     /// How the learning rate falls.
     pub schedule: Schedule,
@@ -55,8 +47,7 @@ pub struct RunConfig {
     pub smoothing: f64,
     /// The largest norm of the whole gradient.
     pub clip: f64,
-    /// The steps over which the moving average is taken that translates, if there is one. Older versions had none.
-    #[serde(default)]
+    /// The steps over which the moving average is taken that translates, if there is one.
     pub average: Option<usize>,
 }
 
@@ -70,10 +61,6 @@ pub struct DataConfig {
     pub held_out: usize,
     /// The [`data::fingerprint`] of the corpus.
     pub fingerprint: String,
-}
-
-fn one() -> usize {
-    1
 }
 
 impl DataConfig {
@@ -121,7 +108,6 @@ impl RunConfig {
         let amounts = [
             ("--learning-rate", self.learning_rate),
             ("--clip", self.clip),
-            ("--minutes", self.minutes.unwrap_or(1.0)),
         ];
         for (option, value) in amounts {
             if !(value.is_finite() && value > 0.0) {
@@ -155,7 +141,7 @@ impl RunConfig {
         Ok(())
     }
 
-    /// The last step, as far as it is known, in epochs of `epoch_steps` steps: by the epochs or by the steps, whichever ends first.
+    /// The last step, in epochs of `epoch_steps` steps: by the epochs or by the steps, whichever ends first.
     pub fn last_step(&self, epoch_steps: usize) -> Option<usize> {
         let by_epochs = self.epochs.map(|epochs| epochs.saturating_mul(epoch_steps));
         by_epochs.into_iter().chain(self.steps).min()

@@ -1,13 +1,10 @@
 //! The learning rate, by Burn's schedulers.
 
-use std::fmt;
-
 use burn::lr_scheduler::{module_lr_scheduler::ModuleLrScheduler, noam::NoamLrSchedulerConfig};
 use burn_attn_models::train::warmup_cosine;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::minutes::DECIDED_AFTER;
 use crate::run_config::RunConfig;
 
 /// The last rate of the cosine, as a part of the highest.
@@ -17,25 +14,13 @@ const FLOOR: f64 = 0.02;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub enum Schedule {
-    /// Along half a cosine, down to 2 % at the end of the epochs, steps or minutes, but not before step 50; a run that ends within the
-    /// warm-up, or by step 50, has none
+    /// Along half a cosine, down to 2 % at the end of the epochs or steps; a run that ends within the warm-up has none
     Cosine,
     /// With one over the square root of the step, so that training needs no end
     Noam,
 }
 
-impl fmt::Display for Schedule {
-    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        f.write_str(match self {
-            Self::Cosine => "cosine",
-            Self::Noam => "noam",
-        })
-    }
-}
-
 /// The scheduler of a run whose epochs have so many steps, after `step` steps.
-///
-/// A run of `--minutes` is decided in step 50, and must be the run of `--steps` with the same number: so no cosine begins before that.
 ///
 /// # Errors
 /// If Burn refuses the learning rate.
@@ -52,7 +37,7 @@ pub fn scheduler(
     let scheduler = match config.schedule {
         Schedule::Cosine => {
             let steps = config.last_step(epoch_steps);
-            warmup_cosine(peak, warmup, DECIDED_AFTER, steps, FLOOR * peak)
+            warmup_cosine(peak, warmup, 0, steps, FLOOR * peak)
         }
         Schedule::Noam => {
             // Vaswani et al. (2017), equation 3, is highest at the end of the warm-up, with (d_model · warmup)^-0.5.
@@ -113,10 +98,7 @@ mod tests {
         let config = run(Schedule::Noam, 100, None);
         assert_close(rates(&config, [400, 10_000]), [0.25, 0.05]);
         let config = run(Schedule::Cosine, 10, Some(250));
-        assert_close(
-            rates(&config, [11, 50, 51, 151, 251]),
-            [0.5, 0.5, 0.5, 0.255, 0.01],
-        );
+        assert_close(rates(&config, [10, 11, 131, 251]), [0.5, 0.5, 0.255, 0.01]);
     }
 
     #[test]
@@ -124,20 +106,7 @@ mod tests {
         let mut config = run(Schedule::Cosine, 10, Some(450));
         config.epochs = Some(2);
         assert_close(rates(&config, [201]), [0.01]);
-        config.steps = Some(50);
-        assert_close(rates(&config, [49]), [0.5]);
-    }
-
-    #[test]
-    fn minutes_that_are_not_decided_yet_have_the_rates_of_steps() {
-        let steps = run(Schedule::Cosine, 10, Some(450));
-        let minutes = RunConfig {
-            minutes: Some(40.0),
-            steps: None,
-            ..steps.clone()
-        };
-        for step in [1, 9, 50] {
-            assert_eq!(rates(&minutes, [step]), rates(&steps, [step]));
-        }
+        config.steps = Some(10);
+        assert_close(rates(&config, [10]), [0.5]);
     }
 }

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::minutes::Timing;
-
 /// The state of training.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct State {
@@ -18,8 +16,7 @@ pub struct State {
     pub loss_sum: f64,
     /// Tokens predicted in the epoch under way.
     pub loss_tokens: usize,
-    /// Tokens of the epoch under way that were predicted right, of those of every tenth step. Older versions did not write it.
-    #[serde(default)]
+    /// Tokens of the epoch under way that were predicted right, of those of every tenth step.
     pub accuracy: Accuracy,
     /// Seconds of training, without evaluation.
     pub seconds: f64,
@@ -27,12 +24,6 @@ pub struct State {
     pub tokens: usize,
     /// Whether the run has come to its end.
     pub finished: bool,
-    /// The step after which the timings begin: 0, or the step at which the run was given other minutes.
-    #[serde(default)]
-    pub timed_from: usize,
-    /// The speed of the steps after `timed_from`, for [`crate::minutes`]; older versions did not write it.
-    #[serde(default)]
-    pub timings: Vec<Timing>,
     /// The curve so far.
     pub curve: Vec<CurvePoint>,
 }
@@ -50,11 +41,9 @@ pub struct CurvePoint {
     /// Validation loss (nats per token, not smoothed).
     #[serde(with = "exact")]
     pub validation: f64,
-    /// Tokens of the training part that were predicted right, before the step that learnt from them. Older versions did not write it.
-    #[serde(default)]
+    /// Tokens of the training part that were predicted right, before the step that learnt from them.
     pub train_accuracy: Accuracy,
-    /// Tokens of the validation part that are predicted right. Older versions did not write it.
-    #[serde(default)]
+    /// Tokens of the validation part that are predicted right.
     pub validation_accuracy: Accuracy,
 }
 
@@ -74,7 +63,7 @@ impl Accuracy {
         self.tokens += tokens;
     }
 
-    /// The part that was right, if there were tokens.
+    /// The part that was right, if there were tokens: the last part of an epoch may have no step in which they are counted.
     pub fn fraction(self) -> Option<f64> {
         (self.tokens > 0).then(|| self.right as f64 / self.tokens as f64)
     }
@@ -96,14 +85,8 @@ mod exact {
 }
 
 impl State {
-    /// Measures the speed again from here on, because another machine may turn the new minutes into steps.
-    pub fn time_afresh(&mut self) {
-        self.timed_from = self.step;
-        self.timings.clear();
-    }
-
-    /// The name of the checkpoint of this state. Names are in the order of training if their numbers are compared as numbers.
-    pub fn checkpoint_name(&self) -> String {
+    /// How far it is, as a name: `epoch-0007`, or `epoch-0007-step-000100` within the next epoch.
+    pub fn name(&self) -> String {
         if self.step_in_epoch == 0 {
             format!("epoch-{:04}", self.epoch)
         } else {
@@ -116,11 +99,12 @@ impl State {
         self.tokens as f64 / self.seconds.max(1e-9)
     }
 
-    /// The validation loss, if it was measured after the last step.
-    pub fn validation(&self) -> Option<f64> {
-        self.curve
-            .last()
-            .filter(|point| point.step == self.step)
-            .map(|point| point.validation)
+    /// Whether the validation loss was measured after the last step, and is the lowest so far.
+    pub fn is_best(&self) -> bool {
+        let is_lowest = |(last, earlier): (&CurvePoint, &[CurvePoint])| {
+            let mut earlier = earlier.iter();
+            last.step == self.step && earlier.all(|point| point.validation > last.validation)
+        };
+        self.curve.split_last().is_some_and(is_lowest)
     }
 }

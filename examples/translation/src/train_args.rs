@@ -1,6 +1,7 @@
 //! From the options of `train` to the configuration of a new run.
 
 use burn_attn_models::seq2seq::Seq2SeqConfig;
+use example_common::files::FileError;
 
 use crate::cli::TrainArgs;
 use crate::error::Error;
@@ -69,7 +70,7 @@ impl TrainArgs {
         let file = self
             .data
             .as_ref()
-            .map(|path| path.canonicalize().map_err(Error::file("read", path)))
+            .map(|path| path.canonicalize().map_err(FileError::of("read", path)))
             .transpose()?;
         let layers = self.layers.unwrap_or(defaults.layers);
         let config = RunConfig {
@@ -93,8 +94,7 @@ impl TrainArgs {
             batch_tokens: self.batch_tokens,
             epochs: self
                 .epochs
-                .or((self.minutes.is_none() && self.steps.is_none()).then_some(defaults.epochs)),
-            minutes: self.minutes,
+                .or(self.steps.is_none().then_some(defaults.epochs)),
             steps: self.steps,
             replicas: self.replicas.unwrap_or(1),
             precision: self.precision.unwrap_or_default(),

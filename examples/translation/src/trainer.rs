@@ -20,12 +20,12 @@ use burn_attn_models::seq2seq::Seq2Seq;
 use burn_attn_models::train::{MovingAverage, Replicas};
 
 use crate::batches::{self, Sample};
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::Checkpoint;
 use crate::data::{Pair, Split};
 use crate::error::Error;
-use crate::minutes;
 use crate::progress::Progress;
 use crate::run_config::RunConfig;
+use crate::schedule::scheduler;
 use crate::state::State;
 use crate::vocabulary::Vocabulary;
 
@@ -40,7 +40,7 @@ pub type Clock = Box<dyn Fn() -> Duration>;
 pub enum Outcome {
     /// All epochs, or all steps, are over.
     Finished,
-    /// It was asked to stop, and can be resumed from this checkpoint.
+    /// It was asked to stop, and can be resumed from here.
     Interrupted(String),
 }
 
@@ -61,8 +61,7 @@ pub struct Trainer {
     replicas: Replicas,
     /// One optimizer per parameter shard.
     optimizers: Vec<ModuleOptimizer>,
-    /// Made when the last step is known, or known anew.
-    scheduler: Option<ModuleLrScheduler>,
+    scheduler: ModuleLrScheduler,
     /// Starts after the first step; the initial model would only add noise.
     average: Option<MovingAverage<Seq2Seq>>,
     train: Vec<Sample>,
@@ -89,10 +88,20 @@ impl Trainer {
         let model = config.model.init(&device);
         // Burn creates parameters when they are first used: use them before the seed changes.
         model.visit(&mut Touch);
-        Self {
-            replicas: replicas(&config, &device),
+        let samples = |pairs, set| batches::samples(pairs, &vocabulary, &config, set);
+        let train = samples(&split.train, "training")?;
+        let validation = samples(&split.validation, "validation")?;
+        // Epochs differ in their order, not in how many steps they have.
+        let epoch_steps = batches::plan(&train, config.batch_size(), config.seed, 0).len();
+        // A run that goes on where replicas cannot share the CPU's threads has one.
+        let replicas = match in_host_memory(&device) {
+            true => config.replicas,
+            false => 1,
+        };
+        Ok(Self {
+            replicas: Replicas::new(replicas),
             optimizers: vec![optimizer(); config.replicas],
-            scheduler: None,
+            scheduler: scheduler(&config, epoch_steps, 0)?,
             average: None,
             config,
             state: State::default(),
@@ -101,13 +110,12 @@ impl Trainer {
             out: out.to_path_buf(),
             device,
             model: Some(model),
-            train: Vec::new(),
-            validation: Vec::new(),
-            to_show: Vec::new(),
-            epoch_steps: 0,
+            train,
+            validation,
+            to_show: split.validation.clone(),
+            epoch_steps,
             unread: Vec::new(),
-        }
-        .with_sentences_of(split)
+        })
     }
 
     /// Resumes a run.
@@ -117,41 +125,15 @@ impl Trainer {
         device: &Device,
         out: &Path,
     ) -> Result<Self, Error> {
-        let device = device.clone().autodiff();
-        let average = checkpoint.average(&device)?;
-        Self {
-            replicas: replicas(&checkpoint.config, &device),
-            scheduler: None,
-            average: average.as_ref().map(MovingAverage::new),
-            config: checkpoint.config.clone(),
-            state: checkpoint.state.clone(),
-            clock: monotonic(),
-            vocabulary: checkpoint.vocabulary()?,
-            out: out.to_path_buf(),
-            model: Some(checkpoint.model(&device)?),
-            optimizers: checkpoint.optimizers(&optimizer())?,
-            device,
-            train: Vec::new(),
-            validation: Vec::new(),
-            to_show: Vec::new(),
-            epoch_steps: 0,
-            unread: Vec::new(),
-        }
-        .with_sentences_of(split)
-    }
-
-    fn with_sentences_of(mut self, split: &Split) -> Result<Self, Error> {
-        self.train = batches::samples(&split.train, &self.vocabulary, &self.config, "training")?;
-        self.validation = batches::samples(
-            &split.validation,
-            &self.vocabulary,
-            &self.config,
-            "validation",
-        )?;
-        self.to_show.clone_from(&split.validation);
-        // Epochs differ in their order, not in how many steps they have.
-        self.epoch_steps = self.plan(0).len();
-        Ok(self)
+        let (config, vocabulary) = (checkpoint.config.clone(), checkpoint.vocabulary()?);
+        let mut run = Self::start(config, split, vocabulary, device, out)?;
+        run.state = checkpoint.state.clone();
+        run.model = Some(checkpoint.model(&run.device)?);
+        run.optimizers = checkpoint.optimizers(&optimizer())?;
+        let average = checkpoint.average(&run.device)?;
+        run.average = average.as_ref().map(MovingAverage::new);
+        run.scheduler = scheduler(&run.config, run.epoch_steps, run.state.step)?;
+        Ok(run)
     }
 
     /// The number of trained parameters.
@@ -169,59 +151,30 @@ impl Trainer {
         progress: &Progress,
     ) -> Result<Outcome, Error> {
         let mut saved = (self.clock)();
-        self.decide_steps(progress);
-        // A new end may be before what is already trained and measured.
-        self.state.finished |= self.is_over() && self.state.validation().is_some();
-        // A run that goes on beyond an end in the middle of an epoch measures that epoch again when it is over.
-        if !self.state.finished && self.state.step_in_epoch > 0 && self.state.validation().is_some()
-        {
-            self.state.curve.pop();
-        }
         while !self.state.finished {
             let plan = self.plan(self.state.epoch);
             progress.begin_epoch(&self.epoch_label(), plan.len(), self.state.step_in_epoch);
             while self.state.step_in_epoch < plan.len() && !self.is_over() {
                 self.step(&plan)?;
-                let decided = self.decide_steps(progress);
                 if interrupted(&self.state) {
-                    let name = self.save()?;
-                    checkpoint::tidy(&self.out)?;
-                    return Ok(Outcome::Interrupted(name));
+                    self.save()?;
+                    return Ok(Outcome::Interrupted(self.state.name()));
                 }
                 self.show(progress);
-                let due = decided || (self.clock)() - saved > SAVE_EVERY;
+                let is_due = (self.clock)() - saved > SAVE_EVERY;
                 // The end of the epoch, or of the run, saves too.
-                if due && self.state.step_in_epoch < plan.len() && !self.is_over() {
+                if is_due && self.state.step_in_epoch < plan.len() && !self.is_over() {
                     self.save()?;
-                    checkpoint::tidy(&self.out)?;
                     saved = (self.clock)();
                 }
             }
-            let name = self.end_epoch(progress)?;
+            self.end_epoch(progress)?;
             if interrupted(&self.state) {
-                return Ok(Outcome::Interrupted(name));
+                return Ok(Outcome::Interrupted(self.state.name()));
             }
             saved = (self.clock)();
         }
         Ok(Outcome::Finished)
-    }
-
-    /// Turns the minutes into steps once the speed is known; returns whether that was now.
-    fn decide_steps(&mut self, progress: &Progress) -> bool {
-        let (Some(minutes), None) = (self.config.minutes, self.config.steps) else {
-            return false;
-        };
-        let tokens: usize = self.train.iter().map(Sample::tokens).sum();
-        let tokens_per_step = tokens as f64 / self.epoch_steps as f64;
-        self.config.steps = minutes::steps(minutes, &self.state, tokens_per_step);
-        if let Some(steps) = self.config.steps {
-            self.scheduler = None;
-            progress.line(&format!(
-                "{minutes} min is {steps} steps at this speed; to repeat this run exactly, use --steps {steps} instead of \
-                 --minutes {minutes}",
-            ));
-        }
-        self.config.steps.is_some()
     }
 
     /// The batches of an epoch.
@@ -237,8 +190,8 @@ impl Trainer {
             || steps.is_some_and(|steps| self.state.step >= steps)
     }
 
-    /// Writes a checkpoint and returns its name.
-    pub fn save(&mut self) -> Result<String, Error> {
+    /// Writes a checkpoint.
+    pub fn save(&mut self) -> Result<(), Error> {
         self.read_losses()?;
         Checkpoint::write(
             &self.out,
@@ -288,14 +241,6 @@ impl Trainer {
         self.model
             .as_ref()
             .expect("the model is only away during a step")
-    }
-}
-
-/// Those of the run, where they can share the CPU's threads; a run that goes on elsewhere has one.
-fn replicas(config: &RunConfig, device: &Device) -> Replicas {
-    match in_host_memory(device) {
-        true => Replicas::new(config.replicas),
-        false => Replicas::new(1),
     }
 }
 

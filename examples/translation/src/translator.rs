@@ -6,11 +6,11 @@ use burn::module::Module;
 use burn::tensor::Device;
 use burn_attn_models::generate::{BeamOptions, beam_search};
 use burn_attn_models::seq2seq::Seq2Seq;
-use example_common::{files, text::printable};
+use example_common::text::printable;
 
 use crate::batches;
+use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use crate::folder;
 use crate::run_config::RunConfig;
 use crate::sentence::{LONGEST, composed, key};
 use crate::vocabulary::{BOS, EOS, Vocabulary};
@@ -40,7 +40,7 @@ impl Translator {
     /// # Errors
     /// If there is none, it is broken, or the beam is wider than the vocabulary.
     pub fn load(out: &Path, device: &Device, beam: usize) -> Result<Self, Error> {
-        let (path, checkpoint) = folder::read_best(out)?;
+        let checkpoint = Checkpoint::best(out)?;
         let vocabulary = checkpoint.vocabulary()?;
         if !(1..=vocabulary.len()).contains(&beam) {
             return Err(Error::Option(format!(
@@ -54,9 +54,9 @@ impl Translator {
         };
         Ok(Self {
             model: model.valid(),
-            config: checkpoint.config.clone(),
+            config: checkpoint.config,
             vocabulary,
-            checkpoint: files::name(&path),
+            checkpoint: checkpoint.state.name(),
             device: device.clone(),
             beam,
         })

@@ -8,7 +8,6 @@ use example_common::text::printable;
 
 use super::Trainer;
 use crate::batches::{self, Sample};
-use crate::checkpoint;
 use crate::curve;
 use crate::error::Error;
 use crate::progress::{Progress, duration};
@@ -17,9 +16,8 @@ use crate::state::{Accuracy, CurvePoint};
 use crate::translator;
 
 impl Trainer {
-    /// Ends an epoch, or the part of it that there was time for: measures the losses, reports them and saves a checkpoint, whose
-    /// name it returns.
-    pub(super) fn end_epoch(&mut self, progress: &Progress) -> Result<String, Error> {
+    /// Ends an epoch, or the part of it that there were steps for: measures the losses, reports them and saves a checkpoint.
+    pub(super) fn end_epoch(&mut self, progress: &Progress) -> Result<(), Error> {
         self.read_losses()?;
         let (validation, validation_accuracy) = self.validate();
         let point = CurvePoint {
@@ -30,11 +28,6 @@ impl Trainer {
             train_accuracy: self.state.accuracy,
             validation_accuracy,
         };
-        let best = self
-            .state
-            .curve
-            .iter()
-            .all(|earlier| earlier.validation > point.validation);
         let label = self.epoch_label();
         let sample = self.sample()?.unwrap_or_default();
         if self.state.step_in_epoch == self.epoch_steps {
@@ -45,8 +38,7 @@ impl Trainer {
         }
         self.state.finished = self.is_over();
         self.state.curve.push(point.clone());
-        let name = self.save()?;
-        checkpoint::tidy(&self.out)?;
+        self.save()?;
         curve::draw(&self.state.curve, &self.out.join(curve::FILE))?;
         let percent = |accuracy: Accuracy| match accuracy.fraction() {
             Some(part) => format!(" ({:.1} % of tokens)", 100.0 * part),
@@ -58,12 +50,16 @@ impl Trainer {
             percent(point.train_accuracy),
             point.validation,
             percent(point.validation_accuracy),
-            if best { ", the best" } else { "" },
+            if self.state.is_best() {
+                ", the best"
+            } else {
+                ""
+            },
             self.state.tokens_per_second(),
             self.seconds_left()
                 .map_or_else(String::new, |left| format!(", {} left", duration(left))),
         ));
-        Ok(name)
+        Ok(())
     }
 
     /// Adds the losses that are still on the device to the sum, in the order of the steps.

@@ -10,12 +10,10 @@ use burn_attn_models::{
 use super::{Trainer, mix};
 use crate::batches::{self, Sample};
 use crate::error::Error;
-use crate::minutes::{self, Timing};
 use crate::run_config::AVERAGE_EVERY;
-use crate::schedule::scheduler;
 
 /// Steps between two readings of the loss: reading it waits for the device.
-const READ_EVERY: usize = minutes::TIMED;
+const READ_EVERY: usize = 10;
 
 impl Trainer {
     /// One step of the optimizer.
@@ -23,7 +21,7 @@ impl Trainer {
         let started = (self.clock)();
         let seed = mix(self.config.seed, self.state.step as u64);
         burn_attn::seed(&self.device, seed);
-        let rate = self.learning_rate()?;
+        let rate = self.scheduler.step().base();
         let samples: Vec<&Sample> = plan[self.state.step_in_epoch]
             .iter()
             .map(|&index| &self.train[index])
@@ -54,14 +52,6 @@ impl Trainer {
             self.read_losses()?;
         }
         self.state.seconds += ((self.clock)() - started).as_secs_f64();
-        if self.state.step.is_multiple_of(READ_EVERY)
-            && self.state.step <= self.state.timed_from + minutes::DECIDED_AFTER
-        {
-            self.state.timings.push(Timing {
-                seconds: self.state.seconds,
-                tokens: self.state.tokens,
-            });
-        }
         Ok(())
     }
 
@@ -115,15 +105,5 @@ impl Trainer {
             }
             None => MovingAverage::new(model),
         });
-    }
-
-    /// The learning rate of the coming step.
-    pub(super) fn learning_rate(&mut self) -> Result<f64, Error> {
-        if self.scheduler.is_none() {
-            let scheduler = scheduler(&self.config, self.epoch_steps, self.state.step)?;
-            self.scheduler = Some(scheduler);
-        }
-        let scheduler = self.scheduler.as_mut();
-        Ok(scheduler.expect("it was made").step().base())
     }
 }

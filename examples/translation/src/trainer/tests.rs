@@ -4,14 +4,12 @@
 //! | --- | --- |
 //! | `course.rs` | going on, telling how far it is, and ending |
 //! | `checkpoints.rs` | which checkpoints there are, and that they are whole |
-//! | `minutes.rs` | runs of so many minutes |
 //! | `on_wgpu.rs` | training on a GPU |
 //! | `precision.rs` | training in bf16 |
 //! | `replicas.rs` | training on several replicas |
 
 mod checkpoints;
 mod course;
-mod minutes;
 #[cfg(feature = "wgpu")]
 mod on_wgpu;
 #[cfg(feature = "flex")]
@@ -68,7 +66,6 @@ fn config(epochs: usize, schedule: Schedule) -> RunConfig {
         batch: 7,
         batch_tokens: None,
         epochs: Some(epochs),
-        minutes: None,
         steps: None,
         replicas: 1,
         precision: Precision::F32,
@@ -106,7 +103,7 @@ fn resume(out: &Path) -> Trainer {
 }
 
 fn resume_on(device: &Device, out: &Path) -> Trainer {
-    let checkpoint = Checkpoint::read(&checkpoint::newest(out).unwrap().unwrap()).unwrap();
+    let checkpoint = Checkpoint::newest(out).unwrap();
     Trainer::resume(&checkpoint, &split(), device, out).unwrap()
 }
 
@@ -124,27 +121,6 @@ fn ticking(tick: f64) -> Clock {
         now.set(now.get() + Duration::from_secs_f64(tick));
         now.get()
     })
-}
-
-/// A run of so many minutes, of which a step takes `tick` seconds; 11 steps are an epoch.
-fn start_minutes(minutes: f64, tick: f64, out: &Path) -> Trainer {
-    let mut trainer = start_with(
-        RunConfig {
-            epochs: None,
-            minutes: Some(minutes),
-            batch: 3,
-            ..config(1, Schedule::Cosine)
-        },
-        out,
-    );
-    trainer.clock = ticking(tick);
-    trainer
-}
-
-fn resume_ticking(tick: f64, out: &Path) -> Trainer {
-    let mut trainer = resume(out);
-    trainer.clock = ticking(tick);
-    trainer
 }
 
 fn stop_at(step: usize) -> impl Fn(&State) -> bool {

@@ -77,18 +77,17 @@ pub fn done(command: &mut Command) -> String {
     text(&stdout)
 }
 
-/// The loss curve that a checkpoint has stored.
+/// The loss curve of a run, as its newest checkpoint has stored it.
 #[cfg(unix)]
-pub fn curve(checkpoint: &Path) -> serde_json::Value {
-    state(checkpoint)["curve"].clone()
+pub fn curve(out: &Path) -> serde_json::Value {
+    header(out)["state"]["curve"].clone()
 }
 
-/// Where training stood at a checkpoint.
+/// The first line of the newest checkpoint of a run.
 #[cfg(unix)]
-pub fn state(checkpoint: &Path) -> serde_json::Value {
-    let state = fs::read(checkpoint.join("state.json")).unwrap();
-    let state: serde_json::Value = serde_json::from_slice(&state).unwrap();
-    state["state"].clone()
+pub fn header(out: &Path) -> serde_json::Value {
+    let file = fs::read(out.join("newest.checkpoint")).unwrap();
+    serde_json::from_slice(file.split(|&byte| byte == b'\n').next().unwrap()).unwrap()
 }
 
 /// The longest that a test waits for a line of a training.

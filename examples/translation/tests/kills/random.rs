@@ -10,7 +10,7 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::common::{Running, done};
+use super::common::{Running, curve, done};
 use super::{assert_same, assert_whole, begin, checkpoints, content, resume};
 
 const EPOCHS: usize = 8;
@@ -29,21 +29,49 @@ fn a_run_of_two_replicas_survives_kills() {
     survives_kills(2);
 }
 
+/// The best checkpoint is written before the newest one.
 #[test]
-fn what_a_kill_after_the_last_checkpoint_has_left_is_removed() {
+fn a_kill_between_the_two_names_of_a_checkpoint_changes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    done(&mut begin(folder, "run", 2, 1));
-    let run = folder.join("run");
-    // The one before, which is not better.
-    let (last, older) = (run.join("epoch-0002"), run.join("epoch-0001"));
-    fs::create_dir_all(&older).unwrap();
-    for file in content(&last) {
-        fs::copy(last.join(&file), older.join(&file)).unwrap();
+    done(&mut begin(folder, "straight", 3, 1));
+    let mut run = Running::start(&mut begin(folder, "run", 3, 1));
+    while !run.line().starts_with("epoch 1/3: loss ") {}
+    run.interrupt();
+    let (run, straight) = (folder.join("run"), folder.join("straight"));
+    // In the first epoch, there is no newest one.
+    let first = folder.join("first");
+    fs::create_dir(&first).unwrap();
+    for out in [&run, &first] {
+        fs::copy(
+            straight.join("best.checkpoint"),
+            out.join("best.checkpoint"),
+        )
+        .unwrap();
+        assert_whole(out);
     }
-    let again = done(&mut resume(folder, "run"));
-    assert!(again.starts_with("run is complete: "), "{again}");
-    assert_eq!(checkpoints(&run), ["epoch-0002"]);
+    done(&mut resume(folder, "run"));
+    done(&mut begin(folder, "first", 3, 1));
+    for out in [&run, &first] {
+        assert_same(out, &straight);
+        assert_eq!(
+            curve_of_best(out),
+            curve_of_best(&straight),
+            "{}",
+            out.display()
+        );
+    }
+}
+
+/// The curve up to the best checkpoint of a run.
+fn curve_of_best(out: &Path) -> serde_json::Value {
+    let alone = tempfile::tempdir().unwrap();
+    fs::copy(
+        out.join("best.checkpoint"),
+        alone.path().join("newest.checkpoint"),
+    )
+    .unwrap();
+    curve(alone.path())
 }
 
 /// Kills trainings and resumes each until it has ended, then begins another until there were enough kills.
@@ -78,7 +106,7 @@ fn survives_kills(replicas: usize) {
                 done(&mut command);
                 break;
             }
-            // While it starts, while it writes or removes a checkpoint, and anywhere. A run that has been resumed some times may be killed in
+            // While it starts, while it writes a checkpoint, and anywhere. A run that has been resumed some times may be killed in
             // its report too.
             let (longest, later) = match left % 3 {
                 0 => (starting, None),
@@ -90,7 +118,9 @@ fn survives_kills(replicas: usize) {
                 left -= 1;
                 kills += 1;
                 before_the_first += usize::from(checkpoints(&path).is_empty());
-                let is_half = |name: &String| name.starts_with(".unfinished-epoch-");
+                let is_half = |name: &String| {
+                    name.starts_with(".unfinished-") && name.ends_with(".checkpoint")
+                };
                 unfinished += usize::from(content(&path).iter().any(is_half));
             } else {
                 ended = true;
@@ -98,10 +128,13 @@ fn survives_kills(replicas: usize) {
             assert_whole(&path);
         }
         assert_same(&path, &folder.join("straight"));
-        let mut expected = checkpoints(&path);
-        assert!(expected.len() <= 2, "the newest and the best: {expected:?}");
-        expected.splice(0..0, [".lock".into(), "curve.svg".into()]);
-        expected.push("report.json".into());
+        let expected = [
+            ".lock",
+            "best.checkpoint",
+            "curve.svg",
+            "newest.checkpoint",
+            "report.json",
+        ];
         assert_eq!(content(&path), expected, "nothing unfinished");
         assert_eq!(
             held_out(&path.join("report.json")),
@@ -109,7 +142,7 @@ fn survives_kills(replicas: usize) {
         );
     }
     println!(
-        "{kills} kills of {runs} runs: {before_the_first} before the first checkpoint, {unfinished} in the middle of writing or removing one"
+        "{kills} kills of {runs} runs: {before_the_first} before the first checkpoint, {unfinished} in the middle of writing one"
     );
 }
 
@@ -121,9 +154,9 @@ fn number(variable: &str) -> Option<u64> {
 
 /// A run that goes on if it has a checkpoint, and begins anew if it has none.
 fn training(folder: &Path, out: &str, replicas: usize) -> Command {
-    let mut command = match checkpoints(&folder.join(out)).is_empty() {
-        true => begin(folder, out, EPOCHS, replicas),
-        false => resume(folder, out),
+    let mut command = match folder.join(out).join("newest.checkpoint").exists() {
+        true => resume(folder, out),
+        false => begin(folder, out, EPOCHS, replicas),
     };
     command.args(["--report", &format!("{out}/report.json")]);
     command

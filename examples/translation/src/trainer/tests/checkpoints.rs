@@ -1,9 +1,10 @@
 //! Which checkpoints a run keeps, and that each of them is whole.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::fs;
 
 use super::*;
+use crate::checkpoint::{BEST, NEWEST};
 
 #[test]
 fn the_last_and_the_best_checkpoint_are_kept() {
@@ -16,82 +17,77 @@ fn the_last_and_the_best_checkpoint_are_kept() {
         .iter()
         .min_by(|a, b| a.validation.total_cmp(&b.validation))
         .unwrap();
-    assert_eq!(
-        checkpoint::best(out.path()).unwrap(),
-        out.path().join(format!("epoch-{:04}", best.epoch))
-    );
-    assert_eq!(
-        checkpoint::newest(out.path()).unwrap().unwrap(),
-        out.path().join("epoch-0003")
-    );
-    let entries = std::fs::read_dir(out.path()).unwrap().count();
-    // And the curve.
-    assert_eq!(entries, if best.epoch == 3 { 2 } else { 3 });
-    assert!(out.path().join(crate::curve::FILE).is_file());
+    let epoch = |checkpoint: Result<Checkpoint, Error>| checkpoint.unwrap().state.epoch;
+    assert_eq!(epoch(Checkpoint::best(out.path())), best.epoch);
+    assert_eq!(epoch(Checkpoint::newest(out.path())), 3);
+    let names: Vec<String> = files(out.path()).into_keys().collect();
+    assert_eq!(names, [BEST, crate::curve::FILE, NEWEST]);
 }
 
 #[test]
-fn a_truncated_checkpoint_is_refused_in_one_sentence() {
+fn a_checkpoint_that_is_not_whole_is_refused_in_one_sentence() {
     let _turn = turn();
     let out = tempfile::tempdir().unwrap();
     start(1, out.path())
         .run(&|_| false, &Progress::silent())
         .unwrap();
-    let path = checkpoint::newest(out.path()).unwrap().unwrap();
-    for file in [
-        "model.bpk",
-        "optimizer.bpk",
-        "tokenizer.json",
-        "config.json",
-        "state.json",
-    ] {
-        let place = path.join(file);
-        let whole = std::fs::read(&place).unwrap();
-        std::fs::write(&place, &whole[..whole.len() / 2]).unwrap();
-        let error = Checkpoint::read(&path).err().unwrap().to_string();
+    let place = out.path().join(NEWEST);
+    let whole = fs::read(&place).unwrap();
+    let refused = |bytes: &[u8]| {
+        fs::write(&place, bytes).unwrap();
+        let error = Checkpoint::newest(out.path()).err().unwrap().to_string();
         assert!(
-            error.contains(&format!("{file} is not a checkpoint of this program: ")),
+            error.contains(&format!("{NEWEST} is not a checkpoint of this program: ")),
             "{error}"
         );
         assert!(!error.contains('\n'), "{error}");
-        std::fs::write(&place, &whole).unwrap();
+    };
+    let line = whole.iter().position(|&byte| byte == b'\n').unwrap();
+    // In the first line, at its end, and in every part.
+    for size in [0, line / 2, line, line + 1, whole.len() - 1] {
+        refused(&whole[..size]);
     }
-    assert!(Checkpoint::read(&path).is_ok());
+    for part in 1..23 {
+        refused(&whole[..line + (whole.len() - line) * part / 23]);
+    }
+    let mut changed = whole.clone();
+    changed[whole.len() - 5] ^= 1;
+    refused(&changed);
+    fs::write(&place, &whole).unwrap();
+    assert!(Checkpoint::newest(out.path()).is_ok());
 }
 
-/// Every file of a folder and of those in it.
-fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.append(&mut files(&path)),
-            false => {
-                found.insert(path.clone(), std::fs::read(path).unwrap());
-            }
-        }
-    }
-    found
+/// Every file of a folder, by name.
+fn files(folder: &Path) -> BTreeMap<String, Vec<u8>> {
+    let entries = fs::read_dir(folder).unwrap();
+    entries
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_file())
+        .map(|path| {
+            let bytes = fs::read(&path).unwrap();
+            (example_common::files::name(&path), bytes)
+        })
+        .collect()
 }
 
 #[test]
 fn a_checkpoint_that_cannot_be_written_leaves_nothing_behind() {
-    let _turn = turn();
-    let out = tempfile::tempdir().unwrap();
-    let mut trainer = start(2, out.path());
-    trainer
-        .run(&|state| state.step == 3, &Progress::silent())
-        .unwrap();
-    // A file in the place of the next checkpoint: what is written aside cannot take its name.
-    std::fs::write(out.path().join("epoch-0001"), "in the way").unwrap();
-    let before = files(out.path());
-    let error = trainer
-        .run(&|_| false, &Progress::silent())
-        .unwrap_err()
-        .to_string();
-    assert!(error.starts_with("cannot write "), "{error}");
-    assert!(files(out.path()) == before);
-    Checkpoint::read(&out.path().join("epoch-0000-step-000003")).unwrap();
+    for in_the_way in [BEST, ".unfinished-newest.checkpoint"] {
+        let _turn = turn();
+        let out = tempfile::tempdir().unwrap();
+        let mut trainer = start(2, out.path());
+        trainer.run(&stop_at(3), &Progress::silent()).unwrap();
+        // A folder in the place of the next checkpoint.
+        fs::create_dir(out.path().join(in_the_way)).unwrap();
+        let before = files(out.path());
+        let error = trainer
+            .run(&|_| false, &Progress::silent())
+            .unwrap_err()
+            .to_string();
+        assert!(error.starts_with("cannot write "), "{error}");
+        assert!(files(out.path()) == before);
+        assert_eq!(Checkpoint::newest(out.path()).unwrap().state.step, 3);
+    }
 }
 
 #[test]
@@ -100,20 +96,15 @@ fn one_state_can_be_saved_twice() {
     let out = tempfile::tempdir().unwrap();
     let mut trainer = start(2, out.path());
     trainer.run(&stop_at(3), &Progress::silent()).unwrap();
-    let first = out.path().join("epoch-0000-step-000003");
-    for again in 1..=11 {
-        let name = trainer.save().unwrap();
-        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
-        assert_eq!(newest, out.path().join(&name), "time {again}");
-        Checkpoint::read(&newest).unwrap();
-        // A kill would leave the one before as well, whole.
-        Checkpoint::read(&first).unwrap();
+    for _ in 0..2 {
+        trainer.save().unwrap();
+        let newest = Checkpoint::newest(out.path()).unwrap();
+        assert_eq!(newest.state, trainer.state);
+        // None was measured.
+        let names: Vec<String> = files(out.path()).into_keys().collect();
+        assert_eq!(names, [NEWEST]);
+        assert_eq!(Checkpoint::best(out.path()).unwrap().state, trainer.state);
     }
-    checkpoint::tidy(out.path()).unwrap();
-    let left = checkpoint::list(out.path()).unwrap();
-    assert_eq!(left, [out.path().join("epoch-0000-step-000003-again-11")]);
-    // The one that was removed does not make its name free for a newer one.
-    assert_eq!(trainer.save().unwrap(), "epoch-0000-step-000003-again-12");
 }
 
 /// An epoch has five steps, and the first model is added to an average after ten.
@@ -129,9 +120,9 @@ fn a_run_that_is_too_short_for_an_average_translates_with_its_model() {
         let mut trainer = start_with(config, out.path());
         trainer.run(&|_| false, &Progress::silent()).unwrap();
         assert_eq!(trainer.state.step, 5);
-        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
-        assert!(!newest.join("average.bpk").exists(), "{average:?}");
         let device = Device::default();
+        let newest = Checkpoint::newest(out.path()).unwrap();
+        assert!(newest.average(&device).unwrap().is_none(), "{average:?}");
         let translator = crate::translator::Translator::load(out.path(), &device, 1).unwrap();
         let weight = translator.model.embedding.weight.val().into_data();
         let weight: Vec<f32> = weight.iter::<f32>().collect();
@@ -183,11 +174,11 @@ fn the_average_is_that_of_its_models_and_translates() {
         models.push(weights(trainer.model()));
     }
     let mean = |index: usize| models.iter().map(|model| model[index]).sum::<f32>() / 3.0;
-    let read = |path: &Path| {
-        let average = Checkpoint::read(path).unwrap().average(&Device::default());
+    let read = |checkpoint: Result<Checkpoint, Error>| {
+        let average = checkpoint.unwrap().average(&Device::default());
         weights(&average.unwrap().unwrap())
     };
-    let average = read(&checkpoint::newest(out.path()).unwrap().unwrap());
+    let average = read(Checkpoint::newest(out.path()));
     let apart = (0..average.len()).map(|index| (average[index] - mean(index)).abs());
     assert!(apart.fold(0.0, f32::max) < 1e-6);
     let last = models[2].iter().zip(&average).map(|(a, b)| (a - b).abs());
@@ -195,6 +186,6 @@ fn the_average_is_that_of_its_models_and_translates() {
 
     let translator =
         crate::translator::Translator::load(out.path(), &Device::default(), 1).unwrap();
-    let best = read(&checkpoint::best(out.path()).unwrap());
+    let best = read(Checkpoint::best(out.path()));
     assert_eq!(weights(&translator.model), best);
 }

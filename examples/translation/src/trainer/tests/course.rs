@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::*;
+use crate::checkpoint;
 
 #[test]
 fn a_resumed_run_has_the_curve_of_an_uninterrupted_one() {
@@ -73,8 +74,7 @@ fn an_interruption_during_a_validation_stops_after_it() {
             "in epoch {epoch}"
         );
         // What was measured is kept, and not a step was made after it.
-        let newest = checkpoint::newest(out.path()).unwrap().unwrap();
-        let stored = Checkpoint::read(&newest).unwrap().state;
+        let stored = Checkpoint::newest(out.path()).unwrap().state;
         assert_eq!(
             (stored.step, stored.finished),
             (stored.curve[epoch - 1].step, finished)
@@ -91,24 +91,8 @@ fn epochs_without_end_overflow_nothing() {
     trainer
         .run(&|state| state.epoch == 1, &Progress::silent())
         .unwrap();
-    assert!(trainer.learning_rate().unwrap() > 0.0);
+    assert!(trainer.scheduler.step().base() > 0.0);
     assert!(trainer.seconds_left().unwrap() > 1e9);
-}
-
-#[test]
-fn a_new_end_that_is_already_over_trains_and_measures_nothing() {
-    let _turn = turn();
-    let out = tempfile::tempdir().unwrap();
-    let mut trainer = start_with(config(3, Schedule::Noam), out.path());
-    trainer.run(&|_| false, &Progress::silent()).unwrap();
-    let (step, curve) = (trainer.state.step, trainer.state.curve.clone());
-    let mut shorter = resume(out.path());
-    (shorter.config.epochs, shorter.state.finished) = (Some(2), false);
-    assert_eq!(
-        shorter.run(&|_| false, &Progress::silent()).unwrap(),
-        Outcome::Finished
-    );
-    assert_eq!((shorter.state.step, &shorter.state.curve), (step, &curve));
 }
 
 #[test]
@@ -131,7 +115,7 @@ fn a_validation_loss_that_is_no_number_ends_the_run() {
         "the validation loss is NaN by step 1: training has diverged; try a lower --learning-rate than \
          100000000000000000000000000000000000000"
     );
-    assert!(checkpoint::list(out.path()).unwrap().is_empty());
+    assert!(!checkpoint::exists(out.path()));
 }
 
 #[test]

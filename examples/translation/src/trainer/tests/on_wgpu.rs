@@ -32,8 +32,7 @@ fn the_loss_curve_is_that_of_the_cpu() {
         .run(&stop_at(1), &progress)
         .unwrap();
     assert!(matches!(outcome, Outcome::Interrupted(_)));
-    let checkpoint = checkpoint::newest(start.path()).unwrap().unwrap();
-    let checkpoint = Checkpoint::read(&checkpoint).unwrap();
+    let checkpoint = Checkpoint::newest(start.path()).unwrap();
 
     let curve = |device: &Device| {
         let out = tempfile::tempdir().unwrap();

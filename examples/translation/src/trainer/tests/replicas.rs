@@ -62,12 +62,8 @@ fn a_resumed_run_goes_on_with_the_moments_of_every_optimizer() {
     on_replicas(2, 0.2, out.path())
         .run(&stop_at(7), &progress)
         .unwrap();
-    let newest = checkpoint::newest(out.path()).unwrap().unwrap();
-    let there = |file| newest.join(file).exists();
-    assert_eq!(
-        ["optimizer.bpk", "optimizer-2.bpk", "optimizer-3.bpk"].map(there),
-        [true, true, false]
-    );
+    let newest = Checkpoint::newest(out.path()).unwrap();
+    assert_eq!(newest.optimizers(&optimizer()).unwrap().len(), 2);
     resume(out.path()).run(&stop_at(13), &progress).unwrap();
     let mut last = resume(out.path());
     assert_eq!(last.run(&|_| false, &progress).unwrap(), Outcome::Finished);
