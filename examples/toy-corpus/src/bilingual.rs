@@ -90,13 +90,12 @@ fn with_an(words: &[&'static str]) -> Vec<&'static str> {
     out
 }
 
-/// "a el" is "al" and "de el" is "del".
+/// "a el" is "al".
 fn contracted(words: &[&'static str]) -> Vec<&'static str> {
     let mut out: Vec<&'static str> = Vec::with_capacity(words.len());
     for &word in words {
         match (out.last_mut(), word) {
             (Some(last), "el") if *last == "a" => *last = "al",
-            (Some(last), "el") if *last == "de" => *last = "del",
             _ => out.push(word),
         }
     }

@@ -13,6 +13,8 @@ const HELD_OUT: usize = 400;
 const COMBINATIONS: usize = 300;
 /// Noun–adjective pairs kept out of training.
 const KEPT_OUT: usize = 30;
+/// Some nouns fit few verbs: so many are drawn, of which the least used one is taken.
+const NOUN_DRAWS: usize = 10;
 /// Words of an English sentence.
 const ENGLISH_WORDS: RangeInclusive<usize> = 3..=12;
 /// Words of a Spanish sentence, which may lack its subject.
@@ -21,16 +23,15 @@ const SPANISH_WORDS: RangeInclusive<usize> = 2..=12;
 pub(super) fn generate(seed: u64) -> ToyCorpus {
     let mut draw = Draw::new(seed);
     let kept_out = kept_out_combinations(&mut draw);
-    let mut composer = Composer::new(draw);
+    let mut composer = Composer::new(draw, NOUN_DRAWS);
     let mut seen = BTreeSet::new();
     let (mut known, mut combinations) = (Vec::new(), Vec::new());
     while known.len() < TRAIN + HELD_OUT || combinations.len() < COMBINATIONS {
-        let sentence = composer.sentence();
-        let pair = sentence.pair;
+        let (pair, record) = composer.sentence();
         let split = if ENGLISH_WORDS.contains(&words(&pair.source))
             && SPANISH_WORDS.contains(&words(&pair.target))
         {
-            split_of(&sentence.record, &kept_out)
+            split_of(&record, &kept_out)
         } else {
             None
         };

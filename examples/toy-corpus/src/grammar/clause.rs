@@ -1,11 +1,12 @@
 //! Clauses with a full verb: statements, negations, questions.
 
-use super::noun_phrase::{NounPhrase, Request, Slot};
-use super::place::OUTDOORS;
+use super::noun_phrase::{NounPhrase, Slot};
 use super::verb_group::{Tense, VerbGroup};
 use super::{Cell, Composer, Form, PEOPLE};
 use crate::bilingual::{Bilingual, Mark};
-use crate::lexicon::{AdverbialUse, Kind, Person, Property, VERBS, Verb};
+use crate::lexicon::{
+    ADVERBIALS, AdverbialUse, Kind, NOUNS, Number, Person, Property, VERBS, Verb,
+};
 
 /// What a question asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,26 +20,17 @@ enum Asked {
 }
 
 /// Subjects that a verb may have, if it is something that animals do.
-const LIVING: &[Kind] = &[Kind::Child, Kind::Adult, Kind::Kin, Kind::Animal];
+pub(super) const LIVING: &[Kind] = &[Kind::Child, Kind::Adult, Kind::Kin, Kind::Animal];
 
-/// The determiners that a subject may have in a statement, a negation or a question.
-pub(super) fn subject_slot(form: Form) -> Slot {
-    match form {
-        Form::Negative => Slot::DeniedSubject,
-        Form::Affirmative | Form::YesOrNo | Form::Wh => Slot::Subject,
-    }
-}
+/// Where animals are.
+pub(super) const OUTDOORS: &[Kind] = &[Kind::Home, Kind::Shore, Kind::Town];
 
 impl Composer {
     /// A clause with the verb, person and tense of a cell.
     pub(super) fn clause(&mut self, cell: Cell) -> (Bilingual, Mark) {
         let verb = &VERBS[cell.verb];
         let tense = cell.tense.unwrap_or_else(|| self.infinitive_tense(verb));
-        let kinds = if verb.has(Property::Animals) {
-            LIVING
-        } else {
-            PEOPLE
-        };
+        let kinds = [PEOPLE, LIVING][usize::from(verb.has(Property::Animals))];
         let group = VerbGroup {
             verb,
             tense,
@@ -57,7 +49,11 @@ impl Composer {
             (weights[2], Form::YesOrNo),
             (weights[3], Form::Wh),
         ]);
-        let subject = self.subject(cell.person, kinds, subject_slot(form));
+        let slot = match form {
+            Form::Negative => Slot::DeniedSubject,
+            _ => Slot::Subject,
+        };
+        let subject = self.subject(cell.person, kinds, slot);
         let text = match form {
             Form::Affirmative => self.affirmative(&group, &subject),
             Form::Negative => self.negative(&group, &subject),
@@ -70,7 +66,11 @@ impl Composer {
             }
             Form::Wh => self.wh_question(&group, &subject),
         };
-        (text, form.mark())
+        let mark = match form {
+            Form::Affirmative | Form::Negative => Mark::Stop,
+            Form::YesOrNo | Form::Wh => Mark::Question,
+        };
+        (text, mark)
     }
 
     /// "Who eats the apple?"
@@ -106,27 +106,8 @@ impl Composer {
 
     fn affirmative(&mut self, group: &VerbGroup<'_>, subject: &NounPhrase) -> Bilingual {
         let verb = group.verb;
-        let frequency = if group.tense == Tense::Present
-            && !verb.has(Property::Possession)
-            && self.draw.percent(22)
-        {
-            Some(self.adverbial(AdverbialUse::Frequency))
-        } else {
-            None
-        };
-        let timed = if group.tense == Tense::Past && verb.past_needs_time() {
-            100
-        } else if frequency.is_some() {
-            0
-        } else {
-            40
-        };
-        let time = self.time_of(group, timed);
-        let slot = match frequency {
-            _ if verb.has(Property::Possession) => Slot::Unknown,
-            Some(adverb) if adverb.english == "never" => Slot::DoubtfulObject,
-            _ => Slot::Object,
-        };
+        let needs_time = group.tense == Tense::Past && verb.past_needs_time();
+        let time = self.time_of(group, if needs_time { 100 } else { 40 });
         let time_first = self.draw.percent(25);
 
         let mut text = Bilingual::default();
@@ -134,11 +115,8 @@ impl Composer {
             text.append(&time);
         }
         text.append(&subject.text);
-        if let Some(adverb) = frequency {
-            text.add(adverb.english, adverb.spanish);
-        }
         text.append(&group.affirmative());
-        text.append(&self.object(verb, Some(subject), slot));
+        text.append(&self.object(verb, Some(subject), Slot::Object));
         text.append(&self.circumstances(group, subject, 0));
         if !time_first {
             text.append(&time);
@@ -194,12 +172,7 @@ impl Composer {
             Asked::Where => Bilingual::of("where", "dónde"),
             Asked::Why => Bilingual::of("why", "por qué"),
             Asked::HowMany => {
-                let counted = self.noun_phrase(Request {
-                    kinds: &counted,
-                    slot: Slot::Counted,
-                    number: None,
-                    adjective: 30,
-                });
+                let counted = self.noun_phrase(&counted, Slot::Counted, None, 30);
                 let mut text =
                     Bilingual::of("how many", ["cuántos", "cuántas"][counted.gender as usize]);
                 text.append(&counted.text);
@@ -222,29 +195,32 @@ impl Composer {
 
     /// The direct object, after the personal "a" if it is human; empty for an intransitive verb.
     fn object(&mut self, verb: &Verb, subject: Option<&NounPhrase>, slot: Slot) -> Bilingual {
+        let mut text = Bilingual::default();
+        if let Some(object) = self.object_phrase(verb, subject, slot) {
+            if object.kind.is_human() && !verb.has(Property::Possession) {
+                text.add_spanish("a");
+            }
+            text.append(&object.text);
+        }
+        text
+    }
+
+    /// The direct object, if the verb has one.
+    pub(super) fn object_phrase(
+        &mut self,
+        verb: &Verb,
+        subject: Option<&NounPhrase>,
+        slot: Slot,
+    ) -> Option<NounPhrase> {
         let kinds = match subject {
             Some(subject) if subject.kind == Kind::Animal => &verb.animal_objects,
             _ => &verb.objects,
         };
-        if kinds.is_empty() {
-            return Bilingual::default();
-        }
-        let object = self.noun_phrase(Request {
-            kinds,
-            slot: if verb.has(Property::Possession) {
-                Slot::Unknown
-            } else {
-                slot
-            },
-            number: None,
-            adjective: 45,
-        });
-        let mut text = Bilingual::default();
-        if object.kind.is_human() && !verb.has(Property::Possession) {
-            text.add_spanish("a");
-        }
-        text.append(&object.text);
-        text
+        let slot = match verb.has(Property::Possession) {
+            true => Slot::Unknown,
+            false => slot,
+        };
+        (!kinds.is_empty()).then(|| self.noun_phrase(kinds, slot, None, 45))
     }
 
     /// With whom, for whom, where and when.
@@ -256,14 +232,12 @@ impl Composer {
     ) -> Bilingual {
         let verb = group.verb;
         let mut text = Bilingual::default();
-        if subject.kind != Kind::Animal {
-            if verb.has(Property::WithCompany) && self.draw.percent(20) {
-                text.add("with", "con");
-                text.append(&self.someone(subject));
-            } else if verb.has(Property::ForSomeone) && self.draw.percent(25) {
-                text.add("for", "para");
-                text.append(&self.someone(subject));
+        if let Some((role, someone)) = self.companion(verb, subject, [20, 25]) {
+            match role {
+                Property::Company => text.add("with", "con"),
+                _ => text.add("for", "para"),
             }
+            text.append(&someone);
         }
         let placed = match (verb.has(Property::Motion), verb.objects.is_empty()) {
             (true, _) => 100,
@@ -275,20 +249,34 @@ impl Composer {
         text
     }
 
+    /// Someone with whom, or for whom, the subject does something, each with a chance in percent.
+    pub(super) fn companion(
+        &mut self,
+        verb: &Verb,
+        subject: &NounPhrase,
+        [company, beneficiary]: [usize; 2],
+    ) -> Option<(Property, Bilingual)> {
+        if subject.kind == Kind::Animal {
+            return None;
+        }
+        let role = if verb.has(Property::Company) && self.draw.percent(company) {
+            Property::Company
+        } else if verb.has(Property::Beneficiary) && self.draw.percent(beneficiary) {
+            Property::Beneficiary
+        } else {
+            return None;
+        };
+        Some((role, self.someone(subject)))
+    }
+
     /// A relative, or a person by name if the subject has no name.
-    pub(super) fn someone(&mut self, subject: &NounPhrase) -> Bilingual {
+    fn someone(&mut self, subject: &NounPhrase) -> Bilingual {
         let named =
             subject.noun.is_none() && matches!(subject.person, Person::Singular | Person::Plural);
         if !named && self.draw.percent(40) {
             return self.name().text;
         }
-        let relative = Request {
-            kinds: &[Kind::Kin],
-            slot: Slot::Known,
-            number: None,
-            adjective: 15,
-        };
-        self.noun_phrase(relative).text
+        self.noun_phrase(&[Kind::Kin], Slot::Known, None, 15).text
     }
 
     /// Where the verb takes place or goes to, with a chance in percent.
@@ -311,15 +299,32 @@ impl Composer {
         }
     }
 
+    /// "in the kitchen".
+    pub(super) fn inside(&mut self, kinds: &[Kind]) -> Bilingual {
+        let place = self.place(kinds);
+        let preposition = place.noun.map_or("in", |noun| NOUNS[noun].preposition);
+        let mut text = Bilingual::of(preposition, "en");
+        text.append(&place.text);
+        text
+    }
+
+    /// A place, as a noun phrase.
+    pub(super) fn place(&mut self, kinds: &[Kind]) -> NounPhrase {
+        self.noun_phrase(kinds, Slot::Known, Some(Number::Singular), 12)
+    }
+
     /// A time that suits the tense, with a chance in percent.
     pub(super) fn time_of(&mut self, group: &VerbGroup<'_>, chance: usize) -> Bilingual {
         if group.verb.has(Property::Possession) || !self.draw.percent(chance) {
             return Bilingual::default();
         }
-        self.time(match group.tense {
+        let wanted = match group.tense {
             Tense::Present => AdverbialUse::Habitual,
             Tense::Past | Tense::WantedTo => AdverbialUse::Past,
             Tense::GoingTo | Tense::WantTo | Tense::Can => AdverbialUse::Future,
-        })
+        };
+        let times = ADVERBIALS.iter().filter(|time| time.usage == wanted);
+        let time = self.draw.pick(&times.collect::<Vec<_>>());
+        Bilingual::of(time.english, time.spanish)
     }
 }

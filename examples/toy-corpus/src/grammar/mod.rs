@@ -1,10 +1,7 @@
 //! The grammar: makes one sentence after another, in both languages at once.
 
-mod being;
 mod clause;
-mod liking;
 mod noun_phrase;
-mod place;
 mod question;
 mod story;
 mod verb_group;
@@ -13,18 +10,10 @@ use std::collections::VecDeque;
 
 use self::verb_group::Tense;
 use super::Pair;
-use super::bilingual::{Bilingual, Mark};
 use super::draw::Draw;
-use super::lexicon::{ADJECTIVES, ADVERBIALS, Adverbial, AdverbialUse, Kind, NOUNS, Person, VERBS};
+use super::lexicon::{ADJECTIVES, Kind, NOUNS, Person, VERBS};
 
 const PEOPLE: &[Kind] = &[Kind::Child, Kind::Adult, Kind::Kin];
-
-/// A sentence, with what it says about which noun.
-#[derive(Debug)]
-pub(super) struct Sentence {
-    pub(super) pair: Pair,
-    pub(super) record: Record,
-}
 
 /// The nouns and adjectives of a sentence, by their place in the lexicon.
 #[derive(Clone, Debug, Default)]
@@ -33,18 +22,6 @@ pub(super) struct Record {
     pub(super) adjectives: Vec<usize>,
     /// An adjective and the noun that it describes.
     pub(super) links: Vec<(usize, usize)>,
-}
-
-impl Record {
-    fn link(&mut self, noun: usize, adjective: usize) {
-        self.describe(adjective);
-        self.links.push((noun, adjective));
-    }
-
-    /// An adjective of a pronoun or a name.
-    fn describe(&mut self, adjective: usize) {
-        self.adjectives.push(adjective);
-    }
 }
 
 /// A verb, its person and its tense: dealt from a deck, so that every form occurs about equally often.
@@ -56,29 +33,8 @@ struct Cell {
     tense: Option<Tense>,
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Frame {
-    Clause,
-    Who,
-    Predicate,
-    Comparison,
-    Location,
-    Existence,
-    Ownership,
-    Liking,
-}
-
-/// How often each kind of sentence is made, relative to the others.
-const FRAMES: &[(u32, Frame)] = &[
-    (70, Frame::Clause),
-    (3, Frame::Who),
-    (10, Frame::Predicate),
-    (7, Frame::Comparison),
-    (4, Frame::Location),
-    (3, Frame::Existence),
-    (2, Frame::Ownership),
-    (4, Frame::Liking),
-];
+/// The chance of "Who eats the apple?", in percent.
+const WHO: usize = 4;
 
 /// The shape of a sentence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -96,49 +52,40 @@ pub(super) struct Composer {
     deck: VecDeque<Cell>,
     /// The cell of the last sentence, if it had one.
     dealt: Option<Cell>,
+    /// Of how many nouns drawn the least used one is taken.
+    noun_draws: usize,
     /// By number.
     noun_uses: Vec<[u32; 2]>,
     /// By form, as in the lexicon; the fifth is the short form before a noun.
     adjective_uses: Vec<[u32; 5]>,
-    comparative_uses: Vec<u32>,
     record: Record,
 }
 
 impl Composer {
-    pub(super) fn new(draw: Draw) -> Self {
+    pub(super) fn new(draw: Draw, noun_draws: usize) -> Self {
         Self {
             draw,
+            noun_draws,
             deck: VecDeque::new(),
             dealt: None,
             noun_uses: vec![[0; 2]; NOUNS.len()],
             adjective_uses: vec![[0; 5]; ADJECTIVES.len()],
-            comparative_uses: vec![0; ADJECTIVES.len()],
             record: Record::default(),
         }
     }
 
-    /// The next sentence.
-    pub(super) fn sentence(&mut self) -> Sentence {
+    /// The next sentence, with what it says about which noun.
+    pub(super) fn sentence(&mut self) -> (Pair, Record) {
         self.record = Record::default();
         self.dealt = None;
-        let (text, mark) = match self.draw.weighted(FRAMES) {
-            Frame::Clause => {
-                let cell = self.deal();
-                self.dealt = Some(cell);
-                self.clause(cell)
-            }
-            Frame::Who => self.who(),
-            Frame::Predicate => self.predicate(),
-            Frame::Comparison => self.comparison(),
-            Frame::Location => self.location(),
-            Frame::Existence => self.existence(),
-            Frame::Ownership => self.ownership(),
-            Frame::Liking => self.liking(),
+        let (text, mark) = if self.draw.percent(WHO) {
+            self.who()
+        } else {
+            let cell = self.deal();
+            self.dealt = Some(cell);
+            self.clause(cell)
         };
-        Sentence {
-            pair: text.written(mark),
-            record: std::mem::take(&mut self.record),
-        }
+        (text.written(mark), std::mem::take(&mut self.record))
     }
 
     /// Records that the last sentence was not used, so that its verb form comes again.
@@ -147,27 +94,20 @@ impl Composer {
     }
 
     fn deal(&mut self) -> Cell {
-        loop {
-            if let Some(cell) = self.deck.pop_front() {
-                return cell;
-            }
+        if self.deck.is_empty() {
             self.deck = self.shuffled_deck();
         }
+        self.deck.pop_front().expect("a new deck has cells")
     }
 
     fn shuffled_deck(&mut self) -> VecDeque<Cell> {
         use Person::{I, Plural, Singular, We, You};
-        const TENSES: [Option<Tense>; 5] = [
-            Some(Tense::Present),
-            Some(Tense::Present),
-            Some(Tense::Past),
-            Some(Tense::Past),
-            None,
-        ];
+        let [present, past] = [Tense::Present, Tense::Past].map(Some);
+        let tenses = [present, present, past, past, None];
         let mut cells = Vec::with_capacity(VERBS.len() * 30);
         for verb in 0..VERBS.len() {
             for person in [I, You, Singular, Singular, We, Plural] {
-                cells.extend(TENSES.map(|tense| Cell {
+                cells.extend(tenses.map(|tense| Cell {
                     verb,
                     person,
                     tense,
@@ -176,38 +116,5 @@ impl Composer {
         }
         self.draw.shuffle(&mut cells);
         cells.into()
-    }
-
-    /// The person of a sentence that is not a clause.
-    fn person(&mut self) -> Person {
-        self.draw.weighted(&[
-            (10, Person::I),
-            (11, Person::You),
-            (45, Person::Singular),
-            (10, Person::We),
-            (34, Person::Plural),
-        ])
-    }
-
-    fn adverbial(&mut self, wanted: AdverbialUse) -> &'static Adverbial {
-        let candidates: Vec<&Adverbial> = ADVERBIALS
-            .iter()
-            .filter(|adverbial| adverbial.uses.contains(&wanted))
-            .collect();
-        self.draw.pick(&candidates)
-    }
-
-    fn time(&mut self, wanted: AdverbialUse) -> Bilingual {
-        let time = self.adverbial(wanted);
-        Bilingual::of(time.english, time.spanish)
-    }
-}
-
-impl Form {
-    fn mark(self) -> Mark {
-        match self {
-            Form::Affirmative | Form::Negative => Mark::Stop,
-            Form::YesOrNo | Form::Wh => Mark::Question,
-        }
     }
 }

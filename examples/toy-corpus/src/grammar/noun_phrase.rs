@@ -33,49 +33,38 @@ pub(super) enum Slot {
     Known,
     /// Something the listener does not know yet.
     Unknown,
-    /// What follows "my": the phrase says whose it is.
-    Owned,
     /// After a number asked for: no determiner, plural.
     Counted,
-}
-
-/// The place of an adjective: with its noun, or after "to be".
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Position {
-    Attribute,
-    Predicate,
 }
 
 /// Where the uses of "buen" are counted, after those of the four forms that agree.
 const SHORT_FORM: usize = 4;
 
-/// The requirements on a noun phrase.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Request<'a> {
-    pub(super) kinds: &'a [Kind],
-    pub(super) slot: Slot,
-    /// Drawn if none.
-    pub(super) number: Option<Number>,
-    /// The chance of an adjective, in percent.
-    pub(super) adjective: usize,
-}
-
 impl Composer {
-    /// A noun phrase with a noun that the sentence does not have yet.
-    pub(super) fn noun_phrase(&mut self, request: Request<'_>) -> NounPhrase {
-        let wanted = match (request.slot, request.number) {
+    /// A noun phrase with a noun of these kinds that the sentence does not have yet. The number is drawn if there is none; an adjective has a
+    /// chance in percent.
+    pub(super) fn noun_phrase(
+        &mut self,
+        kinds: &[Kind],
+        slot: Slot,
+        number: Option<Number>,
+        adjective: usize,
+    ) -> NounPhrase {
+        let wanted = match (slot, number) {
             (Slot::Counted, _) => Number::Plural,
             (_, Some(number)) => number,
             (_, None) => self.number(),
         };
         let candidates: Vec<usize> = (0..NOUNS.len())
-            .filter(|index| request.kinds.contains(&NOUNS[*index].kind))
+            .filter(|index| kinds.contains(&NOUNS[*index].kind))
             .filter(|index| !self.record.nouns.contains(index))
             .collect();
         let uses = &self.noun_uses;
         let index = self
             .draw
-            .pick_little_used(&candidates, 2, |noun| uses[noun][wanted as usize]);
+            .pick_little_used(&candidates, self.noun_draws, |noun| {
+                uses[noun][wanted as usize]
+            });
         let noun = &NOUNS[index];
         let number = if noun.kind.is_mass() {
             Number::Singular
@@ -86,10 +75,10 @@ impl Composer {
         self.record.nouns.push(index);
         let adjective = self
             .draw
-            .percent(request.adjective)
-            .then(|| self.adjective_for(noun.kind, noun.gender, number, Position::Attribute))
+            .percent(adjective)
+            .then(|| self.adjective_for(noun.kind, noun.gender, number))
             .flatten();
-        let determiner = self.determiner(request.slot, noun.kind, number);
+        let determiner = self.determiner(slot, noun.kind, number);
 
         let mut text = Bilingual::default();
         if let Some(determiner) = determiner {
@@ -100,24 +89,19 @@ impl Composer {
         }
         let (english, spanish) = (noun.english[number as usize], noun.spanish[number as usize]);
         if let Some(adjective) = adjective {
-            self.record.link(index, adjective);
+            self.record.adjectives.push(adjective);
+            self.record.links.push((index, adjective));
             let adjective = &ADJECTIVES[adjective];
             let agreeing = adjective.agreeing(noun.gender, number);
             text.add_english(adjective.english);
-            match adjective.before_noun {
-                Some(short) if (noun.gender, number) == (Gender::Masculine, Number::Singular) => {
-                    text.add_spanish(short);
-                    text.add_spanish(spanish);
-                }
-                Some(_) => {
-                    text.add_spanish(agreeing);
-                    text.add_spanish(spanish);
-                }
-                None => {
-                    text.add_spanish(spanish);
-                    text.add_spanish(agreeing);
-                }
-            }
+            let is_short = (noun.gender, number) == (Gender::Masculine, Number::Singular);
+            let [first, second] = match adjective.before_noun {
+                Some(short) if is_short => [short, spanish],
+                Some(_) => [agreeing, spanish],
+                None => [spanish, agreeing],
+            };
+            text.add_spanish(first);
+            text.add_spanish(second);
         } else {
             text.add_spanish(spanish);
         }
@@ -146,7 +130,6 @@ impl Composer {
         kind: Kind,
         gender: Gender,
         number: Number,
-        position: Position,
     ) -> Option<usize> {
         let candidates: Vec<usize> = (0..ADJECTIVES.len())
             .filter(|index| ADJECTIVES[*index].kinds.contains(&kind))
@@ -155,9 +138,8 @@ impl Composer {
             return None;
         }
         let agreeing = number as usize * 2 + gender as usize;
-        let shortened = position == Position::Attribute && agreeing == 0;
         let form = |adjective: usize| match ADJECTIVES[adjective].before_noun {
-            Some(_) if shortened => SHORT_FORM,
+            Some(_) if agreeing == 0 => SHORT_FORM,
             _ => agreeing,
         };
         let uses = &self.adjective_uses;
@@ -217,12 +199,7 @@ impl Composer {
     }
 
     fn common_subject(&mut self, number: Number, kinds: &[Kind], slot: Slot) -> NounPhrase {
-        self.noun_phrase(Request {
-            kinds,
-            slot,
-            number: Some(number),
-            adjective: 35,
-        })
+        self.noun_phrase(kinds, slot, Some(number), 35)
     }
 
     pub(super) fn name(&mut self) -> NounPhrase {
@@ -290,7 +267,7 @@ fn spanish_determiner(
 /// Whether a determiner may come before a noun in a slot.
 fn fits(role: Role, slot: Slot, kind: Kind, number: Number) -> bool {
     match role {
-        Role::Definite => !matches!(slot, Slot::Unknown | Slot::Counted | Slot::Owned),
+        Role::Definite => !matches!(slot, Slot::Unknown | Slot::Counted),
         Role::Demonstrative => kind != Kind::Kin && fits(Role::Definite, slot, kind, number),
         Role::Possessive => kind.is_owned() && !matches!(slot, Slot::Unknown | Slot::Counted),
         Role::Indefinite => {

@@ -2,19 +2,28 @@
 
 use std::ops::{Range, RangeInclusive};
 
-use super::noun_phrase::{NounPhrase, Request, Slot};
+use super::clause::{LIVING, OUTDOORS};
+use super::noun_phrase::{NounPhrase, Slot};
 use super::verb_group::{Tense, VerbGroup};
 use super::{Composer, PEOPLE};
 use crate::Story;
-use crate::bilingual::Bilingual;
 use crate::lexicon::{
-    ADJECTIVES, BE, BE_PAST, Copula, Gender, Kind, Number, Person, Property, VERBS,
+    ADJECTIVES, BE, BE_PAST, Gender, Kind, Number, PREPOSITIONS, Person, Property, VERBS,
 };
 
 /// Sentences of a story.
 const SENTENCES: RangeInclusive<usize> = 4..=7;
 /// Questions about a story at most.
 const QUESTIONS: usize = 4;
+
+/// Where people are.
+const PLACES: &[Kind] = &[
+    Kind::Home,
+    Kind::Public,
+    Kind::Shop,
+    Kind::Shore,
+    Kind::Town,
+];
 
 /// What a phrase says about what happens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,19 +94,14 @@ impl Composer {
             &[Kind::Animal, Kind::Text, Kind::Small, Kind::Clothing],
         ]
         .concat();
-        let subject = self.noun_phrase(Request {
-            kinds: &kinds,
-            slot: Slot::Known,
-            number: None,
-            adjective: 30,
-        });
+        let subject = self.noun_phrase(&kinds, Slot::Known, None, 30);
         let past = self.draw.percent(70);
         let start = text.len();
         let named = add(text, &subject.text.english());
         let be = if past { BE_PAST } else { BE }[subject.person as usize];
         add(text, be);
         let place = self.whereabouts(subject.kind);
-        let at = add(text, &place.english());
+        let at = add(text, &place);
         end_sentence(text, start);
         Event {
             verb: None,
@@ -112,6 +116,35 @@ impl Composer {
             }],
             nouns: self.record.nouns.clone(),
         }
+    }
+
+    /// Where someone (an animal too) or something of this kind may be, in English alone.
+    fn whereabouts(&mut self, kind: Kind) -> String {
+        let alive = kind.is_human() || kind == Kind::Animal;
+        if alive && self.draw.percent(65) {
+            let places = if kind == Kind::Animal {
+                OUTDOORS
+            } else {
+                PLACES
+            };
+            return self.inside(places).english();
+        }
+        let carried = matches!(
+            kind,
+            Kind::Fruit | Kind::Produce | Kind::Text | Kind::Clothing | Kind::Small
+        );
+        let (preposition, kinds) = if carried && self.draw.percent(30) {
+            ("in", [Kind::Vessel].as_slice())
+        } else {
+            let candidates: Vec<_> = PREPOSITIONS
+                .iter()
+                .map(|word| (word.english, word.landmarks[usize::from(alive)].as_slice()))
+                .filter(|(_, landmarks)| !landmarks.is_empty())
+                .collect();
+            self.draw.pick(&candidates)
+        };
+        let landmark = self.place(kinds);
+        format!("{preposition} {}", landmark.text.english())
     }
 
     /// "Yesterday Ana bought a hat for my sister because she was happy."
@@ -138,10 +171,8 @@ impl Composer {
             tense,
             person: subject.person,
         };
-        let object = self.object_phrase(verb, &subject);
-        let company = (subject.kind != Kind::Animal)
-            .then(|| self.company(verb, &subject))
-            .flatten();
+        let object = self.object_phrase(group.verb, Some(&subject), Slot::Object);
+        let companion = self.companion(group.verb, &subject, [25, 30]);
         let chance = match (
             group.verb.has(Property::Motion),
             group.verb.objects.is_empty(),
@@ -178,17 +209,17 @@ impl Composer {
         if let Some(object) = &object {
             say(text, Part::Object, &object.text.english());
         }
-        let other = company.map(|(part, person)| (part, person.english()));
-        if let Some((part, person)) = &other {
-            add(
-                text,
-                if *part == Part::Company {
-                    "with"
-                } else {
-                    "for"
-                },
-            );
-            say(text, *part, person);
+        let mut company = None;
+        if let Some((role, someone)) = companion {
+            let someone = someone.english();
+            if role == Property::Company {
+                add(text, "with");
+                say(text, Part::Company, &someone);
+                company = Some(someone);
+            } else {
+                add(text, "for");
+                say(text, Part::Beneficiary, &someone);
+            }
         }
         say(text, Part::Place, &place.english());
         if !time_first {
@@ -205,7 +236,7 @@ impl Composer {
             subject,
             named,
             object,
-            company: other.and_then(|(part, person)| (part == Part::Company).then_some(person)),
+            company,
             phrases,
             nouns: self.record.nouns.clone(),
         }
@@ -215,56 +246,15 @@ impl Composer {
         if self.draw.percent(45) {
             return self.name();
         }
-        let kinds = match VERBS[verb].has(Property::Animals) {
-            true => [PEOPLE, &[Kind::Animal]].concat(),
-            false => PEOPLE.to_vec(),
-        };
-        self.noun_phrase(Request {
-            kinds: &kinds,
-            slot: Slot::Known,
-            number: None,
-            adjective: 30,
-        })
-    }
-
-    fn object_phrase(&mut self, verb: usize, subject: &NounPhrase) -> Option<NounPhrase> {
-        let verb = &VERBS[verb];
-        let kinds = match subject.kind {
-            Kind::Animal => &verb.animal_objects,
-            _ => &verb.objects,
-        };
-        let slot = match verb.has(Property::Possession) {
-            true => Slot::Unknown,
-            false => Slot::Object,
-        };
-        (!kinds.is_empty()).then(|| {
-            self.noun_phrase(Request {
-                kinds,
-                slot,
-                number: None,
-                adjective: 45,
-            })
-        })
-    }
-
-    fn company(&mut self, verb: usize, subject: &NounPhrase) -> Option<(Part, Bilingual)> {
-        let verb = &VERBS[verb];
-        let part = match (
-            verb.has(Property::WithCompany),
-            verb.has(Property::ForSomeone),
-        ) {
-            (true, _) if self.draw.percent(25) => Part::Company,
-            (_, true) if self.draw.percent(30) => Part::Beneficiary,
-            _ => return None,
-        };
-        Some((part, self.someone(subject)))
+        let kinds = [PEOPLE, LIVING][usize::from(VERBS[verb].has(Property::Animals))];
+        self.noun_phrase(kinds, Slot::Known, None, 30)
     }
 
     /// "she was tired"
     fn reason(&mut self, subject: &NounPhrase, tense: Tense) -> String {
         let moods: Vec<&str> = ADJECTIVES
             .iter()
-            .filter(|mood| mood.copula == Copula::Estar && mood.kinds.contains(&subject.kind))
+            .filter(|mood| mood.is_state && mood.kinds.contains(&subject.kind))
             .map(|mood| mood.english)
             .collect();
         let be = if tense == Tense::Past { BE_PAST } else { BE }[subject.person as usize];

@@ -1,51 +1,35 @@
-//! Adjectives: their forms, their verb "to be", and the nouns they go with.
+//! Adjectives: their forms, and the nouns they go with.
 
-use super::table::{Line, Row, Table, named, table};
+use std::sync::LazyLock;
+
+use super::table::{Table, rows};
 use super::{Gender, Kind, Number};
 
 /// Every adjective.
-pub(crate) static ADJECTIVES: Table<Adjective> = table!("adjectives.tsv");
+pub(crate) static ADJECTIVES: Table<Adjective> = LazyLock::new(|| {
+    rows(
+        include_str!("../../data/adjectives.tsv"),
+        |[english, m, f, mp, fp, before_noun, copula, kinds]| Adjective {
+            english,
+            spanish: [m, f, mp, fp],
+            before_noun: (!before_noun.is_empty()).then_some(before_noun),
+            is_state: copula == "estar",
+            kinds: Kind::named(kinds),
+        },
+    )
+});
 
 /// An adjective: one English form, four Spanish ones.
 #[derive(Debug)]
 pub(crate) struct Adjective {
     pub(crate) english: &'static str,
-    /// "bigger", or "more expensive"; none if it is not compared.
-    pub(crate) comparative: Option<&'static str>,
     /// Masculine and feminine singular, masculine and feminine plural.
     pub(crate) spanish: [&'static str; 4],
     /// The short masculine singular of an adjective that stands before its noun ("buen").
     pub(crate) before_noun: Option<&'static str>,
-    pub(crate) copula: Copula,
+    /// Whether it says how something is now ("estar"), not what it is ("ser").
+    pub(crate) is_state: bool,
     pub(crate) kinds: Vec<Kind>,
-}
-
-named! {
-    /// Which verb "to be" goes with a predicate.
-    Copula {
-        /// What something is.
-        Ser = "ser",
-        /// How something is now.
-        Estar = "estar",
-    }
-}
-
-impl Row for Adjective {
-    fn read(line: &Line) -> Result<Self, String> {
-        Ok(Self {
-            english: line.word("english")?,
-            comparative: line.optional("comparative")?,
-            spanish: line.words([
-                "masculine",
-                "feminine",
-                "masculine_plural",
-                "feminine_plural",
-            ])?,
-            before_noun: line.optional("before_noun")?,
-            copula: line.one("copula")?,
-            kinds: line.some("kinds")?,
-        })
-    }
 }
 
 impl Adjective {

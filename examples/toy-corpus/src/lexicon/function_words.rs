@@ -1,29 +1,75 @@
 //! Determiners, names, adverbials, prepositions, and the verbs that help others.
 
-use super::table::{Line, Row, Table, named, table};
+use std::sync::LazyLock;
+
+use super::table::{Table, named, rows};
 use super::{Gender, Kind};
 
 /// Every determiner. "El agua" is the business of the noun phrase.
-pub(crate) static DETERMINERS: Table<Determiner> = table!("determiners.tsv");
+pub(crate) static DETERMINERS: Table<Determiner> = LazyLock::new(|| {
+    rows(
+        include_str!("../../data/determiners.tsv"),
+        |[singular, plural, m, f, mp, fp, role, weight]| {
+            let role = Role::named(role)[0];
+            let word =
+                |text: &'static str| (role == Role::Bare || !text.is_empty()).then_some(text);
+            Determiner {
+                english: [singular, plural].map(word),
+                spanish: [[m, f], [mp, fp]],
+                role,
+                weight: weight.parse().expect("a weight is a number"),
+            }
+        },
+    )
+});
+
 /// The names of people.
-pub(crate) static NAMES: Table<Name> = table!("names.tsv");
-/// When something happens, and how often.
-pub(crate) static ADVERBIALS: Table<Adverbial> = table!("adverbials.tsv");
+pub(crate) static NAMES: Table<Name> = LazyLock::new(|| {
+    rows(
+        include_str!("../../data/names.tsv"),
+        |[english, spanish, gender]| Name {
+            english,
+            spanish,
+            gender: Gender::named(gender)[0],
+        },
+    )
+});
+
+/// When something happens.
+pub(crate) static ADVERBIALS: Table<Adverbial> = LazyLock::new(|| {
+    rows(
+        include_str!("../../data/adverbials.tsv"),
+        |[english, spanish, usage]| Adverbial {
+            english,
+            spanish,
+            usage: AdverbialUse::named(usage)[0],
+        },
+    )
+});
+
 /// Where something is.
-pub(crate) static PREPOSITIONS: Table<Preposition> = table!("prepositions.tsv");
+pub(crate) static PREPOSITIONS: Table<Preposition> = LazyLock::new(|| {
+    rows(
+        include_str!("../../data/prepositions.tsv"),
+        |[english, things, living]| Preposition {
+            english,
+            landmarks: [things, living].map(Kind::named),
+        },
+    )
+});
 
 named! {
     /// What a determiner does, as far as a place in the sentence cares.
     Role {
-        Definite = "definite",
+        Definite,
         /// As definite, but for relatives, whom one does not point at.
-        Demonstrative = "demonstrative",
-        Possessive = "possessive",
-        Indefinite = "indefinite",
+        Demonstrative,
+        Possessive,
+        Indefinite,
         /// As indefinite, but not in an object under a negation or in a question, where English would choose another word.
-        Affirmative = "affirmative",
+        Affirmative,
         /// No determiner at all.
-        Bare = "bare",
+        Bare,
     }
 }
 
@@ -38,35 +84,6 @@ pub(crate) struct Determiner {
     pub(crate) weight: u32,
 }
 
-impl Row for Determiner {
-    fn read(line: &Line) -> Result<Self, String> {
-        let role = line.one("role")?;
-        let forms = |english, spanish: [&str; 2]| {
-            let word = line.optional(english)?;
-            if role != Role::Bare && word.is_some() {
-                return Ok((word, line.words(spanish)?));
-            }
-            let (word, reason) = if role == Role::Bare {
-                (Some(""), "a bare noun has no determiner")
-            } else {
-                (None, "there is no English word for this number")
-            };
-            for column in [english, spanish[0], spanish[1]] {
-                line.absent(column, reason)?;
-            }
-            Ok::<_, String>((word, [""; 2]))
-        };
-        let singular = forms("english", ["masculine", "feminine"])?;
-        let plural = forms("english_plural", ["masculine_plural", "feminine_plural"])?;
-        Ok(Self {
-            english: [singular.0, plural.0],
-            spanish: [singular.1, plural.1],
-            role,
-            weight: line.weight("weight")?,
-        })
-    }
-}
-
 /// A name, with its Spanish spelling.
 #[derive(Debug)]
 pub(crate) struct Name {
@@ -75,88 +92,32 @@ pub(crate) struct Name {
     pub(crate) gender: Gender,
 }
 
-impl Row for Name {
-    fn read(line: &Line) -> Result<Self, String> {
-        Ok(Self {
-            english: line.word("english")?,
-            spanish: line.word("spanish")?,
-            gender: line.one("gender")?,
-        })
-    }
-}
-
-/// A phrase that says when or how often.
+/// A phrase that says when.
 #[derive(Debug)]
 pub(crate) struct Adverbial {
     pub(crate) english: &'static str,
     pub(crate) spanish: &'static str,
-    pub(crate) uses: Vec<AdverbialUse>,
+    pub(crate) usage: AdverbialUse,
 }
 
 named! {
     /// What an adverbial goes with.
     AdverbialUse {
         /// The present, which is a habit.
-        Habitual = "habitual",
-        Past = "past",
-        /// A past near enough for how someone felt or where something was.
-        Recent = "recent",
-        Future = "future",
-        /// Before the verb in both languages.
-        Frequency = "frequency",
+        Habitual,
+        Past,
+        Future,
     }
 }
 
-impl Row for Adverbial {
-    fn read(line: &Line) -> Result<Self, String> {
-        Ok(Self {
-            english: line.word("english")?,
-            spanish: line.word("spanish")?,
-            uses: line.some("uses")?,
-        })
-    }
-}
-
-/// A preposition, with the kinds of landmarks in relation to which something is.
+/// An English preposition of the stories.
 #[derive(Debug)]
 pub(crate) struct Preposition {
     pub(crate) english: &'static str,
-    pub(crate) spanish: &'static str,
-    landmarks_of_things: Vec<Kind>,
-    /// For people and animals.
-    landmarks_of_living: Vec<Kind>,
+    /// The kinds of landmarks in relation to which things are, and people and animals.
+    pub(crate) landmarks: [Vec<Kind>; 2],
 }
 
-impl Row for Preposition {
-    fn read(line: &Line) -> Result<Self, String> {
-        Ok(Self {
-            english: line.word("english")?,
-            spanish: line.word("spanish")?,
-            landmarks_of_things: line.any("landmarks_of_things")?,
-            landmarks_of_living: line.any("landmarks_of_living")?,
-        })
-    }
-}
-
-impl Preposition {
-    /// What it relates something to, alive or not.
-    pub(crate) fn landmarks(&self, alive: bool) -> &[Kind] {
-        if alive {
-            &self.landmarks_of_living
-        } else {
-            &self.landmarks_of_things
-        }
-    }
-}
-
-/// Present of "ser".
-pub(crate) const SER: [&str; 5] = ["soy", "eres", "es", "somos", "son"];
-/// Imperfect of "ser".
-pub(crate) const SER_PAST: [&str; 5] = ["era", "eras", "era", "éramos", "eran"];
-/// Present of "estar".
-pub(crate) const ESTAR: [&str; 5] = ["estoy", "estás", "está", "estamos", "están"];
-/// Imperfect of "estar".
-pub(crate) const ESTAR_PAST: [&str; 5] = ["estaba", "estabas", "estaba", "estábamos", "estaban"];
 /// Present of "ir".
 pub(crate) const IR: [&str; 5] = ["voy", "vas", "va", "vamos", "van"];
 /// Present of "querer".
@@ -171,5 +132,3 @@ pub(crate) const BE: [&str; 5] = ["am", "are", "is", "are", "are"];
 pub(crate) const BE_PAST: [&str; 5] = ["was", "were", "was", "were", "were"];
 /// English "to do", present, by person.
 pub(crate) const DO: [&str; 5] = ["do", "do", "does", "do", "do"];
-/// The dative pronouns of "gustar", by person.
-pub(crate) const DATIVE: [&str; 5] = ["me", "te", "le", "nos", "les"];

@@ -1,7 +1,6 @@
 //! The words of the toy languages, read from the tables in `data`: their forms, and which of them go together.
 //!
-//! The grammar knows a few words by their spelling: "agua" and "el" (feminine, but "el agua"), "ir" (only its place is
-//! asked for), and "never" (a negation).
+//! The grammar knows a few words by their spelling: "agua" and "el" (feminine, but "el agua"), and "ir" (only its place is asked for).
 
 mod adjectives;
 mod function_words;
@@ -19,8 +18,8 @@ pub(super) use verbs::*;
 table::named! {
     /// Grammatical gender; it indexes a pair `[masculine, feminine]`.
     Gender {
-        Masculine = "masculine",
-        Feminine = "feminine",
+        Masculine,
+        Feminine,
     }
 }
 

@@ -1,71 +1,49 @@
 //! Nouns.
 
+use std::sync::LazyLock;
+
 use super::Gender;
-use super::table::{Line, Row, Table, named, table};
+use super::table::{Table, named, rows};
 
 /// Every noun.
-pub(crate) static NOUNS: Table<Noun> = table!("nouns.tsv");
+pub(crate) static NOUNS: Table<Noun> = LazyLock::new(|| {
+    rows(
+        include_str!("../../data/nouns.tsv"),
+        |[
+            english,
+            english_plural,
+            spanish,
+            spanish_plural,
+            gender,
+            kind,
+            preposition,
+        ]| Noun {
+            english: [english, english_plural],
+            spanish: [spanish, spanish_plural],
+            gender: Gender::named(gender)[0],
+            kind: Kind::named(kind)[0],
+            preposition,
+        },
+    )
+});
 
-/// A noun: `[singular, plural]` in both languages.
+/// A noun: `[singular, plural]` in both languages; the plural of a mass noun is empty.
 #[derive(Debug)]
 pub(crate) struct Noun {
     pub(crate) english: [&'static str; 2],
     pub(crate) spanish: [&'static str; 2],
     pub(crate) gender: Gender,
     pub(crate) kind: Kind,
-    /// The English preposition for being there (Spanish always has "en"), for places.
-    pub(crate) preposition: Option<&'static str>,
-}
-
-impl Row for Noun {
-    fn read(line: &Line) -> Result<Self, String> {
-        let kind: Kind = line.one("kind")?;
-        let forms = |singular, plural| {
-            if !kind.is_mass() {
-                return line.words([singular, plural]);
-            }
-            line.absent(plural, "a mass noun has no plural")?;
-            line.words([singular, singular])
-        };
-        Ok(Self {
-            english: forms("english", "english_plural")?,
-            spanish: forms("spanish", "spanish_plural")?,
-            gender: line.one("gender")?,
-            kind,
-            preposition: line.optional("preposition")?,
-        })
-    }
+    /// The English preposition for being there (Spanish always has "en"); empty if it is no place.
+    pub(crate) preposition: &'static str,
 }
 
 named! {
     /// What a noun means, as far as verbs and adjectives care.
     Kind {
-        Child = "child",
-        Adult = "adult",
-        Kin = "kin",
-        Animal = "animal",
-        Fruit = "fruit",
-        Produce = "produce",
-        Sweet = "sweet",
-        Staple = "staple",
-        Meat = "meat",
-        Cooked = "cooked",
-        Plain = "plain",
-        Brewed = "brewed",
-        Text = "text",
-        Clothing = "clothing",
-        Vessel = "vessel",
-        Fragile = "fragile",
-        Furniture = "furniture",
-        Opening = "opening",
-        Vehicle = "vehicle",
-        Small = "small",
-        Plant = "plant",
-        Home = "home",
-        Public = "public",
-        Shop = "shop",
-        Shore = "shore",
-        Town = "town",
+        Child, Adult, Kin, Animal, Fruit, Produce, Sweet, Staple, Meat,
+        Cooked, Plain, Brewed, Text, Clothing, Vessel, Fragile, Furniture, Opening,
+        Vehicle, Small, Plant, Home, Public, Shop, Shore, Town,
     }
 }
 

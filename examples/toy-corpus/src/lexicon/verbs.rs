@@ -1,10 +1,27 @@
 //! Verbs: every form is written out, regular or not.
 
+use std::sync::LazyLock;
+
 use super::Kind;
-use super::table::{Line, Row, Table, named, table};
+use super::table::{Table, named, rows};
 
 /// Every verb that a clause is made of.
-pub(crate) static VERBS: Table<Verb> = table!("verbs.tsv");
+pub(crate) static VERBS: Table<Verb> = LazyLock::new(|| {
+    rows(include_str!("../../data/verbs.tsv"), |cells: [_; 18]| {
+        let [objects, animal_objects, places] = [14, 15, 16].map(|cell| Kind::named(cells[cell]));
+        let persons = |first| std::array::from_fn(|person| cells[first + person]);
+        Verb {
+            english: [cells[0], cells[1], cells[2]],
+            infinitive: cells[3],
+            present: persons(4),
+            past: persons(9),
+            objects,
+            animal_objects,
+            places,
+            properties: Property::named(cells[17]),
+        }
+    })
+});
 
 /// A verb with all its forms and what may stand around it.
 #[derive(Debug)]
@@ -28,48 +45,17 @@ named! {
     /// What some verbs have in common.
     Property {
         /// Animals do it too.
-        Animals = "animals",
+        Animals,
         /// It goes to a place: "to" and "a" instead of "in" and "en".
-        Motion = "motion",
+        Motion,
         /// "with my sister" may follow.
-        WithCompany = "with_company",
+        Company,
         /// "for my sister" may follow.
-        ForSomeone = "for_someone",
+        Beneficiary,
         /// Nobody wants to do it.
-        Accident = "accident",
+        Accident,
         /// A state, without times, and its objects are not yet known ("has a dog").
-        Possession = "possession",
-    }
-}
-
-impl Row for Verb {
-    fn read(line: &Line) -> Result<Self, String> {
-        let persons = |tense| {
-            let columns =
-                ["i", "you", "he", "we", "they"].map(|person| format!("{tense}_{person}"));
-            line.words(columns.each_ref().map(String::as_str))
-        };
-        let objects = line.any("objects")?;
-        let properties = line.any("properties")?;
-        let animal_objects = if !properties.contains(&Property::Animals) {
-            line.absent("animal_objects", "the properties do not have \"animals\"")?;
-            Vec::new()
-        } else if objects.is_empty() {
-            line.absent("animal_objects", "the verb has no objects")?;
-            Vec::new()
-        } else {
-            line.some("animal_objects")?
-        };
-        Ok(Self {
-            english: line.words(["english", "english_he", "english_past"])?,
-            infinitive: line.word("infinitive")?,
-            present: persons("present")?,
-            past: persons("past")?,
-            objects,
-            animal_objects,
-            places: line.any("places")?,
-            properties,
-        })
+        Possession,
     }
 }
 
