@@ -277,6 +277,6 @@ pub fn report_run(
         duration(state.seconds),
         state.tokens_per_second(),
         translator.checkpoint,
-        report::text(&scores, tested_on)
+        report::text(&scores, &split.held_out, tested_on)
     ))
 }

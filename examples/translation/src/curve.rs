@@ -7,7 +7,7 @@ use plotters::coord::Shift;
 use plotters::prelude::*;
 
 use crate::error::Error;
-use crate::state::CurvePoint;
+use crate::state::{Accuracy, CurvePoint};
 
 /// Its name in the folder of the run.
 pub const FILE: &str = "curve.svg";
@@ -15,16 +15,8 @@ pub const FILE: &str = "curve.svg";
 const TRAINING: RGBColor = RGBColor(31, 119, 180);
 const VALIDATION: RGBColor = RGBColor(214, 97, 26);
 
-/// One of the numbers of a point.
-type Number = fn(&CurvePoint) -> Option<f64>;
-
-/// What a picture draws of the training part and of the validation part.
-struct Lines {
-    /// The first one's name: the accuracy of predictions has no smoothing.
-    training: &'static str,
-    of_training: Number,
-    of_validation: Number,
-}
+/// The numbers of a line and the steps after which they were measured, with the name of the line.
+type Line = (&'static str, Vec<(usize, f64)>);
 
 /// Draws the curve as SVG into a file.
 ///
@@ -44,52 +36,46 @@ fn svg(curve: &[CurvePoint]) -> Result<String, Box<dyn std::error::Error>> {
         let whole = SVGBackend::with_string(&mut svg, (800, 640)).into_drawing_area();
         whole.fill(&WHITE)?;
         let (above, below) = whole.split_vertically(320);
-        let losses = Lines {
-            training: "training, with dropout and smoothing",
-            of_training: |point| Some(point.train),
-            of_validation: |point| Some(point.validation),
+        let line = |name, number: fn(&CurvePoint) -> Option<f64>| -> Line {
+            let points = curve.iter();
+            let points = points.filter_map(|point| Some((point.step, number(point)?)));
+            (name, points.collect())
         };
+        let losses = [
+            line("training, with dropout and smoothing", |point| {
+                Some(point.train)
+            }),
+            line("validation", |point| Some(point.validation)),
+        ];
         let corner = SeriesLabelPosition::UpperRight;
-        chart(&above, "loss (nats per token)", curve, losses, corner)?;
-        let accuracies = Lines {
-            training: "training",
-            of_training: |point| percent(point.train_accuracy.fraction()),
-            of_validation: |point| percent(point.validation_accuracy.fraction()),
-        };
+        chart(&above, "loss (nats per token)", losses, corner)?;
+        // The accuracy of predictions has no smoothing.
+        let accuracies = [
+            line("training", |point| percent(point.train_accuracy)),
+            line("validation", |point| percent(point.validation_accuracy)),
+        ];
         let corner = SeriesLabelPosition::LowerRight;
-        chart(
-            &below,
-            "tokens predicted correctly (%)",
-            curve,
-            accuracies,
-            corner,
-        )?;
+        chart(&below, "tokens predicted correctly (%)", accuracies, corner)?;
         whole.present()?;
     }
     Ok(svg)
 }
 
-fn percent(part: Option<f64>) -> Option<f64> {
-    part.map(|part| 100.0 * part)
+fn percent(accuracy: Accuracy) -> Option<f64> {
+    accuracy.fraction().map(|part| 100.0 * part)
 }
 
 /// Two lines over the steps, that of the training part and that of the validation part, with their names in a corner.
 fn chart<'a>(
     area: &Area<'a>,
     title: &str,
-    curve: &[CurvePoint],
-    lines: Lines,
+    lines: [Line; 2],
     corner: SeriesLabelPosition,
 ) -> Result<(), Failed<'a>> {
-    let lines = [
-        (lines.training, TRAINING, lines.of_training),
-        ("validation", VALIDATION, lines.of_validation),
-    ];
-    let last = curve.last().map_or(1, |point| point.step);
-    let numbers = lines
-        .iter()
-        .flat_map(|(_, _, line)| curve.iter().filter_map(line));
-    let highest = numbers.fold(1e-3, f64::max);
+    let points = lines.iter().flat_map(|(_, points)| points);
+    let (last, highest) = points.fold((1, 1e-3), |(last, highest), &(step, number)| {
+        (step.max(last), number.max(highest))
+    });
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 16))
         .margin(12)
@@ -101,10 +87,7 @@ fn chart<'a>(
         .x_desc("step")
         .light_line_style(TRANSPARENT)
         .draw()?;
-    for (name, colour, line) in lines {
-        let points = curve
-            .iter()
-            .filter_map(|point| Some((point.step, line(point)?)));
+    for ((name, points), colour) in lines.into_iter().zip([TRAINING, VALIDATION]) {
         let series = LineSeries::new(points, colour.stroke_width(2)).point_size(2);
         chart
             .draw_series(series)?
@@ -122,7 +105,6 @@ fn chart<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::state::Accuracy;
 
     #[test]
     fn every_point_is_drawn_and_an_accuracy_of_no_tokens_is_not() {

@@ -12,23 +12,7 @@ pub enum Error {
     /// A file or folder could not be read or written.
     #[error(transparent)]
     File(#[from] FileError),
-    /// Lines of the corpus are not sentence pairs.
-    #[error(
-        "{}: {bad} of {lines} lines {} {listed}",
-        path.display(),
-        if *bad == 1 { "is not a sentence pair:" } else { "are not sentence pairs:" }
-    )]
-    Lines {
-        /// The corpus.
-        path: PathBuf,
-        /// How many there are.
-        bad: usize,
-        /// All lines.
-        lines: usize,
-        /// What is wrong with the first of them.
-        listed: String,
-    },
-    /// The corpus as a whole cannot be trained on.
+    /// The corpus cannot be trained on.
     #[error("{corpus}: {problem}")]
     Corpus {
         /// The corpus.
@@ -71,21 +55,6 @@ pub enum Error {
     /// A folder cannot be locked: another process trains in it, for example.
     #[error(transparent)]
     Lock(#[from] LockError),
-    /// The corpus of a run has changed.
-    #[error(
-        "{corpus} (fingerprint {found}) is not the corpus of the run in {}, whose fingerprint is {was}",
-        path.display()
-    )]
-    OtherCorpus {
-        /// The folder of the run.
-        path: PathBuf,
-        /// The corpus that was read.
-        corpus: String,
-        /// Its fingerprint.
-        found: String,
-        /// The fingerprint of the run's own.
-        was: String,
-    },
     /// An option has a value that cannot work.
     #[error("{0}")]
     Option(String),

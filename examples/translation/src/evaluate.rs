@@ -17,58 +17,27 @@ pub struct Scores {
     pub combinations: Option<Score>,
     /// The translations of the sentences never seen, in their order.
     pub translations: Vec<String>,
-    /// A handful of held-out sentences with their translations.
-    pub samples: Vec<ScoredSentence>,
-}
-
-/// One held-out sentence and its translation.
-pub struct ScoredSentence {
-    /// The sentence.
-    pub source: String,
-    /// What the model said.
-    pub translation: String,
-    /// What it should have said.
-    pub reference: String,
-    /// Whether that is one of the references.
-    pub right: bool,
 }
 
 /// Translates everything that was held out.
 pub fn evaluate(translator: &Translator, split: &Split) -> Result<Scores, Error> {
     let translations = translate(translator, &split.held_out)?;
-    let combinations = if split.combinations.is_empty() {
-        None
-    } else {
-        Some(score(
-            &translate(translator, &split.combinations)?,
-            &split.combinations,
-        ))
+    let combinations = match split.combinations.as_slice() {
+        [] => None,
+        some => Some(score(&translate(translator, some)?, some)),
     };
-    // Spread over the split, so that they are not all of one kind.
-    let stride = (split.held_out.len() / 5).max(1);
-    let samples = split
-        .held_out
-        .iter()
-        .zip(&translations)
-        .step_by(stride)
-        .take(5);
     Ok(Scores {
         held_out: score(&translations, &split.held_out),
         combinations,
-        samples: samples
-            .map(|(example, translation)| ScoredSentence {
-                source: example.source.clone(),
-                translation: translation.clone(),
-                reference: example.references[0].clone(),
-                right: {
-                    let translation = key(translation);
-                    let mut references = example.references.iter();
-                    references.any(|reference| key(reference) == translation)
-                },
-            })
-            .collect(),
         translations,
     })
+}
+
+/// Whether a translation is one of the references. Sentences with the same [`key`] are equal.
+pub fn is_right(translation: &str, example: &Example) -> bool {
+    let translation = key(translation);
+    let mut references = example.references.iter();
+    references.any(|reference| key(reference) == translation)
 }
 
 /// Translates the sources; one that is longer than the positions counts as not translated.
@@ -102,23 +71,16 @@ fn translate(translator: &Translator, examples: &[Example]) -> Result<Vec<String
     Ok(translations)
 }
 
-/// Exact matches with any reference, and BLEU against all of them. Sentences with the same [`key`] are equal.
+/// Exact matches with any reference, and BLEU against all of them.
 fn score(translations: &[String], examples: &[Example]) -> Score {
     let keys = |texts: &[String]| -> Vec<String> { texts.iter().map(|text| key(text)).collect() };
-    let translations = keys(translations);
-    let references: Vec<Vec<String>> = examples
-        .iter()
-        .map(|example| keys(&example.references))
-        .collect();
-    let exact = translations
-        .iter()
-        .zip(&references)
-        .filter(|(text, references)| references.contains(text))
-        .count();
+    let references = examples.iter().map(|example| keys(&example.references));
+    let pairs = translations.iter().zip(examples);
+    let exact = pairs.filter(|(text, example)| is_right(text, example));
     Score {
         sentences: examples.len(),
-        exact: exact as f64 / examples.len().max(1) as f64,
-        bleu: corpus_bleu(&translations, &references),
+        exact: exact.count() as f64 / examples.len().max(1) as f64,
+        bleu: corpus_bleu(&keys(translations), &references.collect::<Vec<_>>()),
     }
 }
 

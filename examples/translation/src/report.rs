@@ -9,7 +9,7 @@ use serde_json::json;
 
 use crate::data::Example;
 use crate::error::Error;
-use crate::evaluate::Scores;
+use crate::evaluate::{Scores, is_right};
 use crate::run_config::RunConfig;
 use crate::sentence::LONGEST;
 use crate::state::{CurvePoint, State};
@@ -102,8 +102,8 @@ pub fn write_translations(
     Ok(files::replace(path, lines.as_bytes()).map_err(FileError::of("write", path))?)
 }
 
-/// Scores and sample translations, to be printed.
-pub fn text(scores: &Scores, tested_on: &str) -> String {
+/// Scores and a handful of the translations of `held_out`, to be printed.
+pub fn text(scores: &Scores, held_out: &[Example], tested_on: &str) -> String {
     let show = |name: &str, score: &Score| {
         format!(
             "{name}: {:.1} % of {} sentences exactly right, BLEU {:.1}\n",
@@ -116,13 +116,17 @@ pub fn text(scores: &Scores, tested_on: &str) -> String {
     if let Some(combinations) = &scores.combinations {
         lines += &show("held-out combinations of words, never seen", combinations);
     }
-    for sample in &scores.samples {
-        let mark = if sample.right { "✓" } else { "✗" };
+    // Spread over the split, so that they are not all of one kind.
+    let stride = (held_out.len() / 5).max(1);
+    let samples = held_out.iter().zip(&scores.translations).step_by(stride);
+    for (example, translation) in samples.take(5) {
         let shown = |text: &str| printable(text, LONGEST);
-        let (source, translation) = (shown(&sample.source), shown(&sample.translation));
-        lines += &format!("\n  {source}\n    {mark} {translation}");
-        if !sample.right {
-            let reference = shown(&sample.reference);
+        let (source, translated) = (shown(&example.source), shown(translation));
+        if is_right(translation, example) {
+            lines += &format!("\n  {source}\n    ✓ {translated}");
+        } else {
+            let reference = shown(&example.references[0]);
+            lines += &format!("\n  {source}\n    ✗ {translated}");
             lines += &format!("\n    expected, for example: {reference}");
         }
     }
@@ -130,88 +134,4 @@ pub fn text(scores: &Scores, tested_on: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::cli::TrainArgs;
-    use crate::state::Accuracy;
-
-    #[test]
-    fn a_line_of_translations_has_the_sentence_and_all_its_references() {
-        let example = Example {
-            source: "Go.".into(),
-            references: vec!["Ve.".into(), "Vete.".into()],
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("translations.tsv");
-        write_translations(&path, &[example], &["Ve\ta\ncasa.".into()]).unwrap();
-        let written = std::fs::read_to_string(&path).unwrap();
-        assert_eq!(written, "Go.\tVe a casa.\tVe.\tVete.\n");
-    }
-
-    #[test]
-    fn the_names_in_the_json_are_fixed() {
-        let score = Score {
-            sentences: 2,
-            exact: 0.5,
-            bleu: 12.5,
-        };
-        let config = TrainArgs::default().config().unwrap();
-        let point = CurvePoint {
-            epoch: 1,
-            step: 9,
-            train: 2.0,
-            validation: 1.5,
-            train_accuracy: Accuracy::default(),
-            validation_accuracy: Accuracy {
-                right: 3,
-                tokens: 4,
-            },
-        };
-        let scores = Scores {
-            held_out: score.clone(),
-            combinations: Some(score),
-            translations: Vec::new(),
-            samples: Vec::new(),
-        };
-        let state = State {
-            seconds: 1.0,
-            tokens: 2,
-            step: 9,
-            curve: vec![point],
-            ..State::default()
-        };
-        let report = Report {
-            tested_on: "test.tsv",
-            scores: &scores,
-            checkpoint: "epoch-0001",
-            beam: 4,
-            state: &state,
-            parameters: 3,
-            device: "flex",
-            config: &config,
-        };
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("report.json");
-        report.write(&path).unwrap();
-        let json: serde_json::Value =
-            serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
-        assert_eq!(json["held_out"]["exact"], 0.5);
-        assert_eq!(json["held_out"]["bleu"], 12.5);
-        assert_eq!(json["combinations"]["exact"], 0.5);
-        assert_eq!(json["train"]["seconds"], 1.0);
-        assert_eq!(json["train"]["tokens_per_second"], 2.0);
-        assert_eq!(json["model"]["parameters"], 3);
-        assert_eq!(json["device"], "flex");
-        assert_eq!(json["checkpoint"], "epoch-0001");
-        assert_eq!(json["tested_on"], "test.tsv");
-        assert_eq!(json["version"], env!("CARGO_PKG_VERSION"));
-        assert_eq!(json["beam"], 4);
-        assert_eq!(json["train"]["steps"], 9);
-        let point = &json["train"]["curve"][0];
-        assert_eq!(point["train_loss"], 2.0);
-        assert_eq!(point["train_accuracy"], serde_json::Value::Null);
-        assert_eq!(point["validation_accuracy"], 0.75);
-        assert_eq!(json["config"]["seed"], 1);
-        assert_eq!(json["config"]["model"]["d_model"], 96);
-    }
-}
+mod tests;

@@ -88,6 +88,9 @@ impl RunConfig {
     /// One sentence that names the option and the value.
     pub fn validate(&self) -> Result<(), Error> {
         self.model.validate()?;
+        if self.vocabulary < vocabulary::SMALLEST {
+            return Err(vocabulary::too_small(self.vocabulary));
+        }
         let positive = [
             ("--batch", self.batch),
             ("--replicas", self.replicas),
@@ -96,46 +99,42 @@ impl RunConfig {
             ("--steps", self.steps.unwrap_or(1)),
             ("--batch-tokens", self.batch_tokens.unwrap_or(1)),
         ];
-        if let Some((option, _)) = positive.iter().find(|(_, value)| *value == 0) {
-            return Err(Error::Option(format!("{option} must be at least 1, got 0")));
+        let positive = positive.map(|(option, n)| (option, n > 0, "at least 1", n as f64));
+        let above_zero = [
+            ("--learning-rate", self.learning_rate),
+            ("--clip", self.clip),
+        ];
+        let above_zero = above_zero.map(|(option, x)| {
+            let is_right = x.is_finite() && x > 0.0;
+            (option, is_right, "greater than 0", x)
+        });
+        let rate = self.learning_rate;
+        let average = self.average.unwrap_or(AVERAGE_EVERY);
+        let ranges = [
+            ("--learning-rate", rate <= 1.0, "at most 1", rate),
+            (
+                "--average",
+                average >= AVERAGE_EVERY,
+                "at least 10 steps",
+                average as f64,
+            ),
+            (
+                "--smoothing",
+                (0.0..1.0).contains(&self.smoothing),
+                "in [0, 1)",
+                self.smoothing,
+            ),
+        ];
+        let mut all = positive.into_iter().chain(above_zero).chain(ranges);
+        if let Some((option, _, must_be, value)) = all.find(|(_, is_right, ..)| !is_right) {
+            return Err(Error::Option(format!(
+                "{option} must be {must_be}, got {value}"
+            )));
         }
         if self.batch_tokens.is_none() && self.replicas > self.batch {
             return Err(Error::Option(format!(
                 "--replicas must not exceed --batch ({}), got {}",
                 self.batch, self.replicas
-            )));
-        }
-        let amounts = [
-            ("--learning-rate", self.learning_rate),
-            ("--clip", self.clip),
-        ];
-        for (option, value) in amounts {
-            if !(value.is_finite() && value > 0.0) {
-                return Err(Error::Option(format!(
-                    "{option} must be greater than 0, got {value}"
-                )));
-            }
-        }
-        if self.vocabulary < vocabulary::SMALLEST {
-            return Err(vocabulary::too_small(self.vocabulary));
-        }
-        if self.learning_rate > 1.0 {
-            return Err(Error::Option(format!(
-                "--learning-rate must be at most 1, got {}",
-                self.learning_rate
-            )));
-        }
-        if let Some(steps) = self.average
-            && steps < AVERAGE_EVERY
-        {
-            return Err(Error::Option(format!(
-                "--average must be at least {AVERAGE_EVERY} steps, got {steps}"
-            )));
-        }
-        if !(0.0..1.0).contains(&self.smoothing) {
-            return Err(Error::Option(format!(
-                "--smoothing must be in [0, 1), got {}",
-                self.smoothing
             )));
         }
         Ok(())
@@ -183,11 +182,13 @@ impl RunConfig {
         let split = self.data.load(self.seed)?;
         let found = data::fingerprint(&split);
         if found != self.data.fingerprint {
-            return Err(Error::OtherCorpus {
-                path: out.to_path_buf(),
+            return Err(Error::Corpus {
                 corpus: self.data.name(),
-                found,
-                was: self.data.fingerprint.clone(),
+                problem: format!(
+                    "its fingerprint {found} is not that of the corpus of the run in {}, {}",
+                    out.display(),
+                    self.data.fingerprint
+                ),
             });
         }
         Ok(split)

@@ -112,87 +112,44 @@ impl TrainArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use clap::Parser;
+
+    use crate::cli::{Cli, Command};
 
     #[test]
     fn bad_values_are_named_before_anything_is_read() {
-        let refused = |args: TrainArgs| args.config().unwrap_err().to_string();
-        let args = TrainArgs::default;
-        let message = refused(TrainArgs {
-            d_model: Some(30),
-            heads: Some(4),
-            ..args()
-        });
-        assert!(message.contains("30") && message.contains('4'), "{message}");
-        let message = refused(TrainArgs {
-            dropout: Some(1.0),
-            ..args()
-        });
-        assert!(
-            message.contains("dropout") && message.contains('1'),
-            "{message}"
-        );
-        let message = refused(TrainArgs {
-            layers: Some(0),
-            ..args()
-        });
-        assert!(message.contains('0'), "{message}");
-        assert_eq!(
-            refused(TrainArgs {
-                batch: Some(0),
-                ..args()
-            }),
-            "--batch must be at least 1, got 0"
-        );
-        assert_eq!(
-            refused(TrainArgs {
-                epochs: Some(0),
-                ..args()
-            }),
-            "--epochs must be at least 1, got 0"
-        );
-        assert_eq!(
-            refused(TrainArgs {
-                steps: Some(0),
-                ..args()
-            }),
-            "--steps must be at least 1, got 0"
-        );
-        assert_eq!(
-            refused(TrainArgs {
-                smoothing: Some(1.5),
-                ..args()
-            }),
-            "--smoothing must be in [0, 1), got 1.5"
-        );
-        assert_eq!(
-            refused(TrainArgs {
-                learning_rate: Some(f64::NAN),
-                ..args()
-            }),
-            "--learning-rate must be greater than 0, got NaN"
-        );
-        assert_eq!(
-            refused(TrainArgs {
-                learning_rate: Some(3.0),
-                ..args()
-            }),
-            "--learning-rate must be at most 1, got 3"
-        );
-        assert_eq!(
-            refused(TrainArgs {
-                average: Some(5),
-                ..args()
-            }),
-            "--average must be at least 10 steps, got 5"
-        );
-        let message = refused(TrainArgs {
-            data: Some("/no/such.tsv".into()),
-            ..args()
-        });
-        assert!(
-            message.starts_with("cannot read /no/such.tsv: "),
-            "{message}"
-        );
+        for (options, expected) in [
+            ("--d-model 30 --heads 4", "30"),
+            ("--dropout 1", "dropout"),
+            ("--layers 0", "0"),
+            ("--batch 0", "--batch must be at least 1, got 0"),
+            ("--epochs 0", "--epochs must be at least 1, got 0"),
+            ("--steps 0", "--steps must be at least 1, got 0"),
+            ("--smoothing 1.5", "--smoothing must be in [0, 1), got 1.5"),
+            (
+                "--learning-rate NaN",
+                "--learning-rate must be greater than 0, got NaN",
+            ),
+            (
+                "--learning-rate 3",
+                "--learning-rate must be at most 1, got 3",
+            ),
+            ("--average 5", "--average must be at least 10 steps, got 5"),
+            ("--data /no/such.tsv", "cannot read /no/such.tsv: "),
+        ] {
+            let words = ["translation", "train"].into_iter();
+            let cli = Cli::parse_from(words.chain(options.split(' ')));
+            let Some(Command::Train { args, .. }) = cli.command else {
+                panic!("{options}")
+            };
+            let message = args.config().unwrap_err().to_string();
+            match expected.starts_with("--") {
+                true => assert_eq!(message, expected),
+                false => assert!(message.contains(expected), "{message}"),
+            }
+            // Each names the value too.
+            let value = options.split(' ').next_back().unwrap();
+            assert!(message.contains(value), "{message}");
+        }
     }
 }

@@ -302,14 +302,8 @@ fn add(text: &mut String, words: &str) -> Range<usize> {
     start..text.len()
 }
 
-fn end_sentence(text: &mut String, start: usize) {
-    capitalise(text, start);
-    text.push('.');
-}
-
 /// The letters of the toy English are ASCII, so no position moves.
-fn capitalise(text: &mut str, at: usize) {
-    if let Some(first) = text.get_mut(at..at + 1) {
-        first.make_ascii_uppercase();
-    }
+fn end_sentence(text: &mut String, start: usize) {
+    text[start..=start].make_ascii_uppercase();
+    text.push('.');
 }

@@ -1,0 +1,51 @@
+//! A demo that is over is kept.
+
+use burn::tensor::Device;
+
+use super::*;
+use crate::folder;
+use crate::progress::Progress;
+use crate::trainer::Trainer;
+
+#[test]
+fn the_command_at_the_end_finds_the_run() {
+    let ends = |out: &str, end: &str| {
+        let command = your_turn("The dog sleeps.", Path::new(out));
+        assert!(command.ends_with(end), "{command}");
+    };
+    ends(OUT, " translate \"The dog sleeps.\"");
+    ends("run/a", " translate \"The dog sleeps.\" --out run/a");
+}
+
+#[test]
+fn a_finished_demo_is_kept() {
+    let _turn = crate::trainer::tests::turn();
+    let out = tempfile::tempdir().unwrap();
+    let shared = Shared {
+        out: out.path().join("run"),
+        device: None,
+        report: None,
+        translations: None,
+    };
+    let target = TargetDevice {
+        device: Device::default(),
+        name: "test".into(),
+    };
+    drop(folder::prepare(&shared.out).unwrap());
+    let mut config = TrainArgs::default().config().unwrap();
+    let (split, vocabulary) = config.prepare().unwrap();
+    let mut trainer =
+        Trainer::start(config, &split, vocabulary, &target.device, &shared.out).unwrap();
+    // The demo after one step, as if it were the last.
+    trainer
+        .run(&|state| state.step == 1, &Progress::silent())
+        .unwrap();
+    trainer.state.finished = true;
+    trainer.save().unwrap();
+    let newest = || std::fs::read(shared.out.join(checkpoint::NEWEST)).unwrap();
+    let before = newest();
+
+    let (_, outcome) = train(&shared, &target).unwrap();
+    assert_eq!(outcome, Outcome::Finished);
+    assert!(newest() == before);
+}
