@@ -10,3 +10,5 @@ pub mod lock;
 pub mod memory;
 pub mod pictures;
 pub mod text;
+#[cfg(feature = "train")]
+pub mod vocabulary;

@@ -16,23 +16,17 @@ use burn::{
     tensor::Device,
 };
 use burn_attn_models::train::LanguageModelBatch;
-use example_common::{files::FileError, fnv::Fnv};
-use tokenizers::{
-    Tokenizer,
-    models::{
-        TrainerWrapper,
-        bpe::{BPE, BpeTrainerBuilder},
-    },
-    pre_tokenizers::byte_level::ByteLevel,
+use example_common::{
+    files::FileError,
+    fnv::Fnv,
+    vocabulary::{BYTES, byte_level_bpe},
 };
+use tokenizers::Tokenizer;
 
 use crate::{cli::Recipe, error::Error};
 
 /// One byte of so many is held out, at the end of the text.
 const HELD_OUT: usize = 20;
-
-/// Bytes, with which every text can be written.
-const BYTES: usize = 256;
 
 /// A text as tokens.
 pub struct Text {
@@ -114,7 +108,7 @@ fn fingerprint(text: &str) -> String {
     format!("{}-{}", hash.to_hex(), text.len())
 }
 
-/// Byte-level BPE, as in GPT-2.
+/// A vocabulary of this text.
 fn vocabulary(text: &str, recipe: &Recipe) -> Result<Tokenizer, Error> {
     if recipe.vocabulary < BYTES {
         return Err(Error::Option(format!(
@@ -122,21 +116,8 @@ fn vocabulary(text: &str, recipe: &Recipe) -> Result<Tokenizer, Error> {
             recipe.vocabulary
         )));
     }
-    let mut tokenizer = Tokenizer::new(BPE::default());
-    let bytes = ByteLevel::default().add_prefix_space(false);
-    tokenizer
-        .with_pre_tokenizer(Some(bytes))
-        .with_decoder(Some(bytes));
-    let mut trainer: TrainerWrapper = BpeTrainerBuilder::new()
-        // The trainer allocates memory for all of them, and learns less than one for each byte.
-        .vocab_size(recipe.vocabulary.min(BYTES + text.len()))
-        .min_frequency(2)
-        .show_progress(false)
-        .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-        .build()
-        .into();
-    tokenizer.train(&mut trainer, text.split_inclusive('\n'))?;
-    Ok(tokenizer)
+    let lines = text.split_inclusive('\n');
+    Ok(byte_level_bpe(lines, recipe.vocabulary, &[], false)?)
 }
 
 /// Windows of a text, each `width` tokens and the one that follows.

@@ -3,10 +3,8 @@
 use std::path::Path;
 
 use burn_attn_models::text::labels;
-use tokenizers::models::TrainerWrapper;
-use tokenizers::models::bpe::{BPE, BpeTrainerBuilder};
-use tokenizers::pre_tokenizers::byte_level::ByteLevel;
-use tokenizers::{AddedToken, Tokenizer};
+use example_common::vocabulary::{BYTES, byte_level_bpe};
+use tokenizers::Tokenizer;
 
 use crate::error::Error;
 
@@ -19,7 +17,7 @@ pub const EOS: u32 = 2;
 const SPECIAL: [&str; 4] = ["<pad>", "<bos>", "<eos>", "<unk>"];
 
 /// The smallest vocabulary: the special tokens and every byte.
-pub const SMALLEST: usize = SPECIAL.len() + 256;
+pub const SMALLEST: usize = SPECIAL.len() + BYTES;
 
 /// Why a vocabulary of this size cannot be.
 pub fn too_small(size: usize) -> Error {
@@ -41,25 +39,8 @@ impl Vocabulary {
         if size < SMALLEST {
             return Err(too_small(size));
         }
-        let bytes_of_text: usize = sentences.iter().map(|text| text.len()).sum();
-        let mut tokenizer = Tokenizer::new(BPE::default());
-        let bytes = ByteLevel::new(true, true, true);
-        tokenizer
-            .with_pre_tokenizer(Some(bytes))
-            .with_decoder(Some(bytes));
-        let mut trainer: TrainerWrapper = BpeTrainerBuilder::new()
-            // The trainer allocates memory for all of them, and learns less than one for each byte.
-            .vocab_size(size.min(SMALLEST + bytes_of_text))
-            .min_frequency(2)
-            .show_progress(false)
-            .initial_alphabet(ByteLevel::alphabet().into_iter().collect())
-            .special_tokens(SPECIAL.map(|token| AddedToken::from(token, true)).to_vec())
-            .build()
-            .into();
-        tokenizer
-            .train(&mut trainer, sentences.iter())
-            .map_err(failed)?;
-        Self::checked(tokenizer)
+        let tokenizer = byte_level_bpe(sentences.iter().copied(), size, &SPECIAL, true);
+        Self::checked(tokenizer.map_err(failed)?)
     }
 
     /// Reads a vocabulary back.

@@ -38,17 +38,17 @@ fn replicas_are_as_many_as_threads_unless_it_is_said() {
 #[cfg(unix)]
 fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_not_stopped() {
     let folder = tempfile::tempdir().unwrap();
-    let more = ["--epochs", "200"];
+    let more = ["--epochs", "60"];
     // The test does not wait for so many epochs: it is stopped, or the test fails.
     let mut running = Running::start(train(folder.path(), "stopped").args(more));
-    while !running.line().starts_with("epoch 2/200: loss ") {}
+    while !running.line().starts_with("epoch 2/60: loss ") {}
     let (code, rest) = running.interrupt();
     assert_eq!(code, Some(130), "{rest}");
     let (_, name) = rest
         .split_once("stopped; train --resume --out stopped goes on from epoch-")
         .unwrap_or_else(|| panic!("{rest}"));
     let complete: usize = name[..4].parse().unwrap();
-    assert!((2..200).contains(&complete), "{complete}");
+    assert!((2..60).contains(&complete), "{complete}");
 
     let resume = ["train", "--resume", "--report", "report.json"];
     let resumed = done(program(folder.path(), "stopped").args(resume));
@@ -59,7 +59,7 @@ fn ctrl_c_stops_after_a_step_and_the_resumed_run_has_the_curve_of_one_that_was_n
 
     done(train(folder.path(), "straight").args(more));
     let [stopped, straight] = ["stopped", "straight"].map(|out| curve(&folder.path().join(out)));
-    assert_eq!(stopped.as_array().unwrap().len(), 200);
+    assert_eq!(stopped.as_array().unwrap().len(), 60);
     assert_eq!(stopped, straight);
 }
 
