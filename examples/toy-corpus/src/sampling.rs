@@ -13,7 +13,7 @@ const HELD_OUT: usize = 400;
 const COMBINATIONS: usize = 300;
 /// Noun–adjective pairs kept out of training.
 const KEPT_OUT: usize = 30;
-/// Some nouns fit few verbs: so many are drawn, of which the least used one is taken.
+/// How many nouns are drawn, of which the least used one is taken: some nouns fit few verbs, and would be rare.
 const NOUN_DRAWS: usize = 10;
 /// Words of an English sentence.
 const ENGLISH_WORDS: RangeInclusive<usize> = 3..=12;

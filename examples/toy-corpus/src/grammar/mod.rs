@@ -52,7 +52,7 @@ pub(super) struct Composer {
     deck: VecDeque<Cell>,
     /// The cell of the last sentence, if it had one.
     dealt: Option<Cell>,
-    /// Of how many nouns drawn the least used one is taken.
+    /// How many nouns are drawn, of which the least used one is taken.
     noun_draws: usize,
     /// By number.
     noun_uses: Vec<[u32; 2]>,
