@@ -210,15 +210,21 @@ extern crate alloc;
 #[cfg(feature = "std")]
 extern crate std;
 
+mod attention;
 mod bias;
 mod broadcast;
+mod compiled;
 mod dropout;
 mod extent;
+mod linear;
 mod mask;
 mod math;
 pub mod oracle;
 mod problem;
+mod simd;
+mod threads;
 pub mod tiled;
+mod view;
 
 pub use bias::{DistanceAxis, RelativeBuckets, RelativeBucketsError, alibi_slopes};
 pub use broadcast::{Broadcast, BroadcastError};

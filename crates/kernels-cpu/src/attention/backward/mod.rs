@@ -1,0 +1,224 @@
+//! The backward pass: gradients of query, key, value, biases and sinks, from the saved output and logsumexp.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `gradients.rs` | [`Upstream`] and [`Gradients`]: inputs and outputs |
+//! | `plan.rs` | which task computes what, and where it adds its sums |
+//! | `reduce.rs` | adds up the separate sums of the tasks |
+//! | `mod.rs` | [`backward`] |
+
+mod gradients;
+mod plan;
+mod reduce;
+
+use crate::{
+    Problem,
+    attention::{
+        inputs::{Inputs, KernelError, at_least, exactly},
+        kernel::{
+            backward::TileBackward,
+            sums::BiasGradient,
+            tile::{QUERIES, padded},
+        },
+    },
+    compiled::Compiled,
+    threads::{
+        parallel::{Execution, for_each},
+        scratch::{sum_of_pieces, take, with_scratch},
+    },
+    view::{element::Element, head_rows::HeadRows},
+};
+pub use gradients::{Gradients, Upstream};
+use plan::{Plan, Task};
+
+/// The gradients of `sum(output · output_gradient) + sum(logsumexp · logsumexp_gradient)`.
+///
+/// Same input, same bits: every sum has an order that depends on the problem alone, not on threads.
+///
+/// # Errors
+/// An input, an option or a buffer does not fit the problem.
+///
+/// # Cost
+/// Five products where the forward pass has two: `2 · batch · heads_q · len_q · len_kv · (3 · dim_qk + 2 · dim_v)`
+/// operations over visible pairs. Memory grows with `len_q + len_kv`, not with their product. Only the gradient of a
+/// dense bias takes additional copies of that bias: up to three, or one per task if it has one row for all queries.
+///
+/// # Source
+/// Dao, *FlashAttention-2* (2023), algorithm 2, but with one task per key/value head instead of two passes, so that nothing is
+/// computed twice.
+pub fn backward<T: Element>(
+    inputs: &Inputs<'_, T>,
+    upstream: &Upstream<'_, T>,
+    gradients: Gradients<'_, T>,
+    execution: Execution,
+) -> Result<(), KernelError> {
+    inputs.validate()?;
+    let problem = &inputs.problem;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = *problem;
+    for (name, rows) in [
+        ("output", &upstream.output),
+        ("gradient of the output", &upstream.output_gradient),
+    ] {
+        at_least(
+            name,
+            rows.available(),
+            rows.extent(batch, heads_q, len_q, dim_v),
+            problem,
+        )?;
+    }
+    exactly(
+        "logsumexp",
+        upstream.logsumexp.len(),
+        problem.query_rows(),
+        problem,
+    )?;
+    if let Some(gradient) = upstream.logsumexp_gradient {
+        exactly(
+            "gradient of the logsumexp",
+            gradient.len(),
+            problem.query_rows(),
+            problem,
+        )?;
+    }
+    gradients.validate(inputs)?;
+    if problem.query_rows() == 0 {
+        gradients.clear(problem);
+        return Ok(());
+    }
+    let plan = Plan::new(inputs, &gradients);
+    run(&plan, inputs, upstream, gradients, execution);
+    Ok(())
+}
+
+fn run<T: Element>(
+    plan: &Plan,
+    inputs: &Inputs<'_, T>,
+    upstream: &Upstream<'_, T>,
+    mut gradients: Gradients<'_, T>,
+    execution: Execution,
+) {
+    let [partial, slabs] = [plan.partial_sums(), plan.slabs_in_scratch()];
+    with_scratch(sum_of_pieces([partial, slabs]), |mut scratch| {
+        let partial = take(&mut scratch, partial);
+        let slabs = take(&mut scratch, slabs);
+        let mut slots = plan.slots(&mut gradients, partial, slabs);
+        if inputs.mask.by_position.causal.is_some() {
+            // The last tiles have the most work: they go first, so that no thread waits for them at the end.
+            slots.reverse();
+        }
+        for_each(
+            plan.workers(execution),
+            plan.per_worker(),
+            slots.into_iter(),
+            |slot, scratch| {
+                slot.bias.fill(T::Real::default());
+                for task in slot.tasks {
+                    run_task(plan, inputs, upstream, task, slot.bias, scratch, execution);
+                }
+            },
+        );
+        plan.reduce(&mut gradients, partial, slabs, execution);
+    });
+}
+
+/// Some tiles of the query heads that share one key/value head.
+fn run_task<T: Element>(
+    plan: &Plan,
+    inputs: &Inputs<'_, T>,
+    upstream: &Upstream<'_, T>,
+    task: Task<'_, T>,
+    bias: &mut [T::Real],
+    mut scratch: &mut [T::Real],
+    execution: Execution,
+) {
+    let problem = inputs.problem;
+    let Problem {
+        len_q,
+        dim_qk,
+        dim_v,
+        ..
+    } = problem;
+    let scoring = inputs.scoring();
+    let (batch_item, head_kv) = (task.batch_item, task.head_kv);
+    let k = HeadRows::new(inputs.k, batch_item, head_kv);
+    let v = HeadRows::new(inputs.v, batch_item, head_kv);
+    let [key_elements, value_elements] = plan.sums_per_head();
+    let (key_gradient, value_gradient) = match task.partial {
+        Some(partial) => partial.split_at_mut(key_elements),
+        None => take(&mut scratch, key_elements + value_elements).split_at_mut(key_elements),
+    };
+    for sums in [
+        &mut *key_gradient,
+        &mut *value_gradient,
+        &mut *task.sinks,
+        &mut *task.distance,
+    ] {
+        sums.fill(T::Real::default());
+    }
+    let mut query_gradients = task.q.into_iter();
+    let per_head = plan.distances;
+    for tile in task.tiles {
+        let (in_group, query) = plan.tile(tile);
+        let head = head_kv * problem.group_size() + in_group;
+        let rows = len_q.min(query + QUERIES) - query;
+        let row = problem.query_row(batch_item, head, query);
+        let bias_gradient = plan.bias.as_ref().map(|layout| {
+            let [of_batch, of_heads, of_queries, of_keys] = layout.strides;
+            let origin =
+                (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
+            BiasGradient {
+                sums: bias,
+                origin,
+                strides: [of_queries, of_keys],
+            }
+        });
+        let mut query_gradient = query_gradients.next();
+        T::Real::backward_tile(
+            execution,
+            TileBackward {
+                scoring,
+                required: plan.required,
+                scale: inputs.scale(),
+                sink: inputs.sink(head),
+                q: &HeadRows::new(inputs.q, batch_item, head),
+                k: &k,
+                v: &v,
+                output: &HeadRows::new(upstream.output, batch_item, head),
+                output_gradient: &HeadRows::new(upstream.output_gradient, batch_item, head),
+                batch_item,
+                head,
+                query,
+                logsumexp: &upstream.logsumexp[row..row + rows],
+                logsumexp_gradient: upstream.logsumexp_gradient.map(|all| &all[row..row + rows]),
+                key_gradient: &mut *key_gradient,
+                value_gradient: &mut *value_gradient,
+                distance_gradient: &mut task.distance
+                    [in_group * per_head..(in_group + 1) * per_head],
+                bias_gradient,
+                sink_gradient: task.sinks.get_mut(in_group),
+                query_gradient: &mut |query, row| {
+                    if let Some(gradient) = &mut query_gradient {
+                        T::from_reals(row, gradient.row(query));
+                    }
+                },
+                scratch: &mut *scratch,
+            },
+        );
+    }
+    for (sums, out, dim) in [
+        (&*key_gradient, task.k, dim_qk),
+        (&*value_gradient, task.v, dim_v),
+    ] {
+        if let Some(mut out) = out {
+            for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {
+                T::from_reals(&sums[..dim], out.row(row));
+            }
+        }
+    }
+}

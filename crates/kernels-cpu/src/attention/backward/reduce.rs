@@ -1,0 +1,133 @@
+//! Adds up the separate sums of the tasks.
+
+use crate::{
+    Problem,
+    attention::{
+        backward::{
+            gradients::Gradients,
+            plan::{Plan, heads},
+        },
+        kernel::tile::padded,
+    },
+    simd::real::Real,
+    threads::parallel::{Execution, for_each},
+    view::element::Element,
+};
+
+/// Rows of keys that are added up at once, and numbers of a bias.
+const REDUCED_ROWS: usize = 32;
+const REDUCED_NUMBERS: usize = 1 << 14;
+
+impl Plan {
+    /// Adds up the separate sums of the tasks, in their order.
+    pub(crate) fn reduce<T: Element>(
+        &self,
+        gradients: &mut Gradients<'_, T>,
+        partial: &[T::Real],
+        slabs: &[T::Real],
+        execution: Execution,
+    ) {
+        let Problem {
+            batch,
+            heads_kv,
+            dim_qk,
+            dim_v,
+            len_kv,
+            ..
+        } = self.problem;
+        let group = self.problem.group_size();
+        let [of_sums, of_sinks, of_distances] = self.partial_per_task();
+        let per_task = of_sums + of_sinks + of_distances;
+        // Numbers that come from memory are worth several operations.
+        let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
+        if self.chunks > 1 {
+            let [of_keys, of_values] = self.sums_per_head();
+            let of_heads = [batch, heads_kv, len_kv];
+            for (rows, dim, skip, sums) in [
+                (gradients.k.take(), dim_qk, 0, of_keys),
+                (gradients.v.take(), dim_v, of_keys, of_values),
+            ] {
+                let heads = heads(rows, of_heads, dim).enumerate();
+                let pieces = heads.flat_map(|(head, rows)| {
+                    let pieces = rows.tiles(REDUCED_ROWS).enumerate();
+                    pieces.map(move |(piece, rows)| (head, piece * REDUCED_ROWS, rows))
+                });
+                let row = padded(dim);
+                for_each(
+                    workers(self.tasks() * sums),
+                    REDUCED_ROWS * row,
+                    pieces,
+                    |(head, first, mut out), total| {
+                        let total = &mut total[..out.rows() * row];
+                        let tasks = &partial[head * self.chunks * per_task..];
+                        let tasks = tasks[..self.chunks * per_task].chunks_exact(per_task);
+                        for (task, sums) in tasks.enumerate() {
+                            let sums = &sums[skip + first * row..][..total.len()];
+                            if task == 0 {
+                                total.copy_from_slice(sums);
+                            } else {
+                                add(total, sums);
+                            }
+                        }
+                        for (index, total) in total.chunks_exact(row).enumerate() {
+                            T::from_reals(&total[..dim], out.row(index));
+                        }
+                    },
+                );
+            }
+        }
+        for (out, skip, per_head) in [
+            (&mut gradients.sinks, of_sums, 1),
+            (
+                &mut gradients.distance_bias,
+                of_sums + of_sinks,
+                self.distances,
+            ),
+        ] {
+            let Some(out) = out else { continue };
+            let length = group * per_head;
+            if length == 0 || per_task == 0 {
+                out.fill(T::Real::default());
+                continue;
+            }
+            for_each(
+                workers(self.tasks() * length),
+                0,
+                out.chunks_exact_mut(length).enumerate(),
+                |(head_kv, out), _: &mut [T::Real]| {
+                    out.fill(T::Real::default());
+                    for (task, sums) in partial.chunks_exact(per_task).enumerate() {
+                        if task / self.chunks % heads_kv == head_kv {
+                            add(out, &sums[skip..][..length]);
+                        }
+                    }
+                },
+            );
+        }
+        let (parts, slots) = self.slabs();
+        let (others, size) = (slots / parts.max(1) - 1, self.slab());
+        if let Some(out) = gradients.bias.as_deref_mut().filter(|_| others * size > 0) {
+            let pieces = out.chunks_exact_mut(size).enumerate();
+            let pieces = pieces.flat_map(|(part, out)| {
+                let pieces = out.chunks_mut(REDUCED_NUMBERS).enumerate();
+                pieces.map(move |(piece, out)| (part, piece * REDUCED_NUMBERS, out))
+            });
+            for_each(
+                workers(slots * size),
+                0,
+                pieces,
+                |(part, first, out), _: &mut [T::Real]| {
+                    for slab in part * others..(part + 1) * others {
+                        add(out, &slabs[slab * size + first..][..out.len()]);
+                    }
+                },
+            );
+        }
+    }
+}
+
+fn add<R: Real>(sums: &mut [R], more: &[R]) {
+    for (sum, &more) in sums.iter_mut().zip(more) {
+        *sum = *sum + more;
+    }
+}

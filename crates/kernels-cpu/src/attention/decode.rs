@@ -1,0 +1,184 @@
+//! The forward pass of a single query, which reads every key and value once. The keys of one head may be divided among
+//! threads.
+
+use core::f64::consts::LOG2_E;
+
+use pulp::Scalar;
+
+use crate::{
+    Problem,
+    attention::{
+        inputs::Inputs,
+        kernel::{
+            decode::{Decode, VALUES, decode_scratch, group_part},
+            screened::all_finite,
+            softmax::finish,
+            tile::prescale,
+        },
+    },
+    compiled::Compiled,
+    math,
+    simd::real::Real,
+    threads::{
+        parallel::{Execution, for_each},
+        scratch::{sum_of_pieces, take, with_scratch},
+    },
+    view::{element::Element, head_rows::HeadRows, rows::Head, rows_mut::RowsMut},
+};
+
+/// Keys of one split, at least.
+const KEYS_PER_SPLIT: usize = 512;
+/// Tasks of the whole call, unless there are more heads: a constant, so that the bits do not depend on the number of threads.
+const ENOUGH_TASKS: usize = 8;
+
+/// Splits of the keys (Flash-Decoding) of a key/value head. They depend only on the problem, and so do the bits of the result.
+fn splits(problem: &Problem) -> usize {
+    let heads = problem.batch * problem.heads_kv;
+    ENOUGH_TASKS
+        .div_ceil(heads.max(1))
+        .min(problem.len_kv / KEYS_PER_SPLIT)
+        .max(1)
+}
+
+fn tasks(problem: &Problem) -> usize {
+    problem.batch * problem.heads_kv * splits(problem)
+}
+
+fn workers(problem: &Problem, execution: Execution) -> usize {
+    // Decoding is bound by memory: an operation counts 16-fold. The helpers are usually still awake after the preceding projection.
+    execution.workers(tasks(problem), 16.0 * problem.operations())
+}
+
+/// The results of each query head of the group.
+fn per_task(problem: &Problem) -> usize {
+    problem.group_size() * group_part(problem, 0).len()
+}
+
+/// As [`forward`](super::forward::forward), for `len_q = 1`.
+pub(crate) fn decode<T: Element>(
+    inputs: &Inputs<'_, T>,
+    output: RowsMut<'_, T>,
+    logsumexp: &mut [T::Real],
+    execution: Execution,
+) {
+    let problem = inputs.problem;
+    with_scratch(tasks(&problem) * per_task(&problem), |partial| {
+        run_tasks(inputs, partial, execution);
+        merge(inputs, partial, output, logsumexp, execution);
+    });
+}
+
+fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execution: Execution) {
+    let problem = inputs.problem;
+    let Problem {
+        heads_kv, dim_qk, ..
+    } = problem;
+    let group = problem.group_size();
+    let splits = splits(&problem);
+    for_each(
+        workers(&problem, execution),
+        sum_of_pieces([group * dim_qk]) + decode_scratch(&problem),
+        partial.chunks_exact_mut(per_task(&problem)).enumerate(),
+        |(task, partial), mut scratch| {
+            let (head, split) = (task / splits, task % splits);
+            let (batch_item, head_kv) = (head / heads_kv, head % heads_kv);
+            let queries = take(&mut scratch, group * dim_qk);
+            for (in_group, row) in queries.chunks_exact_mut(dim_qk).enumerate() {
+                HeadRows::new(inputs.q, batch_item, head_kv * group + in_group).row(0, row);
+            }
+            let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
+            queries.iter_mut().for_each(|x| *x = *x * factor);
+            let range = inputs.mask.key_range(&problem, batch_item, 0);
+            let cut = |split| range.start + range.len() * split / splits;
+            T::Real::decode(
+                execution,
+                Decode {
+                    scoring: inputs.scoring(),
+                    queries,
+                    k: &HeadRows::new(inputs.k, batch_item, head_kv),
+                    v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                    batch_item,
+                    head_kv,
+                    keys: cut(split)..cut(split + 1),
+                    partial,
+                    scratch,
+                },
+            );
+        },
+    );
+}
+
+/// Merges the parts of all rows.
+fn merge<T: Element>(
+    inputs: &Inputs<'_, T>,
+    partial: &[T::Real],
+    output: RowsMut<'_, T>,
+    logsumexp: &mut [T::Real],
+    execution: Execution,
+) {
+    let problem = inputs.problem;
+    let Problem {
+        batch,
+        heads_q,
+        heads_kv,
+        dim_v,
+        ..
+    } = problem;
+    let (splits, per_task) = (splits(&problem), per_task(&problem));
+    let heads = output.heads([batch, heads_q, 1], dim_v).zip(logsumexp);
+    let numbers = batch * heads_q * splits * dim_v;
+    for_each(
+        execution.workers(batch * heads_q, 8.0 * numbers as f64),
+        dim_v,
+        heads.enumerate(),
+        |(head, (mut output, logsumexp)), row| {
+            let (batch_item, head) = (head / heads_q, head % heads_q);
+            let first = (batch_item * heads_kv + problem.kv_head(head)) * splits;
+            let parts = partial[first * per_task..][..splits * per_task].chunks_exact(per_task);
+            let part = group_part(&problem, head % problem.group_size());
+            let parts = parts.map(|task| &task[part.clone()]);
+            *logsumexp = merge_row(inputs, [batch_item, head], parts, row);
+            T::from_reals(row, output.row(0));
+        },
+    );
+}
+
+/// Merges the parts of one row; returns the logsumexp.
+fn merge_row<'a, T: Element>(
+    inputs: &Inputs<'_, T>,
+    [batch_item, head]: [usize; 2],
+    parts: impl Iterator<Item = &'a [T::Real]> + Clone,
+    row: &mut [T::Real],
+) -> T::Real {
+    let maximum = parts.clone().fold(f64::NEG_INFINITY, |maximum, part| {
+        let of_part = part[0].to_f64();
+        // A part that is NaN must stay NaN.
+        if of_part <= maximum { maximum } else { of_part }
+    });
+    // Of a part without a visible key, −∞ may be the maximum of all.
+    let rescale = |of_part: T::Real| match of_part.to_f64() {
+        of_part if of_part == maximum => 1.0,
+        of_part => math::exp2(of_part - maximum),
+    };
+    let sums = parts
+        .clone()
+        .map(|part| rescale(part[0]) * part[1].to_f64());
+    let (logsumexp, share) = finish(maximum, sums.sum(), inputs.sink(head));
+    let logsumexp = T::Real::from_f64(logsumexp);
+    let kept_scale = inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale());
+    row.fill(T::Real::default());
+    for part in parts {
+        let factor = T::Real::from_f64(rescale(part[0]) * kept_scale * share);
+        for (total, &value) in row.iter_mut().zip(&part[VALUES..]) {
+            *total = *total + factor * value;
+        }
+    }
+    let finite = || all_finite(Scalar::new(), [&*row].into_iter(), T::Real::from_f64(1.0));
+    // Weights of zero times values that other heads of the group see are NaN if the values are.
+    let at = [batch_item, head, 0];
+    let scoring = inputs.scoring();
+    if scoring.fully_masked(at, inputs.sink(head), logsumexp, finite) {
+        row.fill(T::Real::default());
+    }
+    logsumexp
+}

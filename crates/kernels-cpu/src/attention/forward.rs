@@ -1,0 +1,120 @@
+//! The forward pass: output and logsumexp, one tile of queries after the other.
+
+use crate::{
+    Problem,
+    attention::{
+        decode::decode,
+        inputs::{Inputs, KernelError, exactly, writable},
+        kernel::{
+            forward::{TileForward, tile_scratch},
+            tile::QUERIES,
+        },
+    },
+    compiled::Compiled,
+    threads::parallel::{Execution, for_each},
+    view::{element::Element, head_rows::HeadRows, rows_mut::RowsMut},
+};
+
+fn workers(problem: &Problem, execution: Execution) -> usize {
+    let tasks = problem.batch * problem.heads_q * problem.len_q.div_ceil(QUERIES);
+    execution.workers(tasks, problem.operations())
+}
+
+/// Output and logsumexp of attention, as the [contract](crate) states it.
+///
+/// # Shapes
+/// - output `[batch, heads_q, len_q, dim_v]`, of any strides
+/// - logsumexp `[batch, heads_q, len_q]`, contiguous
+///
+/// # Errors
+/// An input, an option or a buffer does not fit the problem.
+///
+/// # Cost
+/// `2 · batch · heads_q · len_q · len_kv · (dim_qk + dim_v)` operations over visible pairs. The scratch memory of each thread does
+/// not grow with `len_q` and `len_kv`. A single query reads every key and value once.
+///
+/// # Source
+/// Dao et al., *FlashAttention* (2022), algorithm 1, with the softmax of Milakov and Gimelshein, *Online normalizer
+/// calculation for softmax* (2018).
+pub fn forward<T: Element>(
+    inputs: &Inputs<'_, T>,
+    output: RowsMut<'_, T>,
+    logsumexp: &mut [T::Real],
+    execution: Execution,
+) -> Result<(), KernelError> {
+    inputs.validate()?;
+    let problem = &inputs.problem;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = *problem;
+    writable("output", &output, [batch, heads_q, len_q], dim_v, problem)?;
+    exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
+    if problem.query_rows() == 0 {
+        return Ok(());
+    }
+    if problem.len_q == 1 {
+        decode(inputs, output, logsumexp, execution);
+    } else {
+        tiles(inputs, output, logsumexp, execution);
+    }
+    Ok(())
+}
+
+fn tiles<T: Element>(
+    inputs: &Inputs<'_, T>,
+    output: RowsMut<'_, T>,
+    logsumexp: &mut [T::Real],
+    execution: Execution,
+) {
+    let problem = inputs.problem;
+    let Problem {
+        batch,
+        heads_q,
+        len_q,
+        dim_v,
+        ..
+    } = problem;
+    let scoring = inputs.scoring();
+    let heads = output.heads([batch, heads_q, len_q], dim_v);
+    let per_head = heads.zip(logsumexp.chunks_mut(len_q));
+    let tasks = per_head
+        .enumerate()
+        .flat_map(|(head, (output, logsumexp))| {
+            let tiles = output.tiles(QUERIES).zip(logsumexp.chunks_mut(QUERIES));
+            // Under a causal mask the last tile has the most work: it goes first, so that no thread waits for it at the end.
+            tiles
+                .enumerate()
+                .rev()
+                .map(move |(tile, (output, logsumexp))| (head, tile * QUERIES, output, logsumexp))
+        });
+    for_each(
+        workers(&problem, execution),
+        tile_scratch(&problem),
+        tasks,
+        |(head, query, mut output, logsumexp), scratch| {
+            let (batch_item, head) = (head / heads_q, head % heads_q);
+            let head_kv = problem.kv_head(head);
+            T::Real::forward_tile(
+                execution,
+                TileForward {
+                    scoring,
+                    scale: inputs.scale(),
+                    sink: inputs.sink(head),
+                    q: &HeadRows::new(inputs.q, batch_item, head),
+                    k: &HeadRows::new(inputs.k, batch_item, head_kv),
+                    v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                    batch_item,
+                    head,
+                    query,
+                    logsumexp,
+                    output: &mut |query, row| T::from_reals(row, output.row(query)),
+                    scratch,
+                },
+            );
+        },
+    );
+}

@@ -1,0 +1,195 @@
+//! The biases of scores: a dense one, and one that depends on the distance of a key.
+
+use core::{f64::consts::LOG2_E, ops::Range};
+
+use pulp::Simd;
+
+use crate::{
+    Broadcast,
+    attention::kernel::{
+        tile::{Panel, WIDEST_PANEL},
+        transpose::transpose_eights,
+        visibility::Visible,
+    },
+    simd::real::Real,
+};
+
+/// What is added to scores; −∞ hides.
+#[derive(Clone, Copy)]
+pub(crate) struct Biases<'a, R> {
+    /// `[batch, heads_q, len_q, len_kv]`
+    pub(crate) dense: Option<Broadcast<'a, R>>,
+    /// `[heads_q, distances]`
+    pub(crate) distance: Option<&'a [R]>,
+}
+
+impl<R: Real> Biases<'_, R> {
+    /// Adds them to the scores of a panel, one row per key, `stride` numbers apart.
+    #[inline(always)]
+    pub(crate) fn add_to_panel<S: Simd>(
+        &self,
+        simd: S,
+        visible: &Visible<'_>,
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        if let Some(bias) = self.distance {
+            let (entries, first) = visible.distances(panel.batch_item, panel.query, keys.start);
+            let head = &bias[panel.head * entries..][..entries];
+            for (row, skipped) in scores.chunks_mut(stride).zip(0..keys.len()) {
+                let biases = &head[first - skipped..][..panel.queries];
+                for (score, &bias) in row.iter_mut().zip(biases) {
+                    *score = plus_bias(*score, bias);
+                }
+            }
+        }
+        if let Some(bias) = &self.dense {
+            add_dense(simd, bias, panel, keys, scores, stride);
+        }
+    }
+
+    /// Adds them to the scores of the only query of a head, one for each of `keys`.
+    #[inline(always)]
+    pub(crate) fn add_to_query(
+        &self,
+        visible: &Visible<'_>,
+        [batch_item, head]: [usize; 2],
+        keys: &Range<usize>,
+        scores: &mut [R],
+    ) {
+        if let Some(bias) = self.distance {
+            let (entries, first) = visible.distances(batch_item, 0, keys.start);
+            let biases = &bias[head * entries..][first + 1 - keys.len()..=first];
+            for (score, &bias) in scores.iter_mut().zip(biases.iter().rev()) {
+                *score = plus_bias(*score, bias);
+            }
+        }
+        if let Some(bias) = &self.dense {
+            let stride = bias.strides()[3];
+            let biases = &bias.data()[bias.index(batch_item, head, 0, keys.start)..];
+            for (index, score) in scores.iter_mut().enumerate().take(keys.len()) {
+                *score = plus_bias(*score, biases[index * stride]);
+            }
+        }
+    }
+
+    /// Whether one of them may be −∞ for some of these queries and keys. A dense one is not searched.
+    pub(crate) fn may_hide(
+        &self,
+        visible: &Visible<'_>,
+        [batch_item, head]: [usize; 2],
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+    ) -> bool {
+        self.dense.is_some()
+            || self.distance.is_some_and(|bias| {
+                let (entries, first) = visible.distances(batch_item, queries.start, keys.start);
+                let first = head * entries + first;
+                bias[first + 1 - keys.len()..first + queries.len()].contains(&R::NEG_INFINITY)
+            })
+    }
+
+    /// Whether one of them is −∞ for a query and a key.
+    pub(crate) fn hide(
+        &self,
+        visible: &Visible<'_>,
+        [batch_item, head, query]: [usize; 3],
+        key: usize,
+    ) -> bool {
+        let hides = |bias: R| bias == R::NEG_INFINITY;
+        let dense = self
+            .dense
+            .map(|bias| bias.get(batch_item, head, query, key));
+        let distance = self.distance.map(|bias| {
+            let (entries, entry) = visible.distances(batch_item, query, key);
+            bias[head * entries + entry]
+        });
+        dense.is_some_and(hides) || distance.is_some_and(hides)
+    }
+}
+
+/// `score + log2(e) · bias`, and −∞ where the bias is −∞, even if the score is NaN.
+#[inline(always)]
+fn plus_bias<R: Real>(score: R, bias: R) -> R {
+    if bias == R::NEG_INFINITY {
+        return bias;
+    }
+    // `f32::MIN` is a common additive mask. Times log2(e) it would overflow to −∞ and hide the key: the clamp keeps it finite.
+    let (bias, least) = (bias * R::from_f64(LOG2_E), R::default() - R::MAX);
+    let bias = if bias < least { least } else { bias };
+    score + if bias > R::MAX { R::MAX } else { bias }
+}
+
+/// As [`plus_bias`], for a vector.
+#[inline(always)]
+fn plus_bias_vector<R: Real, S: Simd>(
+    simd: S,
+    score: R::Vector<S>,
+    bias: R::Vector<S>,
+) -> R::Vector<S> {
+    let (least, most) = (
+        R::splat(simd, R::default() - R::MAX),
+        R::splat(simd, R::MAX),
+    );
+    let scaled = R::times(simd, bias, R::splat(simd, R::from_f64(LOG2_E)));
+    let sum = R::plus(simd, score, R::bound(simd, scaled, least, most));
+    R::select_less(simd, bias, least, R::splat(simd, R::NEG_INFINITY), sum)
+}
+
+/// Adds a dense bias, which has one row per query, to scores that have one row per key.
+#[inline(always)]
+fn add_dense<R: Real, S: Simd>(
+    simd: S,
+    bias: &Broadcast<'_, R>,
+    panel: &Panel,
+    keys: &Range<usize>,
+    scores: &mut [R],
+    stride: usize,
+) {
+    let [_, _, of_queries, of_keys] = bias.strides();
+    let first = &bias.data()[bias.index(panel.batch_item, panel.head, panel.query, keys.start)..];
+    if of_queries == 0 {
+        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+            let bias = R::splat(simd, first[key * of_keys]);
+            for score in R::vectors_mut::<S>(&mut row[..panel.columns]) {
+                *score = plus_bias_vector::<R, S>(simd, *score, bias);
+            }
+        }
+        return;
+    }
+    // Four keys at a time: four numbers of each query's row become a column of four rows of scores.
+    let mut columns = [[R::default(); WIDEST_PANEL]; 4];
+    for (quad, scores) in scores
+        .chunks_mut(4 * stride)
+        .take(keys.len().div_ceil(4))
+        .enumerate()
+    {
+        let first = &first[4 * quad * of_keys..];
+        let count = (keys.len() - 4 * quad).min(4);
+        let mut done = 0;
+        while of_keys == 1 && count == 4 && done + 8 <= panel.queries {
+            let mut rows = [[R::default(); 4]; 8];
+            for (query, row) in rows.iter_mut().enumerate() {
+                row.copy_from_slice(&first[(done + query) * of_queries..][..4]);
+            }
+            let rows = transpose_eights::<S, R>(simd, &rows);
+            for (column, row) in columns.iter_mut().zip(&rows) {
+                column[done..done + 8].copy_from_slice(row);
+            }
+            done += 8;
+        }
+        for query in done..panel.queries {
+            for (key, column) in columns.iter_mut().enumerate().take(count) {
+                column[query] = first[query * of_queries + key * of_keys];
+            }
+        }
+        for (row, column) in scores.chunks_mut(stride).zip(&columns).take(count) {
+            let row = R::vectors_mut::<S>(&mut row[..panel.columns]);
+            for (score, &bias) in row.iter_mut().zip(R::vectors::<S>(column)) {
+                *score = plus_bias_vector::<R, S>(simd, *score, bias);
+            }
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! A single query and one split of the keys: vectors run along the dimensions.
+
+use core::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use crate::{
+    Problem,
+    attention::kernel::{
+        scores::Scoring,
+        screened::all_finite,
+        softmax::online_softmax_row,
+        tile::{blocks, padded},
+    },
+    simd::{
+        gemm::{Beta, Gemm},
+        real::{MAX_LANES, Real},
+    },
+    threads::scratch::{LINE_NUMBERS, sum_of_pieces, take},
+    view::rows::{Block, Head},
+};
+
+/// Keys whose scores are held at once.
+const KEYS: usize = 256;
+
+/// Length of the scratch buffer of a task.
+pub(crate) fn decode_scratch(problem: &Problem) -> usize {
+    let Problem { dim_qk, dim_v, .. } = *problem;
+    let group = problem.group_size();
+    sum_of_pieces([group * KEYS, KEYS * dim_qk, KEYS * dim_v])
+}
+
+/// A row of a task's results begins with its largest score and the sum of its weights. From here on it has its weighted values, at
+/// the start of a cache line.
+pub(crate) const VALUES: usize = LINE_NUMBERS;
+
+/// The part of a task's results that belongs to one query head of the group.
+pub(crate) fn group_part(problem: &Problem, in_group: usize) -> Range<usize> {
+    let size = VALUES + padded(problem.dim_v);
+    in_group * size..(in_group + 1) * size
+}
+
+/// One split of the keys of a key/value head, with the queries of all heads that share it.
+pub struct Decode<'a, R> {
+    pub(crate) scoring: Scoring<'a, R>,
+    /// `[group, dim_qk]`, times scale and log2(e).
+    pub(crate) queries: &'a [R],
+    pub(crate) k: &'a dyn Head<R>,
+    pub(crate) v: &'a dyn Head<R>,
+    pub(crate) batch_item: usize,
+    pub(crate) head_kv: usize,
+    pub(crate) keys: Range<usize>,
+    /// For each query head: the largest score, the sum of the weights relative to it, and the weighted values.
+    pub(crate) partial: &'a mut [R],
+    pub(crate) scratch: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for Decode<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let problem = self.scoring.visible.problem;
+        let Problem { dim_qk, dim_v, .. } = problem;
+        let group = problem.group_size();
+        let mut scratch = self.scratch;
+        let scores = take(&mut scratch, group * KEYS);
+        let key_buffer = take(&mut scratch, KEYS * dim_qk);
+        let value_buffer = take(&mut scratch, KEYS * dim_v);
+        for in_group in 0..group {
+            let part = &mut self.partial[group_part(&problem, in_group)];
+            part.fill(R::default());
+            part[0] = R::NEG_INFINITY;
+        }
+        let heads = self.head_kv * group..(self.head_kv + 1) * group;
+        let runs = self
+            .scoring
+            .visible
+            .runs(self.batch_item, heads, 0..1, self.keys);
+        for keys in runs.flat_map(|run| blocks(run, KEYS)) {
+            let key = self.k.unpadded(keys.clone(), dim_qk, key_buffer);
+            for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
+                let query = &self.queries[row * dim_qk..][..dim_qk];
+                dots::<S, R>(simd, query, key, &mut scores[..keys.len()]);
+            }
+            let value = self.v.unpadded(keys.clone(), dim_v, value_buffer);
+            for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
+                let head = self.head_kv * group + in_group;
+                let part = &mut self.partial[group_part(&problem, in_group)];
+                // Past the last key, weights of zero fill up the last vector.
+                scores[keys.len()..].fill(R::NEG_INFINITY);
+                let scores = &mut scores[..keys.len().next_multiple_of(MAX_LANES)];
+                self.scoring
+                    .apply_to_query(simd, [self.batch_item, head], &keys, scores);
+                let (statistics, values) = part.split_at_mut(VALUES);
+                // Weights of zero times values that are not finite are NaN: such keys are skipped.
+                let mut skipped = [false; KEYS];
+                if (self.scoring).may_hide_single_keys([self.batch_item, head], &(0..1), &keys) {
+                    let rows = (0..keys.len()).zip(&*scores).zip(&mut skipped);
+                    for ((row, &score), skipped) in rows {
+                        let value = &value.data[row * value.stride..];
+                        *skipped = score == R::NEG_INFINITY
+                            && !all_finite(simd, [&value[..dim_v]].into_iter(), R::from_f64(1.0));
+                    }
+                }
+                let [maximum, sum, ..] = statistics else {
+                    return;
+                };
+                online_softmax_row::<S, R>(simd, scores, maximum, sum, values);
+                if let Some(dropout) = self.scoring.dropout {
+                    let row = dropout.row(self.batch_item, head, 0);
+                    for (score, key) in scores.iter_mut().zip(keys.clone()) {
+                        *score = if row.keep(key) { *score } else { R::default() };
+                    }
+                }
+                let mut end = 0;
+                for piece in skipped[..keys.len()].chunk_by(|a, b| a == b) {
+                    let start = end;
+                    end += piece.len();
+                    if !piece[0] {
+                        let value = value.after(start);
+                        add_values::<S, R>(simd, &scores[start..end], value, dim_v, values);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// `scores[key] = query · key`
+#[inline(always)]
+fn dots<S: Simd, R: Real>(simd: S, query: &[R], key: Block<'_, R>, scores: &mut [R]) {
+    let lanes = R::lanes::<S>();
+    let whole = query.len() / lanes * lanes;
+    let (vectors, rest) = (R::vectors::<S>(query), &query[whole..]);
+    let zero = R::splat(simd, R::default());
+    for (first, scores) in scores.chunks_mut(4).enumerate() {
+        // Four keys at once, so that the sums do not wait for each other.
+        let mut rows = [query; 4];
+        for (index, row) in rows.iter_mut().enumerate() {
+            let index = 4 * first + index.min(scores.len() - 1);
+            *row = &key.data[index * key.stride..][..query.len()];
+        }
+        let mut sums = [zero; 4];
+        let mut row_vectors = [vectors; 4];
+        for (vectors, row) in row_vectors.iter_mut().zip(rows) {
+            *vectors = R::vectors::<S>(row);
+        }
+        for (index, &query) in vectors.iter().enumerate() {
+            for (sum, row) in sums.iter_mut().zip(&row_vectors) {
+                *sum = R::mul_add(simd, row[index], query, *sum);
+            }
+        }
+        for ((score, sum), row) in scores.iter_mut().zip(sums).zip(rows) {
+            let products = row[whole..].iter().zip(rest).map(|(&a, &b)| a * b);
+            *score = products.fold(R::reduce_sum(simd, sum), |sum, product| sum + product);
+        }
+    }
+}
+
+/// `sums += sum over keys of weights[key] · values[key]`
+#[inline(always)]
+fn add_values<S: Simd, R: Real>(
+    simd: S,
+    weights: &[R],
+    value: Block<'_, R>,
+    dim: usize,
+    sums: &mut [R],
+) {
+    let lanes = R::lanes::<S>();
+    let mut done = 0;
+    while done < dim {
+        let product = |sums| Gemm {
+            rows: 1,
+            depth: weights.len(),
+            lhs: weights,
+            lhs_rs: 0,
+            lhs_cs: 1,
+            rhs: &value.data[done..],
+            rhs_rs: value.stride,
+            out: sums,
+            out_rs: 0,
+            beta: Beta::One,
+        };
+        let sums = &mut sums[done..];
+        if done + 8 * lanes <= dim {
+            product(sums).run::<S, 8>(simd);
+            done += 8 * lanes;
+        } else if done + 4 * lanes <= dim {
+            product(sums).run::<S, 4>(simd);
+            done += 4 * lanes;
+        } else if done + 2 * lanes <= dim {
+            product(sums).run::<S, 2>(simd);
+            done += 2 * lanes;
+        } else if done + lanes <= dim {
+            product(sums).run::<S, 1>(simd);
+            done += lanes;
+        } else {
+            for (key, &weight) in weights.iter().enumerate() {
+                // Not `chunks`: the stride of a single row may be anything.
+                let row = &value.data[key * value.stride..][..dim];
+                for (sum, &value) in sums.iter_mut().zip(&row[done..]) {
+                    *sum = *sum + weight * value;
+                }
+            }
+            done = dim;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! What happens to the scores of a panel between the dot products and the softmax.
+//!
+//! Scores, and the logsumexp that they are compared with, are multiplied by log2(e), because the exponential works with powers of two.
+
+use core::ops::Range;
+
+use pulp::Simd;
+
+use crate::{
+    AttentionDropout,
+    attention::kernel::{
+        bias::Biases,
+        softcap::Softcap,
+        tile::{Panel, WIDEST_PANEL},
+        visibility::{Visibility, Visible},
+    },
+    simd::real::Real,
+};
+
+/// The options that act on scores.
+#[derive(Clone, Copy)]
+pub(crate) struct Scoring<'a, R> {
+    pub(crate) visible: Visible<'a>,
+    pub(crate) biases: Biases<'a, R>,
+    pub(crate) softcap: Option<Softcap<R>>,
+    pub(crate) dropout: Option<AttentionDropout>,
+}
+
+/// The scores of a panel and a block.
+pub(crate) struct Scores<'a, R> {
+    /// One row per key, `stride` numbers apart.
+    pub(crate) rows: &'a mut [R],
+    pub(crate) stride: usize,
+    /// Gets the derivative of the softcap, in rows of the panel's columns; may be empty.
+    pub(crate) dsoftcap: &'a mut [R],
+}
+
+impl<R: Real> Scoring<'_, R> {
+    /// Softcap, biases and mask, in the order of the contract.
+    #[inline(always)]
+    pub(crate) fn apply<S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: &Range<usize>,
+        visibility: Visibility,
+        scores: Scores<'_, R>,
+    ) {
+        let Scores {
+            rows: scores,
+            stride,
+            dsoftcap,
+        } = scores;
+        if let Some(softcap) = self.softcap {
+            softcap.apply_to_panel(simd, panel, scores, stride, dsoftcap);
+        }
+        self.biases
+            .add_to_panel(simd, &self.visible, panel, keys, scores, stride);
+        if visibility == Visibility::Partial {
+            self.visible.hide::<R, S>(simd, panel, keys, scores, stride);
+        }
+    }
+
+    /// As [`apply`](Self::apply), for a single query whose scores are side by side; `scores` may be longer than `keys`.
+    ///
+    /// Causality, window and key length are left to the caller, which computes no score outside their range.
+    #[inline(always)]
+    pub(crate) fn apply_to_query<S: Simd>(
+        &self,
+        simd: S,
+        head: [usize; 2],
+        keys: &Range<usize>,
+        scores: &mut [R],
+    ) {
+        if let Some(softcap) = self.softcap {
+            for score in R::vectors_mut::<S>(scores) {
+                *score = softcap.apply(simd, *score).0;
+            }
+            // The cap has raised scores that belong to no key.
+            scores[keys.len()..].fill(R::NEG_INFINITY);
+        }
+        self.biases.add_to_query(&self.visible, head, keys, scores);
+        self.visible.hide_from_query(head, keys, scores);
+    }
+
+    /// Whether a query sees a key: neither the mask nor a bias of −∞ hides it.
+    pub(crate) fn sees(&self, query: [usize; 3], key: usize) -> bool {
+        self.visible.shows(query, key) && !self.biases.hide(&self.visible, query, key)
+    }
+
+    /// Whether anything but a range of keys may hide some of `keys` from some queries of a head.
+    pub(crate) fn may_hide_single_keys(
+        &self,
+        head: [usize; 2],
+        queries: &Range<usize>,
+        keys: &Range<usize>,
+    ) -> bool {
+        let mask = &self.visible.mask;
+        let by_mask = mask.segments.is_some() || mask.blocks.is_some() || mask.masked.is_some();
+        by_mask || self.biases.may_hide(&self.visible, head, queries, keys)
+    }
+
+    /// Whether a query sees no key at all, so that its numbers must not spread.
+    ///
+    /// Without a sink the logsumexp tells. With a sink every key has to be checked, which is worth it only if the numbers of
+    /// the row are not `finite`: otherwise its weights of zero make them zero.
+    pub(crate) fn fully_masked(
+        &self,
+        at: [usize; 3],
+        sink: f64,
+        logsumexp: R,
+        finite: impl FnOnce() -> bool,
+    ) -> bool {
+        if sink == f64::NEG_INFINITY {
+            return logsumexp == R::NEG_INFINITY;
+        }
+        let [batch_item, _, query] = at;
+        let mut keys = self.visible.key_range(batch_item, query..query + 1);
+        !finite() && !keys.any(|key| self.sees(at, key))
+    }
+
+    /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.
+    #[inline(always)]
+    pub(crate) fn drop_weights(
+        &self,
+        dropout: AttentionDropout,
+        panel: &Panel,
+        keys: Range<usize>,
+        kept: &mut [R],
+    ) {
+        let mut states = [[0_u32; WIDEST_PANEL]; 2];
+        let [of_a, of_b] = &mut states;
+        for (query, (a, b)) in of_a.iter_mut().zip(of_b).enumerate().take(panel.queries) {
+            let row = dropout.row(panel.batch_item, panel.head, panel.query + query);
+            [*a, *b] = row.state;
+        }
+        let threshold = dropout.threshold();
+        for (row, key) in kept.chunks_exact_mut(panel.columns).zip(keys) {
+            // Eight at a time and of known length, so that the compiler uses vectors.
+            let (of_a, of_b) = (states[0].chunks_exact(8), states[1].chunks_exact(8));
+            for ((row, a), b) in row.chunks_mut(8).zip(of_a).zip(of_b) {
+                let mut factors = [R::default(); 8];
+                for lane in 0..8 {
+                    let row = crate::AttentionDropoutRow {
+                        state: [a[lane], b[lane]],
+                        threshold,
+                    };
+                    factors[lane] = R::from_f64(f64::from(row.keep(key)));
+                }
+                row.copy_from_slice(&factors[..row.len()]);
+            }
+        }
+    }
+}

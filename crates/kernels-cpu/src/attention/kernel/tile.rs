@@ -1,0 +1,105 @@
+//! How queries and keys are divided.
+
+use core::{f64::consts::LOG2_E, ops::Range};
+
+use crate::simd::real::{MAX_LANES, Real};
+
+/// Queries of one task: they share each block of keys while it is in the cache.
+pub(crate) const QUERIES: usize = 128;
+/// Keys of one block in the forward pass.
+pub(crate) const FORWARD_KEYS: usize = 192;
+/// Keys of one block in the backward pass, which keeps two blocks of scores.
+pub(crate) const BACKWARD_KEYS: usize = 128;
+/// The most queries of a panel on any machine: two vectors.
+pub(crate) const WIDEST_PANEL: usize = 2 * MAX_LANES;
+
+/// Length of a row that is read and written in whole vectors, on any machine.
+pub(crate) fn padded(dim: usize) -> usize {
+    dim.next_multiple_of(MAX_LANES)
+}
+
+/// Multiplies rows by the scale if the precision does not hold it; returns the factor that is left, which is then 1.
+pub(crate) fn prescale<R: Real>(scale: f64, rows: &mut [R]) -> f64 {
+    let range = R::MIN_POSITIVE.to_f64()..=R::MAX.to_f64() / LOG2_E;
+    if scale == 0.0 || range.contains(&scale.abs()) {
+        return scale;
+    }
+    for x in rows {
+        *x = R::from_f64(x.to_f64() * scale);
+    }
+    1.0
+}
+
+/// A few neighbouring queries whose scores are side by side in one or two vectors.
+///
+/// All matrices of a panel are transposed: one row per key (or dimension), one column per query.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel {
+    pub(crate) batch_item: usize,
+    /// Query head.
+    pub(crate) head: usize,
+    /// Index of the first query.
+    pub(crate) query: usize,
+    /// How many queries there are; the columns after them are empty.
+    pub(crate) queries: usize,
+    /// The columns of the panel: one or two vectors.
+    pub(crate) columns: usize,
+    /// First column of the panel in its tile.
+    pub(crate) column: usize,
+}
+
+impl Panel {
+    /// The queries of the panel.
+    pub(crate) fn all_queries(&self) -> Range<usize> {
+        self.query..self.query + self.queries
+    }
+}
+
+/// Neighbouring queries of one head.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Tile {
+    pub(crate) batch_item: usize,
+    /// Query head.
+    pub(crate) head: usize,
+    /// Index of the first query.
+    pub(crate) query: usize,
+    /// How many queries there are.
+    pub(crate) queries: usize,
+    /// Numbers per vector.
+    pub(crate) lanes: usize,
+}
+
+impl Tile {
+    /// Columns of all panels together.
+    pub(crate) fn columns(&self) -> usize {
+        self.queries.next_multiple_of(self.lanes)
+    }
+
+    /// Number of panels.
+    pub(crate) fn count(&self) -> usize {
+        self.queries.div_ceil(2 * self.lanes)
+    }
+
+    /// The `index`-th panel: two vectors wide; the last may be one vector wide.
+    #[inline(always)]
+    pub(crate) fn panel(&self, index: usize) -> Panel {
+        let width = 2 * self.lanes;
+        let column = index * width;
+        let queries = (self.queries - column).min(width);
+        Panel {
+            batch_item: self.batch_item,
+            head: self.head,
+            query: self.query + column,
+            queries,
+            columns: queries.next_multiple_of(self.lanes),
+            column,
+        }
+    }
+}
+
+/// Consecutive blocks of at most `size` keys that cover `keys`.
+pub(crate) fn blocks(keys: Range<usize>, size: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = keys.end;
+    keys.step_by(size)
+        .map(move |start| start..(start + size).min(end))
+}

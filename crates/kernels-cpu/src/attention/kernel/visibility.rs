@@ -1,0 +1,387 @@
+//! Which keys queries may see, and how the others are hidden: used by tiles and by a single query.
+//!
+//! Whole blocks are skipped where causality, window, key lengths, segments, a block table or a bool tensor hide them; a mask
+//! is applied only to blocks that are partly hidden.
+
+use core::ops::Range;
+
+use pulp::Simd;
+
+use crate::{
+    Blocks, DistanceAxis, Mask, PositionMask, Problem,
+    attention::kernel::tile::{Panel, WIDEST_PANEL},
+    mask::blocks::within,
+    simd::real::Real,
+};
+
+/// Fewer keys than this are not worth a step of their own: they join their neighbours, and some are hidden one by one.
+const SHORTEST_RUN: usize = 32;
+
+/// How much of a panel and a block is visible.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Visibility {
+    /// Nothing: the block is skipped.
+    Hidden,
+    /// Everything: no mask is applied.
+    Visible,
+    /// Some of the pairs may be hidden.
+    Partial,
+}
+
+impl Visibility {
+    fn of(some_hidden: bool, some_visible: bool) -> Self {
+        match (some_hidden, some_visible) {
+            (true, true) => Self::Partial,
+            (true, false) => Self::Hidden,
+            (false, _) => Self::Visible,
+        }
+    }
+}
+
+/// The mask of a problem.
+#[derive(Clone, Copy)]
+pub(crate) struct Visible<'a> {
+    pub(crate) problem: Problem,
+    pub(crate) mask: Mask<'a>,
+}
+
+impl Visible<'_> {
+    /// The keys that causality, window and key length leave to any query of `queries`.
+    pub(crate) fn key_range(&self, batch_item: usize, queries: Range<usize>) -> Range<usize> {
+        let range = |query| self.mask.key_range(&self.problem, batch_item, query);
+        // Neither end decreases from one query to the next.
+        let (first, last) = (range(queries.start), range(queries.end - 1));
+        // Rows without keys may come first (more queries than keys): their range is empty and begins no later.
+        first.start.min(last.start)..last.end
+    }
+
+    /// The part of a block of keys that any query of the panel sees, from the first such key to the last by causality, window and key
+    /// length, and its visibility. Cut at multiples of `rows` keys of the block.
+    pub(crate) fn seen_by(
+        &self,
+        panel: &Panel,
+        block: &Range<usize>,
+        rows: usize,
+    ) -> Option<(Range<usize>, Visibility)> {
+        let range = self.key_range(panel.batch_item, panel.all_queries());
+        if range.start >= block.end || range.end <= block.start || range.is_empty() {
+            return None;
+        }
+        let first = (range.start.max(block.start) - block.start) / rows * rows;
+        let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
+        let keys = block.start + first..(block.start + end).min(block.end);
+        let visibility = self.visibility(panel, keys.clone());
+        (visibility != Visibility::Hidden).then_some((keys, visibility))
+    }
+
+    /// Whether `keys` are hidden from or visible to all queries of the panel.
+    fn visibility(&self, panel: &Panel, keys: Range<usize>) -> Visibility {
+        let range = |query| self.mask.key_range(&self.problem, panel.batch_item, query);
+        let (first, last) = (range(panel.query), range(panel.query + panel.queries - 1));
+        let in_range = if keys.end <= first.start || keys.start >= last.end {
+            return Visibility::Hidden;
+        } else {
+            last.start <= keys.start && keys.end <= first.end
+        };
+        let mut all_visible = in_range;
+        for part in [Self::segments, Self::blocks, Self::masked] {
+            match part(self, panel, &keys) {
+                Visibility::Hidden => return Visibility::Hidden,
+                visibility => all_visible &= visibility == Visibility::Visible,
+            }
+        }
+        if all_visible {
+            Visibility::Visible
+        } else {
+            Visibility::Partial
+        }
+    }
+
+    /// Whether a query sees a key.
+    pub(crate) fn shows(&self, [batch_item, head, query]: [usize; 3], key: usize) -> bool {
+        self.mask
+            .visible(&self.problem, batch_item, head, query, key)
+    }
+
+    /// Entries of a distance bias per head, and the index of the one that serves a query and a key: the next query has the next entry, the
+    /// next key the one before.
+    pub(crate) fn distances(&self, batch_item: usize, query: usize, key: usize) -> (usize, usize) {
+        let axis = DistanceAxis::new(&self.problem, &self.mask);
+        let position = self.mask.position(&self.problem, batch_item, query);
+        (axis.len(), axis.index(position, key))
+    }
+
+    /// The keys that the block table shows to any of these queries in any of these heads, cut wherever the table shows them to different
+    /// queries.
+    ///
+    /// So each piece is hidden from, or visible to, whole blocks of queries, unless its blocks are shorter than
+    /// [`SHORTEST_RUN`]. Without a table, there is one piece.
+    pub(crate) fn runs(
+        &self,
+        batch_item: usize,
+        heads: Range<usize>,
+        queries: Range<usize>,
+        keys: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> {
+        let blocks = self.mask.blocks;
+        let mut rest = keys;
+        core::iter::from_fn(move || {
+            while !rest.is_empty() {
+                let Some(blocks) = blocks else {
+                    return Some(core::mem::take(&mut rest));
+                };
+                let entries = |key: usize| {
+                    let column = key / blocks.size.keys;
+                    let rows = blocks.rows(&queries);
+                    let of_head = move |head| {
+                        let entry = move |row| blocks.visible.get(batch_item, head, row, column);
+                        rows.clone().map(entry)
+                    };
+                    heads.clone().flat_map(of_head)
+                };
+                let end_of_block = |key: usize| {
+                    let first = key / blocks.size.keys * blocks.size.keys;
+                    first.saturating_add(blocks.size.keys).min(rest.end)
+                };
+                let start = rest.start;
+                let mut end = end_of_block(start);
+                let mut seen = entries(start).any(|shows| shows);
+                while end < rest.end {
+                    if !entries(start).eq(entries(end)) {
+                        if end - start >= SHORTEST_RUN {
+                            break;
+                        }
+                        seen |= entries(end).any(|shows| shows);
+                    }
+                    end = end_of_block(end);
+                }
+                rest.start = end;
+                if seen {
+                    return Some(start..end);
+                }
+            }
+            None
+        })
+    }
+
+    fn blocks(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+        let Some(blocks) = self.mask.blocks else {
+            return Visibility::Visible;
+        };
+        let (mut some_hidden, mut some_visible) = (false, false);
+        for row in blocks.rows(&panel.all_queries()) {
+            for column in blocks.columns(keys) {
+                let visible = blocks
+                    .visible
+                    .get(panel.batch_item, panel.head, row, column);
+                some_visible |= visible;
+                some_hidden |= !visible;
+            }
+        }
+        Visibility::of(some_hidden, some_visible)
+    }
+
+    fn segments(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+        let Some(segments) = self.mask.segments else {
+            return Visibility::Visible;
+        };
+        let first = panel.batch_item * self.problem.len_q + panel.query;
+        let queries = &segments.queries[first..first + panel.queries];
+        let first = panel.batch_item * self.problem.len_kv;
+        let keys = &segments.keys[first + keys.start..first + keys.end];
+        let extremes = |ids: &[i64]| {
+            ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| {
+                (low.min(id), high.max(id))
+            })
+        };
+        let (query_low, query_high) = extremes(queries);
+        let (key_low, key_high) = extremes(keys);
+        if query_high < key_low || key_high < query_low {
+            Visibility::Hidden
+        } else if query_low == query_high && key_low == key_high {
+            Visibility::Visible
+        } else {
+            Visibility::Partial
+        }
+    }
+
+    fn masked(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
+        let Some(masked) = self.mask.masked else {
+            return Visibility::Visible;
+        };
+        let (mut some_hidden, mut some_visible) = (false, false);
+        for query in 0..panel.queries {
+            let start = masked.index(
+                panel.batch_item,
+                panel.head,
+                panel.query + query,
+                keys.start,
+            );
+            let stride = masked.strides()[3];
+            if stride <= 1 {
+                let row = &masked.data()[start..start + (keys.len() - 1) * stride + 1];
+                some_hidden |= row.iter().any(|&masked| masked);
+                some_visible |= !row.iter().all(|&masked| masked);
+            } else {
+                let row = masked.data()[start..]
+                    .iter()
+                    .step_by(stride)
+                    .take(keys.len());
+                row.for_each(|&masked| {
+                    some_hidden |= masked;
+                    some_visible |= !masked;
+                });
+            }
+            if masked.strides()[2] == 0 || (some_hidden && some_visible) {
+                break;
+            }
+        }
+        Visibility::of(some_hidden, some_visible)
+    }
+
+    /// Sets hidden scores to −∞, whatever they are.
+    #[inline(always)]
+    pub(crate) fn hide<R: Real, S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        self.hide_by_range::<R, S>(simd, panel, keys, scores, stride);
+        if let Some(segments) = self.mask.segments {
+            let first = panel.batch_item * self.problem.len_q + panel.query;
+            let queries = &segments.queries[first..first + panel.queries];
+            let first = panel.batch_item * self.problem.len_kv;
+            let keys = &segments.keys[first + keys.start..first + keys.end];
+            for (row, key) in scores.chunks_mut(stride).zip(keys) {
+                for (score, query) in row.iter_mut().zip(queries) {
+                    *score = if query == key {
+                        *score
+                    } else {
+                        R::NEG_INFINITY
+                    };
+                }
+            }
+        }
+        if let Some(blocks) = &self.mask.blocks {
+            hide_blocks(blocks, panel, keys, scores, stride);
+        }
+        if let Some(masked) = &self.mask.masked {
+            let [_, _, of_queries, of_keys] = masked.strides();
+            for query in 0..panel.queries {
+                let start = masked.index(
+                    panel.batch_item,
+                    panel.head,
+                    panel.query + query,
+                    keys.start,
+                );
+                let row = &masked.data()[start..];
+                for (key, row_of_scores) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+                    let masked = row[key * of_keys];
+                    if of_queries > 0 {
+                        let score = &mut row_of_scores[query];
+                        *score = if masked { R::NEG_INFINITY } else { *score };
+                    } else if masked {
+                        row_of_scores[..panel.columns].fill(R::NEG_INFINITY);
+                    }
+                }
+                if of_queries == 0 {
+                    break;
+                }
+            }
+        }
+    }
+
+    /// Sets to −∞ those scores of the only query, one for each of `keys`, that the parts of the mask hide which are not a range of keys.
+    ///
+    /// Causality, window and key length are left to the caller, which computes no score outside their range.
+    pub(crate) fn hide_from_query<R: Real>(
+        &self,
+        [batch_item, head]: [usize; 2],
+        keys: &Range<usize>,
+        scores: &mut [R],
+    ) {
+        if let Some(segments) = self.mask.segments {
+            let own = segments.queries[batch_item];
+            let of_keys = &segments.keys[batch_item * self.problem.len_kv..];
+            hide_where(keys, scores, |key| of_keys[key] != own);
+        }
+        if let Some(blocks) = self.mask.blocks {
+            hide_where(keys, scores, |key| !blocks.shows(batch_item, head, 0, key));
+        }
+        if let Some(masked) = self.mask.masked {
+            hide_where(keys, scores, |key| masked.get(batch_item, head, 0, key));
+        }
+    }
+
+    #[inline(always)]
+    fn hide_by_range<R: Real, S: Simd>(
+        &self,
+        simd: S,
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        let by_position = self.mask.by_position;
+        if by_position == PositionMask::default() && self.mask.key_lengths.is_none() {
+            return;
+        }
+        // Counted from the first key of the block, the bounds are small and every precision holds them exactly.
+        let (mut starts, mut ends) = ([R::default(); WIDEST_PANEL], [R::default(); WIDEST_PANEL]);
+        for query in 0..panel.queries {
+            let range = self
+                .mask
+                .key_range(&self.problem, panel.batch_item, panel.query + query);
+            let relative = |key: usize| {
+                R::from_f64(key.clamp(keys.start, keys.end) as f64 - keys.start as f64)
+            };
+            starts[query] = relative(range.start);
+            ends[query] = relative(range.end);
+        }
+        let hidden = R::splat(simd, R::NEG_INFINITY);
+        let (starts, ends) = (R::vectors::<S>(&starts), R::vectors::<S>(&ends));
+        for (key, row) in scores.chunks_mut(stride).take(keys.len()).enumerate() {
+            let key = R::splat(simd, R::from_f64(key as f64));
+            let row = R::vectors_mut::<S>(&mut row[..panel.columns]);
+            for ((score, &start), &end) in row.iter_mut().zip(starts).zip(ends) {
+                let before_end = R::select_less(simd, key, end, *score, hidden);
+                *score = R::select_less(simd, key, start, hidden, before_end);
+            }
+        }
+    }
+}
+
+fn hide_where<R: Real>(keys: &Range<usize>, scores: &mut [R], hidden: impl Fn(usize) -> bool) {
+    for (score, key) in scores.iter_mut().zip(keys.clone()) {
+        *score = if hidden(key) { R::NEG_INFINITY } else { *score };
+    }
+}
+
+/// Hides the blocks that the table does not show.
+fn hide_blocks<R: Real>(
+    blocks: &Blocks<'_>,
+    panel: &Panel,
+    keys: &Range<usize>,
+    scores: &mut [R],
+    stride: usize,
+) {
+    let queries = panel.all_queries();
+    for row in blocks.rows(&queries) {
+        let columns = within(&queries, row, blocks.size.queries);
+        for column in blocks.columns(keys) {
+            if blocks
+                .visible
+                .get(panel.batch_item, panel.head, row, column)
+            {
+                continue;
+            }
+            let rows = within(keys, column, blocks.size.keys);
+            for scores in scores.chunks_mut(stride).take(rows.end).skip(rows.start) {
+                scores[columns.clone()].fill(R::NEG_INFINITY);
+            }
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! One slice of the depth of a skinny GEMM.
+
+use core::ops::Range;
+
+use pulp::{Simd, WithSimd};
+
+use crate::simd::{
+    gemm::{Beta, Gemm},
+    real::{MAX_LANES, Real},
+};
+
+/// Terms that are added at once: so many rows of the weight are read side by side, each from start to end.
+pub(crate) const DEPTH: usize = 8;
+
+/// One slice of the depth: some terms of every sum.
+pub struct SplitK<'a, R> {
+    pub(crate) x: &'a [R],
+    pub(crate) weight: &'a [R],
+    /// Rows, depth and columns.
+    pub(crate) sizes: [usize; 3],
+    pub(crate) terms: Range<usize>,
+    /// `[rows, columns]`, rows padded.
+    pub(crate) sums: &'a mut [R],
+    pub(crate) sums_rs: usize,
+    /// The last columns, which do not fill a vector: `[DEPTH, MAX_LANES]`.
+    pub(crate) rest: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for SplitK<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let (x, weight) = (self.x, self.weight);
+        let [rows, depth, columns] = self.sizes;
+        let lanes = R::lanes::<S>();
+        let whole = columns / lanes * lanes;
+        if self.terms.is_empty() {
+            self.sums.fill(R::default());
+        }
+        self.rest.fill(R::default());
+        for k in self.terms.clone().step_by(DEPTH) {
+            let count = DEPTH.min(self.terms.end - k);
+            let matrix = &weight[k * columns..];
+            let beta = || match k == self.terms.start {
+                true => Beta::Zero,
+                false => Beta::One,
+            };
+            Gemm {
+                rows,
+                depth: count,
+                lhs: &x[k..],
+                lhs_rs: depth,
+                lhs_cs: 1,
+                rhs: matrix,
+                rhs_rs: columns,
+                out: &mut *self.sums,
+                out_rs: self.sums_rs,
+                beta: beta(),
+            }
+            .run_wide(simd, whole);
+            if whole == columns {
+                continue;
+            }
+            for (row, rest) in self
+                .rest
+                .chunks_exact_mut(MAX_LANES)
+                .enumerate()
+                .take(count)
+            {
+                let row = &matrix[row * columns..(row + 1) * columns];
+                rest[..columns - whole].copy_from_slice(&row[whole..]);
+            }
+            Gemm {
+                rows,
+                depth: count,
+                lhs: &x[k..],
+                lhs_rs: depth,
+                lhs_cs: 1,
+                rhs: &*self.rest,
+                rhs_rs: MAX_LANES,
+                out: &mut self.sums[whole..],
+                out_rs: self.sums_rs,
+                beta: beta(),
+            }
+            .run_wide(simd, lanes);
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Vectors of any width, and the products of all kernels.
+//!
+//! | file | what it holds |
+//! | --- | --- |
+//! | `real.rs` | vectors of f32 and f64, exp and tanh with their error bounds |
+//! | `gemm.rs` | the GEMM and its micro-kernels |
+
+pub(crate) mod gemm;
+pub(crate) mod real;

@@ -1,0 +1,199 @@
+//! The error bounds that the docs of [`Real`] state, over dense sweeps of the arguments.
+
+use pulp::{Simd, WithSimd};
+
+use crate::{
+    simd::real::Real,
+    tiled::{Execution, Instructions},
+};
+
+#[derive(Clone, Copy)]
+enum Function {
+    Exp2OfNegative,
+    Tanh,
+}
+
+/// Replaces every number by the function of it.
+struct Apply<'a, R> {
+    function: Function,
+    numbers: &'a mut [R],
+}
+
+impl<R: Real> WithSimd for Apply<'_, R> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        for x in R::vectors_mut::<S>(self.numbers) {
+            *x = match self.function {
+                Function::Exp2OfNegative => R::exp2_of_negative(simd, *x),
+                Function::Tanh => R::tanh(simd, *x),
+            };
+        }
+    }
+}
+
+/// The function of each argument, once with and once without vectors.
+fn both<R: Real>(function: Function, arguments: &[R]) -> [Vec<R>; 2] {
+    [Instructions::Widest, Instructions::Portable].map(|instructions| {
+        // The widest vectors have 16 numbers; what does not fill one is left out.
+        let mut numbers = arguments.to_vec();
+        numbers.resize(arguments.len().next_multiple_of(16), R::default());
+        let execution = Execution {
+            threads: 1,
+            instructions,
+        };
+        execution.dispatch(Apply {
+            function,
+            numbers: &mut numbers,
+        });
+        numbers.truncate(arguments.len());
+        numbers
+    })
+}
+
+/// The largest relative error against the function of f64.
+fn largest_error<R: Real>(
+    function: Function,
+    exact: fn(f64) -> f64,
+    arguments: impl Iterator<Item = R>,
+) -> f64 {
+    let arguments: Vec<R> = arguments.collect();
+    let mut largest = 0.0;
+    for values in both(function, &arguments) {
+        for (&x, value) in arguments.iter().zip(values) {
+            let exact = exact(x.to_f64());
+            let error = if exact == 0.0 {
+                value.to_f64().abs()
+            } else {
+                (value.to_f64() / exact - 1.0).abs()
+            };
+            assert!(error < 1e-3, "{:?} of {x:?}", value);
+            largest = f64::max(largest, error);
+        }
+    }
+    largest
+}
+
+/// Every `step`-th f32 from `first` to `last`, both of one sign, towards or away from zero.
+fn floats(first: f32, last: f32, step: usize) -> impl Iterator<Item = f32> {
+    (first.to_bits()..=last.to_bits())
+        .step_by(step)
+        .map(f32::from_bits)
+}
+
+/// `count` numbers from `first` to `last`, at irregular distances.
+fn doubles(first: f64, last: f64, count: usize) -> impl Iterator<Item = f64> {
+    let golden = 0.618_033_988_749_894_9;
+    (0..count).map(move |at| first + (last - first) * (at as f64 * golden).fract())
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn exp2_of_f32() {
+    // From −0 down to the last argument whose value is a normal number.
+    let error = largest_error(
+        Function::Exp2OfNegative,
+        f64::exp2,
+        floats(-0.0, -126.0, 101),
+    );
+    assert!(error < 1.1e-7, "{error:e}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn exp2_of_f64() {
+    let error = largest_error(
+        Function::Exp2OfNegative,
+        f64::exp2,
+        doubles(-1022.0, 0.0, 3_000_000),
+    );
+    assert!(error < 5e-16, "{error:e}");
+    let error = largest_error(
+        Function::Exp2OfNegative,
+        f64::exp2,
+        doubles(-2.0, 0.0, 3_000_000),
+    );
+    assert!(error < 5e-16, "{error:e}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn tanh_of_f32() {
+    let positive = floats(f32::MIN_POSITIVE, 20.0, 101);
+    let error = largest_error(Function::Tanh, f64::tanh, positive);
+    assert!(error < 4.1e-7, "{error:e}");
+    let negative = floats(-f32::MIN_POSITIVE, -20.0, 101);
+    let error = largest_error(Function::Tanh, f64::tanh, negative);
+    assert!(error < 4.1e-7, "{error:e}");
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn tanh_of_f64() {
+    for range in [-20.0, -1.0, -1e-3, 1e-3, 1.0, 20.0] {
+        let error = largest_error(Function::Tanh, f64::tanh, doubles(0.0, range, 500_000));
+        assert!(error < 5e-16, "{error:e} up to {range}");
+    }
+}
+
+#[test]
+fn the_ends_of_the_range() {
+    fn check<R: Real>() {
+        let number = R::from_f64;
+        let [inf, nan] = [f64::INFINITY, f64::NAN].map(number);
+        let arguments = [
+            R::NEG_INFINITY,
+            number(-1e4),
+            number(0.0),
+            number(1.0),
+            inf,
+            nan,
+        ];
+        for values in both(Function::Exp2OfNegative, &arguments) {
+            assert_eq!(values[..5], [0.0, 0.0, 1.0, 1.0, 1.0].map(number));
+            assert!(values[5].to_f64().is_nan());
+        }
+        let arguments = [
+            R::NEG_INFINITY,
+            R::default() - R::MAX,
+            number(0.0),
+            R::MAX,
+            inf,
+            nan,
+        ];
+        for values in both(Function::Tanh, &arguments) {
+            assert_eq!(values[..5], [-1.0, -1.0, 0.0, 1.0, 1.0].map(number));
+            assert!(values[5].to_f64().is_nan());
+        }
+    }
+    check::<f32>();
+    check::<f64>();
+}
+
+/// Nothing beyond: a weight above 1, or a slope of the softcap below 0, would leave the range of what they mean.
+#[test]
+#[cfg_attr(miri, ignore = "too many numbers for an interpreter")]
+fn values_stay_within_one() {
+    for values in both(Function::Tanh, &floats(0.5, 100.0, 7).collect::<Vec<_>>()) {
+        assert!(values.into_iter().all(|x| x <= 1.0));
+    }
+    for values in both(
+        Function::Exp2OfNegative,
+        &floats(-1e-9, -1.0, 7).collect::<Vec<_>>(),
+    ) {
+        assert!(values.into_iter().all(|x| x <= 1.0));
+    }
+    for values in both(
+        Function::Tanh,
+        &doubles(0.5, 30.0, 1_000_000).collect::<Vec<_>>(),
+    ) {
+        assert!(values.into_iter().all(|x| x <= 1.0));
+    }
+    for values in both(
+        Function::Exp2OfNegative,
+        &doubles(-1.0, 0.0, 1_000_000).collect::<Vec<_>>(),
+    ) {
+        assert!(values.into_iter().all(|x| x <= 1.0));
+    }
+}

@@ -1,0 +1,85 @@
+//! Where the rows of a tensor are, and how tiles access them.
+
+use core::ops::Range;
+
+use crate::extent::{reach, row_major};
+
+/// A `[batch, heads, len, dim]` tensor whose last dimension is contiguous and whose others have any stride.
+///
+/// Strides of 0 repeat a row, so that broadcast and permuted tensors need no copy.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a, T> {
+    data: &'a [T],
+    pub(crate) strides: [usize; 3],
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// Rows at `batch · strides[0] + head · strides[1] + row · strides[2]`, in elements.
+    #[must_use]
+    pub fn new(data: &'a [T], strides: [usize; 3]) -> Self {
+        Self { data, strides }
+    }
+
+    /// Row-major rows of `heads` heads and `len` rows of `dim` numbers.
+    #[must_use]
+    pub fn contiguous(data: &'a [T], heads: usize, len: usize, dim: usize) -> Self {
+        Self::new(data, row_major(heads, len, dim))
+    }
+
+    /// How many elements a tensor of these sizes spans.
+    pub(crate) fn extent(&self, batch: usize, heads: usize, len: usize, dim: usize) -> usize {
+        if batch == 0 || heads == 0 || len == 0 {
+            return 0;
+        }
+        reach([batch - 1, heads - 1, len - 1], self.strides, dim)
+    }
+
+    /// The number of elements behind the view.
+    pub(crate) fn available(&self) -> usize {
+        self.data.len()
+    }
+
+    /// The elements from the start of this row on.
+    pub(crate) fn starting_at(&self, batch_item: usize, head: usize, row: usize) -> &'a [T] {
+        let [batch, heads, rows] = self.strides;
+        &self.data[batch_item * batch + head * heads + row * rows..]
+    }
+}
+
+/// Consecutive rows in the precision of the computation.
+#[derive(Clone, Copy)]
+pub(crate) struct Block<'a, R> {
+    /// Row `i` starts at `i · stride`.
+    pub(crate) data: &'a [R],
+    pub(crate) stride: usize,
+}
+
+impl<R> Block<'_, R> {
+    /// The rows from this one on.
+    pub(crate) fn after(self, row: usize) -> Self {
+        Self {
+            data: &self.data[row * self.stride..],
+            stride: self.stride,
+        }
+    }
+}
+
+/// One head of a tensor as tiles read it, whatever its element type.
+pub(crate) trait Head<R>: Sync {
+    /// The rows, in place or copied to `buffer`, which holds as many rows of length `padded`.
+    ///
+    /// Every row can be read up to `padded`; what is after `dim` is meaningless.
+    fn block<'s>(
+        &'s self,
+        rows: Range<usize>,
+        dim: usize,
+        padded: usize,
+        buffer: &'s mut [R],
+    ) -> Block<'s, R>;
+
+    /// The rows, copied only if they must be converted, for code that reads them once.
+    fn unpadded<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
+
+    /// Copies one row.
+    fn row(&self, row: usize, out: &mut [R]);
+}
