@@ -70,10 +70,7 @@ pub(crate) fn decode<T: Element>(
 
 fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execution: Execution) {
     let problem = inputs.problem;
-    let Problem {
-        heads_kv, dim_qk, ..
-    } = problem;
-    let group = problem.group_size();
+    let (heads_kv, dim_qk, group) = (problem.heads_kv, problem.dim_qk, problem.group_size());
     let splits = splits(&problem);
     for_each(
         workers(&problem, execution),
@@ -84,7 +81,8 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             let (batch_item, head_kv) = (head / heads_kv, head % heads_kv);
             let queries = take(&mut scratch, group * dim_qk);
             for (in_group, row) in queries.chunks_exact_mut(dim_qk).enumerate() {
-                HeadRows::new(inputs.q, batch_item, head_kv * group + in_group).row(0, row);
+                let head = head_kv * group + in_group;
+                HeadRows::new(inputs.q, batch_item, head).copy(0..1, dim_qk, dim_qk, row);
             }
             let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
@@ -117,13 +115,7 @@ fn merge<T: Element>(
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem {
-        batch,
-        heads_q,
-        heads_kv,
-        dim_v,
-        ..
-    } = problem;
+    let (batch, heads_q, dim_v) = (problem.batch, problem.heads_q, problem.dim_v);
     let (splits, per_task) = (splits(&problem), per_task(&problem));
     let heads = output.heads([batch, heads_q, 1], dim_v).zip(logsumexp);
     let numbers = batch * heads_q * splits * dim_v;
@@ -133,7 +125,7 @@ fn merge<T: Element>(
         heads.enumerate(),
         |(head, (mut output, logsumexp)), row| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
-            let first = (batch_item * heads_kv + problem.kv_head(head)) * splits;
+            let first = (batch_item * problem.heads_kv + problem.kv_head(head)) * splits;
             let parts = partial[first * per_task..][..splits * per_task].chunks_exact(per_task);
             let part = group_part(&problem, head % problem.group_size());
             let parts = parts.map(|task| &task[part.clone()]);

@@ -7,6 +7,7 @@ use crate::{
         inputs::{Inputs, KernelError, exactly, writable},
         kernel::{
             forward::{TileForward, tile_scratch},
+            operands::Operands,
             tile::QUERIES,
         },
     },
@@ -44,14 +45,8 @@ pub fn forward<T: Element>(
 ) -> Result<(), KernelError> {
     inputs.validate()?;
     let problem = &inputs.problem;
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = *problem;
-    writable("output", &output, [batch, heads_q, len_q], dim_v, problem)?;
+    let sizes = [problem.batch, problem.heads_q, problem.len_q];
+    writable("output", &output, sizes, problem.dim_v, problem)?;
     exactly("logsumexp", logsumexp.len(), problem.query_rows(), problem)?;
     if problem.query_rows() == 0 {
         return Ok(());
@@ -71,15 +66,9 @@ fn tiles<T: Element>(
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = problem;
+    let (heads_q, len_q) = (problem.heads_q, problem.len_q);
     let scoring = inputs.scoring();
-    let heads = output.heads([batch, heads_q, len_q], dim_v);
+    let heads = output.heads([problem.batch, heads_q, len_q], problem.dim_v);
     let per_head = heads.zip(logsumexp.chunks_mut(len_q));
     let tasks = per_head
         .enumerate()
@@ -101,15 +90,17 @@ fn tiles<T: Element>(
             T::Real::forward_tile(
                 execution,
                 TileForward {
-                    scoring,
-                    scale: inputs.scale(),
-                    sink: inputs.sink(head),
-                    q: &HeadRows::new(inputs.q, batch_item, head),
-                    k: &HeadRows::new(inputs.k, batch_item, head_kv),
-                    v: &HeadRows::new(inputs.v, batch_item, head_kv),
-                    batch_item,
-                    head,
-                    query,
+                    operands: Operands {
+                        scoring,
+                        scale: inputs.scale(),
+                        sink: inputs.sink(head),
+                        q: &HeadRows::new(inputs.q, batch_item, head),
+                        k: &HeadRows::new(inputs.k, batch_item, head_kv),
+                        v: &HeadRows::new(inputs.v, batch_item, head_kv),
+                        batch_item,
+                        head,
+                        query,
+                    },
                     logsumexp,
                     output: &mut |query, row| T::from_reals(row, output.row(query)),
                     scratch,

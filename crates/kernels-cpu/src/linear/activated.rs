@@ -1,14 +1,13 @@
 //! The activation between the linear layers of a feed-forward network, in one pass over memory.
 
-use alloc::vec;
-
-use pulp::WithSimd;
+use pulp::{Simd, WithSimd};
 
 use crate::{
-    linear::{
-        activation::{Activation, ActivationForward, ForwardRows},
-        activation_backward::{ActivationBackward, BackwardRows},
+    linear::activation::{
+        Activation, ClampedQuickGelu, Function, Gelu, GeluTanh, Identity, QuickGelu, Relu,
+        ReluSquared, Silu,
     },
+    simd::real::{MAX_LANES, Real},
     threads::parallel::{Execution, for_each},
 };
 
@@ -46,8 +45,8 @@ impl Activated<'_> {
     pub fn in_place(&self, x: &mut [f32], execution: Execution) {
         self.check(x.len(), 1);
         let (task, step, count) = (self.task(), self.columns, x.len());
-        let tasks = x.chunks_mut(task).map(|x| ForwardRows::InPlace { x, step });
-        self.share_out(count, tasks, execution, |rows| self.forward(rows));
+        let tasks = x.chunks_mut(task).map(|x| Pass::InPlace { x, step });
+        self.share_out(count, tasks, execution);
     }
 
     /// Writes `[rows, columns]` from `[rows, 2 · columns]`, both contiguous.
@@ -59,16 +58,11 @@ impl Activated<'_> {
     /// As [`in_place`](Self::in_place).
     pub fn gated(&self, x: &[f32], out: &mut [f32], execution: Execution) {
         self.check(out.len(), 2);
-        assert!(
-            x.len() == 2 * out.len(),
-            "{} numbers of gate and up do not fit {} of the output",
-            x.len(),
-            out.len()
-        );
+        check_gated(x.len(), out.len(), "output");
         let (task, count) = (self.task(), out.len());
         let tasks = x.chunks(2 * task).zip(out.chunks_mut(task));
-        let tasks = tasks.map(|(x, out)| ForwardRows::Gated { x, out });
-        self.share_out(count, tasks, execution, |rows| self.forward(rows));
+        let tasks = tasks.map(|(x, out)| Pass::Gated { x, out });
+        self.share_out(count, tasks, execution);
     }
 
     /// Replaces the gradient of the result of [`in_place`](Self::in_place) by that of `x`, as it was before, `[rows, columns]`, both
@@ -84,10 +78,8 @@ impl Activated<'_> {
         check_same(x.len(), gradient.len());
         let (task, count) = (self.task(), gradient.len());
         let tasks = x.chunks(task).zip(gradient.chunks_mut(task));
-        let tasks = tasks.map(|(x, gradient)| BackwardRows::InPlace { x, gradient });
-        self.share_out(count, tasks, execution, |rows| {
-            self.backward(rows, self.bias)
-        });
+        let tasks = tasks.map(|(x, gradient)| Pass::Backward { x, gradient });
+        self.share_out(count, tasks, execution);
     }
 
     /// Writes the gradient of `x`, `[rows, 2 · columns]`, from that of the result of [`gated`](Self::gated), `[rows, columns]`, all
@@ -108,44 +100,12 @@ impl Activated<'_> {
     ) {
         self.check(gradient.len(), 2);
         check_same(x.len(), out.len());
-        assert!(
-            x.len() == 2 * gradient.len(),
-            "{} numbers of gate and up do not fit {} of the gradient",
-            x.len(),
-            gradient.len()
-        );
-        let zeros = vec![
-            0.0;
-            if self.bias.is_empty() {
-                2 * self.columns
-            } else {
-                0
-            }
-        ];
-        let bias = if zeros.is_empty() { self.bias } else { &zeros };
+        check_gated(x.len(), gradient.len(), "gradient");
         let (task, count) = (self.task(), gradient.len());
         let rows = x.chunks(2 * task).zip(gradient.chunks(task));
         let tasks = rows.zip(out.chunks_mut(2 * task));
-        let tasks = tasks.map(|((x, gradient), out)| BackwardRows::Gated { x, gradient, out });
-        self.share_out(count, tasks, execution, |rows| self.backward(rows, bias));
-    }
-
-    fn forward<'a>(&'a self, rows: ForwardRows<'a>) -> ActivationForward<'a> {
-        ActivationForward {
-            rows,
-            bias: self.bias,
-            columns: self.columns,
-            activation: self.activation,
-        }
-    }
-
-    fn backward<'a>(&self, rows: BackwardRows<'a>, bias: &'a [f32]) -> ActivationBackward<'a> {
-        ActivationBackward {
-            rows,
-            bias,
-            columns: self.columns,
-            activation: self.activation,
-        }
+        let tasks = tasks.map(|((x, gradient), out)| Pass::GatedBackward { x, gradient, out });
+        self.share_out(count, tasks, execution);
     }
 
     /// Numbers of a task: whole rows.
@@ -166,17 +126,17 @@ impl Activated<'_> {
         );
     }
 
-    fn share_out<T: Send, P: WithSimd<Output = ()>>(
+    fn share_out<'a>(
         &self,
         numbers: usize,
-        tasks: impl Iterator<Item = T> + Send,
+        tasks: impl Iterator<Item = Pass<'a>> + Send,
         execution: Execution,
-        kernel: impl Fn(T) -> P + Sync,
     ) {
+        let activated = *self;
         // A number costs as much as several operations, because it is read from memory and written back.
         let workers = execution.workers(numbers.div_ceil(self.task()), 16.0 * numbers as f64);
-        for_each(workers, 0, tasks, |rows, _: &mut [f32]| {
-            execution.dispatch(kernel(rows));
+        for_each(workers, 0, tasks, |pass, _: &mut [f32]| {
+            execution.dispatch(ActivatedRows { activated, pass });
         });
     }
 }
@@ -186,4 +146,210 @@ fn check_same(x: usize, gradient: usize) {
         x == gradient,
         "{x} numbers do not fit {gradient} of their gradient"
     );
+}
+
+fn check_gated(x: usize, of_result: usize, result: &str) {
+    assert!(
+        x == 2 * of_result,
+        "{x} numbers of gate and up do not fit {of_result} of the {result}"
+    );
+}
+
+/// Whole rows, and where the result goes.
+pub(crate) enum Pass<'a> {
+    /// `x = activation(x + bias)`; rows begin `step` numbers apart.
+    InPlace { x: &'a mut [f32], step: usize },
+    /// `out = activation(gate + bias) · (up + bias)`, where rows of `x` are `[gate | up]`.
+    Gated { x: &'a [f32], out: &'a mut [f32] },
+    /// `gradient = gradient · activation'(x + bias)`
+    Backward {
+        x: &'a [f32],
+        gradient: &'a mut [f32],
+    },
+    /// The gradient of rows `[gate | up]` from that of the result of [`Gated`](Self::Gated).
+    GatedBackward {
+        x: &'a [f32],
+        gradient: &'a [f32],
+        out: &'a mut [f32],
+    },
+}
+
+/// The activation of some rows.
+pub(crate) struct ActivatedRows<'a, 'b> {
+    pub(crate) activated: Activated<'b>,
+    pub(crate) pass: Pass<'a>,
+}
+
+impl WithSimd for ActivatedRows<'_, '_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        // One loop for each function, so that the choice is not made for every number.
+        match self.activated.activation {
+            Activation::Identity => self.run::<S, Identity>(simd),
+            Activation::Relu => self.run::<S, Relu>(simd),
+            Activation::ReluSquared => self.run::<S, ReluSquared>(simd),
+            Activation::Gelu => self.run::<S, Gelu>(simd),
+            Activation::GeluTanh => self.run::<S, GeluTanh>(simd),
+            Activation::QuickGelu => self.run::<S, QuickGelu>(simd),
+            Activation::Silu => self.run::<S, Silu>(simd),
+            Activation::ClampedQuickGelu => self.run::<S, ClampedQuickGelu>(simd),
+        }
+    }
+}
+
+impl ActivatedRows<'_, '_> {
+    #[inline(always)]
+    fn run<S: Simd, F: Function>(self, simd: S) {
+        if self.activated.bias.is_empty() {
+            self.rows::<S, F, false>(simd);
+        } else {
+            self.rows::<S, F, true>(simd);
+        }
+    }
+
+    #[inline(always)]
+    fn rows<S: Simd, F: Function, const BIAS: bool>(self, simd: S) {
+        let Activated { bias, columns, .. } = self.activated;
+        // Without a bias, an operand of the same length stands in its place, unread.
+        let bias_or = |row| if BIAS { bias } else { row };
+        match self.pass {
+            Pass::InPlace { x, step } => {
+                // Rows side by side are one long row.
+                let (step, columns) = match !BIAS && step == columns {
+                    true => (x.len(), x.len()),
+                    false => (step, columns),
+                };
+                for row in x.chunks_mut(step) {
+                    let row = &mut row[..columns];
+                    if BIAS {
+                        each::<S, _>(
+                            row,
+                            [bias],
+                            #[inline(always)]
+                            |x, [bias]| F::value(simd, simd.add_f32s(x, bias)),
+                        );
+                    } else {
+                        each::<S, _>(
+                            row,
+                            [],
+                            #[inline(always)]
+                            |x, []| F::value(simd, x),
+                        );
+                    }
+                }
+            }
+            Pass::Gated { x, out } => {
+                let rows = x.chunks_exact(2 * columns);
+                for (x, out) in rows.zip(out.chunks_exact_mut(columns)) {
+                    let [(gate, up), (gate_bias, up_bias)] =
+                        [x, bias_or(x)].map(|row| row.split_at(columns));
+                    each::<S, _>(
+                        out,
+                        [gate, up, gate_bias, up_bias],
+                        #[inline(always)]
+                        |_, [gate, up, gate_bias, up_bias]| {
+                            let gate = F::value(simd, plus::<S, BIAS>(simd, gate, gate_bias));
+                            simd.mul_f32s(gate, F::up(simd, plus::<S, BIAS>(simd, up, up_bias)))
+                        },
+                    );
+                }
+            }
+            Pass::Backward { x, gradient } => {
+                let columns = if BIAS { columns } else { x.len() };
+                let rows = x.chunks_exact(columns);
+                for (x, gradient) in rows.zip(gradient.chunks_exact_mut(columns)) {
+                    each::<S, _>(
+                        gradient,
+                        [x, bias_or(x)],
+                        #[inline(always)]
+                        |gradient, [x, bias]| {
+                            F::gradient(simd, gradient, plus::<S, BIAS>(simd, x, bias))
+                        },
+                    );
+                }
+            }
+            Pass::GatedBackward { x, gradient, out } => {
+                let rows = x.chunks_exact(2 * columns);
+                let rows = rows.zip(gradient.chunks_exact(columns));
+                for ((x, gradient), out) in rows.zip(out.chunks_exact_mut(2 * columns)) {
+                    let [(gate, up), (gate_bias, up_bias)] =
+                        [x, bias_or(x)].map(|row| row.split_at(columns));
+                    let (out_gate, out_up) = out.split_at_mut(columns);
+                    let operands = [gradient, gate, up, gate_bias, up_bias];
+                    each::<S, _>(
+                        out_gate,
+                        operands,
+                        #[inline(always)]
+                        |_, [gradient, gate, up, gate_bias, up_bias]| {
+                            let up = F::up(simd, plus::<S, BIAS>(simd, up, up_bias));
+                            F::gradient(
+                                simd,
+                                simd.mul_f32s(gradient, up),
+                                plus::<S, BIAS>(simd, gate, gate_bias),
+                            )
+                        },
+                    );
+                    each::<S, _>(
+                        out_up,
+                        operands,
+                        #[inline(always)]
+                        |_, [gradient, gate, up, gate_bias, up_bias]| {
+                            let gate = F::value(simd, plus::<S, BIAS>(simd, gate, gate_bias));
+                            F::up_gradient(
+                                simd,
+                                simd.mul_f32s(gradient, gate),
+                                plus::<S, BIAS>(simd, up, up_bias),
+                            )
+                        },
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[inline(always)]
+fn plus<S: Simd, const BIAS: bool>(simd: S, x: S::f32s, bias: S::f32s) -> S::f32s {
+    if BIAS { simd.add_f32s(x, bias) } else { x }
+}
+
+/// `out = function(out, operands)`, number by number.
+#[inline(always)]
+fn each<S: Simd, const N: usize>(
+    out: &mut [f32],
+    operands: [&[f32]; N],
+    function: impl Fn(S::f32s, [S::f32s; N]) -> S::f32s,
+) {
+    let lanes = f32::lanes::<S>();
+    let whole = out.len() / lanes * lanes;
+    let vectors = operands.map(|operand| &f32::vectors::<S>(operand)[..whole / lanes]);
+    for (at, place) in f32::vectors_mut::<S>(out).iter_mut().enumerate() {
+        let mut x = [*place; N];
+        for (x, operand) in x.iter_mut().zip(&vectors) {
+            *x = operand[at];
+        }
+        *place = function(*place, x);
+    }
+    let rest = &mut out[whole..];
+    if rest.is_empty() {
+        return;
+    }
+    let end = whole + rest.len();
+    let mut x = [padded::<S>(rest); N];
+    for (x, operand) in x.iter_mut().zip(&operands) {
+        *x = padded::<S>(&operand[whole..end]);
+    }
+    let mut numbers = [0.0; MAX_LANES];
+    f32::vectors_mut::<S>(&mut numbers)[0] = function(padded::<S>(rest), x);
+    rest.copy_from_slice(&numbers[..rest.len()]);
+}
+
+/// A vector of numbers that do not fill it.
+#[inline(always)]
+fn padded<S: Simd>(numbers: &[f32]) -> S::f32s {
+    let mut padded = [0.0; MAX_LANES];
+    padded[..numbers.len()].copy_from_slice(numbers);
+    f32::vectors::<S>(&padded)[0]
 }

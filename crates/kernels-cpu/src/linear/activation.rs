@@ -1,8 +1,8 @@
-//! The activation of some rows of a feed-forward network.
+//! The activation functions of feed-forward networks, and their gradients.
 
-use pulp::{Simd, WithSimd};
+use pulp::Simd;
 
-use crate::simd::real::{MAX_LANES, Real, polynomial};
+use crate::simd::real::{Real, polynomial};
 
 /// The activation function of a feed-forward network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,230 +32,199 @@ impl Activation {
     pub const QUICK: f64 = 1.702;
 }
 
-/// Whole rows, and where their activation goes.
-pub(crate) enum ForwardRows<'a> {
-    /// `x = activation(x + bias)`; rows begin `step` numbers apart.
-    InPlace { x: &'a mut [f32], step: usize },
-    /// `out = activation(gate + bias) · (up + bias)`, where rows of `x` are `[gate | up]`.
-    Gated { x: &'a [f32], out: &'a mut [f32] },
-}
+const LIMIT: f32 = Activation::LIMIT as f32;
 
-/// The activation of some rows.
-pub(crate) struct ActivationForward<'a> {
-    pub(crate) rows: ForwardRows<'a>,
-    /// The bias of a row of `x`, or empty.
-    pub(crate) bias: &'a [f32],
-    /// Numbers of a row that is written.
-    pub(crate) columns: usize,
-    pub(crate) activation: Activation,
-}
-
-impl WithSimd for ActivationForward<'_> {
-    type Output = ();
-
+/// An [`Activation`] and its derivative.
+///
+/// Zeros are selected, not multiplied by 0, so that a NaN gradient does not leak through a derivative of 0.
+pub(crate) trait Function {
+    /// The function of `x`.
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s;
+    /// `gradient` times the derivative at `x`.
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s;
+    /// What a gate multiplies.
     #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        // One loop for each function, so that the choice is not made for every number.
-        macro_rules! run {
-            ($function:ident) => {
-                self.run(
-                    simd,
-                    #[inline(always)]
-                    |x| $function(simd, x),
-                    #[inline(always)]
-                    |up| up,
-                )
-            };
-        }
-        match self.activation {
-            Activation::Identity => run!(identity),
-            Activation::Relu => run!(relu),
-            Activation::ReluSquared => run!(relu_squared),
-            Activation::Gelu => run!(gelu),
-            Activation::GeluTanh => run!(gelu_tanh),
-            Activation::QuickGelu => run!(quick_gelu),
-            Activation::Silu => run!(silu),
-            Activation::ClampedQuickGelu => self.run(
-                simd,
-                #[inline(always)]
-                |x| clamped_quick_gelu(simd, x),
-                #[inline(always)]
-                |up| {
-                    let limit = Activation::LIMIT as f32;
-                    let (low, high) = (simd.splat_f32s(-limit), simd.splat_f32s(limit));
-                    simd.add_f32s(f32::bound(simd, up, low, high), simd.splat_f32s(1.0))
-                },
-            ),
-        }
+    fn up<S: Simd>(_: S, up: S::f32s) -> S::f32s {
+        up
     }
-}
-
-impl ActivationForward<'_> {
+    /// `gradient` times the derivative of [`up`](Self::up).
     #[inline(always)]
-    fn run<S: Simd>(
-        self,
-        simd: S,
-        activation: impl Fn(S::f32s) -> S::f32s,
-        other: impl Fn(S::f32s) -> S::f32s,
-    ) {
-        let columns = self.columns;
-        match self.rows {
-            ForwardRows::InPlace { x, step } if self.bias.is_empty() && step == columns => {
-                each::<S, _>(
-                    x,
-                    [],
-                    #[inline(always)]
-                    |x, []| activation(x),
-                );
-            }
-            ForwardRows::InPlace { x, step } if self.bias.is_empty() => {
-                for row in x.chunks_mut(step) {
-                    each::<S, _>(
-                        &mut row[..columns],
-                        [],
-                        #[inline(always)]
-                        |x, []| activation(x),
-                    );
-                }
-            }
-            ForwardRows::InPlace { x, step } => {
-                for row in x.chunks_mut(step) {
-                    each::<S, _>(
-                        &mut row[..columns],
-                        [self.bias],
-                        #[inline(always)]
-                        |x, [bias]| activation(simd.add_f32s(x, bias)),
-                    );
-                }
-            }
-            ForwardRows::Gated { x, out } => {
-                let rows = x.chunks_exact(2 * columns);
-                for (row, out) in rows.zip(out.chunks_exact_mut(columns)) {
-                    let (gate, up) = row.split_at(columns);
-                    if self.bias.is_empty() {
-                        each::<S, _>(
-                            out,
-                            [gate, up],
-                            #[inline(always)]
-                            |_, [gate, up]| simd.mul_f32s(activation(gate), other(up)),
-                        );
-                        continue;
-                    }
-                    let (of_gate, of_up) = self.bias.split_at(columns);
-                    each::<S, _>(
-                        out,
-                        [gate, up, of_gate, of_up],
-                        #[inline(always)]
-                        |_, [gate, up, of_gate, of_up]| {
-                            let gate = activation(simd.add_f32s(gate, of_gate));
-                            simd.mul_f32s(gate, other(simd.add_f32s(up, of_up)))
-                        },
-                    );
-                }
-            }
-        }
+    fn up_gradient<S: Simd>(_: S, gradient: S::f32s, _up: S::f32s) -> S::f32s {
+        gradient
     }
 }
 
-/// `out = function(out, operands)`, number by number.
-#[inline(always)]
-pub(crate) fn each<S: Simd, const N: usize>(
-    out: &mut [f32],
-    operands: [&[f32]; N],
-    function: impl Fn(S::f32s, [S::f32s; N]) -> S::f32s,
-) {
-    let lanes = f32::lanes::<S>();
-    let whole = out.len() / lanes * lanes;
-    let vectors = operands.map(|operand| &f32::vectors::<S>(operand)[..whole / lanes]);
-    for (at, place) in f32::vectors_mut::<S>(out).iter_mut().enumerate() {
-        let mut x = [*place; N];
-        for (x, operand) in x.iter_mut().zip(&vectors) {
-            *x = operand[at];
-        }
-        *place = function(*place, x);
+pub(crate) struct Identity;
+pub(crate) struct Relu;
+pub(crate) struct ReluSquared;
+pub(crate) struct Gelu;
+pub(crate) struct GeluTanh;
+pub(crate) struct QuickGelu;
+pub(crate) struct Silu;
+pub(crate) struct ClampedQuickGelu;
+
+impl Function for Identity {
+    #[inline(always)]
+    fn value<S: Simd>(_: S, x: S::f32s) -> S::f32s {
+        x
     }
-    let rest = &mut out[whole..];
-    if rest.is_empty() {
-        return;
+    #[inline(always)]
+    fn gradient<S: Simd>(_: S, gradient: S::f32s, _: S::f32s) -> S::f32s {
+        gradient
     }
-    let end = whole + rest.len();
-    let mut x = [padded::<S>(rest); N];
-    for (x, operand) in x.iter_mut().zip(&operands) {
-        *x = padded::<S>(&operand[whole..end]);
+}
+
+impl Function for Relu {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        let zero = simd.splat_f32s(0.0);
+        f32::select_less(simd, x, zero, zero, x)
     }
-    let mut numbers = [0.0; MAX_LANES];
-    f32::vectors_mut::<S>(&mut numbers)[0] = function(padded::<S>(rest), x);
-    rest.copy_from_slice(&numbers[..rest.len()]);
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        // 0 where `x` is not positive; a NaN in `x` passes the gradient on.
+        let smallest = simd.splat_f32s(f32::from_bits(1));
+        f32::select_less(simd, x, smallest, simd.splat_f32s(0.0), gradient)
+    }
 }
 
-/// A vector of numbers that do not fill it.
-#[inline(always)]
-fn padded<S: Simd>(numbers: &[f32]) -> S::f32s {
-    let mut padded = [0.0; MAX_LANES];
-    padded[..numbers.len()].copy_from_slice(numbers);
-    f32::vectors::<S>(&padded)[0]
+impl Function for ReluSquared {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        let x = Relu::value(simd, x);
+        simd.mul_f32s(x, x)
+    }
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        let gradient = simd.mul_f32s(gradient, simd.add_f32s(x, x));
+        Relu::gradient(simd, gradient, x)
+    }
 }
 
-#[inline(always)]
-pub(crate) fn identity<S: Simd>(_: S, x: S::f32s) -> S::f32s {
-    x
+impl Function for Gelu {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        let factor = simd.splat_f32s(core::f32::consts::FRAC_1_SQRT_2);
+        half_of_one_plus(simd, x, erf(simd, simd.mul_f32s(x, factor)))
+    }
+    /// The derivative is `Φ(x) + x · φ(x)`, the distribution function and the density of the normal distribution.
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        use core::f32::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, LOG2_E};
+        // Beyond 14.5 the density is below the smallest number, and ∞ · 0 is NaN.
+        let x = within(simd, x, 14.5);
+        let error = erf(simd, simd.mul_f32s(x, simd.splat_f32s(FRAC_1_SQRT_2)));
+        let distribution = half_of_one_plus(simd, simd.splat_f32s(1.0), error);
+        let square = simd.mul_f32s(x, x);
+        let exponent = simd.mul_f32s(square, simd.splat_f32s(-0.5 * LOG2_E));
+        let density = simd.mul_f32s(
+            f32::exp2_of_negative(simd, exponent),
+            simd.splat_f32s(0.5 * FRAC_2_SQRT_PI * FRAC_1_SQRT_2),
+        );
+        simd.mul_f32s(gradient, simd.mul_add_e_f32s(x, density, distribution))
+    }
 }
 
-#[inline(always)]
-pub(crate) fn relu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let zero = simd.splat_f32s(0.0);
-    f32::select_less(simd, x, zero, zero, x)
+impl Function for GeluTanh {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        const FACTOR: f32 = core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
+        let square = simd.mul_f32s(x, x);
+        let factor = simd.mul_add_e_f32s(
+            square,
+            simd.splat_f32s(0.044715 * FACTOR),
+            simd.splat_f32s(FACTOR),
+        );
+        half_of_one_plus(simd, x, <f32 as Real>::tanh(simd, simd.mul_f32s(factor, x)))
+    }
+    /// With `(1 + tanh(u)) / 2 = sigmoid(2 · u)`.
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        // Twice the factor of the formula.
+        const FACTOR: f32 =
+            2.0 * core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
+        const CUBE: f32 = 0.044715 * FACTOR;
+        let splat = |number| simd.splat_f32s(number);
+        // Beyond 10.2 the sigmoid is 0 or 1.
+        let x = within(simd, x, 10.2);
+        let square = simd.mul_f32s(x, x);
+        let y = simd.mul_f32s(simd.mul_add_e_f32s(square, splat(CUBE), splat(FACTOR)), x);
+        let slope = simd.mul_add_e_f32s(square, splat(3.0 * CUBE), splat(FACTOR));
+        let derivative = of_sigmoid(simd, y, simd.mul_f32s(x, slope));
+        simd.mul_f32s(gradient, derivative)
+    }
 }
 
-#[inline(always)]
-pub(crate) fn relu_squared<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let x = relu(simd, x);
-    simd.mul_f32s(x, x)
+impl Function for QuickGelu {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        swish(
+            simd,
+            x,
+            simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32)),
+        )
+    }
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        Silu::gradient(
+            simd,
+            gradient,
+            simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32)),
+        )
+    }
 }
 
-#[inline(always)]
-pub(crate) fn gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let factor = simd.splat_f32s(core::f32::consts::FRAC_1_SQRT_2);
-    half_of_one_plus(simd, x, erf(simd, simd.mul_f32s(x, factor)))
+impl Function for Silu {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        swish(simd, x, x)
+    }
+    /// The derivative of `x · sigmoid(factor · x)` has the same form for every factor, where this `x` is the product.
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        // Beyond 95 the sigmoid is 0 or 1.
+        let x = within(simd, x, 95.0);
+        simd.mul_f32s(gradient, of_sigmoid(simd, x, x))
+    }
 }
 
+impl Function for ClampedQuickGelu {
+    #[inline(always)]
+    fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+        let limit = simd.splat_f32s(LIMIT);
+        QuickGelu::value(simd, f32::select_less(simd, limit, x, limit, x))
+    }
+    #[inline(always)]
+    fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+        let (zero, limit) = (simd.splat_f32s(0.0), simd.splat_f32s(LIMIT));
+        let gradient = QuickGelu::gradient(simd, gradient, x);
+        f32::select_less(simd, limit, x, zero, gradient)
+    }
+    #[inline(always)]
+    fn up<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
+        simd.add_f32s(within(simd, up, LIMIT), simd.splat_f32s(1.0))
+    }
+    #[inline(always)]
+    fn up_gradient<S: Simd>(simd: S, gradient: S::f32s, up: S::f32s) -> S::f32s {
+        let [low, zero, high] = [-LIMIT, 0.0, LIMIT].map(|x| simd.splat_f32s(x));
+        let gradient = f32::select_less(simd, up, low, zero, gradient);
+        f32::select_less(simd, high, up, zero, gradient)
+    }
+}
+
+/// `x` between `±limit`. NaN stays NaN in emulated vectors too, where [`Real::bound`] drops it.
 #[inline(always)]
-pub(crate) fn gelu_tanh<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    const FACTOR: f32 = core::f32::consts::FRAC_2_SQRT_PI * core::f32::consts::FRAC_1_SQRT_2;
-    let square = simd.mul_f32s(x, x);
-    let factor = simd.mul_add_e_f32s(
-        square,
-        simd.splat_f32s(0.044715 * FACTOR),
-        simd.splat_f32s(FACTOR),
-    );
-    half_of_one_plus(simd, x, <f32 as Real>::tanh(simd, simd.mul_f32s(factor, x)))
+fn within<S: Simd>(simd: S, x: S::f32s, limit: f32) -> S::f32s {
+    let (low, high) = (simd.splat_f32s(-limit), simd.splat_f32s(limit));
+    let x = f32::select_less(simd, x, low, low, x);
+    f32::select_less(simd, high, x, high, x)
 }
 
 /// `x · (1 + y) / 2`
 #[inline(always)]
-pub(crate) fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
+fn half_of_one_plus<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     let half = simd.splat_f32s(0.5);
     simd.mul_f32s(x, simd.mul_add_e_f32s(y, half, half))
-}
-
-#[inline(always)]
-pub(crate) fn quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    swish(
-        simd,
-        x,
-        simd.mul_f32s(x, simd.splat_f32s(Activation::QUICK as f32)),
-    )
-}
-
-#[inline(always)]
-pub(crate) fn clamped_quick_gelu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    let limit = simd.splat_f32s(Activation::LIMIT as f32);
-    quick_gelu(simd, f32::select_less(simd, limit, x, limit, x))
-}
-
-#[inline(always)]
-pub(crate) fn silu<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-    swish(simd, x, x)
 }
 
 /// `x · sigmoid(y)`
@@ -265,9 +234,19 @@ fn swish<S: Simd>(simd: S, x: S::f32s, y: S::f32s) -> S::f32s {
     simd.mul_f32s(x, simd.div_f32s(numerator, denominator))
 }
 
+/// The derivative of `x · sigmoid(y)`, where `slope = x · y'`: `s · (1 + slope · (1 − s))`.
+#[inline(always)]
+fn of_sigmoid<S: Simd>(simd: S, y: S::f32s, slope: S::f32s) -> S::f32s {
+    // 1 − s without cancellation.
+    let (numerator, complement, denominator) = sigmoid(simd, y);
+    let s = simd.div_f32s(numerator, denominator);
+    let rest = simd.div_f32s(complement, denominator);
+    simd.mul_f32s(s, simd.mul_add_e_f32s(slope, rest, simd.splat_f32s(1.0)))
+}
+
 /// The numerators of `sigmoid(y)` and of `sigmoid(−y)`, and their denominator.
 #[inline(always)]
-pub(crate) fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s, S::f32s) {
+fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s, S::f32s) {
     let (zero, one) = (simd.splat_f32s(0.0), simd.splat_f32s(1.0));
     // With exp(−|y|), which never overflows.
     let negative = f32::select_less(simd, y, zero, y, simd.neg_f32s(y));
@@ -280,7 +259,7 @@ pub(crate) fn sigmoid<S: Simd>(simd: S, y: S::f32s) -> (S::f32s, S::f32s, S::f32
 
 /// The error function, never beyond ±1: relative error below 4e-7.
 #[inline(always)]
-pub(crate) fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
     // x · P(x²) / Q(x²), minimax in the relative error (1.9e-8) up to the bound, where f32 has rounded to 1.
     const NUMERATOR: [f64; 6] = [
         1.128_379_145_740_915_1,

@@ -5,13 +5,18 @@
 
 use core::ops::Range;
 
+use pulp::{Simd, WithSimd};
+
 use crate::{
     linear::{
+        activated::{Activated, ActivatedRows, Pass},
         activation::Activation,
-        row_block::{MicroPanelWidth, Pack, RowBlock},
         skinny_gemm::check_lengths,
     },
-    simd::real::MAX_LANES,
+    simd::{
+        gemm::{Beta, Gemm, WIDE_ROWS},
+        real::{MAX_LANES, Real},
+    },
     threads::{
         parallel::{Execution, for_each},
         scratch::with_scratch,
@@ -22,8 +27,6 @@ use crate::{
 const DEPTH: usize = 256;
 /// Numbers of the weight that are packed at once: the buffer stays below the 4 MiB that a thread keeps.
 const PACKED: usize = (1 << 20) - 16;
-/// Rows of a task are a multiple of this: the rows of the largest micro-kernel.
-const ROWS: usize = 12;
 /// The most rows of a task.
 const MOST_ROWS: usize = 96;
 
@@ -74,12 +77,7 @@ impl Linear<'_> {
     /// # Cost
     /// `2 · rows · depth · columns` operations, and a packed copy of the weight: one micro-panel at a time, or as many as fit into 4 MiB.
     pub fn run(&self, out: &mut [f32], execution: Execution) {
-        let Self {
-            rows,
-            depth,
-            columns,
-            ..
-        } = *self;
+        let (rows, depth, columns) = (self.rows, self.depth, self.columns);
         let lengths = [self.x.len(), self.weight.len(), out.len()];
         check_lengths(lengths, [rows, depth, columns]);
         let bias = self.bias.len();
@@ -119,26 +117,24 @@ impl Linear<'_> {
             |(micro_panel, packed), _: &mut [f32]| {
                 let first = panel.start + micro_panel * width;
                 let columns = first..panel.end.min(first + width);
-                Pack {
-                    weight: self.weight,
-                    row: self.columns,
-                    columns,
-                    packed,
-                    width,
+                let rows = self.weight.chunks_exact(self.columns);
+                for (packed, row) in packed.chunks_exact_mut(width).zip(rows) {
+                    let (numbers, rest) = packed.split_at_mut(columns.len());
+                    numbers.copy_from_slice(&row[columns.clone()]);
+                    rest.fill(0.0);
                 }
-                .run();
             },
         );
     }
 
     fn multiply(&self, packed: &[f32], panel: Range<usize>, out: &mut [f32], execution: Execution) {
         let operations = 2.0 * self.rows as f64 * self.depth as f64 * panel.len() as f64;
-        let workers = execution.workers(self.rows.div_ceil(ROWS), operations);
-        // Several tasks for each thread, so that all end together.
+        let workers = execution.workers(self.rows.div_ceil(WIDE_ROWS), operations);
+        // Several tasks for each thread, so that all end together. Whole micro-kernels, the largest too.
         let rows = self
             .rows
             .div_ceil(8 * workers)
-            .next_multiple_of(ROWS)
+            .next_multiple_of(WIDE_ROWS)
             .min(MOST_ROWS);
         let blocks = out.chunks_mut(rows * self.columns).enumerate();
         for_each(
@@ -147,21 +143,107 @@ impl Linear<'_> {
             blocks,
             |(block, out), rest| {
                 execution.dispatch(RowBlock {
+                    layer: self,
                     x: &self.x[block * rows * self.depth..],
-                    depth: self.depth,
-                    terms: self
-                        .depth
-                        .div_ceil(self.depth.div_ceil(DEPTH).max(1))
-                        .max(1),
                     packed,
-                    bias: self.bias,
-                    activation: self.activation,
                     panel: panel.clone(),
-                    columns: self.columns,
                     out,
                     rest,
                 });
             },
         );
+    }
+}
+
+/// Columns of a micro-panel: two vectors.
+struct MicroPanelWidth;
+
+impl WithSimd for MicroPanelWidth {
+    type Output = usize;
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) -> usize {
+        2 * f32::lanes::<S>()
+    }
+}
+
+/// Some rows of the output, in the columns of one panel.
+struct RowBlock<'a> {
+    layer: &'a Linear<'a>,
+    /// The rows of the input.
+    x: &'a [f32],
+    /// `[micro_panels, depth, width]`
+    packed: &'a [f32],
+    panel: Range<usize>,
+    /// Whole rows.
+    out: &'a mut [f32],
+    /// The last micro-panel, where its columns do not fill it: rows of `width` numbers.
+    rest: &'a mut [f32],
+}
+
+impl WithSimd for RowBlock<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Linear {
+            depth,
+            columns,
+            activation,
+            ..
+        } = *self.layer;
+        let width = MicroPanelWidth.with_simd(simd);
+        let rows = self.out.len() / columns;
+        // Parts of equal length.
+        let terms = depth.div_ceil(depth.div_ceil(DEPTH).max(1)).max(1);
+        for k in (0..depth.max(1)).step_by(terms) {
+            let terms = terms.min(depth - k);
+            let last = k + terms == depth;
+            for (micro_panel, first) in self.panel.clone().step_by(width).enumerate() {
+                let end = self.panel.end.min(first + width);
+                let whole = end - first == width;
+                let (out, out_rs) = match whole {
+                    true => (&mut self.out[first..], columns),
+                    false => (&mut *self.rest, width),
+                };
+                Gemm {
+                    rows,
+                    depth: terms,
+                    lhs: &self.x[k..],
+                    lhs_rs: depth,
+                    lhs_cs: 1,
+                    rhs: &self.packed[(micro_panel * depth + k) * width..],
+                    rhs_rs: width,
+                    out,
+                    out_rs,
+                    beta: if k == 0 { Beta::Zero } else { Beta::One },
+                }
+                .run(simd, width);
+                if !last {
+                    continue;
+                }
+                if !whole {
+                    let rows = self.out.chunks_exact_mut(columns);
+                    for (out, sums) in rows.zip(self.rest.chunks_exact(width)) {
+                        out[first..end].copy_from_slice(&sums[..end - first]);
+                    }
+                }
+                let bias = self.layer.bias.get(first..end).unwrap_or(&[]);
+                if activation == Activation::Identity && bias.is_empty() {
+                    continue;
+                }
+                simd.vectorize(ActivatedRows {
+                    activated: Activated {
+                        bias,
+                        columns: end - first,
+                        activation,
+                    },
+                    pass: Pass::InPlace {
+                        x: &mut self.out[first..],
+                        step: columns,
+                    },
+                });
+            }
+        }
     }
 }

@@ -3,16 +3,14 @@
 //! | file | what it holds |
 //! | --- | --- |
 //! | `skinny_gemm.rs`, `split_k.rs` | a few rows times a weight; a slice of the depth |
-//! | `layer.rs`, `row_block.rs` | a linear layer of many rows, followed by its activation; a block of its rows |
-//! | `activated.rs`, `activation.rs`, `activation_backward.rs` | the activation between the linear layers of a feed-forward network |
+//! | `layer.rs` | a linear layer of many rows, followed by its activation |
+//! | `activated.rs`, `activation.rs` | the activation between the linear layers of a feed-forward network; its functions and their derivatives |
 //! | `rotation.rs`, `rotary_rows.rs` | rotary positions; those of some rows |
 
 pub(crate) mod activated;
 pub(crate) mod activation;
-pub(crate) mod activation_backward;
 pub(crate) mod layer;
 pub(crate) mod rotary_rows;
 pub(crate) mod rotation;
-mod row_block;
 pub(crate) mod skinny_gemm;
 pub(crate) mod split_k;

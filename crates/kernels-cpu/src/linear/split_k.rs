@@ -58,7 +58,7 @@ impl<R: Real> WithSimd for SplitK<'_, R> {
                 out_rs: self.sums_rs,
                 beta: beta(),
             }
-            .run_wide(simd, whole);
+            .run(simd, whole);
             if whole == columns {
                 continue;
             }
@@ -83,7 +83,7 @@ impl<R: Real> WithSimd for SplitK<'_, R> {
                 out_rs: self.sums_rs,
                 beta: beta(),
             }
-            .run_wide(simd, lanes);
+            .run(simd, lanes);
         }
     }
 }

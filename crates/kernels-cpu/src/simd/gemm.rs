@@ -19,7 +19,7 @@ mod tests;
 /// Rows of a micro-kernel: with two vectors a row, 12 of AVX2's 16 registers are accumulators.
 const ROWS: usize = 6;
 /// Rows of a micro-kernel where a vector has 64 bytes: 24 of AVX-512's 32 registers are accumulators.
-const WIDE_ROWS: usize = 12;
+pub(crate) const WIDE_ROWS: usize = 12;
 
 /// Rows of the largest micro-kernel.
 pub(crate) fn micro_kernel_rows<R: Real, S: Simd>() -> usize {
@@ -77,24 +77,12 @@ impl<R: Real, const VECTORS: usize> WithSimd for MicroPanel<'_, '_, R, VECTORS> 
 }
 
 impl<R: Real> Gemm<'_, R> {
-    /// Computes `VECTORS` vectors of columns.
-    ///
-    /// # Panics
-    /// A slice is too short for the rows, the depth and the strides.
-    #[inline(always)]
-    pub(crate) fn run<S: Simd, const VECTORS: usize>(mut self, simd: S) {
-        simd.vectorize(MicroPanel::<R, VECTORS> {
-            gemm: &mut self,
-            column: 0,
-        });
-    }
-
     /// Computes any number of columns that fills whole vectors.
     ///
     /// # Panics
-    /// As [`run`](Self::run).
+    /// A slice is too short for the rows, the depth, the columns and the strides.
     #[inline(always)]
-    pub(crate) fn run_wide<S: Simd>(mut self, simd: S, columns: usize) {
+    pub(crate) fn run<S: Simd>(mut self, simd: S, columns: usize) {
         let lanes = R::lanes::<S>();
         // A micro-panel of the right-hand side stays in L1 for all rows.
         let mut column = 0;
@@ -133,8 +121,7 @@ impl<R: Real> Gemm<'_, R> {
         }
 
         let out = self.out.as_mut_ptr();
-        // More than two vectors a row leave no room for as many rows.
-        let wide = VECTORS <= 2 && micro_kernel_rows::<R, S>() == WIDE_ROWS;
+        let wide = micro_kernel_rows::<R, S>() == WIDE_ROWS;
         let mut row = 0;
         while row < self.rows {
             // SAFETY: `row < self.rows`, and the assertions above bound the last row, the last term and the last column

@@ -22,70 +22,22 @@ impl<'a, T> HeadRows<'a, T> {
             head,
         }
     }
+
+    fn starting_at(&self, row: usize) -> &'a [T] {
+        self.rows.starting_at(self.batch_item, self.head, row)
+    }
 }
 
 impl<T: Element> Head<T::Real> for HeadRows<'_, T> {
-    fn block<'s>(
-        &'s self,
-        rows: Range<usize>,
-        dim: usize,
-        padded: usize,
-        buffer: &'s mut [T::Real],
-    ) -> Block<'s, T::Real> {
-        let data = self
-            .rows
-            .starting_at(self.batch_item, self.head, rows.start);
+    fn in_place(&self, row: usize) -> Option<Block<'_, T::Real>> {
+        let data = T::as_real(self.starting_at(row))?;
         let stride = self.rows.strides[2];
-        // Rows far apart (heads inside a wider matrix) share few cache sets: reading them over and over is slower than
-        // copying them once.
-        if stride == dim
-            && dim == padded
-            && let Some(data) = T::as_real(data)
-        {
-            return Block { data, stride };
-        }
-        copy_rows(data, stride, rows.len(), dim, padded, buffer);
-        Block {
-            data: buffer,
-            stride: padded,
-        }
+        Some(Block { data, stride })
     }
 
-    fn unpadded<'s>(
-        &'s self,
-        rows: Range<usize>,
-        dim: usize,
-        buffer: &'s mut [T::Real],
-    ) -> Block<'s, T::Real> {
-        let data = self
-            .rows
-            .starting_at(self.batch_item, self.head, rows.start);
-        let stride = self.rows.strides[2];
-        if let Some(data) = T::as_real(data) {
-            return Block { data, stride };
+    fn copy(&self, rows: Range<usize>, dim: usize, padded: usize, to: &mut [T::Real]) {
+        for (row, to) in rows.zip(to.chunks_exact_mut(padded)) {
+            T::to_reals(&self.starting_at(row)[..dim], &mut to[..dim]);
         }
-        copy_rows(data, stride, rows.len(), dim, dim, buffer);
-        Block {
-            data: buffer,
-            stride: dim,
-        }
-    }
-
-    fn row(&self, row: usize, out: &mut [T::Real]) {
-        let data = self.rows.starting_at(self.batch_item, self.head, row);
-        T::to_reals(&data[..out.len()], out);
-    }
-}
-
-fn copy_rows<T: Element>(
-    data: &[T],
-    stride: usize,
-    rows: usize,
-    dim: usize,
-    padded: usize,
-    to: &mut [T::Real],
-) {
-    for (row, to) in (0..rows).zip(to.chunks_exact_mut(padded)) {
-        T::to_reals(&data[row * stride..][..dim], &mut to[..dim]);
     }
 }

@@ -66,20 +66,35 @@ impl<R> Block<'_, R> {
 
 /// One head of a tensor as tiles read it, whatever its element type.
 pub(crate) trait Head<R>: Sync {
+    /// The rows from this one on, if they are in the precision of the computation.
+    fn in_place(&self, row: usize) -> Option<Block<'_, R>>;
+
+    /// Copies rows of `dim` numbers, in the precision of the computation, to places `padded` numbers apart.
+    fn copy(&self, rows: Range<usize>, dim: usize, padded: usize, to: &mut [R]);
+
     /// The rows, in place or copied to `buffer`, which holds as many rows of length `padded`.
     ///
-    /// Every row can be read up to `padded`; what is after `dim` is meaningless.
+    /// Every row can be read up to `padded`; what is after `dim` is meaningless. Rows that are read `once` are copied only if they must be
+    /// converted.
     fn block<'s>(
         &'s self,
         rows: Range<usize>,
         dim: usize,
         padded: usize,
+        once: bool,
         buffer: &'s mut [R],
-    ) -> Block<'s, R>;
-
-    /// The rows, copied only if they must be converted, for code that reads them once.
-    fn unpadded<'s>(&'s self, rows: Range<usize>, dim: usize, buffer: &'s mut [R]) -> Block<'s, R>;
-
-    /// Copies one row.
-    fn row(&self, row: usize, out: &mut [R]);
+    ) -> Block<'s, R> {
+        match self.in_place(rows.start) {
+            // Rows far apart (heads inside a wider matrix) share few cache sets: reading them over and over is slower than
+            // copying them once.
+            Some(block) if once || block.stride == dim && dim == padded => block,
+            _ => {
+                self.copy(rows, dim, padded, buffer);
+                Block {
+                    data: buffer,
+                    stride: padded,
+                }
+            }
+        }
+    }
 }

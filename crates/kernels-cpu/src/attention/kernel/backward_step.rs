@@ -5,13 +5,8 @@ use core::ops::Range;
 use pulp::Simd;
 
 use crate::{
-    Problem,
     attention::kernel::{
-        scores::{Scores, Scoring},
-        screened::Screened,
-        sums::BiasGradient,
-        tile::{Panel, padded},
-        visibility::Visibility,
+        scores::Scoring, screened::Screened, sums::BiasGradient, tile::padded, visibility::Seen,
     },
     simd::{
         gemm::{Beta, Gemm},
@@ -48,10 +43,8 @@ pub(crate) struct Prepared<'s, R> {
 pub(crate) struct Step<'a, 'b, 'k, R> {
     pub(crate) scoring: &'a Scoring<'b, R>,
     pub(crate) required: RequiredGrads,
-    pub(crate) panel: &'a Panel,
-    /// The keys whose rows are computed.
-    pub(crate) keys: Range<usize>,
-    pub(crate) visibility: Visibility,
+    /// The panel, and the keys whose rows are computed.
+    pub(crate) seen: &'a Seen,
     pub(crate) key: Block<'a, R>,
     /// The keys of the block, and which of its rows these are.
     pub(crate) screened: (&'a mut Screened<'k, R>, Range<usize>),
@@ -72,9 +65,10 @@ pub(crate) struct Step<'a, 'b, 'k, R> {
 impl<R: Real> Step<'_, '_, '_, R> {
     /// Weights and gradients of the scores, and what follows from them for the queries.
     #[inline(always)]
-    pub(crate) fn run<S: Simd, const VECTORS: usize>(self, simd: S) {
-        let Problem { dim_qk, dim_v, .. } = self.scoring.visible.problem;
-        let (panel, keys, stride) = (self.panel, self.keys, self.stride);
+    pub(crate) fn run<S: Simd>(self, simd: S) {
+        let problem = self.scoring.visible.problem;
+        let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
+        let (panel, keys, stride) = (&self.seen.panel, &self.seen.keys, self.stride);
         let (count, columns) = (keys.len(), panel.columns);
         let (weights, gradients) = (self.weights, self.score_gradients);
         let panels = |all: &[R], dim: usize| {
@@ -92,23 +86,14 @@ impl<R: Real> Step<'_, '_, '_, R> {
             out_rs: stride,
             beta: Beta::Zero,
         }
-        .run::<S, VECTORS>(simd);
+        .run(simd, columns);
         let dsoftcap: &mut [R] = if self.scoring.softcap.is_some() {
             &mut self.dsoftcap[..count * columns]
         } else {
             &mut []
         };
-        self.scoring.apply(
-            simd,
-            panel,
-            &keys,
-            self.visibility,
-            Scores {
-                rows: weights,
-                stride,
-                dsoftcap,
-            },
-        );
+        self.scoring
+            .apply(simd, self.seen, weights, stride, dsoftcap);
         // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
         if panel.queries < columns {
             for scores in weights.chunks_mut(stride) {
@@ -131,46 +116,22 @@ impl<R: Real> Step<'_, '_, '_, R> {
                 out_rs: stride,
                 beta: Beta::Zero,
             }
-            .run::<S, VECTORS>(simd);
+            .run(simd, columns);
         }
 
         let statistics = panel.column..panel.column + columns;
-        let logsumexp = R::vectors::<S>(&self.prepared.logsumexp[statistics.clone()]);
-        let neg_delta = R::vectors::<S>(&self.prepared.neg_delta[statistics]);
+        let logsumexp = &self.prepared.logsumexp[statistics.clone()];
+        let neg_delta = &self.prepared.neg_delta[statistics];
+        let statistics = [logsumexp, neg_delta];
         if let Some(dropout) = self.scoring.dropout {
             let kept = &mut self.kept[..count * columns];
-            self.scoring
-                .drop_weights(dropout, panel, keys.clone(), kept);
-            let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
-            for ((weights, gradients), kept) in rows.zip(kept.chunks_exact(columns)) {
-                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-                let kept = R::vectors::<S>(kept);
-                for vector in 0..VECTORS {
-                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-                    let weight = R::exp2_of_negative(simd, exponent);
-                    let inner =
-                        R::mul_add(simd, gradients[vector], kept[vector], neg_delta[vector]);
-                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
-                    weights[vector] = R::times(simd, weight, kept[vector]);
-                }
-            }
+            self.scoring.drop_weights(dropout, self.seen, kept);
+            weigh::<S, R, true>(simd, weights, gradients, stride, kept, statistics);
         } else {
-            for (weights, gradients) in weights.chunks_mut(stride).zip(gradients.chunks_mut(stride))
-            {
-                let weights = R::vectors_mut::<S>(&mut weights[..columns]);
-                let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
-                for vector in 0..VECTORS {
-                    let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
-                    let weight = R::exp2_of_negative(simd, exponent);
-                    let inner = R::plus(simd, gradients[vector], neg_delta[vector]);
-                    gradients[vector] = weighted::<R, S>(simd, weight, inner);
-                    weights[vector] = weight;
-                }
-            }
+            weigh::<S, R, false>(simd, weights, gradients, stride, &[], statistics);
         }
         if let Some(sums) = self.bias_gradient {
-            sums.add(simd, panel, &keys, gradients, stride);
+            sums.add(simd, panel, keys, gradients, stride);
         }
         if !self.distance_gradient.is_empty() {
             let visible = &self.scoring.visible;
@@ -205,7 +166,64 @@ impl<R: Real> Step<'_, '_, '_, R> {
                 out_rs: padded(dim_qk),
                 beta: Beta::One,
             }
-            .run_wide(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
+            .run(simd, dim_qk.next_multiple_of(R::lanes::<S>()));
+        }
+    }
+}
+
+/// Turns scores into weights, and the gradients of weights into those of scores.
+#[inline(always)]
+fn weigh<S: Simd, R: Real, const DROPOUT: bool>(
+    simd: S,
+    weights: &mut [R],
+    gradients: &mut [R],
+    stride: usize,
+    kept: &[R],
+    statistics: [&[R]; 2],
+) {
+    if statistics[0].len() == R::lanes::<S>() {
+        weigh_vectors::<S, R, DROPOUT, 1>(simd, weights, gradients, stride, kept, statistics);
+    } else {
+        weigh_vectors::<S, R, DROPOUT, 2>(simd, weights, gradients, stride, kept, statistics);
+    }
+}
+
+/// As [`weigh`], for rows of so many vectors.
+#[inline(always)]
+fn weigh_vectors<S: Simd, R: Real, const DROPOUT: bool, const VECTORS: usize>(
+    simd: S,
+    weights: &mut [R],
+    gradients: &mut [R],
+    stride: usize,
+    kept: &[R],
+    statistics: [&[R]; 2],
+) {
+    let columns = VECTORS * R::lanes::<S>();
+    let [logsumexp, neg_delta] = statistics.map(|numbers| R::vectors::<S>(numbers));
+    let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
+    for (row, (weights, gradients)) in rows.enumerate() {
+        let weights = R::vectors_mut::<S>(&mut weights[..columns]);
+        let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+        let kept: &[R] = if DROPOUT {
+            &kept[row * columns..][..columns]
+        } else {
+            &[]
+        };
+        let kept = R::vectors::<S>(kept);
+        for vector in 0..VECTORS {
+            let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
+            let weight = R::exp2_of_negative(simd, exponent);
+            let (gradient, shift) = (gradients[vector], neg_delta[vector]);
+            let (inner, dropped) = if DROPOUT {
+                (
+                    R::mul_add(simd, gradient, kept[vector], shift),
+                    R::times(simd, weight, kept[vector]),
+                )
+            } else {
+                (R::plus(simd, gradient, shift), weight)
+            };
+            gradients[vector] = weighted::<R, S>(simd, weight, inner);
+            weights[vector] = dropped;
         }
     }
 }

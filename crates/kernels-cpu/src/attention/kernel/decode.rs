@@ -12,11 +12,8 @@ use crate::{
         softmax::online_softmax_row,
         tile::{blocks, padded},
     },
-    simd::{
-        gemm::{Beta, Gemm},
-        real::{MAX_LANES, Real},
-    },
-    threads::scratch::{LINE_NUMBERS, sum_of_pieces, take},
+    simd::real::{MAX_LANES, Real},
+    threads::scratch::{LINE_NUMBERS, sum_of_pieces, take_pieces},
     view::rows::{Block, Head},
 };
 
@@ -25,9 +22,12 @@ const KEYS: usize = 256;
 
 /// Length of the scratch buffer of a task.
 pub(crate) fn decode_scratch(problem: &Problem) -> usize {
-    let Problem { dim_qk, dim_v, .. } = *problem;
-    let group = problem.group_size();
-    sum_of_pieces([group * KEYS, KEYS * dim_qk, KEYS * dim_v])
+    sum_of_pieces(pieces(problem))
+}
+
+/// Scores, keys and values.
+fn pieces(problem: &Problem) -> [usize; 3] {
+    [problem.group_size(), problem.dim_qk, problem.dim_v].map(|row| row * KEYS)
 }
 
 /// A row of a task's results begins with its largest score and the sum of its weights. From here on it has its weighted values, at
@@ -61,12 +61,10 @@ impl<R: Real> WithSimd for Decode<'_, R> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let problem = self.scoring.visible.problem;
-        let Problem { dim_qk, dim_v, .. } = problem;
+        let (dim_qk, dim_v) = (problem.dim_qk, problem.dim_v);
         let group = problem.group_size();
         let mut scratch = self.scratch;
-        let scores = take(&mut scratch, group * KEYS);
-        let key_buffer = take(&mut scratch, KEYS * dim_qk);
-        let value_buffer = take(&mut scratch, KEYS * dim_v);
+        let [scores, key_buffer, value_buffer] = take_pieces(&mut scratch, pieces(&problem));
         for in_group in 0..group {
             let part = &mut self.partial[group_part(&problem, in_group)];
             part.fill(R::default());
@@ -78,12 +76,12 @@ impl<R: Real> WithSimd for Decode<'_, R> {
             .visible
             .runs(self.batch_item, heads, 0..1, self.keys);
         for keys in runs.flat_map(|run| blocks(run, KEYS)) {
-            let key = self.k.unpadded(keys.clone(), dim_qk, key_buffer);
+            let key = self.k.block(keys.clone(), dim_qk, dim_qk, true, key_buffer);
             for (row, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let query = &self.queries[row * dim_qk..][..dim_qk];
                 dots::<S, R>(simd, query, key, &mut scores[..keys.len()]);
             }
-            let value = self.v.unpadded(keys.clone(), dim_v, value_buffer);
+            let value = self.v.block(keys.clone(), dim_v, dim_v, true, value_buffer);
             for (in_group, scores) in scores.chunks_exact_mut(KEYS).enumerate() {
                 let head = self.head_kv * group + in_group;
                 let part = &mut self.partial[group_part(&problem, in_group)];
@@ -169,41 +167,44 @@ fn add_values<S: Simd, R: Real>(
 ) {
     let lanes = R::lanes::<S>();
     let mut done = 0;
-    while done < dim {
-        let product = |sums| Gemm {
-            rows: 1,
-            depth: weights.len(),
-            lhs: weights,
-            lhs_rs: 0,
-            lhs_cs: 1,
-            rhs: &value.data[done..],
-            rhs_rs: value.stride,
-            out: sums,
-            out_rs: 0,
-            beta: Beta::One,
+    while done + lanes <= dim {
+        let (columns, stride, sums) = (&value.data[done..], value.stride, &mut sums[done..]);
+        let vectors = match (dim - done) / lanes {
+            8.. => add_vectors::<S, R, 8>(simd, weights, columns, stride, sums),
+            4.. => add_vectors::<S, R, 4>(simd, weights, columns, stride, sums),
+            2.. => add_vectors::<S, R, 2>(simd, weights, columns, stride, sums),
+            _ => add_vectors::<S, R, 1>(simd, weights, columns, stride, sums),
         };
-        let sums = &mut sums[done..];
-        if done + 8 * lanes <= dim {
-            product(sums).run::<S, 8>(simd);
-            done += 8 * lanes;
-        } else if done + 4 * lanes <= dim {
-            product(sums).run::<S, 4>(simd);
-            done += 4 * lanes;
-        } else if done + 2 * lanes <= dim {
-            product(sums).run::<S, 2>(simd);
-            done += 2 * lanes;
-        } else if done + lanes <= dim {
-            product(sums).run::<S, 1>(simd);
-            done += lanes;
-        } else {
-            for (key, &weight) in weights.iter().enumerate() {
-                // Not `chunks`: the stride of a single row may be anything.
-                let row = &value.data[key * value.stride..][..dim];
-                for (sum, &value) in sums.iter_mut().zip(&row[done..]) {
-                    *sum = *sum + weight * value;
-                }
-            }
-            done = dim;
+        done += vectors * lanes;
+    }
+    for (key, &weight) in weights.iter().enumerate() {
+        // Not `chunks`: the stride of a single row may be anything.
+        let row = &value.data[key * value.stride..][..dim];
+        for (sum, &value) in sums[done..].iter_mut().zip(&row[done..]) {
+            *sum = *sum + weight * value;
         }
     }
+}
+
+/// The first `VECTORS` vectors of the sums, which stay in registers; returns how many.
+#[inline(always)]
+fn add_vectors<S: Simd, R: Real, const VECTORS: usize>(
+    simd: S,
+    weights: &[R],
+    value: &[R],
+    stride: usize,
+    sums: &mut [R],
+) -> usize {
+    let sums = &mut R::vectors_mut::<S>(sums)[..VECTORS];
+    let mut totals = [R::splat(simd, R::default()); VECTORS];
+    totals.copy_from_slice(sums);
+    for (key, &weight) in weights.iter().enumerate() {
+        let weight = R::splat(simd, weight);
+        let row = &R::vectors::<S>(&value[key * stride..])[..VECTORS];
+        for (total, &x) in totals.iter_mut().zip(row) {
+            *total = R::mul_add(simd, weight, x, *total);
+        }
+    }
+    sums.copy_from_slice(&totals);
+    VECTORS
 }

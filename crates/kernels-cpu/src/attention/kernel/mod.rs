@@ -5,6 +5,7 @@
 //! | `tile.rs`, `transpose.rs` | how queries and keys are divided into tiles, panels and blocks; conversion between rows and panels |
 //! | `visibility.rs` | the mask: which blocks of keys are skipped, and hiding in those that are hidden in part |
 //! | `scores.rs`, `softcap.rs`, `bias.rs`, `softmax.rs` | from the dot products to the weights: softcap, biases, mask, dropout, exponential |
+//! | `operands.rs` | what a tile reads: its head, its options, and the blocks of keys that it sees |
 //! | `screened.rs` | NaN in keys and values that nobody sees |
 //! | `forward.rs`, `decode.rs` | a tile forward; a single query and one split of the keys |
 //! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; sums over queries |
@@ -14,6 +15,7 @@ pub(crate) mod backward_step;
 pub(crate) mod bias;
 pub(crate) mod decode;
 pub(crate) mod forward;
+pub(crate) mod operands;
 pub(crate) mod scores;
 pub(crate) mod screened;
 pub(crate) mod softcap;

@@ -11,8 +11,8 @@ use crate::{
     attention::kernel::{
         bias::Biases,
         softcap::Softcap,
-        tile::{Panel, WIDEST_PANEL},
-        visibility::{Visibility, Visible},
+        tile::WIDEST_PANEL,
+        visibility::{Seen, Visibility, Visible},
     },
     simd::real::Real,
 };
@@ -26,37 +26,27 @@ pub(crate) struct Scoring<'a, R> {
     pub(crate) dropout: Option<AttentionDropout>,
 }
 
-/// The scores of a panel and a block.
-pub(crate) struct Scores<'a, R> {
-    /// One row per key, `stride` numbers apart.
-    pub(crate) rows: &'a mut [R],
-    pub(crate) stride: usize,
-    /// Gets the derivative of the softcap, in rows of the panel's columns; may be empty.
-    pub(crate) dsoftcap: &'a mut [R],
-}
-
 impl<R: Real> Scoring<'_, R> {
     /// Softcap, biases and mask, in the order of the contract.
+    ///
+    /// The scores have one row per key, `stride` numbers apart. `dsoftcap` gets the derivative of the softcap, in rows of the panel's
+    /// columns; it may be empty.
     #[inline(always)]
     pub(crate) fn apply<S: Simd>(
         &self,
         simd: S,
-        panel: &Panel,
-        keys: &Range<usize>,
-        visibility: Visibility,
-        scores: Scores<'_, R>,
+        seen: &Seen,
+        scores: &mut [R],
+        stride: usize,
+        dsoftcap: &mut [R],
     ) {
-        let Scores {
-            rows: scores,
-            stride,
-            dsoftcap,
-        } = scores;
+        let (panel, keys) = (&seen.panel, &seen.keys);
         if let Some(softcap) = self.softcap {
             softcap.apply_to_panel(simd, panel, scores, stride, dsoftcap);
         }
         self.biases
             .add_to_panel(simd, &self.visible, panel, keys, scores, stride);
-        if visibility == Visibility::Partial {
+        if seen.visibility == Visibility::Partial {
             self.visible.hide::<R, S>(simd, panel, keys, scores, stride);
         }
     }
@@ -121,13 +111,8 @@ impl<R: Real> Scoring<'_, R> {
 
     /// Multiplies rows of numbers by 1 where the weight is kept and by 0 where it is dropped.
     #[inline(always)]
-    pub(crate) fn drop_weights(
-        &self,
-        dropout: AttentionDropout,
-        panel: &Panel,
-        keys: Range<usize>,
-        kept: &mut [R],
-    ) {
+    pub(crate) fn drop_weights(&self, dropout: AttentionDropout, seen: &Seen, kept: &mut [R]) {
+        let (panel, keys) = (&seen.panel, seen.keys.clone());
         let mut states = [[0_u32; WIDEST_PANEL]; 2];
         let [of_a, of_b] = &mut states;
         for (query, (a, b)) in of_a.iter_mut().zip(of_b).enumerate().take(panel.queries) {

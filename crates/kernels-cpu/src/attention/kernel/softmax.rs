@@ -42,8 +42,25 @@ fn raise<S: Simd, R: Real>(
 }
 
 /// Turns the scores of a panel into weights relative to the largest score so far, and brings maximum and sum up to date.
+///
+/// The panel is as wide as `maximum`: one or two vectors.
 #[inline(always)]
-pub(crate) fn online_softmax<S: Simd, R: Real, const VECTORS: usize>(
+pub(crate) fn online_softmax<S: Simd, R: Real>(
+    simd: S,
+    scores: &mut [R],
+    maximum: &mut [R],
+    sum: &mut [R],
+    rescale: &mut [R],
+) {
+    if maximum.len() == R::lanes::<S>() {
+        of_vectors::<S, R, 1>(simd, scores, maximum, sum, rescale);
+    } else {
+        of_vectors::<S, R, 2>(simd, scores, maximum, sum, rescale);
+    }
+}
+
+#[inline(always)]
+fn of_vectors<S: Simd, R: Real, const VECTORS: usize>(
     simd: S,
     scores: &mut [R],
     maximum: &mut [R],

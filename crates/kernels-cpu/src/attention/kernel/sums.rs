@@ -113,7 +113,7 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
             for (dimension, width) in micro_panel_widths(padded(dim), tile.lanes) {
                 let micro_panel = &packed_rhs[start + from * width..start + to * width];
                 start += tile.columns() * width;
-                let product = Gemm {
+                Gemm {
                     rows: end - row,
                     depth: to - from,
                     lhs: &lhs[row * stride + from..],
@@ -124,12 +124,8 @@ pub(crate) fn sum_over_queries<S: Simd, R: Real>(
                     out: &mut sums[row * padded(dim) + dimension..],
                     out_rs: padded(dim),
                     beta: Beta::One,
-                };
-                if width == tile.lanes {
-                    product.run::<S, 1>(simd);
-                } else {
-                    product.run::<S, 2>(simd);
                 }
+                .run(simd, width);
             }
         }
         row = end;

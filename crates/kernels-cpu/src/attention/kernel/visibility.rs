@@ -38,6 +38,13 @@ impl Visibility {
     }
 }
 
+/// The keys of a block that a panel sees, from the first to the last by causality, window and key length.
+pub(crate) struct Seen {
+    pub(crate) panel: Panel,
+    pub(crate) keys: Range<usize>,
+    pub(crate) visibility: Visibility,
+}
+
 /// The mask of a problem.
 #[derive(Clone, Copy)]
 pub(crate) struct Visible<'a> {
@@ -55,14 +62,8 @@ impl Visible<'_> {
         first.start.min(last.start)..last.end
     }
 
-    /// The part of a block of keys that any query of the panel sees, from the first such key to the last by causality, window and key
-    /// length, and its visibility. Cut at multiples of `rows` keys of the block.
-    pub(crate) fn seen_by(
-        &self,
-        panel: &Panel,
-        block: &Range<usize>,
-        rows: usize,
-    ) -> Option<(Range<usize>, Visibility)> {
+    /// The part of a block of keys that any query of the panel sees, cut at multiples of `rows` keys of the block.
+    pub(crate) fn seen_by(&self, panel: Panel, block: &Range<usize>, rows: usize) -> Option<Seen> {
         let range = self.key_range(panel.batch_item, panel.all_queries());
         if range.start >= block.end || range.end <= block.start || range.is_empty() {
             return None;
@@ -70,8 +71,12 @@ impl Visible<'_> {
         let first = (range.start.max(block.start) - block.start) / rows * rows;
         let end = (range.end.min(block.end) - block.start).next_multiple_of(rows);
         let keys = block.start + first..(block.start + end).min(block.end);
-        let visibility = self.visibility(panel, keys.clone());
-        (visibility != Visibility::Hidden).then_some((keys, visibility))
+        let visibility = self.visibility(&panel, keys.clone());
+        (visibility != Visibility::Hidden).then_some(Seen {
+            panel,
+            keys,
+            visibility,
+        })
     }
 
     /// Whether `keys` are hidden from or visible to all queries of the panel.

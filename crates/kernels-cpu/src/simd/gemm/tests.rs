@@ -25,7 +25,7 @@ fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usi
     let mut out = numbers(length(rows, out_rs, columns));
     let before = out.clone();
     let factors = numbers(rows);
-    let product = Gemm {
+    Gemm {
         rows,
         depth,
         lhs: &lhs,
@@ -40,14 +40,8 @@ fn check<S: Simd>(simd: S, rows: usize, depth: usize, vectors: usize, start: usi
             1 => Beta::One,
             _ => Beta::PerRow(&factors),
         },
-    };
-    match vectors {
-        1 => product.run::<S, 1>(simd),
-        2 => product.run::<S, 2>(simd),
-        4 => product.run::<S, 4>(simd),
-        8 => product.run::<S, 8>(simd),
-        _ => product.run_wide(simd, columns),
     }
+    .run(simd, columns);
     for (at, (&actual, &before)) in out.iter().zip(&before).enumerate() {
         let (row, column) = (at / out_rs, at % out_rs);
         let kept = [0.0, 1.0, factors[row]][start] * before;
@@ -98,7 +92,7 @@ fn strided(lhs_rs: usize, rhs_rs: usize, out_rs: usize) {
         out_rs,
         beta: Beta::Zero,
     }
-    .run::<Scalar, 1>(Scalar);
+    .run(Scalar, 1);
 }
 
 // These strides, times the last row or term, wrap around to an offset inside the slices.

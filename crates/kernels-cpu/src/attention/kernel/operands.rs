@@ -1,0 +1,78 @@
+//! What a tile reads, forward and backward.
+
+use core::ops::Range;
+
+use pulp::Simd;
+
+use crate::{
+    attention::kernel::{
+        scores::Scoring,
+        tile::{Tile, blocks},
+        visibility::Seen,
+    },
+    simd::real::Real,
+    view::rows::Head,
+};
+
+/// The head of a tile, and the options.
+pub(crate) struct Operands<'a, R> {
+    pub(crate) scoring: Scoring<'a, R>,
+    pub(crate) scale: f64,
+    /// −∞ for none.
+    pub(crate) sink: f64,
+    pub(crate) q: &'a dyn Head<R>,
+    pub(crate) k: &'a dyn Head<R>,
+    pub(crate) v: &'a dyn Head<R>,
+    pub(crate) batch_item: usize,
+    /// Query head.
+    pub(crate) head: usize,
+    /// The first query of the tile.
+    pub(crate) query: usize,
+}
+
+impl<R: Real> Operands<'_, R> {
+    pub(crate) fn tile<S: Simd>(&self, queries: usize) -> Tile {
+        Tile {
+            batch_item: self.batch_item,
+            head: self.head,
+            query: self.query,
+            queries,
+            lanes: R::lanes::<S>(),
+        }
+    }
+
+    /// The blocks of at most `size` keys that a panel of the tile sees, whether single keys of a block may be hidden, and the panels that
+    /// see it, whose keys are cut at multiples of `rows`.
+    pub(crate) fn seen_blocks(
+        &self,
+        tile: Tile,
+        size: usize,
+        rows: usize,
+    ) -> impl Iterator<Item = (Range<usize>, bool, impl Iterator<Item = Seen>)> {
+        let (scoring, queries) = (self.scoring, tile.query..tile.query + tile.queries);
+        let visible = scoring.visible;
+        let keys = visible.key_range(tile.batch_item, queries.clone());
+        let heads = tile.head..tile.head + 1;
+        let runs = self
+            .scoring
+            .visible
+            .runs(tile.batch_item, heads, queries.clone(), keys);
+        let blocks = runs.flat_map(move |run| blocks(run, size));
+        blocks.filter_map(move |keys| {
+            let block = keys.clone();
+            let panels = (0..tile.count()).map(move |index| tile.panel(index));
+            let mut panels = panels
+                .filter_map(move |panel| visible.seen_by(panel, &block, rows))
+                .peekable();
+            panels.peek()?;
+            let hides = scoring.may_hide_single_keys([tile.batch_item, tile.head], &queries, &keys);
+            Some((keys, hides, panels))
+        })
+    }
+
+    /// The factor on the weights that dropout keeps.
+    pub(crate) fn kept_scale(&self) -> f64 {
+        let dropout = self.scoring.dropout;
+        dropout.map_or(1.0, |dropout| dropout.kept_scale())
+    }
+}
