@@ -5,7 +5,8 @@ use burn_attn::{
     AttentionMask, AttentionOptions, CausalAlignment, RelativeBuckets, Window, alibi_slopes, ops,
 };
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, PositionMask, Problem, Segments, oracle,
+    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, Options, PositionMask, Problem, Segments,
+    oracle,
 };
 use burn_attn_tests::numbers::uniform_f64;
 
@@ -164,39 +165,41 @@ impl Case {
     /// What the naive f64 oracle says.
     pub fn oracle(&self) -> Results {
         let inputs = oracle::Inputs {
-            mask: Mask {
-                by_position: PositionMask::new(self.causal, self.window),
-                key_lengths: self.key_lengths.as_deref(),
-                query_offsets: self.query_offsets.as_deref(),
-                segments: self
-                    .segments
-                    .as_ref()
-                    .map(|(queries, keys)| Segments { queries, keys }),
-                blocks: self
-                    .visible_blocks
-                    .as_ref()
-                    .map(|(shape, data, size)| Blocks {
-                        visible: Broadcast::new(data, *shape).unwrap(),
-                        size: *size,
-                    }),
-                masked: self
-                    .masked
+            options: Options {
+                mask: Mask {
+                    by_position: PositionMask::new(self.causal, self.window),
+                    key_lengths: self.key_lengths.as_deref(),
+                    query_offsets: self.query_offsets.as_deref(),
+                    segments: self
+                        .segments
+                        .as_ref()
+                        .map(|(queries, keys)| Segments { queries, keys }),
+                    blocks: self
+                        .visible_blocks
+                        .as_ref()
+                        .map(|(shape, data, size)| Blocks {
+                            visible: Broadcast::new(data, *shape).unwrap(),
+                            size: *size,
+                        }),
+                    masked: self
+                        .masked
+                        .as_ref()
+                        .map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
+                },
+                bias: self
+                    .bias
                     .as_ref()
                     .map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
+                sinks: self.sinks.as_deref(),
+                softcap: self.softcap,
+                scale: self.scale,
+                dropout: self.dropout,
             },
-            bias: self
-                .bias
-                .as_ref()
-                .map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
             alibi: self.alibi.as_deref(),
             relative: self
                 .relative
                 .as_ref()
                 .map(|(table, buckets)| (table.as_slice(), *buckets)),
-            sinks: self.sinks.as_deref(),
-            softcap: self.softcap,
-            scale: self.scale,
-            dropout: self.dropout,
             ..oracle::Inputs::new(&self.query, &self.key, &self.value)
         };
         let forward = oracle::forward(&self.problem, &inputs).unwrap();

@@ -7,40 +7,40 @@ use crate::{
     threads::parallel::Execution,
 };
 
+/// What is compiled here.
+pub enum Kernel<'a, R: Real> {
+    /// One tile of queries, forward.
+    Forward(TileForward<'a, R>),
+    /// One tile of queries, backward.
+    Backward(TileBackward<'a, R>),
+    /// A single query and one split of the keys.
+    Decode(Decode<'a, R>),
+    /// One slice of the depth of a skinny GEMM.
+    SkinnyGemm(SplitK<'a, R>),
+    /// Some rows with rotary positions.
+    Rotate(RotaryRows<'a, R>),
+}
+
 /// Runs the vectorised parts.
 ///
-/// Generic code is compiled again by every crate that uses it, and without optimisation in a debug build. These
-/// methods have one implementation per precision, which is compiled here, with the optimisation that `Cargo.toml` asks for.
+/// Generic code is compiled again by every crate that uses it, and without optimisation in a debug build. This method has one
+/// implementation per precision, which is compiled here, with the optimisation that `Cargo.toml` asks for.
 pub trait Compiled: Real {
-    /// One tile of queries, forward.
-    fn forward_tile(execution: Execution, tile: TileForward<'_, Self>);
-    /// One tile of queries, backward.
-    fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>);
-    /// A single query and one split of the keys.
-    fn decode(execution: Execution, query: Decode<'_, Self>);
-    /// One slice of the depth of a skinny GEMM.
-    fn skinny_gemm(execution: Execution, slice: SplitK<'_, Self>);
-    /// Some rows with rotary positions.
-    fn rotate(execution: Execution, rows: RotaryRows<'_, Self>);
+    /// Runs a kernel with the vectors of an execution.
+    fn run(kernel: Kernel<'_, Self>, execution: Execution);
 }
 
 macro_rules! compiled {
     ($real:ident) => {
         impl Compiled for $real {
-            fn forward_tile(execution: Execution, tile: TileForward<'_, Self>) {
-                execution.dispatch(tile);
-            }
-            fn backward_tile(execution: Execution, tile: TileBackward<'_, Self>) {
-                execution.dispatch(tile);
-            }
-            fn decode(execution: Execution, query: Decode<'_, Self>) {
-                execution.dispatch(query);
-            }
-            fn skinny_gemm(execution: Execution, slice: SplitK<'_, Self>) {
-                execution.dispatch(slice);
-            }
-            fn rotate(execution: Execution, rows: RotaryRows<'_, Self>) {
-                execution.dispatch(rows);
+            fn run(kernel: Kernel<'_, Self>, execution: Execution) {
+                match kernel {
+                    Kernel::Forward(tile) => execution.dispatch(tile),
+                    Kernel::Backward(tile) => execution.dispatch(tile),
+                    Kernel::Decode(query) => execution.dispatch(query),
+                    Kernel::SkinnyGemm(slice) => execution.dispatch(slice),
+                    Kernel::Rotate(rows) => execution.dispatch(rows),
+                }
             }
         }
     };

@@ -12,26 +12,28 @@
 //!
 //! ```
 //! use burn_attn_kernels_cpu::{
-//!     CausalAlignment, Mask, PositionMask, Problem,
+//!     CausalAlignment, Mask, Options, PositionMask, Problem,
 //!     tiled::{Execution, Inputs, RowsMut, forward},
 //! };
 //!
 //! // One head, two tokens, vectors of one number.
 //! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
+//! let by_position = PositionMask::causal(CausalAlignment::BottomRight);
 //! let inputs = Inputs::<f32> {
-//!     mask: Mask { by_position: PositionMask::causal(CausalAlignment::BottomRight), ..Mask::default() },
+//!     options: Options { mask: Mask { by_position, ..Mask::default() }, ..Options::default() },
 //!     ..Inputs::new(problem, &[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0])
 //! };
 //! let (mut output, mut logsumexp) = ([0.0; 2], [0.0; 2]);
 //! forward(&inputs, RowsMut::contiguous(&mut output, 1, 2, 1), &mut logsumexp, Execution::available())?;
 //! assert_eq!(output, [10.0, 20.0]); // the first token sees itself, the second sees both
-//! # Ok::<(), burn_attn_kernels_cpu::tiled::KernelError>(())
+//! # Ok::<(), burn_attn_kernels_cpu::InputError>(())
 //! ```
 //!
 //! | item | what it is |
 //! | --- | --- |
 //! | [`Problem`] | the seven sizes of one call, and where each row is in the flat buffers |
 //! | [`Mask`] | which keys a query may see: [`PositionMask`] ([`CausalAlignment`], [`Window`]), key lengths, [`Segments`], [`Blocks`], a bool tensor |
+//! | [`Options`] | mask, bias, sinks, softcap, scale and dropout of a call |
 //! | [`Broadcast`] | a `[batch, heads, len_q, len_kv]` operand, any of whose sizes may be 1 |
 //! | [`RelativeBuckets`], [`alibi_slopes`], [`DistanceAxis`] | biases that depend only on the distance of a key: T5's, ALiBi's, and the operand that kernels get for both |
 //! | [`AttentionDropout`] | which weights are dropped, recomputed from their indices and never stored |
@@ -219,6 +221,7 @@ mod extent;
 mod linear;
 mod mask;
 mod math;
+mod options;
 pub mod oracle;
 mod problem;
 mod simd;
@@ -232,6 +235,7 @@ pub use dropout::{AttentionDropout, AttentionDropoutRow, DropoutError};
 pub use mask::{
     BlockSize, Blocks, CausalAlignment, Mask, MaskError, PositionMask, Segments, Window,
 };
+pub use options::{InputError, Options};
 pub use problem::{Problem, ProblemError};
 
 /// The README's example.

@@ -21,28 +21,12 @@
 //! block table do, so that exactly the keys that the table hides are skipped.
 //!
 //! What was tried and measured on the way is in `NOTEBOOK.md` beside this crate's `Cargo.toml`.
-//!
-//! # Example
-//!
-//! ```
-//! use burn_attn_kernels_cpu::{
-//!     Problem,
-//!     tiled::{Execution, Inputs, RowsMut, forward},
-//! };
-//!
-//! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
-//! let inputs = Inputs::<f32>::new(problem, &[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0]);
-//! let (mut output, mut logsumexp) = ([0.0; 2], [0.0; 2]);
-//! let rows = RowsMut::contiguous(&mut output, 1, 2, 1);
-//! forward(&inputs, rows, &mut logsumexp, Execution::available()).unwrap();
-//! assert_eq!(output, [20.0, 20.0]);
-//! ```
 
 pub use crate::{
     attention::{
         backward::{Gradients, Upstream, backward},
         forward::forward,
-        inputs::{Inputs, KernelError},
+        inputs::Inputs,
     },
     linear::{
         activated::Activated,

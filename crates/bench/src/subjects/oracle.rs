@@ -9,8 +9,8 @@ use std::slice;
 
 use burn::tensor::bf16;
 use burn_attn_kernels_cpu::{
-    AttentionDropout, Broadcast, CausalAlignment, Mask, PositionMask, Problem, Window,
-    oracle::{self, Gradients, InputError, Inputs},
+    AttentionDropout, Broadcast, CausalAlignment, InputError, Mask, PositionMask, Problem, Window,
+    oracle::{self, Gradients, Inputs},
 };
 
 use super::{Results, op::DROPOUT_SEED};
@@ -109,7 +109,7 @@ impl Part {
                 .expect("the rows of all heads were selected")
         });
         let mut inputs = Inputs::new(&query, &key, &value);
-        inputs.mask = Mask {
+        inputs.options.mask = Mask {
             by_position: PositionMask::new(
                 op.causal.then_some(CausalAlignment::BottomRight),
                 op.window.map(|left| Window {
@@ -120,12 +120,12 @@ impl Part {
             key_lengths: op.key_lengths.as_ref().map(|lengths| &lengths[..1]),
             ..Mask::default()
         };
-        inputs.softcap = op.softcap;
-        inputs.dropout = (op.dropout > 0.0).then_some(AttentionDropout {
+        inputs.options.softcap = op.softcap;
+        inputs.options.dropout = (op.dropout > 0.0).then_some(AttentionDropout {
             probability: op.dropout,
             seed: DROPOUT_SEED,
         });
-        inputs.bias = bias;
+        inputs.options.bias = bias;
         let output = oracle::forward(&self.problem, &inputs)?.output;
         let gradients = match op.pass {
             Pass::Forward => None,

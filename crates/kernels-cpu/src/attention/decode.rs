@@ -16,7 +16,7 @@ use crate::{
             tile::prescale,
         },
     },
-    compiled::Compiled,
+    compiled::{Compiled, Kernel},
     math,
     simd::real::Real,
     threads::{
@@ -86,11 +86,10 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
             }
             let factor = T::Real::from_f64(prescale(inputs.scale(), queries) * LOG2_E);
             queries.iter_mut().for_each(|x| *x = *x * factor);
-            let range = inputs.mask.key_range(&problem, batch_item, 0);
+            let range = inputs.options.mask.key_range(&problem, batch_item, 0);
             let cut = |split| range.start + range.len() * split / splits;
-            T::Real::decode(
-                execution,
-                Decode {
+            T::Real::run(
+                Kernel::Decode(Decode {
                     scoring: inputs.scoring(),
                     queries,
                     k: &HeadRows::new(inputs.k, batch_item, head_kv),
@@ -100,7 +99,8 @@ fn run_tasks<T: Element>(inputs: &Inputs<'_, T>, partial: &mut [T::Real], execut
                     keys: cut(split)..cut(split + 1),
                     partial,
                     scratch,
-                },
+                }),
+                execution,
             );
         },
     );
@@ -157,7 +157,10 @@ fn merge_row<'a, T: Element>(
         .map(|part| rescale(part[0]) * part[1].to_f64());
     let (logsumexp, share) = finish(maximum, sums.sum(), inputs.sink(head));
     let logsumexp = T::Real::from_f64(logsumexp);
-    let kept_scale = inputs.dropout.map_or(1.0, |dropout| dropout.kept_scale());
+    let kept_scale = inputs
+        .options
+        .dropout
+        .map_or(1.0, |dropout| dropout.kept_scale());
     row.fill(T::Real::default());
     for part in parts {
         let factor = T::Real::from_f64(rescale(part[0]) * kept_scale * share);

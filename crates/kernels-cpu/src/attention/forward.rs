@@ -1,17 +1,18 @@
 //! The forward pass: output and logsumexp, one tile of queries after the other.
 
 use crate::{
-    Problem,
+    InputError, Problem,
     attention::{
         decode::decode,
-        inputs::{Inputs, KernelError, exactly, writable},
+        inputs::{Inputs, writable},
         kernel::{
             forward::{TileForward, tile_scratch},
             operands::Operands,
             tile::QUERIES,
         },
     },
-    compiled::Compiled,
+    compiled::{Compiled, Kernel},
+    options::exactly,
     threads::parallel::{Execution, for_each},
     view::{element::Element, head_rows::HeadRows, rows_mut::RowsMut},
 };
@@ -42,7 +43,7 @@ pub fn forward<T: Element>(
     output: RowsMut<'_, T>,
     logsumexp: &mut [T::Real],
     execution: Execution,
-) -> Result<(), KernelError> {
+) -> Result<(), InputError> {
     inputs.validate()?;
     let problem = &inputs.problem;
     let sizes = [problem.batch, problem.heads_q, problem.len_q];
@@ -87,9 +88,8 @@ fn tiles<T: Element>(
         |(head, query, mut output, logsumexp), scratch| {
             let (batch_item, head) = (head / heads_q, head % heads_q);
             let head_kv = problem.kv_head(head);
-            T::Real::forward_tile(
-                execution,
-                TileForward {
+            T::Real::run(
+                Kernel::Forward(TileForward {
                     operands: Operands {
                         scoring,
                         scale: inputs.scale(),
@@ -104,7 +104,8 @@ fn tiles<T: Element>(
                     logsumexp,
                     output: &mut |query, row| T::from_reals(row, output.row(query)),
                     scratch,
-                },
+                }),
+                execution,
             );
         },
     );

@@ -1,7 +1,7 @@
 //! Rotary positions: pairs of numbers rotated, in one pass over memory.
 
 use crate::{
-    compiled::Compiled,
+    compiled::{Compiled, Kernel},
     extent::elements,
     linear::rotary_rows::{RotaryLayout, RotaryRows},
     simd::real::Real,
@@ -128,7 +128,7 @@ impl<T: Element> Rotation<'_, T> {
                     sign: T::Real::from_f64(if self.inverse { -1.0 } else { 1.0 }),
                     out,
                 };
-                T::Real::rotate(execution, rows);
+                T::Real::run(Kernel::Rotate(rows), execution);
             },
         );
     }

@@ -5,7 +5,7 @@
 use core::ops::Range;
 
 use crate::{
-    compiled::Compiled,
+    compiled::{Compiled, Kernel},
     extent::elements,
     linear::split_k::{DEPTH, SplitK},
     simd::real::MAX_LANES,
@@ -77,12 +77,7 @@ impl<T: Element> SkinnyGemm<'_, T> {
     /// # Cost
     /// `2 · rows · depth · columns` operations; most of the time goes into reading `depth · columns` numbers once.
     pub fn run(&self, out: &mut [T::Real], execution: Execution) {
-        let Self {
-            rows,
-            depth,
-            columns,
-            ..
-        } = *self;
+        let (rows, depth, columns) = (self.rows, self.depth, self.columns);
         let lengths = [self.x.len(), self.weight.len(), out.len()];
         check_lengths(lengths, [rows, depth, columns]);
         if rows == 0 || columns == 0 {
@@ -110,7 +105,7 @@ impl<T: Element> SkinnyGemm<'_, T> {
                     sums_rs: self.sums_rs(),
                     rest,
                 };
-                T::Real::skinny_gemm(execution, slice);
+                T::Real::run(Kernel::SkinnyGemm(slice), execution);
             },
         );
     }

@@ -2,11 +2,10 @@
 
 use alloc::{vec, vec::Vec};
 
+use super::Inputs;
 use super::forward::forward;
-use super::inputs::check_length;
 use super::score::{At, alibi_factor, dropout_factor, relative_index, score};
-use super::{InputError, Inputs};
-use crate::{Problem, math};
+use crate::{InputError, Problem, math, options::exactly};
 
 /// What [`backward`] returns: one gradient per differentiable input, in that input's own shape.
 ///
@@ -76,44 +75,27 @@ pub fn backward(
     logsumexp_gradient: Option<&[f64]>,
 ) -> Result<Gradients, InputError> {
     let forward = forward(problem, inputs)?;
-    let output_elements = problem.output_elements();
-    check_length(
-        "output_gradient",
-        output_gradient.len(),
-        output_elements,
-        problem,
-    )?;
+    let (elements, rows) = (problem.output_elements(), problem.query_rows());
+    exactly("output_gradient", output_gradient.len(), elements, problem)?;
     if let Some(gradient) = logsumexp_gradient {
-        check_length(
-            "logsumexp_gradient",
-            gradient.len(),
-            problem.query_rows(),
-            problem,
-        )?;
+        exactly("logsumexp_gradient", gradient.len(), rows, problem)?;
     }
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        len_kv,
-        dim_qk,
-        dim_v,
-        ..
-    } = *problem;
-    let scale = inputs.scale.unwrap_or_else(|| problem.default_scale());
+    let (len_kv, dim_qk, dim_v) = (problem.len_kv, problem.dim_qk, problem.dim_v);
+    let options = &inputs.options;
+    let scale = options.scale(problem);
     let mut gradients = Gradients {
         q: vec![0.0; problem.query_elements()],
         k: vec![0.0; problem.key_elements()],
         v: vec![0.0; problem.value_elements()],
-        bias: inputs.bias.map(|bias| vec![0.0; bias.data().len()]),
+        bias: options.bias.map(|bias| vec![0.0; bias.data().len()]),
         alibi: inputs.alibi.map(|slopes| vec![0.0; slopes.len()]),
         relative: inputs.relative.map(|(table, _)| vec![0.0; table.len()]),
-        sinks: inputs.sinks.map(|sinks| vec![0.0; sinks.len()]),
+        sinks: options.sinks.map(|sinks| vec![0.0; sinks.len()]),
     };
 
-    for batch_item in 0..batch {
-        for head in 0..heads_q {
-            for query in 0..len_q {
+    for batch_item in 0..problem.batch {
+        for head in 0..problem.heads_q {
+            for query in 0..problem.len_q {
                 let row = problem.query_row(batch_item, head, query);
                 let key_row = |key| problem.key_row(batch_item, problem.kv_head(head), key);
                 let at = |key| At {
@@ -150,7 +132,7 @@ pub fn backward(
                     };
                     let weight = forward.weights[row * len_kv + key];
                     let d_score = weight * (d_weights[key] - mean + d_logsumexp);
-                    if let (Some(bias), Some(gradient)) = (&inputs.bias, &mut gradients.bias) {
+                    if let (Some(bias), Some(gradient)) = (&options.bias, &mut gradients.bias) {
                         gradient[bias.index(batch_item, head, query, key)] += d_score;
                     }
                     if let Some(gradient) = &mut gradients.alibi {
@@ -169,7 +151,7 @@ pub fn backward(
                     }
                 }
 
-                if let (Some(sinks), Some(gradient)) = (inputs.sinks, &mut gradients.sinks) {
+                if let (Some(sinks), Some(gradient)) = (options.sinks, &mut gradients.sinks) {
                     // No sink, no gradient: the incoming one may be NaN in a row that has nothing to sum.
                     if sinks[head] != f64::NEG_INFINITY {
                         let weight = math::exp(sinks[head] - logsumexp);

@@ -2,9 +2,9 @@
 
 use alloc::{vec, vec::Vec};
 
+use super::Inputs;
 use super::score::{At, dropout_factor, score};
-use super::{InputError, Inputs};
-use crate::{Problem, math};
+use crate::{InputError, Problem, math};
 
 /// What [`forward`] returns.
 ///
@@ -38,21 +38,14 @@ pub struct Forward {
 /// PyTorch: `torch.nn.functional.scaled_dot_product_attention(q, k, v, ~masked)`.
 pub fn forward(problem: &Problem, inputs: &Inputs<'_>) -> Result<Forward, InputError> {
     inputs.validate(problem)?;
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        len_kv,
-        dim_v,
-        ..
-    } = *problem;
+    let (len_kv, dim_v) = (problem.len_kv, problem.dim_v);
     let mut output = vec![0.0; problem.output_elements()];
     let mut logsumexps = vec![f64::NEG_INFINITY; problem.query_rows()];
     let mut weights = vec![0.0; problem.score_elements()];
 
-    for batch_item in 0..batch {
-        for head in 0..heads_q {
-            for query in 0..len_q {
+    for batch_item in 0..problem.batch {
+        for head in 0..problem.heads_q {
+            for query in 0..problem.len_q {
                 let row = problem.query_row(batch_item, head, query);
                 let at = |key| At {
                     batch_item,
@@ -63,7 +56,7 @@ pub fn forward(problem: &Problem, inputs: &Inputs<'_>) -> Result<Forward, InputE
                 let scores: Vec<Option<f64>> = (0..len_kv)
                     .map(|key| score(problem, inputs, at(key)).map(|score| score.value))
                     .collect();
-                let sink = inputs.sinks.map(|sinks| sinks[head]);
+                let sink = inputs.options.sinks.map(|sinks| sinks[head]);
 
                 let mut terms: Vec<f64> = scores.iter().flatten().copied().collect();
                 terms.extend(sink);

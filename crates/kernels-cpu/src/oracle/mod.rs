@@ -2,7 +2,7 @@
 //!
 //! | file | what it holds |
 //! | --- | --- |
-//! | `inputs.rs` | [`Inputs`]: the tensors and options of one call, and [`InputError`] |
+//! | `inputs.rs` | [`Inputs`]: the tensors and options of one call |
 //! | `score.rs` | one score and its softcap slope, or `None` if the key is hidden |
 //! | `forward.rs` | [`forward`]: output, logsumexp, weights |
 //! | `backward.rs` | [`backward`]: the gradients of all seven differentiable inputs |
@@ -21,11 +21,12 @@
 //! | `exp`, `ln` and `tanh` of `std` or `libm` | not ours |
 //!
 //! ```
-//! use burn_attn_kernels_cpu::{CausalAlignment, Mask, PositionMask, Problem, oracle};
+//! use burn_attn_kernels_cpu::{CausalAlignment, Mask, Options, PositionMask, Problem, oracle};
 //!
 //! let problem = Problem { batch: 1, heads_q: 1, heads_kv: 1, len_q: 2, len_kv: 2, dim_qk: 1, dim_v: 1 };
+//! let by_position = PositionMask::causal(CausalAlignment::BottomRight);
 //! let inputs = oracle::Inputs {
-//!     mask: Mask { by_position: PositionMask::causal(CausalAlignment::BottomRight), ..Mask::default() },
+//!     options: Options { mask: Mask { by_position, ..Mask::default() }, ..Options::default() },
 //!     ..oracle::Inputs::new(&[0.0, 0.0], &[1.0, 2.0], &[10.0, 30.0])
 //! };
 //! let forward = oracle::forward(&problem, &inputs).unwrap();
@@ -45,4 +46,4 @@ mod tests;
 
 pub use backward::{Gradients, backward};
 pub use forward::{Forward, forward};
-pub use inputs::{InputError, Inputs};
+pub use inputs::Inputs;

@@ -30,10 +30,15 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
         query,
         key,
     } = at;
-    if !inputs.mask.visible(problem, batch_item, head, query, key) {
+    if !inputs
+        .options
+        .mask
+        .visible(problem, batch_item, head, query, key)
+    {
         return None;
     }
-    let dense = inputs
+    let options = &inputs.options;
+    let dense = options
         .bias
         .map_or(0.0, |bias| bias.get(batch_item, head, query, key));
     let alibi = inputs.alibi.map_or(0.0, |slopes| {
@@ -54,8 +59,8 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
     for d in 0..dim {
         dot += inputs.q[q_row + d] * inputs.k[k_row + d];
     }
-    let scaled = inputs.scale.unwrap_or_else(|| problem.default_scale()) * dot;
-    let (capped, slope) = match inputs.softcap {
+    let scaled = options.scale(problem) * dot;
+    let (capped, slope) = match options.softcap {
         Some(softcap) => {
             let ratio = scaled / softcap;
             // 1 − tanh²(ratio), which would cancel where the tanh is near 1.
@@ -73,7 +78,11 @@ pub(super) fn score(problem: &Problem, inputs: &Inputs<'_>, at: At) -> Option<Sc
 
 /// How many tokens a key is after the position of its query.
 fn relative_position(problem: &Problem, inputs: &Inputs<'_>, at: At) -> isize {
-    at.key as isize - inputs.mask.position(problem, at.batch_item, at.query)
+    at.key as isize
+        - inputs
+            .options
+            .mask
+            .position(problem, at.batch_item, at.query)
 }
 
 /// The factor of the ALiBi slope.
@@ -93,7 +102,7 @@ pub(super) fn relative_index(
 
 /// The factor that dropout puts on a weight: 0, or `1 / (1 - p)`.
 pub(super) fn dropout_factor(inputs: &Inputs<'_>, at: At) -> f64 {
-    match inputs.dropout {
+    match inputs.options.dropout {
         Some(dropout) if dropout.keep(at.batch_item, at.head, at.query, at.key) => {
             dropout.kept_scale()
         }

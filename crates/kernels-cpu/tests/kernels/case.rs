@@ -1,7 +1,7 @@
 //! One attention problem, described once for the oracle, a plain implementation and the kernels.
 
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask,
+    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask, Options,
     PositionMask, Problem, RelativeBuckets, Segments, Window, oracle,
 };
 
@@ -208,14 +208,16 @@ impl Case {
         let bias = self.bias.as_ref();
         let relative = self.relative.as_ref();
         let inputs = oracle::Inputs {
-            mask: self.mask(),
-            bias: bias.map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
+            options: Options {
+                mask: self.mask(),
+                bias: bias.map(|(shape, data)| Broadcast::new(data, *shape).unwrap()),
+                sinks: self.sinks.as_deref(),
+                softcap: self.softcap,
+                scale: self.scale,
+                dropout: self.dropout,
+            },
             alibi: self.alibi.as_deref(),
             relative: relative.map(|(table, buckets)| (table.as_slice(), *buckets)),
-            sinks: self.sinks.as_deref(),
-            softcap: self.softcap,
-            scale: self.scale,
-            dropout: self.dropout,
             ..oracle::Inputs::new(&self.query, &self.key, &self.value)
         };
         let forward = oracle::forward(&self.problem, &inputs).unwrap();

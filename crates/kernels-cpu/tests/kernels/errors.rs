@@ -1,7 +1,7 @@
 //! Every way to be refused; the messages are pinned, because they are read by people.
 
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, Problem,
+    AttentionDropout, BlockSize, Blocks, Broadcast, Mask, Options, Problem,
     tiled::{Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, forward},
 };
 
@@ -26,6 +26,22 @@ const EXECUTION: Execution = Execution {
     threads: 1,
     instructions: burn_attn_kernels_cpu::tiled::Instructions::Widest,
 };
+
+/// Plain inputs with these options.
+fn with(options: Options<'static, f32>) -> Inputs<'static, f32> {
+    Inputs {
+        options,
+        ..inputs()
+    }
+}
+
+/// Plain inputs with this mask.
+fn masked_by(mask: Mask<'static>) -> Inputs<'static, f32> {
+    with(Options {
+        mask,
+        ..Options::default()
+    })
+}
 
 fn inputs() -> Inputs<'static, f32> {
     let query = &ZEROS[..PROBLEM.query_elements()];
@@ -87,7 +103,10 @@ fn tensors_that_are_too_short() {
     );
     let sinks = Some(&ZEROS[..7]);
     refused(
-        &Inputs { sinks, ..inputs() },
+        &with(Options {
+            sinks,
+            ..Options::default()
+        }),
         &format!("sinks needs 6 elements for {SIZES}, but has 7"),
     );
     let distance_bias = Some(&ZEROS[..65]);
@@ -155,7 +174,7 @@ fn masks_and_biases_that_do_not_fit() {
         ..Mask::default()
     };
     refused(
-        &Inputs { mask, ..inputs() },
+        &masked_by(mask),
         "the key length of batch item 1 is 8, but len_kv is 7",
     );
     let mask = Mask {
@@ -163,7 +182,7 @@ fn masks_and_biases_that_do_not_fit() {
         ..Mask::default()
     };
     refused(
-        &Inputs { mask, ..inputs() },
+        &masked_by(mask),
         "the query offset of batch item 0 is -6, but must lie between -len_q = -5 and len_kv = 7",
     );
     // The axis of distances is that of the offsets: 2 · (5 + 7) − 1 for each head.
@@ -174,19 +193,19 @@ fn masks_and_biases_that_do_not_fit() {
     let distance_bias = Some(&ZEROS[..66]);
     refused(
         &Inputs {
-            mask,
             distance_bias,
-            ..inputs()
+            ..masked_by(mask)
         },
         &format!("distance_bias needs 138 elements for {SIZES}, but has 66"),
     );
     let blocks = |shape: [usize; 4], size| {
-        let visible = Broadcast::new(&[true; 12][..shape.iter().product()], shape).unwrap();
+        const TABLE: &[bool] = &[true; 12];
+        let visible = Broadcast::new(&TABLE[..shape.iter().product()], shape).unwrap();
         let mask = Mask {
             blocks: Some(Blocks { visible, size }),
             ..Mask::default()
         };
-        Inputs { mask, ..inputs() }
+        masked_by(mask)
     };
     refused(
         &blocks([1; 4], BlockSize::from([3, 0])),
@@ -199,29 +218,31 @@ fn masks_and_biases_that_do_not_fit() {
     );
     let swapped = Broadcast::new(&ZEROS[..35], [1, 1, 7, 5]).unwrap();
     refused(
-        &Inputs {
+        &with(Options {
             bias: Some(swapped),
-            ..inputs()
-        },
+            ..Options::default()
+        }),
         "the bias does not fit: shape [1, 1, 7, 5] does not broadcast to [batch, heads_q, len_q, len_kv] = [2, 6, 5, 7]",
     );
 }
 
 #[test]
 fn numbers_out_of_range() {
-    let number = |softcap, scale, dropout| Inputs {
-        softcap,
-        scale,
-        dropout,
-        ..inputs()
+    let number = |softcap, scale, dropout| {
+        with(Options {
+            softcap,
+            scale,
+            dropout,
+            ..Options::default()
+        })
     };
     refused(
         &number(Some(-1.5), None, None),
-        "softcap must be finite and the softcap positive, but softcap is -1.5",
+        "the softcap must be positive and finite, but is -1.5",
     );
     refused(
         &number(None, Some(f64::INFINITY), None),
-        "scale must be finite and the softcap positive, but scale is inf",
+        "the scale must be finite, but is inf",
     );
     let dropout = AttentionDropout {
         probability: 1.0,
@@ -319,9 +340,12 @@ fn upstream_that_does_not_fit() {
 fn gradients_that_do_not_fit() {
     let plain = inputs();
     let biased = Inputs {
-        bias: Some(Broadcast::new(&ZEROS[..7], [1, 1, 1, 7]).unwrap()),
+        options: Options {
+            bias: Some(Broadcast::new(&ZEROS[..7], [1, 1, 1, 7]).unwrap()),
+            sinks: Some(&ZEROS[..6]),
+            ..Options::default()
+        },
         distance_bias: Some(&ZEROS[..66]),
-        sinks: Some(&ZEROS[..6]),
         ..plain
     };
     let upstream = Upstream {

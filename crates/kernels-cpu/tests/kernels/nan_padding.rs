@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use burn_attn_kernels_cpu::{
-    Broadcast, Mask, Problem,
+    Broadcast, Mask, Options, Problem,
     tiled::{Execution, Gradients, Inputs, Rows, RowsMut, Upstream, backward, forward},
 };
 
@@ -30,9 +30,12 @@ fn numbers(seed: u64, count: usize) -> Vec<f32> {
 fn times(problem: Problem, masked: &[bool], [q, k, v]: [&[f32]; 3]) -> [Duration; 2] {
     let p = problem;
     let inputs = Inputs {
-        mask: Mask {
-            masked: Some(Broadcast::new(masked, [1, 1, 1, p.len_kv]).unwrap()),
-            ..Mask::default()
+        options: Options {
+            mask: Mask {
+                masked: Some(Broadcast::new(masked, [1, 1, 1, p.len_kv]).unwrap()),
+                ..Mask::default()
+            },
+            ..Options::default()
         },
         ..Inputs::new(problem, q, k, v)
     };

@@ -1,7 +1,7 @@
 //! Sinks, softcaps and scales from one end of the range to the other, against the oracle.
 
 use burn_attn_kernels_cpu::{
-    Broadcast, Mask,
+    Broadcast, Mask, Options,
     tiled::{Execution, Gradients, Inputs, Rows, Upstream, backward},
 };
 use half::{bf16, f16};
@@ -123,11 +123,14 @@ fn the_gradient_of_a_sink_has_a_weight_of_at_most_one() {
             let problem = Case::new("", [1, 1, 1, len_q, 3, 2, 2]).problem;
             let sink = -1e12_f32;
             let inputs = Inputs {
-                mask: Mask {
-                    masked: Some(Broadcast::new(&[true], [1; 4]).unwrap()),
-                    ..Mask::default()
+                options: Options {
+                    mask: Mask {
+                        masked: Some(Broadcast::new(&[true], [1; 4]).unwrap()),
+                        ..Mask::default()
+                    },
+                    sinks: Some(&[sink]),
+                    ..Options::default()
                 },
-                sinks: Some(&[sink]),
                 ..Inputs::new(problem, &[1.0_f32; 14][..2 * len_q], &[1.0; 6], &[1.0; 6])
             };
             let output = Rows::contiguous(&[0.0; 14], 1, len_q, 2);

@@ -1,7 +1,7 @@
 //! One call of the kernels, forward and backward.
 
 use burn_attn_kernels_cpu::{
-    Blocks, Broadcast, Mask,
+    Blocks, Broadcast, Mask, Options,
     tiled::{
         Element, Execution, Gradients, Inputs, Instructions, Real, Rows, RowsMut, Upstream,
         backward, forward,
@@ -277,20 +277,22 @@ pub fn run<T: Number>(case: &Case, how: How) -> Tensors {
         q: q.rows(),
         k: k.rows(),
         v: v.rows(),
-        mask: Mask {
-            blocks: blocks.as_ref().map(|(table, size)| Blocks {
-                visible: table.broadcast(),
-                size: *size,
-            }),
-            masked: masked.as_ref().map(Operand::broadcast),
-            ..case.mask()
+        options: Options {
+            mask: Mask {
+                blocks: blocks.as_ref().map(|(table, size)| Blocks {
+                    visible: table.broadcast(),
+                    size: *size,
+                }),
+                masked: masked.as_ref().map(Operand::broadcast),
+                ..case.mask()
+            },
+            bias: bias.as_ref().map(Operand::broadcast),
+            sinks: sinks.as_deref(),
+            softcap: case.softcap,
+            scale: case.scale,
+            dropout: case.dropout,
         },
-        bias: bias.as_ref().map(Operand::broadcast),
         distance_bias: distance_bias.as_deref(),
-        sinks: sinks.as_deref(),
-        softcap: case.softcap,
-        scale: case.scale,
-        dropout: case.dropout,
     };
 
     let mut output = Target::<T>::new(of_queries, p.dim_v, how.layout);

@@ -1,7 +1,7 @@
 //! One call, by the oracle and by the kernels.
 
 use burn_attn_kernels_cpu::{
-    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask,
+    AttentionDropout, BlockSize, Blocks, Broadcast, CausalAlignment, DistanceAxis, Mask, Options,
     PositionMask, Problem, Segments, Window, oracle,
 };
 use cubecl::ir::{ElemType, FloatKind};
@@ -194,14 +194,17 @@ fn both(case: &Case) -> Option<[All; 2]> {
             .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
     };
     let exact = oracle::Inputs {
-        mask,
-        bias: bias
-            .as_ref()
-            .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+        options: Options {
+            mask,
+            bias: bias
+                .as_ref()
+                .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+            sinks: sinks.as_deref(),
+            softcap: case.softcap,
+            dropout,
+            ..Options::default()
+        },
         alibi: slopes.as_deref(),
-        sinks: sinks.as_deref(),
-        softcap: case.softcap,
-        dropout,
         ..oracle::Inputs::new(&q, &k, &v)
     };
     let forward = oracle::forward(&problem, &exact).unwrap();

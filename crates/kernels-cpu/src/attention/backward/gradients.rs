@@ -1,9 +1,10 @@
 //! The inputs and outputs of the backward pass.
 
 use crate::{
-    Problem,
-    attention::inputs::{Inputs, KernelError, exactly, writable},
+    InputError, Problem,
+    attention::inputs::{Inputs, writable},
     extent::elements,
+    options::exactly,
     view::{element::Element, rows::Rows, rows_mut::RowsMut},
 };
 
@@ -61,76 +62,58 @@ impl<T: Element> Default for Gradients<'_, T> {
 impl<T: Element> Gradients<'_, T> {
     /// Sets all to zero.
     pub(crate) fn clear(self, problem: &Problem) {
-        let Problem {
-            batch,
-            heads_q,
-            heads_kv,
-            len_q,
-            len_kv,
-            dim_qk,
-            dim_v,
-        } = *problem;
-        for (gradient, heads, len, dim) in [
-            (self.q, heads_q, len_q, dim_qk),
-            (self.k, heads_kv, len_kv, dim_qk),
-            (self.v, heads_kv, len_kv, dim_v),
+        let p = problem;
+        let (of_queries, of_keys) = (
+            [p.batch, p.heads_q, p.len_q],
+            [p.batch, p.heads_kv, p.len_kv],
+        );
+        for (gradient, sizes, dim) in [
+            (self.q, of_queries, p.dim_qk),
+            (self.k, of_keys, p.dim_qk),
+            (self.v, of_keys, p.dim_v),
         ] {
-            let heads = gradient
-                .into_iter()
-                .flat_map(|rows| rows.heads([batch, heads, len], dim));
+            let heads = gradient.into_iter().flat_map(|rows| rows.heads(sizes, dim));
             for mut head in heads {
                 (0..head.rows()).for_each(|row| head.row(row).fill(T::default()));
             }
         }
-        for gradient in [self.bias, self.distance_bias, self.sinks]
-            .into_iter()
-            .flatten()
-        {
+        let others = [self.bias, self.distance_bias, self.sinks];
+        for gradient in others.into_iter().flatten() {
             gradient.fill(T::Real::default());
         }
     }
 
-    pub(crate) fn validate(&self, inputs: &Inputs<'_, T>) -> Result<(), KernelError> {
-        let problem = &inputs.problem;
-        let length = |name, actual: Option<usize>, expected| match actual {
-            Some(actual) => exactly(name, actual, expected, problem),
-            None => Ok(()),
-        };
-        let of_bias = inputs.bias.map_or(0, |bias| elements(bias.shape()));
-        let of_distance = inputs.distance_bias.map_or(0, <[T::Real]>::len);
-        let of_sinks = inputs.sinks.map_or(0, <[T::Real]>::len);
-        let Problem {
-            batch,
-            heads_q,
-            heads_kv,
-            len_q,
-            len_kv,
-            dim_qk,
-            dim_v,
-        } = *problem;
+    pub(crate) fn validate(&self, inputs: &Inputs<'_, T>) -> Result<(), InputError> {
+        let (p, options) = (&inputs.problem, &inputs.options);
+        let (of_queries, of_keys) = (
+            [p.batch, p.heads_q, p.len_q],
+            [p.batch, p.heads_kv, p.len_kv],
+        );
         for (name, rows, sizes, dim) in [
-            ("gradient of q", &self.q, [batch, heads_q, len_q], dim_qk),
-            ("gradient of k", &self.k, [batch, heads_kv, len_kv], dim_qk),
-            ("gradient of v", &self.v, [batch, heads_kv, len_kv], dim_v),
+            ("gradient of q", &self.q, of_queries, p.dim_qk),
+            ("gradient of k", &self.k, of_keys, p.dim_qk),
+            ("gradient of v", &self.v, of_keys, p.dim_v),
         ] {
             if let Some(rows) = rows {
-                writable(name, rows, sizes, dim, problem)?;
+                writable(name, rows, sizes, dim, p)?;
             }
         }
-        length(
-            "gradient of the bias",
-            self.bias.as_ref().map(|x| x.len()),
-            of_bias,
-        )?;
-        length(
-            "gradient of the distance bias",
-            self.distance_bias.as_ref().map(|x| x.len()),
-            of_distance,
-        )?;
-        length(
-            "gradient of the sinks",
-            self.sinks.as_ref().map(|x| x.len()),
-            of_sinks,
-        )
+        let of_bias = options.bias.map_or(0, |bias| elements(bias.shape()));
+        let of_distance = inputs.distance_bias.map_or(0, <[T::Real]>::len);
+        let of_sinks = options.sinks.map_or(0, <[T::Real]>::len);
+        for (name, gradient, expected) in [
+            ("gradient of the bias", &self.bias, of_bias),
+            (
+                "gradient of the distance bias",
+                &self.distance_bias,
+                of_distance,
+            ),
+            ("gradient of the sinks", &self.sinks, of_sinks),
+        ] {
+            if let Some(gradient) = gradient {
+                exactly(name, gradient.len(), expected, p)?;
+            }
+        }
+        Ok(())
     }
 }

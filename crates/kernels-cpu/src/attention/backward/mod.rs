@@ -12,9 +12,9 @@ mod plan;
 mod reduce;
 
 use crate::{
-    Problem,
+    InputError,
     attention::{
-        inputs::{Inputs, KernelError, at_least, exactly},
+        inputs::Inputs,
         kernel::{
             backward::TileBackward,
             operands::Operands,
@@ -22,7 +22,8 @@ use crate::{
             tile::{QUERIES, padded},
         },
     },
-    compiled::Compiled,
+    compiled::{Compiled, Kernel},
+    options::{at_least, exactly},
     threads::{
         parallel::{Execution, for_each},
         scratch::{sum_of_pieces, take, with_scratch},
@@ -52,44 +53,24 @@ pub fn backward<T: Element>(
     upstream: &Upstream<'_, T>,
     gradients: Gradients<'_, T>,
     execution: Execution,
-) -> Result<(), KernelError> {
+) -> Result<(), InputError> {
     inputs.validate()?;
-    let problem = &inputs.problem;
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = *problem;
+    let p = &inputs.problem;
     for (name, rows) in [
         ("output", &upstream.output),
         ("gradient of the output", &upstream.output_gradient),
     ] {
-        at_least(
-            name,
-            rows.available(),
-            rows.extent(batch, heads_q, len_q, dim_v),
-            problem,
-        )?;
+        let extent = rows.extent(p.batch, p.heads_q, p.len_q, p.dim_v);
+        at_least(name, rows.available(), extent, p)?;
     }
-    exactly(
-        "logsumexp",
-        upstream.logsumexp.len(),
-        problem.query_rows(),
-        problem,
-    )?;
+    let rows = p.query_rows();
+    exactly("logsumexp", upstream.logsumexp.len(), rows, p)?;
     if let Some(gradient) = upstream.logsumexp_gradient {
-        exactly(
-            "gradient of the logsumexp",
-            gradient.len(),
-            problem.query_rows(),
-            problem,
-        )?;
+        exactly("gradient of the logsumexp", gradient.len(), rows, p)?;
     }
     gradients.validate(inputs)?;
-    if problem.query_rows() == 0 {
-        gradients.clear(problem);
+    if rows == 0 {
+        gradients.clear(p);
         return Ok(());
     }
     let plan = Plan::new(inputs, &gradients);
@@ -104,12 +85,12 @@ fn run<T: Element>(
     mut gradients: Gradients<'_, T>,
     execution: Execution,
 ) {
-    let [partial, slabs] = [plan.partial_sums(), plan.slabs_in_scratch()];
+    let [partial, slabs] = [plan.partial_sums(), plan.slabs.in_scratch()];
     with_scratch(sum_of_pieces([partial, slabs]), |mut scratch| {
         let partial = take(&mut scratch, partial);
         let slabs = take(&mut scratch, slabs);
         let mut slots = plan.slots(&mut gradients, partial, slabs);
-        if inputs.mask.by_position.causal.is_some() {
+        if inputs.options.mask.by_position.causal.is_some() {
             // The last tiles have the most work: they go first, so that no thread waits for them at the end.
             slots.reverse();
         }
@@ -139,12 +120,6 @@ fn run_task<T: Element>(
     execution: Execution,
 ) {
     let problem = inputs.problem;
-    let Problem {
-        len_q,
-        dim_qk,
-        dim_v,
-        ..
-    } = problem;
     let scoring = inputs.scoring();
     let (batch_item, head_kv) = (task.batch_item, task.head_kv);
     let k = HeadRows::new(inputs.k, batch_item, head_kv);
@@ -167,10 +142,10 @@ fn run_task<T: Element>(
     for tile in task.tiles {
         let (in_group, query) = plan.tile(tile);
         let head = head_kv * problem.group_size() + in_group;
-        let rows = len_q.min(query + QUERIES) - query;
+        let rows = problem.len_q.min(query + QUERIES) - query;
         let row = problem.query_row(batch_item, head, query);
-        let bias_gradient = plan.bias.as_ref().map(|layout| {
-            let [of_batch, of_heads, of_queries, of_keys] = layout.strides;
+        let bias_gradient = plan.bias_strides.map(|strides| {
+            let [of_batch, of_heads, of_queries, of_keys] = strides;
             let origin =
                 (batch_item * of_batch + head * of_heads) as isize - task.bias_origin as isize;
             BiasGradient {
@@ -180,9 +155,8 @@ fn run_task<T: Element>(
             }
         });
         let mut query_gradient = query_gradients.next();
-        T::Real::backward_tile(
-            execution,
-            TileBackward {
+        T::Real::run(
+            Kernel::Backward(TileBackward {
                 operands: Operands {
                     scoring,
                     scale: inputs.scale(),
@@ -211,12 +185,13 @@ fn run_task<T: Element>(
                     }
                 },
                 scratch: &mut *scratch,
-            },
+            }),
+            execution,
         );
     }
     for (sums, out, dim) in [
-        (&*key_gradient, task.k, dim_qk),
-        (&*value_gradient, task.v, dim_v),
+        (&*key_gradient, task.k, problem.dim_qk),
+        (&*value_gradient, task.v, problem.dim_v),
     ] {
         if let Some(mut out) = out {
             for (row, sums) in sums.chunks_exact(padded(dim)).enumerate() {

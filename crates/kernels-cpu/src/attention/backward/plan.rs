@@ -5,7 +5,7 @@
 //! the order of the tasks. Their number depends only on the problem, and so do the bits of the result.
 
 use alloc::{vec, vec::Vec};
-use core::ops::Range;
+use core::{array, ops::Range};
 
 use crate::{
     Problem,
@@ -18,6 +18,7 @@ use crate::{
             tile::{QUERIES, padded},
         },
     },
+    extent::row_major,
     threads::{parallel::Execution, scratch::LINE_NUMBERS},
     view::{
         element::Element,
@@ -38,18 +39,69 @@ pub(crate) struct Plan {
     pub(crate) required: RequiredGrads,
     /// Tasks per batch item and key/value head.
     pub(crate) chunks: usize,
-    /// Present if the gradient of the bias is required.
-    pub(crate) bias: Option<BiasLayout>,
+    /// Strides of the gradient of the bias, 0 where the bias repeats; present if that gradient is required.
+    pub(crate) bias_strides: Option<[usize; 4]>,
+    pub(crate) slabs: Slabs,
     /// Distances of one query head, 0 if their gradient is not required.
     pub(crate) distances: usize,
     sinks: bool,
 }
 
-/// The gradient of the bias, contiguous in the shape of the bias.
-pub(crate) struct BiasLayout {
-    /// 0 where the bias repeats.
-    pub(crate) strides: [usize; 4],
-    shape: [usize; 4],
+/// Which tasks add to which sums of the bias. Tasks of different slots never add to the same numbers.
+pub(crate) struct Slabs {
+    /// Parts of the bias that different heads read.
+    pub(crate) parts: usize,
+    /// Slots of a part; the first of them sums in the gradient itself.
+    pub(crate) slots_per_part: usize,
+    /// Numbers of a part, 0 if the gradient is not required.
+    pub(crate) size: usize,
+    /// From one batch item to the next, and from one key/value head to the next, in parts.
+    strides: [usize; 2],
+}
+
+impl Slabs {
+    /// For the gradient of a bias of this shape, if it is required.
+    fn new(problem: &Problem, bias: Option<[usize; 4]>, tasks: usize) -> Self {
+        let Some(shape) = bias else {
+            return Self {
+                parts: 1,
+                slots_per_part: tasks,
+                size: 0,
+                strides: [0, 0],
+            };
+        };
+        let [batch, heads, queries, _] = shape;
+        let heads_kv = if heads == 1 { 1 } else { problem.heads_kv };
+        let parts = batch * heads_kv;
+        // Sums that do not have one row per query are small: every task has its own.
+        let slots_per_part = match queries {
+            1 => tasks / parts,
+            _ => ENOUGH_SLABS.div_ceil(parts).min(tasks / parts),
+        };
+        Self {
+            parts,
+            slots_per_part,
+            size: shape.iter().product::<usize>() / parts,
+            strides: [
+                if batch == 1 { 0 } else { heads_kv },
+                usize::from(heads > 1),
+            ],
+        }
+    }
+
+    pub(crate) fn slots(&self) -> usize {
+        self.parts * self.slots_per_part
+    }
+
+    /// Sums that are not kept in the gradient itself.
+    pub(crate) fn in_scratch(&self) -> usize {
+        (self.slots() - self.parts) * self.size
+    }
+
+    /// The part that a head reads.
+    fn part(&self, batch_item: usize, head_kv: usize) -> usize {
+        batch_item * self.strides[0] + head_kv * self.strides[1]
+    }
 }
 
 /// Some tiles of one key/value head, and its share of the results.
@@ -83,20 +135,13 @@ pub(crate) struct Slot<'a, T: Element> {
 impl Plan {
     pub(crate) fn new<T: Element>(inputs: &Inputs<'_, T>, gradients: &Gradients<'_, T>) -> Self {
         let problem = inputs.problem;
-        let bias = inputs
-            .bias
-            .filter(|_| gradients.bias.is_some())
-            .map(|bias| {
-                let shape = bias.shape();
-                let [_, heads, queries, keys] = shape;
-                let strides = [heads * queries * keys, queries * keys, keys, 1];
-                let strides =
-                    core::array::from_fn(|axis| if shape[axis] == 1 { 0 } else { strides[axis] });
-                BiasLayout { strides, shape }
-            });
+        let options = &inputs.options;
+        let bias = options.bias.filter(|_| gradients.bias.is_some());
+        let shape = bias.map(|bias| bias.shape());
         let distance = inputs.distance_bias.is_some() && gradients.distance_bias.is_some();
         let heads = problem.batch * problem.heads_kv;
         let tiles = problem.group_size() * problem.len_q.div_ceil(QUERIES);
+        let chunks = ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1);
         Self {
             problem,
             required: RequiredGrads {
@@ -105,10 +150,16 @@ impl Plan {
                 v: gradients.v.is_some(),
                 scores: bias.is_some() || distance,
             },
-            chunks: ENOUGH_TASKS.div_ceil(heads.max(1)).min(tiles).max(1),
-            bias,
+            chunks,
+            bias_strides: shape.map(|[batch, heads, queries, keys]| {
+                let [of_batch, of_heads, of_queries] = row_major(heads, queries, keys);
+                let strides = [of_batch, of_heads, of_queries, 1];
+                let sizes = [batch, heads, queries, keys];
+                array::from_fn(|axis| if sizes[axis] == 1 { 0 } else { strides[axis] })
+            }),
+            slabs: Slabs::new(&problem, shape, heads * chunks),
             distances: if distance { inputs.distances() } else { 0 },
-            sinks: inputs.sinks.is_some() && gradients.sinks.is_some(),
+            sinks: options.sinks.is_some() && gradients.sinks.is_some(),
         }
     }
 
@@ -118,34 +169,27 @@ impl Plan {
         (index / per_head, index % per_head * QUERIES)
     }
 
-    fn tiles(&self) -> usize {
-        self.problem.group_size() * self.problem.len_q.div_ceil(QUERIES)
-    }
-
     pub(crate) fn tasks(&self) -> usize {
         self.problem.batch * self.problem.heads_kv * self.chunks
     }
 
     /// Numbers of the sums for the keys and the values of one head.
     pub(crate) fn sums_per_head(&self) -> [usize; 2] {
-        let Problem {
-            len_kv,
-            dim_qk,
-            dim_v,
-            ..
-        } = self.problem;
-        let sums = |required, dim| if required { len_kv * padded(dim) } else { 0 };
-        [sums(self.required.k, dim_qk), sums(self.required.v, dim_v)]
+        let p = &self.problem;
+        let sums = |required, dim| if required { p.len_kv * padded(dim) } else { 0 };
+        [
+            sums(self.required.k, p.dim_qk),
+            sums(self.required.v, p.dim_v),
+        ]
     }
 
     /// Numbers that each task sums separately: keys and values, then sinks, then distances. They fill whole cache lines, which no other
     /// task writes.
     pub(crate) fn partial_per_task(&self) -> [usize; 3] {
         let group = self.problem.group_size();
-        let keys_and_values = if self.chunks > 1 {
-            self.sums_per_head().iter().sum()
-        } else {
-            0
+        let keys_and_values = match self.chunks {
+            1 => 0,
+            _ => self.sums_per_head().iter().sum(),
         };
         let sinks = if self.sinks { group } else { 0 };
         [keys_and_values, sinks, group * self.distances]
@@ -157,66 +201,15 @@ impl Plan {
     }
 
     pub(crate) fn per_worker(&self) -> usize {
-        let sums = if self.chunks > 1 {
-            0
-        } else {
-            self.sums_per_head().iter().sum()
+        let sums: usize = match self.chunks {
+            1 => self.sums_per_head().iter().sum(),
+            _ => 0,
         };
         sums + tile_scratch(&self.problem)
     }
 
     pub(crate) fn workers(&self, execution: Execution) -> usize {
-        execution.workers(self.slabs().1, 2.5 * self.problem.operations())
-    }
-
-    /// The parts of the bias that different heads read, and the slots: which tasks add to which part.
-    ///
-    /// Tasks of different slots never add to the same numbers.
-    pub(crate) fn slabs(&self) -> (usize, usize) {
-        let Some(bias) = &self.bias else {
-            return (0, self.tasks());
-        };
-        let [batch, heads, queries, _] = bias.shape;
-        let parts = batch * if heads == 1 { 1 } else { self.problem.heads_kv };
-        let per_part = self.tasks() / parts.max(1);
-        // Sums that do not have one row per query are small: every task has its own.
-        let shared = if queries == 1 {
-            per_part
-        } else {
-            ENOUGH_SLABS.div_ceil(parts.max(1)).min(per_part)
-        };
-        (parts, parts * shared.max(1))
-    }
-
-    /// Numbers of one slot's sums of the bias.
-    pub(crate) fn slab(&self) -> usize {
-        let parts = self.slabs().0.max(1);
-        self.bias
-            .as_ref()
-            .map_or(0, |bias| bias.shape.iter().product::<usize>() / parts)
-    }
-
-    /// Sums of the bias that are not kept in the gradient itself.
-    pub(crate) fn slabs_in_scratch(&self) -> usize {
-        let (parts, slots) = self.slabs();
-        if self.bias.is_some() {
-            (slots - parts) * self.slab()
-        } else {
-            0
-        }
-    }
-
-    /// The part of the bias that a head reads.
-    fn part(&self, batch_item: usize, head_kv: usize) -> usize {
-        let Some(bias) = &self.bias else {
-            return 0;
-        };
-        let [batch, heads, ..] = bias.shape;
-        let (batch_item, head_kv) = (
-            if batch == 1 { 0 } else { batch_item },
-            if heads == 1 { 0 } else { head_kv },
-        );
-        batch_item * if heads == 1 { 1 } else { self.problem.heads_kv } + head_kv
+        execution.workers(self.slabs.slots(), 2.5 * self.problem.operations())
     }
 
     /// All tasks, with their shares of the results.
@@ -226,91 +219,65 @@ impl Plan {
         partial: &'a mut [T::Real],
         slabs: &'a mut [T::Real],
     ) -> Vec<Slot<'a, T>> {
-        let Problem {
-            batch,
-            heads_kv,
-            len_kv,
-            dim_qk,
-            dim_v,
-            ..
-        } = self.problem;
-        let Problem { heads_q, len_q, .. } = self.problem;
-        let q = gradients.q.as_mut().map(RowsMut::reborrow).into_iter();
-        let mut q = q
-            .flat_map(|rows| rows.heads([batch, heads_q, len_q], dim_qk))
-            .flat_map(|head| head.tiles(QUERIES));
-        let of_heads = [batch, heads_kv, len_kv];
+        let p = &self.problem;
+        let q = gradients.q.as_mut().map(RowsMut::reborrow);
+        let mut q =
+            heads(q, [p.batch, p.heads_q, p.len_q], p.dim_qk).flat_map(|head| head.tiles(QUERIES));
+        let of_heads = [p.batch, p.heads_kv, p.len_kv];
         let only = |_: &&mut RowsMut<'_, T>| self.chunks == 1;
-        let mut k = heads(
-            gradients.k.as_mut().filter(only).map(RowsMut::reborrow),
-            of_heads,
-            dim_qk,
-        );
-        let mut v = heads(
-            gradients.v.as_mut().filter(only).map(RowsMut::reborrow),
-            of_heads,
-            dim_v,
-        );
+        let k = gradients.k.as_mut().filter(only).map(RowsMut::reborrow);
+        let v = gradients.v.as_mut().filter(only).map(RowsMut::reborrow);
+        let mut k = heads(k, of_heads, p.dim_qk);
+        let mut v = heads(v, of_heads, p.dim_v);
         let mut partial = Some(partial);
         let mut bias = gradients.bias.as_deref_mut();
         let mut slabs = Some(slabs);
-        let (parts, slots) = self.slabs();
-        let per_part = slots / parts.max(1);
-        let mut result: Vec<Slot<'a, T>> = (0..slots)
+        let per_part = self.slabs.slots_per_part;
+        let mut slots: Vec<Slot<'a, T>> = (0..self.slabs.slots())
             .map(|slot| {
-                // The first slot of a part sums in the gradient itself.
-                let home = if slot % per_part.max(1) == 0 {
-                    &mut bias
-                } else {
-                    &mut slabs
+                let home = match slot % per_part {
+                    0 => &mut bias,
+                    _ => &mut slabs,
                 };
-                let bias = cut(home, self.slab()).unwrap_or_default();
                 Slot {
                     tasks: Vec::new(),
-                    bias,
+                    bias: cut(home, self.slabs.size).unwrap_or_default(),
                 }
             })
             .collect();
 
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
-        let mut tasks_of_part = vec![0; parts.max(1)];
-        let mut tasks = 0;
-        for batch_item in 0..batch {
-            for head_kv in 0..heads_kv {
-                for chunk in 0..self.chunks {
-                    let tiles = chunk * self.tiles() / self.chunks
-                        ..(chunk + 1) * self.tiles() / self.chunks;
-                    let part = self.part(batch_item, head_kv);
-                    let task = Task {
-                        batch_item,
-                        head_kv,
-                        q: q.by_ref().take(tiles.len()).collect(),
-                        tiles,
-                        k: k.next(),
-                        v: v.next(),
-                        partial: cut(&mut partial, of_sums).filter(|_| self.chunks > 1),
-                        sinks: cut(&mut partial, of_sinks).unwrap_or_default(),
-                        distance: cut(&mut partial, of_distances).unwrap_or_default(),
-                        bias_origin: part * self.slab(),
-                    };
-                    // Dealt back and forth, because under a causal mask each tile has more work than the one before.
-                    let slot = if parts == 0 {
-                        tasks
-                    } else {
-                        let (round, at) = (
-                            tasks_of_part[part] / per_part,
-                            tasks_of_part[part] % per_part,
-                        );
-                        let back = per_part - 1 - at;
-                        part * per_part + if round % 2 == 0 { at } else { back }
-                    };
-                    result[slot].tasks.push(task);
-                    tasks_of_part[part] += 1;
-                    tasks += 1;
-                }
-            }
+        let tiles = p.group_size() * p.len_q.div_ceil(QUERIES);
+        let mut tasks_of_part = vec![0; self.slabs.parts];
+        for task in 0..self.tasks() {
+            let (head, chunk) = (task / self.chunks, task % self.chunks);
+            let (batch_item, head_kv) = (head / p.heads_kv, head % p.heads_kv);
+            let tiles = chunk * tiles / self.chunks..(chunk + 1) * tiles / self.chunks;
+            let part = self.slabs.part(batch_item, head_kv);
+            let task = Task {
+                batch_item,
+                head_kv,
+                q: q.by_ref().take(tiles.len()).collect(),
+                tiles,
+                k: k.next(),
+                v: v.next(),
+                partial: cut(&mut partial, of_sums).filter(|_| self.chunks > 1),
+                sinks: cut(&mut partial, of_sinks).unwrap_or_default(),
+                distance: cut(&mut partial, of_distances).unwrap_or_default(),
+                bias_origin: part * self.slabs.size,
+            };
+            // Dealt back and forth, because under a causal mask each tile has more work than the one before.
+            let count = &mut tasks_of_part[part];
+            let (round, at) = (*count / per_part, *count % per_part);
+            let at = if round % 2 == 0 {
+                at
+            } else {
+                per_part - 1 - at
+            };
+            slots[part * per_part + at].tasks.push(task);
+            *count += 1;
         }
-        result
+        slots
     }
 }
 

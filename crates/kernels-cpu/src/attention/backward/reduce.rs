@@ -1,7 +1,6 @@
 //! Adds up the separate sums of the tasks.
 
 use crate::{
-    Problem,
     attention::{
         backward::{
             gradients::Gradients,
@@ -27,25 +26,18 @@ impl Plan {
         slabs: &[T::Real],
         execution: Execution,
     ) {
-        let Problem {
-            batch,
-            heads_kv,
-            dim_qk,
-            dim_v,
-            len_kv,
-            ..
-        } = self.problem;
-        let group = self.problem.group_size();
+        let p = &self.problem;
+        let group = p.group_size();
         let [of_sums, of_sinks, of_distances] = self.partial_per_task();
         let per_task = of_sums + of_sinks + of_distances;
         // Numbers that come from memory are worth several operations.
         let workers = |numbers: usize| execution.workers(usize::MAX, 4.0 * numbers as f64);
         if self.chunks > 1 {
             let [of_keys, of_values] = self.sums_per_head();
-            let of_heads = [batch, heads_kv, len_kv];
+            let of_heads = [p.batch, p.heads_kv, p.len_kv];
             for (rows, dim, skip, sums) in [
-                (gradients.k.take(), dim_qk, 0, of_keys),
-                (gradients.v.take(), dim_v, of_keys, of_values),
+                (gradients.k.take(), p.dim_qk, 0, of_keys),
+                (gradients.v.take(), p.dim_v, of_keys, of_values),
             ] {
                 let heads = heads(rows, of_heads, dim).enumerate();
                 let pieces = heads.flat_map(|(head, rows)| {
@@ -97,15 +89,14 @@ impl Plan {
                 |(head_kv, out), _: &mut [T::Real]| {
                     out.fill(T::Real::default());
                     for (task, sums) in partial.chunks_exact(per_task).enumerate() {
-                        if task / self.chunks % heads_kv == head_kv {
+                        if task / self.chunks % p.heads_kv == head_kv {
                             add(out, &sums[skip..][..length]);
                         }
                     }
                 },
             );
         }
-        let (parts, slots) = self.slabs();
-        let (others, size) = (slots / parts.max(1) - 1, self.slab());
+        let (others, size) = (self.slabs.slots_per_part - 1, self.slabs.size);
         if let Some(out) = gradients.bias.as_deref_mut().filter(|_| others * size > 0) {
             let pieces = out.chunks_exact_mut(size).enumerate();
             let pieces = pieces.flat_map(|(part, out)| {
@@ -113,7 +104,7 @@ impl Plan {
                 pieces.map(move |(piece, out)| (part, piece * REDUCED_NUMBERS, out))
             });
             for_each(
-                workers(slots * size),
+                workers(self.slabs.slots() * size),
                 0,
                 pieces,
                 |(part, first, out), _: &mut [T::Real]| {

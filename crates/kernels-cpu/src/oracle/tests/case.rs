@@ -1,7 +1,7 @@
 //! One problem with all its buffers, reproducibly random.
 
 use crate::oracle::{Forward, Gradients, Inputs, backward, forward};
-use crate::{AttentionDropout, Broadcast, Mask, Problem, RelativeBuckets};
+use crate::{AttentionDropout, Broadcast, Mask, Options, Problem, RelativeBuckets};
 
 /// Every size is different, so that a swapped axis fails; two query heads share each key/value head.
 pub const PRIMES: Problem = Problem {
@@ -98,20 +98,22 @@ impl<'a> Case<'a> {
             q: &self.q,
             k: &self.k,
             v: &self.v,
-            mask: self.mask,
-            bias: self
-                .bias
-                .as_ref()
-                .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+            options: Options {
+                mask: self.mask,
+                bias: self
+                    .bias
+                    .as_ref()
+                    .map(|(data, shape)| Broadcast::new(data, *shape).unwrap()),
+                sinks: self.sinks.as_deref(),
+                softcap: self.softcap,
+                scale: self.scale,
+                dropout: self.dropout,
+            },
             alibi: self.alibi.as_deref(),
             relative: self
                 .relative
                 .as_ref()
                 .map(|(table, buckets)| (table.as_slice(), *buckets)),
-            sinks: self.sinks.as_deref(),
-            softcap: self.softcap,
-            scale: self.scale,
-            dropout: self.dropout,
         }
     }
 

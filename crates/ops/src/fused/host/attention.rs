@@ -8,8 +8,8 @@ use burn::{
     tensor::{DType, Element, Shape},
 };
 use burn_attn_kernels_cpu::{
-    Blocks, Broadcast, Mask, Problem, Segments,
-    tiled::{self, Execution, KernelError, RowsMut},
+    Blocks, Broadcast, InputError, Mask, Options, Problem, Segments,
+    tiled::{self, Execution, RowsMut},
 };
 
 use super::tensors::{
@@ -172,7 +172,7 @@ impl Order {
 }
 
 /// The public functions check every shape, so an error here means that one of their checks is missing.
-fn refuse(error: KernelError) {
+fn refuse(error: InputError) {
     panic!("attention: {error}");
 }
 
@@ -249,34 +249,36 @@ impl<B: Host> Readable<B> {
             q: rows::<B, T>(&self.query),
             k: rows::<B, T>(&self.key),
             v: rows::<B, T>(&self.value),
-            mask: Mask {
-                by_position: scalars.by_position,
-                key_lengths: self.key_lengths.as_deref(),
-                query_offsets: self.query_offsets.as_deref(),
-                segments: self
-                    .segments
+            options: Options {
+                mask: Mask {
+                    by_position: scalars.by_position,
+                    key_lengths: self.key_lengths.as_deref(),
+                    query_offsets: self.query_offsets.as_deref(),
+                    segments: self
+                        .segments
+                        .as_ref()
+                        .map(|[queries, keys]| Segments { queries, keys }),
+                    blocks: self.visible_blocks.as_ref().zip(scalars.block_size).map(
+                        |(table, size)| Blocks {
+                            visible: broadcast(B::bools(table), table.shape().dims()),
+                            size,
+                        },
+                    ),
+                    masked: self
+                        .masked
+                        .as_ref()
+                        .map(|masked| broadcast(B::bools(masked), masked.shape().dims())),
+                },
+                bias: self
+                    .bias
                     .as_ref()
-                    .map(|[queries, keys]| Segments { queries, keys }),
-                blocks: self.visible_blocks.as_ref().zip(scalars.block_size).map(
-                    |(table, size)| Blocks {
-                        visible: broadcast(B::bools(table), table.shape().dims()),
-                        size,
-                    },
-                ),
-                masked: self
-                    .masked
-                    .as_ref()
-                    .map(|masked| broadcast(B::bools(masked), masked.shape().dims())),
+                    .map(|bias| broadcast(B::floats::<T::Real>(bias), bias.shape().dims())),
+                sinks: self.sinks.as_ref().map(elements::<B, T::Real>),
+                softcap: scalars.softcap,
+                scale: Some(scalars.scale),
+                dropout: scalars.dropout,
             },
-            bias: self
-                .bias
-                .as_ref()
-                .map(|bias| broadcast(B::floats::<T::Real>(bias), bias.shape().dims())),
             distance_bias: self.distance_bias.as_ref().map(elements::<B, T::Real>),
-            sinks: self.sinks.as_ref().map(elements::<B, T::Real>),
-            softcap: scalars.softcap,
-            scale: Some(scalars.scale),
-            dropout: scalars.dropout,
         }
     }
 }
