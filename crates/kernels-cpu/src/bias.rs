@@ -32,7 +32,7 @@ pub struct RelativeBuckets {
     pub buckets: usize,
     /// The distance from which all keys share the last bucket, in tokens: 128 in T5.
     pub max_distance: usize,
-    /// Whether keys after the query have buckets of their own (half of them), or share that of distance 0.
+    /// Whether half of the buckets are for keys after the query. Otherwise these keys share the bucket of distance 0.
     ///
     /// T5's encoder is bidirectional, its causal decoder is not.
     pub bidirectional: bool,

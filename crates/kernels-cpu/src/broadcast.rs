@@ -6,7 +6,7 @@ use crate::{
 };
 use thiserror::Error;
 
-/// A `[batch, heads_q, len_q, len_kv]` operand, any of whose sizes may be 1 to mean "the same for all".
+/// A `[batch, heads_q, len_q, len_kv]` operand, any of whose sizes may be 1: the operand then repeats along that axis.
 ///
 /// # Shapes
 /// Each of the four sizes is that of the [`Problem`] or 1.
@@ -21,7 +21,7 @@ use thiserror::Error;
 /// ```
 /// use burn_attn_kernels_cpu::Broadcast;
 ///
-/// // One number per key, the same for every batch item, head and query.
+/// // One number per key, which every batch item, head and query reads.
 /// let per_key = Broadcast::new(&[0.5, -1.0, 2.0], [1, 1, 1, 3]).unwrap();
 /// assert_eq!(per_key.get(4, 2, 9, 1), -1.0);
 /// ```

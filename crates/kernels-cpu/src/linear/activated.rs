@@ -185,36 +185,46 @@ impl WithSimd for ActivatedRows<'_, '_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        // One loop for each function, so that the choice is not made for every number.
+        // One program for each function, so that the choice is not made for every number.
         match self.activated.activation {
-            Activation::Identity => self.run::<S, Identity>(simd),
-            Activation::Relu => self.run::<S, Relu>(simd),
-            Activation::ReluSquared => self.run::<S, ReluSquared>(simd),
-            Activation::Gelu => self.run::<S, Gelu>(simd),
-            Activation::GeluTanh => self.run::<S, GeluTanh>(simd),
-            Activation::QuickGelu => self.run::<S, QuickGelu>(simd),
-            Activation::Silu => self.run::<S, Silu>(simd),
-            Activation::ClampedQuickGelu => self.run::<S, ClampedQuickGelu>(simd),
+            Activation::Identity => self.with(simd, Identity),
+            Activation::Relu => self.with(simd, Relu),
+            Activation::ReluSquared => self.with(simd, ReluSquared),
+            Activation::Gelu => self.with(simd, Gelu),
+            Activation::GeluTanh => self.with(simd, GeluTanh),
+            Activation::QuickGelu => self.with(simd, QuickGelu),
+            Activation::Silu => self.with(simd, Silu),
+            Activation::ClampedQuickGelu => self.with(simd, ClampedQuickGelu),
         }
     }
 }
 
 impl ActivatedRows<'_, '_> {
     #[inline(always)]
-    fn run<S: Simd, F: Function>(self, simd: S) {
+    fn with<S: Simd, F: Function>(self, simd: S, function: F) {
         if self.activated.bias.is_empty() {
-            self.rows::<S, F, false>(simd);
+            simd.vectorize(Loop::<F, false>(self, function));
         } else {
-            self.rows::<S, F, true>(simd);
+            simd.vectorize(Loop::<F, true>(self, function));
         }
     }
+}
+
+/// Some rows with one function.
+///
+/// Passed to `vectorize`, which does not inline it: the compiler has the constants of one function at a time to keep in registers.
+struct Loop<'a, 'b, F, const BIAS: bool>(ActivatedRows<'a, 'b>, F);
+
+impl<F: Function, const BIAS: bool> WithSimd for Loop<'_, '_, F, BIAS> {
+    type Output = ();
 
     #[inline(always)]
-    fn rows<S: Simd, F: Function, const BIAS: bool>(self, simd: S) {
-        let Activated { bias, columns, .. } = self.activated;
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self(ActivatedRows { activated, pass }, _) = self;
+        let Activated { bias, columns, .. } = activated;
         // Without a bias, an operand of the same length stands in its place, unread.
         let bias_or = |row| if BIAS { bias } else { row };
-        match self.pass {
+        match pass {
             Pass::InPlace { x, step } => {
                 // Rows side by side are one long row.
                 let (step, columns) = match !BIAS && step == columns {

@@ -42,48 +42,36 @@ impl<R: Real> WithSimd for SplitK<'_, R> {
         for k in self.terms.clone().step_by(DEPTH) {
             let count = DEPTH.min(self.terms.end - k);
             let matrix = &weight[k * columns..];
-            let beta = || match k == self.terms.start {
-                true => Beta::Zero,
-                false => Beta::One,
+            let mut product = |rhs, rhs_rs, skip: usize, columns| {
+                Gemm {
+                    rows,
+                    depth: count,
+                    lhs: &x[k..],
+                    lhs_rs: depth,
+                    lhs_cs: 1,
+                    rhs,
+                    rhs_rs,
+                    out: &mut self.sums[skip..],
+                    out_rs: self.sums_rs,
+                    beta: match k == self.terms.start {
+                        true => Beta::Zero,
+                        false => Beta::One,
+                    },
+                }
+                .run(simd, columns);
             };
-            Gemm {
-                rows,
-                depth: count,
-                lhs: &x[k..],
-                lhs_rs: depth,
-                lhs_cs: 1,
-                rhs: matrix,
-                rhs_rs: columns,
-                out: &mut *self.sums,
-                out_rs: self.sums_rs,
-                beta: beta(),
-            }
-            .run(simd, whole);
+            product(matrix, columns, 0, whole);
             if whole == columns {
                 continue;
             }
-            for (row, rest) in self
+            let rows = self
                 .rest
                 .chunks_exact_mut(MAX_LANES)
-                .enumerate()
-                .take(count)
-            {
-                let row = &matrix[row * columns..(row + 1) * columns];
+                .zip(matrix.chunks_exact(columns));
+            for (rest, row) in rows.take(count) {
                 rest[..columns - whole].copy_from_slice(&row[whole..]);
             }
-            Gemm {
-                rows,
-                depth: count,
-                lhs: &x[k..],
-                lhs_rs: depth,
-                lhs_cs: 1,
-                rhs: &*self.rest,
-                rhs_rs: MAX_LANES,
-                out: &mut self.sums[whole..],
-                out_rs: self.sums_rs,
-                beta: beta(),
-            }
-            .run(simd, lanes);
+            product(&*self.rest, MAX_LANES, whole, lanes);
         }
     }
 }

@@ -7,8 +7,8 @@
 //! | `forward.rs` | [`forward`]: output, logsumexp, weights |
 //! | `backward.rs` | [`backward`]: the gradients of all seven differentiable inputs |
 //!
-//! It has index loops, no tiles, no tricks, and O(`len_q` · `len_kv`) memory, and it is never optimised. It has its own products, softmax and
-//! gradients, and the gradients are checked against central differences of the forward pass. It shares only the following with the kernels,
+//! The oracle has index loops, no tiles, no tricks, and O(`len_q` · `len_kv`) memory, and is never optimised. It does not use the products, softmax and
+//! gradients of the kernels; its gradients are checked against central differences of its forward pass. It shares only the following with the kernels,
 //! besides the checks of its inputs; each is tested separately:
 //!
 //! | shared | checked against |

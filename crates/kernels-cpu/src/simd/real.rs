@@ -291,7 +291,7 @@ impl Real for f32 {
         let numerator = polynomial::<f32, S>(simd, square, &NUMERATOR);
         let denominator = polynomial::<f32, S>(simd, square, &DENOMINATOR);
         let ratio = simd.div_f32s(simd.mul_f32s(bounded, numerator), denominator);
-        // It rounds to as much as 1 + 2.4e-7, where the slope of a softcap would be negative.
+        // The ratio rounds to as much as 1 + 2.4e-7, where the slope of a softcap would be negative.
         Self::bound(simd, ratio, simd.splat_f32s(-1.0), simd.splat_f32s(1.0))
     }
 }

@@ -6,7 +6,7 @@
 //! has worked on a short call stays awake for a moment, because the next call of a model that decodes is some ten
 //! microseconds away.
 //!
-//! Every calling thread has helpers of its own. `rayon::spawn` takes them from the pool that the thread belongs to, so
+//! Calling threads do not share helpers. `rayon::spawn` takes them from the pool that the thread belongs to, so
 //! a call never leaves its pool, and two callers share nothing.
 
 use core::{
@@ -38,7 +38,7 @@ const LONGEST_STAY: Duration = Duration::from_millis(5);
 /// A panic of a helper continues in the caller.
 pub(crate) fn work_together(helpers: usize, work: &(dyn Fn() + Sync)) {
     let in_pool = rayon::current_thread_index().is_some();
-    // Taken out during the call: a nested call has helpers of its own.
+    // Taken out during the call, so that a nested call gets other helpers.
     let caller = CALLER.try_with(Cell::take).ok().flatten();
     let mut caller = caller
         .filter(|caller| caller.in_pool == in_pool)

@@ -24,7 +24,7 @@ pub struct Execution {
 pub enum Instructions {
     /// The widest that the machine has: AVX-512, AVX2 with FMA, NEON, or none.
     ///
-    /// They are detected at run time with the feature `std`. Without it, NEON if the target has it, and none on x86, whose wide registers
+    /// With the feature `std` the instructions are detected at run time. Without it, NEON if the target has it, and none on x86, whose wide registers
     /// work only if the operating system saves them. On wasm32, 128 bits with `-C target-feature=+simd128`, otherwise none.
     Widest,
     /// None: runs everywhere.

@@ -1,4 +1,4 @@
-//! Scratch memory of the kernels. Each thread keeps its own, so that calls need not allocate it again and every thread works in memory
+//! Scratch memory of the kernels. Each thread keeps a part of it, so that calls need not allocate it again and every thread works in memory
 //! near its core.
 
 #[cfg(feature = "std")]

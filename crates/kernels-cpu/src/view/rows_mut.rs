@@ -128,7 +128,7 @@ impl<'a, T> HeadMut<'a, T> {
     /// One row.
     ///
     /// # Panics
-    /// There are not that many.
+    /// There are not that many rows.
     pub(crate) fn row(&mut self, row: usize) -> &mut [T] {
         assert!(row < self.rows);
         // SAFETY: `RowsMut::heads`, the only source of heads, has checked that all rows lie in the borrowed slice and

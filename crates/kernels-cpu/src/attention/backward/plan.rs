@@ -1,7 +1,7 @@
-//! Which task computes what, and where it adds its sums.
+//! Which task computes what, and where the task adds its sums.
 //!
 //! One task has the query tiles of one key/value head, so that the gradients of its keys and values belong to it alone.
-//! If there are few heads, their tiles are divided among several tasks with sums of their own, which are added up in
+//! If there are few heads, their tiles are divided among several tasks. Each task has separate sums, which are added up in
 //! the order of the tasks. Their number depends only on the problem, and so do the bits of the result.
 
 use alloc::{vec, vec::Vec};
@@ -13,8 +13,7 @@ use crate::{
         backward::gradients::Gradients,
         inputs::Inputs,
         kernel::{
-            backward::tile_scratch,
-            backward_step::RequiredGrads,
+            backward::{RequiredGrads, tile_scratch},
             tile::{QUERIES, padded},
         },
     },
@@ -60,7 +59,7 @@ pub(crate) struct Slabs {
 }
 
 impl Slabs {
-    /// For the gradient of a bias of this shape, if it is required.
+    /// For the gradient of a bias of this shape; `None` if that gradient is not required.
     fn new(problem: &Problem, bias: Option<[usize; 4]>, tasks: usize) -> Self {
         let Some(shape) = bias else {
             return Self {
@@ -73,7 +72,7 @@ impl Slabs {
         let [batch, heads, queries, _] = shape;
         let heads_kv = if heads == 1 { 1 } else { problem.heads_kv };
         let parts = batch * heads_kv;
-        // Sums that do not have one row per query are small: every task has its own.
+        // Sums that do not have one row per query are small: every task has separate sums.
         let slots_per_part = match queries {
             1 => tasks / parts,
             _ => ENOUGH_SLABS.div_ceil(parts).min(tasks / parts),

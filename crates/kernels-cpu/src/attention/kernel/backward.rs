@@ -7,16 +7,16 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        backward_step::{Prepared, RequiredGrads, Step},
-        operands::Operands,
+        operands::{Operands, dot_products},
         screened::{Screened, all_finite},
         sums::{BiasGradient, dot, sum_over_queries},
         tile::{BACKWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
         transpose::{pack_rows, rows_to_panels},
+        weights::weigh,
     },
     math,
     simd::{
-        gemm::micro_kernel_rows,
+        gemm::{Beta, Gemm, micro_kernel_rows},
         real::{MAX_LANES, Real},
     },
     threads::scratch::{sum_of_pieces, take_pieces},
@@ -61,6 +61,16 @@ fn pieces(
         keys * padded_v,
         keys * padded_qk,
     ]
+}
+
+/// Which gradients are required.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct RequiredGrads {
+    pub(crate) q: bool,
+    pub(crate) k: bool,
+    pub(crate) v: bool,
+    /// The gradient of a bias.
+    pub(crate) scores: bool,
 }
 
 /// One tile of queries of one head, and where its gradients go.
@@ -210,14 +220,6 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
         }
         query_gradient.fill(R::default());
 
-        let prepared = Prepared {
-            query,
-            output_gradient,
-            packed_query,
-            packed_output_gradient,
-            logsumexp,
-            neg_delta,
-        };
         let width = dim_qk.next_multiple_of(tile.lanes);
         let rows = micro_kernel_rows::<R, S>();
         for (keys, hides, panels) in operands.seen_blocks(tile, BACKWARD_KEYS, rows) {
@@ -232,30 +234,77 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
             // First row and row after the last that each panel has computed.
             let mut computed = [(0, 0); QUERIES / 2];
             for seen in panels {
-                let panel = &seen.panel;
+                let (panel, count) = (&seen.panel, seen.keys.len());
+                let (column, columns) = (panel.column, panel.columns);
                 let first = seen.keys.start - keys.start;
-                let end = seen.keys.end - keys.start;
-                computed[panel.column / (2 * tile.lanes)] = (first, end);
-                let from = first * stride + panel.column;
-                let to = (end - 1) * stride + panel.column + panel.columns;
-                Step {
-                    scoring,
-                    required: self.required,
-                    seen: &seen,
-                    key: key.after(first),
-                    screened: (&mut screened, first..end),
-                    value: value.after(first),
-                    prepared: &prepared,
-                    query_gradient: &mut query_gradient[panel.column * padded_qk..],
-                    weights: &mut weights[from..to],
-                    score_gradients: &mut score_gradients[from..to],
-                    stride,
-                    dsoftcap,
-                    kept,
-                    distance_gradient: self.distance_gradient,
-                    bias_gradient: self.bias_gradient.as_mut(),
+                computed[column / (2 * tile.lanes)] = (first, first + count);
+                let from = first * stride + column;
+                let to = from + (count - 1) * stride + columns;
+                let weights = &mut weights[from..to];
+                let gradients = &mut score_gradients[from..to];
+                let rows = key.after(first);
+                dot_products(simd, panel, rows, [count, dim_qk], query, weights, stride);
+                let dsoftcap: &mut [R] = match scoring.softcap {
+                    Some(_) => &mut dsoftcap[..count * columns],
+                    None => &mut [],
+                };
+                scoring.apply(simd, &seen, weights, stride, dsoftcap);
+                // What follows sums over the columns, and a bias for all queries, which may be NaN, is in those without a query too.
+                if panel.queries < columns {
+                    for scores in weights.chunks_mut(stride) {
+                        scores[panel.queries..columns].fill(R::NEG_INFINITY);
+                    }
                 }
-                .run(simd);
+                let screened = screened.for_panel(panel, first..first + count, weights, stride);
+                // Without this product, what follows computes gradients that are never read.
+                if self.required.q || self.required.k || self.required.scores {
+                    let (rows, sizes) = (value.after(first), [count, dim_v]);
+                    dot_products(simd, panel, rows, sizes, output_gradient, gradients, stride);
+                }
+                let statistics = [&*logsumexp, &*neg_delta].map(|all| &all[column..][..columns]);
+                if let Some(dropout) = scoring.dropout {
+                    let kept = &mut kept[..count * columns];
+                    scoring.drop_weights(dropout, &seen, kept);
+                    weigh::<S, R, true>(simd, weights, gradients, stride, kept, statistics);
+                } else {
+                    weigh::<S, R, false>(simd, weights, gradients, stride, &[], statistics);
+                }
+                if let Some(sums) = &mut self.bias_gradient {
+                    sums.add(simd, panel, &seen.keys, gradients, stride);
+                }
+                if !self.distance_gradient.is_empty() {
+                    let (_, last) =
+                        (scoring.visible).distances(panel.batch_item, panel.query, seen.keys.start);
+                    for (row, skipped) in gradients.chunks(stride).zip(0..count) {
+                        let sums = &mut self.distance_gradient[last - skipped..];
+                        for (sum, &gradient) in sums.iter_mut().zip(&row[..panel.queries]) {
+                            *sum = *sum + gradient;
+                        }
+                    }
+                }
+                if scoring.softcap.is_some() {
+                    let rows = gradients.chunks_mut(stride);
+                    for (row, dsoftcap) in rows.zip(dsoftcap.chunks_exact(columns)) {
+                        for (gradient, &derivative) in row.iter_mut().zip(dsoftcap) {
+                            *gradient = *gradient * derivative;
+                        }
+                    }
+                }
+                if self.required.q {
+                    Gemm {
+                        rows: panel.queries,
+                        depth: count,
+                        lhs: gradients,
+                        lhs_rs: 1,
+                        lhs_cs: stride,
+                        rhs: screened.data,
+                        rhs_rs: screened.stride,
+                        out: &mut query_gradient[column * padded_qk..],
+                        out_rs: padded_qk,
+                        beta: Beta::One,
+                    }
+                    .run(simd, width);
+                }
             }
             let computed = &computed[..tile.count()];
             for (required, dim, lhs, packed_rhs, sums) in [
@@ -263,14 +312,14 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                     self.required.v,
                     dim_v,
                     &*weights,
-                    prepared.packed_output_gradient,
+                    &*packed_output_gradient,
                     &mut *self.value_gradient,
                 ),
                 (
                     self.required.k,
                     dim_qk,
                     &*score_gradients,
-                    prepared.packed_query,
+                    &*packed_query,
                     &mut *self.key_gradient,
                 ),
             ] {
@@ -297,7 +346,7 @@ impl<R: Real> WithSimd for TileBackward<'_, R> {
                 for x in R::vectors_mut::<S>(row) {
                     *x = R::times(simd, *x, factor);
                 }
-                if prepared.logsumexp[query] == infinity {
+                if logsumexp[query] == infinity {
                     row.fill(R::default());
                 }
                 (self.query_gradient)(query, &row[..dim_qk]);

@@ -7,7 +7,7 @@ use pulp::{Simd, WithSimd};
 use crate::{
     Problem,
     attention::kernel::{
-        operands::Operands,
+        operands::{Operands, dot_products},
         screened::{Screened, all_finite},
         softmax::{finish, online_softmax},
         tile::{FORWARD_KEYS, QUERIES, WIDEST_PANEL, padded, prescale},
@@ -109,21 +109,9 @@ impl<R: Real> WithSimd for TileForward<'_, R> {
                 let panel = &seen.panel;
                 let columns = panel.column..panel.column + panel.columns;
                 let rows = seen.keys.start - keys.start..seen.keys.end - keys.start;
-                let key = key.after(rows.start);
                 let scores = &mut scores[..rows.len() * panel.columns];
-                Gemm {
-                    rows: rows.len(),
-                    depth: dim_qk,
-                    lhs: key.data,
-                    lhs_rs: key.stride,
-                    lhs_cs: 1,
-                    rhs: &query[columns.start * dim_qk..columns.end * dim_qk],
-                    rhs_rs: panel.columns,
-                    out: scores,
-                    out_rs: panel.columns,
-                    beta: Beta::Zero,
-                }
-                .run(simd, panel.columns);
+                let (key, sizes) = (key.after(rows.start), [rows.len(), dim_qk]);
+                dot_products(simd, panel, key, sizes, query, scores, panel.columns);
                 scoring.apply(simd, &seen, scores, panel.columns, &mut []);
                 let value = value.for_panel(panel, rows, scores, panel.columns);
                 let rescale = &mut rescale[columns.clone()];

@@ -8,10 +8,9 @@
 //! | `operands.rs` | what a tile reads: its head, its options, and the blocks of keys that it sees |
 //! | `screened.rs` | NaN in keys and values that nobody sees |
 //! | `forward.rs`, `decode.rs` | a tile forward; a single query and one split of the keys |
-//! | `backward.rs`, `backward_step.rs`, `sums.rs` | a tile backward; one of its panels and a block of keys; sums over queries |
+//! | `backward.rs`, `weights.rs`, `sums.rs` | a tile backward; weights and gradients of scores; sums over queries |
 
 pub(crate) mod backward;
-pub(crate) mod backward_step;
 pub(crate) mod bias;
 pub(crate) mod decode;
 pub(crate) mod forward;
@@ -24,3 +23,4 @@ pub(crate) mod sums;
 pub(crate) mod tile;
 mod transpose;
 pub(crate) mod visibility;
+mod weights;

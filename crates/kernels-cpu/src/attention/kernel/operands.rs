@@ -7,12 +7,44 @@ use pulp::Simd;
 use crate::{
     attention::kernel::{
         scores::Scoring,
-        tile::{Tile, blocks},
+        tile::{Panel, Tile, blocks},
         visibility::Seen,
     },
-    simd::real::Real,
-    view::rows::Head,
+    simd::{
+        gemm::{Beta, Gemm},
+        real::Real,
+    },
+    view::rows::{Block, Head},
 };
+
+/// `out[key][query] = sum_d rows[key][d] · panels[d][query]`, for some rows and the queries of a panel.
+///
+/// `sizes` are the number of rows and of their numbers; `panels` has all panels of the tile.
+#[inline(always)]
+pub(crate) fn dot_products<S: Simd, R: Real>(
+    simd: S,
+    panel: &Panel,
+    rows: Block<'_, R>,
+    sizes: [usize; 2],
+    panels: &[R],
+    out: &mut [R],
+    out_rs: usize,
+) {
+    let [count, dim] = sizes;
+    Gemm {
+        rows: count,
+        depth: dim,
+        lhs: rows.data,
+        lhs_rs: rows.stride,
+        lhs_cs: 1,
+        rhs: &panels[panel.column * dim..][..panel.columns * dim],
+        rhs_rs: panel.columns,
+        out,
+        out_rs,
+        beta: Beta::Zero,
+    }
+    .run(simd, panel.columns);
+}
 
 /// The head of a tile, and the options.
 pub(crate) struct Operands<'a, R> {

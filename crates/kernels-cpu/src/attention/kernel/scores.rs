@@ -11,7 +11,7 @@ use crate::{
     attention::kernel::{
         bias::Biases,
         softcap::Softcap,
-        tile::WIDEST_PANEL,
+        tile::{Panel, WIDEST_PANEL},
         visibility::{Seen, Visibility, Visible},
     },
     simd::real::Real,
@@ -70,7 +70,17 @@ impl<R: Real> Scoring<'_, R> {
             scores[keys.len()..].fill(R::NEG_INFINITY);
         }
         self.biases.add_to_query(&self.visible, head, keys, scores);
-        self.visible.hide_from_query(head, keys, scores);
+        let [batch_item, head] = head;
+        // A panel of one column.
+        let panel = Panel {
+            batch_item,
+            head,
+            query: 0,
+            queries: 1,
+            columns: 1,
+            column: 0,
+        };
+        self.visible.hide_single_keys(&panel, keys, scores, 1);
     }
 
     /// Whether a query sees a key: neither the mask nor a bias of −∞ hides it.

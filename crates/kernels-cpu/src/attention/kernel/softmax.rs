@@ -133,9 +133,9 @@ pub(crate) fn online_softmax_row<S: Simd, R: Real>(
 /// The logsumexp of a row, and the factor by which its weighted values become its output.
 ///
 /// `maximum` is its largest score in units of log 2, `sum` the sum of the weights relative to it. The sink, which is −∞ if there is none,
-/// comes last and in its own units: the precision of the kernels may not hold it times log2(e), nor f64 if that is the precision.
+/// is added last and not in units of log 2: the precision of the kernels, even f64, may not hold the sink times log2(e).
 pub(crate) fn finish(maximum: f64, sum: f64, sink: f64) -> (f64, f64) {
-    // It is 0 only if no key was visible; a NaN is not 0.
+    // The sum is 0 only if no key was visible; a NaN is not 0.
     if sum == 0.0 {
         return (sink, 0.0);
     }

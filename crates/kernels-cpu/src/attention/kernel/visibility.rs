@@ -1,4 +1,4 @@
-//! Which keys queries may see, and how the others are hidden: used by tiles and by a single query.
+//! Which keys a query may see, and how the other keys are hidden. Both tiles and single queries use this file.
 //!
 //! Whole blocks are skipped where causality, window, key lengths, segments, a block table or a bool tensor hide them; a mask
 //! is applied only to blocks that are partly hidden.
@@ -14,7 +14,7 @@ use crate::{
     simd::real::Real,
 };
 
-/// Fewer keys than this are not worth a step of their own: they join their neighbours, and some are hidden one by one.
+/// A shorter run of keys is not worth a separate step: the run is joined with its neighbours, and some of its keys are hidden one by one.
 const SHORTEST_RUN: usize = 32;
 
 /// How much of a panel and a block is visible.
@@ -186,14 +186,21 @@ impl Visible<'_> {
         Visibility::of(some_hidden, some_visible)
     }
 
+    /// The segments of the queries of a panel, and of some keys.
+    fn segment_ids(&self, panel: &Panel, keys: &Range<usize>) -> Option<[&[i64]; 2]> {
+        let segments = self.mask.segments?;
+        let first_query = panel.batch_item * self.problem.len_q + panel.query;
+        let first_key = panel.batch_item * self.problem.len_kv + keys.start;
+        Some([
+            &segments.queries[first_query..][..panel.queries],
+            &segments.keys[first_key..][..keys.len()],
+        ])
+    }
+
     fn segments(&self, panel: &Panel, keys: &Range<usize>) -> Visibility {
-        let Some(segments) = self.mask.segments else {
+        let Some([queries, keys]) = self.segment_ids(panel, keys) else {
             return Visibility::Visible;
         };
-        let first = panel.batch_item * self.problem.len_q + panel.query;
-        let queries = &segments.queries[first..first + panel.queries];
-        let first = panel.batch_item * self.problem.len_kv;
-        let keys = &segments.keys[first + keys.start..first + keys.end];
         let extremes = |ids: &[i64]| {
             ids.iter().fold((i64::MAX, i64::MIN), |(low, high), &id| {
                 (low.min(id), high.max(id))
@@ -255,11 +262,18 @@ impl Visible<'_> {
         stride: usize,
     ) {
         self.hide_by_range::<R, S>(simd, panel, keys, scores, stride);
-        if let Some(segments) = self.mask.segments {
-            let first = panel.batch_item * self.problem.len_q + panel.query;
-            let queries = &segments.queries[first..first + panel.queries];
-            let first = panel.batch_item * self.problem.len_kv;
-            let keys = &segments.keys[first + keys.start..first + keys.end];
+        self.hide_single_keys(panel, keys, scores, stride);
+    }
+
+    /// As [`hide`](Self::hide), but for causality, window and key length.
+    pub(crate) fn hide_single_keys<R: Real>(
+        &self,
+        panel: &Panel,
+        keys: &Range<usize>,
+        scores: &mut [R],
+        stride: usize,
+    ) {
+        if let Some([queries, keys]) = self.segment_ids(panel, keys) {
             for (row, key) in scores.chunks_mut(stride).zip(keys) {
                 for (score, query) in row.iter_mut().zip(queries) {
                     *score = if query == key {
@@ -299,28 +313,6 @@ impl Visible<'_> {
         }
     }
 
-    /// Sets to −∞ those scores of the only query, one for each of `keys`, that the parts of the mask hide which are not a range of keys.
-    ///
-    /// Causality, window and key length are left to the caller, which computes no score outside their range.
-    pub(crate) fn hide_from_query<R: Real>(
-        &self,
-        [batch_item, head]: [usize; 2],
-        keys: &Range<usize>,
-        scores: &mut [R],
-    ) {
-        if let Some(segments) = self.mask.segments {
-            let own = segments.queries[batch_item];
-            let of_keys = &segments.keys[batch_item * self.problem.len_kv..];
-            hide_where(keys, scores, |key| of_keys[key] != own);
-        }
-        if let Some(blocks) = self.mask.blocks {
-            hide_where(keys, scores, |key| !blocks.shows(batch_item, head, 0, key));
-        }
-        if let Some(masked) = self.mask.masked {
-            hide_where(keys, scores, |key| masked.get(batch_item, head, 0, key));
-        }
-    }
-
     #[inline(always)]
     fn hide_by_range<R: Real, S: Simd>(
         &self,
@@ -356,12 +348,6 @@ impl Visible<'_> {
                 *score = R::select_less(simd, key, start, hidden, before_end);
             }
         }
-    }
-}
-
-fn hide_where<R: Real>(keys: &Range<usize>, scores: &mut [R], hidden: impl Fn(usize) -> bool) {
-    for (score, key) in scores.iter_mut().zip(keys.clone()) {
-        *score = if hidden(key) { R::NEG_INFINITY } else { *score };
     }
 }
 

@@ -1,0 +1,72 @@
+//! Weights and gradients of scores, recomputed in the backward pass.
+
+use pulp::Simd;
+
+use crate::simd::real::Real;
+
+/// Turns scores into weights, and the gradients of weights into those of scores.
+///
+/// The statistics of the columns are the logsumexp · log2(e), +∞ for fully masked rows, which makes their weights 0; and −delta: the gradient of
+/// the logsumexp minus the dot product of output and output gradient (FlashAttention-2's D).
+#[inline(always)]
+pub(crate) fn weigh<S: Simd, R: Real, const DROPOUT: bool>(
+    simd: S,
+    weights: &mut [R],
+    gradients: &mut [R],
+    stride: usize,
+    kept: &[R],
+    statistics: [&[R]; 2],
+) {
+    if statistics[0].len() == R::lanes::<S>() {
+        weigh_vectors::<S, R, DROPOUT, 1>(simd, weights, gradients, stride, kept, statistics);
+    } else {
+        weigh_vectors::<S, R, DROPOUT, 2>(simd, weights, gradients, stride, kept, statistics);
+    }
+}
+
+/// As [`weigh`], for rows of so many vectors.
+#[inline(always)]
+fn weigh_vectors<S: Simd, R: Real, const DROPOUT: bool, const VECTORS: usize>(
+    simd: S,
+    weights: &mut [R],
+    gradients: &mut [R],
+    stride: usize,
+    kept: &[R],
+    statistics: [&[R]; 2],
+) {
+    let columns = VECTORS * R::lanes::<S>();
+    let [logsumexp, neg_delta] = statistics.map(|numbers| R::vectors::<S>(numbers));
+    let rows = weights.chunks_mut(stride).zip(gradients.chunks_mut(stride));
+    for (row, (weights, gradients)) in rows.enumerate() {
+        let weights = R::vectors_mut::<S>(&mut weights[..columns]);
+        let gradients = R::vectors_mut::<S>(&mut gradients[..columns]);
+        let kept: &[R] = if DROPOUT {
+            &kept[row * columns..][..columns]
+        } else {
+            &[]
+        };
+        let kept = R::vectors::<S>(kept);
+        for vector in 0..VECTORS {
+            let exponent = R::minus(simd, weights[vector], logsumexp[vector]);
+            let weight = R::exp2_of_negative(simd, exponent);
+            let (gradient, shift) = (gradients[vector], neg_delta[vector]);
+            let (inner, dropped) = if DROPOUT {
+                (
+                    R::mul_add(simd, gradient, kept[vector], shift),
+                    R::times(simd, weight, kept[vector]),
+                )
+            } else {
+                (R::plus(simd, gradient, shift), weight)
+            };
+            gradients[vector] = weighted::<R, S>(simd, weight, inner);
+            weights[vector] = dropped;
+        }
+    }
+}
+
+/// `weight · x`, and 0 where the weight is 0, whatever `x` is: what is hidden may have overflowed. A NaN in the weight stays.
+#[inline(always)]
+fn weighted<R: Real, S: Simd>(simd: S, weight: R::Vector<S>, x: R::Vector<S>) -> R::Vector<S> {
+    let zero = R::splat(simd, R::default());
+    R::select_less(simd, zero, weight, R::times(simd, weight, x), weight)
+}
