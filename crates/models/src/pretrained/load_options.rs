@@ -39,13 +39,13 @@ impl LoadOptions {
 
     /// Opens the weights of a model whose configuration is supported.
     pub(crate) fn weights(&self, source: &Path) -> Result<Weights, PretrainedError> {
-        if let Some(dtype) = self.dtype {
-            if !is_float(dtype.into()) || !self.device.supports_dtype(dtype) {
-                return Err(PretrainedError::DType {
-                    dtype,
-                    device: format!("{:?}", self.device),
-                });
-            }
+        if let Some(dtype) = self.dtype
+            && (!is_float(dtype.into()) || !self.device.supports_dtype(dtype))
+        {
+            return Err(PretrainedError::DType {
+                dtype,
+                device: format!("{:?}", self.device),
+            });
         }
         Ok(source::weights(source)?.dtype_if_any(self.dtype))
     }
