@@ -76,7 +76,7 @@ fn is_part(part: &str) -> bool {
 }
 
 /// The folder with the files of a model: `source` itself, that of a GGUF file, or where the files of a [name on the Hub](super) are. It is where to
-/// look for files that this crate does not read, such as a chat template.
+/// look for files that this crate does not read, such as a model card.
 ///
 /// # Errors
 ///

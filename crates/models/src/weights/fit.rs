@@ -6,7 +6,7 @@ use burn::tensor::FloatDType;
 
 use super::{
     Mismatch, Missing, NotLoaded, Table, WeightsError, WrongDType, WrongShape, numbers, pattern,
-    plan::{Job, Piece, Plan},
+    plan::{Job, Plan},
     source::{Stored, Tensors, is_float},
 };
 
@@ -102,10 +102,7 @@ impl<'a> Fit<'a> {
 impl Job {
     /// The names of all its tensors.
     fn names(&self) -> impl Iterator<Item = &str> {
-        let names = self.source.iter().flat_map(|source| match source {
-            Piece::Named(names) => names.as_slice(),
-            Piece::Zeros => &[],
-        });
+        let names = self.source.iter().flatten().flatten();
         names.map(String::as_str)
     }
 }
@@ -196,7 +193,7 @@ fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), Weights
 /// Notes which tensors of a job are missing, if that matters, and which do not fit.
 fn check(job: &Job, plan: &Plan, tensors: &Named, may_miss: bool, wrong: &mut Mismatch) {
     for (source, tensor) in job.source.iter().enumerate() {
-        let Piece::Named(names) = tensor else {
+        let Some(names) = tensor else {
             continue;
         };
         for name in names {

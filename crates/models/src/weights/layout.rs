@@ -4,6 +4,7 @@ mod columns;
 
 use std::ops::Range;
 
+use super::Source;
 use columns::{divided, groups, pairs, runs};
 
 /// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
@@ -42,20 +43,6 @@ struct Run {
     len: usize,
 }
 
-/// How the columns of the source are arranged.
-pub(super) struct Arrangement<'a> {
-    /// How many targets are in each source tensor, one after the other, if the source has an axis for them.
-    pub(super) stacked: Option<usize>,
-    pub(super) transposed: bool,
-    /// Whether each index of the target's first axis has a source tensor.
-    pub(super) files: bool,
-    pub(super) tensors: usize,
-    pub(super) shares: &'a [usize],
-    pub(super) interleaved: &'a [usize],
-    /// The width of a head for each tensor whose rotary pairs are beside each other; 0 for the others, empty if there is none.
-    pub(super) rotary_pairs: &'a [usize],
-}
-
 /// Contiguous numbers of a source tensor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Block {
@@ -67,16 +54,22 @@ pub(super) struct Block {
 }
 
 impl Layout {
-    /// The layout of parameters of these shapes.
+    /// The layout of parameters of these shapes. `stacked` is how many targets are in each source tensor, one after the other, if the source has an
+    /// axis for them; `has_files` says whether each index of the target's first axis has a source tensor.
     ///
     /// # Errors
     ///
-    /// When they do not fit the arrangement.
-    pub(super) fn new(target: &[&[usize]], arrangement: &Arrangement) -> Result<Self, String> {
+    /// When the shapes do not fit the source.
+    pub(super) fn new(
+        target: &[&[usize]],
+        arrangement: &Source,
+        stacked: Option<usize>,
+        has_files: bool,
+    ) -> Result<Self, String> {
         let Some(&first) = target.first() else {
             return Err("a row needs a parameter".into());
         };
-        let side_by_side = target.len() / arrangement.stacked.unwrap_or(1);
+        let side_by_side = target.len() / stacked.unwrap_or(1);
         if target
             .chunks(side_by_side)
             .any(|one| one != &target[..side_by_side])
@@ -93,7 +86,7 @@ impl Layout {
                 "parameters of shapes {target:?} do not lie side by side"
             ));
         }
-        let (files, inner) = match (arrangement.files, before.split_first()) {
+        let (files, inner) = match (has_files, before.split_first()) {
             (false, _) => (1, before),
             (true, Some((&files, inner))) => (files, inner),
             (true, None) => {
@@ -117,14 +110,14 @@ impl Layout {
             .collect();
         let columns = target.iter().sum();
         let source = divided(columns, arrangement)?;
-        let groups = match arrangement.rotary_pairs {
-            [] => groups(columns, arrangement.interleaved)?,
+        let groups = match arrangement.rotary_pairs.as_slice() {
+            [] => groups(columns, &arrangement.interleaved)?,
             d_heads => pairs(&source, d_heads)?,
         };
         let column_axis = outer.len() + usize::from(!arrangement.transposed && !inner.is_empty());
         Ok(Self {
             files,
-            stacked: arrangement.stacked,
+            stacked,
             batches: outer.iter().product(),
             rows,
             transposed: arrangement.transposed,

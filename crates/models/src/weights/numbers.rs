@@ -8,7 +8,7 @@ use super::{
     WeightsError,
     fit::Named,
     layout::copy,
-    plan::{Job, Piece, Plan},
+    plan::{Job, Plan},
     source::Stored,
 };
 
@@ -27,7 +27,7 @@ pub(super) fn import(
     let mut numbers = vec![0; layout.len(target) * width];
     let summand = if job.plus_one { 1.0 } else { 0.0 };
     for (source, tensor) in job.source.iter().enumerate() {
-        let Piece::Named(names) = tensor else {
+        let Some(names) = tensor else {
             continue;
         };
         if !layout.shares(target, source) {

@@ -7,12 +7,7 @@ use burn::{
     tensor::{Bool, DType, Int, Tensor, TensorData},
 };
 
-use super::{
-    Table, WeightsError, ZEROS,
-    layout::{Arrangement, Layout},
-    pattern,
-    table::Row,
-};
+use super::{Table, WeightsError, ZEROS, layout::Layout, pattern, table::Row};
 
 /// A parameter of the model.
 pub(super) struct Parameter {
@@ -33,16 +28,10 @@ impl Parameter {
 pub(super) struct Job {
     /// Parameters side by side, as indices into those of the plan.
     pub(super) target: Vec<usize>,
-    pub(super) source: Vec<Piece>,
+    /// The tensors side by side: for each, a name for each of the layout's files, or `None` for zeros.
+    pub(super) source: Vec<Option<Vec<String>>>,
     pub(super) layout: Layout,
     pub(super) plus_one: bool,
-}
-
-/// One of the tensors that lie side by side.
-pub(super) enum Piece {
-    Zeros,
-    /// One name for each of the layout's files.
-    Named(Vec<String>),
 }
 
 /// The jobs for one model.
@@ -206,22 +195,13 @@ impl Job {
             .iter()
             .map(|&at| parameters[at].shape.as_slice())
             .collect();
-        let arrangement = Arrangement {
-            stacked: source
-                .stacked
-                .as_ref()
-                .map(|_| target.len() / row.target.0.len()),
-            transposed: source.transposed,
-            files: files.contains(&true),
-            tensors: names.len(),
-            shares: &source.shares,
-            interleaved: &source.interleaved,
-            rotary_pairs: &source.rotary_pairs,
-        };
-        let layout = Layout::new(&shapes, &arrangement).map_err(|reason| wrong(row, reason))?;
-        let source = names.into_iter().map(|name| match name {
-            None => Piece::Zeros,
-            Some(name) => Piece::Named(each_file(&name, layout.files)),
+        let stacked = source.stacked.as_ref();
+        let stacked = stacked.map(|_| target.len() / row.target.0.len());
+        let layout = Layout::new(&shapes, source, stacked, files.contains(&true));
+        let layout = layout.map_err(|reason| wrong(row, reason))?;
+        let source = names.iter().map(|name| {
+            let name = name.as_deref();
+            name.map(|name| each_file(name, layout.files))
         });
         Ok(Self {
             source: source.collect(),

@@ -16,7 +16,7 @@ use safetensors::{Dtype, View};
 
 use super::{
     Mismatch, Table, WeightsError, numbers,
-    plan::{Job, Piece, Plan},
+    plan::{Job, Plan},
     source::is_float,
 };
 
@@ -61,7 +61,7 @@ pub fn save<M: Module>(
                 dtype,
                 shape: job.layout.shape(source),
             };
-            let Piece::Named(names) = tensor else {
+            let Some(names) = tensor else {
                 output(0).check_zeros()?;
                 continue;
             };

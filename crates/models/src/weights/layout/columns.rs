@@ -1,14 +1,14 @@
 //! Which columns of the target are which of the source.
 
-use super::{Arrangement, Run};
+use super::{Run, Source};
 
 /// The most groups of outputs accepted: published models have a few thousand, and each takes memory before any tensor is read.
 const MOST_GROUPS: usize = (1 << 16) - 1;
 
 /// How many columns each source tensor has.
-pub(super) fn divided(columns: usize, arrangement: &Arrangement) -> Result<Vec<usize>, String> {
-    let (tensors, shares) = (arrangement.tensors, arrangement.shares);
-    let shares = match shares {
+pub(super) fn divided(columns: usize, source: &Source) -> Result<Vec<usize>, String> {
+    let tensors = source.names.0.len();
+    let shares = match source.shares.as_slice() {
         [] => vec![1; tensors],
         shares => shares.to_vec(),
     };
