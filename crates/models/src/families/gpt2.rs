@@ -35,6 +35,7 @@ use crate::{
 /// # Cost
 ///
 /// Reads every tensor once. No parameter is initialised at random first.
+/// [`LanguageModel::from_pretrained_with`] takes another dtype for the parameters, such as bf16.
 ///
 /// # Source
 ///

@@ -55,6 +55,7 @@ use crate::{
 ///
 /// Reads every tensor once. No parameter is initialised at random first. The model has one rotary table of `2 · max_len · d_head / 2` numbers;
 /// Gemma 3 has two.
+/// [`LanguageModel::from_pretrained_with`] takes another dtype for the parameters, such as bf16.
 ///
 /// # Example
 ///
