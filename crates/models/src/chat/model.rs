@@ -8,7 +8,7 @@ use super::{ChatError, Conversation, Template};
 use crate::{
     generate::GenerateError,
     language_model::LanguageModel,
-    pretrained::{self, LoadOptions, Tokenizer},
+    pretrained::{self, LoadOptions, Tokenizer, Wanted, folder_with},
 };
 
 /// A language model, its tokenizer, its chat template and its end tokens.
@@ -67,10 +67,10 @@ impl ChatModel {
         if !model.has_logits() {
             return Err(GenerateError::NoLogits.into());
         }
-        let mut tokenizer = pretrained::tokenizer(source)?;
+        let folder = folder_with(source, Wanted::Chat)?;
+        let mut tokenizer = pretrained::tokenizer(&folder)?;
         tokenizer.with_padding(None);
         tokenizer.with_truncation(None)?;
-        let folder = pretrained::folder(source)?;
         let mut end_tokens = pretrained::end_tokens(&folder, &tokenizer)?;
         // The model cannot write tokens outside its vocabulary.
         let [vocab_size, _] = model.embedding.weight.dims();

@@ -20,10 +20,10 @@ use hf_hub::{
 };
 
 use super::{
-    hub_side_files::{BESIDE, module_files, no_modules},
+    hub_side_files::{BESIDE, module_files, no_file},
     progress::Progress,
     sentence_modules::{MODULES, SENTENCE_CONFIGS},
-    source::{Name, Wanted},
+    source::{Name, TOKENIZER_CONFIG, Wanted},
 };
 use crate::weights::{WEIGHT_FILES, shards};
 
@@ -120,7 +120,7 @@ impl Cached<'_> {
         let has = |file: &str| remote.sizes.contains_key(file);
         let mut files = WEIGHT_FILES.into_iter();
         let weights = match (wanted, files.find(|file| has(file))) {
-            (Wanted::Config | Wanted::Sentences | Wanted::Tokenizer, _) => None,
+            (Wanted::Config | Wanted::Sentences | Wanted::Chat | Wanted::Tokenizer, _) => None,
             (Wanted::ModelConfig | Wanted::Model, None) => {
                 let names = WEIGHT_FILES.join(", ");
                 return Err(format!("the model has none of {names}"));
@@ -129,10 +129,13 @@ impl Cached<'_> {
             (Wanted::Model, weights) => weights,
         };
         remote.get(wanted.file(), &snapshot)?;
-        if matches!(wanted, Wanted::Model | Wanted::Sentences) {
+        if matches!(wanted, Wanted::Model | Wanted::Sentences | Wanted::Chat) {
             let beside = BESIDE.into_iter().chain(SENTENCE_CONFIGS);
             for file in beside.filter(|file| has(file)) {
                 remote.get(file, &snapshot)?;
+            }
+            if !has(TOKENIZER_CONFIG) {
+                note_missing(&snapshot, TOKENIZER_CONFIG);
             }
             remote.get_modules(&snapshot)?;
         }
@@ -247,10 +250,7 @@ impl Remote {
     /// Downloads `modules.json` and the files of the modules, or notes that there is none.
     fn get_modules(&self, snapshot: &Path) -> Result<(), String> {
         if !self.sizes.contains_key(MODULES) {
-            let marker = no_modules(snapshot);
-            // It only saves the next look-up, and a shared cache may be read-only.
-            let _ = fs::create_dir_all(marker.parent().unwrap_or(snapshot))
-                .and_then(|()| fs::write(&marker, ""));
+            note_missing(snapshot, MODULES);
             return Ok(());
         }
         self.get(MODULES, snapshot)?;
@@ -277,6 +277,13 @@ impl Remote {
             }
         }
     }
+}
+
+/// Notes that a commit has no such file. The note only saves the next look-up, and a shared cache may be read-only.
+fn note_missing(snapshot: &Path, file: &str) {
+    let note = no_file(snapshot, file);
+    let _ =
+        fs::create_dir_all(note.parent().unwrap_or(snapshot)).and_then(|()| fs::write(&note, ""));
 }
 
 /// The files at the top of a commit, and, of a model with modules, those in its folders. A commit is asked for once: its weights are downloaded
@@ -347,7 +354,11 @@ fn lack(folder: &Path, wanted: Wanted) -> Option<String> {
             let lacking = needed.find(|file| !file.names.iter().any(|name| is_there(name)));
             return lacking.and_then(|file| file.names.into_iter().next());
         }
-        Wanted::Sentences => return (!no_modules(folder).exists()).then(|| MODULES.into()),
+        Wanted::Sentences => return (!no_file(folder, MODULES).exists()).then(|| MODULES.into()),
+        Wanted::Chat => {
+            let is_known = is_there(TOKENIZER_CONFIG) || no_file(folder, TOKENIZER_CONFIG).exists();
+            return (!is_known).then(|| TOKENIZER_CONFIG.into());
+        }
         Wanted::Config | Wanted::ModelConfig | Wanted::Tokenizer => return None,
     }
     let Some(weights) = WEIGHT_FILES.into_iter().find(|file| is_there(file)) else {

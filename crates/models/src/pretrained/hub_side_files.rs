@@ -2,16 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{
-    PretrainedError,
-    sentence_modules::{MODULES, sentence_modules},
-};
+use super::{PretrainedError, sentence_modules::sentence_modules, source::TOKENIZER_CONFIG};
 use crate::weights::WEIGHT_FILES;
 
 /// Files at the top of a model, where they are there.
 pub(super) const BESIDE: [&str; 6] = [
     "tokenizer.json",
-    "tokenizer_config.json",
+    TOKENIZER_CONFIG,
     "special_tokens_map.json",
     "chat_template.jinja",
     "generation_config.json",
@@ -52,9 +49,9 @@ pub(super) fn module_files(snapshot: &Path) -> Result<Vec<ModuleFile>, Pretraine
     Ok(files)
 }
 
-/// Where the Python library notes that a commit has no `modules.json`, unlike one whose `modules.json` is not in the cache yet.
-pub(super) fn no_modules(snapshot: &Path) -> PathBuf {
+/// Where the Python library notes that a commit has no such file, unlike a commit whose file is not in the cache yet.
+pub(super) fn no_file(snapshot: &Path, file: &str) -> PathBuf {
     let repository = snapshot.ancestors().nth(2).unwrap_or(snapshot);
     let commit = snapshot.file_name().unwrap_or_default();
-    repository.join(".no_exist").join(commit).join(MODULES)
+    repository.join(".no_exist").join(commit).join(file)
 }

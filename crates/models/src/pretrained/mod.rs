@@ -32,8 +32,8 @@
 //! `pytorch_model.bin`). Nothing is printed: `on_download` says how far a download has come. After an interrupted download, the next call keeps the
 //! files that were complete and begins the others again.
 //!
-//! That a model has no `modules.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence encoder needs the network
-//! once, or the folder of the model instead of its name.
+//! That a model has no `modules.json` or no `tokenizer_config.json` is noted in the cache as the Python library notes it. Where that is not known, a sentence
+//! encoder or a `chat` needs the network once, or the folder of the model instead of its name.
 //!
 //! | environment variable | meaning |
 //! | --- | --- |
@@ -67,7 +67,7 @@ pub(crate) use config_file::ConfigFile;
 #[cfg(feature = "tokenizers")]
 pub use end_tokens::end_tokens;
 #[cfg(feature = "chat")]
-pub(crate) use end_tokens::{TOKENIZER_CONFIG, text_of, tokenizer_fields};
+pub(crate) use end_tokens::{text_of, tokenizer_fields};
 pub use error::PretrainedError;
 #[cfg(feature = "tokenizers")]
 pub(crate) use json::object;
@@ -76,6 +76,8 @@ pub use load_options::LoadOptions;
 pub use progress::{Download, on_download};
 #[cfg(feature = "tokenizers")]
 pub(crate) use sentence_modules::{MODULES, SENTENCE_CONFIGS, SentenceModule, sentence_modules};
+#[cfg(feature = "chat")]
+pub(crate) use source::TOKENIZER_CONFIG;
 #[cfg(feature = "tokenizers")]
 pub(crate) use source::Wanted;
 pub use source::folder;

@@ -5,6 +5,10 @@ use std::path::{Path, PathBuf};
 use super::PretrainedError;
 use crate::weights::Weights;
 
+/// What the tokenizer's class in Python reads, the chat template among it.
+#[cfg(any(feature = "hub", feature = "tokenizers"))]
+pub(crate) const TOKENIZER_CONFIG: &str = "tokenizer_config.json";
+
 /// A model's name on the Hub.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[cfg_attr(
@@ -51,6 +55,12 @@ pub(crate) enum Wanted {
         allow(dead_code, reason = "only `SentenceEncoder` asks for it")
     )]
     Sentences,
+    /// The files that a conversation needs beside configuration and weights.
+    #[cfg_attr(
+        not(feature = "chat"),
+        allow(dead_code, reason = "only `ChatModel` asks for it")
+    )]
+    Chat,
     /// `tokenizer.json`.
     #[cfg_attr(
         not(feature = "tokenizers"),
@@ -64,7 +74,7 @@ impl Wanted {
     pub(crate) fn file(self) -> &'static str {
         match self {
             Self::Config | Self::ModelConfig | Self::Model | Self::Sentences => "config.json",
-            Self::Tokenizer => "tokenizer.json",
+            Self::Chat | Self::Tokenizer => "tokenizer.json",
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Names on the Hub: its cache as the Python library keeps it, and downloads from a server on the loopback interface.
 
 mod cache;
+mod chat;
 mod downloads;
 mod sentences;
 mod server;
@@ -10,6 +11,7 @@ use std::{env, fs, path::Path, process::Command};
 use burn::tensor::{Int, Tensor};
 use burn_attn_models::{
     bert::{Bert, BertInput},
+    chat::ChatModel,
     pretrained::{self, Download},
     sentences::SentenceEncoder,
 };
@@ -24,6 +26,8 @@ const NAME: &str = "BURN_ATTN_TEST_NAME";
 const TOKENIZER: &str = "BURN_ATTN_TEST_TOKENIZER";
 /// Set to the golden model that a sentence encoder has to be.
 const SENTENCES: &str = "BURN_ATTN_TEST_SENTENCES";
+/// Set where a chat is looked up, to whether the model has a template.
+const CHAT: &str = "BURN_ATTN_TEST_CHAT";
 /// Set where downloads are shown.
 const PROGRESS: &str = "BURN_ATTN_TEST_PROGRESS";
 const COMMIT: &str = "0123456789abcdef0123456789abcdef01234567";
@@ -92,6 +96,15 @@ fn another_process() {
             Err(error) => println!("\nrefused: {error}"),
         };
     }
+    if let Ok(has_template) = env::var(CHAT) {
+        return match ChatModel::from_pretrained(&name, &device) {
+            Ok(model) => {
+                assert_eq!(model.template.is_some().to_string(), has_template);
+                println!("\n{LOADED}");
+            }
+            Err(error) => println!("\nrefused: {error}"),
+        };
+    }
     match Bert::from_pretrained(&name, &device) {
         Ok(bert) => {
             let values = values();
@@ -108,6 +121,11 @@ fn another_process() {
 
 /// Puts a model into a cache as the Python library does: files are links to what is named by its content.
 fn fill(cache: &Path, reference: &str) {
+    fill_with("bert", cache, reference);
+}
+
+/// The same with this golden model.
+fn fill_with(model: &str, cache: &Path, reference: &str) {
     let repository = cache.join("models--organisation--tiny");
     let snapshot = repository.join("snapshots").join(COMMIT);
     for folder in ["blobs", "refs"] {
@@ -117,7 +135,7 @@ fn fill(cache: &Path, reference: &str) {
     fs::write(repository.join("refs").join(reference), COMMIT).expect("written");
     for (number, file) in ["config.json", "model.safetensors"].iter().enumerate() {
         let blob = format!("blob{number}");
-        let original = folder("bert").join(file);
+        let original = folder(model).join(file);
         fs::copy(original, repository.join("blobs").join(&blob)).expect("copied");
         let blob = Path::new("../../blobs").join(blob);
         #[cfg(unix)]
