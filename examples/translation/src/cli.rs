@@ -29,7 +29,7 @@ const EXAMPLES: &str = "Examples:
   translation translate \"The dog sleeps.\"             with the model of the demo
   translation translate < english.txt > spanish.txt
   translation explain \"The dog sleeps.\" --html a.html
-  translation train --data pairs.tsv --out run --epochs 4
+  translation train --data pairs.tsv --out run --steps 8000
   translation train --resume --out run                resume after Ctrl-C, a crash or a power cut
   translation evaluate --out run --beam 4
 
