@@ -1,19 +1,19 @@
 //! The gradients of the dense bias and of the distance bias.
 //!
-//! A cube adds up the score gradients of all tiles that its part of the bias was added to, in a fixed order. For the dense
-//! bias that is one tile per batch item and head that share it, and more where it is broadcast over queries or keys. For the
-//! distance bias it is one diagonal of tiles of one batch item and head; a second kernel adds up batch items.
+//! A cube adds up the score gradients of all tiles that its part of the bias was added to, in a fixed order. These are, for the dense
+//! bias, one tile per batch item and head that share the part, and more tiles where the bias is broadcast over queries or keys; for the
+//! distance bias, one diagonal of tiles of one batch item and head. A second kernel adds up the batch items of the distance bias.
 
 use burn_attn_kernels_cpu::Problem;
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     Operand,
-    dropout::dropped,
     operands::dims,
-    score::{Config, Scoring, score},
-    tile::{Four, clear, dot_products, rows_of, store_scores, unit_of},
-    visible::{has_visible, place, tile_is_visible, tiles_of_keys},
+    score::scored,
+    scoring::{Config, Scoring},
+    tile::{Four, side, store_scores, unit, zeros},
+    visible::{has_visible, pairs, place, tile_is_visible, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -64,14 +64,13 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
     let rows = comptime!(tile.rows);
     let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let quads = comptime!(size / 4);
-    let unit = unit_of(tile);
     let heads = query.shape(1);
     let group = heads / key.shape(1);
     let len_q = query.shape(2);
     let len_kv = key.shape(2);
     let tiles_q = len_q.div_ceil(size);
     let tiles_kv = len_kv.div_ceil(size);
-    // Batch item and head of the gradient. Cubes beyond the last repeat its tiles.
+    // Batch item and head of the gradient. The grid is rounded up: extra cubes repeat the last head.
     let cube = CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X;
     let own_head = (cube / tiles_of_head).min(heads_of_batch - 1) as usize;
     let own_heads = gradient.shape(1);
@@ -112,29 +111,19 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
         }
     }
 
-    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
-    let mut sums = Array::<Four>::new(vectors_per_unit);
-    clear(&mut sums, vectors_per_unit);
+    let one = f32::new(1.0);
+    let mut unit = unit(tile);
+    let mut sums = zeros(vectors_per_unit);
     for batch in batches..batches_end {
         for head in heads_start..heads_end {
             let place = place::<M>(scoring, batch, head, len_q, len_kv);
-            let head_of_batch = batch * heads + head;
             for tile_q in queries_start..queries_end {
                 let first = tile_q * size;
-                let row = first + unit.y * rows;
-                let queries = rows_of::<F, N>(query, batch, head, first);
-                let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-                let logsumexp = load_statistics(
-                    statistics,
-                    head_of_batch,
-                    row,
-                    len_q,
-                    LOGSUMEXP,
-                    false,
-                    tile,
-                );
-                let delta =
-                    load_statistics(statistics, head_of_batch, row, len_q, DELTA, false, tile);
+                let queries = side::<F, N>(query, batch, head, first, scoring.scale);
+                let upstream = side::<F, N>(output_gradient, batch, head, first, one);
+                let own = pairs(place, &unit, first, 0usize.runtime(), false, config);
+                let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
+                let delta = load_statistics(statistics, own, DELTA);
                 let seen = tiles_of_keys::<M>(scoring, place, first, config);
                 let mut from = keys_first;
                 if comptime!(summed.diagonal) {
@@ -145,69 +134,30 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let end = seen.end.min(from + keys_count);
                 for tile_kv in start..end {
                     if has_visible::<M>(scoring, place, tile_q, tile_kv) {
-                        let key_of_tile = tile_kv * size;
-                        let column = key_of_tile + unit.x * 4;
-                        let keys = rows_of::<F, N>(key, batch, head / group, key_of_tile);
-                        let values = rows_of::<F, N>(value, batch, head / group, key_of_tile);
-                        let mut scores = Array::<Four>::new(vectors_per_unit);
-                        let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
-                        clear(&mut scores, vectors_per_unit);
-                        dot_products::<F, N>(
-                            query,
-                            queries,
-                            scoring.scale,
-                            key,
-                            keys,
-                            f32::new(1.0),
-                            &mut scores,
-                            &mut pool,
-                            unit,
-                            tile,
+                        let start = tile_kv * size;
+                        let keys = side::<F, N>(key, batch, head / group, start, one);
+                        let values = side::<F, N>(value, batch, head / group, start, one);
+                        let pairs = pairs(place, &unit, first, start, false, config);
+                        let visible = tile_is_visible::<M>(scoring, place, first, start, config);
+                        let mut scored = scored::<F, M, N>(
+                            query, queries, key, keys, scoring, pairs, visible, &mut unit,
                         );
-                        let visible =
-                            tile_is_visible::<M>(scoring, place, first, key_of_tile, config);
-                        let hidden = score::<M>(
-                            &mut scores,
-                            &mut dsoftcap,
-                            scoring,
-                            place,
-                            row,
-                            column,
-                            visible,
-                            false,
-                            config,
-                        );
-                        weights(&mut scores, &hidden, &logsumexp, false, config);
-                        let mut weight_gradients = Array::<Four>::new(vectors_per_unit);
-                        clear(&mut weight_gradients, vectors_per_unit);
-                        dot_products::<F, N>(
+                        weights(&mut scored, &logsumexp, pairs);
+                        let gradients = score_gradients::<F, M, N>(
+                            &scored,
                             output_gradient,
                             upstream,
-                            f32::new(1.0),
                             value,
                             values,
-                            f32::new(1.0),
-                            &mut weight_gradients,
-                            &mut pool,
-                            unit,
-                            tile,
-                        );
-                        let dropped = dropped::<M>(scoring, place, row, column, false, config);
-                        score_gradients(
-                            &mut weight_gradients,
-                            &scores,
-                            &dsoftcap,
-                            &hidden,
-                            &dropped,
-                            scoring.keep_scale,
                             &delta,
+                            scoring,
+                            pairs,
+                            &mut unit,
                             false,
-                            false,
-                            config,
                         );
                         #[unroll]
                         for i in 0..vectors_per_unit {
-                            sums[i] += weight_gradients[i];
+                            sums[i] += gradients[i];
                         }
                     }
                 }
@@ -217,7 +167,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
 
     if comptime!(summed.diagonal || summed.queries || summed.keys) {
         sync_cube();
-        store_scores(&sums, &mut pool, unit, tile);
+        store_scores(&sums, &mut unit);
         sync_cube();
     }
     let index = UNIT_POS as usize;
@@ -229,7 +179,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
                 let i = index + j + 1;
                 if i >= size && i < comptime!(2 * size) {
                     let i = i - size;
-                    let four = pool[j * quads + ((i / 4) ^ (j / 4 % 8))];
+                    let four = unit.pool[j * quads + ((i / 4) ^ (j / 4 % 8))];
                     sum += four.extract_dynamic(i % 4);
                 }
             }
@@ -244,19 +194,19 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
             let mut sum = Four::new(0.0f32);
             if index < quads {
                 for j in 0..size {
-                    sum += pool[j * quads + (index ^ (j / 4 % 8))];
+                    sum += unit.pool[j * quads + (index ^ (j / 4 % 8))];
                 }
             }
             if comptime!(summed.queries) {
                 sync_cube();
                 if index < quads {
-                    pool[index] = sum;
+                    unit.pool[index] = sum;
                 }
                 sync_cube();
                 if index == 0 {
-                    let mut total = pool[0usize];
+                    let mut total = unit.pool[0usize];
                     for quad in 1..quads {
-                        total += pool[quad];
+                        total += unit.pool[quad];
                     }
                     gradient[own_head] = (total.extract(0usize) + total.extract(1usize))
                         + (total.extract(2usize) + total.extract(3usize));
@@ -275,7 +225,7 @@ pub(crate) fn bias_gradient<F: Float, M: Numeric, N: Size>(
             if index < size && column < len_kv {
                 let mut sum = Four::new(0.0f32);
                 for quad in 0..quads {
-                    sum += pool[index * quads + quad];
+                    sum += unit.pool[index * quads + quad];
                 }
                 gradient[own_head * out_kv + column] = (sum.extract(0usize) + sum.extract(1usize))
                     + (sum.extract(2usize) + sum.extract(3usize));
@@ -333,7 +283,8 @@ pub(crate) fn distance_gradient(
                 let after = from_first / size;
                 let inside = from_first % size;
                 let base = (batch * heads + head) * count;
-                // In the tiles of one diagonal it is at or above their own, in those of the next below.
+                // Two diagonals of tiles have pairs at this distance: number `after`, in the first half of its sums, and the one before,
+                // in the second half.
                 if after < count {
                     sum += diagonals[(base + after) * comptime!(2 * size) + inside];
                 }

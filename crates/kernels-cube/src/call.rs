@@ -7,26 +7,16 @@ use cubecl::{
     prelude::{CubeCount, CubeDim, Numeric},
 };
 
-#[cfg(test)]
-use crate::supports::FORCED;
 use crate::{
     Inputs, Operand, check,
-    few_queries::{self, KEYS},
     operands::{dims, optional},
-    score::{Config, ScoringLaunch},
-    supports::{FARTHEST, LARGEST_TENSOR, MANY_SCORES, Pass, has_room, is_in_software, supports},
+    scoring::{Config, ScoringLaunch},
+    supports::{FARTHEST, LARGEST_TENSOR, Pass, has_room, supports},
     tile::Tile,
-    whole_rows::{self, WIDEST},
 };
 
 /// The type of the elements of a mask that is not there.
 const ANY_MASK: ElemType = ElemType::UInt(UIntKind::U32);
-
-#[cfg(test)]
-thread_local! {
-    /// Instead of what the device prefers.
-    pub(crate) static WHOLE_ROWS: core::cell::Cell<Option<bool>> = const { core::cell::Cell::new(None) };
-}
 
 /// Everything about a call that its kernels share.
 pub(crate) struct Call<'a> {
@@ -34,7 +24,7 @@ pub(crate) struct Call<'a> {
     pub(crate) inputs: &'a Inputs,
     pub(crate) problem: Problem,
     pub(crate) config: Config,
-    /// See [`Scoring::tile_kinds`](crate::score::Scoring::tile_kinds).
+    /// See [`Scoring::tile_kinds`](crate::scoring::Scoring::tile_kinds).
     pub(crate) tile_kinds: Option<Operand>,
 }
 
@@ -78,57 +68,6 @@ impl<'a> Call<'a> {
         }
     }
 
-    /// This call for the kernels of [`few_queries`], if its queries are few and the device can run them.
-    pub(crate) fn of_few_queries(&self) -> Option<Self> {
-        #[cfg(test)]
-        if FORCED.get().is_some() {
-            return None;
-        }
-        let Problem {
-            heads_q,
-            heads_kv,
-            len_q,
-            ..
-        } = self.problem;
-        let scratch = [self.splits(), self.problem.dim_v.max(2)]
-            .into_iter()
-            .try_fold(self.problem.query_rows(), usize::checked_mul);
-        let properties = self.client.properties();
-        let shared = properties.hardware.max_shared_memory_size;
-        let heads = few_queries::heads_of_cube(heads_q / heads_kv, len_q, shared)?;
-        // As much as the device gives at a time.
-        let most = LARGEST_TENSOR.min(properties.memory.max_page_size as usize / 4);
-        scratch
-            .is_some_and(|elements| elements <= most)
-            .then(|| Self {
-                config: Config {
-                    tile: few_queries::tile(heads, len_q),
-                    queries: len_q,
-                    ..self.config
-                },
-                tile_kinds: None,
-                ..*self
-            })
-    }
-
-    /// This call for the kernel of [`whole_rows`], if a driver in software computes it, and it is long: that kernel takes longest to compile.
-    pub(crate) fn of_whole_rows(&self) -> Option<Self> {
-        let Problem { dim_qk, dim_v, .. } = self.problem;
-        let scores = self
-            .problem
-            .query_rows()
-            .saturating_mul(self.problem.len_kv);
-        let is_narrow = dim_qk.max(dim_v) <= WIDEST;
-        let fits = is_in_software(self.client) && is_narrow && scores >= MANY_SCORES;
-        #[cfg(test)]
-        let fits = WHOLE_ROWS.get().unwrap_or(fits);
-        fits.then(|| Self {
-            config: whole_rows::config(self.config, dim_qk, dim_v),
-            tile_kinds: self.tile_kinds.clone(),
-            ..*self
-        })
-    }
-
     /// Whether the kernels have room for one more tensor.
     pub(crate) fn has_room(&self) -> bool {
         let kinds = usize::from(self.tile_kinds.is_some());
@@ -137,41 +76,24 @@ impl<'a> Call<'a> {
 
     /// `[batch, heads_q, tiles of queries, tiles of keys]`
     pub(crate) fn tiles(&self) -> [usize; 4] {
-        let Problem {
-            batch,
-            heads_q,
-            len_q,
-            len_kv,
-            ..
-        } = self.problem;
-        let [tiles_q, tiles_kv] = [len_q, len_kv].map(|len| len.div_ceil(self.config.tile.size));
-        [batch, heads_q, tiles_q, tiles_kv]
-    }
-
-    /// Splits of the keys of a head, one a cube of [`few_queries`].
-    pub(crate) fn splits(&self) -> usize {
-        self.problem.len_kv.div_ceil(KEYS)
+        let p = &self.problem;
+        let [tiles_q, tiles_kv] = [p.len_q, p.len_kv].map(|len| self.config.tile.cover(len));
+        [p.batch, p.heads_q, tiles_q, tiles_kv]
     }
 
     pub(crate) fn scoring<M: Numeric>(&self) -> ScoringLaunch<M> {
         let inputs = self.inputs;
-        let Problem {
-            batch,
-            heads_q,
-            len_q,
-            len_kv,
-            ..
-        } = self.problem;
-        let all = [batch, heads_q, len_q, len_kv];
+        let p = &self.problem;
+        let all = [p.batch, p.heads_q, p.len_q, p.len_kv];
         let blocks = inputs.visible_blocks.as_ref().map(|(table, size)| {
-            let [rows, columns] = size.table(len_q, len_kv);
-            table.broadcast([batch, heads_q, rows, columns])
+            let [rows, columns] = size.table(p.len_q, p.len_kv);
+            table.broadcast([p.batch, p.heads_q, rows, columns])
         });
         let block = inputs.visible_blocks.as_ref().map(|(_, size)| *size);
         let edge = |size: Option<usize>| size.unwrap_or(1).min(LARGEST_TENSOR) as u32;
         let over_all =
             |operand: &Option<Operand>| operand.as_ref().map(|operand| operand.broadcast(all));
-        // A field of its own for every way to hide by position, so that a new one is not forgotten here.
+        // Every way to hide by position is named here, so that a new one is not forgotten.
         let PositionMask {
             causal: _,
             window: _,
@@ -195,7 +117,7 @@ impl<'a> Call<'a> {
             edge(block.map(|size| size.keys)),
             inputs.scale as f32,
             inputs.softcap.unwrap_or(1.0) as f32,
-            inputs.by_position.offset(len_q, len_kv) as i32,
+            inputs.by_position.offset(p.len_q, p.len_kv) as i32,
             distance(reach.left),
             distance(reach.right),
             seed as u32,

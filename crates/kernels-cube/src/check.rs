@@ -3,49 +3,40 @@
 use burn_attn_kernels_cpu::Problem;
 use cubecl::ir::{ElemType, FloatKind, IntKind};
 
-use crate::{Gradients, Inputs, Operand, Upstream};
+use crate::{Gradients, Inputs, Operand, Upstream, supports::LARGEST_TENSOR};
 
 const F32: ElemType = ElemType::Float(FloatKind::F32);
 const I32: ElemType = ElemType::Int(IntKind::I32);
 
-/// Indices are 32 bits wide, some with a sign.
-const LARGEST_INDEX: usize = i32::MAX as usize;
-
 /// Panics unless every operand of `inputs` has the shape and layout that its documentation says.
 pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
-    let Problem {
-        batch,
-        heads_q,
-        heads_kv,
-        len_q,
-        len_kv,
-        dim_qk,
-        dim_v,
-    } = *problem;
+    let p = problem;
+    let (batch, heads_q, heads_kv) = (p.batch, p.heads_q, p.heads_kv);
     assert!(
         heads_q.is_multiple_of(heads_kv),
         "{heads_q} heads of queries cannot share {heads_kv} heads of keys"
     );
-    rows("query", &inputs.query, &[batch, heads_q, len_q, dim_qk]);
-    rows("key", &inputs.key, &[batch, heads_kv, len_kv, dim_qk]);
-    rows("value", &inputs.value, &[batch, heads_kv, len_kv, dim_v]);
-    of_type("key", &inputs.key, inputs.query.elem);
-    of_type("value", &inputs.value, inputs.query.elem);
-    for (name, operand) in [
-        ("bias", &inputs.bias),
-        ("distance_bias", &inputs.distance_bias),
-        ("sinks", &inputs.sinks),
+    for (name, operand, shape) in [
+        ("query", &inputs.query, [batch, heads_q, p.len_q, p.dim_qk]),
+        ("key", &inputs.key, [batch, heads_kv, p.len_kv, p.dim_qk]),
+        ("value", &inputs.value, [batch, heads_kv, p.len_kv, p.dim_v]),
     ] {
-        if let Some(operand) = operand {
-            of_type(name, operand, F32);
-        }
+        rows(name, operand, &shape);
+        of_type(name, operand, inputs.query.elem);
     }
-    let table = inputs.visible_blocks.as_ref().map(|(table, _)| table);
-    for (name, operand) in [
-        ("masked", inputs.masked.as_ref()),
-        ("visible_blocks", table),
-    ] {
-        if let Some(operand) = operand {
+    let all = [batch, heads_q, p.len_q, p.len_kv];
+    if let Some(bias) = &inputs.bias {
+        broadcast("bias", bias, all);
+        of_type("bias", bias, F32);
+    }
+    let table = inputs.visible_blocks.as_ref().map(|(table, size)| {
+        let [rows, columns] = size.table(p.len_q, p.len_kv);
+        (table, [batch, heads_q, rows, columns])
+    });
+    let masked = inputs.masked.as_ref().map(|masked| (masked, all));
+    for (name, operand) in [("masked", masked), ("visible_blocks", table)] {
+        if let Some((operand, whole)) = operand {
+            broadcast(name, operand, whole);
             assert!(
                 matches!(operand.elem, ElemType::Int(_) | ElemType::UInt(_)),
                 "{name} is of {}, but must be of integers",
@@ -53,61 +44,38 @@ pub(crate) fn inputs(inputs: &Inputs, problem: &Problem) {
             );
         }
     }
-    if let (Some(masked), Some((table, _))) = (&inputs.masked, &inputs.visible_blocks) {
+    if let (Some((masked, _)), Some((table, _))) = (masked, table) {
         of_type("visible_blocks", table, masked.elem);
     }
-    let all = [batch, heads_q, len_q, len_kv];
-    for (name, operand) in [("bias", &inputs.bias), ("masked", &inputs.masked)] {
-        broadcast(name, operand.as_ref(), all);
-    }
-    if let Some((table, size)) = &inputs.visible_blocks {
-        let [queries, keys] = size.table(len_q, len_kv);
-        broadcast(
-            "visible_blocks",
-            Some(table),
-            [batch, heads_q, queries, keys],
-        );
-    }
-    let lens = len_q + len_kv;
+    let lens = p.len_q + p.len_kv;
     let entries = match inputs.query_offsets {
         Some(_) => 2 * lens - 1,
         None => lens - 1,
     };
-    for (name, operand, shape) in [
+    for (name, operand, shape, elem) in [
         (
             "distance_bias",
-            inputs.distance_bias.as_ref(),
+            &inputs.distance_bias,
             &[heads_q, entries][..],
+            F32,
         ),
-        ("sinks", inputs.sinks.as_ref(), &[heads_q]),
-        ("key_lengths", inputs.key_lengths.as_ref(), &[batch]),
-        ("query_offsets", inputs.query_offsets.as_ref(), &[batch]),
-        ("segments", inputs.segments.as_ref(), &[batch, lens]),
-    ] {
-        row_major(name, operand, shape);
-    }
-    for (name, operand) in [
-        ("key_lengths", inputs.key_lengths.as_ref()),
-        ("query_offsets", inputs.query_offsets.as_ref()),
-        ("segments", inputs.segments.as_ref()),
+        ("sinks", &inputs.sinks, &[heads_q], F32),
+        ("key_lengths", &inputs.key_lengths, &[batch], I32),
+        ("query_offsets", &inputs.query_offsets, &[batch], I32),
+        ("segments", &inputs.segments, &[batch, lens], I32),
     ] {
         if let Some(operand) = operand {
-            of_type(name, operand, I32);
+            row_major(name, operand, shape);
+            of_type(name, operand, elem);
         }
     }
 }
 
 /// Panics unless the results of the forward pass fit.
 pub(crate) fn results(output: &Operand, logsumexp: &Operand, problem: &Problem) {
-    let Problem {
-        batch,
-        heads_q,
-        len_q,
-        dim_v,
-        ..
-    } = *problem;
-    rows("output", output, &[batch, heads_q, len_q, dim_v]);
-    row_major("logsumexp", Some(logsumexp), &[batch, heads_q, len_q]);
+    let p = problem;
+    rows("output", output, &[p.batch, p.heads_q, p.len_q, p.dim_v]);
+    row_major("logsumexp", logsumexp, &[p.batch, p.heads_q, p.len_q]);
     of_type("logsumexp", logsumexp, F32);
 }
 
@@ -119,23 +87,17 @@ pub(crate) fn gradients(
     problem: &Problem,
 ) {
     results(&upstream.output, &upstream.logsumexp, problem);
-    of_type("output", &upstream.output, inputs.query.elem);
-    of_type(
-        "output_gradient",
-        &upstream.output_gradient,
-        inputs.query.elem,
-    );
-    of_type("logsumexp_gradient", &upstream.logsumexp_gradient, F32);
-    rows(
-        "output_gradient",
-        &upstream.output_gradient,
-        &upstream.output.shape,
-    );
+    let elem = inputs.query.elem;
+    let (gradient, of_logsumexp) = (&upstream.output_gradient, &upstream.logsumexp_gradient);
+    rows("output_gradient", gradient, &upstream.output.shape);
     row_major(
         "logsumexp_gradient",
-        Some(&upstream.logsumexp_gradient),
+        of_logsumexp,
         &upstream.logsumexp.shape,
     );
+    of_type("output", &upstream.output, elem);
+    of_type("output_gradient", gradient, elem);
+    of_type("logsumexp_gradient", of_logsumexp, F32);
     for (name, gradient, input) in [
         ("gradient of query", &gradients.query, &inputs.query),
         ("gradient of key", &gradients.key, &inputs.key),
@@ -143,7 +105,7 @@ pub(crate) fn gradients(
     ] {
         if let Some(gradient) = gradient {
             rows(name, gradient, &input.shape);
-            of_type(name, gradient, inputs.query.elem);
+            of_type(name, gradient, elem);
         }
     }
     for (name, gradient, input) in [
@@ -159,7 +121,7 @@ pub(crate) fn gradients(
             let input = input.as_ref();
             let input =
                 input.unwrap_or_else(|| panic!("there is a {name}, but nothing that it is of"));
-            row_major(name, Some(gradient), &input.shape);
+            row_major(name, gradient, &input.shape);
             of_type(name, gradient, F32);
         }
     }
@@ -177,10 +139,7 @@ fn rows(name: &str, operand: &Operand, expected: &[usize]) {
     );
 }
 
-fn row_major(name: &str, operand: Option<&Operand>, expected: &[usize]) {
-    let Some(operand) = operand else {
-        return;
-    };
+fn row_major(name: &str, operand: &Operand, expected: &[usize]) {
     shape(name, operand, expected);
     in_memory(name, operand);
     let mut step = 1;
@@ -195,10 +154,7 @@ fn row_major(name: &str, operand: Option<&Operand>, expected: &[usize]) {
     }
 }
 
-fn broadcast(name: &str, operand: Option<&Operand>, whole: [usize; 4]) {
-    let Some(operand) = operand else {
-        return;
-    };
+fn broadcast(name: &str, operand: &Operand, whole: [usize; 4]) {
     let fits = [operand.shape.len(), operand.strides.len()] == [4; 2]
         && operand
             .shape
@@ -221,8 +177,8 @@ fn in_memory(name: &str, operand: &Operand) {
         .fold(0, usize::saturating_add);
     let bytes = operand.handle.size_in_used() as usize;
     assert!(
-        last < bytes / operand.elem.size() && last <= LARGEST_INDEX,
-        "{name} of shape {:?} and strides {:?} ends at number {last}, but its memory has {bytes} bytes and indices end at {LARGEST_INDEX}",
+        last < bytes / operand.elem.size() && last <= LARGEST_TENSOR,
+        "{name} of shape {:?} and strides {:?} ends at number {last}, but its memory has {bytes} bytes and indices end at {LARGEST_TENSOR}",
         operand.shape,
         operand.strides
     );

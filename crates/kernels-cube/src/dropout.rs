@@ -3,12 +3,12 @@
 use cubecl::prelude::*;
 
 use crate::{
-    score::{Config, Scoring},
+    scoring::{Config, Scoring},
     tile::Four,
-    visible::{Place, head_of_row, query_of_row},
+    visible::{Pairs, head_of_row, query_of_row},
 };
 
-/// The hash of [`burn_attn_kernels_cpu::AttentionDropout`], of a word that the row's state was applied to.
+/// The hash of [`burn_attn_kernels_cpu::AttentionDropout`], of a word to which the state of the row was applied.
 #[cube]
 fn hash(word: u32, middle: u32) -> u32 {
     let mut x = word;
@@ -55,14 +55,10 @@ fn row_state<M: Numeric>(
 
 /// Which weights of a unit are dropped: for every group of four columns, bit `row * 4 + column`.
 #[cube]
-pub(crate) fn dropped<M: Numeric>(
-    scoring: &Scoring<M>,
-    place: Place,
-    row: usize,
-    column: usize,
-    #[comptime] keys_in_rows: bool,
-    #[comptime] config: Config,
-) -> Array<u32> {
+pub(crate) fn dropped<M: Numeric>(scoring: &Scoring<M>, pairs: Pairs) -> Array<u32> {
+    let config = comptime!(pairs.config);
+    let keys_in_rows = comptime!(pairs.keys_in_rows);
+    let (place, row, column) = (pairs.place, pairs.row, pairs.column);
     let tile = comptime!(config.tile);
     let groups = comptime!(tile.groups());
     let mut bits = Array::<u32>::new(groups);

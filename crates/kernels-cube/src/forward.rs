@@ -8,11 +8,10 @@ use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
     dropout::{drop_weights, dropped},
-    score::{Config, LEAST, Scoring, mark_seen, score},
-    tile::{
-        Four, add_weighted_rows, clear, clear_flags, dot_products, head_of_cube, rows_of, unit_of,
-    },
-    visible::{all_seen, has_visible, place, tile_is_visible, tiles_of_keys},
+    score::{mark_seen, scored},
+    scoring::{Config, LEAST, Scoring},
+    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
+    visible::{all_seen, has_visible, pairs, site, tile_is_visible, tiles_of_keys},
 };
 
 #[cube(launch_unchecked)]
@@ -34,25 +33,13 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     let parts = comptime!(config.parts_v);
     let quads = comptime!(tile.size / 4);
     let groups = comptime!(tile.groups());
-    let vectors_per_unit = comptime!(tile.vectors_per_unit());
-    let unit = unit_of(tile);
-    let heads = query.shape(1);
-    let group = heads / key.shape(1);
-    let len_q = query.shape(2);
-    let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    let head_of_batch = head_of_cube(heads_of_batch);
-    let batch = head_of_batch / heads;
-    let head = head_of_batch % heads;
-    // With a causal mask the last tile has the most keys: it goes first.
-    let first = (len_q.div_ceil(tile.size) - 1 - CUBE_POS_X as usize) * tile.size;
-    let place = place::<M>(scoring, batch, head, len_q, len_kv);
-    let queries = rows_of::<F, N>(query, batch, head, first);
-
-    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
-    let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut sums = Array::<Four>::new(comptime!(vectors_per_unit * parts));
-    clear(&mut sums, comptime!(vectors_per_unit * parts));
+    let site = site::<F, M, N>(query, key, scoring, heads_of_batch, config);
+    let (place, first) = (site.place, site.first);
+    let (batch, head) = (place.batch, place.head);
+    let one = f32::new(1.0);
+    let mut unit = unit(tile);
+    let mut sums = zeros(comptime!(tile.vectors_per_unit() * parts));
     let mut maxima = Array::<f32>::new(rows);
     let mut totals = Array::<f32>::new(rows);
     #[unroll]
@@ -65,37 +52,19 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
     for number in tiles.start..tiles.end {
         if has_visible::<M>(scoring, place, first / tile.size, number) {
             let start = number * tile.size;
-            let keys = rows_of::<F, N>(key, batch, head / group, start);
-            let mut scores = Array::<Four>::new(vectors_per_unit);
-            let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
-            clear(&mut scores, vectors_per_unit);
-            dot_products::<F, N>(
-                query,
-                queries,
-                scoring.scale,
-                key,
-                keys,
-                f32::new(1.0),
-                &mut scores,
-                &mut pool,
-                unit,
-                tile,
-            );
-
-            let row = first + unit.y * rows;
-            let column = start + unit.x * 4;
+            let keys = side::<F, N>(key, batch, site.head_kv, start, one);
+            let pairs = pairs(place, &unit, first, start, false, config);
             let visible = tile_is_visible::<M>(scoring, place, first, start, config);
             let all_seen = all_seen::<M>(scoring, visible);
-            let bits = score::<M>(
-                &mut scores,
-                &mut dsoftcap,
+            let mut scored = scored::<F, M, N>(
+                query,
+                site.queries,
+                key,
+                keys,
                 scoring,
-                place,
-                row,
-                column,
+                pairs,
                 visible,
-                false,
-                config,
+                &mut unit,
             );
             // With tiles of size 32 the maxima overlap the keys: wait until all units have read them.
             if comptime!(tile.scores() < 2 * tile.operand()) {
@@ -108,28 +77,29 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                 #[unroll]
                 for i in 0..4usize {
                     let first = comptime!((four * 4 + i) * groups);
-                    let mut of_row = scores[first];
+                    let mut of_row = scored.scores[first];
                     #[unroll]
                     for group in 1..groups {
-                        of_row = of_row.max(scores[comptime!(first + group)]);
+                        of_row = of_row.max(scored.scores[comptime!(first + group)]);
                     }
                     let pair = of_row.extract(0usize).max(of_row.extract(1usize));
                     let other = of_row.extract(2usize).max(of_row.extract(3usize));
                     top.insert(i, pair.max(other));
                 }
-                pool[comptime!(tile.scores())
+                let to = comptime!(tile.scores())
                     + (unit.y * comptime!(rows / 4) + four) * quads
-                    + unit.x] = top;
+                    + unit.x;
+                unit.pool[to] = top;
             }
-            clear_flags(&mut seen, tile);
+            clear_flags(&mut unit);
             sync_cube();
-            mark_seen(&bits, &mut seen, unit, config);
+            mark_seen(&scored.hidden, &mut unit);
             #[unroll]
             for four in 0..comptime!(rows / 4) {
                 let from = comptime!(tile.scores()) + (unit.y * comptime!(rows / 4) + four) * quads;
-                let mut top = pool[from];
+                let mut top = unit.pool[from];
                 for x in 1..comptime!(tile.across()) {
-                    top = top.max(pool[from + x]);
+                    top = top.max(unit.pool[from + x]);
                 }
                 #[unroll]
                 for i in 0..4usize {
@@ -141,13 +111,14 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     #[unroll]
                     for group in 0..groups {
                         let index = comptime!(row * groups + group);
-                        let mut weights = (scores[index] - Four::new(maximum)).exp();
+                        let mut weights = (scored.scores[index] - Four::new(maximum)).exp();
                         #[unroll]
                         for j in 0..4usize {
-                            let hidden = bits[group] & comptime!(1u32 << (row * 4 + j) as u32) != 0;
+                            let hidden =
+                                scored.hidden[group] & comptime!(1u32 << (row * 4 + j) as u32) != 0;
                             weights.insert(j, select(hidden, f32::new(0.0), weights.extract(j)));
                         }
-                        scores[index] = weights;
+                        scored.scores[index] = weights;
                         totals[row] += (weights.extract(0usize) + weights.extract(1usize))
                             + (weights.extract(2usize) + weights.extract(3usize));
                     }
@@ -157,12 +128,18 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     }
                 }
             }
-            let dropped = dropped::<M>(scoring, place, row, column, false, config);
-            drop_weights::<M>(&mut scores, &dropped, scoring, config);
+            let dropped = dropped::<M>(scoring, pairs);
+            drop_weights::<M>(&mut scored.scores, &dropped, scoring, config);
 
-            let values = rows_of::<F, N>(value, batch, head / group, start);
+            let values = side::<F, N>(value, batch, site.head_kv, start, one);
             add_weighted_rows::<F, N>(
-                &scores, value, values, &seen, all_seen, &mut sums, parts, &mut pool, unit, tile,
+                &scored.scores,
+                value,
+                values,
+                all_seen,
+                &mut sums,
+                &mut unit,
+                parts,
             );
         }
     }
@@ -176,21 +153,22 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
         for i in 0..4usize {
             total.insert(i, totals[comptime!(four * 4 + i)]);
         }
-        pool[(unit.y * comptime!(rows / 4) + four) * quads + unit.x] = total;
+        let to = (unit.y * comptime!(rows / 4) + four) * quads + unit.x;
+        unit.pool[to] = total;
     }
     sync_cube();
     #[unroll]
     for four in 0..comptime!(rows / 4) {
         let from = (unit.y * comptime!(rows / 4) + four) * quads;
-        let mut total = pool[from];
+        let mut total = unit.pool[from];
         for x in 1..comptime!(tile.across()) {
-            total += pool[from + x];
+            total += unit.pool[from + x];
         }
         #[unroll]
         for i in 0..4usize {
             let index = comptime!(four * 4 + i);
             let row = first + unit.y * rows + index;
-            if row < len_q {
+            if row < place.len_q {
                 let result =
                     normalized(maxima[index], total.extract(i), sinks, head, minus_infinity);
                 let to =
@@ -212,7 +190,8 @@ pub(crate) fn forward<F: Float, M: Numeric, N: Size>(
                     }
                 }
                 if unit.x == 0 {
-                    logsumexp[head_of_batch * len_q + row] = result.logsumexp;
+                    logsumexp[(batch * query.shape(1) + head) * place.len_q + row] =
+                        result.logsumexp;
                 }
             }
         }

@@ -8,11 +8,12 @@ use cubecl::{ir::ElemType, prelude::*};
 use crate::{
     dropout::{drop_weights, dropped},
     query_gradient::store_gradient,
-    score::{Config, Scoring, mark_seen, score},
-    tile::{
-        Four, add_weighted_rows, clear, clear_flags, dot_products, head_of_cube, rows_of, unit_of,
+    score::{mark_seen, scored},
+    scoring::{Config, Scoring},
+    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
+    visible::{
+        all_seen, has_visible, head_of_cube, pairs, place, tile_is_visible, tiles_of_queries,
     },
-    visible::{all_seen, has_visible, place, tile_is_visible, tiles_of_queries},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -31,11 +32,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let tile = comptime!(config.tile);
-    let rows = comptime!(tile.rows);
     let vectors_per_unit = comptime!(tile.vectors_per_unit());
-    let key_parts = comptime!(config.parts_qk);
-    let value_parts = comptime!(config.parts_v);
-    let unit = unit_of(tile);
+    let (key_parts, value_parts) = comptime!((config.parts_qk, config.parts_v));
+    let one = f32::new(1.0);
     let heads_kv = key.shape(1);
     let group = query.shape(1) / heads_kv;
     let len_q = query.shape(2);
@@ -44,145 +43,82 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     let batch = head_kv_of_batch / heads_kv;
     let head_kv = head_kv_of_batch % heads_kv;
     let first = CUBE_POS_X as usize * tile.size;
-    let row = first + unit.y * rows;
-    let keys = rows_of::<F, N>(key, batch, head_kv, first);
-    let values = rows_of::<F, N>(value, batch, head_kv, first);
-
-    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
-    let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut key_sums = Array::<Four>::new(comptime!(vectors_per_unit * key_parts));
-    let mut value_sums = Array::<Four>::new(comptime!(vectors_per_unit * value_parts));
-    clear(&mut key_sums, comptime!(vectors_per_unit * key_parts));
-    clear(&mut value_sums, comptime!(vectors_per_unit * value_parts));
+    let keys = side::<F, N>(key, batch, head_kv, first, one);
+    let values = side::<F, N>(value, batch, head_kv, first, one);
+    let mut unit = unit(tile);
+    let mut key_sums = zeros(comptime!(vectors_per_unit * key_parts));
+    let mut value_sums = zeros(comptime!(vectors_per_unit * value_parts));
 
     for member in 0..group {
         let head = head_kv * group + member;
         let place = place::<M>(scoring, batch, head, len_q, len_kv);
-        let head_of_batch = batch * query.shape(1) + head;
         let tiles = tiles_of_queries::<M>(scoring, place, first, config);
         for number in tiles.start..tiles.end {
             if has_visible::<M>(scoring, place, number, first / tile.size) {
                 let start = number * tile.size;
-                let column = start + unit.x * 4;
-                let queries = rows_of::<F, N>(query, batch, head, start);
-                let upstream = rows_of::<F, N>(output_gradient, batch, head, start);
-                let mut scores = Array::<Four>::new(vectors_per_unit);
-                let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
-                clear(&mut scores, vectors_per_unit);
-                dot_products::<F, N>(
-                    key,
-                    keys,
-                    f32::new(1.0),
-                    query,
-                    queries,
-                    scoring.scale,
-                    &mut scores,
-                    &mut pool,
-                    unit,
-                    tile,
-                );
+                let queries = side::<F, N>(query, batch, head, start, scoring.scale);
+                let upstream = side::<F, N>(output_gradient, batch, head, start, one);
+                let pairs = pairs(place, &unit, first, start, true, config);
                 let visible = tile_is_visible::<M>(scoring, place, start, first, config);
                 let all_seen = all_seen::<M>(scoring, visible);
-                let hidden = score::<M>(
-                    &mut scores,
-                    &mut dsoftcap,
-                    scoring,
-                    place,
-                    row,
-                    column,
-                    visible,
-                    true,
-                    config,
+                let mut scored = scored::<F, M, N>(
+                    key, keys, query, queries, scoring, pairs, visible, &mut unit,
                 );
-                let logsumexp = load_statistics(
-                    statistics,
-                    head_of_batch,
-                    column,
-                    len_q,
-                    LOGSUMEXP,
-                    true,
-                    tile,
-                );
-                weights(&mut scores, &hidden, &logsumexp, true, config);
-                let dropped = dropped::<M>(scoring, place, row, column, true, config);
-                clear_flags(&mut seen, tile);
+                let logsumexp = load_statistics(statistics, pairs, LOGSUMEXP);
+                weights(&mut scored, &logsumexp, pairs);
+                clear_flags(&mut unit);
                 sync_cube();
-                mark_seen(&hidden, &mut seen, unit, config);
+                mark_seen(&scored.hidden, &mut unit);
 
                 if comptime!(of_value.is_some()) {
                     let mut after_dropout = Array::<Four>::new(vectors_per_unit);
                     #[unroll]
                     for i in 0..vectors_per_unit {
-                        after_dropout[i] = scores[i];
+                        after_dropout[i] = scored.scores[i];
                     }
+                    let dropped = dropped::<M>(scoring, pairs);
                     drop_weights::<M>(&mut after_dropout, &dropped, scoring, config);
                     add_weighted_rows::<F, N>(
                         &after_dropout,
                         output_gradient,
                         upstream,
-                        &seen,
                         all_seen,
                         &mut value_sums,
+                        &mut unit,
                         value_parts,
-                        &mut pool,
-                        unit,
-                        tile,
                     );
                 }
                 if comptime!(of_key.is_some()) {
-                    let mut weight_gradients = Array::<Four>::new(vectors_per_unit);
-                    clear(&mut weight_gradients, vectors_per_unit);
-                    dot_products::<F, N>(
+                    let delta = load_statistics(statistics, pairs, DELTA);
+                    let gradients = score_gradients::<F, M, N>(
+                        &scored,
                         value,
                         values,
-                        f32::new(1.0),
                         output_gradient,
                         upstream,
-                        f32::new(1.0),
-                        &mut weight_gradients,
-                        &mut pool,
-                        unit,
-                        tile,
-                    );
-                    let delta = load_statistics(
-                        statistics,
-                        head_of_batch,
-                        column,
-                        len_q,
-                        DELTA,
-                        true,
-                        tile,
-                    );
-                    score_gradients(
-                        &mut weight_gradients,
-                        &scores,
-                        &dsoftcap,
-                        &hidden,
-                        &dropped,
-                        scoring.keep_scale,
                         &delta,
+                        scoring,
+                        pairs,
+                        &mut unit,
                         true,
-                        true,
-                        config,
                     );
                     sync_cube();
                     add_weighted_rows::<F, N>(
-                        &weight_gradients,
+                        &gradients,
                         query,
                         queries,
-                        &seen,
                         all_seen,
                         &mut key_sums,
+                        &mut unit,
                         key_parts,
-                        &mut pool,
-                        unit,
-                        tile,
                     );
                 }
             }
         }
     }
 
+    let place = place::<M>(scoring, batch, head_kv, len_q, len_kv);
+    let own = pairs(place, &unit, first, 0usize.runtime(), true, config);
     #[comptime]
     match of_key {
         ComptimeOption::Some(gradient) => {
@@ -192,11 +128,9 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
                 scoring.scale,
                 gradient,
                 to,
-                row,
+                own,
                 len_kv,
-                unit.x * 4,
-                comptime!(config.parts_qk),
-                config,
+                key_parts,
             );
         }
         ComptimeOption::None => {}
@@ -205,17 +139,7 @@ pub(crate) fn key_gradient<F: Float, M: Numeric, N: Size>(
     match of_value {
         ComptimeOption::Some(gradient) => {
             let to = batch * gradient.stride(0) + head_kv * gradient.stride(1);
-            store_gradient::<F>(
-                &value_sums,
-                f32::new(1.0),
-                gradient,
-                to,
-                row,
-                len_kv,
-                unit.x * 4,
-                comptime!(config.parts_v),
-                config,
-            );
+            store_gradient::<F>(&value_sums, one, gradient, to, own, len_kv, value_parts);
         }
         ComptimeOption::None => {}
     };

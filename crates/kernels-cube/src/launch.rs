@@ -1,6 +1,5 @@
 //! The launches of both passes.
 
-use burn_attn_kernels_cpu::Problem;
 use cubecl::{
     client::Client,
     prelude::{CubeDim, VectorSize},
@@ -47,16 +46,8 @@ pub fn forward(
         }
         None => {
             let call = call.with_tile_kinds();
-            match call.of_whole_rows() {
-                Some(call) => {
-                    call.forward_of_whole_rows(output, logsumexp);
-                    call
-                }
-                None => {
-                    call.forward(output, logsumexp);
-                    call
-                }
-            }
+            call.forward(output, logsumexp);
+            call
         }
     };
     let size = vector_size([&inputs.query, &inputs.key, &inputs.value]);
@@ -67,13 +58,7 @@ pub fn forward(
 impl Call<'_> {
     fn forward(&self, output: &Operand, logsumexp: &Operand) {
         let inputs = self.inputs;
-        let Problem {
-            batch,
-            heads_q,
-            len_q,
-            ..
-        } = self.problem;
-        let heads = batch * heads_q;
+        let heads = self.problem.batch * self.problem.heads_q;
         let operands = [&inputs.query, &inputs.key, &inputs.value];
         let size = vector_size(operands);
         let [query, key, value] = operands.map(Operand::arg);
@@ -81,7 +66,7 @@ impl Call<'_> {
         unsafe {
             forward_kernel::launch_unchecked(
                 self.client,
-                self.cubes(len_q.div_ceil(self.config.tile.size), heads),
+                self.cubes(self.config.tile.cover(self.problem.len_q), heads),
                 self.cube_dim(),
                 size,
                 query,
@@ -133,8 +118,12 @@ pub fn backward(
         backward.query(gradient);
     }
     let (key, value) = (gradients.key.as_ref(), gradients.value.as_ref());
-    let Problem { dim_qk, dim_v, .. } = backward.call.problem;
-    if dim_qk.max(dim_v) <= WIDEST_OF_TWO_SUMS && backward.call.has_room() {
+    let dim = backward
+        .call
+        .problem
+        .dim_qk
+        .max(backward.call.problem.dim_v);
+    if dim <= WIDEST_OF_TWO_SUMS && backward.call.has_room() {
         backward.key_and_value(key, value);
     } else {
         backward.key_and_value(key, None);
@@ -202,113 +191,86 @@ impl Call<'_> {
     }
 }
 
-#[allow(unsafe_code, reason = "launches without bounds checks")]
-impl Backward<'_> {
-    fn query(&self, gradient: &Operand) {
-        let Self { call, upstream, .. } = self;
-        let (inputs, problem) = (call.inputs, call.problem);
-        let heads = problem.batch * problem.heads_q;
+/// Launches a kernel of the backward pass with the arguments that all of them have, and its own.
+macro_rules! launch {
+    ($kernel:ident, $backward:expr, $cubes:expr, $($own:expr),+) => {{
+        let Backward { call, upstream, .. } = $backward;
+        let inputs = call.inputs;
         // SAFETY: as in `forward`.
         unsafe {
-            query_gradient::launch_unchecked(
+            $kernel::launch_unchecked(
                 call.client,
-                call.cubes(problem.len_q.div_ceil(call.config.tile.size), heads),
+                $cubes,
                 call.cube_dim(),
-                self.size,
+                $backward.size,
                 inputs.query.arg(),
                 inputs.key.arg(),
                 inputs.value.arg(),
                 upstream.output_gradient.arg(),
-                self.statistics.arg(),
+                $backward.statistics.arg(),
                 call.scoring(),
-                gradient.arg(),
-                heads as u32,
+                $($own,)+
                 call.config,
                 [inputs.query.elem, call.mask_elem()],
             );
         }
+    }};
+}
+
+#[allow(unsafe_code, reason = "launches without bounds checks")]
+impl Backward<'_> {
+    fn query(&self, gradient: &Operand) {
+        let p = &self.call.problem;
+        let heads = p.batch * p.heads_q;
+        let cubes = self.call.cubes(self.call.config.tile.cover(p.len_q), heads);
+        launch!(query_gradient, self, cubes, gradient.arg(), heads as u32);
     }
 
     fn key_and_value(&self, key: Option<&Operand>, value: Option<&Operand>) {
         if key.is_none() && value.is_none() {
             return;
         }
-        let Self { call, upstream, .. } = self;
-        let (inputs, problem) = (call.inputs, call.problem);
-        let heads = problem.batch * problem.heads_kv;
-        // SAFETY: as in `forward`.
-        unsafe {
-            key_gradient::launch_unchecked(
-                call.client,
-                call.cubes(problem.len_kv.div_ceil(call.config.tile.size), heads),
-                call.cube_dim(),
-                self.size,
-                inputs.query.arg(),
-                inputs.key.arg(),
-                inputs.value.arg(),
-                upstream.output_gradient.arg(),
-                self.statistics.arg(),
-                call.scoring(),
-                optional(key),
-                optional(value),
-                heads as u32,
-                call.config,
-                [inputs.query.elem, call.mask_elem()],
-            );
-        }
-    }
-
-    fn bias(&self, gradient: &Operand) {
-        let problem = self.call.problem;
-        let [batch, heads, len_q, len_kv] = dims(gradient);
-        let summed = Sums::of(gradient, &problem);
-        let tiles = |len: usize| len.div_ceil(self.call.config.tile.size);
-        self.bias_tiles(
-            gradient,
-            summed,
-            tiles(len_q) * tiles(len_kv),
-            batch * heads,
+        let p = &self.call.problem;
+        let heads = p.batch * p.heads_kv;
+        let cubes = self
+            .call
+            .cubes(self.call.config.tile.cover(p.len_kv), heads);
+        launch!(
+            key_gradient,
+            self,
+            cubes,
+            optional(key),
+            optional(value),
+            heads as u32
         );
     }
 
+    fn bias(&self, gradient: &Operand) {
+        let [batch, heads, len_q, len_kv] = dims(gradient);
+        let [tiles_q, tiles_kv] = [len_q, len_kv].map(|len| self.call.config.tile.cover(len));
+        let summed = Sums::of(gradient, &self.call.problem);
+        self.bias_tiles(gradient, summed, tiles_q * tiles_kv, batch * heads);
+    }
+
     fn bias_tiles(&self, gradient: &Operand, summed: Sums, tiles: usize, heads: usize) {
-        let Self { call, upstream, .. } = self;
-        let inputs = call.inputs;
-        // SAFETY: as in `forward`.
-        unsafe {
-            bias_gradient::launch_unchecked(
-                call.client,
-                call.spread(tiles * heads),
-                call.cube_dim(),
-                self.size,
-                inputs.query.arg(),
-                inputs.key.arg(),
-                inputs.value.arg(),
-                upstream.output_gradient.arg(),
-                self.statistics.arg(),
-                call.scoring(),
-                gradient.arg(),
-                tiles as u32,
-                heads as u32,
-                summed,
-                call.config,
-                [inputs.query.elem, call.mask_elem()],
-            );
-        }
+        let cubes = self.call.spread(tiles * heads);
+        let (tiles, heads) = (tiles as u32, heads as u32);
+        launch!(
+            bias_gradient,
+            self,
+            cubes,
+            gradient.arg(),
+            tiles,
+            heads,
+            summed
+        );
     }
 
     fn distance_bias(&self, gradient: &Operand) {
-        let Self { call, .. } = self;
-        let Problem {
-            batch,
-            heads_q,
-            len_q,
-            len_kv,
-            ..
-        } = call.problem;
-        let size = call.config.tile.size;
-        let tiles = len_q.div_ceil(size) + len_kv.div_ceil(size) - 1;
-        let diagonals = call.scratch(&[batch, heads_q, tiles, 2 * size]);
+        let (call, p) = (&self.call, &self.call.problem);
+        let tile = call.config.tile;
+        let tiles = tile.cover(p.len_q) + tile.cover(p.len_kv) - 1;
+        let diagonals = call.scratch(&[p.batch, p.heads_q, tiles, 2 * tile.size]);
         let summed = Sums {
             diagonal: true,
             batches: false,
@@ -316,7 +278,7 @@ impl Backward<'_> {
             queries: false,
             keys: false,
         };
-        self.bias_tiles(&diagonals, summed, tiles, batch * heads_q);
+        self.bias_tiles(&diagonals, summed, tiles, p.batch * p.heads_q);
         let entries = gradient.shape.iter().product::<usize>();
         // SAFETY: as in `forward`.
         unsafe {
@@ -327,9 +289,9 @@ impl Backward<'_> {
                 diagonals.arg(),
                 optional(call.inputs.query_offsets.as_ref()),
                 gradient.arg(),
-                len_q as u32,
-                len_kv as u32,
-                size,
+                p.len_q as u32,
+                p.len_kv as u32,
+                tile.size,
             );
         }
     }

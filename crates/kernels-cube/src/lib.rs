@@ -2,7 +2,7 @@
 //!
 //! If you use Burn, you want the crate `burn-attn`, which is built on this one. This crate does not depend on Burn: it takes a
 //! CubeCL [`Client`](cubecl::client::Client) and memory of its device. It runs wherever CubeCL finds 8.1 KiB of shared memory, 256 units for a cube and 6 storage
-//! buffers beside that of its own scalars, one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
+//! buffers beside that of its scalars, one more for every optional tensor but the sinks; [`supports`] asks. The contract (layout,
 //! order of operations, hidden rows, NaN, dropout) is that of [`burn_attn_kernels_cpu`].
 //!
 //! | to | call |
@@ -22,11 +22,10 @@
 //! | `operands` | what a call reads and writes |
 //! | `supports`, `call`, `check`, `launch`, `refusal` | the host's side |
 //! | `tile` | tiles in shared memory, and their products |
-//! | `score`, `visible`, `dropout` | from dot products to scores; what is hidden and dropped |
+//! | `scoring`, `score`, `visible`, `dropout` | the options; from dot products to scores; what is hidden and dropped |
 //! | `tile_kinds` | which tiles a mask hides or leaves visible whole |
 //! | `weights` | weights and score gradients in the backward pass |
 //! | `few_queries` | the kernels for a step of generation |
-//! | `whole_rows` | the forward pass on drivers in software |
 //! | `forward`, `query_gradient`, `key_gradient`, `bias_gradient`, `row_statistics` | all other kernels |
 
 mod bias_gradient;
@@ -42,6 +41,7 @@ mod query_gradient;
 mod refusal;
 mod row_statistics;
 mod score;
+mod scoring;
 mod supports;
 #[cfg(all(test, feature = "wgpu"))]
 mod tests;
@@ -49,7 +49,6 @@ mod tile;
 mod tile_kinds;
 mod visible;
 mod weights;
-mod whole_rows;
 
 pub use launch::{backward, forward};
 pub use operands::{Gradients, Inputs, Operand, Upstream};

@@ -8,12 +8,10 @@
 use cubecl::{ir::ElemType, prelude::*};
 
 use crate::{
-    dropout::dropped,
-    score::{Config, Scoring, mark_seen, score},
-    tile::{
-        Four, add_weighted_rows, clear, clear_flags, dot_products, head_of_cube, rows_of, unit_of,
-    },
-    visible::{all_seen, has_visible, place, tile_is_visible, tiles_of_keys},
+    score::{mark_seen, scored},
+    scoring::{Config, Scoring},
+    tile::{Four, add_weighted_rows, clear_flags, side, unit, zeros},
+    visible::{Pairs, all_seen, has_visible, pairs, site, tile_is_visible, tiles_of_keys},
     weights::{DELTA, LOGSUMEXP, load_statistics, score_gradients, weights},
 };
 
@@ -31,153 +29,79 @@ pub(crate) fn query_gradient<F: Float, M: Numeric, N: Size>(
     #[define(F, M)] _types: [ElemType; 2],
 ) {
     let tile = comptime!(config.tile);
-    let rows = comptime!(tile.rows);
-    let vectors_per_unit = comptime!(tile.vectors_per_unit());
     let parts = comptime!(config.parts_qk);
-    let unit = unit_of(tile);
-    let heads = query.shape(1);
-    let group = heads / key.shape(1);
-    let len_q = query.shape(2);
-    let len_kv = key.shape(2);
-    let head_of_batch = head_of_cube(heads_of_batch);
-    let batch = head_of_batch / heads;
-    let head = head_of_batch % heads;
-    let first = (len_q.div_ceil(tile.size) - 1 - CUBE_POS_X as usize) * tile.size;
-    let row = first + unit.y * rows;
-    let place = place::<M>(scoring, batch, head, len_q, len_kv);
-    let queries = rows_of::<F, N>(query, batch, head, first);
-    let upstream = rows_of::<F, N>(output_gradient, batch, head, first);
-    let logsumexp = load_statistics(
-        statistics,
-        head_of_batch,
-        row,
-        len_q,
-        LOGSUMEXP,
-        false,
-        tile,
-    );
-    let delta = load_statistics(statistics, head_of_batch, row, len_q, DELTA, false, tile);
-
-    let mut pool = Shared::<[Four]>::new_slice(comptime!(tile.pool()));
-    let mut seen = Shared::<[u32]>::new_slice(comptime!(tile.size));
-    let mut sums = Array::<Four>::new(comptime!(vectors_per_unit * parts));
-    clear(&mut sums, comptime!(vectors_per_unit * parts));
+    let one = f32::new(1.0);
+    let site = site::<F, M, N>(query, key, scoring, heads_of_batch, config);
+    let (place, first) = (site.place, site.first);
+    let (batch, head) = (place.batch, place.head);
+    let upstream = side::<F, N>(output_gradient, batch, head, first, one);
+    let mut unit = unit(tile);
+    let own = pairs(place, &unit, first, 0usize.runtime(), false, config);
+    let logsumexp = load_statistics(statistics, own, LOGSUMEXP);
+    let delta = load_statistics(statistics, own, DELTA);
+    let mut sums = zeros(comptime!(tile.vectors_per_unit() * parts));
 
     let tiles = tiles_of_keys::<M>(scoring, place, first, config);
     for number in tiles.start..tiles.end {
         if has_visible::<M>(scoring, place, first / tile.size, number) {
             let start = number * tile.size;
-            let column = start + unit.x * 4;
-            let keys = rows_of::<F, N>(key, batch, head / group, start);
-            let values = rows_of::<F, N>(value, batch, head / group, start);
-            let mut scores = Array::<Four>::new(vectors_per_unit);
-            let mut dsoftcap = Array::<Four>::new(vectors_per_unit);
-            clear(&mut scores, vectors_per_unit);
-            dot_products::<F, N>(
-                query,
-                queries,
-                scoring.scale,
-                key,
-                keys,
-                f32::new(1.0),
-                &mut scores,
-                &mut pool,
-                unit,
-                tile,
-            );
+            let keys = side::<F, N>(key, batch, site.head_kv, start, one);
+            let values = side::<F, N>(value, batch, site.head_kv, start, one);
+            let pairs = pairs(place, &unit, first, start, false, config);
             let visible = tile_is_visible::<M>(scoring, place, first, start, config);
             let all_seen = all_seen::<M>(scoring, visible);
-            let hidden = score::<M>(
-                &mut scores,
-                &mut dsoftcap,
-                scoring,
-                place,
-                row,
-                column,
-                visible,
-                false,
-                config,
-            );
-            weights(&mut scores, &hidden, &logsumexp, false, config);
-            clear_flags(&mut seen, tile);
-
-            let mut weight_gradients = Array::<Four>::new(vectors_per_unit);
-            clear(&mut weight_gradients, vectors_per_unit);
-            dot_products::<F, N>(
-                output_gradient,
-                upstream,
-                f32::new(1.0),
-                value,
-                values,
-                f32::new(1.0),
-                &mut weight_gradients,
-                &mut pool,
-                unit,
-                tile,
-            );
-            let dropped = dropped::<M>(scoring, place, row, column, false, config);
-            score_gradients(
-                &mut weight_gradients,
-                &scores,
-                &dsoftcap,
-                &hidden,
-                &dropped,
-                scoring.keep_scale,
-                &delta,
-                true,
-                false,
-                config,
-            );
-            mark_seen(&hidden, &mut seen, unit, config);
-            sync_cube();
-            add_weighted_rows::<F, N>(
-                &weight_gradients,
+            let mut scored = scored::<F, M, N>(
+                query,
+                site.queries,
                 key,
                 keys,
-                &seen,
-                all_seen,
-                &mut sums,
-                parts,
-                &mut pool,
-                unit,
-                tile,
+                scoring,
+                pairs,
+                visible,
+                &mut unit,
             );
+            weights(&mut scored, &logsumexp, pairs);
+            clear_flags(&mut unit);
+            let gradients = score_gradients::<F, M, N>(
+                &scored,
+                output_gradient,
+                upstream,
+                value,
+                values,
+                &delta,
+                scoring,
+                pairs,
+                &mut unit,
+                true,
+            );
+            mark_seen(&scored.hidden, &mut unit);
+            sync_cube();
+            add_weighted_rows::<F, N>(&gradients, key, keys, all_seen, &mut sums, &mut unit, parts);
         }
     }
 
     let to = batch * gradient.stride(0) + head * gradient.stride(1);
-    store_gradient::<F>(
-        &sums,
-        scoring.scale,
-        gradient,
-        to,
-        row,
-        len_q,
-        unit.x * 4,
-        comptime!(config.parts_qk),
-        config,
-    );
+    store_gradient::<F>(&sums, scoring.scale, gradient, to, own, place.len_q, parts);
 }
 
-/// Writes a unit's part of a gradient, times `factor`.
+/// Writes a unit's part of a gradient, times `factor`: its rows, and columns from its first on.
 #[cube]
 pub(crate) fn store_gradient<F: Float>(
     sums: &Array<Four>,
     factor: f32,
     gradient: &mut Tensor<F>,
     to: usize,
-    row: usize,
+    pairs: Pairs,
     end: usize,
-    column: usize,
     #[comptime] parts: usize,
-    #[comptime] config: Config,
 ) {
-    let tile = comptime!(config.tile);
+    let tile = comptime!(pairs.config.tile);
     let dim = gradient.shape(3);
     let stride = gradient.stride(2);
     #[unroll]
     for i in 0..comptime!(tile.rows) {
-        if row + i < end {
+        let row = pairs.row + i;
+        if row < end {
             #[unroll]
             for part in 0..comptime!(parts * tile.groups()) {
                 let four = sums[comptime!(i * parts * tile.groups() + part)];
@@ -185,10 +109,9 @@ pub(crate) fn store_gradient<F: Float>(
                 let skip = comptime!(part / tile.groups() * tile.size + tile.skip(group));
                 #[unroll]
                 for j in 0..4usize {
-                    let at = comptime!(skip + j) + column;
+                    let at = comptime!(skip + j) + pairs.column;
                     if at < dim {
-                        gradient[to + (row + i) * stride + at] =
-                            F::cast_from(four.extract(j) * factor);
+                        gradient[to + row * stride + at] = F::cast_from(four.extract(j) * factor);
                     }
                 }
             }

@@ -13,7 +13,7 @@ use std::{
 
 use cubecl::{client::Client, device::DeviceId, ir::ElemType, prelude::VectorSize, server::Handle};
 
-use crate::{Operand, bias_gradient::Sums, call::Call, score::Config, supports::Pass};
+use crate::{Operand, bias_gradient::Sums, call::Call, scoring::Config, supports::Pass};
 
 /// Why a device did not compute a call, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]

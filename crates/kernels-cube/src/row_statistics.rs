@@ -2,7 +2,7 @@
 
 use cubecl::{ir::ElemType, prelude::*};
 
-use crate::score::LEAST;
+use crate::scoring::LEAST;
 
 /// Units of a cube in this file.
 pub(crate) const UNTILED_UNITS: usize = 256;

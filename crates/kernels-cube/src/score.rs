@@ -3,58 +3,10 @@
 use cubecl::prelude::*;
 
 use crate::{
-    tile::{Four, Tile, UnitOf},
-    visible::{Place, head_of_row, is_hidden, query_of_row},
+    scoring::{LEAST, Scoring},
+    tile::{Four, Side, Unit, dot_products, zeros},
+    visible::{Pairs, entry_of, head_of_row, is_hidden, query_of_row},
 };
-
-/// The least finite number: only −∞ is lower. It stands for a hidden score.
-pub(crate) const LEAST: f32 = f32::MIN;
-
-/// What the kernels are compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Config {
-    pub(crate) tile: Tile,
-    /// Tiles that cover a row of queries and keys, and one of values.
-    pub(crate) parts_qk: usize,
-    pub(crate) parts_v: usize,
-    /// Rows of a unit per head. Fewer than `rows` only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
-    pub(crate) queries: usize,
-    pub(crate) softcap: bool,
-    pub(crate) dropout: bool,
-}
-
-/// Everything that changes scores, but for the dot products.
-#[derive(CubeType, CubeLaunch)]
-pub(crate) struct Scoring<M: Numeric> {
-    /// `[batch, heads_q, len_q, len_kv]`, with strides of 0 where it is broadcast.
-    pub(crate) bias: ComptimeOption<OwnedTensor<f32>>,
-    pub(crate) distance_bias: ComptimeOption<OwnedTensor<f32>>,
-    /// As `bias`; hides where not 0.
-    pub(crate) masked: ComptimeOption<OwnedTensor<M>>,
-    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast likewise; hides where 0.
-    pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
-    pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
-    pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
-    pub(crate) segments: ComptimeOption<OwnedTensor<i32>>,
-    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
-    pub(crate) tile_kinds: ComptimeOption<OwnedTensor<u32>>,
-    /// Queries and keys of a block.
-    pub(crate) block_queries: u32,
-    pub(crate) block_keys: u32,
-    pub(crate) scale: f32,
-    pub(crate) softcap: f32,
-    /// Position of the first query, if there are no query offsets.
-    pub(crate) offset: i32,
-    /// How many keys before and after its position a query sees.
-    pub(crate) left: i32,
-    pub(crate) right: i32,
-    pub(crate) seed_low: u32,
-    pub(crate) seed_high: u32,
-    /// Weights whose 31 random bits are below this are dropped.
-    pub(crate) threshold: u32,
-    /// Factor on weights that are kept.
-    pub(crate) keep_scale: f32,
-}
 
 /// The hyperbolic tangent with a small relative error on every driver.
 #[cube]
@@ -70,22 +22,54 @@ fn accurate_tanh(x: f32) -> f32 {
     select(square < f32::new(0.01), series, bounded.tanh())
 }
 
+/// A unit's part of a tile of scores.
+#[derive(CubeType)]
+pub(crate) struct Scored {
+    /// [`LEAST`] where hidden.
+    pub(crate) scores: Array<Four>,
+    /// The derivative of the softcap, if there is one.
+    pub(crate) dsoftcap: Array<Four>,
+    /// Which scores are hidden, as [`score`] returns it.
+    pub(crate) hidden: Array<u32>,
+}
+
+/// The scores of the rows of `left` and the columns, which are rows of `right`.
+#[cube]
+pub(crate) fn scored<F: Float, M: Numeric, N: Size>(
+    left: &Tensor<Vector<F, N>>,
+    left_side: Side,
+    right: &Tensor<Vector<F, N>>,
+    right_side: Side,
+    scoring: &Scoring<M>,
+    pairs: Pairs,
+    visible: bool,
+    unit: &mut Unit,
+) -> Scored {
+    let count = comptime!(pairs.config.tile.vectors_per_unit());
+    let mut scores = zeros(count);
+    let mut dsoftcap = Array::<Four>::new(count);
+    dot_products::<F, N>(left, left_side, right, right_side, &mut scores, unit);
+    let hidden = score::<M>(&mut scores, &mut dsoftcap, scoring, pairs, visible);
+    Scored {
+        scores,
+        dsoftcap,
+        hidden,
+    }
+}
+
 /// Turns the dot products of a unit into scores, [`LEAST`] where hidden, and returns which are hidden: for every group of four columns,
 /// bit `row * 4 + column`.
-///
-/// `row` and `column` are the unit's first; with `keys_in_rows`, rows are keys and columns queries.
 #[cube]
 pub(crate) fn score<M: Numeric>(
     scores: &mut Array<Four>,
     dsoftcap: &mut Array<Four>,
     scoring: &Scoring<M>,
-    place: Place,
-    row: usize,
-    column: usize,
+    pairs: Pairs,
     visible: bool,
-    #[comptime] keys_in_rows: bool,
-    #[comptime] config: Config,
 ) -> Array<u32> {
+    let config = comptime!(pairs.config);
+    let keys_in_rows = comptime!(pairs.keys_in_rows);
+    let (place, row, column) = (pairs.place, pairs.row, pairs.column);
     let tile = comptime!(config.tile);
     let rows = comptime!(tile.rows);
     let groups = comptime!(tile.groups());
@@ -113,64 +97,50 @@ pub(crate) fn score<M: Numeric>(
             dsoftcap[i] = derivative;
         }
     }
-    #[comptime]
-    match &scoring.bias {
-        ComptimeOption::Some(bias) => {
-            let base = place.batch * bias.stride(0);
+    if comptime!(scoring.bias.is_some() || scoring.distance_bias.is_some()) {
+        #[unroll]
+        for index in 0..comptime!(tile.vectors_per_unit()) {
+            let (i, group) = comptime!((index / groups, index % groups));
+            let head = head_of_row(place, i, config);
+            let row_query = row + query_of_row(i, config);
+            let mut sum = scores[index];
             #[unroll]
-            for index in 0..comptime!(tile.vectors_per_unit()) {
-                let (i, group) = comptime!((index / groups, index % groups));
-                let base = base + head_of_row(place, i, config) * bias.stride(1);
-                let row_query = row + query_of_row(i, config);
-                let mut sum = scores[index];
-                #[unroll]
-                for j in 0..4usize {
-                    let column = column + comptime!(tile.skip(group) + j);
-                    let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
-                    let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
-                    let at = base + query * bias.stride(2) + key * bias.stride(3);
-                    // It hides, even what is NaN without it.
-                    if bias[at] < f32::new(LEAST) {
-                        bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
+            for j in 0..4usize {
+                let column = column + comptime!(tile.skip(group) + j);
+                let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
+                let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
+                let mut hides = false.runtime();
+                #[comptime]
+                match &scoring.bias {
+                    ComptimeOption::Some(bias) => {
+                        let number = bias[entry_of(bias, place.batch, head, query, key)];
+                        hides = number < f32::new(LEAST);
+                        sum.insert(j, sum.extract(j) + number);
                     }
-                    sum.insert(j, sum.extract(j) + bias[at]);
-                }
-                scores[index] = sum;
-            }
-        }
-        ComptimeOption::None => {}
-    };
-    #[comptime]
-    match &scoring.distance_bias {
-        ComptimeOption::Some(bias) => {
-            let entries = bias.shape(1);
-            let mut zero = place.len_kv as i32 - 1;
-            if comptime!(scoring.query_offsets.is_some()) {
-                zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
-            }
-            #[unroll]
-            for index in 0..comptime!(tile.vectors_per_unit()) {
-                let (i, group) = comptime!((index / groups, index % groups));
-                let base = head_of_row(place, i, config) * entries;
-                let row_query = row + query_of_row(i, config);
-                let mut sum = scores[index];
-                #[unroll]
-                for j in 0..4usize {
-                    let column = column + comptime!(tile.skip(group) + j);
-                    let query = select(keys_in_rows, column, row_query).min(place.len_q - 1);
-                    let key = select(keys_in_rows, row + i, column).min(place.len_kv - 1);
-                    let at = base + (query as i32 - key as i32 + zero) as usize;
-                    // It hides, even what is NaN without it.
-                    if bias[at] < f32::new(LEAST) {
-                        bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
+                    ComptimeOption::None => {}
+                };
+                #[comptime]
+                match &scoring.distance_bias {
+                    ComptimeOption::Some(bias) => {
+                        let mut zero = place.len_kv as i32 - 1;
+                        if comptime!(scoring.query_offsets.is_some()) {
+                            zero = place.offset + (place.len_q + place.len_kv) as i32 - 1;
+                        }
+                        let distance = (query as i32 - key as i32 + zero) as usize;
+                        let number = bias[head * bias.shape(1) + distance];
+                        hides = hides || number < f32::new(LEAST);
+                        sum.insert(j, sum.extract(j) + number);
                     }
-                    sum.insert(j, sum.extract(j) + bias[at]);
+                    ComptimeOption::None => {}
+                };
+                // A bias of −∞ hides, even what is NaN without it.
+                if hides {
+                    bits[group] |= comptime!(1u32 << (i * 4 + j) as u32);
                 }
-                scores[index] = sum;
             }
+            scores[index] = sum;
         }
-        ComptimeOption::None => {}
-    };
+    }
     if !visible {
         // Not unrolled: it would be most of the program, which takes time to compile.
         for pair in 0..comptime!(rows * 4) {
@@ -211,13 +181,8 @@ pub(crate) fn score<M: Numeric>(
 
 /// Marks the columns of the tile of which this unit sees a row. Needs a barrier before, and one after.
 #[cube]
-pub(crate) fn mark_seen(
-    bits: &Array<u32>,
-    seen: &mut Shared<[u32]>,
-    unit: UnitOf,
-    #[comptime] config: Config,
-) {
-    let tile = comptime!(config.tile);
+pub(crate) fn mark_seen(bits: &Array<u32>, unit: &mut Unit) {
+    let tile = comptime!(unit.tile);
     let all = comptime!((0..tile.rows).fold(0u32, |all, row| all | 1 << (row * 4)));
     #[unroll]
     for group in 0..comptime!(tile.groups()) {
@@ -226,7 +191,8 @@ pub(crate) fn mark_seen(
             let column = comptime!(all << j as u32);
             if bits[group] & column != column {
                 // Every unit that writes writes the same.
-                seen[unit.x * 4 + comptime!(tile.skip(group) + j)] = 1u32;
+                let at = unit.x * 4 + comptime!(tile.skip(group) + j);
+                unit.seen[at] = 1u32;
             }
         }
     }

@@ -15,10 +15,9 @@ const LARGEST_DIM: usize = 256;
 /// The widest head whose output fits into registers with eight rows per unit.
 const WIDEST_OF_EIGHT_ROWS: usize = 128;
 
-/// Scores from which longer programs pay where reads of shared memory are slow: on Mesa's lavapipe a program of 8 x 8 numbers per unit
-/// takes seconds to compile, one of 8 x 16 tens of seconds.
-pub(crate) const MANY_SCORES: usize = 1 << 18;
-const VERY_MANY_SCORES: usize = 1 << 21;
+/// Scores from which a longer program pays where reads of shared memory are slow: on Mesa's lavapipe a program of 8 x 8 numbers per unit
+/// takes seconds to compile.
+const MANY_SCORES: usize = 1 << 18;
 
 /// Software drivers have planes of at most 8 units, one per lane of a processor's vector. V3D, a GPU without plane operations, has 16.
 const WIDEST_VECTOR: usize = 8;
@@ -140,11 +139,10 @@ impl Tile {
         let (has_planes, in_software) = (has_planes(client), is_in_software(client));
         let dim = problem.dim_qk.max(problem.dim_v);
         let scores = problem.query_rows().saturating_mul(problem.len_kv);
-        // Registers limit GPUs to 8x4 numbers per unit in the forward pass and 4x4 in the others; a GPU without plane operations, such as any in
-        // a browser, takes 4x4. Software drivers pay for every read of shared memory, so they take larger tiles, which take longer to compile.
+        // Registers limit GPUs to 8x4 numbers per unit in the forward pass and 4x4 in the others. A GPU without plane operations, such as any in
+        // a browser, takes 4x4. Software drivers pay for every read of shared memory, so they take a larger tile, which takes longer to compile.
         let [rows, columns] = match pass {
             Pass::Bias => [4, 4],
-            _ if in_software && scores >= VERY_MANY_SCORES => [8, 16],
             _ if in_software && scores >= MANY_SCORES => [8, 8],
             Pass::Forward if has_planes && dim <= WIDEST_OF_EIGHT_ROWS => [8, 4],
             _ => [4, 4],
@@ -169,7 +167,7 @@ fn has_planes(client: &Client) -> bool {
 }
 
 /// Whether the device is a software driver.
-pub(crate) fn is_in_software(client: &Client) -> bool {
+fn is_in_software(client: &Client) -> bool {
     let together = client.properties().hardware.plane_size_max as usize;
     !has_planes(client) && together <= WIDEST_VECTOR
 }

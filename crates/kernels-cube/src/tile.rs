@@ -20,7 +20,7 @@ pub(crate) struct Tile {
     pub(crate) size: usize,
     /// Rows of a unit: 4 or 8, with few queries all of them.
     pub(crate) rows: usize,
-    /// Columns of a unit: 4, 8 or 16.
+    /// Columns of a unit: 4 or 8.
     pub(crate) columns: usize,
 }
 
@@ -65,9 +65,9 @@ impl Tile {
         self.scores() + self.operand()
     }
 
-    /// Tiles that cover a dimension of a head.
-    pub(crate) fn cover(self, dim: usize) -> usize {
-        dim.div_ceil(self.size)
+    /// Tiles that cover a length, or a dimension of a head.
+    pub(crate) fn cover(self, len: usize) -> usize {
+        len.div_ceil(self.size)
     }
 
     /// Bytes of shared memory of a cube, the flags of seen columns included.
@@ -76,41 +76,42 @@ impl Tile {
     }
 }
 
-/// Where this unit's part of a tile begins.
-#[derive(CubeType, Clone, Copy)]
-#[expand(derive(Clone, Copy))]
-pub(crate) struct UnitOf {
+/// A unit: where its part of a tile begins, and the memory that it shares with its cube.
+#[derive(CubeType)]
+pub(crate) struct Unit {
     /// Group of `rows` rows.
     pub(crate) y: usize,
     /// First of its groups of four columns.
     pub(crate) x: usize,
-}
-
-/// The head of this cube, counting through all batch items. The grid is rounded up: extra cubes recompute the last head and write the same
-/// bits.
-#[cube]
-pub(crate) fn head_of_cube(heads_of_batch: u32) -> usize {
-    (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_batch - 1) as usize
+    /// A tile of scores, and an operand that it is multiplied with; or two operands.
+    pub(crate) pool: Shared<[Four]>,
+    /// Which columns of the tile some row sees.
+    pub(crate) seen: Shared<[u32]>,
+    #[cube(comptime)]
+    pub(crate) tile: Tile,
 }
 
 /// 32 neighbouring units are four groups of rows times eight of columns, or eight times four, so that they read few different vectors.
 #[cube]
-pub(crate) fn unit_of(#[comptime] tile: Tile) -> UnitOf {
-    let unit = UNIT_POS as usize;
-    let lane = unit % 32;
-    let block = unit / 32;
+pub(crate) fn unit(#[comptime] tile: Tile) -> Unit {
+    let index = UNIT_POS as usize;
+    let lane = index % 32;
+    let block = index / 32;
     let x = comptime!(tile.across().min(8));
     let across = comptime!(tile.across() / x);
-    UnitOf {
+    Unit {
         y: block / across * comptime!(32 / x) + lane / x,
         x: block % across * x + lane % x,
+        pool: Shared::<[Four]>::new_slice(comptime!(tile.pool())),
+        seen: Shared::<[u32]>::new_slice(comptime!(tile.size)),
+        tile,
     }
 }
 
-/// A matrix `[rows, dim]` in a tensor.
+/// One side of a product: a matrix `[rows, dim]` in a tensor.
 #[derive(CubeType, Clone, Copy)]
 #[expand(derive(Clone, Copy))]
-pub(crate) struct Rows {
+pub(crate) struct Side {
     /// Index of its first element, in numbers.
     pub(crate) base: usize,
     /// From one row to the next, in numbers.
@@ -121,32 +122,36 @@ pub(crate) struct Rows {
     pub(crate) end: usize,
     /// Numbers of a row.
     pub(crate) dim: usize,
+    /// Factor of the numbers in dot products.
+    pub(crate) factor: f32,
 }
 
 /// The rows of a head of a `[batch, heads, len, dim]` tensor, from `first` on.
 #[cube]
-pub(crate) fn rows_of<F: Float, N: Size>(
+pub(crate) fn side<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
     batch: usize,
     head: usize,
     first: usize,
-) -> Rows {
-    Rows {
+    factor: f32,
+) -> Side {
+    Side {
         base: batch * tensor.stride(0) + head * tensor.stride(1),
         stride: tensor.stride(2),
         first,
         end: tensor.shape(2),
         dim: tensor.shape(3),
+        factor,
     }
 }
 
 /// Numbers `column .. column + 4` of a row as f32, zeros where there are none or `wanted` is false.
 ///
-/// It always reads, if need be something else: a branch around a read would make the next wait for it.
+/// Something is always read, if need be another number: a branch around a read would make the next read wait.
 #[cube]
-pub(crate) fn load_four<F: Float, N: Size>(
+fn load_four<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
-    rows: Rows,
+    rows: Side,
     row: usize,
     column: usize,
     wanted: bool,
@@ -176,17 +181,16 @@ pub(crate) fn load_four<F: Float, N: Size>(
     numbers
 }
 
-/// Puts columns `chunk * CHUNK ..` of the tile's rows into shared memory, transposed, times `factor`: `[CHUNK][size / 4]`.
+/// Puts columns `chunk * CHUNK ..` of the tile's rows into shared memory, transposed, times their factor: `[CHUNK][size / 4]`.
 #[cube]
 fn load_transposed<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
-    rows: Rows,
+    rows: Side,
     chunk: usize,
-    factor: f32,
-    pool: &mut Shared<[Four]>,
+    unit: &mut Unit,
     #[comptime] to: usize,
-    #[comptime] tile: Tile,
 ) {
+    let tile = comptime!(unit.tile);
     let quads = comptime!(tile.size / 4);
     // A unit has a square of four rows and four columns.
     let squares = comptime!(quads * CHUNK / 4);
@@ -202,7 +206,8 @@ fn load_transposed<F: Float, N: Size>(
             #[unroll]
             for i in 0..4usize {
                 let row = rows.first + quad * 4 + i;
-                read[i] = load_four::<F, N>(tensor, rows, row, column, true) * Four::new(factor);
+                read[i] =
+                    load_four::<F, N>(tensor, rows, row, column, true) * Four::new(rows.factor);
             }
             #[unroll]
             for j in 0..4usize {
@@ -211,7 +216,7 @@ fn load_transposed<F: Float, N: Size>(
                 for i in 0..4usize {
                     across.insert(i, read[i].extract(j));
                 }
-                pool[to + (quad_of_k * 4 + j) * quads + (quad ^ quad_of_k)] = across;
+                unit.pool[to + (quad_of_k * 4 + j) * quads + (quad ^ quad_of_k)] = across;
             }
         }
     }
@@ -222,14 +227,13 @@ fn load_transposed<F: Float, N: Size>(
 #[cube]
 fn load_rows<F: Float, N: Size>(
     tensor: &Tensor<Vector<F, N>>,
-    rows: Rows,
+    rows: Side,
     skip: usize,
-    #[comptime] part: usize,
-    seen: &Shared<[u32]>,
     all_seen: bool,
-    pool: &mut Shared<[Four]>,
-    #[comptime] tile: Tile,
+    unit: &mut Unit,
+    #[comptime] part: usize,
 ) {
+    let tile = comptime!(unit.tile);
     let quads = comptime!(tile.size / 4);
     let rounds = comptime!(tile.operand() / tile.units());
     #[unroll]
@@ -239,24 +243,23 @@ fn load_rows<F: Float, N: Size>(
         let k = at / quads;
         let row = rows.first + skip + k;
         let column = comptime!(part * tile.size) + quad * 4;
-        let wanted = all_seen || seen[skip + k] != 0;
+        let wanted = all_seen || unit.seen[skip + k] != 0;
         let numbers = load_four::<F, N>(tensor, rows, row, column, wanted);
-        pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
+        unit.pool[comptime!(tile.scores()) + k * quads + (quad ^ (k / 4))] = numbers;
     }
 }
 
 /// Adds the product over one chunk to part `part` of every row of `sums`, which has `parts` parts per row.
 #[cube]
 fn product(
-    pool: &mut Shared<[Four]>,
     left: usize,
     #[comptime] right: usize,
     sums: &mut Array<Four>,
+    unit: &mut Unit,
     #[comptime] part: usize,
     #[comptime] parts: usize,
-    unit: UnitOf,
-    #[comptime] tile: Tile,
 ) {
+    let tile = comptime!(unit.tile);
     let quads = comptime!(tile.size / 4);
     let fours = comptime!(tile.rows / 4);
     let groups = comptime!(tile.groups());
@@ -268,11 +271,11 @@ fn product(
             #[unroll]
             for group in 0..groups {
                 let x = unit.x + comptime!(group * tile.across());
-                b[group] = pool[right + at + (x ^ quad_of_k)];
+                b[group] = unit.pool[right + at + (x ^ quad_of_k)];
             }
             #[unroll]
             for four in 0..fours {
-                let a = pool[left + at + ((unit.y * fours + four) ^ quad_of_k)];
+                let a = unit.pool[left + at + ((unit.y * fours + four) ^ quad_of_k)];
                 #[unroll]
                 for i in 0..4usize {
                     #[unroll]
@@ -288,12 +291,8 @@ fn product(
 
 /// Puts the unit's part of a tile of scores into shared memory, transposed.
 #[cube]
-pub(crate) fn store_scores(
-    scores: &Array<Four>,
-    pool: &mut Shared<[Four]>,
-    unit: UnitOf,
-    #[comptime] tile: Tile,
-) {
+pub(crate) fn store_scores(scores: &Array<Four>, unit: &mut Unit) {
+    let tile = comptime!(unit.tile);
     let quads = comptime!(tile.size / 4);
     let fours = comptime!(tile.rows / 4);
     let groups = comptime!(tile.groups());
@@ -311,7 +310,7 @@ pub(crate) fn store_scores(
                     rows.insert(i, scores[index].extract(j));
                 }
                 let quad = (unit.y * fours + four) ^ (x % 8);
-                pool[(x * 4 + j) * quads + quad] = rows;
+                unit.pool[(x * 4 + j) * quads + quad] = rows;
             }
         }
     }
@@ -321,23 +320,19 @@ pub(crate) fn store_scores(
 #[cube]
 pub(crate) fn dot_products<F: Float, N: Size>(
     left: &Tensor<Vector<F, N>>,
-    left_rows: Rows,
-    left_factor: f32,
+    left_side: Side,
     right: &Tensor<Vector<F, N>>,
-    right_rows: Rows,
-    right_factor: f32,
+    right_side: Side,
     sums: &mut Array<Four>,
-    pool: &mut Shared<[Four]>,
-    unit: UnitOf,
-    #[comptime] tile: Tile,
+    unit: &mut Unit,
 ) {
-    let second = comptime!(tile.operand());
-    for chunk in 0..left_rows.dim.div_ceil(CHUNK) {
+    let second = comptime!(unit.tile.operand());
+    for chunk in 0..left_side.dim.div_ceil(CHUNK) {
         sync_cube();
-        load_transposed::<F, N>(left, left_rows, chunk, left_factor, pool, 0usize, tile);
-        load_transposed::<F, N>(right, right_rows, chunk, right_factor, pool, second, tile);
+        load_transposed::<F, N>(left, left_side, chunk, unit, 0usize);
+        load_transposed::<F, N>(right, right_side, chunk, unit, second);
         sync_cube();
-        product(pool, 0usize, second, sums, 0usize, 1usize, unit, tile);
+        product(0usize, second, sums, unit, 0usize, 1usize);
     }
 }
 
@@ -347,46 +342,47 @@ pub(crate) fn dot_products<F: Float, N: Size>(
 pub(crate) fn add_weighted_rows<F: Float, N: Size>(
     scores: &Array<Four>,
     tensor: &Tensor<Vector<F, N>>,
-    rows: Rows,
-    seen: &Shared<[u32]>,
+    rows: Side,
     all_seen: bool,
     sums: &mut Array<Four>,
+    unit: &mut Unit,
     #[comptime] parts: usize,
-    pool: &mut Shared<[Four]>,
-    unit: UnitOf,
-    #[comptime] tile: Tile,
 ) {
-    store_scores(scores, pool, unit, tile);
+    let tile = comptime!(unit.tile);
+    store_scores(scores, unit);
     let second = comptime!(tile.scores());
     #[unroll]
     for part in 0..parts {
         for half in 0..comptime!(tile.size / CHUNK) {
             sync_cube();
-            load_rows::<F, N>(tensor, rows, half * CHUNK, part, seen, all_seen, pool, tile);
+            load_rows::<F, N>(tensor, rows, half * CHUNK, all_seen, unit, part);
             sync_cube();
             let first = half * comptime!(tile.operand());
-            product(pool, first, second, sums, part, parts, unit, tile);
+            product(first, second, sums, unit, part, parts);
         }
     }
 }
 
-/// Sets every number to zero.
+/// So many vectors of zeros.
 #[cube]
-pub(crate) fn clear(sums: &mut Array<Four>, #[comptime] count: usize) {
+pub(crate) fn zeros(#[comptime] count: usize) -> Array<Four> {
+    let mut zeros = Array::<Four>::new(count);
     #[unroll]
     for i in 0..count {
-        sums[i] = Four::new(0.0f32);
+        zeros[i] = Four::new(0.0f32);
     }
+    zeros
 }
 
 /// Sets the flag of every column to 0.
 #[cube]
-pub(crate) fn clear_flags(flags: &mut Shared<[u32]>, #[comptime] tile: Tile) {
+pub(crate) fn clear_flags(unit: &mut Unit) {
+    let tile = comptime!(unit.tile);
     #[unroll]
     for round in 0..comptime!(tile.size.div_ceil(tile.units())) {
         let at = UNIT_POS as usize + comptime!(round * tile.units());
         if at < tile.size {
-            flags[at] = 0u32;
+            unit.seen[at] = 0u32;
         }
     }
 }

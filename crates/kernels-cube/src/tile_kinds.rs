@@ -1,5 +1,6 @@
-//! What segments, mask and table do in each tile of scores, found out before the kernels run, where there is room for it: they skip tiles in
-//! which nothing is visible, and test nothing in tiles in which all is. The kernels of [`few_queries`](crate::few_queries) do without.
+//! What segments, mask and table do in each tile of scores. This is found out before the other kernels run, if they can bind one more tensor:
+//! they skip tiles in which nothing is visible, and test nothing in tiles in which everything is visible. The kernels of
+//! [`few_queries`](crate::few_queries) do without.
 
 use cubecl::{
     ir::{ElemType, UIntKind},
@@ -11,7 +12,7 @@ use crate::{
     call::Call,
     operands::dims,
     row_statistics::UNTILED_UNITS,
-    score::Scoring,
+    scoring::Scoring,
     visible::{HIDDEN, Place, VISIBLE, is_masked},
 };
 
@@ -27,7 +28,7 @@ fn classify<M: Numeric>(
 ) {
     let unit = UNIT_POS as usize;
     let tiles = kinds.shape(0) * kinds.shape(1) * kinds.shape(2) * kinds.shape(3);
-    // Cubes beyond the last tile repeat it.
+    // The grid is rounded up: extra cubes repeat the last tile.
     let cube = ((CUBE_POS_Y * CUBE_COUNT_X + CUBE_POS_X) as usize).min(tiles - 1);
     let tile_kv = cube % kinds.shape(3);
     let row = cube / kinds.shape(3);

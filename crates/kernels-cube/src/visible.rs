@@ -2,7 +2,10 @@
 
 use cubecl::prelude::*;
 
-use crate::score::{Config, Scoring};
+use crate::{
+    scoring::{Config, Scoring},
+    tile::{Side, Unit, side},
+};
 
 /// A tile with pairs that segments, mask and table leave visible, and one with pairs that they hide.
 pub(crate) const VISIBLE: u32 = 1;
@@ -20,6 +23,84 @@ pub(crate) struct Place {
     pub(crate) length: i32,
     /// Position of query 0.
     pub(crate) offset: i32,
+}
+
+/// The pairs of queries and keys of a unit.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Pairs {
+    pub(crate) place: Place,
+    /// The first row of the unit.
+    pub(crate) row: usize,
+    /// The first column of the unit.
+    pub(crate) column: usize,
+    /// Whether rows are keys, and columns queries.
+    #[cube(comptime)]
+    pub(crate) keys_in_rows: bool,
+    #[cube(comptime)]
+    pub(crate) config: Config,
+}
+
+/// The pairs of a unit in the tile whose first row and column these are.
+#[cube]
+pub(crate) fn pairs(
+    place: Place,
+    unit: &Unit,
+    row: usize,
+    column: usize,
+    #[comptime] keys_in_rows: bool,
+    #[comptime] config: Config,
+) -> Pairs {
+    Pairs {
+        place,
+        row: row + unit.y * config.tile.rows,
+        column: column + unit.x * 4,
+        keys_in_rows,
+        config,
+    }
+}
+
+/// The tile of queries of a cube.
+#[derive(CubeType, Clone, Copy)]
+#[expand(derive(Clone, Copy))]
+pub(crate) struct Site {
+    pub(crate) place: Place,
+    /// The head of its keys and values.
+    pub(crate) head_kv: usize,
+    /// The first query.
+    pub(crate) first: usize,
+    /// The queries, times the scale.
+    pub(crate) queries: Side,
+}
+
+/// Of a grid of tiles by heads. With a causal mask the last tile has the most keys: it goes first.
+#[cube]
+pub(crate) fn site<F: Float, M: Numeric, N: Size>(
+    query: &Tensor<Vector<F, N>>,
+    key: &Tensor<Vector<F, N>>,
+    scoring: &Scoring<M>,
+    heads_of_batch: u32,
+    #[comptime] config: Config,
+) -> Site {
+    let size = comptime!(config.tile.size);
+    let heads = query.shape(1);
+    let len_q = query.shape(2);
+    let head_of_batch = head_of_cube(heads_of_batch);
+    let (batch, head) = (head_of_batch / heads, head_of_batch % heads);
+    let first = (len_q.div_ceil(size) - 1 - CUBE_POS_X as usize) * size;
+    Site {
+        place: place::<M>(scoring, batch, head, len_q, key.shape(2)),
+        head_kv: head / (heads / key.shape(1)),
+        first,
+        queries: side::<F, N>(query, batch, head, first, scoring.scale),
+    }
+}
+
+/// The head of this cube, counting through all batch items. The grid is rounded up: extra cubes recompute the last head and write the same
+/// bits.
+#[cube]
+pub(crate) fn head_of_cube(heads_of_batch: u32) -> usize {
+    (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(heads_of_batch - 1) as usize
 }
 
 #[cube]
@@ -135,10 +216,7 @@ fn kind<M: Numeric>(scoring: &Scoring<M>, place: Place, tile_q: usize, tile_kv: 
     #[comptime]
     match &scoring.tile_kinds {
         ComptimeOption::Some(kinds) => {
-            kind = kinds[place.batch * kinds.stride(0)
-                + place.head * kinds.stride(1)
-                + tile_q * kinds.stride(2)
-                + tile_kv * kinds.stride(3)];
+            kind = kinds[entry_of(kinds, place.batch, place.head, tile_q, tile_kv)];
         }
         ComptimeOption::None => {}
     };
@@ -206,6 +284,21 @@ pub(crate) fn is_hidden<M: Numeric>(
     is_masked::<M>(scoring, place, head, query, key) || hidden
 }
 
+/// Index of an entry of a tensor with four dimensions.
+#[cube]
+pub(crate) fn entry_of<T: Numeric>(
+    tensor: &OwnedTensor<T>,
+    batch: usize,
+    head: usize,
+    row: usize,
+    column: usize,
+) -> usize {
+    batch * tensor.stride(0)
+        + head * tensor.stride(1)
+        + row * tensor.stride(2)
+        + column * tensor.stride(3)
+}
+
 /// Whether segments, mask or table hide a key from a query of a head.
 #[cube]
 pub(crate) fn is_masked<M: Numeric>(
@@ -227,10 +320,7 @@ pub(crate) fn is_masked<M: Numeric>(
     #[comptime]
     match &scoring.masked {
         ComptimeOption::Some(masked) => {
-            let at = place.batch * masked.stride(0)
-                + head * masked.stride(1)
-                + query * masked.stride(2)
-                + key * masked.stride(3);
+            let at = entry_of(masked, place.batch, head, query, key);
             hidden = hidden || masked[at] != M::from_int(0i64);
         }
         ComptimeOption::None => {}
@@ -238,10 +328,9 @@ pub(crate) fn is_masked<M: Numeric>(
     #[comptime]
     match &scoring.visible_blocks {
         ComptimeOption::Some(visible) => {
-            let at = place.batch * visible.stride(0)
-                + head * visible.stride(1)
-                + query / scoring.block_queries as usize * visible.stride(2)
-                + key / scoring.block_keys as usize * visible.stride(3);
+            let row = query / scoring.block_queries as usize;
+            let column = key / scoring.block_keys as usize;
+            let at = entry_of(visible, place.batch, head, row, column);
             hidden = hidden || visible[at] == M::from_int(0i64);
         }
         ComptimeOption::None => {}

@@ -3,31 +3,34 @@
 use cubecl::prelude::*;
 
 use crate::{
-    score::Config,
-    tile::{Four, Tile},
+    dropout::dropped,
+    score::Scored,
+    scoring::Scoring,
+    tile::{Four, Side, Unit, dot_products, zeros},
+    visible::Pairs,
 };
 
 /// Indices of the two statistics that [`row_statistics`](crate::row_statistics::row_statistics) writes.
 pub(crate) const LOGSUMEXP: usize = 0;
 pub(crate) const DELTA: usize = 1;
 
-/// A number of each of the queries of a unit from `first` on: its rows or, with `keys_in_rows` as in [`score`](crate::score::score), its columns.
+/// A statistic of each of the queries of a unit: its rows, or its columns if keys are in rows.
 #[cube]
 pub(crate) fn load_statistics(
     statistics: &Tensor<f32>,
-    head: usize,
-    first: usize,
-    len: usize,
+    pairs: Pairs,
     #[comptime] number: usize,
-    #[comptime] keys_in_rows: bool,
-    #[comptime] tile: Tile,
 ) -> Array<f32> {
+    let tile = comptime!(pairs.config.tile);
+    let keys_in_rows = comptime!(pairs.keys_in_rows);
     let count = comptime!(if keys_in_rows {
         tile.columns
     } else {
         tile.rows
     });
-    let head = number * statistics.shape(1) * statistics.shape(2) + head;
+    let (heads, len) = (statistics.shape(2), pairs.place.len_q);
+    let first = select(keys_in_rows, pairs.column, pairs.row);
+    let head = (number * statistics.shape(1) + pairs.place.batch) * heads + pairs.place.head;
     let mut numbers = Array::<f32>::new(count);
     #[unroll]
     for i in 0..count {
@@ -47,48 +50,52 @@ pub(crate) fn load_statistics(
 
 /// Turns scores into weights, exactly 0 where hidden.
 #[cube]
-pub(crate) fn weights(
-    scores: &mut Array<Four>,
-    hidden: &Array<u32>,
-    logsumexp: &Array<f32>,
-    #[comptime] keys_in_rows: bool,
-    #[comptime] config: Config,
-) {
-    let groups = comptime!(config.tile.groups());
+pub(crate) fn weights(scored: &mut Scored, logsumexp: &Array<f32>, pairs: Pairs) {
+    let keys_in_rows = comptime!(pairs.keys_in_rows);
+    let tile = comptime!(pairs.config.tile);
+    let groups = comptime!(tile.groups());
     #[unroll]
-    for index in 0..comptime!(config.tile.vectors_per_unit()) {
+    for index in 0..comptime!(tile.vectors_per_unit()) {
         let (i, group) = comptime!((index / groups, index % groups));
-        let mut row = scores[index];
+        let mut row = scored.scores[index];
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
             let query = comptime!(if keys_in_rows { group * 4 + j } else { i });
             let weight = (row.extract(j) - logsumexp[query]).exp();
-            row.insert(j, select(hidden[group] & bit != 0, f32::new(0.0), weight));
+            let hidden = scored.hidden[group] & bit != 0;
+            row.insert(j, select(hidden, f32::new(0.0), weight));
         }
-        scores[index] = row;
+        scored.scores[index] = row;
     }
 }
 
-/// Turns the gradients of the weights into those of the scores, exactly 0 where hidden: before the softcap, or after it.
+/// The gradients of the scores, exactly 0 where hidden: before the softcap, or after it. Those of the weights are the dot products of the
+/// gradient of the output and of the values, `left` and `right` or the other way round.
 #[cube]
-pub(crate) fn score_gradients(
-    weight_gradients: &mut Array<Four>,
-    weights: &Array<Four>,
-    dsoftcap: &Array<Four>,
-    hidden: &Array<u32>,
-    dropped: &Array<u32>,
-    keep_scale: f32,
+pub(crate) fn score_gradients<F: Float, M: Numeric, N: Size>(
+    weights: &Scored,
+    left: &Tensor<Vector<F, N>>,
+    left_side: Side,
+    right: &Tensor<Vector<F, N>>,
+    right_side: Side,
     delta: &Array<f32>,
+    scoring: &Scoring<M>,
+    pairs: Pairs,
+    unit: &mut Unit,
     #[comptime] before_softcap: bool,
-    #[comptime] keys_in_rows: bool,
-    #[comptime] config: Config,
-) {
+) -> Array<Four> {
+    let keys_in_rows = comptime!(pairs.keys_in_rows);
+    let config = comptime!(pairs.config);
     let groups = comptime!(config.tile.groups());
+    let count = comptime!(config.tile.vectors_per_unit());
+    let mut gradients = zeros(count);
+    dot_products::<F, N>(left, left_side, right, right_side, &mut gradients, unit);
+    let dropped = dropped::<M>(scoring, pairs);
     #[unroll]
-    for index in 0..comptime!(config.tile.vectors_per_unit()) {
+    for index in 0..count {
         let (i, group) = comptime!((index / groups, index % groups));
-        let mut row = weight_gradients[index];
+        let mut row = gradients[index];
         #[unroll]
         for j in 0..4usize {
             let bit = comptime!(1u32 << (i * 4 + j) as u32);
@@ -96,15 +103,16 @@ pub(crate) fn score_gradients(
             let mut number = row.extract(j);
             if comptime!(config.dropout) {
                 let dropped = dropped[group] & bit != 0;
-                number = select(dropped, f32::new(0.0), number * keep_scale);
+                number = select(dropped, f32::new(0.0), number * scoring.keep_scale);
             }
-            let mut gradient = weights[index].extract(j) * (number - delta[query]);
+            let mut gradient = weights.scores[index].extract(j) * (number - delta[query]);
             if comptime!(config.softcap && before_softcap) {
-                gradient *= dsoftcap[index].extract(j);
+                gradient *= weights.dsoftcap[index].extract(j);
             }
-            let hidden = hidden[group] & bit != 0;
+            let hidden = weights.hidden[group] & bit != 0;
             row.insert(j, select(hidden, f32::new(0.0), gradient));
         }
-        weight_gradients[index] = row;
+        gradients[index] = row;
     }
+    gradients
 }

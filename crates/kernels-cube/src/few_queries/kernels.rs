@@ -1,68 +1,23 @@
-//! Output and logsumexp of a few queries, such as those of a step of generation.
-//!
-//! With a tile of queries per cube, most of the cube and most of the device would have no work. Here a cube has all queries of some heads that
-//! share keys, and [`KEYS`] of these; a second kernel merges what the cubes of a head have found.
-//!
-//! Source: Dao, Haziza, Massa and Sizov, "Flash-Decoding for long-context inference" (2023).
+//! The two kernels: partial results of some keys, and their merger.
 
-mod products;
-
-use core::num::NonZero;
-
-use burn_attn_kernels_cpu::Problem;
 use cubecl::{ir::ElemType, prelude::*};
 
-use products::{dot_products, weighted_rows};
-
+use super::{
+    products::{dot_products, weighted_rows},
+    shape::{KEYS, LANES, UNITS, pool},
+};
 use crate::{
-    Operand,
-    call::Call,
     dropout::{drop_weights, dropped},
     forward::normalized,
-    operands::{optional, vector_size},
-    score::{Config, LEAST, Scoring, score},
-    tile::{Four, Tile},
-    visible::{place, tiles_of_keys},
+    score::score,
+    scoring::{Config, LEAST, Scoring},
+    tile::Four,
+    visible::{Pairs, head_of_cube, place, tiles_of_keys},
 };
-
-/// Queries of a cube, over all of its heads. Heads with more are for [`forward`](crate::forward::forward).
-pub(crate) const MOST_ROWS: usize = 4;
-
-/// Keys of a cube.
-pub(crate) const KEYS: usize = 256;
-
-/// Units of a cube, each of which has the scores of four keys.
-pub(crate) const UNITS: usize = KEYS / 4;
-
-/// Units that share a key in the dot products, so that neighbours read neighbouring numbers.
-const LANES: usize = 4;
 
 /// Units whose numbers one unit reduces, and how many such groups there are.
 const REDUCED: usize = 8;
 const _: () = assert!(REDUCED * REDUCED == UNITS);
-
-/// The scores of a cube: those of a unit are `heads` times all queries by four keys.
-pub(crate) fn tile(heads: usize, len_q: usize) -> Tile {
-    Tile {
-        size: KEYS,
-        rows: heads * len_q,
-        columns: 4,
-    }
-}
-
-/// Numbers of shared memory: the dot products of every lane, and later the weights and up to 256 numbers per row of sums, of which
-/// heads of at most 256 numbers have no more.
-fn pool(rows: usize) -> usize {
-    rows * KEYS * LANES
-}
-
-/// How many of `group` heads that share keys a cube with so many bytes of shared memory computes, if any: as many as fit, but no more
-/// than cubes of equal work need.
-pub(crate) fn heads_of_cube(group: usize, len_q: usize, bytes: usize) -> Option<usize> {
-    let most = (bytes / (4 * pool(1))).min(MOST_ROWS) / len_q;
-    let cubes = group.div_ceil(NonZero::new(most)?.get());
-    Some(group.div_ceil(cubes))
-}
 
 /// Writes the sums of values, the largest score and the sum of weights of the queries over [`KEYS`] keys:
 /// `sums` is `[batch, heads_q, len_q, splits, dim_v]`, `statistics` `[batch, heads_q, len_q, splits, 2]`.
@@ -91,8 +46,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
     let group = heads / heads_kv;
     let len_kv = key.shape(2);
     let dim_v = value.shape(3);
-    // Cubes beyond the last repeat it.
-    let cube = (CUBE_POS_Z * CUBE_COUNT_Y + CUBE_POS_Y).min(cubes_of_all - 1) as usize;
+    let cube = head_of_cube(cubes_of_all);
     let of_group = group.div_ceil(own_heads);
     let batch = cube / of_group / heads_kv;
     let head_kv = cube / of_group % heads_kv;
@@ -141,19 +95,14 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
         scores[i] = of_row;
     }
 
-    let first = start + unit * 4;
-    let visible = false.runtime();
-    let bits = score::<M>(
-        &mut scores,
-        &mut dsoftcap,
-        scoring,
+    let pairs = Pairs {
         place,
-        0usize.runtime(),
-        first,
-        visible,
-        false,
+        row: 0usize.runtime(),
+        column: start + unit * 4,
+        keys_in_rows: comptime!(false),
         config,
-    );
+    };
+    let bits = score::<M>(&mut scores, &mut dsoftcap, scoring, pairs, false.runtime());
     let mut maxima = Array::<f32>::new(rows);
     #[unroll]
     for i in 0..rows {
@@ -176,7 +125,7 @@ pub(crate) fn partial<F: Float, M: Numeric, N: Size>(
             + (weights.extract(2usize) + weights.extract(3usize));
     }
     reduce(&mut totals, &mut pool, rows, false);
-    let dropped = dropped::<M>(scoring, place, 0usize.runtime(), first, false, config);
+    let dropped = dropped::<M>(scoring, pairs);
     drop_weights::<M>(&mut scores, &dropped, scoring, config);
 
     // Weights are not negative: −1 stands for a hidden key, whose value may be anything.
@@ -313,65 +262,6 @@ pub(crate) fn merged<F: Float>(
         }
         if UNIT_POS == 0 {
             logsumexp[row] = result.logsumexp;
-        }
-    }
-}
-
-#[allow(unsafe_code, reason = "launches without bounds checks")]
-impl Call<'_> {
-    /// Output and logsumexp of a call that [`Call::of_few_queries`] has made.
-    pub(crate) fn forward_of_few_queries(&self, output: &Operand, logsumexp: &Operand) {
-        let inputs = self.inputs;
-        let Problem {
-            batch,
-            heads_q,
-            heads_kv,
-            len_q,
-            dim_v,
-            ..
-        } = self.problem;
-        let of_group = (heads_q / heads_kv).div_ceil(self.config.tile.rows / len_q);
-        let cubes = batch * heads_kv * of_group;
-        let splits = self.splits();
-        let sums = self.scratch(&[batch, heads_q, len_q, splits, dim_v]);
-        let statistics = self.scratch(&[batch, heads_q, len_q, splits, 2]);
-        let operands = [&inputs.query, &inputs.key, &inputs.value];
-        let size = vector_size(operands);
-        let [query, key, value] = operands.map(Operand::arg);
-        let vectors = dim_v / size;
-        let units_per_row = vectors.next_power_of_two().min(UNITS);
-        let cube_dim = CubeDim::new_1d(UNITS as u32);
-        // SAFETY: the kernels read and write inside the shapes of their tensors, which `check` has compared.
-        unsafe {
-            partial::launch_unchecked(
-                self.client,
-                self.cubes(splits, cubes),
-                cube_dim,
-                size,
-                query,
-                key,
-                value,
-                self.scoring(),
-                sums.arg(),
-                statistics.arg(),
-                cubes as u32,
-                units_per_row,
-                vectors.div_ceil(units_per_row),
-                self.config,
-                [inputs.query.elem, self.mask_elem()],
-            );
-            merged::launch_unchecked(
-                self.client,
-                self.spread(self.problem.query_rows()),
-                cube_dim,
-                sums.arg(),
-                statistics.arg(),
-                optional(inputs.sinks.as_ref()),
-                output.arg(),
-                logsumexp.arg(),
-                f32::NEG_INFINITY,
-                inputs.query.elem,
-            );
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use cubecl::prelude::*;
 
-use super::{KEYS, LANES, UNITS};
+use super::shape::{KEYS, LANES, UNITS};
 
 /// Rows that a unit reads at a time: reads that do not wait for each other.
 const AT_ONCE: usize = 4;
@@ -76,8 +76,8 @@ pub(super) fn dot_products<F: Float, N: Size>(
     }
 }
 
-/// Puts the weighted sums of the rows of a head into shared memory behind the weights, `[groups of units][rows][columns]`: every group has
-/// its own rows.
+/// Puts the weighted sums of the rows of a head into shared memory behind the weights, `[groups of units][rows][columns]`. No two groups
+/// sum the same rows.
 #[cube]
 pub(super) fn weighted_rows<F: Float, N: Size>(
     value: &Tensor<Vector<F, N>>,

@@ -111,7 +111,7 @@ fn softcaps_far_above_the_scores() {
 /// Whatever the device's own tiles are: those of GPUs, of drivers in software, and of devices with little shared memory.
 #[test]
 fn tiles() {
-    for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (64, 8, 16), (32, 4, 4)] {
+    for (size, rows, columns) in [(64, 8, 4), (64, 8, 8), (32, 4, 4)] {
         check(&Case {
             tile: Some(Tile {
                 size,
@@ -120,7 +120,7 @@ fn tiles() {
             }),
             causal: Some(CausalAlignment::BottomRight),
             masked: Some([false, false, true, true]),
-            bias: (columns < 16).then_some([true; 4]),
+            bias: Some([true; 4]),
             alibi: columns == 8,
             softcap: (columns == 8).then_some(0.7),
             dropout: Some(0.3),
@@ -162,7 +162,7 @@ fn the_same_bits_every_time() {
         tile: Some(Tile {
             size: 64,
             rows: 8,
-            columns: 16,
+            columns: 8,
         }),
         causal: Some(CausalAlignment::BottomRight),
         ..Case::new([2, 4, 2, 130, 200, 64, 64])

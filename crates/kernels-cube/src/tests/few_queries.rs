@@ -8,7 +8,7 @@ use super::{
     device::client,
 };
 use crate::{
-    few_queries::{MOST_ROWS, heads_of_cube},
+    few_queries::shape::{MOST_ROWS, heads_of_cube},
     supports,
 };
 

@@ -9,4 +9,3 @@ mod device;
 mod few_queries;
 mod grid;
 mod refused;
-mod whole_rows;

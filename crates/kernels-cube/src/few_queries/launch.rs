@@ -1,0 +1,103 @@
+//! Which calls have few queries, and their launches.
+
+use cubecl::prelude::*;
+
+use super::{
+    kernels::{merged, partial},
+    shape::{KEYS, UNITS, heads_of_cube, tile},
+};
+#[cfg(test)]
+use crate::supports::FORCED;
+use crate::{
+    Operand,
+    call::Call,
+    operands::{optional, vector_size},
+    scoring::Config,
+    supports::LARGEST_TENSOR,
+};
+
+#[allow(unsafe_code, reason = "launches without bounds checks")]
+impl Call<'_> {
+    /// This call for the kernels of [`few_queries`](super), if its queries are few and the device can run them.
+    pub(crate) fn of_few_queries(&self) -> Option<Self> {
+        #[cfg(test)]
+        if FORCED.get().is_some() {
+            return None;
+        }
+        let p = &self.problem;
+        let scratch = [self.splits(), p.dim_v.max(2)]
+            .into_iter()
+            .try_fold(p.query_rows(), usize::checked_mul);
+        let properties = self.client.properties();
+        let shared = properties.hardware.max_shared_memory_size;
+        let heads = heads_of_cube(p.group_size(), p.len_q, shared)?;
+        // As much as the device gives at a time.
+        let most = LARGEST_TENSOR.min(properties.memory.max_page_size as usize / 4);
+        scratch
+            .is_some_and(|elements| elements <= most)
+            .then(|| Self {
+                config: Config {
+                    tile: tile(heads, p.len_q),
+                    queries: p.len_q,
+                    ..self.config
+                },
+                tile_kinds: None,
+                ..*self
+            })
+    }
+
+    /// Splits of the keys of a head, one a cube.
+    fn splits(&self) -> usize {
+        self.problem.len_kv.div_ceil(KEYS)
+    }
+
+    /// Output and logsumexp of a call that [`Call::of_few_queries`] has made.
+    pub(crate) fn forward_of_few_queries(&self, output: &Operand, logsumexp: &Operand) {
+        let inputs = self.inputs;
+        let p = &self.problem;
+        let (batch, heads_q, len_q, dim_v) = (p.batch, p.heads_q, p.len_q, p.dim_v);
+        let of_group = p.group_size().div_ceil(self.config.tile.rows / len_q);
+        let cubes = batch * p.heads_kv * of_group;
+        let splits = self.splits();
+        let sums = self.scratch(&[batch, heads_q, len_q, splits, dim_v]);
+        let statistics = self.scratch(&[batch, heads_q, len_q, splits, 2]);
+        let operands = [&inputs.query, &inputs.key, &inputs.value];
+        let size = vector_size(operands);
+        let [query, key, value] = operands.map(Operand::arg);
+        let vectors = dim_v / size;
+        let units_per_row = vectors.next_power_of_two().min(UNITS);
+        let cube_dim = CubeDim::new_1d(UNITS as u32);
+        // SAFETY: the kernels read and write inside the shapes of their tensors, which `check` has compared.
+        unsafe {
+            partial::launch_unchecked(
+                self.client,
+                self.cubes(splits, cubes),
+                cube_dim,
+                size,
+                query,
+                key,
+                value,
+                self.scoring(),
+                sums.arg(),
+                statistics.arg(),
+                cubes as u32,
+                units_per_row,
+                vectors.div_ceil(units_per_row),
+                self.config,
+                [inputs.query.elem, self.mask_elem()],
+            );
+            merged::launch_unchecked(
+                self.client,
+                self.spread(self.problem.query_rows()),
+                cube_dim,
+                sums.arg(),
+                statistics.arg(),
+                optional(inputs.sinks.as_ref()),
+                output.arg(),
+                logsumexp.arg(),
+                f32::NEG_INFINITY,
+                inputs.query.elem,
+            );
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What a kernel is compiled for, and what changes its scores.
+
+use cubecl::prelude::*;
+
+use crate::tile::Tile;
+
+/// The least finite number: only −∞ is lower. It stands for a hidden score.
+pub(crate) const LEAST: f32 = f32::MIN;
+
+/// What the kernels are compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Config {
+    pub(crate) tile: Tile,
+    /// Tiles that cover a row of queries and keys, and one of values.
+    pub(crate) parts_qk: usize,
+    pub(crate) parts_v: usize,
+    /// Rows of a unit per head. Fewer than `rows` only in [`few_queries`](crate::few_queries), where the rest belong to the next heads.
+    pub(crate) queries: usize,
+    pub(crate) softcap: bool,
+    pub(crate) dropout: bool,
+}
+
+/// Everything that changes scores, but for the dot products.
+#[derive(CubeType, CubeLaunch)]
+pub(crate) struct Scoring<M: Numeric> {
+    /// `[batch, heads_q, len_q, len_kv]`, with strides of 0 where it is broadcast.
+    pub(crate) bias: ComptimeOption<OwnedTensor<f32>>,
+    pub(crate) distance_bias: ComptimeOption<OwnedTensor<f32>>,
+    /// As `bias`; hides where not 0.
+    pub(crate) masked: ComptimeOption<OwnedTensor<M>>,
+    /// `[batch, heads_q, blocks of queries, blocks of keys]`, broadcast likewise; hides where 0.
+    pub(crate) visible_blocks: ComptimeOption<OwnedTensor<M>>,
+    pub(crate) key_lengths: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) query_offsets: ComptimeOption<OwnedTensor<i32>>,
+    pub(crate) segments: ComptimeOption<OwnedTensor<i32>>,
+    /// `[batch, heads_q, tiles of queries, tiles of keys]`, broadcast likewise: what segments, mask and table do in each tile.
+    pub(crate) tile_kinds: ComptimeOption<OwnedTensor<u32>>,
+    /// Queries and keys of a block.
+    pub(crate) block_queries: u32,
+    pub(crate) block_keys: u32,
+    pub(crate) scale: f32,
+    pub(crate) softcap: f32,
+    /// Position of the first query, if there are no query offsets.
+    pub(crate) offset: i32,
+    /// How many keys before and after its position a query sees.
+    pub(crate) left: i32,
+    pub(crate) right: i32,
+    pub(crate) seed_low: u32,
+    pub(crate) seed_high: u32,
+    /// Weights whose 31 random bits are below this are dropped.
+    pub(crate) threshold: u32,
+    /// Factor on weights that are kept.
+    pub(crate) keep_scale: f32,
+}
