@@ -164,23 +164,18 @@ impl Case {
 
     /// What the naive f64 oracle says.
     pub fn oracle(&self) -> Results {
+        let (segments, blocks) = (self.segments.as_ref(), self.visible_blocks.as_ref());
         let inputs = oracle::Inputs {
             options: Options {
                 mask: Mask {
                     by_position: PositionMask::new(self.causal, self.window),
                     key_lengths: self.key_lengths.as_deref(),
                     query_offsets: self.query_offsets.as_deref(),
-                    segments: self
-                        .segments
-                        .as_ref()
-                        .map(|(queries, keys)| Segments { queries, keys }),
-                    blocks: self
-                        .visible_blocks
-                        .as_ref()
-                        .map(|(shape, data, size)| Blocks {
-                            visible: Broadcast::new(data, *shape).unwrap(),
-                            size: *size,
-                        }),
+                    segments: segments.map(|(queries, keys)| Segments { queries, keys }),
+                    blocks: blocks.map(|(shape, data, size)| Blocks {
+                        visible: Broadcast::new(data, *shape).unwrap(),
+                        size: *size,
+                    }),
                     masked: self
                         .masked
                         .as_ref()
