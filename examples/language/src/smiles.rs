@@ -1,8 +1,10 @@
 //! Reactions in SMILES (Simplified Molecular Input Line Entry System, <http://opensmiles.org>): their tokens, and the atoms and bonds that they
 //! mean.
 
+mod atom;
 mod grammar;
 
+pub use atom::Atom;
 use grammar::{molecule, tokens};
 
 /// Why a reaction cannot be read.
@@ -22,20 +24,6 @@ pub struct Reaction {
     pub atoms: Vec<Atom>,
     /// How many of them are reactants'.
     pub n_reactant_atoms: usize,
-}
-
-/// An atom.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Atom {
-    /// The token that it is.
-    pub token: usize,
-    /// Its element, such as `Cl`; `*` may be any.
-    pub element: String,
-    /// The atoms that it is bound to.
-    pub neighbors: Vec<usize>,
-    is_aromatic: bool,
-    /// The orders of its bonds added up, an aromatic one counted as 1.
-    valence: usize,
 }
 
 /// Elements that need no brackets, and the valences that they may have.

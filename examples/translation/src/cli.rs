@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use example_common::devices::DeviceArg;
 
 use crate::precision::Precision;
-use crate::schedule::Schedule;
+use crate::run_config::Schedule;
 
 /// A small translator that is trained on the spot, and shows what each of its attention heads looks at.
 ///

@@ -8,16 +8,16 @@ use burn::tensor::Device;
 use burn::train::Interrupter;
 use burn_attn::ops::backend::in_host_memory;
 use burn_attn_models::train::Replicas;
+use example_common::devices::DeviceArg;
 use example_common::exit::{STOPPED, println};
 use example_common::files::{self, FileError};
 use example_common::learner;
 use example_common::lock::{self, Lock};
 
 use crate::checkpoint::{self, BEST, Checkpoint};
-use crate::cli::{Cli, Command, Shared, TrainArgs};
+use crate::cli::{Command, Shared, TrainArgs};
 use crate::curve;
 use crate::data::{self, Split};
-use crate::demo;
 use crate::error::Error;
 use crate::evaluate::evaluate;
 use crate::explain::{self, explain};
@@ -40,24 +40,29 @@ pub struct TargetDevice {
     pub name: String,
 }
 
+impl TargetDevice {
+    /// The one that was asked for, or the default.
+    pub fn choose(asked: Option<DeviceArg>) -> Result<Self, Error> {
+        let (device, name) = example_common::devices::choose(asked)?;
+        Ok(Self { device, name })
+    }
+}
+
 /// Runs the command and returns the exit code.
-pub fn run(cli: Cli) -> Result<u8, Error> {
-    let (device, name) = example_common::devices::choose(cli.shared.device)?;
-    let target = TargetDevice { device, name };
-    match cli.command {
-        None => demo::run(&cli.shared, &target),
-        Some(Command::Train { resume, args }) => {
+pub fn run(command: Command, shared: &Shared, target: &TargetDevice) -> Result<u8, Error> {
+    match command {
+        Command::Train { resume, args } => {
             let args = (!resume).then_some(args);
-            train(args.as_deref(), &cli.shared, &target)
+            train(args.as_deref(), shared, target)
         }
-        Some(Command::Translate { text, search }) => {
-            refuse_outputs(&cli.shared, "translate")?;
-            let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
+        Command::Translate { text, search } => {
+            refuse_outputs(shared, "translate")?;
+            let translator = Translator::load(&shared.out, &target.device, search.beam)?;
             translate(&translator, text.as_deref())
         }
-        Some(Command::Evaluate { data, test, search }) => {
-            probe_outputs(&cli.shared)?;
-            let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
+        Command::Evaluate { data, test, search } => {
+            probe_outputs(shared)?;
+            let translator = Translator::load(&shared.out, &target.device, search.beam)?;
             let (split, tested_on) = match test {
                 Some(test) => {
                     let held_out = data::group_by_source(&data::read_tsv(&test)?);
@@ -70,20 +75,20 @@ pub fn run(cli: Cli) -> Result<u8, Error> {
                 None => {
                     let mut config = translator.config.clone();
                     config.data.file = data.or(config.data.file);
-                    (config.reload(&cli.shared.out)?, HELD_OUT.into())
+                    (config.reload(&shared.out)?, HELD_OUT.into())
                 }
             };
             // Unlike a training, it fails if its figures cannot be written.
             println!(
                 "{}",
-                report_run(&translator, &split, &tested_on, &cli.shared, &target)?
+                report_run(&translator, &split, &tested_on, shared, target)?
             );
             Ok(0)
         }
-        Some(Command::Explain { text, html, search }) => {
-            refuse_outputs(&cli.shared, "explain")?;
-            let translator = Translator::load(&cli.shared.out, &target.device, search.beam)?;
-            let html = html.unwrap_or_else(|| cli.shared.out.join(explain::FILE));
+        Command::Explain { text, html, search } => {
+            refuse_outputs(shared, "explain")?;
+            let translator = Translator::load(&shared.out, &target.device, search.beam)?;
+            let html = html.unwrap_or_else(|| shared.out.join(explain::FILE));
             println!("{}", explain(&translator, &text, &html)?);
             println!(
                 "The attention of every layer and head is in {}",

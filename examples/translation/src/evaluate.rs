@@ -1,13 +1,24 @@
 //! How good the translations are of sentences that training never saw.
 
 use example_common::exit::warn;
+use serde::Serialize;
 
 use crate::bleu::corpus_bleu;
 use crate::data::{Example, Split};
 use crate::error::Error;
-use crate::report::Score;
 use crate::sentence::key;
 use crate::translator::Translator;
+
+/// How good the translations of one split are.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Score {
+    /// Source sentences.
+    pub sentences: usize,
+    /// The fraction translated exactly as one of the references.
+    pub exact: f64,
+    /// sacreBLEU's BLEU, from 0 to 100.
+    pub bleu: f64,
+}
 
 /// The scores of a run.
 pub struct Scores {

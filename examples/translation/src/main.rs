@@ -32,5 +32,11 @@ use clap::Parser;
 fn main() -> ExitCode {
     let cli = cli::Cli::parse();
     example_common::memory::keep_freed();
-    example_common::exit::run(|| commands::run(cli))
+    example_common::exit::run(|| {
+        let target = commands::TargetDevice::choose(cli.shared.device)?;
+        match cli.command {
+            None => demo::run(&cli.shared, &target),
+            Some(command) => commands::run(command, &cli.shared, &target),
+        }
+    })
 }

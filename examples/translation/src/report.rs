@@ -4,26 +4,14 @@ use std::path::Path;
 
 use example_common::files::{self, FileError};
 use example_common::text::printable;
-use serde::Serialize;
 use serde_json::json;
 
 use crate::data::Example;
 use crate::error::Error;
-use crate::evaluate::{Scores, is_right};
+use crate::evaluate::{Score, Scores, is_right};
 use crate::run_config::RunConfig;
 use crate::sentence::LONGEST;
 use crate::state::{CurvePoint, State};
-
-/// How good the translations of one split are.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Score {
-    /// Source sentences.
-    pub sentences: usize,
-    /// The fraction translated exactly as one of the references.
-    pub exact: f64,
-    /// sacreBLEU's BLEU, from 0 to 100.
-    pub bleu: f64,
-}
 
 /// Everything `--report` writes.
 pub struct Report<'a> {

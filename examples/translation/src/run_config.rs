@@ -8,11 +8,20 @@ use serde::{Deserialize, Serialize};
 use crate::data::{self, Split};
 use crate::error::Error;
 use crate::precision::Precision;
-use crate::schedule::Schedule;
 use crate::vocabulary::{self, Vocabulary};
 
 /// Steps between two models of the moving average.
 pub const AVERAGE_EVERY: usize = 10;
+
+/// How the learning rate falls after its warm-up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// Along half a cosine, down to 2 % at the end of the epochs or steps; a run that ends within the warm-up has none
+    Cosine,
+    /// With one over the square root of the step, so that training needs no end
+    Noam,
+}
 
 /// The configuration of a run. On one machine and device, two runs with equal configurations have the same loss curve.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -2,23 +2,12 @@
 
 use burn::lr_scheduler::{module_lr_scheduler::ModuleLrScheduler, noam::NoamLrSchedulerConfig};
 use burn_attn_models::train::warmup_cosine;
-use serde::{Deserialize, Serialize};
 
 use crate::error::Error;
-use crate::run_config::RunConfig;
+use crate::run_config::{RunConfig, Schedule};
 
 /// The last rate of the cosine, as a part of the highest.
 const FLOOR: f64 = 0.02;
-
-/// How the learning rate falls after its warm-up.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
-#[serde(rename_all = "lowercase")]
-pub enum Schedule {
-    /// Along half a cosine, down to 2 % at the end of the epochs or steps; a run that ends within the warm-up has none
-    Cosine,
-    /// With one over the square root of the step, so that training needs no end
-    Noam,
-}
 
 /// The scheduler of a run whose epochs have so many steps, after `step` steps.
 ///

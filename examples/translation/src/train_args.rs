@@ -5,8 +5,8 @@ use example_common::files::FileError;
 
 use crate::cli::TrainArgs;
 use crate::error::Error;
+use crate::run_config::Schedule;
 use crate::run_config::{DataConfig, RunConfig};
-use crate::schedule::Schedule;
 use crate::vocabulary;
 
 /// The values of options that are not given.

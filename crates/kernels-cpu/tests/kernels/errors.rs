@@ -27,20 +27,11 @@ const EXECUTION: Execution = Execution {
     instructions: burn_attn_kernels_cpu::tiled::Instructions::Widest,
 };
 
-/// Plain inputs with these options.
-fn with(options: Options<'static, f32>) -> Inputs<'static, f32> {
-    Inputs {
-        options,
-        ..inputs()
-    }
-}
-
-/// Plain inputs with this mask.
-fn masked_by(mask: Mask<'static>) -> Inputs<'static, f32> {
-    with(Options {
-        mask,
-        ..Options::default()
-    })
+/// Plain inputs with changed options.
+fn with(change: impl FnOnce(&mut Options<'static, f32>)) -> Inputs<'static, f32> {
+    let mut inputs = inputs();
+    change(&mut inputs.options);
+    inputs
 }
 
 fn inputs() -> Inputs<'static, f32> {
@@ -103,10 +94,7 @@ fn tensors_that_are_too_short() {
     );
     let sinks = Some(&ZEROS[..7]);
     refused(
-        &with(Options {
-            sinks,
-            ..Options::default()
-        }),
+        &with(|options| options.sinks = sinks),
         &format!("sinks needs 6 elements for {SIZES}, but has 7"),
     );
     let distance_bias = Some(&ZEROS[..65]);
@@ -174,7 +162,7 @@ fn masks_and_biases_that_do_not_fit() {
         ..Mask::default()
     };
     refused(
-        &masked_by(mask),
+        &with(|options| options.mask = mask),
         "the key length of batch item 1 is 8, but len_kv is 7",
     );
     let mask = Mask {
@@ -182,7 +170,7 @@ fn masks_and_biases_that_do_not_fit() {
         ..Mask::default()
     };
     refused(
-        &masked_by(mask),
+        &with(|options| options.mask = mask),
         "the query offset of batch item 0 is -6, but must lie between -len_q = -5 and len_kv = 7",
     );
     // The axis of distances is that of the offsets: 2 · (5 + 7) − 1 for each head.
@@ -194,7 +182,7 @@ fn masks_and_biases_that_do_not_fit() {
     refused(
         &Inputs {
             distance_bias,
-            ..masked_by(mask)
+            ..with(|options| options.mask = mask)
         },
         &format!("distance_bias needs 138 elements for {SIZES}, but has 66"),
     );
@@ -205,7 +193,7 @@ fn masks_and_biases_that_do_not_fit() {
             blocks: Some(Blocks { visible, size }),
             ..Mask::default()
         };
-        masked_by(mask)
+        with(|options| options.mask = mask)
     };
     refused(
         &blocks([1; 4], BlockSize::from([3, 0])),
@@ -218,10 +206,7 @@ fn masks_and_biases_that_do_not_fit() {
     );
     let swapped = Broadcast::new(&ZEROS[..35], [1, 1, 7, 5]).unwrap();
     refused(
-        &with(Options {
-            bias: Some(swapped),
-            ..Options::default()
-        }),
+        &with(|options| options.bias = Some(swapped)),
         "the bias does not fit: shape [1, 1, 7, 5] does not broadcast to [batch, heads_q, len_q, len_kv] = [2, 6, 5, 7]",
     );
 }
@@ -229,11 +214,8 @@ fn masks_and_biases_that_do_not_fit() {
 #[test]
 fn numbers_out_of_range() {
     let number = |softcap, scale, dropout| {
-        with(Options {
-            softcap,
-            scale,
-            dropout,
-            ..Options::default()
+        with(|options| {
+            (options.softcap, options.scale, options.dropout) = (softcap, scale, dropout);
         })
     };
     refused(
@@ -340,13 +322,11 @@ fn upstream_that_does_not_fit() {
 fn gradients_that_do_not_fit() {
     let plain = inputs();
     let biased = Inputs {
-        options: Options {
-            bias: Some(Broadcast::new(&ZEROS[..7], [1, 1, 1, 7]).unwrap()),
-            sinks: Some(&ZEROS[..6]),
-            ..Options::default()
-        },
         distance_bias: Some(&ZEROS[..66]),
-        ..plain
+        ..with(|options| {
+            options.bias = Some(Broadcast::new(&ZEROS[..7], [1, 1, 1, 7]).unwrap());
+            options.sinks = Some(&ZEROS[..6]);
+        })
     };
     let upstream = Upstream {
         output: Rows::contiguous(&ZEROS[..780], 6, 5, 13),

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::Atom;
+use super::atom::Atom;
 
 /// Divides a text into atoms, bonds, brackets, ring bonds, dots and the arrow.
 pub(super) fn tokens(text: &str) -> Result<Vec<String>, String> {

@@ -22,7 +22,7 @@ use super::*;
 use crate::data::Pair;
 use crate::precision::Precision;
 use crate::run_config::DataConfig;
-use crate::schedule::Schedule;
+use crate::run_config::Schedule;
 use burn_attn_models::seq2seq::Seq2SeqConfig;
 
 /// A corpus that is small, but not so small that an epoch is one batch.
