@@ -293,7 +293,7 @@ impl<F: Function, const BIAS: bool> WithSimd for Loop<'_, '_, F, BIAS> {
                         operands,
                         #[inline(always)]
                         |_, [gradient, gate, up, gate_bias, up_bias]| {
-                            let up = F::up(simd, plus::<S, BIAS>(simd, up, up_bias));
+                            let up = F::up_in_backward(simd, plus::<S, BIAS>(simd, up, up_bias));
                             F::gradient(
                                 simd,
                                 simd.mul_f32s(gradient, up),

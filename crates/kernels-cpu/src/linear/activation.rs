@@ -47,6 +47,11 @@ pub(crate) trait Function {
     fn up<S: Simd>(_: S, up: S::f32s) -> S::f32s {
         up
     }
+    /// As [`up`](Self::up), for the backward pass: NaN stays NaN in emulated vectors too.
+    #[inline(always)]
+    fn up_in_backward<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
+        Self::up(simd, up)
+    }
     /// `gradient` times the derivative of [`up`](Self::up).
     #[inline(always)]
     fn up_gradient<S: Simd>(_: S, gradient: S::f32s, _up: S::f32s) -> S::f32s {
@@ -202,6 +207,11 @@ impl Function for ClampedQuickGelu {
     }
     #[inline(always)]
     fn up<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
+        let [low, high, one] = [-LIMIT, LIMIT, 1.0].map(|x| simd.splat_f32s(x));
+        simd.add_f32s(f32::bound(simd, up, low, high), one)
+    }
+    #[inline(always)]
+    fn up_in_backward<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
         simd.add_f32s(within(simd, up, LIMIT), simd.splat_f32s(1.0))
     }
     #[inline(always)]
