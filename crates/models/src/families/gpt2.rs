@@ -12,7 +12,7 @@ use burn::tensor::Device;
 use burn_attn::{BlockConfig, FeedForwardActivation, NormConfig, NormPlacement};
 use serde_json::json;
 
-use super::language_model::loaded;
+use super::loading::loaded;
 use crate::{
     language_model::{AbsolutePosition, LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},

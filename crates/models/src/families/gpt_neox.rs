@@ -17,7 +17,7 @@ use burn_attn::{
 };
 use serde_json::{Value, json};
 
-use super::language_model::loaded;
+use super::loading::loaded;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},

@@ -5,4 +5,5 @@ pub mod gpt2;
 pub mod gpt_neox;
 mod language_model;
 pub mod llama;
+mod loading;
 pub mod t5;

@@ -171,6 +171,7 @@ pub use autoregressive::Autoregressive;
 pub use beam::{Hypothesis, beam_search};
 pub use error::GenerateError;
 pub use options::{BeamOptions, GenerateOptions};
+pub use row::{FinishReason, GeneratedToken};
 pub use sampling::Sampling;
 pub use speculative::{Speculation, Speculative, speculate};
-pub use stream::{FinishReason, GeneratedToken, Generation, Stream, Unfinished, generate, stream};
+pub use stream::{Generation, Stream, Unfinished, generate, stream};

@@ -4,7 +4,31 @@ use std::collections::BTreeSet;
 
 use rand_chacha::{ChaCha8Rng, rand_core::SeedableRng};
 
-use super::{FinishReason, GenerateError, GenerateOptions, GeneratedToken, logits::log_sum_exp};
+use super::{GenerateError, GenerateOptions, logits::log_sum_exp};
+
+/// Why a row ended.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FinishReason {
+    /// This stop token was chosen.
+    Stop(u32),
+    /// The row has all tokens that were asked for, or as many as the model holds.
+    #[default]
+    Length,
+}
+
+/// The token that one step chose for one row.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GeneratedToken {
+    /// The number of the prompt that the token continues, from 0.
+    pub row: usize,
+    /// The token; if a stop token ended the row, that token.
+    pub token: u32,
+    /// Its log-probability by the model itself (nats).
+    pub log_probability: f64,
+    /// Why the row ended, if this was its last token.
+    pub finish_reason: Option<FinishReason>,
+}
 
 /// Changes the logits of the next token of a row, given the row's number and its tokens so far.
 pub(super) type Processor<'a> = Box<dyn FnMut(usize, &[u32], &mut [f32]) + 'a>;

@@ -1,35 +1,11 @@
 //! Weights from other libraries, by name, and the names of parameters there.
 
-use std::{
-    collections::BTreeSet,
-    fmt::{self, Display, Formatter},
-    fs,
-    path::Path,
-};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use burn::{module::Module, store::ModuleRecord, tensor::Bytes};
 
-use super::part::Part;
+use super::part::{Library, Part};
 use crate::weights::{Format, Mismatch, Table, Weights, WeightsError, below, format};
-
-/// The library that the weights come from, which determines their names and layout.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Library {
-    /// PyTorch's `state_dict`: a linear layer's weight is `[d_output, d_input]`.
-    Pytorch,
-    /// burn-nn's modules: a linear layer's weight is `[d_input, d_output]`.
-    BurnNn,
-}
-
-impl Display for Library {
-    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Pytorch => "PyTorch",
-            Self::BurnNn => "burn-nn",
-        })
-    }
-}
 
 /// Weights from another library, by name. [`pytorch`], [`burn_nn`] and [`burn_nn_record`] open one.
 ///

@@ -1,9 +1,29 @@
 //! The names of the weights below a prefix, and the parameters that they are.
 
+use std::fmt::{self, Display, Formatter};
+
 use burn::nn::Linear;
 
-use super::Library;
 use crate::weights::{Table, Weights, WeightsError, joined};
+
+/// The library that the weights come from, which determines their names and layout.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Library {
+    /// PyTorch's `state_dict`: a linear layer's weight is `[d_output, d_input]`.
+    Pytorch,
+    /// burn-nn's modules: a linear layer's weight is `[d_input, d_output]`.
+    BurnNn,
+}
+
+impl Display for Library {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Pytorch => "PyTorch",
+            Self::BurnNn => "burn-nn",
+        })
+    }
+}
 
 /// The weights below a prefix: the library that they come from, and what else is known of them.
 #[derive(Debug)]

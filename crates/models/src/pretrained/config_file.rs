@@ -15,7 +15,8 @@ use super::{
     fields::of_no_matter,
     gguf,
     json::{is_equal, object},
-    source::{self, Wanted},
+    source::folder_with,
+    wanted::Wanted,
 };
 use crate::weights::{Format, format, lfs_pointer};
 
@@ -41,7 +42,7 @@ impl ConfigFile {
             true => (source.into(), of_gguf(source)?),
             false => {
                 let wanted = Wanted::ModelConfig;
-                let path = source::folder_with(source, wanted)?.join(wanted.file());
+                let path = folder_with(source, wanted)?.join(wanted.file());
                 let fields = object(&path)?;
                 (path, fields)
             }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use super::{PretrainedError, Tokenizer, folder, json::object, source::TOKENIZER_CONFIG};
+use super::{PretrainedError, Tokenizer, folder, json::object, wanted::TOKENIZER_CONFIG};
 
 /// The tokens that end a text, for [`stop_tokens`](crate::generate::GenerateOptions::stop_tokens): those of `generation_config.json`, of `config.json`,
 /// and the `eos_token` of the tokenizer's files, all together. A model may end its turns with one of them and its texts with another.

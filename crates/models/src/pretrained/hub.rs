@@ -23,7 +23,7 @@ use super::{
     hub_side_files::{BESIDE, module_files, no_file},
     progress::Progress,
     sentence_modules::{MODULES, SENTENCE_CONFIGS},
-    source::{Name, TOKENIZER_CONFIG, Wanted},
+    wanted::{Name, TOKENIZER_CONFIG, Wanted},
 };
 use crate::weights::{WEIGHT_FILES, shards};
 

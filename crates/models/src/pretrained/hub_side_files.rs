@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{PretrainedError, sentence_modules::sentence_modules, source::TOKENIZER_CONFIG};
+use super::{PretrainedError, sentence_modules::sentence_modules, wanted::TOKENIZER_CONFIG};
 use crate::weights::WEIGHT_FILES;
 
 /// Files at the top of a model, where they are there.

@@ -62,6 +62,7 @@ mod sentence_modules;
 mod source;
 #[cfg(feature = "tokenizers")]
 mod tokenizer;
+mod wanted;
 
 pub(crate) use config_file::ConfigFile;
 #[cfg(feature = "tokenizers")]
@@ -76,12 +77,12 @@ pub use load_options::LoadOptions;
 pub use progress::{Download, on_download};
 #[cfg(feature = "tokenizers")]
 pub(crate) use sentence_modules::{MODULES, SENTENCE_CONFIGS, SentenceModule, sentence_modules};
-#[cfg(feature = "chat")]
-pub(crate) use source::TOKENIZER_CONFIG;
-#[cfg(feature = "tokenizers")]
-pub(crate) use source::Wanted;
 pub use source::folder;
 #[cfg(feature = "tokenizers")]
 pub(crate) use source::folder_with;
 #[cfg(feature = "tokenizers")]
 pub use tokenizer::{Tokenizer, tokenizer};
+#[cfg(feature = "chat")]
+pub(crate) use wanted::TOKENIZER_CONFIG;
+#[cfg(feature = "tokenizers")]
+pub(crate) use wanted::Wanted;

@@ -4,10 +4,7 @@ use std::path::Path;
 
 pub use tokenizers::Tokenizer;
 
-use super::{
-    PretrainedError,
-    source::{self, Wanted},
-};
+use super::{PretrainedError, source::folder_with, wanted::Wanted};
 use crate::weights::lfs_pointer;
 
 /// Reads the `tokenizer.json` of a folder, of that of a GGUF file, or of a [name on the Hub](super).
@@ -53,8 +50,7 @@ use crate::weights::lfs_pointer;
 /// # Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
 /// ```
 pub fn tokenizer(source: impl AsRef<Path>) -> Result<Tokenizer, PretrainedError> {
-    let path =
-        source::folder_with(source.as_ref(), Wanted::Tokenizer)?.join(Wanted::Tokenizer.file());
+    let path = folder_with(source.as_ref(), Wanted::Tokenizer)?.join(Wanted::Tokenizer.file());
     Tokenizer::from_file(&path).map_err(|error| PretrainedError::Tokenizer {
         reason: lfs_pointer(&path).unwrap_or_else(|| error.to_string()),
         path,

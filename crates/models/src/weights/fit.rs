@@ -1,11 +1,14 @@
 //! Checks that tensors, table and model match, before any number is read.
 
-use std::collections::{BTreeMap, BTreeSet, btree_map::Entry};
+use std::{
+    collections::{BTreeMap, BTreeSet, btree_map::Entry},
+    io::Read,
+};
 
 use burn::tensor::FloatDType;
 
 use super::{
-    Mismatch, Missing, NotLoaded, Table, WeightsError, WrongDType, WrongShape, numbers, pattern,
+    Mismatch, Missing, Table, WeightsError, WrongDType, WrongShape, pattern,
     plan::{Job, Plan},
     source::{Stored, Tensors, is_float},
 };
@@ -29,6 +32,15 @@ pub(super) struct Found<'a> {
     /// Its name in the file.
     name: &'a str,
     pub(super) stored: &'a Stored,
+}
+
+/// What [`Weights::load`](super::Weights::load) did not load: nothing, unless it was told to be [`partial`](super::Weights::partial).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NotLoaded {
+    /// Parameters of the model that were left unchanged.
+    pub parameters: Vec<String>,
+    /// Tensors of the files that no parameter took.
+    pub tensors: Vec<String>,
 }
 
 /// What is to be loaded.
@@ -176,7 +188,7 @@ fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), Weights
             continue;
         }
         let same = match found.stored.shape == other.stored.shape {
-            true => numbers::are_same(found.stored, other.stored),
+            true => are_same(found.stored, other.stored),
             false => Ok(false),
         };
         let same = same.map_err(|reason| WeightsError::Numbers {
@@ -188,6 +200,28 @@ fn compare(pairs: &[(Found, Found)], wrong: &mut Mismatch) -> Result<(), Weights
         }
     }
     Ok(())
+}
+
+/// Whether two tensors have the same shape, dtype and bits.
+fn are_same(a: &Stored, b: &Stored) -> Result<bool, String> {
+    if a.shape != b.shape || a.dtype_name != b.dtype_name {
+        return Ok(false);
+    }
+    let [mut a, mut b] = [a.read_from(0)?, b.read_from(0)?];
+    let [mut a_bytes, mut b_bytes] = [Vec::new(), Vec::new()];
+    loop {
+        for (reader, bytes) in [(&mut a, &mut a_bytes), (&mut b, &mut b_bytes)] {
+            bytes.clear();
+            let read = reader.take(1 << 16).read_to_end(bytes);
+            read.map_err(|error| error.to_string())?;
+        }
+        if a_bytes != b_bytes {
+            return Ok(false);
+        }
+        if a_bytes.is_empty() {
+            return Ok(true);
+        }
+    }
 }
 
 /// Notes which tensors of a job are missing, if that matters, and which do not fit.

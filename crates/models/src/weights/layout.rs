@@ -5,7 +5,7 @@ mod columns;
 use std::ops::Range;
 
 use super::Source;
-use columns::{divided, groups, pairs, runs};
+use columns::{Run, divided, groups, pairs, runs};
 
 /// How many numbers are moved at once: few enough for the cache, and little compared with a tensor.
 const BLOCK: usize = 1 << 18;
@@ -31,16 +31,6 @@ pub(super) struct Layout {
     target: Vec<usize>,
     source: Vec<usize>,
     runs: Vec<Run>,
-}
-
-/// Columns that are contiguous both in a target and in a source tensor.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Run {
-    target: usize,
-    target_column: usize,
-    source: usize,
-    source_column: usize,
-    len: usize,
 }
 
 /// Contiguous numbers of a source tensor.

@@ -9,10 +9,11 @@ use burn::{
 
 use super::{
     Table, WeightsError,
-    fit::{Fit, Options},
+    fit::{Fit, NotLoaded, Options},
     numbers,
     plan::{self, Plan},
     source::{self, Tensors},
+    table::below,
 };
 
 /// The tensors of another library's checkpoint, and how strictly they have to match.
@@ -43,15 +44,6 @@ use super::{
 pub struct Weights {
     tensors: Tensors,
     options: Options,
-}
-
-/// What [`Weights::load`] did not load: nothing, unless it was told to be [`partial`](Weights::partial).
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct NotLoaded {
-    /// Parameters of the model that were left unchanged.
-    pub parameters: Vec<String>,
-    /// Tensors of the files that no parameter took.
-    pub tensors: Vec<String>,
 }
 
 impl Weights {
@@ -176,14 +168,6 @@ impl Weights {
         }
         *model = loaded;
         Ok(fit.not_loaded)
-    }
-}
-
-/// The part of `name` after `prefix` and a dot.
-pub(crate) fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
-    match prefix {
-        "" => Some(name),
-        prefix => name.strip_prefix(prefix)?.strip_prefix('.'),
     }
 }
 

@@ -37,11 +37,11 @@ mod table;
 
 pub(crate) use error::list;
 pub use error::{Mismatch, Missing, WeightsError, WrongDType, WrongShape};
-pub(crate) use load::below;
-pub use load::{NotLoaded, Weights};
+pub use fit::NotLoaded;
+pub use load::Weights;
 pub use save::save;
 pub(crate) use source::{Format, format, gguf_metadata, is_float, lfs_pointer};
 #[cfg(feature = "hub")]
 pub(crate) use source::{WEIGHT_FILES, shards};
-pub(crate) use table::joined;
 pub use table::{Names, Source, Table, ZEROS, same, transposed};
+pub(crate) use table::{below, joined};

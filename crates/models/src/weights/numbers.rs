@@ -129,25 +129,3 @@ pub(super) fn are_zeros(bytes: Vec<u8>, dtype: DType) -> bool {
     let data = TensorData::from_bytes_vec(bytes, [count], dtype);
     data.iter::<f64>().all(|number| number == 0.0)
 }
-
-/// Whether two tensors have the same shape, dtype and bits.
-pub(super) fn are_same(a: &Stored, b: &Stored) -> Result<bool, String> {
-    if a.shape != b.shape || a.dtype_name != b.dtype_name {
-        return Ok(false);
-    }
-    let [mut a, mut b] = [a.read_from(0)?, b.read_from(0)?];
-    let [mut a_bytes, mut b_bytes] = [Vec::new(), Vec::new()];
-    loop {
-        for (reader, bytes) in [(&mut a, &mut a_bytes), (&mut b, &mut b_bytes)] {
-            bytes.clear();
-            let read = reader.take(1 << 16).read_to_end(bytes);
-            read.map_err(|error| error.to_string())?;
-        }
-        if a_bytes != b_bytes {
-            return Ok(false);
-        }
-        if a_bytes.is_empty() {
-            return Ok(true);
-        }
-    }
-}

@@ -1,7 +1,5 @@
 //! Which parameter of a model is which tensor of another library.
 
-use super::load::below;
-
 /// In place of a name: a tensor of zeros that the other library does not store.
 pub const ZEROS: &str = "{zeros}";
 
@@ -308,5 +306,13 @@ pub(crate) fn joined(whole: &str, name: &str) -> String {
     match whole {
         "" => name.into(),
         whole => format!("{whole}.{name}"),
+    }
+}
+
+/// The part of `name` after `prefix` and a dot.
+pub(crate) fn below<'n>(name: &'n str, prefix: &str) -> Option<&'n str> {
+    match prefix {
+        "" => Some(name),
+        prefix => name.strip_prefix(prefix)?.strip_prefix('.'),
     }
 }

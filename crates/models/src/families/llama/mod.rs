@@ -26,7 +26,7 @@ use burn::tensor::Device;
 pub(crate) use family::FAMILIES;
 use family::FamilySpec;
 
-use super::language_model::loaded;
+use super::loading::loaded;
 use crate::{
     language_model::{LanguageModel, LanguageModelConfig},
     pretrained::{ConfigFile, LoadOptions, PretrainedError},

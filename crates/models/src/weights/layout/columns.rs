@@ -1,9 +1,19 @@
 //! Which columns of the target are which of the source.
 
-use super::{Run, Source};
+use crate::weights::Source;
 
 /// The most groups of outputs accepted: published models have a few thousand, and each takes memory before any tensor is read.
 const MOST_GROUPS: usize = (1 << 16) - 1;
+
+/// Columns that are contiguous both in a target and in a source tensor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) target: usize,
+    pub(super) target_column: usize,
+    pub(super) source: usize,
+    pub(super) source_column: usize,
+    pub(super) len: usize,
+}
 
 /// How many columns each source tensor has.
 pub(super) fn divided(columns: usize, source: &Source) -> Result<Vec<usize>, String> {

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 
 use burn::tensor::f16;
 
-use super::FilePart;
+use super::file_part::FilePart;
 
 /// Numbers decoded at a time: a mebibyte of f32.
 const MANY: usize = 1 << 18;

@@ -17,7 +17,7 @@ use std::{
 use burn::tensor::DType;
 use serde_json::{Map, Value};
 
-use super::{FilePart, Numbers, Stored, Tensors, blocks::Quantised};
+use super::{Numbers, Stored, Tensors, blocks::Quantised, file_part::FilePart};
 use header::{Contents, Header};
 
 /// How a type stores numbers, in blocks that lie in the rows of a tensor.

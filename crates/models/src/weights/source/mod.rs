@@ -1,6 +1,7 @@
 //! Named tensors in files. Their numbers stay there until they are read.
 
 mod blocks;
+mod file_part;
 mod gguf;
 mod safetensors;
 mod shards;
@@ -14,9 +15,8 @@ use std::{
     collections::BTreeMap,
     error::Error,
     fs::{self, File},
-    io::{self, Read, Seek, SeekFrom},
+    io::{self, Read},
     path::Path,
-    sync::{Arc, Mutex},
 };
 
 use burn::tensor::{Bytes, DType};
@@ -28,6 +28,7 @@ use burn_store::{
 
 use super::WeightsError;
 use blocks::{Blocks, Quantised};
+use file_part::FilePart;
 
 /// The most tensors that a checkpoint may have; published ones have fewer than 100 000.
 const MAX_TENSORS: usize = 250_000;
@@ -109,35 +110,6 @@ impl Stored {
                 Ok(Box::new(InMemory { bytes, at }))
             }
         }
-    }
-}
-
-/// `left` bytes from byte `at` on of a file that several readers share.
-#[derive(Clone)]
-struct FilePart {
-    file: Arc<Mutex<File>>,
-    at: u64,
-    left: u64,
-}
-
-impl Read for FilePart {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let file = self.file.lock();
-        let mut file = file.map_err(|_| io::Error::other("another reader of the file panicked"))?;
-        file.seek(SeekFrom::Start(self.at))?;
-        let count = Read::by_ref(&mut *file).take(self.left).read(buffer)?;
-        if count == 0 && self.left > 0 && !buffer.is_empty() {
-            return Err(io::Error::new(
-                io::ErrorKind::UnexpectedEof,
-                format!(
-                    "the file has become shorter, and the last {} bytes of the tensor are missing",
-                    self.left
-                ),
-            ));
-        }
-        self.at += count as u64;
-        self.left -= count as u64;
-        Ok(count)
     }
 }
 

@@ -11,7 +11,7 @@ use std::{
 use ::safetensors::{Dtype, tensor::TensorInfo};
 use burn::tensor::DType;
 
-use super::{FilePart, MAX_HEADER, Numbers, Stored, Tensors, unique::Unique};
+use super::{MAX_HEADER, Numbers, Stored, Tensors, file_part::FilePart, unique::Unique};
 
 pub(super) fn open(path: &Path) -> Result<Tensors, String> {
     let mut file = File::open(path).map_err(|error| error.to_string())?;

@@ -1,0 +1,76 @@
+//! What all families whose model is a [`LanguageModel`] share.
+
+use std::path::Path;
+
+use crate::{
+    language_model::{LanguageModel, LanguageModelConfig},
+    pretrained::{ConfigFile, LoadOptions, PretrainedError},
+    weights::Table,
+};
+
+/// Numbers that any model may have in its table of positions: 64 MiB.
+const SMALL_TABLE: usize = 1 << 24;
+
+/// Loads the model that `config` describes, made from `file`, all of whose fields must have been read.
+///
+/// A bare model is named by `body` where others have it as a part: its `embedding` has no name before it. It has no `head` unless that is
+/// the embedding.
+pub(super) fn loaded(
+    (source, file): (&Path, ConfigFile),
+    mut config: LanguageModelConfig,
+    [body, embedding, head]: [&str; 3],
+    table: impl Fn(&LanguageModelConfig) -> Table,
+    options: &LoadOptions,
+) -> Result<LanguageModel, PretrainedError> {
+    let path = file.finish()?;
+    if let Err(error) = config.validate() {
+        return Err(PretrainedError::Config { path, error });
+    }
+    let weights = options.weights(source)?;
+    // Position tables are as wide as the model or its heads, and are computed before the weights are compared with the model.
+    let of_a_head = config.block.heads.d_head.unwrap_or(0);
+    let width = config.d_model.max(config.n_heads.saturating_mul(of_a_head));
+    let sizes = weights.tensors().flat_map(|(_, shape)| shape);
+    let widest = sizes.copied().max().unwrap_or(0);
+    if width > widest {
+        return Err(PretrainedError::Width {
+            path,
+            width,
+            widest,
+        });
+    }
+    let positions = config.rotary_positions();
+    let d_head = match of_a_head {
+        0 => config.d_model / config.n_heads,
+        d_head => d_head,
+    };
+    let rotary = positions.saturating_mul(d_head);
+    // A tensor that repeats its numbers may say any size.
+    let of_shape = |shape: &[usize]| shape.iter().copied().fold(1, usize::saturating_mul);
+    let sizes = weights.tensors().map(|(_, shape)| of_shape(shape));
+    let numbers = sizes.fold(0, usize::saturating_add);
+    if rotary > numbers.max(SMALL_TABLE) {
+        return Err(PretrainedError::Positions {
+            path,
+            positions,
+            table: rotary,
+            weights: numbers,
+        });
+    }
+    let is_bare = weights.has(embedding);
+    let lacks_head = is_bare && !config.tied && !weights.has(head);
+    let weights = match is_bare {
+        true => weights
+            .rename("*", &format!("{body}.*"))
+            .rename(&format!("{body}.{head}"), head),
+        false => weights,
+    };
+    // Without a separate head.
+    config.tied |= lacks_head;
+    let mut model = config.init(&options.device);
+    weights.load(&table(&config), &mut model)?;
+    match lacks_head {
+        true => Ok(model.without_logits()),
+        false => Ok(model),
+    }
+}
