@@ -1,7 +1,7 @@
 //! Keys or values without the NaN and infinity that nobody sees.
 //!
-//! A hidden key has a weight of 0, but 0 · NaN is NaN. So where something may hide single keys of a block, a panel reads zeros in place of
-//! the rows that are not finite and that it does not see.
+//! A hidden key has a weight of 0, but 0 · NaN is NaN. So where something may hide single keys of a block, zeros stand in for the rows that
+//! are not finite, except for the panels that see them.
 
 use core::ops::Range;
 
@@ -13,13 +13,22 @@ use crate::{
     view::rows::Block,
 };
 
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Row {
+    Finite,
+    /// Not finite, and zeros stand in for it.
+    Zeros,
+    /// Not finite, and in its place.
+    Shown,
+}
+
 /// The rows of a block of keys.
 pub(crate) struct Screened<'a, R> {
     original: Block<'a, R>,
-    /// A copy, if not all rows are finite; otherwise empty.
+    /// The rows with zeros for some, if not all are finite; otherwise empty.
     screened: &'a mut [R],
     stride: usize,
-    finite: [bool; FORWARD_KEYS],
+    rows: [Row; FORWARD_KEYS],
 }
 
 impl<'a, R: Real> Screened<'a, R> {
@@ -32,7 +41,7 @@ impl<'a, R: Real> Screened<'a, R> {
         buffer: &'a mut [R],
         search: bool,
     ) -> Self {
-        let mut finite_rows = [true; FORWARD_KEYS];
+        let mut rows = [Row::Finite; FORWARD_KEYS];
         let row = |index: usize| &original.data[index * original.stride..];
         let one = R::from_f64(1.0);
         let finite =
@@ -43,14 +52,18 @@ impl<'a, R: Real> Screened<'a, R> {
             &mut buffer[..count * padded]
         };
         for (index, copy) in screened.chunks_exact_mut(padded).enumerate() {
-            copy.copy_from_slice(&row(index)[..padded]);
-            finite_rows[index] = finite(index..index + 1);
+            if finite(index..index + 1) {
+                copy.copy_from_slice(&row(index)[..padded]);
+            } else {
+                copy.fill(R::default());
+                rows[index] = Row::Zeros;
+            }
         }
         Self {
             original,
             screened,
             stride: padded,
-            finite: finite_rows,
+            rows,
         }
     }
 
@@ -66,7 +79,7 @@ impl<'a, R: Real> Screened<'a, R> {
         if self.screened.is_empty() {
             return self.original.after(part.start);
         }
-        self.hide_what_is_not_seen(panel, part.clone(), scores, stride);
+        self.show_what_is_seen(panel, part.clone(), scores, stride);
         Block {
             data: self.screened,
             stride: self.stride,
@@ -74,10 +87,10 @@ impl<'a, R: Real> Screened<'a, R> {
         .after(part.start)
     }
 
-    /// NaN in a block is rare: this code is not inlined into every step of every instruction set.
+    /// It is rare: not inlined into every step of every instruction set.
     #[cold]
     #[inline(never)]
-    fn hide_what_is_not_seen(
+    fn show_what_is_seen(
         &mut self,
         panel: &Panel,
         part: Range<usize>,
@@ -85,15 +98,24 @@ impl<'a, R: Real> Screened<'a, R> {
         stride: usize,
     ) {
         for (index, scores) in part.zip(scores.chunks(stride)) {
-            if self.finite[index] {
+            let row = &mut self.rows[index];
+            if *row == Row::Finite {
                 continue;
             }
+            let seen = scores[..panel.queries]
+                .iter()
+                .any(|&score| score != R::NEG_INFINITY);
             let copy = &mut self.screened[index * self.stride..][..self.stride];
-            let mut scores = scores[..panel.queries].iter();
-            if scores.all(|&score| score == R::NEG_INFINITY) {
-                copy.fill(R::default());
-            } else {
-                copy.copy_from_slice(&self.original.after(index).data[..self.stride]);
+            match (seen, *row) {
+                (true, Row::Zeros) => {
+                    copy.copy_from_slice(&self.original.after(index).data[..self.stride]);
+                    *row = Row::Shown;
+                }
+                (false, Row::Shown) => {
+                    copy.fill(R::default());
+                    *row = Row::Zeros;
+                }
+                _ => {}
             }
         }
     }
