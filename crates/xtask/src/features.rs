@@ -6,7 +6,7 @@ use crate::command::cargo;
 pub fn small_sets() -> Result<(), String> {
     for features in ["ndarray,autodiff", "flex", ""] {
         let check = [
-            "clippy",
+            "check",
             "-p",
             "burn-attn-ops",
             "-p",
@@ -15,9 +15,6 @@ pub fn small_sets() -> Result<(), String> {
             "--no-default-features",
             "--features",
             features,
-            "--",
-            "-D",
-            "warnings",
         ];
         cargo(&check, &[])?;
     }
