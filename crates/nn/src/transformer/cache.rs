@@ -75,8 +75,8 @@ impl LayerCache {
     }
 }
 
-/// The cache of a [`TransformerStack`]: for every layer, the keys and values of its tokens, and of the memory if the stack
-/// has cross-attention. Made by [`TransformerStack::cache`].
+/// The cache of a [`TransformerStack`](crate::TransformerStack): for every layer, the keys and values of its tokens, and of the memory if the stack
+/// has cross-attention. Made by [`TransformerStack::cache`](crate::TransformerStack::cache).
 ///
 /// # Cost
 ///
@@ -220,7 +220,7 @@ impl TransformerCache {
         }
     }
 
-    /// Removes all tokens. The capacity stays, and so does the memory until [`TransformerStack::project_memory`] replaces it.
+    /// Removes all tokens. The capacity stays, and so does the memory until [`TransformerStack::project_memory`](crate::TransformerStack::project_memory) replaces it.
     pub fn reset(&mut self) {
         for layer in &mut self.layers {
             layer.tokens.reset();
