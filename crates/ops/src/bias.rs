@@ -36,7 +36,12 @@ pub(crate) struct DistanceParts {
 
 impl DistanceParts {
     pub(crate) fn is_empty(&self) -> bool {
-        self.alibi.is_empty() && self.relative.is_empty() && self.numbers.is_empty()
+        let Self {
+            alibi,
+            relative,
+            numbers,
+        } = self;
+        alibi.is_empty() && relative.is_empty() && numbers.is_empty()
     }
 }
 

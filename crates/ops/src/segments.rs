@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_number_changes_in_the_common_type() {
+    fn two_types_are_compared_in_one() {
         use DType::{I8, I16, I32, I64, U8, U16, U32};
 
         for (first, second, expected) in [
