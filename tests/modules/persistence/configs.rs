@@ -286,7 +286,7 @@ fn misspelt_fields_have_their_sentence() {
     assert_eq!(
         error.to_string(),
         "Config error => Invalid format: unknown field `quantized`, expected one of `max_len`, `initial_capacity`, `storage` \
-         at line 1 column 46"
+         at line 1 column 51"
     );
     fs::write(
         &path,
