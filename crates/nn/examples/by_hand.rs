@@ -19,11 +19,7 @@ fn main() {
     shape("x", &x, "a vector per token: [batch, len, d_model]");
 
     let projected = module.query_key_value.forward(x.clone());
-    shape(
-        "x · W + b",
-        &projected,
-        "queries, keys and values side by side",
-    );
+    shape("x · W + b", &projected, "q, k and v side by side");
 
     let heads = |part: usize| {
         let part = projected.clone().narrow(2, part * D_MODEL, D_MODEL);
@@ -33,11 +29,7 @@ fn main() {
     shape("q, k, v", &query, "split: [batch, heads, len, d_head]");
 
     let scores = query.matmul(key.transpose()) / (D_HEAD as f64).sqrt();
-    shape(
-        "q·kᵀ / √d_head",
-        &scores,
-        "how well each key fits each query",
-    );
+    shape("q·kᵀ / √d_head", &scores, "how keys fit queries");
 
     let future = Tensor::<2, Bool>::tril_mask([LEN, LEN], 0, &device).unsqueeze();
     let scores = scores.mask_fill(future, f32::NEG_INFINITY);
