@@ -93,7 +93,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
     let mut largest_exponent: f64 = 0.0;
     let mut in_range = true;
     let largest_real = T::Real::MAX.to_f64();
-    // A weight below the smallest normal number may be 0.
+    // A weight or a softcap's derivative below the smallest normal number may be 0.
     let least = T::Real::MIN_POSITIVE.to_f64() / T::EPSILON_OF_REAL;
     for row in 0..p.query_rows() {
         let (query, head) = (row % p.len_q, row / p.len_q % p.heads_q);
@@ -260,7 +260,7 @@ pub fn plain<T: Number>(case: &Case) -> Plain {
             let of_dot = round(round(of_score * dsoftcap[key]) * scale);
             let error = error * slopes[key] + size * errors_of_dsoftcap[key];
             let error = error * scale.abs();
-            let size = size * slopes[key] * scale.abs();
+            let size = size * (slopes[key] + least) * scale.abs();
             for d in 0..p.dim_qk {
                 let (q, k) = (q[d], k(key)[d]);
                 of_query.add_gradient(
