@@ -1,6 +1,6 @@
-//! Escaping for the three formats of the pictures: HTML, SVG (XML), and JSON inside HTML.
+//! Text for the formats of the pictures: HTML, SVG (XML), and JSON inside HTML.
 
-use std::fmt::Write;
+use std::fmt::{Arguments, Write};
 
 /// `text` as the content of an element, or as a quoted attribute, of HTML or XML.
 ///
@@ -34,8 +34,10 @@ pub(crate) fn json(text: &str) -> String {
             '"' => escaped.push_str("\\\""),
             '\\' => escaped.push_str("\\\\"),
             '<' | '>' | '&' | '\u{2028}' | '\u{2029}' | '\0'..='\u{1f}' | '\u{7f}' => {
-                write!(escaped, "\\u{:04x}", u32::from(character))
-                    .expect("a String takes every write");
+                push(
+                    &mut escaped,
+                    format_args!("\\u{:04x}", u32::from(character)),
+                );
             }
             _ => escaped.push(character),
         }
@@ -44,37 +46,11 @@ pub(crate) fn json(text: &str) -> String {
     escaped
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn markup_escapes_the_five_characters_and_keeps_the_rest() {
-        assert_eq!(
-            markup(r#"<b a="1" c='2'>&amp;"#),
-            "&lt;b a=&quot;1&quot; c=&#39;2&#39;&gt;&amp;amp;"
-        );
-        assert_eq!(markup("naïve 東京 \n"), "naïve 東京 \n");
-    }
-
-    #[test]
-    fn markup_replaces_what_xml_forbids() {
-        assert_eq!(markup("a\0b\u{1b}c\u{ffff}"), "a\u{fffd}b\u{fffd}c\u{fffd}");
-    }
-
-    #[test]
-    fn json_cannot_leave_its_script_element() {
-        assert_eq!(json("</script>"), r#""\u003c/script\u003e""#);
-        assert_eq!(json("<!--&"), r#""\u003c!--\u0026""#);
-    }
-
-    #[test]
-    fn json_escapes_quotes_backslashes_and_line_ends() {
-        assert_eq!(json(r#"a"b\c"#), r#""a\"b\\c""#);
-        assert_eq!(
-            json("\n\t\u{2028}\u{2029}\0"),
-            r#""\u000a\u0009\u2028\u2029\u0000""#
-        );
-        assert_eq!(json("é東"), "\"é東\"");
-    }
+/// Appends formatted text without a string in between.
+pub(crate) fn push(text: &mut String, formatted: Arguments<'_>) {
+    text.write_fmt(formatted)
+        .expect("a String takes every write");
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,6 +1,7 @@
 //! The data that every picture is drawn from.
 
 use crate::MapError;
+use crate::label::printable;
 
 /// How far above 1 a weight may be: the rounding of a softmax computed in bfloat16.
 const TOLERANCE: f32 = 1e-2;
@@ -155,6 +156,19 @@ impl AttentionMap {
         self.heads
     }
 
+    /// What a picture of `head` is called.
+    ///
+    /// # Panics
+    /// If `head` is out of range.
+    pub(crate) fn head_title(&self, head: usize) -> String {
+        let (title, heads) = (printable(&self.title), self.heads);
+        assert!(
+            head < heads,
+            "head {head} is outside a map of {heads} heads"
+        );
+        format!("{title}, head {} of {heads}", head + 1)
+    }
+
     /// The weight that query `i` of `head` gives to key `j`.
     ///
     /// # Panics
@@ -251,11 +265,12 @@ impl AttentionMap {
     /// # Panics
     /// If `head` is out of range.
     pub fn entropy(&self, head: usize) -> f32 {
-        let seeing = (0..self.queries.len())
-            .filter(|&i| self.row(head, i).iter().any(|&weight| weight > 0.0));
-        let (count, sum) = seeing.fold((0_usize, 0.0_f64), |(count, sum), i| {
-            (count + 1, sum + f64::from(self.row_entropy(head, i)))
-        });
+        let sees = |&i: &usize| self.row(head, i).iter().any(|&weight| weight > 0.0);
+        let (mut count, mut sum) = (0_usize, 0.0_f64);
+        for i in (0..self.queries.len()).filter(sees) {
+            count += 1;
+            sum += f64::from(self.row_entropy(head, i));
+        }
         (sum / count.max(1) as f64) as f32
     }
 

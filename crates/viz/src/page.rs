@@ -1,10 +1,8 @@
 //! A whole model's attention as one HTML file.
 
-use std::fmt::Write;
-
 use crate::AttentionMap;
-use crate::color::{Background, Rgb, hex};
-use crate::escape::{json, markup};
+use crate::color::{Background, hex};
+use crate::escape::{json, markup, push};
 use crate::label::{label, printable};
 use crate::limits::{MOST_TOKENS, left_out};
 
@@ -12,7 +10,6 @@ use crate::limits::{MOST_TOKENS, left_out};
 const UNITS: f32 = 10_000.0;
 /// The most weights in a page, means over heads included: about 50 MB of text, which a browser opens in seconds.
 const MOST_WEIGHTS: usize = 1 << 24;
-const WRITES: &str = "a String takes every write";
 
 /// A page to explore every layer and head of a model on one input.
 ///
@@ -145,11 +142,10 @@ impl AttentionPage {
     /// # Cost
     /// About three bytes per weight, and about 30 kB for the rest.
     pub fn to_html(&self) -> String {
-        let mut html = String::new();
+        let (groups, left_out) = self.within_limits();
         // The policy makes the browser refuse to load anything or to send a form. It does not cover links, and scripts
         // that open another page; there are none, and no text of the caller becomes markup.
-        write!(
-            html,
+        let mut html = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
              script-src 'unsafe-inline'; form-action 'none'; base-uri 'none'\">\n\
@@ -158,56 +154,29 @@ impl AttentionPage {
              </head>\n<body>\n<header>\n<h1>{title}</h1>\n",
             title = markup(&self.title),
             style = include_str!("page.css"),
-        )
-        .expect(WRITES);
-        self.write_header(&mut html);
-        let (groups, left_out) = self.within_limits();
+        );
+        let sentences = [("Source", &self.source), ("Translation", &self.translation)];
+        let sentences = sentences
+            .into_iter()
+            .filter_map(|(name, sentence)| Some((name, sentence.as_deref()?)));
+        push_list(&mut html, "sentences", " dir=\"auto\"", sentences);
+        let metadata = self.metadata.iter();
+        let metadata = metadata.map(|(name, value)| (name.as_str(), value.as_str()));
+        push_list(&mut html, "metadata", "", metadata);
         for sentence in left_out {
-            writeln!(html, "<p class=\"left-out\">{}</p>", markup(&sentence)).expect(WRITES);
+            html += &format!("<p class=\"left-out\">{}</p>\n", markup(&sentence));
         }
-        html.push_str("</header>\n");
-        html.push_str(include_str!("guide.html"));
-        html.push_str(
-            "<noscript><p class=\"note\">The heat maps are drawn by a script inside this file. With scripts turned \
+        html += "</header>\n";
+        html += include_str!("guide.html");
+        html += "<noscript><p class=\"note\">The heat maps are drawn by a script inside this file. With scripts turned \
              off, only the sentences above are shown.</p></noscript>\n\
              <main id=\"view\" hidden>\n<section id=\"overview\" aria-label=\"All layers and heads\"></section>\n\
              <section id=\"detail\" tabindex=\"-1\" aria-label=\"The chosen head\"></section>\n</main>\n\
-             <script type=\"application/json\" id=\"attention-data\">",
-        );
-        write_data(&mut html, &groups);
-        write!(
-            html,
-            "</script>\n<script>\n{}</script>\n</body>\n</html>\n",
-            include_str!("page.js")
-        )
-        .expect(WRITES);
-        html
-    }
-
-    fn write_header(&self, html: &mut String) {
-        let sentences = [("Source", &self.source), ("Translation", &self.translation)];
-        if sentences.iter().any(|(_, sentence)| sentence.is_some()) {
-            html.push_str("<dl class=\"sentences\">\n");
-            for (name, sentence) in sentences {
-                if let Some(sentence) = sentence {
-                    let sentence = markup(sentence);
-                    writeln!(
-                        html,
-                        "<div><dt>{name}</dt><dd dir=\"auto\">{sentence}</dd></div>"
-                    )
-                    .expect(WRITES);
-                }
-            }
-            html.push_str("</dl>\n");
-        }
-        if !self.metadata.is_empty() {
-            html.push_str("<dl class=\"metadata\">\n");
-            for (name, value) in &self.metadata {
-                let (name, value) = (markup(name), markup(value));
-                writeln!(html, "<div><dt>{name}</dt><dd>{value}</dd></div>").expect(WRITES);
-            }
-            html.push_str("</dl>\n");
-        }
+             <script type=\"application/json\" id=\"attention-data\">";
+        push_data(&mut html, &groups);
+        html += "</script>\n<script>\n";
+        html += include_str!("page.js");
+        html + "</script>\n</body>\n</html>\n"
     }
 
     /// The layers that a browser can draw, by group, and a sentence for each that is left out.
@@ -215,7 +184,7 @@ impl AttentionPage {
         let mut sentences = Vec::new();
         let mut weights = 0;
         let mut fits = |group: &AttentionGroup, map: &AttentionMap| {
-            let (heads, queries, keys) = (map.heads(), map.queries().len(), map.keys().len());
+            let (queries, keys) = (map.queries().len(), map.keys().len());
             let with_it = weights + shown_heads(map) * queries * keys;
             let limit = if queries.max(keys) > MOST_TOKENS {
                 format!("{MOST_TOKENS} queries × {MOST_TOKENS} keys")
@@ -228,12 +197,8 @@ impl AttentionPage {
                 return true;
             };
             let name = format!("{}, {}", printable(&group.name), printable(map.title()));
-            sentences.push(left_out(
-                &name,
-                map,
-                heads,
-                &format!("a page draws at most {limit}"),
-            ));
+            let limit = format!("a page draws at most {limit}");
+            sentences.push(left_out(&name, map, map.heads(), &limit));
             false
         };
         let mut groups = Vec::new();
@@ -245,28 +210,38 @@ impl AttentionPage {
     }
 }
 
-fn write_data(out: &mut String, groups: &[(&AttentionGroup, Vec<&AttentionMap>)]) {
-    write!(
-        out,
-        "{{\"units\":{UNITS},\"light\":{},\"dark\":{},\"groups\":[",
-        colors(Background::Light),
-        colors(Background::Dark)
-    )
-    .expect(WRITES);
+/// Names and texts as a list of definitions, or nothing if there are none.
+fn push_list<'a>(
+    html: &mut String,
+    class: &str,
+    attributes: &str,
+    items: impl Iterator<Item = (&'a str, &'a str)>,
+) {
+    let mut items = items.peekable();
+    if items.peek().is_none() {
+        return;
+    }
+    *html += &format!("<dl class=\"{class}\">\n");
+    for (name, text) in items {
+        let (name, text) = (markup(name), markup(text));
+        *html += &format!("<div><dt>{name}</dt><dd{attributes}>{text}</dd></div>\n");
+    }
+    *html += "</dl>\n";
+}
+
+fn push_data(out: &mut String, groups: &[(&AttentionGroup, Vec<&AttentionMap>)]) {
+    let colors = |background: Background| list(background.stops(), |&stop| json(&hex(stop)));
+    let [light, dark] = [Background::Light, Background::Dark].map(colors);
+    *out += &format!("{{\"units\":{UNITS},\"light\":{light},\"dark\":{dark},\"groups\":[");
     separated(out, groups, |out, (group, layers)| {
-        let note = group.note.as_deref().unwrap_or("");
-        write!(
-            out,
-            "\n{{\"name\":{},\"note\":{},\"written\":{},\"layers\":[",
-            json(&group.name),
-            json(note),
-            tokens(group.written.as_deref().unwrap_or(&[]))
-        )
-        .expect(WRITES);
-        separated(out, layers, |out, map| write_layer(out, map));
-        out.push_str("]}");
+        let name = json(&group.name);
+        let note = json(group.note.as_deref().unwrap_or(""));
+        let written = tokens(group.written.as_deref().unwrap_or(&[]));
+        *out += &format!("\n{{\"name\":{name},\"note\":{note},\"written\":{written},\"layers\":[");
+        separated(out, layers, |out, map| push_layer(out, map));
+        *out += "]}";
     });
-    out.push_str("]}");
+    *out += "]}";
 }
 
 /// The heads of `map`, and their mean if there are several.
@@ -274,74 +249,58 @@ fn shown_heads(map: &AttentionMap) -> usize {
     map.heads() + usize::from(map.heads() > 1)
 }
 
-fn write_layer(out: &mut String, map: &AttentionMap) {
-    write!(
-        out,
-        "\n{{\"title\":{},\"causal\":{},\"queries\":{},\"keys\":{},\"heads\":[",
-        json(&printable(map.title())),
-        map.is_causal(),
-        tokens(map.queries()),
-        tokens(map.keys())
-    )
-    .expect(WRITES);
-    let heads: Vec<usize> = (0..map.heads()).collect();
-    separated(out, &heads, |out, &head| {
-        write_head(out, &format!("head {}", head + 1), map, head);
+fn push_layer(out: &mut String, map: &AttentionMap) {
+    let (title, causal) = (json(&printable(map.title())), map.is_causal());
+    let (queries, keys) = (tokens(map.queries()), tokens(map.keys()));
+    *out += &format!(
+        "\n{{\"title\":{title},\"causal\":{causal},\"queries\":{queries},\"keys\":{keys},\"heads\":["
+    );
+    separated(out, 0..map.heads(), |out, head| {
+        push_head(out, &format!("head {}", head + 1), map, head);
     });
     if shown_heads(map) > map.heads() {
-        out.push(',');
-        write_head(out, "mean", &map.mean_over_heads(), 0);
+        *out += ",";
+        push_head(out, "mean", &map.mean_over_heads(), 0);
     }
-    out.push_str("]}");
+    *out += "]}";
 }
 
-fn write_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
-    write!(
-        out,
-        "\n{{\"name\":{},\"entropy\":{:.2},\"weights\":[",
-        json(name),
-        map.entropy(head)
-    )
-    .expect(WRITES);
-    let rows: Vec<usize> = (0..map.queries().len()).collect();
-    let keys: Vec<usize> = (0..map.keys().len()).collect();
-    separated(out, &rows, |out, &i| {
-        separated(out, &keys, |out, &j| {
+fn push_head(out: &mut String, name: &str, map: &AttentionMap, head: usize) {
+    let (name, entropy) = (json(name), map.entropy(head));
+    *out += &format!("\n{{\"name\":{name},\"entropy\":{entropy:.2},\"weights\":[");
+    separated(out, 0..map.queries().len(), |out, i| {
+        separated(out, 0..map.keys().len(), |out, j| {
             if map.is_hidden(head, i, j) {
-                out.push_str("-1");
+                *out += "-1";
             } else {
                 // Rounding first turns -0, and what rounds to it, into a plain 0.
-                write!(out, "{}", (map.weight(head, i, j) * UNITS).round() as u32).expect(WRITES);
+                let units = (map.weight(head, i, j) * UNITS).round() as u32;
+                push(out, format_args!("{units}"));
             }
         });
     });
-    out.push_str("]}");
+    *out += "]}";
 }
 
 fn tokens(tokens: &[String]) -> String {
-    let mut list = String::from("[");
-    separated(&mut list, tokens, |list, token| {
-        list.push_str(&json(&label(token)));
-    });
-    list.push(']');
-    list
+    list(tokens, |token| json(&label(token)))
 }
 
-fn colors(background: Background) -> String {
-    let mut list = String::from("[");
-    separated(&mut list, background.stops(), |list, &stop: &Rgb| {
-        list.push_str(&json(&hex(stop)));
-    });
-    list.push(']');
-    list
+/// `items` as a JSON list.
+fn list<T>(items: &[T], item: impl Fn(&T) -> String) -> String {
+    format!("[{}]", items.iter().map(item).collect::<Vec<_>>().join(","))
 }
 
-/// Writes `items` with commas between them, as a JSON list has.
-fn separated<T>(out: &mut String, items: &[T], mut write_item: impl FnMut(&mut String, &T)) {
-    for (place, item) in items.iter().enumerate() {
+/// Appends `items` with commas between them, as a JSON list has.
+fn separated<T>(
+    out: &mut String,
+    items: impl IntoIterator<Item = T>,
+    mut push_item: impl FnMut(&mut String, T),
+) {
+    for (place, item) in items.into_iter().enumerate() {
         if place > 0 {
             out.push(',');
         }
-        write_item(out, item);
+        push_item(out, item);
     }
 }

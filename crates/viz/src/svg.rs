@@ -1,10 +1,8 @@
 //! A heat map as a standalone SVG.
 
-use std::fmt::Write;
-
 use crate::color::hex;
-use crate::escape::markup;
-use crate::label::{cut, label, printable, width};
+use crate::escape::{markup, push};
+use crate::label::{cut, label, printable, widest, width};
 use crate::limits::{MOST_TOKENS, left_out};
 use crate::{AttentionMap, Background, ColorScale};
 
@@ -59,20 +57,16 @@ const MOST_SQUARES: usize = MOST_TOKENS * MOST_TOKENS;
 /// # Ok::<(), burn_attn_viz::MapError>(())
 /// ```
 pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
-    if let Some(head) = options.head {
-        assert!(
-            head < map.heads(),
-            "head {head} is outside a map of {} heads",
-            map.heads()
-        );
-    }
-    let heads = match options.head {
-        Some(head) => head..head + 1,
-        None => 0..map.heads(),
+    let (title, heads) = match options.head {
+        Some(head) => (map.head_title(head), head..head + 1),
+        None => {
+            let (title, heads) = (printable(map.title()), map.heads());
+            (format!("{title}, {heads} heads"), 0..heads)
+        }
     };
     let (queries, keys) = (map.queries().len(), map.keys().len());
     if queries.max(keys) > MOST_TOKENS || heads.len() * queries * keys > MOST_SQUARES {
-        return too_large(map, options, heads.len());
+        return too_large(map, &title, options.background, heads.len());
     }
     let top = options.scale.top(map, heads.clone());
     let panel = Panel::new(map, options, top);
@@ -83,42 +77,35 @@ pub fn render_svg(map: &AttentionMap, options: &SvgOptions) -> String {
     let total_width = (MARGIN + per_row * (panel_width + MARGIN)).max(280);
     let grid_top = 44;
     let legend_top = grid_top + rows * (panel_height + MARGIN);
-    let total_height = legend_top + 56;
 
-    let words = description(map, heads.clone());
     let mut svg = begun(
-        map,
-        options,
-        (total_width, total_height),
+        &title,
+        options.background,
+        (total_width, legend_top + 56),
         panel.font,
-        &words,
+        &description(map, heads.clone()),
     );
     for (place, head) in heads.enumerate() {
         let x = MARGIN + place % per_row * (panel_width + MARGIN);
         let y = grid_top + place / per_row * (panel_height + MARGIN);
         panel.draw(&mut svg, head, x, y);
     }
-    draw_legend(&mut svg, options.background, top, legend_top);
-    svg.push_str("</svg>\n");
-    svg
+    svg + &legend(options.background, top, legend_top) + "</svg>\n"
 }
-
-const WRITES: &str = "a String takes every write";
 
 /// The start of a document of this size: the title, the description, and the background.
 fn begun(
-    map: &AttentionMap,
-    options: &SvgOptions,
+    title: &str,
+    background: Background,
     (width, height): (usize, usize),
     font: usize,
     description: &str,
 ) -> String {
-    let ink = match options.background {
+    let ink = match background {
         Background::Light => "#1b2530",
         Background::Dark => "#dfe7ee",
     };
-    let (name, lines, paper) = hatching(options.background);
-    let title = title(map, options);
+    let (name, lines, paper) = hatching(background);
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
          viewBox=\"0 0 {width} {height}\" role=\"img\" \
@@ -128,64 +115,44 @@ fn begun(
          <rect width=\"6\" height=\"6\" fill=\"{paper}\"/><rect width=\"2\" height=\"6\" fill=\"{lines}\"/></pattern></defs>\n\
          <rect width=\"100%\" height=\"100%\" fill=\"{paper}\"/>\n\
          <text x=\"{MARGIN}\" y=\"28\" font-size=\"14\" font-weight=\"bold\">{}</text>\n",
-        markup(&title),
+        markup(title),
         markup(description),
-        markup(&cut(&title, (width - 2 * MARGIN) / 9)),
+        markup(&cut(title, (width - 2 * MARGIN) / 9)),
     )
 }
 
 /// A document that says what is left out, and why.
-fn too_large(map: &AttentionMap, options: &SvgOptions, heads: usize) -> String {
+fn too_large(map: &AttentionMap, title: &str, background: Background, heads: usize) -> String {
     let limit = format!(
         "an SVG draws at most {MOST_TOKENS} queries × {MOST_TOKENS} keys, and {MOST_SQUARES} weights"
     );
     let sentence = left_out(&printable(map.title()), map, heads, &limit);
     let size = (2 * MARGIN + width(&sentence) * 8, 72);
-    let mut svg = begun(map, options, size, 12, &sentence);
-    writeln!(
-        svg,
-        "<text x=\"{MARGIN}\" y=\"52\">{}</text>\n</svg>",
-        markup(&sentence)
-    )
-    .expect(WRITES);
-    svg
-}
-
-fn title(map: &AttentionMap, options: &SvgOptions) -> String {
-    match options.head {
-        Some(head) => {
-            format!(
-                "{}, head {} of {}",
-                printable(map.title()),
-                head + 1,
-                map.heads()
-            )
-        }
-        None => format!("{}, {} heads", printable(map.title()), map.heads()),
-    }
+    let svg = begun(title, background, size, 12, &sentence);
+    let sentence = markup(&sentence);
+    format!("{svg}<text x=\"{MARGIN}\" y=\"52\">{sentence}</text>\n</svg>\n")
 }
 
 /// The picture in words: its size, and the strongest look of every head.
 fn description(map: &AttentionMap, heads: impl Iterator<Item = usize>) -> String {
+    let (queries, keys) = (map.queries(), map.keys());
     let mut words = format!(
         "Heat map of attention weights: {} queries in rows, {} keys in columns.",
-        map.queries().len(),
-        map.keys().len()
+        queries.len(),
+        keys.len()
     );
     for head in heads {
         let peak = |i: usize| map.weight(head, i, map.strongest_key(head, i));
         let query =
-            (1..map.queries().len()).fold(0, |best, i| if peak(i) > peak(best) { i } else { best });
-        write!(
-            words,
+            (1..queries.len()).fold(0, |best, i| if peak(i) > peak(best) { i } else { best });
+        words += &format!(
             " Head {}: the largest weight is {:.2}, from “{}” to “{}”; mean entropy {:.2} bits.",
             head + 1,
             map.maximum(head),
-            label(&map.queries()[query]),
-            label(&map.keys()[map.strongest_key(head, query)]),
+            label(&queries[query]),
+            label(&keys[map.strongest_key(head, query)]),
             map.entropy(head)
-        )
-        .expect(WRITES);
+        );
     }
     words
 }
@@ -212,10 +179,7 @@ impl<'a> Panel<'a> {
         let queries: Vec<String> = map.queries().iter().map(short).collect();
         let keys: Vec<String> = map.keys().iter().map(short).collect();
         // The common monospaced fonts are 0.6 em wide; a little more leaves some space.
-        let extent = |labels: &[String]| {
-            let columns = labels.iter().map(|label| width(label)).max().unwrap_or(0);
-            columns * font * 62 / 100 + 8
-        };
+        let extent = |labels: &[String]| widest(labels) * font * 62 / 100 + 8;
         let head_title = if single { 0 } else { font + 8 };
         Self {
             label_left: extent(&queries),
@@ -242,54 +206,37 @@ impl<'a> Panel<'a> {
         let (cell, font) = (self.cell, self.font);
         let (left, above) = (x + self.label_left, y + self.label_top);
         if !self.single {
-            writeln!(
-                svg,
-                "<text x=\"{left}\" y=\"{}\" font-weight=\"bold\">head {}</text>",
-                y + font,
-                head + 1
-            )
-            .expect(WRITES);
+            let (y, head) = (y + font, head + 1);
+            *svg +=
+                &format!("<text x=\"{left}\" y=\"{y}\" font-weight=\"bold\">head {head}</text>\n");
         }
         // Half a cell plus about a third of the letters' height centres them on their row or column.
         let centre = cell / 2 + font / 3;
         for (j, key) in self.keys.iter().enumerate() {
-            let (x, y) = (left + j * cell + centre, above - 5);
-            writeln!(
-                svg,
-                "<text transform=\"translate({x} {y}) rotate(-90)\">{}</text>",
-                markup(key)
-            )
-            .expect(WRITES);
+            let (x, y, key) = (left + j * cell + centre, above - 5, markup(key));
+            *svg += &format!("<text transform=\"translate({x} {y}) rotate(-90)\">{key}</text>\n");
         }
         for (i, query) in self.queries.iter().enumerate() {
-            let (x, y) = (left - 5, above + i * cell + centre);
-            writeln!(
-                svg,
-                "<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{}</text>",
-                markup(query)
-            )
-            .expect(WRITES);
+            let (x, y, query) = (left - 5, above + i * cell + centre, markup(query));
+            *svg += &format!("<text x=\"{x}\" y=\"{y}\" text-anchor=\"end\">{query}</text>\n");
         }
-        writeln!(
-            svg,
-            "<rect x=\"{left}\" y=\"{above}\" width=\"{}\" height=\"{}\" fill=\"{}\"/>",
-            self.keys.len() * cell,
-            self.queries.len() * cell,
-            hex(self.background.shade(0.0))
-        )
-        .expect(WRITES);
+        let (width, height) = (self.keys.len() * cell, self.queries.len() * cell);
+        let fill = hex(self.background.shade(0.0));
+        *svg += &format!(
+            "<rect x=\"{left}\" y=\"{above}\" width=\"{width}\" height=\"{height}\" fill=\"{fill}\"/>\n"
+        );
+        let keys: Vec<usize> = (0..self.keys.len()).collect();
         for i in 0..self.queries.len() {
             let y = above + i * cell;
-            let keys: Vec<usize> = (0..self.keys.len()).collect();
+            let is_hidden = |j| self.map.is_hidden(head, i, j);
             // One rectangle for neighbours that are hidden.
-            for run in keys.chunk_by(|&j, &next| {
-                self.map.is_hidden(head, i, j) == self.map.is_hidden(head, i, next)
-            }) {
-                if self.map.is_hidden(head, i, run[0]) {
+            for run in keys.chunk_by(|&j, &next| is_hidden(j) == is_hidden(next)) {
+                if is_hidden(run[0]) {
                     let (x, width) = (left + run[0] * cell, run.len() * cell);
                     let fill = hatching(self.background).0;
-                    writeln!(svg, "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{cell}\" fill=\"url(#{fill})\"/>")
-                        .expect(WRITES);
+                    *svg += &format!(
+                        "<rect x=\"{x}\" y=\"{y}\" width=\"{width}\" height=\"{cell}\" fill=\"url(#{fill})\"/>\n"
+                    );
                     continue;
                 }
                 for &j in run {
@@ -307,18 +254,19 @@ impl<'a> Panel<'a> {
     ) {
         let weight = self.map.weight(head, i, j);
         let fill = hex(self.background.shade(weight / self.top));
-        write!(
+        let size = self.cell - 1;
+        push(
             svg,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{0}\" height=\"{0}\" fill=\"{fill}\"",
-            self.cell - 1
-        )
-        .expect(WRITES);
+            format_args!(
+                "<rect x=\"{x}\" y=\"{y}\" width=\"{size}\" height=\"{size}\" fill=\"{fill}\""
+            ),
+        );
         if self.single {
             let query = markup(&label(&self.map.queries()[i]));
             let key = markup(&label(&self.map.keys()[j]));
-            writeln!(svg, "><title>{query} → {key}: {weight:.4}</title></rect>").expect(WRITES);
+            *svg += &format!("><title>{query} → {key}: {weight:.4}</title></rect>\n");
         } else {
-            svg.push_str("/>\n");
+            *svg += "/>\n";
         }
     }
 }
@@ -331,28 +279,25 @@ fn hatching(background: Background) -> (&'static str, &'static str, &'static str
     }
 }
 
-fn draw_legend(svg: &mut String, background: Background, top: f32, y: usize) {
+fn legend(background: Background, top: f32, y: usize) -> String {
     let step = 4;
+    let mut svg = String::new();
     for place in 0..LEGEND_STEPS {
         let fill = hex(background.shade(place as f32 / (LEGEND_STEPS - 1) as f32));
         let x = MARGIN + place * step;
-        writeln!(
-            svg,
-            "<rect x=\"{x}\" y=\"{y}\" width=\"{step}\" height=\"10\" fill=\"{fill}\"/>"
-        )
-        .expect(WRITES);
+        svg += &format!(
+            "<rect x=\"{x}\" y=\"{y}\" width=\"{step}\" height=\"10\" fill=\"{fill}\"/>\n"
+        );
     }
     let end = MARGIN + LEGEND_STEPS * step;
-    writeln!(
-        svg,
+    svg + &format!(
         "<text x=\"{MARGIN}\" y=\"{0}\" font-size=\"11\">0</text>\n\
          <text x=\"{end}\" y=\"{0}\" font-size=\"11\" text-anchor=\"end\">{top:.2}</text>\n\
          <text x=\"{1}\" y=\"{2}\" font-size=\"11\">weight</text>\n\
-         <text x=\"{MARGIN}\" y=\"{3}\" font-size=\"11\">rows: queries, columns: keys; hatched: hidden</text>",
+         <text x=\"{MARGIN}\" y=\"{3}\" font-size=\"11\">rows: queries, columns: keys; hatched: hidden</text>\n",
         y + 22,
         end + 8,
         y + 10,
         y + 40,
     )
-    .expect(WRITES);
 }

@@ -1,8 +1,8 @@
 //! A heat map for the terminal.
 
-use std::{fmt::Write, iter::repeat_n};
+use std::iter::repeat_n;
 
-use crate::label::{cut, fit, label, printable, width};
+use crate::label::{cut, fit, label, widest, width};
 use crate::{AttentionMap, Background};
 
 /// How [`render_text`] draws.
@@ -65,82 +65,63 @@ const KEY_COLUMNS: std::ops::RangeInclusive<usize> = 3..=8;
 /// # Ok::<(), burn_attn_viz::MapError>(())
 /// ```
 pub fn render_text(map: &AttentionMap, head: usize, options: &TextOptions) -> String {
-    assert!(
-        head < map.heads(),
-        "head {head} is outside a map of {} heads",
-        map.heads()
-    );
-    let queries: Vec<String> = map.queries().iter().map(|token| label(token)).collect();
-    let keys: Vec<String> = map.keys().iter().map(|token| label(token)).collect();
-    let widest = |labels: &[String]| labels.iter().map(|label| width(label)).max().unwrap_or(0);
+    let title = map.head_title(head);
+    let labels = |tokens: &[String]| tokens.iter().map(|token| label(token)).collect::<Vec<_>>();
+    let (queries, keys) = (labels(map.queries()), labels(map.keys()));
     let query_columns = widest(&queries).min(QUERY_COLUMNS);
-    let layout = Layout::new(
-        keys.len(),
-        widest(&keys),
-        options.max_width.saturating_sub(query_columns),
-    );
+    let available = options.max_width.saturating_sub(query_columns);
+    let layout = Layout::new(keys.len(), widest(&keys), available);
+    let (shown, rest) = (layout.shown, layout.left_out);
 
-    let title = format!(
-        "{}, head {} of {}",
-        printable(map.title()),
-        head + 1,
-        map.heads()
-    );
     let mut text = String::new();
-    line(
-        &mut text,
-        &format!("{title}: rows are queries, columns are keys"),
-        options,
-    );
+    let mut line = |line: &str| {
+        text += line;
+        text.push('\n');
+    };
+    let short = |line: &str| cut(line, options.max_width.max(1));
+    line(&short(&format!(
+        "{title}: rows are queries, columns are keys"
+    )));
 
     let mut header = " ".repeat(query_columns);
-    for key in &keys[..layout.shown] {
-        header.push(' ');
-        header.push_str(&fit(key, layout.columns));
+    for key in &keys[..shown] {
+        header += &format!(" {}", fit(key, layout.columns));
     }
-    if layout.left_out > 0 {
-        header.push(' ');
-        header.push_str(&fit(&sum_label(layout.left_out), layout.sum_columns));
+    if rest > 0 {
+        header += &format!(" {}", fit(&sum_label(rest), layout.sum_columns));
     }
-    text.push_str(header.trim_end());
-    text.push('\n');
+    line(header.trim_end());
 
     for (i, query) in queries.iter().enumerate() {
         let seen = |j: usize| (!map.is_hidden(head, i, j)).then(|| map.weight(head, i, j));
-        let mut cells: Vec<Option<f32>> = (0..layout.shown).map(seen).collect();
-        if layout.left_out > 0 {
+        let mut cells: Vec<Option<f32>> = (0..shown).map(seen).collect();
+        if rest > 0 {
             // Hidden only if all of them are.
-            let rest = (layout.shown..keys.len()).filter_map(seen);
-            cells.push(rest.reduce(|sum, weight| sum + weight));
+            let left_out = (shown..keys.len()).filter_map(seen);
+            cells.push(left_out.reduce(|sum, weight| sum + weight));
         }
-        let mut drawn = fit(query, query_columns);
-        let columns = repeat_n(layout.columns, layout.shown).chain([layout.sum_columns]);
+        let mut row = fit(query, query_columns);
+        let columns = repeat_n(layout.columns, shown).chain([layout.sum_columns]);
         for (weight, columns) in cells.into_iter().zip(columns) {
-            drawn.push(' ');
+            row.push(' ');
             match (weight, options.color) {
-                (None, _) => drawn.extend(repeat_n(' ', columns)),
-                (Some(weight), Some(background)) => {
-                    push_colored(&mut drawn, weight, columns, background);
-                }
-                (Some(weight), None) => drawn.extend(repeat_n(block(weight), columns)),
+                (None, _) => row.extend(repeat_n(' ', columns)),
+                (Some(weight), Some(background)) => row += &colored(weight, columns, background),
+                (Some(weight), None) => row.extend(repeat_n(block(weight), columns)),
             }
         }
-        text.push_str(drawn.trim_end());
-        text.push('\n');
+        line(row.trim_end());
     }
 
-    let legend = match options.color {
+    line(&short(match options.color {
         Some(_) => "weight in percent; blank is hidden",
         None => "weight: · <0.05  ░ <0.25  ▒ <0.5  ▓ <0.75  █ more; blank is hidden",
-    };
-    line(&mut text, legend, options);
-    if layout.left_out > 0 {
-        let (shown, all, rest) = (layout.shown, keys.len(), layout.left_out);
-        line(
-            &mut text,
-            &format!("{shown} of {all} keys fit; column +{rest} is the sum of the other {rest}"),
-            options,
-        );
+    }));
+    if rest > 0 {
+        let all = keys.len();
+        line(&short(&format!(
+            "{shown} of {all} keys fit; column +{rest} is the sum of the other {rest}"
+        )));
     }
     text
 }
@@ -184,11 +165,6 @@ fn sum_label(left_out: usize) -> String {
     format!("+{left_out}")
 }
 
-fn line(text: &mut String, content: &str, options: &TextOptions) {
-    text.push_str(&cut(content, options.max_width.max(1)));
-    text.push('\n');
-}
-
 fn block(weight: f32) -> char {
     match weight {
         ..0.05 => '·',
@@ -199,13 +175,11 @@ fn block(weight: f32) -> char {
     }
 }
 
-fn push_colored(text: &mut String, weight: f32, columns: usize, background: Background) {
+fn colored(weight: f32, columns: usize, background: Background) -> String {
     let [red, green, blue] = background.shade(weight);
     let [ink_red, ink_green, ink_blue] = background.ink(weight);
     let percent = weight * 100.0;
-    write!(
-        text,
+    format!(
         "\x1b[48;2;{red};{green};{blue};38;2;{ink_red};{ink_green};{ink_blue}m{percent:^columns$.0}\x1b[0m"
     )
-    .expect("a String takes every write");
 }
