@@ -187,65 +187,56 @@ impl WithSimd for ActivatedRows<'_, '_> {
     fn with_simd<S: Simd>(self, simd: S) {
         // One program for each function, so that the choice is not made for every number.
         match self.activated.activation {
-            Activation::Identity => self.with(simd, Identity),
-            Activation::Relu => self.with(simd, Relu),
-            Activation::ReluSquared => self.with(simd, ReluSquared),
-            Activation::Gelu => self.with(simd, Gelu),
-            Activation::GeluTanh => self.with(simd, GeluTanh),
-            Activation::QuickGelu => self.with(simd, QuickGelu),
-            Activation::Silu => self.with(simd, Silu),
-            Activation::ClampedQuickGelu => self.with(simd, ClampedQuickGelu),
-        }
-    }
-}
-
-impl ActivatedRows<'_, '_> {
-    #[inline(always)]
-    fn with<S: Simd, F: Function>(self, simd: S, function: F) {
-        if self.activated.bias.is_empty() {
-            simd.vectorize(Loop::<F, false>(self, function));
-        } else {
-            simd.vectorize(Loop::<F, true>(self, function));
+            Activation::Identity => simd.vectorize(Loop(self, Identity)),
+            Activation::Relu => simd.vectorize(Loop(self, Relu)),
+            Activation::ReluSquared => simd.vectorize(Loop(self, ReluSquared)),
+            Activation::Gelu => simd.vectorize(Loop(self, Gelu)),
+            Activation::GeluTanh => simd.vectorize(Loop(self, GeluTanh)),
+            Activation::QuickGelu => simd.vectorize(Loop(self, QuickGelu)),
+            Activation::Silu => simd.vectorize(Loop(self, Silu)),
+            Activation::ClampedQuickGelu => simd.vectorize(Loop(self, ClampedQuickGelu)),
         }
     }
 }
 
 /// Some rows with one function.
-///
-/// Passed to `vectorize`, which does not inline it: the compiler has the constants of one function at a time to keep in registers.
-struct Loop<'a, 'b, F, const BIAS: bool>(ActivatedRows<'a, 'b>, F);
+struct Loop<'a, 'b, F>(ActivatedRows<'a, 'b>, F);
 
-impl<F: Function, const BIAS: bool> WithSimd for Loop<'_, '_, F, BIAS> {
+impl<F: Function> WithSimd for Loop<'_, '_, F> {
     type Output = ();
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let Self(ActivatedRows { activated, pass }, _) = self;
         let Activated { bias, columns, .. } = activated;
-        // Without a bias, an operand of the same length stands in its place, unread.
-        let bias_or = |row| if BIAS { bias } else { row };
+        let no_bias = bias.is_empty();
+        let (gate_bias, up_bias) = bias.split_at(if no_bias { 0 } else { bias.len() - columns });
         match pass {
             Pass::InPlace { x, step } => {
                 // Rows side by side are one long row.
-                let (step, columns) = match !BIAS && step == columns {
+                let (step, columns) = match no_bias && step == columns {
                     true => (x.len(), x.len()),
                     false => (step, columns),
                 };
                 for row in x.chunks_mut(step) {
                     let row = &mut row[..columns];
-                    if BIAS {
-                        each::<S, _>(
+                    if no_bias {
+                        each::<S, 0, 0>(
+                            simd,
                             row,
-                            [bias],
-                            #[inline(always)]
-                            |x, [bias]| F::value(simd, simd.add_f32s(x, bias)),
-                        );
-                    } else {
-                        each::<S, _>(
-                            row,
+                            [],
                             [],
                             #[inline(always)]
                             |x, []| F::value(simd, x),
+                        );
+                    } else {
+                        each::<S, 1, 0>(
+                            simd,
+                            row,
+                            [bias],
+                            [],
+                            #[inline(always)]
+                            |x, [bias]| F::value(simd, simd.add_f32s(x, bias)),
                         );
                     }
                 }
@@ -253,30 +244,28 @@ impl<F: Function, const BIAS: bool> WithSimd for Loop<'_, '_, F, BIAS> {
             Pass::Gated { x, out } => {
                 let rows = x.chunks_exact(2 * columns);
                 for (x, out) in rows.zip(out.chunks_exact_mut(columns)) {
-                    let [(gate, up), (gate_bias, up_bias)] =
-                        [x, bias_or(x)].map(|row| row.split_at(columns));
-                    each::<S, _>(
+                    let (gate, up) = x.split_at(columns);
+                    biased(
+                        simd,
                         out,
-                        [gate, up, gate_bias, up_bias],
+                        [gate, up],
+                        [gate_bias, up_bias],
                         #[inline(always)]
-                        |_, [gate, up, gate_bias, up_bias]| {
-                            let gate = F::value(simd, plus::<S, BIAS>(simd, gate, gate_bias));
-                            simd.mul_f32s(gate, F::up(simd, plus::<S, BIAS>(simd, up, up_bias)))
-                        },
+                        |_, [gate, up]| simd.mul_f32s(F::value(simd, gate), F::up(simd, up)),
                     );
                 }
             }
             Pass::Backward { x, gradient } => {
-                let columns = if BIAS { columns } else { x.len() };
+                let columns = if no_bias { x.len() } else { columns };
                 let rows = x.chunks_exact(columns);
                 for (x, gradient) in rows.zip(gradient.chunks_exact_mut(columns)) {
-                    each::<S, _>(
+                    biased(
+                        simd,
                         gradient,
-                        [x, bias_or(x)],
+                        [x],
+                        [bias],
                         #[inline(always)]
-                        |gradient, [x, bias]| {
-                            F::gradient(simd, gradient, plus::<S, BIAS>(simd, x, bias))
-                        },
+                        |gradient, [x]| F::gradient(simd, gradient, x),
                     );
                 }
             }
@@ -284,34 +273,29 @@ impl<F: Function, const BIAS: bool> WithSimd for Loop<'_, '_, F, BIAS> {
                 let rows = x.chunks_exact(2 * columns);
                 let rows = rows.zip(gradient.chunks_exact(columns));
                 for ((x, gradient), out) in rows.zip(out.chunks_exact_mut(2 * columns)) {
-                    let [(gate, up), (gate_bias, up_bias)] =
-                        [x, bias_or(x)].map(|row| row.split_at(columns));
+                    let (gate, up) = x.split_at(columns);
                     let (out_gate, out_up) = out.split_at_mut(columns);
-                    let operands = [gradient, gate, up, gate_bias, up_bias];
-                    each::<S, _>(
+                    let (operands, biases) = ([gate, up, gradient], [gate_bias, up_bias]);
+                    biased(
+                        simd,
                         out_gate,
                         operands,
+                        biases,
                         #[inline(always)]
-                        |_, [gradient, gate, up, gate_bias, up_bias]| {
-                            let up = F::up_in_backward(simd, plus::<S, BIAS>(simd, up, up_bias));
-                            F::gradient(
-                                simd,
-                                simd.mul_f32s(gradient, up),
-                                plus::<S, BIAS>(simd, gate, gate_bias),
-                            )
+                        |_, [gate, up, gradient]| {
+                            let gradient = simd.mul_f32s(gradient, F::up(simd, up));
+                            F::gradient(simd, gradient, gate)
                         },
                     );
-                    each::<S, _>(
+                    biased(
+                        simd,
                         out_up,
                         operands,
+                        biases,
                         #[inline(always)]
-                        |_, [gradient, gate, up, gate_bias, up_bias]| {
-                            let gate = F::value(simd, plus::<S, BIAS>(simd, gate, gate_bias));
-                            F::up_gradient(
-                                simd,
-                                simd.mul_f32s(gradient, gate),
-                                plus::<S, BIAS>(simd, up, up_bias),
-                            )
+                        |_, [gate, up, gradient]| {
+                            let gradient = simd.mul_f32s(gradient, F::value(simd, gate));
+                            F::up_gradient(simd, gradient, up)
                         },
                     );
                 }
@@ -320,46 +304,77 @@ impl<F: Function, const BIAS: bool> WithSimd for Loop<'_, '_, F, BIAS> {
     }
 }
 
+/// As [`each`], if the biases are empty without them.
 #[inline(always)]
-fn plus<S: Simd, const BIAS: bool>(simd: S, x: S::f32s, bias: S::f32s) -> S::f32s {
-    if BIAS { simd.add_f32s(x, bias) } else { x }
-}
-
-/// `out = function(out, operands)`, number by number.
-#[inline(always)]
-fn each<S: Simd, const N: usize>(
+fn biased<S: Simd, const N: usize, const BIASES: usize>(
+    simd: S,
     out: &mut [f32],
     operands: [&[f32]; N],
+    biases: [&[f32]; BIASES],
+    function: impl Fn(S::f32s, [S::f32s; N]) -> S::f32s,
+) {
+    if biases[0].is_empty() {
+        each(simd, out, operands, [], function);
+    } else {
+        each(simd, out, operands, biases, function);
+    }
+}
+
+/// `out = function(out, operands)`, number by number, where a bias is added to each of the first operands.
+#[inline(always)]
+fn each<S: Simd, const N: usize, const BIASES: usize>(
+    simd: S,
+    out: &mut [f32],
+    operands: [&[f32]; N],
+    biases: [&[f32]; BIASES],
     function: impl Fn(S::f32s, [S::f32s; N]) -> S::f32s,
 ) {
     let lanes = f32::lanes::<S>();
     let whole = out.len() / lanes * lanes;
-    let vectors = operands.map(|operand| &f32::vectors::<S>(operand)[..whole / lanes]);
-    for (at, place) in f32::vectors_mut::<S>(out).iter_mut().enumerate() {
-        let mut x = [*place; N];
-        for (x, operand) in x.iter_mut().zip(&vectors) {
-            *x = operand[at];
-        }
-        *place = function(*place, x);
-    }
-    let rest = &mut out[whole..];
+    let (vectors, rest) = out.split_at_mut(whole);
+    each_vector(simd, vectors, operands, biases, &function);
     if rest.is_empty() {
         return;
     }
-    let end = whole + rest.len();
-    let mut x = [padded::<S>(rest); N];
-    for (x, operand) in x.iter_mut().zip(&operands) {
-        *x = padded::<S>(&operand[whole..end]);
-    }
-    let mut numbers = [0.0; MAX_LANES];
-    f32::vectors_mut::<S>(&mut numbers)[0] = function(padded::<S>(rest), x);
+    // The last numbers, which do not fill a vector.
+    let padded = |numbers: &[f32]| {
+        let mut padded = [0.0; MAX_LANES];
+        padded[..numbers.len()].copy_from_slice(numbers);
+        padded
+    };
+    let last = |numbers: &[f32]| padded(&numbers[whole..whole + rest.len()]);
+    let mut numbers = padded(rest);
+    each_vector(
+        simd,
+        &mut numbers[..lanes],
+        operands.map(last).each_ref().map(|x| &x[..lanes]),
+        biases.map(last).each_ref().map(|x| &x[..lanes]),
+        &function,
+    );
     rest.copy_from_slice(&numbers[..rest.len()]);
 }
 
-/// A vector of numbers that do not fill it.
+/// As [`each`], for whole vectors.
 #[inline(always)]
-fn padded<S: Simd>(numbers: &[f32]) -> S::f32s {
-    let mut padded = [0.0; MAX_LANES];
-    padded[..numbers.len()].copy_from_slice(numbers);
-    f32::vectors::<S>(&padded)[0]
+fn each_vector<S: Simd, const N: usize, const BIASES: usize>(
+    simd: S,
+    out: &mut [f32],
+    operands: [&[f32]; N],
+    biases: [&[f32]; BIASES],
+    function: &impl Fn(S::f32s, [S::f32s; N]) -> S::f32s,
+) {
+    let out = f32::vectors_mut::<S>(out);
+    let count = out.len();
+    let operands = operands.map(|operand| &f32::vectors::<S>(operand)[..count]);
+    let biases = biases.map(|bias| &f32::vectors::<S>(bias)[..count]);
+    for (at, place) in out.iter_mut().enumerate() {
+        let mut x = [*place; N];
+        for (x, operand) in x.iter_mut().zip(&operands) {
+            *x = operand[at];
+        }
+        for (x, bias) in x.iter_mut().zip(&biases) {
+            *x = simd.add_f32s(*x, bias[at]);
+        }
+        *place = function(*place, x);
+    }
 }

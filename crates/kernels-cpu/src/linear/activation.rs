@@ -47,11 +47,6 @@ pub(crate) trait Function {
     fn up<S: Simd>(_: S, up: S::f32s) -> S::f32s {
         up
     }
-    /// As [`up`](Self::up), for the backward pass: NaN stays NaN in emulated vectors too.
-    #[inline(always)]
-    fn up_in_backward<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
-        Self::up(simd, up)
-    }
     /// `gradient` times the derivative of [`up`](Self::up).
     #[inline(always)]
     fn up_gradient<S: Simd>(_: S, gradient: S::f32s, _up: S::f32s) -> S::f32s {
@@ -83,26 +78,25 @@ impl Function for Relu {
     #[inline(always)]
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         let zero = simd.splat_f32s(0.0);
-        f32::select_less(simd, x, zero, zero, x)
+        f32::select_less(simd, x, zero, zero, loaded(simd, x))
     }
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
-        // 0 where `x` is not positive; a NaN in `x` passes the gradient on.
-        let smallest = simd.splat_f32s(f32::from_bits(1));
-        f32::select_less(simd, x, smallest, simd.splat_f32s(0.0), gradient)
+        where_positive(simd, loaded(simd, gradient), x)
     }
 }
 
 impl Function for ReluSquared {
     #[inline(always)]
     fn value<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
-        let x = Relu::value(simd, x);
+        let zero = simd.splat_f32s(0.0);
+        let x = f32::select_less(simd, x, zero, zero, x);
         simd.mul_f32s(x, x)
     }
     #[inline(always)]
     fn gradient<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
         let gradient = simd.mul_f32s(gradient, simd.add_f32s(x, x));
-        Relu::gradient(simd, gradient, x)
+        where_positive(simd, gradient, x)
     }
 }
 
@@ -207,11 +201,6 @@ impl Function for ClampedQuickGelu {
     }
     #[inline(always)]
     fn up<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
-        let [low, high, one] = [-LIMIT, LIMIT, 1.0].map(|x| simd.splat_f32s(x));
-        simd.add_f32s(f32::bound(simd, up, low, high), one)
-    }
-    #[inline(always)]
-    fn up_in_backward<S: Simd>(simd: S, up: S::f32s) -> S::f32s {
         simd.add_f32s(within(simd, up, LIMIT), simd.splat_f32s(1.0))
     }
     #[inline(always)]
@@ -222,12 +211,25 @@ impl Function for ClampedQuickGelu {
     }
 }
 
-/// `x` between `±limit`. NaN stays NaN in emulated vectors too, where [`Real::bound`] drops it.
+/// The gradient where `x` is positive or NaN, 0 elsewhere.
+#[inline(always)]
+fn where_positive<S: Simd>(simd: S, gradient: S::f32s, x: S::f32s) -> S::f32s {
+    let smallest = simd.splat_f32s(f32::from_bits(1));
+    f32::select_less(simd, x, smallest, simd.splat_f32s(0.0), gradient)
+}
+
+/// `x`, with −0 as 0.
+///
+/// Without the addition, LLVM turns a selection that overwrites `x` into a masked store, which takes 20 cycles on Zen 3.
+#[inline(always)]
+fn loaded<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    simd.add_f32s(x, simd.splat_f32s(0.0))
+}
+
+/// `x` between `±limit`; NaN stays NaN.
 #[inline(always)]
 fn within<S: Simd>(simd: S, x: S::f32s, limit: f32) -> S::f32s {
-    let (low, high) = (simd.splat_f32s(-limit), simd.splat_f32s(limit));
-    let x = f32::select_less(simd, x, low, low, x);
-    f32::select_less(simd, high, x, high, x)
+    f32::bound(simd, x, simd.splat_f32s(-limit), simd.splat_f32s(limit))
 }
 
 /// `x · (1 + y) / 2`
@@ -287,10 +289,10 @@ fn erf<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
         0.001_163_839_121_735_308_7,
         3.804_788_611_546_258_8e-5,
     ];
-    let bounded = f32::bound(simd, x, simd.splat_f32s(-3.925), simd.splat_f32s(3.925));
+    let bounded = within(simd, x, 3.925);
     let square = simd.mul_f32s(bounded, bounded);
     let numerator = polynomial::<f32, S>(simd, square, &NUMERATOR);
     let denominator = polynomial::<f32, S>(simd, square, &DENOMINATOR);
     let ratio = simd.div_f32s(simd.mul_f32s(bounded, numerator), denominator);
-    f32::bound(simd, ratio, simd.splat_f32s(-1.0), simd.splat_f32s(1.0))
+    within(simd, ratio, 1.0)
 }

@@ -1,12 +1,13 @@
 //! The two precisions in which kernels compute, as vectors of whatever width the machine has.
 
 use core::{
+    any::TypeId,
     fmt::Debug,
     ops::{Add, Mul, Sub},
 };
 
 use pulp::{
-    Simd,
+    Scalar512b, Simd,
     bytemuck::{self, Pod},
 };
 
@@ -181,7 +182,7 @@ macro_rules! operations {
             low: Self::Vector<S>,
             high: Self::Vector<S>,
         ) -> Self::Vector<S> {
-            if S::IS_SCALAR {
+            if S::IS_SCALAR || TypeId::of::<S>() == TypeId::of::<Scalar512b>() {
                 // Rust's `min` and `max` would drop a NaN.
                 let x = Self::select_less(simd, x, low, low, x);
                 Self::select_less(simd, high, x, high, x)
