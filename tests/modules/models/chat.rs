@@ -21,11 +21,6 @@ const CHATML: &str = "{{ bos_token }}{% for message in messages %}\
     {{ '<|im_start|>' + message['role'] + '\n' + message['content'].strip() + '<|im_end|>' + '\n' }}{% endfor %}\
     {% if add_generation_prompt %}{{ '<|im_start|>assistant\n' }}{% endif %}";
 
-fn said(role: &'static str, content: &str) -> Message {
-    let content = content.into();
-    Message { role, content }
-}
-
 fn with_config(config: &Value) -> TempDir {
     let folder = tempfile::tempdir().expect("a folder to write to");
     write(&folder, TOKENIZER_CONFIG, &config.to_string());
@@ -57,14 +52,14 @@ fn a_template_of_the_model_is_followed() {
     let template = Template::of(folder.path()).expect("readable");
     let template = template.expect("a template");
     let messages = [
-        said("user", " Hello. "),
-        said("assistant", "Hi!"),
-        said("user", "Bye."),
+        Message::new("user", " Hello. "),
+        Message::new("assistant", "Hi!"),
+        Message::new("user", "Bye."),
     ];
     let expected = "<s><|im_start|>user\nHello.<|im_end|>\n<|im_start|>assistant\nHi!<|im_end|>\n<|im_start|>user\nBye.<|im_end|>\n\
         <|im_start|>assistant\n";
     assert_eq!(template.text(&messages).expect("a text"), expected);
-    let error = template.text(&[said("cat", "Meow.")]).unwrap_err();
+    let error = template.text(&[Message::new("cat", "Meow.")]).unwrap_err();
     assert!(error.to_string().contains("who is cat"), "{error}");
 }
 
@@ -74,9 +69,9 @@ fn the_template_in_a_separate_file_comes_first() {
         json!({"chat_template": [{"name": "default", "template": "{{ messages|length }}"}]});
     let folder = with_config(&config);
     let messages = [
-        said("user", "Once"),
-        said("assistant", "upon a"),
-        said("user", "time"),
+        Message::new("user", "Once"),
+        Message::new("assistant", "upon a"),
+        Message::new("user", "time"),
     ];
     let text = || {
         let template = Template::of(folder.path()).expect("readable");
@@ -190,14 +185,8 @@ fn templates_give_the_text_of_transformers() {
     let path = golden::path("chat").join("templates.json");
     let file = fs::read_to_string(path).expect("readable");
     let file: Value = serde_json::from_str(&file).expect("JSON");
-    let roles = ["system", "user", "assistant"];
-    let messages = file["messages"].as_array().expect("a list").iter();
-    let messages = messages.map(|message| {
-        let role = roles.into_iter().find(|role| message["role"] == *role);
-        let content = message["content"].as_str().expect("a text");
-        said(role.expect("a role"), content)
-    });
-    let messages: Vec<Message> = messages.collect();
+    let messages = file["messages"].clone();
+    let messages: Vec<Message> = serde_json::from_value(messages).expect("messages");
     let tokens = file["tokens"].as_object().expect("tokens");
     let mut wrong = Vec::new();
     for case in file["templates"].as_array().expect("a list") {

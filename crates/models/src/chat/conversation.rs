@@ -79,11 +79,7 @@ impl<'a> Conversation<'a> {
         if self.template.is_none() {
             return Err(ChatError::NoTemplate);
         }
-        let content = content.into();
-        self.messages.push(Message {
-            role: "system",
-            content,
-        });
+        self.messages.push(Message::new("system", content));
         Ok(self)
     }
 
@@ -171,10 +167,7 @@ impl<'a> Conversation<'a> {
             go_on(&piece);
         }
         self.state = steps.into_state().0;
-        self.messages.push(Message {
-            role: "assistant",
-            content: answer.clone(),
-        });
+        self.messages.push(Message::new("assistant", &answer));
         turn.answer = answer;
         Ok(turn)
     }
@@ -187,10 +180,7 @@ impl<'a> Conversation<'a> {
         said: &str,
     ) -> Result<(Vec<u32>, Vec<Message>, usize), ChatError> {
         let mut messages = self.messages.clone();
-        messages.push(Message {
-            role: "user",
-            content: said.into(),
-        });
+        messages.push(Message::new("user", said));
         let mut of_system = messages.iter();
         let system = of_system.position(|message| message.role != "system");
         let system = system.unwrap_or(messages.len());

@@ -10,19 +10,29 @@ use std::{
 };
 
 use minijinja::{Environment, context, syntax::SyntaxConfig, value::Serde};
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::ChatError;
 use crate::pretrained::{TOKENIZER_CONFIG, text_of, tokenizer_fields};
 
-/// One message of a conversation.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+/// One message of a conversation, in JSON `{"role": "user", "content": "…"}`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
-    /// `system`, `user` or `assistant`.
-    pub role: &'static str,
+    /// `system`, `user` or `assistant`, or another role that the template knows.
+    pub role: String,
     /// The words.
     pub content: String,
+}
+
+impl Message {
+    /// What a role says.
+    pub fn new(role: impl Into<String>, content: impl Into<String>) -> Self {
+        Self {
+            role: role.into(),
+            content: content.into(),
+        }
+    }
 }
 
 /// How messages become one text.
@@ -64,12 +74,9 @@ impl Template {
             path: path.clone(),
             reason,
         })?;
-        let tokens = fields
-            .into_iter()
-            .filter(|(name, _)| name.ends_with("_token"));
-        let tokens = tokens.filter_map(|(name, token)| {
-            let text = text_of(&token)?.to_string();
-            Some((name, Value::String(text)))
+        let tokens = fields.into_iter().filter_map(|(name, token)| {
+            let text = text_of(&token).filter(|_| name.ends_with("_token"))?;
+            Some((name, Value::from(text)))
         });
         Ok(Some(Self {
             path,
@@ -119,9 +126,7 @@ fn in_config(fields: &Map<String, Value>) -> Option<String> {
     match fields.get("chat_template")? {
         Value::String(source) => Some(source.clone()),
         Value::Array(named) => {
-            let default = named
-                .iter()
-                .find(|template| template["name"] == "default")?;
+            let default = named.iter().find(|named| named["name"] == "default")?;
             default["template"].as_str().map(String::from)
         }
         _ => None,

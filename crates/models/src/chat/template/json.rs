@@ -1,40 +1,25 @@
-//! The filter `tojson` as transformers sets it: what Python's `json.dumps` writes, and not what may stand in HTML.
-
-use std::{
-    collections::BTreeMap,
-    io::{Result, Write},
-};
+//! The filter `tojson` as transformers sets it: what Python's `json.dumps` writes, without escapes for HTML.
 
 use minijinja::{
-    Error, ErrorKind, Value,
-    value::{Kwargs, Rest},
+    Error, Value,
+    value::{Kwargs, Rest, ValueKind},
 };
-use serde::Serialize;
-use serde_json::ser::{Formatter, Serializer};
+
+use super::python::refused;
 
 /// `tojson(value, ensure_ascii=False, indent=None, separators=None, sort_keys=False)`.
-pub fn tojson(
-    value: &Value,
-    args: Rest<Value>,
-    named: Kwargs,
-) -> std::result::Result<String, Error> {
-    let refused = |problem: String| Error::new(ErrorKind::InvalidOperation, problem);
-    if value.is_undefined() {
-        return Err(refused("an undefined value has no JSON".into()));
-    }
-    let argument = |place: usize, name: &str| -> std::result::Result<Option<Value>, Error> {
+pub fn tojson(value: &Value, args: Rest<Value>, named: Kwargs) -> Result<String, Error> {
+    let argument = |place: usize, name: &str| -> Result<Option<Value>, Error> {
         let value = match args.get(place) {
             Some(value) => Some(value.clone()),
             None => named.get::<Option<Value>>(name)?,
         };
         Ok(value.filter(|value| !value.is_none()))
     };
-    let [ascii, indent, separators, sorted] = [
-        argument(0, "ensure_ascii")?,
-        argument(1, "indent")?,
-        argument(2, "separators")?,
-        argument(3, "sort_keys")?,
-    ];
+    let ascii = argument(0, "ensure_ascii")?;
+    let indent = argument(1, "indent")?;
+    let separators = argument(2, "separators")?;
+    let sorted = argument(3, "sort_keys")?;
     named.assert_all_used()?;
     let indent = match indent {
         Some(indent) => Some(match indent.as_str() {
@@ -44,49 +29,76 @@ pub fn tojson(
         None => None,
     };
     let [between, after_key] = match separators {
-        Some(separators) => [
-            separators.get_item_by_index(0)?,
-            separators.get_item_by_index(1)?,
-        ]
-        .map(|separator| separator.to_string()),
-        None if indent.is_some() => [",", ": "].map(String::from),
-        None => [", ", ": "].map(String::from),
+        Some(separators) => [0, 1].map(|place| separators.get_item_by_index(place)),
+        None if indent.is_some() => [",", ": "].map(|separator| Ok(separator.into())),
+        None => [", ", ": "].map(|separator| Ok(separator.into())),
     };
-    let mut written = Vec::new();
-    let style = Python {
-        between,
-        after_key,
+    let style = Style {
+        between: between?.to_string(),
+        after_key: after_key?.to_string(),
         indent,
-        depth: 0,
-        is_empty: true,
+        sorted: sorted.is_some_and(|sorted| sorted.is_true()),
     };
-    let mut serializer = Serializer::with_formatter(&mut written, style);
-    let serialized = match sorted.is_some_and(|sorted| sorted.is_true()) {
-        true => sorted_keys(value).serialize(&mut serializer),
-        false => value.serialize(&mut serializer),
-    };
-    serialized.map_err(|error| refused(error.to_string()))?;
-    let text = String::from_utf8(written).map_err(|error| refused(error.to_string()))?;
+    let json = style.json(value, 0)?;
     Ok(match ascii.is_some_and(|ascii| ascii.is_true()) {
-        true => escaped(&text),
-        false => text,
+        true => escaped(&json),
+        false => json,
     })
 }
 
-/// The value with the keys of every mapping in order.
-fn sorted_keys(value: &Value) -> Value {
-    use minijinja::value::ValueKind::{Iterable, Map, Seq};
-    let items = value.try_iter().into_iter().flatten();
-    match value.kind() {
-        Map => {
-            let pair = |key: Value| {
-                let item = value.get_item(&key).unwrap_or_default();
-                (key, sorted_keys(&item))
-            };
-            Value::from(items.map(pair).collect::<BTreeMap<_, _>>())
+/// The options of `json.dumps`.
+struct Style {
+    between: String,
+    after_key: String,
+    indent: Option<String>,
+    /// Whether the keys of every mapping are sorted.
+    sorted: bool,
+}
+
+impl Style {
+    /// The JSON of a value inside `depth` lists and mappings.
+    fn json(&self, value: &Value, depth: usize) -> Result<String, Error> {
+        let [open, close] = match value.kind() {
+            ValueKind::Undefined => return Err(refused("an undefined value has no JSON")),
+            ValueKind::Number if !value.is_integer() => {
+                return Ok(number(f64::try_from(value.clone())?));
+            }
+            ValueKind::Map => ["{", "}"],
+            ValueKind::Seq | ValueKind::Iterable => ["[", "]"],
+            _ => return serde_json::to_string(value).map_err(|error| refused(error.to_string())),
+        };
+        let mut items: Vec<Value> = value.try_iter()?.checked().collect::<Result<_, _>>()?;
+        if items.is_empty() {
+            return Ok([open, close].concat());
         }
-        Seq | Iterable => items.map(|item| sorted_keys(&item)).collect(),
-        _ => value.clone(),
+        let is_map = value.kind() == ValueKind::Map;
+        if is_map && self.sorted {
+            items.sort();
+        }
+        let items = items.iter().map(|item| match is_map {
+            true => {
+                let value = self.json(&value.get_item(item)?, depth + 1)?;
+                Ok(self.key(item)? + &self.after_key + &value)
+            }
+            false => self.json(item, depth + 1),
+        });
+        let items: Vec<String> = items.collect::<Result<_, Error>>()?;
+        let new_line = |depth: usize| match &self.indent {
+            Some(indent) => format!("\n{}", indent.repeat(depth)),
+            None => String::new(),
+        };
+        let inner = new_line(depth + 1);
+        let items = items.join(&format!("{}{inner}", self.between));
+        Ok([open, &inner, &items, &new_line(depth), close].concat())
+    }
+
+    /// The key of a mapping, which in JSON is a text.
+    fn key(&self, key: &Value) -> Result<String, Error> {
+        match key.kind() {
+            ValueKind::String => self.json(key, 0),
+            ValueKind::Bool | ValueKind::Number => Ok(format!("\"{}\"", self.json(key, 0)?)),
+            kind => Err(refused(format!("a key of JSON cannot be a {kind}"))),
+        }
     }
 }
 
@@ -113,88 +125,10 @@ fn number(value: f64) -> String {
     let power: i32 = power.parse().unwrap_or(0);
     match value {
         _ if value.is_nan() => "NaN".into(),
-        _ if value.is_infinite() && value > 0.0 => "Infinity".into(),
-        _ if value.is_infinite() => "-Infinity".into(),
-        0.0 => format!("{value:?}"),
-        _ if (-4..16).contains(&power) && value.fract() == 0.0 => format!("{value:.1}"),
-        _ if (-4..16).contains(&power) => value.to_string(),
+        f64::INFINITY => "Infinity".into(),
+        f64::NEG_INFINITY => "-Infinity".into(),
+        _ if (-4..16).contains(&power) => format!("{value:?}"),
         _ if power < 0 => format!("{digits}e-{:02}", -power),
         _ => format!("{digits}e+{power:02}"),
-    }
-}
-
-/// Python's separators, indentation and numbers.
-struct Python {
-    between: String,
-    after_key: String,
-    indent: Option<String>,
-    depth: usize,
-    /// Whether the innermost list or mapping is empty so far.
-    is_empty: bool,
-}
-
-impl Python {
-    fn begin<W: Write + ?Sized>(&mut self, out: &mut W, bracket: &[u8]) -> Result<()> {
-        self.depth += 1;
-        self.is_empty = true;
-        out.write_all(bracket)
-    }
-
-    fn end<W: Write + ?Sized>(&mut self, out: &mut W, bracket: &[u8]) -> Result<()> {
-        self.depth -= 1;
-        if !self.is_empty {
-            self.new_line(out)?;
-        }
-        self.is_empty = false;
-        out.write_all(bracket)
-    }
-
-    fn item<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> Result<()> {
-        if !first {
-            out.write_all(self.between.as_bytes())?;
-        }
-        self.is_empty = false;
-        self.new_line(out)
-    }
-
-    fn new_line<W: Write + ?Sized>(&self, out: &mut W) -> Result<()> {
-        match &self.indent {
-            Some(indent) => write!(out, "\n{}", indent.repeat(self.depth)),
-            None => Ok(()),
-        }
-    }
-}
-
-impl Formatter for Python {
-    fn write_f64<W: Write + ?Sized>(&mut self, out: &mut W, value: f64) -> Result<()> {
-        out.write_all(number(value).as_bytes())
-    }
-
-    fn begin_array<W: Write + ?Sized>(&mut self, out: &mut W) -> Result<()> {
-        self.begin(out, b"[")
-    }
-
-    fn end_array<W: Write + ?Sized>(&mut self, out: &mut W) -> Result<()> {
-        self.end(out, b"]")
-    }
-
-    fn begin_array_value<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> Result<()> {
-        self.item(out, first)
-    }
-
-    fn begin_object<W: Write + ?Sized>(&mut self, out: &mut W) -> Result<()> {
-        self.begin(out, b"{")
-    }
-
-    fn end_object<W: Write + ?Sized>(&mut self, out: &mut W) -> Result<()> {
-        self.end(out, b"}")
-    }
-
-    fn begin_object_key<W: Write + ?Sized>(&mut self, out: &mut W, first: bool) -> Result<()> {
-        self.item(out, first)
-    }
-
-    fn begin_object_value<W: Write + ?Sized>(&mut self, out: &mut W) -> Result<()> {
-        out.write_all(self.after_key.as_bytes())
     }
 }

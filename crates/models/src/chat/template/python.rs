@@ -19,27 +19,19 @@ pub fn environment() -> Environment<'static> {
     environment.add_filter("tojson", tojson);
     // A text and a mapping have a length and items, and so are sequences in Python.
     environment.add_test("sequence", |value: &Value| {
-        let kinds = [
-            ValueKind::Undefined,
-            ValueKind::String,
-            ValueKind::Seq,
-            ValueKind::Map,
-        ];
-        kinds.contains(&value.kind())
+        use ValueKind::{Map, Seq, String, Undefined};
+        matches!(value.kind(), Undefined | String | Seq | Map)
     });
     environment.add_test("iterable", |value: &Value| {
         !value.is_none() && value.try_iter().is_ok()
     });
     environment.add_test("number", |value: &Value| {
-        [ValueKind::Number, ValueKind::Bool].contains(&value.kind())
+        matches!(value.kind(), ValueKind::Number | ValueKind::Bool)
     });
     environment.add_function(PERCENT, percent);
-    environment.add_function(
-        "raise_exception",
-        |problem: String| -> Result<String, Error> {
-            Err(Error::new(ErrorKind::InvalidOperation, problem))
-        },
-    );
+    environment.add_function("raise_exception", |problem: String| {
+        Err::<Value, _>(refused(problem))
+    });
     environment.add_function("strftime_now", |format: String| {
         let now = chrono::Local::now();
         let mut text = String::new();
@@ -52,7 +44,8 @@ pub fn environment() -> Environment<'static> {
     environment
 }
 
-fn refused(problem: impl Into<String>) -> Error {
+/// The error of a template that asks for what cannot be.
+pub fn refused(problem: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidOperation, problem.into())
 }
 
@@ -69,12 +62,19 @@ fn percent(state: &State, left: &Value, right: &Value) -> Result<Value, Error> {
     format(FormatStyle::Printf, text, &values).map(Value::from)
 }
 
-/// A method that minijinja does not have. Those that are here come before those of minijinja's crate of Python's methods, which lacks them or differs.
+/// A method that minijinja does not have. These methods come before those of minijinja's crate of Python's methods, which lacks them or differs.
 fn method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Result<Value, Error> {
     let found = match (value.kind(), value.as_str()) {
-        (_, Some(text)) => of_text(text, method, args)?,
-        (ValueKind::Seq, _) => of_list(value, method, args)?,
-        (ValueKind::Map, _) if method == "copy" && args.is_empty() => Some(value.clone()),
+        (_, Some(text)) => of_text(state, text, method, args)?,
+        (ValueKind::Seq | ValueKind::Map, _) if method == "copy" && args.is_empty() => {
+            Some(value.clone())
+        }
+        (ValueKind::Seq, _) if method == "index" => {
+            let (wanted,): (&Value,) = from_args(args)?;
+            let place = value.try_iter()?.position(|item| item == *wanted);
+            let missing = || refused(format!("{wanted} is not in the list"));
+            Some(place.ok_or_else(missing)?.into())
+        }
         _ => None,
     };
     match found {
@@ -83,31 +83,25 @@ fn method(state: &mut State, value: &Value, method: &str, args: &[Value]) -> Res
     }
 }
 
-fn of_list(list: &Value, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
-    Ok(Some(match method {
-        "copy" => list.clone(),
-        "index" => {
-            let (wanted,): (&Value,) = from_args(args)?;
-            let place = list.try_iter()?.position(|item| item == *wanted);
-            place
-                .map(Value::from)
-                .ok_or_else(|| refused(format!("{wanted} is not in the list")))?
-        }
-        _ => return Ok(None),
-    }))
-}
-
-fn of_text(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>, Error> {
+fn of_text(
+    state: &mut State,
+    text: &str,
+    method: &str,
+    args: &[Value],
+) -> Result<Option<Value>, Error> {
     let found = match method {
         "split" | "rsplit" => {
-            let (separator, most) = split_args(args)?;
-            let parts = match method {
-                "split" => {
+            let (separator, most, named): (Option<String>, Option<i64>, Kwargs) = from_args(args)?;
+            let separator = separator.or(named.get("sep")?);
+            let most = most.or(named.get("maxsplit")?).unwrap_or(-1);
+            named.assert_all_used()?;
+            match (method, separator.as_deref()) {
+                (_, Some("")) => return Err(refused("empty separator")),
+                ("split", separator) => {
                     filters::split(&Value::from(text), separator.map(Into::into), Some(most))?
                 }
-                _ => rsplit(text, separator.as_deref(), most).into(),
-            };
-            return Ok(Some(parts));
+                (_, separator) => rsplit(text, separator, most).into(),
+            }
         }
         "splitlines" => {
             let (keep, named): (Option<bool>, Kwargs) = from_args(args)?;
@@ -121,82 +115,60 @@ fn of_text(text: &str, method: &str, args: &[Value]) -> Result<Option<Value>, Er
                 "removeprefix" => text.strip_prefix(affix),
                 _ => text.strip_suffix(affix),
             };
-            Value::from(rest.unwrap_or(text))
+            rest.unwrap_or(text).into()
         }
         "partition" | "rpartition" => {
             let (separator,): (&str,) = from_args(args)?;
-            let parts = match method {
-                "partition" => match text.split_once(separator) {
-                    Some((before, after)) => [before, separator, after],
-                    None => [text, "", ""],
-                },
-                _ => match text.rsplit_once(separator) {
-                    Some((before, after)) => [before, separator, after],
-                    None => ["", "", text],
-                },
+            let (at, missing) = match method {
+                "partition" => (text.split_once(separator), [text, "", ""]),
+                _ => (text.rsplit_once(separator), ["", "", text]),
             };
+            let parts = at.map_or(missing, |(before, after)| [before, separator, after]);
             Value::from(Tuple::from(parts.map(Value::from)))
         }
-        "index" | "rindex" => {
+        "index" | "rindex" | "find" | "rfind" => {
             let (wanted, rest): (&str, Rest<Value>) = from_args(args)?;
-            let at = found(text, method == "rindex", wanted, &rest)?;
-            if at < 0 {
-                return Err(refused(format!("{wanted:?} is not in {text:?}")));
+            let (start, part) = part(text, &rest)?;
+            let at = match method.starts_with('r') {
+                true => part.rfind(wanted),
+                false => part.find(wanted),
+            };
+            match at {
+                Some(at) => Value::from(start + part[..at].chars().count() as i64),
+                None if method.ends_with("find") => Value::from(-1),
+                None => return Err(refused(format!("{wanted:?} is not in {text:?}"))),
             }
-            Value::from(at)
-        }
-        "find" | "rfind" => {
-            let (wanted, rest): (&str, Rest<Value>) = from_args(args)?;
-            Value::from(found(text, method == "rfind", wanted, &rest)?)
         }
         "count" => {
             let (wanted, rest): (&str, Rest<Value>) = from_args(args)?;
-            Value::from(part(text, &rest)?.1.matches(wanted).count())
+            part(text, &rest)?.1.matches(wanted).count().into()
         }
         "startswith" | "endswith" if args.len() > 1 => {
-            let (wanted, rest): (&Value, Rest<Value>) = from_args(args)?;
-            return of_part(part(text, &rest)?.1, method, wanted).map(Some);
+            let (_, part) = part(text, &args[1..])?;
+            unknown_method_callback(state, &part.into(), method, &args[..1])?
         }
         "center" | "ljust" | "rjust" | "zfill" => {
             let (width, fill): (usize, Option<char>) = from_args(args)?;
-            Value::from(padded(text, method, width, fill.unwrap_or(' ')))
+            padded(text, method, width, fill.unwrap_or(' ')).into()
         }
-        "title" => Value::from(cased(text, |before, c| match before {
-            true => c.to_lowercase().collect(),
-            false => c.to_uppercase().collect(),
-        })),
-        "swapcase" => Value::from(cased(text, |_, c| match c.is_uppercase() {
-            true => c.to_lowercase().collect(),
-            false => c.to_uppercase().collect(),
-        })),
-        "casefold" => Value::from(text.to_lowercase().replace('ß', "ss")),
-        "istitle" => {
-            let title = of_text(text, "title", &[])?;
-            let has_case = text.chars().any(|c| c.is_uppercase());
-            Value::from(has_case && title == Some(Value::from(text)))
+        "title" => titled(text).into(),
+        "swapcase" => {
+            let swapped = text.chars().map(|c| match c.is_uppercase() {
+                true => c.to_lowercase().to_string(),
+                false => c.to_uppercase().to_string(),
+            });
+            swapped.collect::<String>().into()
         }
-        "isdecimal" => {
-            let digits = text.chars().all(|c| c.is_numeric());
-            Value::from(!text.is_empty() && digits)
-        }
+        "casefold" => text.to_lowercase().replace('ß', "ss").into(),
+        "istitle" => (text.chars().any(char::is_uppercase) && titled(text) == text).into(),
+        "isdecimal" => unknown_method_callback(state, &text.into(), "isdigit", args)?,
         "expandtabs" => {
             let (width,): (Option<usize>,) = from_args(args)?;
-            Value::from(without_tabs(text, width.unwrap_or(8)))
+            without_tabs(text, width.unwrap_or(8)).into()
         }
         _ => return Ok(None),
     };
     Ok(Some(found))
-}
-
-fn split_args(args: &[Value]) -> Result<(Option<String>, i64), Error> {
-    let (separator, most, named): (Option<String>, Option<i64>, Kwargs) = from_args(args)?;
-    let separator = separator.or(named.get("sep")?);
-    let most = most.or(named.get("maxsplit")?);
-    named.assert_all_used()?;
-    match separator.as_deref() {
-        Some("") => Err(refused("empty separator")),
-        _ => Ok((separator, most.unwrap_or(-1))),
-    }
 }
 
 /// Python's `rsplit`, at most so many times if `most` is not below 0.
@@ -226,14 +198,14 @@ fn lines(text: &str, keep_ends: bool) -> Vec<Value> {
     let mut lines = Vec::new();
     let mut rest = text;
     while let Some(end) = rest.find(is_end) {
-        let len = rest[end..].chars().next().map_or(0, char::len_utf8);
-        let len = if rest[end..].starts_with("\r\n") {
-            2
-        } else {
-            len
-        };
-        lines.push(&rest[..if keep_ends { end + len } else { end }]);
-        rest = &rest[end + len..];
+        let (line, from_end) = rest.split_at(end);
+        let after = from_end.strip_prefix("\r\n");
+        let after = after.or(from_end.strip_prefix(is_end)).unwrap_or_default();
+        lines.push(match keep_ends {
+            true => &rest[..rest.len() - after.len()],
+            false => line,
+        });
+        rest = after;
     }
     lines.extend((!rest.is_empty()).then_some(rest));
     lines.into_iter().map(Value::from).collect()
@@ -242,46 +214,19 @@ fn lines(text: &str, keep_ends: bool) -> Vec<Value> {
 /// The part of a text that two numbers as in Python's slices name, and the place of its beginning in characters.
 fn part<'a>(text: &'a str, range: &[Value]) -> Result<(i64, &'a str), Error> {
     let len = text.chars().count() as i64;
-    let place =
-        |number: Option<&Value>, default: i64| match number.filter(|number| !number.is_none()) {
-            Some(number) => {
-                let place = i64::try_from(number.clone())?;
-                Ok::<_, Error>(if place < 0 { place + len } else { place }.clamp(0, len))
-            }
-            None => Ok(default),
+    let place = |at: usize, missing: i64| {
+        let place = match range.get(at).filter(|place| !place.is_none()) {
+            Some(place) => i64::try_from(place.clone())?,
+            None => missing,
         };
-    let (start, end) = (place(range.first(), 0)?, place(range.get(1), len)?);
+        Ok::<_, Error>(if place < 0 { place + len } else { place }.clamp(0, len))
+    };
+    let (start, end) = (place(0, 0)?, place(1, len)?);
     let byte = |place: i64| {
         let mut places = text.char_indices().map(|(at, _)| at);
         places.nth(place as usize).unwrap_or(text.len())
     };
     Ok((start, &text[byte(start)..byte(end.max(start))]))
-}
-
-/// The place of a text in another, in characters, or -1.
-fn found(text: &str, from_end: bool, wanted: &str, range: &[Value]) -> Result<i64, Error> {
-    let (start, part) = part(text, range)?;
-    let at = match from_end {
-        true => part.rfind(wanted),
-        false => part.find(wanted),
-    };
-    Ok(at.map_or(-1, |at| start + part[..at].chars().count() as i64))
-}
-
-/// Whether a text starts or ends with another, or with one of several.
-fn of_part(part: &str, method: &str, wanted: &Value) -> Result<Value, Error> {
-    let several = match wanted.as_str() {
-        Some(_) => vec![wanted.clone()],
-        None => wanted.try_iter()?.collect(),
-    };
-    let is = several
-        .iter()
-        .filter_map(Value::as_str)
-        .any(|affix| match method {
-            "startswith" => part.starts_with(affix),
-            _ => part.ends_with(affix),
-        });
-    Ok(Value::from(is))
 }
 
 /// A text of `width` characters at least.
@@ -303,15 +248,18 @@ fn padded(text: &str, method: &str, width: usize, fill: char) -> String {
     }
 }
 
-/// A text with each character replaced, which depends on whether one with a case is before it.
-fn cased(text: &str, replaced: impl Fn(bool, char) -> String) -> String {
-    let mut before = false;
-    let mut changed = String::new();
+/// A text with a capital at the beginning of each run of letters, and no others.
+fn titled(text: &str) -> String {
+    let mut is_inside = false;
+    let mut titled = String::new();
     for character in text.chars() {
-        changed += &replaced(before, character);
-        before = character.is_uppercase() || character.is_lowercase();
+        match is_inside {
+            true => titled.extend(character.to_lowercase()),
+            false => titled.extend(character.to_uppercase()),
+        }
+        is_inside = character.is_uppercase() || character.is_lowercase();
     }
-    changed
+    titled
 }
 
 /// A text with spaces up to the next multiple of `width` in place of tabs.
@@ -324,13 +272,13 @@ fn without_tabs(text: &str, width: usize) -> String {
                 spaced += &" ".repeat(count);
                 column += count;
             }
+            '\n' | '\r' => {
+                spaced.push(character);
+                column = 0;
+            }
             _ => {
                 spaced.push(character);
-                column = if ['\n', '\r'].contains(&character) {
-                    0
-                } else {
-                    column + 1
-                };
+                column += 1;
             }
         }
     }
